@@ -79,6 +79,17 @@ def translate(text: str) -> str:
     return text if reader is None else reader.translate(text, _names)
 
 
+def look_up(message: str) -> str:
+    """Return what a message is, its values still numbered: `{0} 组`; empty in English, and if it is not known."""
+    reader = _load(_chosen) if _chosen else None
+    return "" if reader is None else reader.look_up(message)
+
+
+def name_language() -> str:
+    """Return the language that answers are in, one of `LANGUAGES`."""
+    return LANGUAGES[is_translating()]
+
+
 @lru_cache(maxsize=1)
 def _load(languages: tuple[str, ...]) -> Reader | None:
     """Return the first catalogue that there is, `zh` for `zh_CN.UTF-8`; in a zip gettext would find none."""

@@ -103,10 +103,15 @@ class Reader:
     """
 
     def __init__(self, messages: Mapping[str, str]) -> None:
+        self._messages = messages
         self._constant = {key: said for key, said in messages.items() if key and not PLACE.search(key)}
         templates = [_Message.parse(key, said) for key, said in messages.items() if PLACE.search(key)]
         # The most particular first: the one of which most is fixed.
         self._templates = sorted(templates, key=lambda message: -message.fixed)
+
+    def look_up(self, message: str) -> str:
+        """Return what a message is; empty if it is not known."""
+        return PLACE.sub(r"{\1}", self._messages.get(message, ""))
 
     def translate(self, text: str, names: frozenset[str] = frozenset()) -> str:
         """Return a text in the other language, whole; as it stands if any part of it is not known.

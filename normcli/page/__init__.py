@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, TextIO
 
 from normcli.documents.palette import PALETTE
 from normcli.errors import UsageError
+from normcli.language import look_up, name_language, translate
 from normcli.page.blocks import format_blocks
 from normcli.page.content import choose_slice, make_content
 from normcli.page.further import format_further
+from normcli.page.words import find_words
 from normcli.version import __version__
 
 if TYPE_CHECKING:
@@ -56,19 +58,29 @@ def _put_together(page: Page, view: View) -> str:
     script = _wrap("".join(map(_read, _SCRIPTS))).encode("ascii", "backslashreplace").decode()
     style = _read("page.css") + _colour_groups()
     plan = page.results[0].plan
-    text = Template(_read("page.html")).substitute(
+    content = make_content(page, view)
+    text = Template(_TRANSLATED.sub(_translate, _read("page.html"))).substitute(
+        language=name_language(),
         policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'",
-        title=html.escape(page.title),
+        title=html.escape(translate(page.title)),
         version=__version__,
         style=style,
         script=script,
-        data=_embed(make_content(page, view)),
+        data=_embed({**content, "words": find_words(script, content)}),
         knobs="\n".join(map(_format_knob, _KNOBS)),
         blocks=format_blocks(plan, choose_slice(plan.grid.shape, page.at)),
         further=format_further(page, view),
     )
     return text.encode("ascii", "xmlcharrefreplace").decode()
+
+
+_TRANSLATED = re.compile(r"\[\[(.*?)\]\]", re.DOTALL)
+"""A message in the page's HTML."""
+
+
+def _translate(found: re.Match[str]) -> str:
+    return look_up(" ".join(found[1].split())) or found[1]
 
 
 def _format_knob(name: str) -> str:

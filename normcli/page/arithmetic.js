@@ -241,7 +241,7 @@ function formatStep({ definition: { name, formula, words }, result }, scope) {
   const sign = (term, n) => (n ? relate(shown[n - 1], term) : term.exact ? "=" : "≈");
   return {
     name: name ?? named,
-    means: [name ? named : "", words].filter(Boolean).join(", "),
+    means: [name ? named : "", words && say(words)].filter(Boolean).join(", "),
     links: shown.map((term, n) => [sign(term, n), term.text]),
   };
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.documents.excerpt import Positions
+from normcli.language import translate
 from normcli.pictures.cubes import Cubes
 from normcli.pictures.svg import format_shapes
 
@@ -41,6 +42,6 @@ def format_blocks(plan: Plan, stretches: Sequence[range]) -> str:
 
     panel = cubes.draw(describe)
     width, height = (f"{length:.2f}" for length in (panel.width, panel.height))
-    words = html.escape(f"The tensor as cubes: {', '.join(cubes.captions)}")
+    words = html.escape(translate(f"The tensor as cubes: {', '.join(cubes.captions)}"))
     shapes = "".join(format_shapes(panel.shapes))
     return f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{words}">{shapes}</svg>'

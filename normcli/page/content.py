@@ -10,6 +10,7 @@ import numpy as np
 from normcli.answers.calculation import count_values
 from normcli.documents.numbers import CELL_DIGITS, STATISTIC_DIGITS, format_shape
 from normcli.documents.plans import format_reduction
+from normcli.language import translate
 from normcli.norms.options import list_own_options
 from normcli.norms.rules import EpsMode
 from normcli.numerics.rounding import widen
@@ -99,7 +100,7 @@ def make_content(page: Page, view: View) -> dict[str, Any]:
     grid = np.ix_(*stretches)
     names = first.plan.grid.layout.names
     return {
-        "source": make_printable(page.tensor.source),
+        "source": translate(make_printable(page.tensor.source)),
         "shape": list(shape),
         "shapeText": format_shape(shape),
         "dtype": first.input.dtype.name,
@@ -169,9 +170,9 @@ def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]
     are_given = result.running is not None
     return {
         "label": label,
-        "title": plan.norm.title + _format_like(plan),
+        "title": translate(plan.norm.title + _format_like(plan)),
         "formula": mark_formula(plan, given),
-        "facts": list(format_reduction(plan)),
+        "facts": list(map(translate, format_reduction(plan))),
         "steps": [step._asdict() for step in list_steps(plan)],
         "dtype": result.dtype.name,
         "rounding": "before gamma and again" if rounds_twice else "once" if rounds else None,
@@ -203,7 +204,7 @@ def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]
         "normalized": _list(result.normalized[grid]),
         "standardized": _list(result.standardized[grid]) if given else None,
         "roundsTwice": bool(rounds_twice),
-        "warnings": list(result.warnings),
+        "warnings": list(map(translate, result.warnings)),
     }
 
 

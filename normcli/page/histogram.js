@@ -51,7 +51,7 @@ function drawHistograms(result, { y }) {
   const tallest = Math.max(1, ...counted.flatMap((counts) => counts.reduce(addBins, nothing)));
   const step = (PLOT_WIDTH - 16) / scale.bins;
   const picture = draw("svg", {
-    viewBox: `0 0 ${PLOT_WIDTH} ${PLOT_HEIGHT}`, role: "img", "aria-label": "Histograms of the input and of y on one scale, by group",
+    viewBox: `0 0 ${PLOT_WIDTH} ${PLOT_HEIGHT}`, role: "img", "aria-label": say("Histograms of the input and of y on one scale, by group"),
   });
   const drawBar = (number, bin, under, bottom, attributes) => {
     const [height, foot] = [(number / tallest) * BAND, (under / tallest) * BAND];

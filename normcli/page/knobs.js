@@ -37,7 +37,7 @@ function makeParameterKnob(name) {
     label: () => {
       const { places } = current().parameters;
       const moved = listPlaces(current());
-      return moved.length === 1 ? `${name}${places[moved[0]]}` : `${name}, all`;
+      return moved.length === 1 ? `${name}${places[moved[0]]}` : say("{0}, all", name);
     },
     read: () => current().moved[name][listPlaces(current())[0]],
     write: (value) => listPlaces(current()).forEach((n) => (current().moved[name][n] = value)),
@@ -48,7 +48,7 @@ const KNOBS = {
   x: {
     scale: slide(least - margin, most + margin),
     isThere: () => x.length > 0 && canEdit,
-    label: () => (state.selected === null ? "x" : `x at ${nameCell(state.selected)}`),
+    label: () => (state.selected === null ? "x" : say("x at {0}", nameCell(state.selected))),
     read: () => (state.selected === null ? null : x[state.selected]),
     write: (value) => (x[state.selected] = value),
   },
@@ -58,7 +58,7 @@ const KNOBS = {
     scale: LOGARITHMIC,
     least: 0,
     isThere: () => current().eps !== null,
-    label: () => `eps, ${current().epsPlace}`,
+    label: () => say("eps, {0}", say(current().epsPlace)),
     read: () => current().moved.eps,
     write: (value) => (current().moved.eps = value),
   },
@@ -100,8 +100,8 @@ function readNumber(name) {
   const text = find(`${name}-number`).value;
   const value = text === "" ? NaN : Number(text);
   if (Number.isFinite(value) && value >= (knob.least ?? -Infinity)) return value;
-  const wanted = knob.least === undefined ? "a number" : `a number of ${knob.least} or more`;
-  complain(name, `${text === "" ? "Empty" : typeset(text)} is not ${wanted}: ${format(knob.read())} stays.`);
+  const wanted = knob.least === undefined ? say("a number") : say("a number of {0} or more", knob.least);
+  complain(name, say("{0} is not {1}: {2} stays.", text === "" ? say("Empty") : typeset(text), wanted, format(knob.read())));
   return null;
 }
 

@@ -1,7 +1,7 @@
 // The matrices: of each index of all axes but the last two, the input, what the step shows, and y.
 
 const COLOURS = 8;
-const SIDES = { x: "input", z: "step", y: "normalized" };
+const SIDES = { x: say("input"), z: say("step"), y: say("normalized") };
 const cells = { x: [], z: [], y: [] };
 
 /** Wide matrices stand one above the other, unless they are long: then they are scrolled. */
@@ -42,7 +42,7 @@ function buildTensor() {
   section.replaceChildren();
   badges.length = 0;
   if (!x.length) {
-    section.append(make("p", {}, "The tensor holds no values."));
+    section.append(make("p", {}, say("The tensor holds no values.")));
     return;
   }
   section.classList.toggle("stacked", isStacked);
@@ -94,7 +94,7 @@ function paintSide(side, numbers, head) {
     box.className = colour(result, result.owner[cell]);
     box.classList.toggle("edited", side === "x" && isEdited(cell));
     box.dataset.value = formatExactly(value);
-    const owner = result.window ? "" : `, group ${result.groups[result.owner[cell]]}`;
+    const owner = result.window ? "" : `, ${say("group {0}", result.groups[result.owner[cell]])}`;
     box.setAttribute("aria-label", `${head} ${format(value)}, ${nameCell(cell)}${owner}`);
   });
   for (const part of document.querySelectorAll(`.side-${side}`)) {
@@ -107,7 +107,7 @@ function paintSide(side, numbers, head) {
 
 /** Write all sides; what a step changes keeps its place, so the step's columns are as wide as those of y. */
 function paintTensor(numbers, head) {
-  const own = paintSide("x", numbers.x, "input");
+  const own = paintSide("x", numbers.x, say("input"));
   const longest = Math.max(paintSide("z", numbers.z, head), paintSide("y", numbers.y, "y"));
   const isSame = isStacked ? Math.max(own, longest) : own;
   find("tensor").style.setProperty("--characters", longest);

@@ -1,5 +1,11 @@
 // What is known and what was moved: the tensor, the results, and what follows from them.
 
+/** A message in the page's language, with its values: `{0}` is the first. */
+const say = (text, ...values) => (data.words[text] ?? text).replace(/\{(\d)\}/g, (_, place) => values[place]);
+
+/** A number of values, in words. */
+const sayValues = (n) => (n === 1 ? say("{0} value", count(n)) : say("{0} values", count(n)));
+
 const find = (id) => document.getElementById(id);
 
 function make(tag, attributes = {}, ...children) {
@@ -35,7 +41,7 @@ const place = (cell) => strides.map((stride, axis) => Math.trunc(cell / stride) 
 /** Its index in the tensor. */
 const index = (cell) => place(cell).map((position, axis) => position + data.start[axis]);
 const nameIndex = (positions) => positions.map((position, axis) => `${data.names[axis]}=${position}`).join(" ");
-const nameCell = (cell) => nameIndex(index(cell)) || "the value";
+const nameCell = (cell) => nameIndex(index(cell)) || say("the value");
 
 /** The cell of an index in the tensor, or null. */
 function findCell(positions) {
@@ -110,7 +116,7 @@ function listMoved(result) {
     result.moved[name].some((value, n) => !Object.is(value, result.parameters.values[name][n])),
   );
   return [
-    ...(edits ? [`${count(edits)} value${edits === 1 ? "" : "s"} of the input`] : []),
+    ...(edits ? [say("{0} of the input", sayValues(edits))] : []),
     ...names,
     ...(hasNewEps(result) ? [`eps = ${format(result.moved.eps)}`] : []),
   ];

@@ -57,7 +57,7 @@ function select(cell, side = state.side, { focus = true } = {}) {
     box.setAttribute("aria-selected", "true");
     if (focus && document.activeElement !== box) box.focus();
   } else {
-    find("said").textContent = "Nothing is selected.";
+    find("said").textContent = say("Nothing is selected.");
   }
   announce(numbers);
   showKnobs();
@@ -96,14 +96,14 @@ function showNorm(number) {
 }
 
 function buildSteps() {
-  buildChoice(find("chain"), "step", current().steps.map((step) => [step.name]), stepNumber(), showStep);
+  buildChoice(find("chain"), "step", current().steps.map((step) => [say(step.name)]), stepNumber(), showStep);
 }
 
 function showStep(number) {
   state.step = number;
   paint();
   const { name, head } = current().steps[stepNumber()];
-  find("said").textContent = `Step ${stepNumber() + 1} of ${current().steps.length}, ${name}: ${head}`;
+  find("said").textContent = say("Step {0} of {1}, {2}: {3}", stepNumber() + 1, current().steps.length, say(name), say(head));
 }
 
 function showSteps() {
@@ -193,7 +193,7 @@ function listen() {
   find("fold").addEventListener("click", () => {
     const isFolded = find("story").classList.toggle("folded");
     find("fold").setAttribute("aria-expanded", String(!isFolded));
-    find("fold").textContent = isFolded ? "Show" : "Hide";
+    find("fold").textContent = isFolded ? say("Show") : say("Hide");
   });
   document.addEventListener("scroll", cueScrolling, { capture: true, passive: true });
   addEventListener("resize", cueScrolling);
@@ -215,7 +215,7 @@ function open(address) {
 find("source").textContent = `${data.source} · ${data.shapeText} · ${data.dtype}`;
 if (data.slice) {
   find("slice").hidden = false;
-  find("slice").textContent = `A part of the tensor: ${data.slice}. Statistics are those of the whole groups.`;
+  find("slice").textContent = say("A part of the tensor: {0}. Statistics are those of the whole groups.", data.slice);
 }
 buildTensor();
 listen();

@@ -1,6 +1,6 @@
 // The words: the formula, the steps, the arithmetic of the value that is pointed at, the groups.
 
-const HINT = "Point at a value, tap it or move to it with the arrow keys: its group lights up, and its way from x to y is told here.";
+const HINT = say("Point at a value, tap it or move to it with the arrow keys: its group lights up, and its way from x to y is told here.");
 
 /** The formula, the part of the step that is shown lit. */
 function showFormula() {
@@ -19,22 +19,23 @@ function showStory({ cell, group }, { groups, y }) {
   const result = current();
   const story = find("arithmetic");
   if (group === null) {
-    find("chosen").textContent = "The arithmetic";
+    find("chosen").textContent = say("The arithmetic");
     story.replaceChildren(make("p", { class: "hint" }, x.length ? HINT : ""));
     return;
   }
   const ofGroup = groups[group];
   const { n } = ofGroup.scope.values;
   const here = result.members[group].length;
-  const part = here < n ? `, ${here} of them shown; the statistics are of all ${count(n)}` : "";
-  const title = result.groupCount === 1 ? "The only group" : `${result.window ? "Window of" : "Group"} ${result.groups[group]}`;
+  const part = here < n ? say(", {0} of them shown; the statistics are of all {1}", here, count(n)) : "";
+  const owner = result.groups[group];
+  const title = result.groupCount === 1 ? say("The only group") : result.window ? say("Window of {0}", owner) : say("Group {0}", owner);
   find("chosen").textContent = cell === null ? title : `${nameCell(cell)}: ${format(x[cell])} → ${format(y[cell])}`;
   story.replaceChildren(
     make("h3", {}, ...(result.window ? [] : [makeBadge(result.numbers[group])]), title),
-    make("p", { class: "count" }, `n = ${count(n)} value${n === 1 ? "" : "s"}${part}`),
+    make("p", { class: "count" }, `n = ${sayValues(n)}${part}`),
     makeSteps(ofGroup),
   );
-  if (cell !== null) story.append(make("h3", {}, "The value"), makeSteps(workValue(result, cell, ofGroup)));
+  if (cell !== null) story.append(make("h3", {}, say("The value")), makeSteps(workValue(result, cell, ofGroup)));
 }
 
 const makeBadge = (number) => make("span", { class: `badge c${number % COLOURS}` }, String(number));
@@ -62,12 +63,12 @@ const MOST_GROUPS = 24;
 function showGroups({ groups }) {
   const result = current();
   const section = find("groups");
-  section.replaceChildren(...result.warnings.map((warning) => make("p", { class: "warning" }, `Note: ${warning}`)));
+  section.replaceChildren(...result.warnings.map((warning) => make("p", { class: "warning" }, say("Note: {0}", warning))));
   if (result.window || !x.length) return;
   const names = Object.keys(result.statistics);
   const { marks } = result.steps[stepNumber()];
   const mark = (name) => (marks.includes(name) ? { class: "now" } : {});
-  const head = ["group", "n", ...names].map((name) => make("th", { scope: "col", ...mark(name) }, name));
+  const head = ["group", "n", ...names].map((name) => make("th", { scope: "col", ...mark(name) }, say(name)));
   const lines = result.groups.slice(0, MOST_GROUPS).map((name, group) => {
     const number = result.numbers[group];
     const label = make("th", { scope: "row" }, makeBadge(number), ` ${name}`);
@@ -79,10 +80,10 @@ function showGroups({ groups }) {
     return row;
   });
   const table = make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...lines));
-  section.append(make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Statistics of the groups" }, table));
+  section.append(make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": say("Statistics of the groups") }, table));
   const hidden = result.groupCount - lines.length;
-  const notes = hidden ? [`${count(hidden)} of ${count(result.groupCount)} groups are not listed.`] : [];
-  if (data.slice) notes.push("The statistics are of the whole groups, of which this page shows a part.");
+  const notes = hidden ? [say("{0} of {1} groups are not listed.", count(hidden), count(result.groupCount))] : [];
+  if (data.slice) notes.push(say("The statistics are of the whole groups, of which this page shows a part."));
   if (notes.length) section.append(make("p", { class: "note" }, notes.join(" ")));
 }
 
@@ -91,11 +92,11 @@ function showExactness() {
   const result = current();
   const moved = listMoved(result);
   const status = find("exactness");
-  const unrounded = result.rounding ? ` and not rounded to ${result.dtype}` : "";
-  const rounded = result.rounding ? `, rounded ${result.rounding} to ${result.dtype}` : "";
+  const unrounded = result.rounding ? say(" and not rounded to {0}", result.dtype) : "";
+  const rounded = result.rounding ? say(", rounded {0} to {1}", say(result.rounding), result.dtype) : "";
   const text = moved.length
-    ? `Recalculated in the browser, in double precision${unrounded}: ${moved.join(", ")}. Reset brings back normcli's exact numbers.`
-    : `Exact: these are normcli's own numbers${rounded}.`;
+    ? say("Recalculated in the browser, in double precision{0}: {1}. Reset brings back normcli's exact numbers.", unrounded, moved.join(", "))
+    : say("Exact: these are normcli's own numbers{0}.", rounded);
   status.classList.toggle("moved", moved.length > 0);
   if (status.textContent !== text) status.textContent = text;
   find("reset").disabled = !moved.length;
@@ -107,8 +108,8 @@ function announce({ y, groups }) {
   if (cell === null) return;
   const result = current();
   const group = result.owner[cell];
-  const n = `${result.counts[group]} value${result.counts[group] === 1 ? "" : "s"}`;
-  const owner = result.window ? `window of ${n}` : `group ${result.groups[group]}, ${n}`;
-  const centre = result.centre ? `, ${result.centre} ${format(groups[group].scope.values[result.centre], 5)}` : "";
-  find("said").textContent = `${nameCell(cell)}: input ${format(x[cell], 5)}, normalized ${format(y[cell], 5)}, ${owner}${centre}.`;
+  const n = sayValues(result.counts[group]);
+  const owner = result.window ? say("window of {0}", n) : say("group {0}, {1}", result.groups[group], n);
+  const centre = result.centre ? `, ${say(result.centre)} ${format(groups[group].scope.values[result.centre], 5)}` : "";
+  find("said").textContent = say("{0}: input {1}, normalized {2}, {3}.", nameCell(cell), format(x[cell], 5), format(y[cell], 5), owner + centre);
 }

@@ -62,6 +62,9 @@ def find_messages() -> dict[str, list[str]]:
                 for message in split_sentences(text):
                     if name not in found.setdefault(message, []):
                         found[message].append(name)
+    for name, message in _list_of_page():
+        if name not in found.setdefault(message, []):
+            found[message].append(name)
     for name, text in _list_remarks():
         for message in split_sentences(text):
             found.setdefault(message, []).append(name)
@@ -111,6 +114,17 @@ def _split_paragraph(paragraph: str) -> Iterator[str]:
         *_, text = re.split(r" {2,}", line.strip())
         if looks_like_message(text) and not text.startswith("normcli"):
             yield text
+
+
+def _list_of_page() -> Iterator[tuple[str, str]]:
+    """Yield what the script of pages says, and what stands in their HTML."""
+    for path in sorted((PACKAGE / "page").glob("*.js")):
+        for message in re.findall(r'\bsay\("((?:[^"\\]|\\.)*)"', path.read_text(encoding="utf-8")):
+            yield f"normcli/page/{path.name}", message
+    for message in re.findall(
+        r"\[\[(.*?)\]\]", (PACKAGE / "page" / "page.html").read_text(encoding="utf-8"), re.DOTALL
+    ):
+        yield "normcli/page/page.html", " ".join(message.split())
 
 
 def _list_remarks() -> Iterator[tuple[str, str]]:
