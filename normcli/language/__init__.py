@@ -80,7 +80,7 @@ def translate(text: str) -> str:
 
 
 def look_up(message: str) -> str:
-    """Return what a message is, its values still numbered: `{0} 组`; empty in English, and if it is not known."""
+    """Return what a message is, its values still numbered; empty in English, and if it is not known."""
     reader = _load(_chosen) if _chosen else None
     return "" if reader is None else reader.look_up(message)
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 PLACE = re.compile(r"\{(\d)([!#]?)\}")
 """Where a message has a value: `{0}`.
 
-In a translation, `{0!}` is a value that stays: names, or a path; `{0#}` is one without words: a number or place.
+In a translation, `{0!}` is a value that stays: names, or a path; `{0#}` is one without words: a number.
 """
 
 _STAYS, _WORDLESS = "!", "#"
