@@ -1,4 +1,4 @@
-// The state in the address, so that a link or a bookmark keeps it: #norm=1&step=2&at=0,1,2,3&x=5:7.5&eps0=0.1
+// The state in the address, so that a link or a bookmark keeps it: #norm=1&step=2&at=0,1,2,3&x=5:7.5&eps0=0.1; of the last step &step=last
 
 const listChanges = (values, before) =>
   values.flatMap((value, n) => (Object.is(value, before[n]) ? [] : [`${n}:${formatExactly(value)}`])).join(",");
@@ -6,7 +6,7 @@ const listChanges = (values, before) =>
 function formatLink() {
   const parts = { at: state.selected === null ? "" : index(state.selected).join(","), x: listChanges(x, given) };
   if (state.shown) parts.norm = state.shown;
-  if (stepNumber() < current().steps.length - 1) parts.step = stepNumber();
+  if (stepNumber()) parts.step = stepNumber() < current().steps.length - 1 ? stepNumber() : "last";
   results.forEach((result, n) => {
     if (hasNewEps(result)) parts[`eps${n}`] = result.moved.eps;
     for (const name of parameterNames(result)) parts[name + n] = listChanges(result.moved[name], result.parameters.values[name]);
@@ -32,7 +32,8 @@ function readLink(text) {
     for (const name of parameterNames(result)) change(result.moved[name], parts[name + n]);
   });
   state.shown = isWhole(parts.norm, results.length - 1) ? Number(parts.norm) : 0;
-  state.step = isWhole(parts.step, current().steps.length - 1) ? Number(parts.step) : Infinity;
+  const isKnown = isWhole(parts.step, current().steps.length - 1);
+  state.step = parts.step === "last" ? Infinity : isKnown ? Number(parts.step) : 0;
   state.selected = parts.at ? findCell(parts.at.split(",").map(Number)) : null;
 }
 

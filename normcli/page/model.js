@@ -89,7 +89,7 @@ const canEdit = results.every(
   (result) => result.measuring.length && result.members.every((members, group) => members.length === result.counts[group]),
 );
 
-const state = { shown: 0, step: Infinity, selected: null, side: "x", pointed: null };
+const state = { shown: 0, step: 0, selected: null, side: "x", pointed: null };
 const current = () => results[state.shown];
 
 /** The step that is shown, of those that the norm has; the last unless one was chosen. */

@@ -70,6 +70,9 @@ class Reader:
         self.results = document.page().results
         self.page.goto(address)
 
+    def go_to_end(self):
+        self.page.evaluate("[...document.querySelectorAll('#chain input')].at(-1)?.click()")
+
     def cell(self, number, side="x"):
         return self.page.locator(f'.side-{side} td[data-cell="{number}"]')
 

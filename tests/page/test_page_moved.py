@@ -49,6 +49,14 @@ def test_each_step_changes_the_numbers_in_place_and_lights_its_part_of_the_formu
     assert reader.said() == "Step 6 of 6, gamma, beta: x̂"
 
 
+def test_a_page_opens_at_its_first_step_and_a_link_at_the_one_it_names(read):
+    document = make(first())
+    for link, step in (("#", 0), ("#step=last", 5), ("#step=3", 3)):
+        reader = read(document, link=link)
+        assert reader.page.locator("#chain input:checked").get_attribute("value") == str(step)
+        assert reader.page.locator("#tensor.later").count() == (step < 5)
+
+
 def test_the_steps_go_by_arrow_keys(read):
     reader = read(make(first()))
     reader.press("ArrowLeft", "ArrowLeft", "ArrowLeft")
