@@ -200,6 +200,22 @@ def test_the_first_tensor_unlike_the_others_is_named(second, told):
         fit_arrays([np.zeros((2, 3, 5)), second, np.zeros((1, 1))])
 
 
+def test_a_file_without_names_first_takes_those_of_the_next_and_refuses_others():
+    def fit_named(*names):
+        x = np.arange(6.0).reshape(3, 2)
+        sources = [
+            Named(f"{i}.npy", lambda wanted, i=i, own=own: Tensor(x, f"{i}.npy", columns=own))
+            for i, own in enumerate(names)
+        ]
+        return fit(Request("zscore"), sources, Policy(), Effort()).stats.subject.columns
+
+    assert fit_named(None, ("a", "b"), ("a", "b")) == ("a", "b")
+    with pytest.raises(
+        DataError, match=r"^2\.npy names its columns otherwise than 1\.npy, and the first file does not"
+    ):
+        fit_named(None, ("a", "b"), ("b", "a"))
+
+
 @pytest.mark.peers
 def test_of_what_scikit_learn_calculates_it_is_the_nearer_to_the_truth(rng):
     preprocessing = pytest.importorskip("sklearn.preprocessing")

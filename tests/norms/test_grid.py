@@ -66,3 +66,14 @@ def test_grids_of_the_same_groups_are_equal_in_their_canonical_form(one, other, 
         for request, layout in zip((one, other), layouts, strict=True)
     ]
     assert (plans[0].grid.canonical == plans[1].grid.canonical) is same
+
+
+def test_statistics_have_names_of_columns_where_the_last_axis_is_kept():
+    def find(request, shape, names):
+        return make_plan(request, shape, np.dtype("f8"), names).grid.group_columns
+
+    names = ("height", "weight")
+    assert find(Request("zscore"), (3, 2), names) == names
+    assert find(Request("ln"), (3, 2), names) is None
+    assert find(Request("gn", groups=2), (3, 2), names) is None
+    assert find(Request("zscore"), (3, 2), None) is None

@@ -93,3 +93,10 @@ def test_numbers_with_digits_beyond_are_named():
     found = fixed.distill(2, range(-64, 65))
     assert found.beyond.tolist() == [True, False, True]
     assert found.terms[0][1] == -2.5
+
+
+def test_places_that_no_group_needs_are_left_out():
+    settled = Fixed(np.array([[0, 0], [0, 7], [5, 0], [0, 0]]), low=-3).settle()
+    assert settled.low == -2
+    assert settled.digits.tolist() == [[0, 7], [5, 0]]
+    assert Fixed(np.zeros((3, 2), dtype=np.int64), low=-3).settle().digits.tolist() == [[0, 0]]

@@ -90,3 +90,16 @@ def test_sum_pairs(n):
     expected = sum(exact(a, i) for i in range(n))
     largest = sum(abs(exact(a, i)) for i in range(n))
     assert abs(exact(total, 0) - expected) <= largest / 2**98
+
+
+def test_places_are_lowered_and_raised_to_the_least_and_largest_pair():
+    for change, sign in ((pairs.lower_at, 1.0), (pairs.raise_at, -1.0)):
+        tiny = 2.0**-60
+        target = Pair(*(sign * np.array(part) for part in ([1.0, 1.0, 1.0], [tiny, tiny, -tiny])))
+        values = Pair(sign * np.array([0.5, 1.0, 1.0, 1.0]), np.zeros(4))
+        change(target, np.array([0, 1, 1, 2]), values)
+        assert (sign * target.hi).tolist() == [0.5, 1.0, 1.0]
+        assert (sign * target.lo).tolist() == [0.0, 0.0, -tiny]
+        values = Pair(sign * np.ones(2), sign * np.array([-tiny, 2 * tiny]))
+        change(target, np.array([1, 1]), values)
+        assert (sign * target.lo).tolist() == [0.0, -tiny, -tiny]
