@@ -245,6 +245,36 @@ def test_only_alike_is_merged(shape, dtype, request_, told, rng, tmp_path):
     assert not (tmp_path / "c.npz").exists()
 
 
+def fit_columns(x, names, request):
+    stats = fit_arrays([x], request)
+    return stats._replace(subject=stats.subject._replace(columns=names))
+
+
+def test_columns_are_merged_by_their_names(rng):
+    x, request = make(rng, (5, 3), "float64"), Request("zscore")
+    first = fit_columns(x, ("a", "b", "c"), request)
+    merged = merge_stats(first, fit_columns(x[:, [2, 0, 1]], ("c", "a", "b"), request), "1.npz", "2.npz")
+    twice = round_stats(fit_arrays([x, x], request)).fields
+    assert merged.subject.columns == ("a", "b", "c")
+    for name, values in round_stats(merged).fields.items():
+        np.testing.assert_array_equal(values, twice[name], err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("names", "others", "request_"),
+    [
+        pytest.param("ab", "ac", Request("zscore"), id="others"),
+        pytest.param("abb", "bab", Request("zscore"), id="twice the same"),
+        pytest.param("ab", "ba", Request("zscore", keep=()), id="in groups of all columns"),
+    ],
+)
+def test_columns_of_other_or_no_certain_names_are_not(names, others, request_, rng):
+    x = make(rng, (5, len(names)), "float64")
+    stats = [fit_columns(x, tuple(columns), request_) for columns in (names, others)]
+    with pytest.raises(DataError, match=r"^2\.npz is of the columns"):
+        merge_stats(*stats, "1.npz", "2.npz")
+
+
 @pytest.mark.parametrize("norm", GROUPED)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_every_norm_is_fitted_kept_and_used_to_the_bit(norm, dtype, normcli, tmp_path, rng):
