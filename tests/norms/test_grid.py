@@ -77,3 +77,10 @@ def test_statistics_have_names_of_columns_where_the_last_axis_is_kept():
     assert find(Request("ln"), (3, 2), names) is None
     assert find(Request("gn", groups=2), (3, 2), names) is None
     assert find(Request("zscore"), (3, 2), None) is None
+
+
+@pytest.mark.parametrize(("order", "split"), [("contiguous", (2, 3)), ("interleaved", (3, 2))])
+def test_a_shape_is_split_as_the_channels_are(order, split):
+    grid = make_plan(Request("gn", groups=2, group_order=order), (5, 6, 4), np.dtype("f8")).grid
+    assert grid.split_shape((5, 6, 4)) == (5, *split, 4)
+    assert grid.split_shape((1, 1, 4)) == (1, 1, 1, 4)
