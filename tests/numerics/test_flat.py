@@ -8,16 +8,8 @@ import pytest
 from normcli import normalize
 
 
-@pytest.mark.parametrize(
-    ("x", "flat"),
-    [
-        pytest.param([[1.0, 1.0 + 1e-15, 1.0]], True, id="of no more than rounding"),
-        pytest.param([[1.0, 1.0 + 1e-14, 1.0]], False, id="of more"),
-    ],
-)
-@pytest.mark.parametrize("norm", ["minmax", "maxabs"])
-def test_groups_that_are_constant_by_a_convention(norm, x, flat):
-    x = np.array(x) * (1e-15 if norm == "maxabs" and flat else 1.0)
-    y = normalize(x, norm, axes=1, like="sklearn").normalized
-    spread = y.max() - y.min() if norm == "minmax" else np.abs(y).max()
-    assert (spread < 1e-10) == flat
+@pytest.mark.parametrize(("step", "flat"), [(1e-16, True), (1e-12, False)])
+@pytest.mark.parametrize("norm", ["minmax", "maxabs", "robust"])
+def test_scales_below_ten_machine_epsilons_count_as_1(norm, step, flat):
+    y = normalize(step * np.arange(5.0), norm, axes=0, like="sklearn").normalized
+    assert np.ptp(y) == pytest.approx(4 * step if flat else 2.0 if norm == "robust" else 1.0)
