@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.bench.pairs import Row, Table, compare, judge, measure_peak, run_process, take_turns
+from tests.bench.pairs import Row, Table, compare, judge, measure_peak, run_process, take_turns, touch_memory
 from tests.bench.startup import NORMCLI
 
 MIB = 1 << 20
@@ -139,12 +139,6 @@ def compare_with_cat(name: str, arguments: list[str], paths: list[Path], runs: i
     ours = [a - b for a, b in zip(times[0], times[2], strict=True)]
     ratio, limit, ok = judge(compare(ours, times[1]), READING_AT_MOST)
     return Row((name, *(f"{median(column):.2f}" for column in times), ratio, limit), ok)
-
-
-def touch_memory() -> None:
-    """Write to most of the free memory once: pages that a virtual machine has not had yet cost more than a copy."""
-    code = "import os, numpy; numpy.ones(int(os.sysconf('SC_AVPHYS_PAGES') * 0.7) * 512)"
-    run_process([sys.executable, "-c", code])
 
 
 def _measure_growth(place: Path) -> Table:

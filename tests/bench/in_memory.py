@@ -14,7 +14,7 @@ from normcli import normalize
 from normcli.compiled import NUMPY, VARIABLE
 from normcli.dtypes import find_type
 from normcli.engine.walk import count_processors
-from tests.bench.pairs import Row, Table, compare, judge, take_turns
+from tests.bench.pairs import Row, Table, compare, judge, take_turns, touch_memory
 from tests.reference.groups import solve_group
 from tests.reference.measuring import Elements, measure_elements
 
@@ -97,6 +97,7 @@ def measure(runs: int) -> list[Table]:
     import torch
 
     torch.set_num_threads(count_processors())
+    touch_memory()
     return [
         *(_measure_dtype(dtype, runs, torch) for dtype in LIMITS),
         _measure_halves(runs, torch),
