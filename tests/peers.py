@@ -171,6 +171,20 @@ def torch_weight_norm(x, gamma=None):
         return from_torch(module.weight)
 
 
+MANY = 100
+"""Power iterations, after which a largest singular value of float32 moves no more."""
+
+
+@peer("sn", "torch", "torch", FIRST, scales=SCALES[:3])
+def torch_spectral_norm(x):
+    import torch
+
+    module = torch.nn.Module()
+    module.weight = torch.nn.Parameter(to_torch(x))
+    torch.nn.utils.parametrizations.spectral_norm(module, n_power_iterations=MANY)
+    return from_torch(module.weight.detach())
+
+
 @peer("lrn", "torch", "torch", FIRST[1:], size=3, alpha=1.0)
 @peer("lrn", "torch", "torch", FIRST[1:], size=4)
 @peer("lrn", "torch", "torch", FIRST[1:], size=9, alpha=0.5, exponent=0.6, k=2.0)
@@ -304,6 +318,18 @@ def keras_rms_norm(x, gamma=None):
     return run_keras(keras.layers.RMSNormalization(), x, gamma, gain="scale")
 
 
+@peer("sn", "keras", "keras", LAST[:1], scales=SCALES[:3])
+def keras_spectral_norm(x):
+    import keras
+
+    layer = keras.layers.Dense(x.shape[1], use_bias=False)
+    module = keras.layers.SpectralNormalization(layer, power_iterations=MANY)
+    module.build((1, x.shape[0]))
+    layer.kernel.assign(x)
+    module(np.eye(x.shape[0], dtype=x.dtype), training=True)
+    return np.asarray(layer.kernel.value.detach())
+
+
 @peer("lp", "keras", "keras", LAST)
 def keras_unit_norm(x):
     import keras
@@ -368,6 +394,18 @@ def linen_rms_norm(x, gamma=None):
     from flax import linen
 
     return run_linen(linen.RMSNorm(), x, gamma)
+
+
+@peer("sn", "flax-linen", "flax", LAST[:1], scales=SCALES[:2])
+def linen_spectral_norm(x):
+    import jax
+    from flax import linen
+
+    module = linen.SpectralNorm(linen.Dense(x.shape[1], use_bias=False), n_steps=MANY)
+    unit = np.eye(x.shape[0], dtype=x.dtype)
+    variables = module.init(jax.random.key(0), unit, update_stats=False)
+    params = jax.tree.map(lambda _: x, variables["params"])
+    return np.asarray(module.apply({**variables, "params": params}, unit, update_stats=False))
 
 
 @peer("wn", "flax-linen", "flax", LAST[:1], ("gamma",))
@@ -439,6 +477,16 @@ def nnx_weight_norm(x):
     return np.asarray(nnx.WeightNorm(layer, rngs=nnx.Rngs(0))(np.eye(x.shape[0], dtype=x.dtype)))
 
 
+@peer("sn", "flax-nnx", "flax", LAST[:1], scales=SCALES[:2])
+def nnx_spectral_norm(x):
+    from flax import nnx
+
+    layer = nnx.Linear(*x.shape, use_bias=False, rngs=nnx.Rngs(0))
+    layer.kernel[...] = x
+    module = nnx.SpectralNorm(layer, n_steps=MANY, rngs=nnx.Rngs(0))
+    return np.asarray(module(np.eye(x.shape[0], dtype=x.dtype), update_stats=True))
+
+
 @peer("ln", "jax", "jax", LAST)
 def jax_standardize(x):
     import jax
@@ -493,6 +541,20 @@ def equinox_rms_norm(x, gamma=None, beta=None):
     import equinox
 
     return run_equinox(equinox.nn.RMSNorm(x.shape[1:]), x, gamma, beta)
+
+
+@peer("sn", "equinox", "equinox", FIRST[:1], scales=SCALES[:3])
+def equinox_spectral_norm(x):
+    import equinox
+    import jax
+
+    rows, columns = x.shape
+    layer = equinox.nn.Linear(columns, rows, use_bias=False, key=jax.random.key(0))
+    layer = equinox.tree_at(lambda m: m.weight, layer, jax.numpy.asarray(x))
+    make = equinox.nn.make_with_state(equinox.nn.SpectralNorm)
+    module, state = make(layer, "weight", num_power_iterations=MANY, key=jax.random.key(1))
+    run = jax.vmap(lambda each: module(each, state)[0])
+    return np.asarray(run(np.eye(columns, dtype=x.dtype))).T
 
 
 @peer("wn", "equinox", "equinox", FIRST[:1], ("gamma",))

@@ -28,7 +28,7 @@ def choose_value(norm, name):
         "feature_axes": "C", "layout": "NLC", "axes": axes, "keep": kept, "groups": 3, "group_order": "interleaved", "eps": 0.125,
         "eps_mode": mode.value, "ddof": 1, "p": np.inf, "size": 3, "alpha": 0.5, "exponent": 0.5, "k": 2.0,
         "dtype": "float32", "like": frameworks[0] if frameworks else None,
-        "range": (-1.0, 3.0), "quantiles": (10.0, 97.5), "no_mean": True, "no_scale": True,
+        "range": (-1.0, 3.0), "quantiles": (10.0, 97.5), "no_mean": True, "no_scale": True, "rows": "L",
     }[name]  # fmt: skip
 
 
@@ -56,9 +56,13 @@ def quickly(cases):
 
 
 GOLDEN = list(list_cases(fitted=False))
-FITTED = [case for case in list_cases(fitted=True) if case.values[0].axes is not AxesRule.CHANNEL_WINDOW]
-OF_NO_FIT = {"size", "alpha", "exponent", "k"}
-"""The options of a window, which has statistics of each value: there is nothing to fit."""
+FITTED = [
+    case
+    for case in list_cases(fitted=True)
+    if case.values[0].axes is not AxesRule.CHANNEL_WINDOW and case.values[0].rows is None
+]
+OF_NO_FIT = {"size", "alpha", "exponent", "k", "rows"}
+"""The options of a window, which has statistics of each value, and of a matrix: there is nothing to fit."""
 
 
 def write_arguments(options):

@@ -171,6 +171,8 @@ def _format_axes(row: Convention) -> str:
         parts += [] if row.extra_neighbour is None else [f"even: the extra one {row.extra_neighbour}"]
     elif row.group_order is GroupOrder.INTERLEAVED:
         parts.append("interleaved")
+    elif row.rows is not None:
+        parts.append(f"rows: {row.rows.value}")
     elif row.chooses is not None:
         parts.append(row.chooses.value)
     return ", ".join(((row.axes or norm.axes).value, *parts))

@@ -21,10 +21,11 @@ class Arrays(NamedTuple):
     imports : tuple of str
         The lines that import it.
     reduce : mapping of str to str
-        `mean`, `sum`, `max`, `min` and `quantile` of `{x}` over `{axes}`, which stay as axes of length 1.
-        `{axis_list}` is a list of them, `{last}` as many at the end, `{count}` how many there are, `{kept}` the
-        result's shape, `{order}` the axes with the reduced ones at the end and `{flat}` the shape with these as
-        one; `{q}` is the part of a quantile, which lies `{rest}` of the way from place `{low}` to `{high}`.
+        `mean`, `sum`, `max`, `min`, `quantile` and `singular value` of `{x}` over `{axes}`, which stay as axes
+        of length 1. `{axis_list}` is a list of them, `{last}` as many at the end, `{count}` how many, `{kept}`
+        the result's shape, `{order}` the axes with the reduced ones at the end and `{flat}` the shape with
+        these as one, `{by_rows}` and `{matrices}` the same with rows and columns; `{q}` is the part of a
+        quantile, which lies `{rest}` of the way from place `{low}` to `{high}`.
     call : mapping of str to str
         `sqrt`, `abs` and `sign`; `maximum` of an array and a number; `where` of a condition, a number and an
         array; `reshape`, `transpose`, `pad`; `slice` and `add` where a framework's arrays have no `[a:b]`.
@@ -78,12 +79,17 @@ def _name_calls(prefix: str, **others: str) -> dict[str, str]:
 
 _PLAIN = {"mean": "mean", "sum": "sum", "max": "max", "min": "min"}
 _QUANTILE = "{prefix}.quantile({{x}}, {{q}}, axis={{axes}}, keepdims=True)"
+_MATRICES = "{x}.transpose{by_rows}.reshape{matrices}"
 
 _NUMPY = Arrays(
     "numpy",
     "NumPy",
     ("import numpy as np",),
-    _name_reductions("np", _PLAIN, "axis", "keepdims") | {"quantile": _QUANTILE.format(prefix="np")},
+    _name_reductions("np", _PLAIN, "axis", "keepdims")
+    | {
+        "quantile": _QUANTILE.format(prefix="np"),
+        "singular value": f"np.linalg.norm({_MATRICES}, 2, axis=(-2, -1)).reshape{{kept}}",
+    },
     _name_calls("np", reshape="{x}.reshape{shape}"),
     cast="{x}.astype({dtype})",
     constant="np.array({x}, dtype=x.dtype)",
@@ -98,7 +104,9 @@ _TORCH = Arrays(
     ("import torch",),
     _name_reductions("torch", _PLAIN | {"max": "amax", "min": "amin"}, "dim", "keepdim")
     | {
-        "quantile": "torch.quantile({x}.movedim({axes}, {last}).flatten(-{count}), {q}, dim=-1).reshape({kept})"
+        "quantile": "torch.quantile({x}.movedim({axes}, {last}).flatten(-{count}), {q}, dim=-1)"
+        ".reshape({kept})",
+        "singular value": "torch.linalg.matrix_norm({x}.permute{by_rows}.reshape{matrices}, 2).reshape{kept}",
     },
     _name_calls(
         "torch",
@@ -118,7 +126,11 @@ _KERAS = Arrays(
     "Keras",
     ("import keras",),
     _name_reductions("keras.ops", _PLAIN, "axis", "keepdims")
-    | {"quantile": _QUANTILE.format(prefix="keras.ops")},
+    | {
+        "quantile": _QUANTILE.format(prefix="keras.ops"),
+        "singular value": "keras.ops.reshape(keras.ops.norm(keras.ops.reshape("
+        "keras.ops.transpose({x}, {by_rows}), {matrices}), 2, axis=(-2, -1)), {kept})",
+    },
     _name_calls("keras.ops"),
     cast="keras.ops.cast({x}, {dtype})",
     constant="keras.ops.convert_to_tensor({x}, dtype=x.dtype)",
@@ -133,7 +145,11 @@ _FLAX = Arrays(
     "flax",
     "Flax",
     ("import jax", "import jax.numpy as jnp", "from flax import nnx"),
-    _name_reductions("jnp", _PLAIN, "axis", "keepdims") | {"quantile": _QUANTILE.format(prefix="jnp")},
+    _name_reductions("jnp", _PLAIN, "axis", "keepdims")
+    | {
+        "quantile": _QUANTILE.format(prefix="jnp"),
+        "singular value": f"jnp.linalg.norm({_MATRICES}, 2, axis=(-2, -1)).reshape{{kept}}",
+    },
     _name_calls("jnp", reshape="{x}.reshape{shape}"),
     cast="{x}.astype({dtype})",
     constant="jnp.array({x}, dtype=x.dtype)",
@@ -157,7 +173,11 @@ _TENSORFLOW = Arrays(
     "TensorFlow",
     ("import tensorflow as tf",),
     _name_reductions("tf", {kind: f"reduce_{name}" for kind, name in _PLAIN.items()}, "axis", "keepdims")
-    | {"quantile": "take_quantile({x}, {axis_list}, {q})"},
+    | {
+        "quantile": "take_quantile({x}, {axis_list}, {q})",
+        "singular value": "tf.reshape(tf.linalg.svd(tf.reshape(tf.transpose({x}, {by_rows}), {matrices}),"
+        " compute_uv=False)[..., 0], {kept})",
+    },
     _name_calls("tf"),
     cast="tf.cast({x}, {dtype})",
     constant="tf.constant({x}, dtype=x.dtype)",

@@ -49,7 +49,7 @@ def write_by_hand(plan: Plan, arrays: Arrays, *, evaluation: bool) -> Iterator[L
         Whether mean and variance are the constants `RUNNING_MEAN` and `RUNNING_VAR`.
     """
     grid = plan.grid
-    reduction = Reduction(grid.view_axes, grid.view_shape, grid.reach)
+    reduction = Reduction(grid.view_axes, grid.view_shape, grid.reach, plan.spec.rows or ())
     writer = Writer(arrays, reduction, _list_numbers(plan))
     if grid.view_shape != grid.shape:
         yield Line(f"x = {writer.call('reshape', x='x', shape=grid.view_shape)}", str(grid.view_shape))

@@ -9,6 +9,7 @@ import math
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from normcli.errors import UsageError
 from normcli.teach.expression import (
     Absolute,
     Constant,
@@ -22,6 +23,7 @@ from normcli.teach.expression import (
     Quotient,
     Root,
     Sign,
+    SingularValue,
     Sum,
     Symbol,
 )
@@ -73,11 +75,14 @@ class Reduction(NamedTuple):
         The view's.
     window : Reach or None
         Of a window along the only axis, instead of all of it.
+    rows : tuple of int
+        Of a matrix, which of the axes its rows are.
     """
 
     axes: tuple[int, ...]
     shape: tuple[int, ...]
     window: Reach | None = None
+    rows: tuple[int, ...] = ()
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -120,11 +125,15 @@ class Writer:
     def reduce(self, kind: str, x: str, part: float | None = None) -> str:
         """Return a reduction of an array over every group at once."""
         axes, shape = self.reduction.axes, self.reduction.shape
+        if kind not in self.arrays.reduce:
+            raise UsageError(f"{self.arrays.title} has no operator for the {kind}s of a matrix")
         if not axes:  # each value is a group of its own; torch takes no axes for all of them
             return x
         others = tuple(axis for axis in range(len(shape)) if axis not in axes)
         size = math.prod(shape[axis] for axis in axes)
         place = (part or 0.0) * (size - 1)
+        rows = self.reduction.rows
+        height = math.prod(shape[axis] for axis in rows)
         return self.arrays.reduce[kind].format(
             x=x,
             axes=write_axes(axes),
@@ -135,6 +144,8 @@ class Writer:
             order=(*others, *axes),
             flat=[*(shape[axis] for axis in others), size],
             size=size,
+            by_rows=(*others, *rows, *(axis for axis in axes if axis not in rows)),
+            matrices=(*(shape[axis] for axis in others), height, size // height),
             q=part,
             low=math.floor(place),
             high=math.ceil(place),
@@ -149,6 +160,8 @@ class Writer:
                 return self._write_symbol(expression)
             case Quotient(Sum(terms=(), each=each), Symbol("n")) if each is not None:
                 return self._reduce_written("mean", each)
+            case SingularValue(content):
+                return self._reduce_written("singular value", content)
             case Fold(terms=(), each=each) if each is not None:
                 return self._write_reduction(expression, each)
             case Sum(terms=terms):

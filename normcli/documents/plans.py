@@ -74,6 +74,7 @@ def describe_plan(plan: Plan, subject: Mapping[str, Any]) -> dict[str, Any]:
         **describe_members(spec, "eps", "eps_mode"),
         "ddof": spec.ddof if find_option("ddof").belongs_to(plan.norm) else None,
         **({} if spec.p is None else {"p": describe_number(spec.p)}),
+        **({} if spec.rows is None else describe_members(spec, "rows")),
         **({} if window is None else {"window": describe_members(window, *_WINDOW_MEMBERS)}),
         "like": spec.like,
         **{name: getattr(plan.request, name) for name in _CHOSEN if getattr(plan.request, name) is not None},
@@ -301,6 +302,9 @@ def format_options(plan: Plan) -> str:
         parts.append(f"ddof {spec.ddof}")
     if spec.p is not None and find_option("p").belongs_to(plan.norm):  # else it is in the formula
         parts.append(f"p {spec.p:g}")
+    if spec.rows is not None:
+        names = " and ".join(plan.grid.layout.name(axis) for axis in spec.rows) or "none"
+        parts.append(f"rows of x along {names}")
     if spec.range is not None:
         parts.append(f"range {find_option('range').format(spec.range)}")
     if spec.quantiles not in (None, QUARTILES):

@@ -210,4 +210,8 @@ def _find_run(plan: Plan) -> type[Run]:
         from normcli.engine.order import QuantileRun
 
         return QuantileRun
+    if plan.norm.divisor.measurement is Measurement.SINGULAR_VALUE:
+        from normcli.engine.matrices import MatrixRun
+
+        return MatrixRun
     return Run

@@ -109,6 +109,11 @@ def require_fittable(plan: Plan) -> None:
         raise UsageError(
             message if plan.spec.window is not None else f"{message}; --axes or --keep choose other groups"
         )
+    if plan.spec.rows is not None:
+        size = plan.norm.divisor.size
+        raise UsageError(
+            f"{name} has the {size} of a whole matrix, which does not follow from those of its parts"
+        )
     if plan.spec.p is not None and plan.spec.p not in _LENGTHS:
         raise UsageError(f"fit has lengths of p = 2 and inf, not of p = {plan.spec.p:g}")
 

@@ -59,6 +59,8 @@ def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tup
         return (_require_channel(layout),)
     if rule is AxesRule.GIVEN:
         raise UsageError("this convention has no default axes; give them (--axes)")
+    if rule is AxesRule.ALL:
+        return every
     batch = {layout.batch}
     if rule is AxesRule.ALL_BUT_BATCH:
         return tuple(axis for axis in every if axis not in batch)
@@ -68,6 +70,25 @@ def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tup
         AxesRule.CHANNEL_GROUPS: batch - channel,
     }.get(rule, channel)
     return tuple(axis for axis in every if axis not in kept)
+
+
+def choose_rows(chosen: Choices, layout: Layout, axes: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return which of the axes reduced are rows of a matrix; None for norms whose groups are none.
+
+    Raises
+    ------
+    UsageError
+        If one of them is not reduced.
+    """
+    if chosen.norm.rows is None:
+        return None
+    rows = chosen.pick("rows")
+    if isinstance(rows, AxesRule):
+        return axes[_PLACES[rows]]
+    found = layout.resolve(rows, "rows")
+    if not set(found) <= set(axes):
+        raise UsageError(f"rows are of a matrix, which has the axes {', '.join(map(str, axes))}")
+    return found
 
 
 def _require_channel(layout: Layout) -> int:

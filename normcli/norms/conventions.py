@@ -68,6 +68,8 @@ class Convention(NamedTuple):
         The axes reduced by default.
     chooses : AxesChoice or None
         Which other axes are reduced where its caller says so.
+    rows : AxesRule or None
+        The axes that are a matrix's rows by default.
     channel : {"first", "last"} or None
         Where the channel axis is, from which the default layout follows.
     parameters : ParameterRule or None
@@ -120,6 +122,7 @@ class Convention(NamedTuple):
     ddof: int | None = None
     axes: AxesRule | None = None
     chooses: AxesChoice | None = None
+    rows: AxesRule | None = None
     channel: Literal["first", "last"] | None = None
     parameters: ParameterRule | None = None
     takes_beta: bool | None = None
@@ -156,6 +159,7 @@ _WORDS: Mapping[str, type[enum.Enum]] = {
     "eps": EpsRule,
     "eps_mode": EpsMode,
     "axes": AxesRule,
+    "rows": AxesRule,
     "chooses": AxesChoice,
     "parameters": ParameterRule,
     "group_order": GroupOrder,

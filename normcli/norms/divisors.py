@@ -22,6 +22,7 @@ class Measurement(enum.Enum):
     WINDOW = "mean square of a window"
     EXTREMES = "smallest and largest value"
     QUANTILES = "quantiles"
+    SINGULAR_VALUE = "largest singular value"
 
 
 class Combination(NamedTuple):
@@ -257,6 +258,24 @@ QUANTILE_RANGE = QUARTILE_RANGE._replace(
     promises=(Promise("median", 0.0), Promise("q_range", 1.0)),
 )
 """What stands for the interquartile range where a caller chooses other quantiles."""
+SINGULAR_VALUE = Divisor(
+    measurement=Measurement.SINGULAR_VALUE,
+    statistics=("sigma",),
+    root="σ(x)",
+    size="largest singular value",
+    spread="sigma",
+    promises=(Promise("sigma", 1.0),),
+    is_0_of_nothing=True,
+)
 
-DIVISORS = (DEVIATION, ROOT_MEAN_SQUARE, LENGTH, WINDOW_POWER, RANGE, HALF_RANGE, QUARTILE_RANGE)
+DIVISORS = (
+    DEVIATION,
+    ROOT_MEAN_SQUARE,
+    LENGTH,
+    WINDOW_POWER,
+    RANGE,
+    HALF_RANGE,
+    QUARTILE_RANGE,
+    SINGULAR_VALUE,
+)
 """Every divisor of a row of the norms, once."""

@@ -47,6 +47,8 @@ class Norm(NamedTuple):
         Names of special cases, such as `l1`, and the exponent p that each fixes.
     has_optional_steps : bool
         Whether a caller may leave out the centring, or the division, as scikit-learn's scalers do.
+    rows : AxesRule or None
+        Of a norm of matrices: which axes are rows by default, where the others are columns.
     is_partial : bool
         Whether one has: no row of the table is, but those that `leave_out` returns.
     source : str
@@ -73,6 +75,7 @@ class Norm(NamedTuple):
     p: float | None = None
     presets: tuple[tuple[str, float], ...] = ()
     has_optional_steps: bool = False
+    rows: AxesRule | None = None
     is_partial: bool = False
 
     @property
@@ -101,7 +104,7 @@ class Norm(NamedTuple):
     @property
     def gradient_names(self) -> tuple[str, ...]:
         """What a backward pass makes: `("dx", "dgamma", "dbeta")` or fewer; `()` where there is none."""
-        if self.is_by_order or self.is_partial:
+        if self.is_by_order or self.is_partial or self.rows is not None:
             return ()
         return ("dx", *(f"d{name}" for name in self.parameter_names))
 

@@ -235,6 +235,10 @@ OPTIONS = (
         metavar="AXES",
     ),
     Option(
+        "rows", OptionKind.AXES, "A matrix's rows; the other axes are its columns. [default: the first]",
+        lambda norm: norm.rows is not None, metavar="AXES",
+    ),
+    Option(
         "groups", OptionKind.INTEGER, "The number of channel groups; -1 is one for each channel.", _has_groups,
         metavar="G",
     ),

@@ -15,7 +15,7 @@ import numpy as np
 
 from normcli.dtypes import find_type, is_float
 from normcli.errors import DataError, UsageError
-from normcli.norms.axes import choose_axes, choose_split
+from normcli.norms.axes import choose_axes, choose_rows, choose_split
 from normcli.norms.divisors import ORDER_STATISTICS
 from normcli.norms.grid import Grid, Reach
 from normcli.norms.layout import make_layout
@@ -250,6 +250,7 @@ def make_plan(
     grid = Grid(shape, layout, axes, split, reach, columns)
     _require_few_of_nothing(grid)
     spec = make_spec(chosen, window, dtype, grid.group_size)
+    spec = spec._replace(rows=choose_rows(chosen, layout, axes))
     rule = chosen.pick("parameters")
     if rule is ParameterRule.NONE:  # the caller may give a gamma even where the framework's own norm has none
         rule = norm.parameters

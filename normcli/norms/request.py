@@ -44,6 +44,7 @@ class Request(NamedTuple):
     axes: str | int | tuple[int | str, ...] | None = None
     keep: str | int | tuple[int | str, ...] | None = None
     feature_axes: str | int | tuple[int | str, ...] | None = None
+    rows: str | int | tuple[int | str, ...] | None = None
     groups: int | None = None
     group_order: str | None = None
     eps: float | None = None

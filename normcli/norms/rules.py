@@ -8,6 +8,7 @@ import enum
 class AxesRule(enum.Enum):
     """Which axes are reduced unless the caller names them; the value is what the table of norms prints."""
 
+    ALL = "all"
     ALL_BUT_CHANNEL = "all but channel"
     LAST = "last"
     ALL_BUT_BATCH_AND_CHANNEL = "all but batch and channel"

@@ -58,6 +58,8 @@ class NumericSpec(NamedTuple):
         Added to gamma before it multiplies.
     rounds_before_gamma : bool
         Whether x̂ is rounded to the output's dtype before gamma multiplies it.
+    rows : tuple of int or None
+        The axes that are the rows of a group's matrix, where groups are matrices.
     """
 
     eps: float | None
@@ -74,6 +76,7 @@ class NumericSpec(NamedTuple):
     like: str | None
     gamma_offset: int
     rounds_before_gamma: bool
+    rows: tuple[int, ...] | None = None
 
 
 def make_spec(chosen: Choices, window: Window | None, dtype: np.dtype[Any], group_size: int) -> NumericSpec:

@@ -19,6 +19,7 @@ from normcli.norms.divisors import (
     QUARTILE_RANGE,
     RANGE,
     ROOT_MEAN_SQUARE,
+    SINGULAR_VALUE,
     WINDOW_POWER,
 )
 from normcli.norms.norm import Norm
@@ -117,6 +118,17 @@ _ROWS = (
         p=2.0,
         source="Salimans & Kingma 2016, arXiv:1602.07868",
         use="weights of recurrent and generative models",
+    ),
+    Norm(
+        name="sn",
+        title="spectral normalization",
+        aliases=("spectralnorm", "spectral-norm", "spectralnormalization"),
+        summary="a matrix of weights divided by its largest singular value",
+        axes=AxesRule.ALL,
+        rows=AxesRule.FIRST,
+        divisor=SINGULAR_VALUE,
+        source="Miyato et al. 2018, arXiv:1802.05957",
+        use="weights of discriminators: no input grows by more than 1",
     ),
     _standardization(
         name="ws",

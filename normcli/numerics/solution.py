@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.numerics.lengths import Lengths
     from normcli.numerics.order_statistics import Extremes, Quantiles
+    from normcli.numerics.singular import SingularValues
 
-    Measured: TypeAlias = Moments | Lengths | Extremes | Quantiles
+    Measured: TypeAlias = Moments | Lengths | Extremes | Quantiles | SingularValues
 
 
 class Given(NamedTuple):
@@ -40,7 +41,7 @@ def solve(plan: Plan, measured: Measured, *, exact: bool) -> Solution:
     Parameters
     ----------
     plan : Plan
-    measured : Moments, Lengths, Extremes or Quantiles
+    measured : Moments, Lengths, Extremes, Quantiles or SingularValues
         As `Divisor.measurement` says; a length of p = 2 comes as moments about 0.
     exact : bool
         Whether results have more than 24 bits, so that a double of the divisor is not enough. Statistics are
@@ -66,6 +67,10 @@ def _solve(plan: Plan, measured: Measured, *, exact: bool) -> Solution:
             from normcli.numerics.order_statistics import solve_by_order
 
             return solve_by_order(plan, cast("Extremes | Quantiles", measured), exact=exact)
+        case Measurement.SINGULAR_VALUE:
+            from normcli.numerics.singular import solve_singular
+
+            return solve_singular(plan, cast("SingularValues", measured), exact=exact)
         case Measurement.LENGTH if not isinstance(measured, Moments):
             return _solve_length(plan, cast("Lengths", measured))
         case _:

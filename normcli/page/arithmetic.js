@@ -117,6 +117,32 @@ function pickQuantile(share, terms) {
   return low === high ? low : low + (high - low) * (at - Math.floor(at));
 }
 
+/** The largest singular value of a matrix, given in which row each term lies: by turning pairs of rows (Jacobi). */
+function findSingularValue(numbers, terms) {
+  const largest = Math.max(...terms.map(Math.abs));
+  if (!(largest > 0 && Number.isFinite(largest))) return terms.some(Number.isNaN) ? NaN : largest;
+  const rows = [];
+  numbers.forEach((row, n) => (rows[row] ??= []).push(terms[n] / largest));
+  const dot = (a, b) => addUp(a.map((value, n) => value * b[n]));
+  for (let turned = true, sweep = 0; turned && sweep < 60; sweep += 1) {
+    turned = false;
+    for (let i = 0; i < rows.length; i += 1) {
+      for (let j = i + 1; j < rows.length; j += 1) {
+        const [a, b, c] = [dot(rows[i], rows[i]), dot(rows[j], rows[j]), dot(rows[i], rows[j])];
+        if (Math.abs(c) <= 1e-16 * Math.sqrt(a * b)) continue;
+        const half = (b - a) / (2 * c);
+        const tangent = (half < 0 ? -1 : 1) / (Math.abs(half) + Math.hypot(1, half));
+        const cosine = 1 / Math.hypot(1, tangent);
+        const [first, second] = [rows[i], rows[j]];
+        rows[i] = first.map((value, n) => cosine * (value - tangent * second[n]));
+        rows[j] = second.map((value, n) => cosine * (tangent * value + second[n]));
+        turned = true;
+      }
+    }
+  }
+  return largest * Math.sqrt(Math.max(...rows.map((row) => dot(row, row))));
+}
+
 /** What a tree comes to, given the values of its names. */
 function evaluate(tree, values) {
   if (!Array.isArray(tree)) return typeof tree === "number" ? tree : values[tree];
@@ -124,6 +150,7 @@ function evaluate(tree, values) {
   const takeEach = (each) => values[MEMBERS].map((x) => evaluate(each, { ...values, x }));
   if (operation === "series" && parts[0] === null) return addUp(takeEach(parts[1]));
   if (operation === "quantile") return pickQuantile(parts[0], takeEach(parts[1]));
+  if (operation === "singular") return findSingularValue(parts[0], takeEach(parts[1]));
   if (operation === "sign") return Math.sign(evaluate(parts[0], values));
   if (operation === "series" || operation === "worked") return evaluate(parts[0], values);
   if (operation === "root" && parts[0][0] === "sum") {

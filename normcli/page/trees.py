@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.teach.definitions import combine, make_power, take_root
 from normcli.teach.expression import Constant, Fold, Sum, Symbol
@@ -85,6 +87,8 @@ def measure(plan: Plan) -> Iterator[tuple[str, Tree]]:
             yield row.statistics[0], ["quotient", terms, "size"]
         case Measurement.LENGTH:
             yield row.statistics[0], _measure_length(plan)
+        case Measurement.SINGULAR_VALUE:
+            yield row.statistics[0], ["singular", _number_rows(plan), "x"]
         case Measurement.EXTREMES | Measurement.QUANTILES:
             percents = plan.find_percents()
             for statistic in map(ORDER_STATISTICS.__getitem__, row.statistics):
@@ -94,6 +98,16 @@ def measure(plan: Plan) -> Iterator[tuple[str, Tree]]:
                     yield statistic.name, describe_tree(combine(made, Symbol(made.left), Symbol(made.right)))
     if "rstd" in row.statistics:
         yield "rstd", ["quotient", 1, "divisor"]
+
+
+def _number_rows(plan: Plan) -> list[int]:
+    """Return of each value of a group, in order, in which row of its matrix it lies."""
+    axes, rows = plan.grid.view_axes, plan.spec.rows or ()
+    lengths = [plan.grid.view_shape[axis] for axis in axes]
+    own = [length if axis in rows else 1 for axis, length in zip(axes, lengths, strict=True)]
+    numbers = np.arange(math.prod(own)).reshape(own)
+    listed: list[int] = np.broadcast_to(numbers, lengths).reshape(-1).tolist()
+    return listed
 
 
 def _measure_length(plan: Plan) -> Tree:

@@ -183,6 +183,10 @@ def require_derivative(plan: Plan) -> None:
             f"{norm.name} has no backward pass: its statistics are single values of the input, and which ones "
             "they are changes in jumps; it is fitted to data before training, not differentiated"
         )
+    if norm.rows is not None:
+        raise UsageError(
+            f"{norm.name} has no backward pass in normcli: the derivative of a {norm.divisor.size} is left out"
+        )
     if norm.is_partial:
         raise UsageError(
             f"{norm.name} has no backward pass without one of its steps; leave out no_mean, no_scale"

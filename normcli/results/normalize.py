@@ -27,6 +27,7 @@ def normalize(
     keep: AxisSpec | None = None,
     layout: str | None = None,
     feature_axes: AxisSpec | None = None,
+    rows: AxisSpec | None = None,
     groups: int | None = None,
     group_order: GroupOrderName | None = None,
     eps: float | None = None,
@@ -72,6 +73,8 @@ def normalize(
         dimensions.
     feature_axes : str, int or sequence of both, optional
         The axes that gamma and beta lie along, instead of the norm's.
+    rows : str, int or sequence of both, optional
+        Of `sn`: the axes that are the rows of the matrix; the first by default.
     groups : int, optional
         The number of channel groups (`gn`); −1 for one for each channel.
     group_order : {"contiguous", "interleaved"}, optional

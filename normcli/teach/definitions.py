@@ -23,6 +23,7 @@ from normcli.teach.expression import (
     Quotient,
     Root,
     Sign,
+    SingularValue,
     Sum,
     Symbol,
 )
@@ -110,6 +111,11 @@ def define_group(plan: Plan, *, given: bool, beyond: bool) -> Iterator[Definitio
             return
         case Measurement.EXTREMES | Measurement.QUANTILES:
             yield from _define_by_order(plan)
+        case Measurement.SINGULAR_VALUE:
+            largest = SingularValue(_X)
+            yield Definition(
+                "divisor", words=f"the {plan.norm.divisor.size} of x", value=Symbol("sigma"), reduction=largest
+            )
     if not plan.norm.divisor.divides:
         return
     if plan.spec.zero_rule is ZeroRule.NAN:

@@ -174,13 +174,22 @@ def find_formula(plan: Plan) -> Formula:
     if mode is EpsMode.SQUARE_FLOOR:
         eps, mode = math.sqrt(eps), EpsMode.FLOOR
     return Formula(
-        quotient=(norm.centre, norm.divisor, spec.p, spec.quantiles),
+        quotient=(norm.centre, norm.divisor, spec.p, spec.quantiles, _find_matrix(plan)),
         eps=eps,
         eps_mode=mode if eps else None,
         ddof=spec.ddof,
         makes_nan=not eps and spec.zero_rule is ZeroRule.NAN,
         window=None if spec.window is None else spec.window[3:],
     )
+
+
+def _find_matrix(plan: Plan) -> frozenset[tuple[int, ...]] | None:
+    """Return the rows and the columns of a matrix, which may be exchanged; None of other groups."""
+    if plan.spec.rows is None:
+        return None
+    long = [axis for axis in plan.grid.axes if plan.grid.shape[axis] != 1]
+    rows = tuple(axis for axis in long if axis in plan.spec.rows)
+    return frozenset({rows, tuple(axis for axis in long if axis not in rows)})
 
 
 def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[NamedPlan]:

@@ -144,6 +144,10 @@ class Negative(Single):
     """A number with the other sign."""
 
 
+class SingularValue(Single):
+    """The largest singular value of the matrix of a group's values."""
+
+
 Expression = (
     Constant
     | Symbol
@@ -158,6 +162,7 @@ Expression = (
     | Absolute
     | Sign
     | Negative
+    | SingularValue
 )
 
 

@@ -168,8 +168,21 @@ class StepList(StepWriter):
                 return None, self._find_length()
             case Measurement.WINDOW:
                 return None, self._find_power()
+            case Measurement.SINGULAR_VALUE:
+                return None, self._find_singular_value()
             case Measurement.MOMENTS:
                 return self._find_by_moments()
+
+    def _find_singular_value(self) -> Constant:
+        """Add the largest singular value of a matrix, which no short arithmetic leads to."""
+        sigma, rows = self.group.statistics["sigma"], self.spec.rows or ()
+        along = enumerate_words([self.plan.grid.layout.name(axis) for axis in rows])
+        what = "the root of the largest eigenvalue of XᵀX"
+        sentence = f"The largest singular value of X, whose rows are along {along or 'no axis'}: {what}."
+        step = Step("singular value", sentence, Symbol("σ", r"\sigma"))
+        if not math.isfinite(sigma):
+            self._stop(step._replace(sentence="The largest singular value is beyond float64."))
+        return self._add_value(step, sigma)
 
     def _find_by_moments(self) -> tuple[Constant | None, Constant | None]:
         norm = self.plan.norm

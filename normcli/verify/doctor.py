@@ -54,6 +54,10 @@ def require_sums(plan: Plan) -> None:
         raise UsageError(f"{norm.name} adds nothing: its statistics are single values, exact in any precision")
     if norm.is_partial:
         raise UsageError(f"doctor examines whole norms; leave out no_mean and no_scale of {norm.name}")
+    if norm.rows is not None:
+        raise UsageError(
+            f"doctor examines means and sums of squares of groups; {norm.name} takes a {norm.divisor.size}"
+        )
     if norm.divisor.measurement is Measurement.WINDOW or spec.p not in (None, 2.0):
         raise UsageError(
             f"doctor examines means and sums of squares of groups; {norm.name} "

@@ -127,7 +127,7 @@ SCALERS = (
 WEIGHT = "weight normalization with g = a · ‖w‖ of each output"
 """Of any factor of each output, since g is fitted; Salimans & Kingma 2016."""
 
-SPECTRAL = "w divided by its spectral norm, the largest singular value"
+SPECTRAL = "sn, w divided by its spectral norm, the largest singular value"
 """Of matrices; Miyato et al. 2018, torch.nn.utils.spectral_norm, which finds it by iteration."""
 
 _ITERATED = 2.0**12

@@ -36,6 +36,7 @@ ORACLES = {
     "rms": lambda x: x / np.sqrt(_mean(x**2, 3) + 1e-5),
     "lp": lambda x: x / np.sqrt((x**2).sum(3, keepdims=True)),
     "wn": lambda x: x / np.sqrt((x**2).sum(CHW, keepdims=True)),
+    "sn": lambda x: x / np.linalg.norm(x.reshape(len(x), -1), 2),
     "ws": lambda x: _standardize(x, CHW),
     "mvn": lambda x: (x - _mean(x, NHW)) / (np.sqrt(_var(x, NHW)) + 1e-9),
     "zscore": lambda x: (x - _mean(x, 0)) / np.sqrt(_var(x, 0)),

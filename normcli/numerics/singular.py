@@ -1,0 +1,121 @@
+"""Groups that are matrices: their largest singular values, and what values are divided by."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.numerics.divisor import Solution, replace_zero
+from normcli.numerics.pairs import Pair, Triple
+from normcli.numerics.rational import (
+    ROOT_BITS,
+    find_exponent,
+    find_root,
+    keep_exactly,
+    round_once,
+    scale,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.norms.plan import Plan
+
+_BITS = 110
+"""Bits to which a square is known at first: the 77 of its root that are kept are decided by then, as a rule."""
+
+
+class SingularValue:
+    """The largest singular value of a matrix, to as many bits as are asked for.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (rows, columns)
+        Of any real dtype; no result changes when it does later: it is copied.
+    """
+
+    def __init__(self, matrix: NDArray[Any]) -> None:
+        self._matrix = np.array(matrix, order="C")
+        self.known = _find_plain(self._matrix)
+        self._find = functools.lru_cache(maxsize=4)(self._calculate)
+
+    def find(self, bits: int = 0) -> Fraction:
+        """Return it, where `known` is None, to so many bits at least, and to those that are kept.
+
+        A number of half as many bits that lies within what is known of it is taken for it: a root that is
+        exact. What is kept is decided by that at the latest with 600 bits.
+        """
+        if not bits:
+            found = self._find(_BITS)
+            return found if found is not None else self.find(ROOT_BITS)
+        value = self._find(2 * bits)
+        assert value is not None  # as far as numbers of so many bits go
+        return value
+
+    def _calculate(self, bits: int) -> Fraction | None:
+        """Return it to so many bits, or the number of half as many that it is; None if undecided."""
+        from normcli.numerics.spectrum import enclose_square  # few norms divide by it
+
+        low, high = (find_root(end) for end in enclose_square(self._matrix, bits))
+        unit = find_exponent(high) - bits // 2
+        short = scale(Fraction(round(scale(low, -unit))), unit)
+        if low <= short <= high:
+            return short
+        scaled = -find_exponent(low)  # doubles may end near it
+        ends = {keep_exactly(scale(end, scaled)) for end in (low, high)}
+        return (low + high) / 2 if len(ends) == 1 or bits > _BITS else None
+
+
+def _find_plain(matrix: NDArray[Any]) -> float | None:
+    """Return the value where it takes no arithmetic: NaN, infinite, or 0; None elsewhere."""
+    sizes = np.abs(matrix.astype(np.float64))
+    if np.isnan(sizes).any():
+        return math.nan
+    largest = float(np.max(sizes, initial=0.0))
+    return None if 0.0 < largest < math.inf else largest
+
+
+@dataclass(slots=True)
+class SingularValues:
+    """Of each of some groups, how many values count, and its largest singular value."""
+
+    count: Any
+    values: Sequence[SingularValue]
+
+
+def solve_singular(plan: Plan, measured: SingularValues, *, exact: bool) -> Solution:
+    """Return the divisors and statistics of groups, from their largest singular values."""
+    row, values = plan.norm.divisor, measured.values
+    nothing = np.zeros(len(values))
+    sizes = np.array([1.0 if value.known is None else value.known for value in values])
+
+    def ask(group: int, bits: int = 0) -> tuple[Fraction, Fraction | None]:
+        value = values[group]
+        if value.known is None:
+            return Fraction(0), value.find(bits or ROOT_BITS)
+        return Fraction(0), replace_zero(Fraction(0), plan.spec.zero_rule)
+
+    solution = Solution(
+        Triple(nothing.copy(), nothing.copy(), nothing.copy()),
+        Pair(sizes.copy(), nothing.copy()),
+        None,
+        centred=False,
+        ask=ask,
+    )
+    for group, value in enumerate(values):
+        if value.known is not None and value.known != 0.0:
+            continue
+        found = None if value.known is not None else value.find()
+        sizes[group] = 0.0 if found is None else round_once(found)
+        divisor = replace_zero(Fraction(0), plan.spec.zero_rule) if found is None else found
+        solution.settle(group, Fraction(0), divisor, sizes[group], exact=exact)
+    assert row.spread is not None
+    solution.statistics = {row.spread: sizes}
+    return solution

@@ -1,0 +1,326 @@
+"""The largest singular value of a matrix, enclosed as closely as anybody asks.
+
+It starts with LAPACK's eigenvectors of A = WᵀW, in doubles. They are refined in fixed point, and what A makes
+of them is calculated exactly. For a basis V of some of them, with H = VᵀAV and R = AV − VH, the largest
+eigenvalue of A lies between that of H, θ, and θ + ‖R‖² / (θ − c), where xᵀAx is at most c for all x of length 1
+at a right angle to V (Temple 1928, Kato 1949; here by Schur's complement). Each step takes some 40 bits off R.
+
+Where the largest eigenvalues lie too near each other to be told apart in doubles, V has all of them. H is then
+close to a multiple of the identity: what it leaves of that is enclosed in the same way, in a unit of its own.
+Equal ones leave nothing, or less than is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from normcli.numerics.planes import (
+    Whole,
+    choose_width,
+    cut_values,
+    cut_whole,
+    multiply,
+    multiply_whole,
+    transpose,
+)
+from normcli.numerics.rational import find_exponent, scale
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats
+
+_UNIT = 2.0**-53
+_SLACK = 1.0 + 2.0**-20
+"""What bounds that are calculated in doubles are enlarged by."""
+
+_LEAST_GAP = 2.0**-16
+"""Eigenvalues that are nearer to each other than this part of the largest are not told apart in doubles."""
+
+_MOST_STEPS = 60
+"""Steps of refinement, of which few are ever taken."""
+
+
+class Enclosure(NamedTuple):
+    """Two numbers between which another lies."""
+
+    low: Fraction
+    high: Fraction
+
+
+class _Approximation(NamedTuple):
+    """A symmetric matrix in doubles, times 2^exponent, and how far off it is at most, without that power."""
+
+    values: Floats
+    exponent: int
+    error: float
+
+
+class _Symmetric(Protocol):
+    """A symmetric matrix, exactly."""
+
+    size: int
+
+    def apply(self, vectors: Whole) -> Whole:
+        """Return its product with some columns."""
+
+    def approximate(self) -> _Approximation:
+        """Return it in doubles."""
+
+    def write(self) -> Whole:
+        """Return all of it."""
+
+
+class _Gram:
+    """WᵀW, of a matrix W that has as many rows as columns, or more."""
+
+    def __init__(self, matrix: NDArray[Any]) -> None:
+        self.size = matrix.shape[1]
+        self._matrix, self._width = matrix, choose_width(max(matrix.shape))
+        self._planes = cut_values(matrix, self._width)
+        self._transposed = transpose(self._planes)
+
+    def apply(self, vectors: Whole) -> Whole:
+        columns = vectors.values.shape[1]
+        images = multiply(self._planes, cut_whole(vectors, self._width), (len(self._matrix), columns))
+        return multiply(self._transposed, cut_whole(images, self._width), (self.size, columns))
+
+    def approximate(self) -> _Approximation:
+        values = self._matrix.astype(np.float64)
+        exponent = math.frexp(float(np.max(np.abs(values))))[1]
+        values = np.ldexp(values, -exponent)
+        error = 2 * (len(values) + 4) * _UNIT * float(np.sum(values * values)) + _UNIT
+        return _Approximation(values.T @ values, 2 * exponent, error)
+
+    def write(self) -> Whole:
+        return multiply(self._transposed, self._planes, (self.size, self.size))
+
+
+class _Written:
+    """A symmetric matrix all of whose numbers are there."""
+
+    def __init__(self, whole: Whole) -> None:
+        self.size, self._whole = len(whole.values), whole
+        self._width = choose_width(self.size)
+        self._planes = cut_whole(whole, self._width)
+
+    def apply(self, vectors: Whole) -> Whole:
+        shape = vectors.values.shape[0], vectors.values.shape[1]
+        return multiply(self._planes, cut_whole(vectors, self._width), shape)
+
+    def approximate(self) -> _Approximation:
+        exponent = self._whole.find_top()
+        return _Approximation(self._whole.scale(exponent), exponent, 2 * self.size * _UNIT)
+
+    def write(self) -> Whole:
+        return self._whole
+
+
+def enclose_square(matrix: NDArray[Any], bits: int) -> Enclosure:
+    """Enclose the square of the largest singular value of a matrix.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (rows, columns)
+        Finite values of any real dtype, of which one at least is not 0.
+    bits : int
+        The enclosure is narrower than 2^−bits of the value.
+
+    Notes
+    -----
+    No result depends on LAPACK or BLAS but for where in the enclosure the value lies.
+    """
+    gram = _Gram(matrix if matrix.shape[0] >= matrix.shape[1] else matrix.T)
+    largest = Fraction(float(np.max(np.abs(matrix.astype(np.float64))))) / 2  # σ is no less than any value
+    return _enclose(gram, find_exponent(largest * largest) - bits)
+
+
+def _enclose(operator: _Symmetric, tolerance: int) -> Enclosure:
+    """Enclose the largest eigenvalue to within 2^tolerance."""
+    if operator.size == 1:
+        number = operator.write()
+        value = scale(Fraction(int(number.values[0, 0])), number.exponent)
+        return Enclosure(value, value)
+    basis = _Basis(operator, tolerance)
+    if basis.count == 1 and (found := basis.refine()) is not None:
+        return found.enclose_one()
+    found = None if basis.count == operator.size else basis.refine()
+    ritz, widened = (operator.write(), Fraction(0)) if found is None else (found.ritz, found.widen())
+    inner = _enclose_near_identity(ritz, tolerance - 1)
+    lost = Fraction(0) if found is None else found.lost
+    return Enclosure(inner.low - lost, inner.high + lost + widened)
+
+
+def _enclose_near_identity(matrix: Whole, tolerance: int) -> Enclosure:
+    """Enclose the largest eigenvalue by what a matrix leaves of a multiple of the identity."""
+    size = len(matrix.values)
+    middle = sum(np.diagonal(matrix.values).tolist()) // size
+    rest = Whole(matrix.values - middle * np.eye(size, dtype=object), matrix.exponent)
+    exponent = tolerance - 3 - size.bit_length()
+    off = Fraction(0)
+    if rest.exponent < exponent:  # shorter numbers, which are off by a unit each at most
+        rest, off = rest.move(exponent), scale(Fraction(size), exponent)
+    centre = scale(Fraction(middle), matrix.exponent)
+    width = scale(Fraction(_find_length(rest)), rest.exponent)
+    if width <= scale(Fraction(1), tolerance - 1):
+        return Enclosure(centre - width - off, centre + width + off)
+    inner = _enclose(_Written(rest), tolerance - 1)
+    return Enclosure(centre + inner.low - off, centre + inner.high + off)
+
+
+class _Refined(NamedTuple):
+    """A basis that is good enough.
+
+    Parameters
+    ----------
+    gram, ritz : Whole
+        VᵀV and VᵀAV.
+    rest : Fraction
+        ‖R‖² at most.
+    gap : Fraction
+        θ − c at least.
+    lost : Fraction
+        How far the largest eigenvalue of `ritz` may be from that of A on the span of V, which is not quite
+        orthonormal.
+    """
+
+    gram: Whole
+    ritz: Whole
+    rest: Fraction
+    gap: Fraction
+    lost: Fraction
+
+    def widen(self) -> Fraction:
+        """Return by how much the eigenvalue of A may be larger."""
+        return self.rest / self.gap
+
+    def enclose_one(self) -> Enclosure:
+        """Return the enclosure by a single vector, whose quotient is exact."""
+        quotient = _divide_first(self.ritz, self.gram)
+        return Enclosure(quotient, quotient + self.widen())
+
+
+def _divide_first(ritz: Whole, gram: Whole) -> Fraction:
+    """Return Rayleigh's quotient of the first vector."""
+    return scale(Fraction(int(ritz.values[0, 0]), int(gram.values[0, 0])), ritz.exponent - gram.exponent)
+
+
+class _Basis:
+    """The leading eigenvectors of a symmetric matrix A, in doubles at first.
+
+    Parameters
+    ----------
+    operator : _Symmetric
+    tolerance : int
+        The exponent of what the enclosure may be wide.
+    """
+
+    def __init__(self, operator: _Symmetric, tolerance: int) -> None:
+        self._operator = operator
+        values, self._exponent, error = operator.approximate()
+        self._tolerance = tolerance - self._exponent
+        found, vectors = np.linalg.eigh(values)
+        self._values, self._vectors = found[::-1], np.ascontiguousarray(vectors[:, ::-1])
+        self._largest = float(np.max(np.abs(found)))
+        self._error = error + self._measure_residual(values)
+        self._skew = self._measure_skew()
+        self.count = self._count_cluster()
+
+    def _measure_residual(self, values: Floats) -> float:
+        """Return how far the decomposition is from the matrix that was decomposed, at most."""
+        size, vectors = len(values), self._vectors
+        rounding = 2 * (size + 4) * _UNIT * self._largest * float(np.sum(vectors * vectors))
+        return float(np.linalg.norm(values - (vectors * self._values) @ vectors.T)) * _SLACK + rounding
+
+    def _measure_skew(self) -> float:
+        """Return how far the vectors are from orthonormal, at most."""
+        size, vectors = len(self._vectors), self._vectors
+        rounding = 2 * (size + 4) * _UNIT * float(np.sum(vectors * vectors))
+        return float(np.linalg.norm(vectors.T @ vectors - np.eye(size))) * _SLACK + rounding
+
+    def _count_cluster(self) -> int:
+        """Return how many of the largest eigenvalues come before the first gap; all if there is none."""
+        values = self._values
+        least = max((values[0] - values[-1]) / (2 * len(values)), _LEAST_GAP * self._largest)
+        least = max(least, 16.0 * (self._error + self._skew * self._largest))
+        gaps = np.flatnonzero(values[:-1] - values[1:] >= least)
+        return int(gaps[0]) + 1 if gaps.size else len(values)
+
+    def refine(self) -> _Refined | None:
+        """Return a basis whose enclosure is narrow enough; None if none is found."""
+        gap = float(self._values[self.count - 1] - self._values[self.count])
+        size = len(self._vectors).bit_length() + math.frexp(self._largest)[1]
+        precision = size + 8 + (-self._tolerance - math.frexp(gap)[1]) // 2
+        if self.count > 1:  # the span's own eigenvalues have to be found in it
+            precision = max(precision, 2 * size + 8 - self._tolerance)
+        precision = max(precision, 60)
+        first = self._vectors[:, : self.count]
+        basis = _round(first, -precision)
+        for _ in range(_MOST_STEPS):
+            basis, gram, skew = _orthonormalize(basis)
+            image = self._operator.apply(basis)
+            ritz = multiply_whole(basis.T, image)
+            shorter = ritz.move(self._exponent - precision)
+            residual = image.subtract(multiply_whole(basis, shorter))
+            moved = float(np.linalg.norm(basis.scale(0) - first)) * _SLACK + 2 * _UNIT * self.count
+            known = _Refined(gram, ritz, *self._bound(residual, ritz, gram, skew, moved))
+            if known.gap <= 0:
+                return None
+            if known.widen() <= scale(Fraction(1), self._tolerance + self._exponent - 1):
+                return known
+            basis = self._correct(basis, residual)
+        return None
+
+    def _bound(
+        self, residual: Whole, ritz: Whole, gram: Whole, skew: Fraction, moved: float
+    ) -> tuple[Fraction, Fraction, Fraction]:
+        """Return bounds of ‖R‖², θ − c and what is lost as the basis is not quite orthonormal."""
+        beside = self._error + self._largest * 2 * (moved * moved + self._skew)
+        most = (float(self._values[self.count]) + beside) + abs(beside) * 2.0**-20
+        gap = _divide_first(ritz, gram) - scale(Fraction(most), self._exponent)
+        rest = scale(Fraction(residual.sum_squares()), 2 * residual.exponent) / (1 - skew)
+        size = scale(Fraction(_find_length(ritz)), ritz.exponent)
+        return rest, gap, size * skew / (1 - skew)
+
+    def _correct(self, basis: Whole, residual: Whole) -> Whole:
+        """Return the basis less its parts along the other eigenvectors, as far as doubles tell them."""
+        top = residual.find_top()
+        others = self._vectors[:, self.count :]
+        apart = self._values[: self.count] - self._values[self.count :, None]
+        parts = (others.T @ residual.scale(top)) / apart
+        change = _round(others @ parts, basis.exponent - top + self._exponent)
+        return Whole(basis.values + change.values, basis.exponent)
+
+
+def _round(values: Floats, exponent: int) -> Whole:
+    """Return doubles as multiples of 2^exponent, rounded."""
+    mantissa, exponents = np.frexp(values)
+    whole = np.ldexp(mantissa, 53).astype(np.int64).astype(object)
+    shifts = exponents.astype(np.int64) - 53 - exponent
+    up, down = np.maximum(shifts, 0).astype(object), np.maximum(-shifts, 0).astype(object)
+    return Whole((whole << up) >> down, exponent)
+
+
+def _orthonormalize(basis: Whole) -> tuple[Whole, Whole, Fraction]:
+    """Return a basis of the same span whose vectors are orthonormal to its last bits, VᵀV, and ‖VᵀV − 1‖."""
+    one = Whole(np.eye(basis.values.shape[1], dtype=object), 0)
+    last: Fraction | None = None
+    while True:
+        gram = multiply_whole(basis.T, basis)
+        left = gram.subtract(one)
+        skew = scale(Fraction(_find_length(left)), left.exponent)
+        if skew == 0 or (last is not None and 4 * skew > last):  # no nearer than by rounding
+            return basis, gram, skew
+        half = Whole(left.values, left.exponent - 1).move(basis.exponent)
+        change = multiply_whole(basis, half).move(basis.exponent)
+        basis, last = Whole(basis.values - change.values, basis.exponent), skew
+
+
+def _find_length(whole: Whole) -> int:
+    """Return the root of the sum of the squares of the integers, or one more."""
+    square = whole.sum_squares()
+    return math.isqrt(square) + 1 if square else 0

@@ -1,0 +1,111 @@
+"""Spectral normalization: values over the largest singular value, each rounded once."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.errors import UsageError
+from normcli.numerics.rational import find_root
+from normcli.numerics.singular import SingularValue
+
+
+def test_a_matrix_whose_value_is_the_root_of_45():
+    result = normalize([[3, 0], [4, 5]], "sn")
+    assert result.statistics["sigma"] == math.sqrt(45)
+    root = find_root(Fraction(45))
+    assert result.normalized.tolist() == [[float(3 / root), 0.0], [float(4 / root), float(5 / root)]]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_values_are_rounded_once(dtype, rng):
+    """Rank 1, of lengths 3 and 5: σ is 15."""
+    x = np.outer(rng.permutation([1, 2, 2]), rng.permutation([3, 4, 0, 0])).astype(dtype)
+    result = normalize(x, "sn")
+    exact = np.array([[float(Fraction(value) / 15) for value in row] for row in x.tolist()])
+    assert result.statistics["sigma"] == 15.0
+    np.testing.assert_array_equal(result.normalized, exact.astype(dtype), strict=True)
+
+
+def test_doubles_are_nearest_to_the_exact_quotients(rng):
+    x = rng.normal(size=(5, 4))
+    sigma = SingularValue(x).find(200)
+    exact = [[float(Fraction(value) / sigma) for value in row] for row in x.tolist()]
+    assert normalize(x, "sn").normalized.tolist() == exact
+
+
+@pytest.mark.parametrize("scale", [2.0**-1060, 2.0**1000])
+def test_ends_of_the_range(scale):
+    x = np.array([[3.0, 0.0], [4.0, 5.0]])
+    result = normalize(x * scale, "sn")
+    np.testing.assert_array_equal(result.normalized, normalize(x, "sn").normalized)
+    assert result.statistics["sigma"] == float(find_root(Fraction(45)) * Fraction(scale))
+
+
+@pytest.mark.parametrize(
+    ("rows", "order"),
+    [
+        pytest.param(None, (0, 1, 2), id="the first axis"),
+        pytest.param(1, (1, 0, 2), id="the second, of a transposed convolution"),
+        pytest.param(-1, (2, 0, 1), id="the last"),
+        pytest.param((0, 2), (1, 0, 2), id="all but the second"),
+    ],
+)
+def test_which_axes_are_rows(rows, order, rng):
+    x = rng.normal(size=(3, 4, 2))
+    matrix = x.transpose(order).reshape(x.shape[order[0]], -1)
+    result = normalize(x, "sn", rows=rows)
+    np.testing.assert_allclose(result.statistics["sigma"], np.linalg.norm(matrix, 2), rtol=1e-14)
+    np.testing.assert_allclose(result.normalized, x / np.linalg.norm(matrix, 2), rtol=1e-14)
+
+
+def test_rows_are_of_the_axes_reduced():
+    with pytest.raises(UsageError, match="rows are of a matrix, which has the axes 1, 2"):
+        normalize(np.ones((2, 3, 4)), "sn", axes=(1, 2), rows=0)
+    with pytest.raises(UsageError, match="ln has no option rows"):
+        normalize(np.ones((2, 3)), "ln", rows=0)
+
+
+def test_several_matrices(rng):
+    x = rng.normal(size=(3, 4, 2))
+    each = normalize(x, "sn", axes=(1, 2))
+    assert each.statistics["sigma"].shape == (3,)
+    for matrix, y in zip(x, each.normalized, strict=True):
+        np.testing.assert_array_equal(y, normalize(matrix, "sn").normalized)
+
+
+@pytest.mark.parametrize(
+    ("x", "sigma", "normalized"),
+    [
+        pytest.param([[0.0, 0.0]], 0.0, [[0.0, 0.0]], id="zeros"),
+        pytest.param([[1.0, np.nan]], np.nan, [[np.nan, np.nan]], id="NaN"),
+        pytest.param([[1.0, -np.inf]], np.inf, [[0.0, np.nan]], id="infinite"),
+        pytest.param([-2.0, 0.0], 2.0, [-1.0, 0.0], id="a vector"),
+    ],
+)
+def test_what_has_no_arithmetic(x, sigma, normalized):
+    result = normalize(np.array(x), "sn")
+    np.testing.assert_array_equal(result.statistics["sigma"], sigma)
+    np.testing.assert_array_equal(result.normalized, normalized)
+
+
+def test_zeros_of_frameworks():
+    zeros = np.zeros((2, 2))
+    assert np.isnan(normalize(zeros, "sn", like="torch").normalized).all()
+    assert not normalize(zeros, "sn", like="keras").normalized.any()
+
+
+def test_what_does_not_count_is_0():
+    mask = np.array([[True, True], [False, True]])
+    assert normalize([[3.0, 0.0], [np.nan, 4.0]], "sn", mask=mask).statistics["sigma"] == 4.0
+
+
+def test_order_and_tiles_change_no_bit(rng):
+    x = rng.normal(size=(40, 30)).astype(np.float32)
+    expected = normalize(x, "sn").normalized
+    np.testing.assert_array_equal(normalize(np.asfortranarray(x), "sn").normalized, expected)
+    np.testing.assert_array_equal(normalize(x, "sn", threads=2).normalized, expected)
