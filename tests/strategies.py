@@ -12,8 +12,8 @@ from normcli.norms.table import NORMS
 
 shapes = hnp.array_shapes(min_dims=2, max_dims=5, min_side=1, max_side=5)
 
-GROUPED = [n.name for n in NORMS.values() if n.axes is not AxesRule.CHANNEL_WINDOW]
-"""Norms whose values fall into groups: all but those of a window."""
+GROUPED = [n.name for n in NORMS.values() if n.axes is not AxesRule.CHANNEL_WINDOW and n.rows is None]
+"""Norms whose values fall into groups, in any order: all but those of a window or a matrix."""
 
 SCALERS = [n.name for n in NORMS.values() if n.axes is AxesRule.FIRST and n.centre is not Centre.MEAN]
 """Norms of columns, by the order of their values."""

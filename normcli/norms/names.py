@@ -43,10 +43,6 @@ NormName = Literal[
     "wn",
     "weightnorm",
     "weight-norm",
-    "sn",
-    "spectralnorm",
-    "spectral-norm",
-    "spectralnormalization",
     "ws",
     "weightstandardization",
     "weight-standardization",
@@ -71,6 +67,10 @@ NormName = Literal[
     "lrn",
     "localresponsenorm",
     "local-response-norm",
+    "sn",
+    "spectralnorm",
+    "spectral-norm",
+    "spectralnormalization",
 ]
 """Every name, alias and preset of a norm; capitals make no difference when a program runs."""
 

@@ -119,17 +119,6 @@ _ROWS = (
         source="Salimans & Kingma 2016, arXiv:1602.07868",
         use="weights of recurrent and generative models",
     ),
-    Norm(
-        name="sn",
-        title="spectral normalization",
-        aliases=("spectralnorm", "spectral-norm", "spectralnormalization"),
-        summary="a matrix of weights divided by its largest singular value",
-        axes=AxesRule.ALL,
-        rows=AxesRule.FIRST,
-        divisor=SINGULAR_VALUE,
-        source="Miyato et al. 2018, arXiv:1802.05957",
-        use="weights of discriminators: no input grows by more than 1",
-    ),
     _standardization(
         name="ws",
         title="weight standardization",
@@ -217,6 +206,17 @@ _ROWS = (
         divisor=WINDOW_POWER,
         source="Krizhevsky et al. 2012; as in ONNX LRN, opset 13",
         use="early convolutional networks (AlexNet, GoogLeNet)",
+    ),
+    Norm(
+        name="sn",
+        title="spectral normalization",
+        aliases=("spectralnorm", "spectral-norm", "spectralnormalization"),
+        summary="a matrix of weights divided by its largest singular value",
+        axes=AxesRule.ALL,
+        rows=AxesRule.FIRST,
+        divisor=SINGULAR_VALUE,
+        source="Miyato et al. 2018, arXiv:1802.05957",
+        use="weights of discriminators: no input grows by more than 1",
     ),
 )
 

@@ -82,6 +82,10 @@ def test_each_norm_is_fitted_or_refused_by_its_axes(name, rng):
             with pytest.raises(UsageError, match="statistics of each sample"):
                 fit_arrays([x], request)
             continue
+        if plan.spec.rows is not None:
+            with pytest.raises(UsageError, match="the largest singular value of a whole matrix"):
+                fit_arrays([x], request)
+            continue
         fields = round_arrays([x[:2], x[2:]], request)
         result = normalize(x, name, axes=axes, groups=request.groups)
         for statistic in NORMS[name].statistics:

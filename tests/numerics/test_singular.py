@@ -12,6 +12,8 @@ from normcli import normalize
 from normcli.errors import UsageError
 from normcli.numerics.rational import find_root
 from normcli.numerics.singular import SingularValue
+from tests.reference.limits import ELEMENT, STATISTIC
+from tests.reference.measuring import measure_groups
 
 
 def test_a_matrix_whose_value_is_the_root_of_45():
@@ -109,3 +111,13 @@ def test_order_and_tiles_change_no_bit(rng):
     expected = normalize(x, "sn").normalized
     np.testing.assert_array_equal(normalize(np.asfortranarray(x), "sn").normalized, expected)
     np.testing.assert_array_equal(normalize(x, "sn", threads=2).normalized, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int16"])
+def test_against_the_reference(dtype, rng):
+    x = np.round(rng.normal(size=(2, 4, 3, 2)) * 100).astype(dtype)
+    x = x if x.dtype.kind == "i" else x / np.dtype(dtype).type(7)
+    result = normalize(x, "sn", axes=(1, 2, 3), rows=2)
+    for errors in measure_groups(result):
+        assert errors.element <= ELEMENT
+        assert max(errors.statistics.values()) <= STATISTIC

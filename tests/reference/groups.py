@@ -13,6 +13,7 @@ from normcli.norms.divisors import HALF_RANGE, LENGTH, RANGE
 from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from tests.reference.real import Real
 from tests.reference.rounding import FORMATS, split_floats
+from tests.reference.singular import find_singular_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,6 +93,9 @@ def _solve_whole(plan: Plan, values: Any) -> Solved | None:
             length,
         )
         return Solved({"norm": length}, Fraction(0), _replace_zero(divisor))
+    if plan.spec.rows is not None:
+        sigma = find_singular_value(_lay_rows(plan, numbers.digits)) * Fraction(2) ** numbers.exponent
+        return Solved({"sigma": sigma}, Fraction(0), _replace_zero(sigma))
     n, unit = len(numbers.digits), Fraction(2) ** numbers.exponent
     freedom = n - plan.spec.ddof
     if freedom <= 0:
@@ -102,6 +106,19 @@ def _solve_whole(plan: Plan, values: Any) -> Solved | None:
     square = Fraction(squares, n * freedom) * unit * unit
     mean = Fraction(total, n) * unit
     return _solve_square(plan, {"mean": Real.of(mean)} if centred else {}, mean, square)
+
+
+def _lay_rows(plan: Plan, digits: Sequence[int]) -> list[list[int]]:
+    """Return the values of a group as the rows of its matrix; fewer, as some do not count, have to be a vector."""
+    lengths = {axis: plan.grid.view_shape[axis] for axis in plan.grid.view_axes}
+    if len(digits) != math.prod(lengths.values()):
+        assert max(lengths.values(), default=1) == math.prod(lengths.values())
+        return [list(digits)]
+    rows = [place for place, axis in enumerate(lengths) if axis in (plan.spec.rows or ())]
+    array = np.array(digits, dtype=object).reshape(tuple(lengths.values()))
+    height = math.prod(array.shape[place] for place in rows)
+    laid: list[list[int]] = np.moveaxis(array, rows, range(len(rows))).reshape(height, -1).tolist()
+    return laid
 
 
 def solve_given(plan: Plan, mean: Any, var: Any) -> Solved:
