@@ -11,12 +11,13 @@ message of an f-string stands there as `{0} of {1} differ`, its values numbered 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from normcli.language.reading import Reader
 
@@ -77,6 +78,19 @@ def translate(text: str) -> str:
         return text
     reader = _load(_chosen)
     return text if reader is None else reader.translate(text, _names)
+
+
+@contextlib.contextmanager
+def speak_english() -> Iterator[None]:
+    """Answer in English within the block, whatever was chosen."""
+    global _chosen
+    before, _chosen = _chosen, ()
+    translate.cache_clear()
+    try:
+        yield
+    finally:
+        _chosen = before
+        translate.cache_clear()
 
 
 def look_up(message: str) -> str:

@@ -25,6 +25,7 @@ _WORD = re.compile(r"(?<![\w.\-/'’@,:])(?=[A-Za-z]*[a-z])[A-Za-z]{2,}(?![\w\-/
 _SHAPES = re.compile(r"\S+ → \S+")
 _OPERATOR = re.compile(r" [=≈·/+−^] |[=^]")
 _PROSE = re.compile(r"[A-Za-z]{2,} [A-Za-z]{2,}")
+_LISTED = re.compile(r"[,:;.] ")
 
 NAMES = frozenset((
     "abs", "alpha", "arange", "arXiv", "atol", "bash", "BERT", "bert", "beta", "bfloat", "bn", "bytes",
@@ -221,7 +222,7 @@ def is_formula(text: str) -> bool:
     >>> is_formula("y = x / (k + alpha · Σx²/size)^exponent"), is_formula("gamma is 1")
     (True, False)
     """
-    return bool(_OPERATOR.search(text)) and not _PROSE.search(text)
+    return bool(_OPERATOR.search(text)) and not _PROSE.search(text) and not _LISTED.search(text)
 
 
 def find_foreign_words(text: str) -> list[str]:

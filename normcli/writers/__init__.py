@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO, TextIO
+
+from normcli.language import speak_english
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,8 +63,9 @@ def write(document: Document, format_name: str, stream: TextIO, view: View) -> N
 
 
 def write_picture(drawable: Drawable, format_name: str, stream: BinaryIO) -> None:
-    """Write a picture in one of the formats of `PICTURES`."""
-    _find(PICTURES[format_name])(drawable.scene(), stream)
+    """Write a picture in one of the formats of `PICTURES`; PNG in English, which its fonts have."""
+    with speak_english() if format_name == PAINTED else contextlib.nullcontext():
+        _find(PICTURES[format_name])(drawable.scene(), stream)
 
 
 def _find(place: tuple[str, str]) -> Callable[..., None]:

@@ -30,8 +30,10 @@ _NARROWEST = 20
 _EQUALITY, _OPERATION = re.compile(" (?=[=≈] )"), re.compile(" [+−/·] ")
 """Before what a line of arithmetic may be broken."""
 
-_FIXED_SPACE = "\0"
-"""Stands for a space at which no line is broken."""
+_FIXED = str.maketrans(" \v", "\0\1")
+"""What stands for spaces, and for the fillers of wide characters, at which no line is broken."""
+
+_LOOSE = str.maketrans("\0\1", " \v")
 
 _DEEPEST = 4
 """A line is broken before operations within so many nested brackets at most."""
@@ -147,9 +149,9 @@ def _fold_equation(text: str, width: int) -> Iterator[str]:
 
 def _fill(gap: str, pieces: Sequence[str], width: int, first: str, other: str) -> list[str]:
     """Set pieces on as few lines as fit, a gap between them; `first` and `other` are the lines' margins."""
-    text = gap.join(piece.replace(" ", _FIXED_SPACE) for piece in pieces)
+    text = gap.join(piece.translate(_FIXED) for piece in pieces)
     wrapper = WideWrapper(width, first, other)
-    return [line.replace(_FIXED_SPACE, " ") for line in wrapper.wrap(text) or [first]]
+    return [line.translate(_LOOSE) for line in wrapper.wrap(text) or [first]]
 
 
 def _break_operations(text: str, room: int) -> list[str]:

@@ -1,7 +1,7 @@
 import pytest
 
 from normcli import language
-from normcli.language import choose_language, is_translating, keep_names, translate
+from normcli.language import choose_language, is_translating, keep_names, speak_english, translate
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +40,13 @@ def test_a_readers_own_names_stay():
     assert (translate("mean"), translate("var")) == ("mean", "方差")
     choose_language("zh")
     assert translate("mean") == "均值"
+
+
+def test_a_part_may_be_in_english():
+    choose_language("zh")
+    with speak_english():
+        assert translate("formula") == "formula"
+    assert translate("formula") == "公式"
 
 
 def test_english_reads_no_catalogue(monkeypatch):

@@ -58,7 +58,10 @@ def test_every_message_reads_back(catalogue):
     assert [
         message
         for message, text in texts.items()
-        if find_foreign_words(text) and reader.translate(text) == text and catalogue[message] != message
+        if not message.startswith(" ")  # the page's script looks those up
+        and find_foreign_words(text)
+        and reader.translate(text) == text
+        and catalogue[message] != message
     ] == []
 
 
