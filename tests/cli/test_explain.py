@@ -38,7 +38,8 @@ def test_every_norm_is_explained_and_every_line_is_true(name, at, normcli):
     assert (ran.code, ran.err) == (0, "")
     lines = list_equations(ran.out)
     assert len(lines) >= 3
-    assert sum(check_true(line, 8) for line in lines) >= 2
+    least = 2 if NORMS[name].rows is None else 1  # no arithmetic leads to σ
+    assert sum(check_true(line, 8) for line in lines) >= least
 
 
 @pytest.mark.parametrize("name", NORMS)

@@ -143,7 +143,7 @@ def evaluate_code(case, tensor):
             slack = 6 + 4 * mean / abs(float(step.value.value))
         assert abs(got - mpmath.mpf(step.value.value)) <= slack * unit, (code, step.value)
         count += 1
-    assert count >= 2, tensor
+    assert count >= (2 if story.plan.spec.rows is None else 1), tensor  # no arithmetic leads to σ
 
 
 def wrap_numbers(code: str) -> str:
