@@ -12,9 +12,9 @@ from normcli import normalize
 from normcli.errors import DataError, NormError
 from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.plan import make_plan
-from normcli.norms.table import NORMS
 from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule, EpsRule
+from normcli.norms.table import NORMS
 from normcli.verify import estimate as estimation
 from normcli.verify import identify as identification
 from normcli.verify import search
