@@ -159,6 +159,7 @@ class Result:
     q_low = Statistic("The lower quantile of each group, where others than quartiles were chosen; likewise.")
     q_high = Statistic("The upper quantile of each group, likewise.")
     q_range = Statistic("Their range, `q_high` − `q_low`.")
+    sigma = Statistic("The largest singular value of each matrix.")
 
     @property
     def axes(self) -> tuple[int, ...]:

@@ -121,3 +121,8 @@ def test_against_the_reference(dtype, rng):
     for errors in measure_groups(result):
         assert errors.element <= ELEMENT
         assert max(errors.statistics.values()) <= STATISTIC
+
+
+def test_the_value_is_a_field(normcli):
+    assert normalize([[3, 0], [4, 5]], "sn").sigma == math.sqrt(45)
+    assert normcli("sn", "--data", "[[3,0],[4,5]]", "--print", "sigma").out == f"{math.sqrt(45)!r}\n"
