@@ -20,6 +20,7 @@ import pytest
 from normcli.cli.run import run
 from normcli.compiled import COMPILED, NUMPY, VARIABLE, find_kernel
 from normcli.engine.geometry import Geometry
+from normcli.language import choose_language
 from normcli.norms.plan import Plan, make_plan
 from tests.marks import sample
 
@@ -138,6 +139,7 @@ def normcli(capsysbinary, monkeypatch):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         capsysbinary.readouterr()
         code = run([str(argument) for argument in arguments])
+        choose_language("en")
         captured = capsysbinary.readouterr()
         return Ran(code, captured.out, captured.err.decode())
 

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from normcli.language import LANGUAGES
+from normcli.language import LANGUAGES, choose_language
 
 CONTENT = re.compile(r'id="data">(.*?)</script>', re.DOTALL)
 
@@ -26,6 +26,7 @@ def pages():
         with contextlib.redirect_stdout(out):
             assert run(["bn", "--shape", "2,3,2", "--affine-seed", "1", "-f", "html", "--lang", language]) == 0
         made[language] = out.getvalue()
+    choose_language("en")
     return made
 
 
