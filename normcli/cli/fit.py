@@ -100,8 +100,9 @@ def _fit(
         named = list(name_tensors(paths, settings.source.table()))
         is_later_part = shard is not None and shard[0] > 1 and len(named) == 1
         if shard is not None:
-            from normcli.fitting.shards import take_shard
+            from normcli.fitting.shards import Shards, digest_inputs, take_shard
 
+            part = Shards(shard[1], shard[:1], digest_inputs(named))
             named = take_shard(named, settings.request, *shard)
         if settings.run.is_clustered:
             from normcli.cli.cluster import fit_on_cluster
@@ -112,9 +113,7 @@ def _fit(
     if is_later_part:
         fitted = fitted._replace(stats=fitted.stats._replace(files=0))  # the first part counts the file
     if shard is not None and shard[1] > 1:
-        from normcli.fitting.shards import Shards
-
-        fitted = fitted._replace(stats=fitted.stats._replace(shards=Shards(shard[1], shard[:1])))
+        fitted = fitted._replace(stats=fitted.stats._replace(shards=part))
     for name, note in fitted.notes[:_MOST_NOTES]:
         settings.run.warn(name, note)
     hidden = len(fitted.notes) - _MOST_NOTES

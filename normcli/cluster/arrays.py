@@ -59,7 +59,9 @@ def fit_array(x: Any, request: Request, nan: str) -> Stats:
     require_known(x)
     whole = Whole.choose(request, x.shape, x.dtype, nan, "x")
     x = _join_channels(x, whole.subject.plan(1))
-    roots = whole.build_tree(_list_blocks(x))
+    gather, shared = delayed(Whole.gather), delayed(whole)
+    blocks = _list_blocks(x)
+    roots = whole.build_tree((box, gather(shared, box, values, __version__)) for box, values in blocks)
     return whole.join(dask.compute(*roots))
 
 

@@ -109,22 +109,27 @@ class Whole(NamedTuple):
 
         Blocks that hold parts of the same samples are added first, sample by sample, then all that have the
         same groups, as a tree.
+
+        Parameters
+        ----------
+        blocks : iterable
+            Where each block lies, and the task of its sums (`gather`).
         """
         plan = self.subject.plan(1)
         batch = plan.grid.layout.batch or 0
-        add, gather = delayed(Whole.add), delayed(Whole.gather)
+        add, whole = delayed(Whole.add), delayed(self)
         slabs: dict[tuple[Any, ...], list[Delayed]] = defaultdict(list)
-        for box, values in blocks:
+        for box, gathered in blocks:
             groups = tuple((box[axis].start, box[axis].stop) for axis in plan.grid.kept)
             slab = (box[batch].start, box[batch].stop) if holds_apart(self.subject, self.shape, box) else None
-            slabs[groups, slab].append(gather(self, box, values, __version__))
+            slabs[groups, slab].append(gathered)
         by_groups: dict[tuple[Any, ...], list[Delayed]] = defaultdict(list)
         for (groups, slab), parts in slabs.items():
-            by_groups[groups] += parts if slab is None else [add(self, parts)]
+            by_groups[groups] += parts if slab is None else [add(whole, parts)]
         roots = []
         for parts in by_groups.values():
             while len(parts) > 1:
-                parts = [add(self, list(some)) for some in _batch(parts, FAN_IN)]
+                parts = [add(whole, list(some)) for some in _batch(parts, FAN_IN)]
             roots += parts
         return roots
 

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dask.delayed import delayed
+from distributed import get_worker
 
-from normcli.cluster.blocks import Whole, require_version
+from normcli.cluster.blocks import Whole
 from normcli.norms.layout import find_layout
 from normcli.tensors.places import find_place
-from normcli.tensors.stores import open_store
+from normcli.tensors.stores import limit_threads, open_store
 from normcli.version import __version__
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from normcli.cluster.blocks import BlockNorm, BlockUse
     from normcli.cluster.checks import BlockCheck
     from normcli.cluster.session import Session
-    from normcli.fitting.parts import Box
+    from normcli.fitting.parts import Box, Part
     from normcli.fitting.statistics import Stats
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
@@ -44,8 +44,8 @@ def fit_store(session: Session, request: Request, source: str, nan: str) -> Stat
     request = request.adopt_layout(find_layout(stored.dimensions))
     whole = Whole.choose(request, tuple(stored.array.shape), stored.array.dtype, nan, source)
     lengths = choose_lengths(stored, whole.subject.plan(1))
-    read = delayed(_read_box)
-    roots = whole.build_tree((box, read(source, box, __version__)) for box in stored.cut(lengths))
+    gather, shared = delayed(_gather_box), delayed(whole)
+    roots = whole.build_tree((box, gather(source, shared, box, __version__)) for box in stored.cut(lengths))
     parts = session.run(roots)
     stored.version.require_unchanged()
     return whole.join(parts)
@@ -82,12 +82,14 @@ def open_source(source: str) -> Stored:
     """Return the array of a store that a text names."""
     place = find_place(source)
     assert place is not None
+    if place.is_zarr:
+        with contextlib.suppress(ValueError):  # where this is no worker
+            limit_threads(get_worker().state.nthreads)
     return open_store(place, source)
 
 
-def _read_box(source: str, box: Box, version: str) -> NDArray[Any]:
-    require_version(version)
-    return open_source(source).read(box)
+def _gather_box(source: str, whole: Whole, box: Box, version: str) -> Part:
+    return whole.gather(box, open_source(source).read(box), version)
 
 
 def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,13 +13,17 @@ from normcli.norms.plan import make_plan
 from normcli.norms.table import find_norm
 from normcli.printable import agree, format_count
 from normcli.tensors.columns import list_names
-from normcli.tensors.many import Named
+from normcli.tensors.many import Named, describe_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from normcli.norms.request import Request
     from normcli.tensors.tensor import Tensor
+
+
+DIGEST = 16
+"""Characters of the digest of what is shared out."""
 
 
 class Shards(NamedTuple):
@@ -30,10 +35,13 @@ class Shards(NamedTuple):
         How many parts there are.
     held : tuple of int
         The numbers of those that are held, from 1, ascending.
+    inputs : str
+        A digest of what was shared out (`digest_inputs`); "" of files of earlier versions, which do not say.
     """
 
     of: int
     held: tuple[int, ...]
+    inputs: str = ""
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -65,10 +73,21 @@ def join_shards(mine: Shards | None, theirs: Shards | None) -> Shards | None:
         return None
     if mine.of != theirs.of:
         raise DataError(f"one is of {mine}, the other of {theirs}: they are not parts of one fit")
+    if mine.inputs and theirs.inputs and mine.inputs != theirs.inputs:
+        raise DataError("they are shards of different inputs, whose names or sizes differ: no parts of one fit")
     twice = sorted({*mine.held} & {*theirs.held})
     if twice:
         raise DataError(f"both hold {format_shards(twice)} of {mine.of}, which would count twice")
-    return Shards(mine.of, tuple(sorted(mine.held + theirs.held)))
+    return Shards(mine.of, tuple(sorted(mine.held + theirs.held)), mine.inputs or theirs.inputs)
+
+
+def digest_inputs(named: Sequence[Named]) -> str:
+    """Return a digest of the names of tensors, without their folders, and of their sizes, in their order.
+
+    It is the same on machines that have the same files at other places.
+    """
+    text = "\n".join(describe_source(one.name) for one in named)
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:DIGEST]
 
 
 def require_all(shards: Shards | None) -> None:

@@ -7,8 +7,8 @@ Its members are
   omit), and every other option by its name (`range_option`, as a statistic is called `range`), where NaN, -1
   and "" stand for the norm's own number, integer and word; where they were given, `feature_axes` as numbers;
 - where the tensors were tables with names, `columns`: the names of the places of the last axis;
-- `files` and `samples`, how many; of a fit by several commands, `shard_count`, how many parts there are, and
-  `shards`, the numbers of those that are held;
+- `files` and `samples`, how many; of a fit by several commands, `shard_count`, how many parts there are,
+  `shards`, the numbers of those that are held, and `shard_inputs`, a digest of what was shared out;
 - what is kept of each group, with the shape of the statistics as the last axes: `count` (finite values),
   `nan_count`, `inf_count` (of inf, then -inf), `min`, `max`, `images`; and as integers the exact sums of x,
   of x² and of the samples' own deviations, Σ digit · 2^(32 · (low + place)):
@@ -150,6 +150,7 @@ def describe_stats(stats: Stats) -> dict[str, NDArray[Any]]:
         members["columns"] = np.array(stats.subject.columns, dtype=np.str_)
     if stats.shards is not None:
         members |= {"shard_count": stats.shards.of, "shards": np.array(stats.shards.held, np.int64)}
+        members |= {"shard_inputs": stats.shards.inputs} if stats.shards.inputs else {}
     if stats.quantiles is not None:
         values = stats.quantiles.values.map(lambda a: a.reshape(*shape, -1))
         members |= _describe_pair("quantile_values", values)
@@ -253,7 +254,8 @@ def _read_shards(members: Members) -> Shards | None:
     members.require("shards", np.diff(held) > 0, held[:-1], "and the next is not larger")
     if not held.size:
         members.refuse("shards", f"names none of {count}")
-    return Shards(count, tuple(held.tolist()))
+    inputs = members.take_word("shard_inputs") if "shard_inputs" in members else ""
+    return Shards(count, tuple(held.tolist()), inputs)
 
 
 def _hold_rounded(members: Members, stats: Stats) -> None:

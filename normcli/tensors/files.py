@@ -282,7 +282,7 @@ def load(specification: str, options: TableOptions = AS_FOUND) -> Tensor:
 
         options.refuse(specification)
         return _name_columns(load_store(place, specification), options.wanted)
-    path, key = _split_key(specification)
+    path, key = split_key(specification)
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
@@ -335,7 +335,8 @@ def find_format(path: str, option: str) -> FileFormat:
     return FORMATS[suffix]
 
 
-def _split_key(specification: str) -> tuple[Path, str | None]:
+def split_key(specification: str) -> tuple[Path, str | None]:
+    """Return the file that `FILE` or `FILE:KEY` names, and the key if there is one."""
     if os.path.exists(specification):  # noqa: PTH110  # False, not an error, where the name is too long
         return Path(specification), None
     found = _KEYED.fullmatch(specification)

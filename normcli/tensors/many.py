@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import sys
@@ -10,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from normcli.errors import DataError
-from normcli.tensors.files import FORMATS, load
+from normcli.errors import DataError, NormError
+from normcli.tensors.files import FORMATS, load, split_key
 from normcli.tensors.npz import find_arrays
 from normcli.tensors.places import find_place
 from normcli.tensors.safetensors import list_names
@@ -117,6 +118,24 @@ def list_keys(path: str) -> list[str]:
                 return list(find_arrays(archive))
     except Exception:  # whatever a damaged archive raises; loading it says what is wrong
         return []
+
+
+def describe_source(name: str) -> str:
+    """Return the name of a tensor without its folders, with its file's size, or the shape of its Zarr array.
+
+    Where there is no such file nothing is said of its size: loading it says what is wrong.
+    """
+    place = find_place(name)
+    path, key = split_key(name) if place is None else (Path(place.path), place.key)
+    size: object = None
+    with contextlib.suppress(OSError, NormError):
+        if place is not None and place.is_zarr:
+            from normcli.tensors.stores import open_store  # on use: few tensors lie in one
+
+            size = open_store(place, name).array.shape
+        else:
+            size = path.stat().st_size
+    return f"{path.name}:{key} {size}"
 
 
 def _load(name: str, options: TableOptions, wanted: tuple[str, ...] | None) -> Tensor:

@@ -217,6 +217,16 @@ def open_store(place: Place, source: str) -> Stored:
     return (_open_zarr if place.is_zarr else _open_hdf5)(place, source)
 
 
+def limit_threads(count: int) -> None:
+    """Have Zarr read and unpack chunks in so many threads of this process, unless it was told how many.
+
+    It would take as many as there are processors, in each of the processes that share them.
+    """
+    config = _import("zarr", "a Zarr store").config
+    if config.get("threading.max_workers") is None:
+        config.set({"threading.max_workers": count})
+
+
 def _open_zarr(place: Place, source: str) -> Stored:
     zarr = _import("zarr", "a Zarr store")
     try:

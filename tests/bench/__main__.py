@@ -59,13 +59,15 @@ def main() -> int:
     parser.add_argument(
         "--record", action="store_true", help="keep the tables in results.md, in the place of those before"
     )
-    parser.add_argument("--folder", help="where the files are written [default: the temporary folder]")
+    parser.add_argument(
+        "--folder", help="where the files are written, and stores stay [default: the temporary folder]"
+    )
     parser.add_argument("--seconds", type=float, default=600, help="how long to search [default: 600]")
     parser.add_argument(
         "--cell",
         action="append",
         default=[],
-        help='search cells of this name alone: "ln, float64" or "ln, float64, rows"',
+        help='search cells of this name alone: "ln, float64" or "ln, float64, rows"; of stores: "zstd, fit"',
     )
     parser.add_argument(
         "--verdicts", type=Path, help="a file of what `judge` found so far, which it goes on from"
@@ -83,7 +85,7 @@ def main() -> int:
     if "stores" in chosen:
         from tests.bench import stores  # on use: it needs zarr and dask
 
-        measured += stores.measure(options.runs, options.folder)
+        measured += stores.measure(options.runs, options.folder, options.cell)
     if "merging" in chosen:
         from tests.bench import merging  # on use: it needs dask
 

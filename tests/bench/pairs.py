@@ -40,10 +40,10 @@ class Table(NamedTuple):
     rows: Sequence[Row]
 
 
-def take_turns(works: Sequence[Callable[[], Any]], runs: int) -> list[list[float]]:
-    """Return the seconds of each work in each of `runs` rounds, after a round that does not count."""
-    rounds = [[_time(work) for work in works] for _ in range(runs + 1)]
-    return [list(column) for column in zip(*rounds[1:], strict=True)]
+def take_turns(works: Sequence[Callable[[], Any]], runs: int, unmeasured: int = 1) -> list[list[float]]:
+    """Return the seconds of each work in each of `runs` rounds, after some that do not count."""
+    rounds = [[_time(work) for work in works] for _ in range(runs + unmeasured)]
+    return [list(column) for column in zip(*rounds[unmeasured:], strict=True)]
 
 
 def compare(ours: Sequence[float], theirs: Sequence[float]) -> float:

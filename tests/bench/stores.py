@@ -10,14 +10,13 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tests.bench.files import MIB
-from tests.bench.pairs import Row, Table, compare, measure_peak_of_all, run_process, take_turns
+from tests.bench.pairs import Row, Table, compare, measure_peak, run_process, take_turns
 from tests.bench.startup import NORMCLI
 
 if TYPE_CHECKING:
@@ -30,78 +29,111 @@ CHANNELS, SIDE, PER_CHUNK = 16, 64, 16
 SCALES = 1.7
 """How many times as fast two workers are to be as one, where chunks are compressed."""
 
-THEIRS = """
+THEIR_FIT = """
 import sys, dask, dask.array, distributed
 client = distributed.Client(sys.argv[1])
 x = dask.array.from_zarr(sys.argv[2])
 dask.compute(x.mean(axis=(0, 2, 3)), x.var(axis=(0, 2, 3)))
 """
 
+THEIR_SCALING = """
+import sys, dask.array, distributed, numpy, zarr
+client = distributed.Client(sys.argv[1])
+source, stats = zarr.open(sys.argv[2], mode="r"), numpy.load(sys.argv[3])
+mean, scale = (a.astype("float32").reshape(1, -1, 1, 1) for a in (stats["mean"], stats["var"] ** 0.5))
+target = zarr.create_array(sys.argv[4], shape=source.shape, chunks=source.chunks, dtype=source.dtype,
+                           compressors=source.compressors, overwrite=True)
+((dask.array.from_zarr(source) - mean) / scale).to_zarr(target)
+"""
+"""As dask-ml's `StandardScaler` transforms."""
 
-def measure(runs: int, folder: str | None) -> list[Table]:
-    """Measure in a temporary folder on the disk of `folder`."""
-    tables = []
-    with tempfile.TemporaryDirectory(dir=folder) as name:
-        for kind in ("uncompressed", "zstd"):
-            store = write(Path(name, f"{kind}.zarr"), kind)
-            tables += [measure_fit(store, kind, runs), measure_apply(store, kind, runs)]
-            shutil.rmtree(store)
-    return tables
+KINDS, WORKS = ("uncompressed", "zstd"), ("fit", "apply")
 
 
-def measure_fit(store: str, kind: str, runs: int) -> Table:
+def measure(runs: int, folder: str | None, cells: Sequence[str] = ()) -> list[Table]:
+    """Measure what is asked for ("zstd, fit"), or all of it.
+
+    The stores are written to a temporary folder; or to `folder`, where they stay, and are found the next time.
+    """
+    with ExitStack() as at_end:
+        place = Path(folder or at_end.enter_context(tempfile.TemporaryDirectory()))
+        return [
+            (_measure_fit if work == "fit" else _measure_apply)(write(place / f"{kind}.zarr", kind), kind, runs)
+            for kind in KINDS
+            for work in WORKS
+            if not cells or f"{kind}, {work}" in cells
+        ]
+
+
+def _measure_fit(store: str, kind: str, runs: int) -> Table:
     """Return what it takes to fit a store, beside dask.array's own mean and variance."""
-    folder = Path(store).parent
-    fit = [*NORMCLI, "fit", "bn", store, "-o", str(folder / "stats.npz"), "--quiet"]
-    with start(folder) as (one, two):
-        times = _take_turns(
-            runs,
-            fit,
-            [*fit, "--scheduler", one],
-            [*fit, "--scheduler", two],
-            [sys.executable, "-c", THEIRS, two, store],
+    fit = [*NORMCLI, "fit", "bn", store, "-o", str(Path(store).with_name("stats.npz")), "--quiet"]
+    theirs = [sys.executable, "-c", THEIR_FIT, _ADDRESS, store]
+    return _measure(
+        f"Fitting a {_describe(kind)}", "`fit bn`", fit, "dask.array's mean and var", theirs, kind, runs
+    )
+
+
+def _measure_apply(store: str, kind: str, runs: int) -> Table:
+    """Return what it takes to normalize a store with its statistics, beside arithmetic of dask.array."""
+    stats, (ours, other) = (
+        str(Path(store).with_name("stats.npz")),
+        (Path(store).with_name(n) for n in ("y.zarr", "z.zarr")),
+    )
+    run_process([*NORMCLI, "fit", "bn", store, "-o", stats, "--quiet"])
+    apply = [*NORMCLI, "apply", stats, store, "-o", str(ours), "--overwrite", "--quiet"]
+    theirs = [sys.executable, "-c", THEIR_SCALING, _ADDRESS, store, stats, str(other)]
+    try:
+        return _measure(
+            f"Normalizing a {_describe(kind)}", "`apply`", apply, "dask.array's scaling", theirs, kind, runs
         )
-    names = ("`fit bn`, no cluster", "1 worker", "2 workers", "dask.array's mean and var, 2 workers")
-    scales, peak = compare(times[1], times[2]), f"{measure_peak_of_all(fit) // MIB}"
+    finally:
+        for written in (ours, other):
+            shutil.rmtree(written, ignore_errors=True)
+
+
+_ADDRESS = "ADDRESS"
+"""Stands for that of a cluster."""
+
+
+def _measure(
+    title: str, name: str, ours: list[str], their_name: str, theirs: list[str], kind: str, runs: int
+) -> Table:
+    """Return the seconds of a verb without a cluster and on two, and of dask's own work, and what workers had."""
+    with ExitStack() as clusters:
+        one, two, other = (
+            clusters.enter_context(_start(workers, Path(theirs[4]).parent)) for workers in (1, 2, 2)
+        )
+        peaks: list[list[int]] = [[], [], [], []]
+        works = [
+            lambda: peaks[0].append(measure_peak(ours)),
+            lambda: peaks[1].append(one.run([*ours, "--scheduler", _ADDRESS])),
+            lambda: peaks[2].append(two.run([*ours, "--scheduler", _ADDRESS])),
+            lambda: peaks[3].append(other.run(theirs)),
+        ]
+        times = take_turns(works, runs, unmeasured=0)
+    scales = compare(times[1], times[2])
     rows = []
-    for place, name in enumerate(names):
+    for place, work in enumerate(
+        (f"{name}, no cluster", f"{name}, 1 worker", f"{name}, 2 workers", f"{their_name}, 2 workers")
+    ):
         over = compare(times[place], times[3])
-        ok = (over <= 1.0 or place == 3) and (place != 2 or _scales(kind, scales))
         cells = (
-            name,
+            work,
             f"{float(np.median(times[place])):.1f}",
             f"{over:.2f}",
             f"{scales:.2f}" if place == 2 else "–",
+            f"{max(peaks[place]) // MIB}",
         )
-        rows.append(Row((*cells, peak if place == 0 else "–"), ok))
-    columns = ("work", "s", "over dask.array's (1)", f"1 worker : 2 ({SCALES:g}, zstd)", "MiB")
-    return Table(f"Fitting a {_describe(kind)}", columns, rows)
-
-
-def measure_apply(store: str, kind: str, runs: int) -> Table:
-    """Return what it takes to normalize a store with its statistics."""
-    folder = Path(store).parent
-    stats, out = str(folder / "stats.npz"), folder / "y.zarr"
-    run_process([*NORMCLI, "fit", "bn", store, "-o", stats, "--quiet"])
-    apply = [*NORMCLI, "apply", stats, store, "-o", str(out), "--overwrite", "--quiet"]
-    with start(folder) as (one, two):
-        times = _take_turns(runs, apply, [*apply, "--scheduler", one], [*apply, "--scheduler", two])
-    shutil.rmtree(out)
-    scales = compare(times[1], times[2])
-    rows = []
-    for place, name in enumerate(("`apply`, no cluster", "1 worker", "2 workers")):
-        cells = name, f"{float(np.median(times[place])):.1f}", f"{scales:.2f}" if place == 2 else "–"
-        rows.append(Row(cells, place != 2 or _scales(kind, scales)))
-    return Table(f"Normalizing a {_describe(kind)}", ("work", "s", f"1 worker : 2 ({SCALES:g}, zstd)"), rows)
-
-
-def _take_turns(runs: int, *commands: Sequence[str]) -> list[list[float]]:
-    return take_turns([partial(run_process, command) for command in commands], runs)
-
-
-def _scales(kind: str, ratio: float) -> bool:
-    """Whether two workers are as much faster as is asked, where that is asked."""
-    return kind != "zstd" or ratio >= SCALES
+        rows.append(Row(cells, place != 2 or (over <= 1.0 and (kind != "zstd" or scales >= SCALES))))
+    columns = (
+        "work",
+        "s",
+        "over dask's (2 workers: 1)",
+        f"1 worker : 2 ({SCALES:g}, zstd)",
+        "MiB of a process",
+    )
+    return Table(title, columns, rows)
 
 
 def _describe(kind: str) -> str:
@@ -109,9 +141,11 @@ def _describe(kind: str) -> str:
 
 
 def write(path: Path, kind: str) -> str:
-    """Write a store of readings in a few digits, and return its path."""
+    """Write a store of readings in a few digits, unless it is there, and return its path."""
     import zarr
 
+    if path.exists():
+        return str(path)
     samples = SIZE // (4 * CHANNELS * SIDE * SIDE)
     array = zarr.create_array(
         str(path),
@@ -127,19 +161,37 @@ def write(path: Path, kind: str) -> str:
     return str(path)
 
 
-@contextmanager
-def start(folder: Path) -> Iterator[tuple[str, str]]:
-    """Start clusters of one and of two workers; yield their addresses."""
-    with ExitStack() as clusters:
-        one, two = (clusters.enter_context(_start(workers, folder)) for workers in (1, 2))
-        yield one, two
+class _Cluster(NamedTuple):
+    """A scheduler and workers that run.
+
+    Parameters
+    ----------
+    address : str
+    workers : tuple of int
+        The numbers of their processes.
+    """
+
+    address: str
+    workers: tuple[int, ...]
+
+    def run(self, command: Sequence[str]) -> int:
+        """Run a command, and return the most memory that one of the workers had meanwhile, in bytes."""
+        for number in self.workers:
+            Path(f"/proc/{number}/clear_refs").write_text("5")  # the peak starts anew
+        run_process([self.address if word == _ADDRESS else word for word in command])
+        return max(map(_read_peak, self.workers))
+
+
+def _read_peak(number: int) -> int:
+    lines = Path(f"/proc/{number}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 
 
 @contextmanager
-def _start(workers: int, folder: Path) -> Iterator[str]:
-    """Start a scheduler and workers of one thread, on one processor each; yield the address.
+def _start(workers: int, folder: Path) -> Iterator[_Cluster]:
+    """Start a scheduler and workers of one thread, on one processor each.
 
-    A worker would decode chunks in threads on all processors otherwise, and one do the work of two.
+    A worker of dask's own work would unpack chunks in threads on all processors otherwise, and do the work of two.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -155,7 +207,7 @@ def _start(workers: int, folder: Path) -> Iterator[str]:
         os.sched_setaffinity(started[-1].pid, {number % (os.cpu_count() or 1)})
     time.sleep(5.0)  # until they know each other
     try:
-        yield address
+        yield _Cluster(address, tuple(process.pid for process in started[1:]))
     finally:
         for process in started:
             process.kill()

@@ -77,6 +77,26 @@ def test_an_incomplete_merge_is_refused(words, message, shards, folder, normcli)
     assert not (folder / "s.npz").exists()
 
 
+def test_shards_of_different_inputs_are_refused(folder, normcli):
+    (folder / "other").mkdir()
+    shutil.copy("x.npy", "other/x.npy")
+    np.save("other/y.npy", np.zeros((11, 3, 4)))
+    (folder / "other/z").mkdir()
+    np.save("other/z/x.npy", np.zeros((12, 3, 4)))
+    for number, source in enumerate(("x.npy", "other/x.npy", "other/y.npy", "other/z/x.npy")):
+        made = normcli("fit", "bn", source, "--shard", f"{min(number, 1) + 1}/2", "-o", f"{number}.npz", "-q")
+        assert made.code == 0
+    assert normcli("merge", "0.npz", "1.npz").code == 0  # the same file, elsewhere
+    for other in ("2.npz", "3.npz"):
+        refused = normcli("merge", "0.npz", other, "--partial")
+        assert (refused.code, refused.out) == (3, "")
+        assert refused.err.startswith(f"normcli: 0.npz and {other}: they are shards of different inputs")
+        assert refused.err.count("\n") == 1
+    with np.load("1.npz") as archive:  # of an earlier version
+        np.savez("1.npz", **{name: values for name, values in archive.items() if name != "shard_inputs"})
+    assert normcli("merge", "0.npz", "1.npz").code == 0
+
+
 def test_what_holds_some_shards_says_so(shards, folder, normcli):
     assert normcli("merge", "1.npz", "3.npz", "--partial", "-o", "s.npz", "-q").code == 0
     assert "shards 1, 3 of 4" in normcli("merge", "s.npz").out
