@@ -89,6 +89,7 @@ def _use_statistics(settings: Settings, stats: str | None, *, inverts: bool) -> 
         raise UsageError("give a stats file and the files to use it on: stats.npz FILE… -o OUT")
     if settings.answer.output is None:
         raise UsageError("say where it goes: -o FILE, -o DIR/ for several files, -o - for standard output")
+    from normcli.fitting.statistics import warn_of_nan
     from normcli.fitting.stats_file import read_stats
     from normcli.fitting.use import Use
     from normcli.tensors.many import expand, name_tensors
@@ -105,6 +106,7 @@ def _use_statistics(settings: Settings, stats: str | None, *, inverts: bool) -> 
         raise UsageError(f"--range is of minima and maxima; {stats} holds others")
     if kept.partial is not None:
         settings.run.warn(stats, f"holds {kept.partial} alone: normcli merge joins them")
+    settings.run.warn(stats, *warn_of_nan(kept))
     loaded = load_affine(settings.parameters, kept.subject.columns)
     use = Use(kept, **loaded, eps=request.eps, dtype=request.dtype, range=request.range)
     for one in named if len(named) > 1 else ():  # before any is written

@@ -123,6 +123,15 @@ def warn(stats: Stats, rounded: Rounded) -> tuple[str, ...]:
     return tuple(_format_warning(rounded.plan, chosen, kind) for chosen, kind in kinds if chosen.any())
 
 
+def warn_of_nan(stats: Stats) -> tuple[str, ...]:
+    """Return a line about the groups that NaN has spread to: all that is normalized with them is NaN."""
+    spread = (stats.sums.nan > 0) & (not stats.omits_nan)
+    if not spread.any():
+        return ()
+    kind = "the statistics are NaN, and so is all that they are used on; fit --nan omit leaves NaN out"
+    return (_format_warning(stats.subject.plan(stats.samples), spread, kind),)
+
+
 def _format_warning(plan: Plan, chosen: NDArray[np.bool_], kind: str) -> str:
     numbers = np.flatnonzero(chosen)
     names = ", ".join(plan.grid.group_name(int(number)) for number in numbers[:_NAMED])

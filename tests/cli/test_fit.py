@@ -337,3 +337,15 @@ def test_of_many_notes_on_files_the_first_are_written_and_a_remedy(normcli, tmp_
     assert ran.err.count("rounded to float64") == 3
     assert "read exactly where all --columns hold whole numbers, none missing" in ran.err
     assert ran.err.splitlines()[-1] == "normcli: fit: 2 more such notes, each of a file"
+
+
+def test_statistics_that_are_nan_are_told_where_they_are_used(normcli, tmp_path):
+    x = np.array([[1.0, 2.0], [3.0, np.nan], [4.0, 6.0]])
+    np.save(tmp_path / "x.npy", x)
+    for rule, said in (("omit", ""), ("propagate", "c=1: the statistics are NaN, and so is all")):
+        stats, y = str(tmp_path / f"{rule}.npz"), str(tmp_path / "y.npy")
+        assert normcli("fit", "zscore", str(tmp_path / "x.npy"), "--nan", rule, "-o", stats, "-q").code == 0
+        applied = normcli("apply", stats, str(tmp_path / "x.npy"), "-o", y)
+        assert (applied.code, applied.err.count("\n")) == (0, bool(said))
+        assert said in applied.err
+        assert np.isnan(np.load(y)[:, 1]).sum() == (3 if said else 1)
