@@ -85,14 +85,13 @@ def add_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part]) -
     batch = plan.grid.layout.batch or 0
     total: Part | None = None
     slabs: dict[tuple[int, int], Part] = {}
-    for given in parts:
-        part = given._replace(sums=given.sums.copy())  # a task may be run again with what it was given
+    for part in parts:
         if part.apart:
             samples = part.box[batch]
             key = samples.start, samples.stop
-            slabs[key] = _add(slabs[key], part) if key in slabs else part
+            slabs[key] = _add(slabs[key], part) if key in slabs else _copy(part)
         else:
-            total = part if total is None else _add(total, part)
+            total = _copy(part) if total is None else _add(total, part)
     for part in slabs.values():
         found = _close_samples(subject, plan, part)
         total = found if total is None else _add(total, found)
@@ -162,6 +161,11 @@ def holds_apart(subject: Subject, shape: tuple[int, ...], box: Box) -> bool:
     return has_images(plan) and not all(
         box[axis] == slice(0, grid.shape[axis]) for axis in grid.axes if axis != grid.layout.batch
     )
+
+
+def _copy(part: Part) -> Part:
+    """Return a part that others can be added to: a task may be run again with what it was given."""
+    return part._replace(sums=part.sums.copy())
 
 
 def _add(first: Part, other: Part) -> Part:

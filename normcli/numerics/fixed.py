@@ -137,7 +137,6 @@ class Fixed:
         self._reach(other.low, other.low + len(other.digits) + 1)
         at = other.low - self.low
         self.digits[at : at + len(other.digits), groups] += other.digits
-        self._normalize()
 
     def take(self, groups: NDArray[np.intp]) -> Fixed:
         """Return the numbers of some groups, in an order."""
@@ -154,6 +153,7 @@ class Fixed:
         digits = self.digits
         if not (digits[:-1] >> DIGIT).any() and not (np.abs(digits[-1]) > _MASK >> 1).any():
             return
+        digits = digits.copy()  # others may hold the array
         for place in range(len(digits) - 1):
             digits[place + 1] += digits[place] >> DIGIT
             digits[place] &= _MASK
