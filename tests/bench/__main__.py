@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 RECORD = Path(__file__).with_name("results.md")
 
-SECTIONS = ("startup", "memory", "files", "fit", "tables", "stores", "merging", "search", "judge")
+SECTIONS = ("startup", "memory", "files", "growth", "fit", "tables", "stores", "merging", "search", "judge")
 
 
 def to_markdown(tables: Iterable[Table]) -> str:
@@ -82,6 +82,8 @@ def main() -> int:
         measured += in_memory.measure(options.runs)
     if "files" in chosen:
         measured += files.measure(options.runs, options.folder)
+    if "growth" in chosen:
+        measured.append(files.measure_growth(options.folder))
     if "stores" in chosen:
         from tests.bench import stores  # on use: it needs zarr and dask
 
