@@ -51,7 +51,7 @@ WORDS_OF_EVERY_LANGUAGE = {
     "identify", "check", "restore", "input", "stats", "numpy", "flax-linen", "comma", "semicolon", "tab", "bar", "null", "none",
     # authors and names of programs and classes
     "Ioffe", "Szegedy", "Ba", "Kiros", "Hinton", "Ulyanov", "Vedaldi", "Lempitsky", "Wu", "He", "Zhang", "Sennrich", "Salimans",
-    "Kingma", "Qiao", "Krizhevsky", "et", "al", "Welford", "StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler",
+    "Kingma", "Qiao", "Miyato", "Krizhevsky", "et", "al", "Welford", "StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler",
     "LLaMA", "Markdown", "AlexNet", "GoogLeNet", "Caffe", "Python", "Lines", "pickle", "pandas", "Ctrl", "shell", "Runtime", "MeanVarianceNormalization",
     "deprecated", "eval", "fuse", "long", "rank", "auto", "guessed", "pass", "propagate", "new", "outside", "inside", "table", "randint",
 }  # fmt: skip
