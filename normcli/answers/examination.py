@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.algorithms.computation import parse_computation
 from normcli.algorithms.practices import list_practices
-from normcli.answers.verdict import list_tolerance
+from normcli.answers.distances import list_tolerance
 from normcli.documents.document import Line, Row, Table, describe_members, describe_value
 from normcli.documents.plans import (
     build_header,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.answers.verdict import (
+from normcli.answers.distances import (
     build_histogram,
     build_line,
     describe_comparison,

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.answers.distances import (
+    build_histogram,
+    build_line,
+    describe_comparison,
+    format_element,
+    format_share,
+    format_ulp,
+    list_tolerance,
+)
 from normcli.documents.document import (
     Facts,
     Line,
@@ -16,7 +23,6 @@ from normcli.documents.document import (
     Row,
     Table,
     describe_members,
-    describe_value,
     flatten_records,
 )
 from normcli.documents.excerpt import MOST_GROUPS, format_hidden
@@ -31,7 +37,6 @@ from normcli.documents.plans import (
 from normcli.printable import format_count, make_printable
 from normcli.teach.place import format_index
 from normcli.verify.check import NORMALIZED
-from normcli.verify.tally import Bin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,15 +49,6 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
     from normcli.verify.check import Checked
     from normcli.verify.tally import Comparison, Element, GroupDifference
-    from normcli.verify.ulp import Tolerance
-
-_ULP_DIGITS = 4
-
-_SHORT_DIGITS, _LONG_DIGITS = 10, 17
-"""Significant digits that tell neighbours apart: of floats of up to 4 bytes, and of float64."""
-
-_FINE_BOUND, _COARSE_STEP = 1024.0, 10
-"""Beyond so many ulp a table's histogram goes on in steps of this power of two."""
 
 
 @dataclass(frozen=True)
@@ -177,8 +173,8 @@ class Verdict:
         columns = ("group", *(() if one_each else ("mismatches", "of its values")), "worst ulp")
         rows = []
         for group in comparison.groups.find_worst(most):
-            share = f"{group.mismatches:,}", _format_share(group.mismatches, grid.group_size)
-            cells = (grid.group_name(group.group), *(() if one_each else share), _format_ulp(group.max_ulp))
+            share = f"{group.mismatches:,}", format_share(group.mismatches, grid.group_size)
+            cells = (grid.group_name(group.group), *(() if one_each else share), format_ulp(group.max_ulp))
             rows.append(Row(cells, group.group))
         return Table(None, columns, (False, *(True,) * (len(columns) - 1)), rows, "; ".join(notes))
 
@@ -215,103 +211,3 @@ class Verdict:
         grid = self.plan.grid
         index = np.unravel_index(np.asarray(place), grid.shape)
         return tuple(map(int, index)), int(grid.locate_groups(index))
-
-
-def build_line(name: str, found: Comparison) -> Line:
-    """Return how many values agree, and how far they are off."""
-    values = format_count(found.compared, "value")
-    if not found.compared:
-        return Line((f"{name}: there are no values to compare",), mark=True)
-    where = f", where only {found.max_ulp_expected:.2g} is expected" if found.is_near_zero else ""
-    furthest = (
-        f"furthest {_format_ulp(found.max_ulp)} ulp{where}",
-        f"largest difference {found.max_abs:.3g}",
-    )
-    text = f"{values} agree{'s' if found.compared == 1 else ''}"
-    if not found.ok:
-        text = f"{found.mismatches:,} of {values} differ{'s' if found.mismatches == 1 else ''}"
-    return Line((f"{name}: {text}", *furthest), found.ok)
-
-
-def format_element(comparison: Comparison, view: View) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the lines of a worst value: what is expected, what it is, and how far off."""
-    worst, short = comparison.worst, comparison.tolerance.dtype.itemsize <= 4
-    assert worst is not None
-    digits = view.digits or (_SHORT_DIGITS if short else _LONG_DIGITS)
-    actual = f"{worst.actual:.{digits}g}", f"{_format_ulp(worst.ulp)} ulp"
-    lines = ("expected", (f"{worst.expected:.{digits}g}",)), ("actual", actual)
-    if not comparison.tolerance.derived or not math.isfinite(worst.ulp):
-        return lines
-    return *lines, ("bound", (f"{_format_ulp(worst.ulp / worst.excess)} ulp",))
-
-
-def describe_comparison(comparison: Comparison) -> dict[str, Any]:
-    """Return the members of JSON that every comparison has."""
-    limits = comparison.tolerance
-    allowed = {"max_ulp_allowed": limits.max_ulp}
-    if limits.max_ulp is None:
-        allowed = describe_members(limits, "rtol", "atol")
-    return {
-        "ok": comparison.ok,
-        "dtype": limits.dtype.name,
-        **describe_members(comparison, "compared", "mismatches", "max_ulp", "max_ulp_expected", "max_abs"),
-        **allowed,
-        "histogram": [
-            dict(zip(("from", "to", "count"), describe_value(tuple(part)), strict=True))
-            for part in comparison.histogram
-        ],
-    }
-
-
-def build_histogram(comparison: Comparison, view: View) -> Table:
-    """Return how many values are how far off."""
-    total = comparison.compared
-    bins = comparison.histogram if view.full else _coarsen(comparison.histogram)
-    rows = [
-        Row((_format_bin(part), f"{part.value_count:,}", _format_share(part.value_count, total)))
-        for part in bins
-    ]
-    columns = (f"ulp of {comparison.tolerance.dtype.name}", "values", "share")
-    return Table(None, columns, (False, True, True), rows)
-
-
-def _coarsen(bins: Sequence[Bin]) -> Iterator[Bin]:
-    """Yield bins, those beyond `_FINE_BOUND` joined ten at a time."""
-    for lower, joined in itertools.groupby(bins, _find_coarse_bound):
-        parts = list(joined)
-        upper = parts[0].upper if lower < _FINE_BOUND else lower * 2.0**_COARSE_STEP
-        yield Bin(lower, upper, sum(part.value_count for part in parts))
-
-
-def _find_coarse_bound(part: Bin) -> float:
-    """Return the lower bound of the bin that one is joined to; its own where it stays as it is."""
-    if part.lower < _FINE_BOUND or math.isinf(part.lower):
-        return part.lower
-    return 2.0 ** ((math.frexp(part.lower)[1] - 1) // _COARSE_STEP * _COARSE_STEP)
-
-
-def _format_share(count: int, total: int) -> str:
-    percent = f"{100 * count / total:.3g}"
-    return f"{'> 99.9' if percent == '100' and count < total else percent} %"
-
-
-def _format_bin(part: Bin) -> str:
-    finite = f"{_format_bound(part.lower)} – {_format_bound(part.upper)}"
-    return "not finite" if math.isinf(part.lower) else finite
-
-
-def _format_bound(bound: float) -> str:
-    small = bound < _FINE_BOUND or math.isinf(bound)
-    return f"{bound:g}" if small else f"2^{math.frexp(bound)[1] - 1}"
-
-
-def list_tolerance(limits: Tolerance) -> tuple[str, str]:
-    """Return the dtype that distances are counted in, and what is tolerated."""
-    if limits.derived:
-        return limits.dtype.name, f"bounds of {limits.derived}"
-    relative = f"rtol {limits.rtol:g}, atol {limits.atol:g}"
-    return limits.dtype.name, relative if limits.max_ulp is None else f"up to {limits.max_ulp:g} ulp"
-
-
-def _format_ulp(value: float) -> str:
-    return f"{value:.{_ULP_DIGITS}g}"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from normcli.fitting.statistics import Stats
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
-    from normcli.tensors.stores import Stored
+    from normcli.tensors.stored import Stored
     from normcli.verify.check import Checked
     from normcli.verify.tally import Comparison
 

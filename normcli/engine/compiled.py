@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from normcli.compiled import Kernel
     from normcli.dtypes import Floats, Integers
     from normcli.engine.geometry import Slices
-    from normcli.engine.passes import Run
+    from normcli.engine.tiles import Tiles
     from normcli.numerics.divisor import Solution
     from normcli.numerics.records import Records
     from normcli.numerics.whole import RowParameter
@@ -43,11 +43,11 @@ class CompiledRun:
 
     Parameters
     ----------
-    run : Run
+    run : Tiles
     kernel : Kernel
     """
 
-    def __init__(self, run: Run, kernel: Kernel) -> None:
+    def __init__(self, run: Tiles, kernel: Kernel) -> None:
         self._run, self._kernel = run, kernel
         geometry = run.geometry
         self._kept, self._reduced = geometry.kept_runs, geometry.reduced_runs
@@ -220,7 +220,7 @@ def _find_shape(shape: Shape, strides: tuple[Shape, ...], kept: int) -> Shape | 
     return tuple(n for own in lengths for n in (*[1] * (2 - len(own)), *own))
 
 
-def open_compiled(run: Run) -> CompiledRun | None:
+def open_compiled(run: Tiles) -> CompiledRun | None:
     """Return what works on a run's tiles; None if NumPy has to."""
     kernel = find_kernel()
     parameters = [values for values in (run.gamma, run.beta) if values is not None]

@@ -6,37 +6,26 @@ leaves, which are merged, and a second pass writes.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import itertools
 import math
-import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import choose_arithmetic, is_short_float
-from normcli.engine.blocks import open_parameter
 from normcli.engine.compiled import open_compiled
-from normcli.engine.geometry import Segments, Totals, find_lengths, fold_rows, join
-from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselected
+from normcli.engine.geometry import Segments, Totals, find_lengths
+from normcli.engine.inputs import NO_INPUTS, TileSelection
+from normcli.engine.tiles import Tiles, sum_selected
 from normcli.engine.walk import BLOCK, DEFAULT_EFFORT, Walk
-from normcli.numerics.columns import measure_columns
-from normcli.numerics.kernel import SHORTEST_WIDE_LINE, Parameters, apply, apply_affine
-from normcli.numerics.measuring import choose_method
-from normcli.numerics.moments import find_moments
-from normcli.numerics.rational import NOTHING, sum_exactly
-from normcli.numerics.rounding import store
+from normcli.numerics.kernel import SHORTEST_WIDE_LINE
+from normcli.numerics.rational import NOTHING
 from normcli.numerics.solution import Given, solve, solve_given
 from normcli.numerics.workspace import Workspace
-from normcli.tensors.pieces import forget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
-    from normcli.dtypes import Floats, Selected
+    from normcli.dtypes import Floats
     from normcli.engine.blocks import Sink, Source
     from normcli.engine.geometry import Geometry, Slices
     from normcli.engine.inputs import Inputs
@@ -44,9 +33,7 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.divisor import Solution
-    from normcli.numerics.moments import Moments, Recall
     from normcli.numerics.rational import ExactSums
-    from normcli.numerics.records import Records
     from normcli.numerics.solution import Measured
 
 
@@ -60,25 +47,10 @@ _SHORT_GROUP = 1 << 6
 """Groups of at most so many values make so many leaves that they are surveyed in small tiles."""
 
 
-_FAINT = 2.0**-700
-"""Larger values do not tell the missing bits of a faint mean."""
-
-
-class Run:
+class Run(Tiles):
     """The passes of one calculation: they measure groups, normalize them, or both; or they survey a tensor.
 
-    Parameters
-    ----------
-    plan : Plan
-    geometry : Geometry
-        How the tiles lie in the plan's view.
-    source : Source
-        Of the tensor.
-    sink : Sink or None
-        Takes the normalized tiles; None if nothing is to be written.
-    inputs : Inputs
-        Of which gamma, beta and the selection are used; known statistics are given to `apply`.
-    effort : Effort
+    Parameters are those of `Tiles`.
     """
 
     def __init__(
@@ -90,24 +62,12 @@ class Run:
         inputs: Inputs = NO_INPUTS,
         effort: Effort = DEFAULT_EFFORT,
     ) -> None:
-        self.plan, self.geometry, self.source, self.sink = plan, geometry, source, sink
-        self.gamma = open_parameter(plan, geometry, inputs.gamma, plan.spec.gamma_offset)
-        self.beta = open_parameter(plan, geometry, inputs.beta)
-        self.selection = None if inputs.selection is None else TileSelection(inputs.selection, plan, geometry)
-        self.exact_output = not (is_short_float(source.dtype) and (sink is None or is_short_float(sink.dtype)))
-        # Beta may cancel all but the last bits of what it is added to.
-        self.exact = self.exact_output or inputs.beta is not None
-        self.native = np.dtype(choose_arithmetic(source.dtype, exact=self.exact))
-        kept, reduced = geometry.kept_runs, geometry.reduced_runs
-        self.order = reduced + kept if geometry.columns else kept + reduced
+        super().__init__(plan, geometry, source, sink, inputs, effort)
         # A tile takes all values that lie behind its own, or would read a few bytes here and a few there.
-        behind = math.prod(geometry.dims[reduced[-1] + 1 :])
+        behind = math.prod(geometry.dims[geometry.reduced_runs[-1] + 1 :])
         self.whole = geometry.columns or (
             geometry.count <= effort.whole and (behind == 1 or geometry.count * behind <= effort.block)
         )
-        self.centred = plan.norm.divisor.about_mean
-        self.method = choose_method(plan, exact=self.exact)
-        self.by_columns = geometry.columns and self.method.measures_columns
         self.compiled = open_compiled(self)
         columns = geometry.columns and self.compiled is None
         block = min(effort.block, COLUMN_BLOCK) if columns else effort.block
@@ -117,9 +77,6 @@ class Run:
         if self.selection is not None:  # of a tile there are then copies, of what counts and of what does not
             block //= 2
         self.walk = Walk(geometry, source, effort, block)
-        self.statistics: dict[str, Floats] = {}
-        self._keeps = effort.keeps_statistics
-        self._lock = threading.Lock()
 
     def measure(self) -> dict[str, Floats]:
         """Measure, and normalize if there is a sink; return the statistics in the shape of the kept runs."""
@@ -189,137 +146,6 @@ class Run:
         self.walk.each(count, whole=False, line=SHORTEST_WIDE_LINE)
         return counts
 
-    # -- tiles
-
-    def _load(
-        self, tile: Slices, work: Workspace, order: tuple[int, ...], dtype: np.dtype[Any] | None = None
-    ) -> NDArray[Any]:
-        """Return a tile, contiguous, with its runs in an order; it may be the source itself.
-
-        Its dtype is the native one by default.
-        """
-        return self.load(self.source.read(tile, order, work), work, dtype)
-
-    def load(self, raw: NDArray[Any], work: Workspace, dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
-        """Return values, contiguous, of the native dtype by default; they may be the same array."""
-        dtype = dtype or self.native
-        if raw.flags.c_contiguous and raw.dtype == dtype and raw.flags.aligned:
-            return raw
-        canonical = work.get("raw", raw.shape, dtype)
-        np.copyto(canonical, raw, casting="unsafe")
-        return canonical
-
-    def _count_groups(self, tile: Slices) -> int:
-        return math.prod(find_lengths(self.geometry.cut_groups(tile)))
-
-    def _select(self, x: NDArray[Any], tile: Slices, order: tuple[int, ...]) -> Selected | None:
-        """Return which values of a tile count; None if all do."""
-        return None if self.selection is None else self.selection.select(x, tile, order)
-
-    def _load_selected(
-        self, tile: Slices, work: Workspace, order: tuple[int, ...]
-    ) -> tuple[NDArray[Any], NDArray[Any], Selected | None]:
-        """Return a tile, the same with 0 for values that do not count, and which do (None if all do)."""
-        raw = self._load(tile, work, order)
-        selected = self._select(raw, tile, order)
-        return raw, zero_unselected(raw, selected), selected
-
-    def _lay_rows(
-        self, tile: Slices, x: NDArray[Any], selected: Selected | None
-    ) -> tuple[NDArray[Any], Selected | None]:
-        """Return a tile, and which of its values count, with one row for each group."""
-        groups = self._count_groups(tile)
-
-        def lay(values: NDArray[Any]) -> NDArray[Any]:
-            if not self.geometry.columns:
-                return values.reshape(groups, -1)
-            return np.ascontiguousarray(values.reshape(-1, groups).T)
-
-        return lay(x), None if selected is None else lay(selected)
-
-    def _write(
-        self, raw: NDArray[Any], tile: Slices, solution: Solution, order: tuple[int, ...], work: Workspace
-    ) -> None:
-        """Write a tile with what was solved for it, which broadcasts against the tile."""
-        if self.sink is None:
-            return
-        place = self.sink.open(tile, work)
-        cut = (None if values is None else values.cut(tile, order) for values in (self.gamma, self.beta))
-        parameters = Parameters(*cut)
-        out = place.transpose(order)
-        self.normalize(raw, out, solution, parameters, work)
-        if self.selection is not None:
-            self.selection.fill(out, raw, self.selection.select(raw, tile, order))
-        self.sink.put(tile, place, work)
-
-    def normalize(
-        self,
-        raw: NDArray[Any],
-        out: NDArray[Any],
-        solution: Solution,
-        parameters: Parameters,
-        work: Workspace,
-    ) -> None:
-        """Write normalized values to `out`, of the sink's dtype, with what broadcasts against them."""
-        if self.plan.spec.rounds_before_gamma and any(values is not None for values in parameters):
-            apply(raw, out, solution, work, exact=self.exact_output)
-            dtype = self.plan.choose_output_dtype(self.source.dtype)
-            if out.dtype != dtype:  # a sink that takes more digits than the result has
-                rounded = np.empty(out.shape, dtype)
-                store(rounded, out)
-                np.copyto(out, rounded, casting="unsafe")
-            apply_affine(out, parameters, work)
-        else:
-            undecided = apply(raw, out, solution, work, parameters, exact=self.exact_output)
-            if solution.faint is not None:
-                close = np.flatnonzero((np.abs(raw) < _FAINT) & solution.faint)
-                undecided = close if undecided is None else np.union1d(undecided, close)
-            if undecided is not None:
-                from normcli.numerics.settling import settle  # on use: few values need this
-
-                settle(raw, out, undecided, solution, parameters)
-
-    # -- measuring
-
-    def measure_rows(
-        self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None = None
-    ) -> Records:
-        """Return the leaves of a tile, of shape (groups, leaves); the tile has a row for each group.
-
-        `selected` says which values of the rows count; the others are 0.
-        """
-        cut = self.geometry.cut_leaves
-        chosen = itertools.repeat(None) if selected is None else cut(selected, tile)
-        parts: list[Records] = []
-        for piece, some in zip(cut(rows, tile), chosen, strict=False):
-            flat = None if some is None else some.reshape(-1, piece.shape[-1])
-            leaves = self.method.measure(piece.reshape(-1, piece.shape[-1]), work, flat)
-            parts.append(leaves.reshape(piece.shape[:-1]))
-        records = parts[0] if len(parts) == 1 else join(parts)
-        return records.reshape((rows.shape[0], -1))
-
-    def _merge(self, records: Records, recall: Recall) -> Any:
-        """Merge the records of segments, of shape (groups, segments)."""
-        count = self.geometry.count if self.selection is None else np.add.reduce(records.count, axis=-1)
-        return self.method.merge(records, count, recall)
-
-    def _recall(self, number: int) -> ExactSums:
-        """Read a group again, and return its exact sums."""
-        geometry = self.geometry
-        index = (int(at) for at in np.unravel_index(number, geometry.kept_shape))
-        place = dict(zip(geometry.kept_runs, index, strict=True))
-        lengths = tuple(1 if run in place else n for run, n in enumerate(geometry.dims))
-        sums: ExactSums = NOTHING
-        work = Workspace()
-        alone = dataclasses.replace(geometry, dims=lengths)
-        for part in alone.tiles(whole=False, block=self.walk.effort.block):
-            tile = tuple(
-                part[run] if run not in place else slice(place[run], place[run] + 1) for run in geometry.runs
-            )
-            _, x, selected = self._load_selected(tile, work, geometry.runs)
-            sums += _sum_selected(x, selected)
-        return sums
-
     # -- one pass
 
     def _work_on_whole_groups(self, tile: Slices, work: Workspace) -> None:
@@ -336,97 +162,6 @@ class Run:
         ones = (1,) * len(self.geometry.reduced_runs)
         lengths = ones + groups if self.geometry.columns else groups + ones
         self._write(raw, tile, solution.take(lambda a: a.reshape(lengths)), self.order, work)
-
-    def _solve_tile(
-        self, x: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None
-    ) -> tuple[Solution, Any]:
-        """Measure a tile of whole groups; return what it is normalized with, and how many values count."""
-        if self.by_columns:
-            groups = self._count_groups(tile)
-            columns = None if selected is None else selected.reshape(-1, groups)
-            measured = self._measure_columns(x.reshape(-1, groups), work, columns)
-        else:
-            rows, chosen = self._lay_rows(tile, x, selected)
-            measured = self.measure_groups(rows, tile, work, chosen)
-        return solve(self.plan, measured, exact=self.exact), measured.count
-
-    def measure_groups(
-        self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None = None
-    ) -> Any:
-        """Measure groups that are rows."""
-        leaves = self.measure_rows(rows, tile, work, selected)
-        records = fold_rows(leaves, self.geometry, self.method.fold)
-        return self._merge(records, lambda row: _sum_selected(rows, selected, row))
-
-    def _measure_columns(self, x: NDArray[Any], work: Workspace, selected: Selected | None) -> Moments:
-        """Measure groups that are columns."""
-        leaves = measure_columns(x, work, selected, short=not self.exact, need_sum=self.centred)
-        count = len(x) if selected is None else leaves.count
-        kind = {"centred": self.centred, "short": not self.exact}
-        return find_moments(
-            leaves,
-            count,
-            lambda column: _sum_selected(x.T, None if selected is None else selected.T, column),
-            **kind,
-        )
-
-    def _keep_solution(self, tile: Slices, solution: Solution, count: Any) -> None:
-        """Keep the statistics of a tile's groups, and how many values count where that is known."""
-        if self.selection is not None and count is not None:
-            groups = self._count_groups(tile)
-            solution.statistics[COUNT] = np.broadcast_to(count, (groups,)).astype(np.float64)
-        self._keep_statistics(tile, solution.statistics)
-
-    def _keep_statistics(self, tile: Slices, found: dict[str, Floats]) -> None:
-        if not self._keeps:
-            return
-        groups = self.geometry.cut_groups(tile)
-        shape = find_lengths(groups)
-        statistics = {name: values.reshape(shape) for name, values in found.items()}
-        if shape == self.geometry.kept_shape:  # all groups at once
-            self.statistics = statistics
-        else:
-            self.keep(statistics, groups, self.geometry.kept_shape)
-
-    def keep(self, statistics: dict[str, Floats], index: Slices, shape: tuple[int, ...]) -> None:
-        """Keep the statistics of some groups, at an index of arrays of a shape, if they are to be kept."""
-        if not self._keeps:
-            return
-        self._allocate_statistics(statistics, shape)
-        for name, values in statistics.items():
-            self.statistics[name][index] = values
-            forget(self.statistics[name])
-
-    def _allocate_statistics(self, names: Iterable[str], shape: tuple[int, ...]) -> None:
-        with self._lock:
-            for name in names:  # in the order in which they are shown
-                if name not in self.statistics:
-                    self.statistics[name] = self.source.make_array(shape, np.dtype(np.float64))
-
-    def open_statistics(self, tile: Slices) -> contextlib.AbstractContextManager[dict[str, Floats]]:
-        """Give arrays of one axis for a tile's statistics, by their names; then keep what is in them.
-
-        None are given if none are to be kept.
-        """
-        if not self._keeps:
-            return contextlib.nullcontext({})
-        self._allocate_statistics(self.plan.norm.statistics, self.geometry.kept_shape)
-        if (
-            tile == self.geometry.everything
-        ):  # of a small tensor, all that follows would take longer than the sums
-            return contextlib.nullcontext({name: a.reshape(-1) for name, a in self.statistics.items()})
-        return self._open_some_statistics(tile)
-
-    @contextlib.contextmanager
-    def _open_some_statistics(self, tile: Slices) -> Iterator[dict[str, Floats]]:
-        index: Any = (*self.geometry.cut_groups(tile), ...)  # arrays without axes stay arrays
-        places = {name: values[index] for name, values in self.statistics.items()}
-        given = {name: np.ascontiguousarray(place).reshape(-1) for name, place in places.items()}
-        yield given
-        for name, place in places.items():
-            if not place.flags.c_contiguous:  # these were copies
-                place[...] = given[name].reshape(place.shape)
-            forget(self.statistics[name])
 
     # -- two passes
 
@@ -466,9 +201,19 @@ class Run:
         if self.sink is not None:
             self.walk.each(write, whole=False, line=SHORTEST_WIDE_LINE, most=self.most_written)
 
-
-def _sum_selected(values: NDArray[Any], selected: Selected | None, row: int | None = None) -> ExactSums:
-    """Return the exact sums of values, or of one row, of which some may not count."""
-    index = slice(None) if row is None else row
-    chosen = values[index] if selected is None else values[index][selected[index]]
-    return sum_exactly(chosen)
+    def _recall(self, number: int) -> ExactSums:
+        """Read a group again, and return its exact sums."""
+        geometry = self.geometry
+        index = (int(at) for at in np.unravel_index(number, geometry.kept_shape))
+        place = dict(zip(geometry.kept_runs, index, strict=True))
+        lengths = tuple(1 if run in place else n for run, n in enumerate(geometry.dims))
+        sums: ExactSums = NOTHING
+        work = Workspace()
+        alone = dataclasses.replace(geometry, dims=lengths)
+        for part in alone.tiles(whole=False, block=self.walk.effort.block):
+            tile = tuple(
+                part[run] if run not in place else slice(place[run], place[run] + 1) for run in geometry.runs
+            )
+            _, x, selected = self._load_selected(tile, work, geometry.runs)
+            sums += sum_selected(x, selected)
+        return sums

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.norms.divisors import Measurement
 from normcli.norms.rules import EpsMode, ZeroRule
 from normcli.numerics.moments import choose_scale
 from normcli.numerics.pairs import Pair, Triple, pair_root, quick_two_sum, two_square, two_sum
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers, Selected
+    from normcli.norms.plan import Plan
+
+
+def find_freedom(plan: Plan, count: Any) -> Any:
+    """Return what a sum of squares is divided by."""
+    return 1 if plan.norm.divisor.measurement is Measurement.LENGTH else count - plan.spec.ddof
 
 
 @dataclass(slots=True, eq=False, repr=False, match_args=False)

@@ -14,13 +14,13 @@ import numpy as np
 
 from normcli.dtypes import is_short_float
 from normcli.norms.rules import Centre, EpsMode, ZeroRule
+from normcli.numerics.divisor import find_freedom
 from normcli.numerics.fixed import Fixed
 from normcli.numerics.powers import raise_decimal, use_digits
 from normcli.numerics.rational import ROOT_BITS, add_eps, find_exponent, find_root, round_once, scale
 from normcli.numerics.rounding import store
 from normcli.numerics.settling import round_to_odd
 from normcli.numerics.slope_sums import needs_decimals
-from normcli.numerics.solution import find_freedom
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

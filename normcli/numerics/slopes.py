@@ -32,7 +32,7 @@ import numpy as np
 
 from normcli.dtypes import is_short_float
 from normcli.norms.rules import Centre, EpsMode, ZeroRule
-from normcli.numerics.divisor import add_eps
+from normcli.numerics.divisor import add_eps, find_freedom
 from normcli.numerics.elements import round_to_odd
 from normcli.numerics.pairs import (
     Pair,
@@ -58,7 +58,6 @@ from normcli.numerics.slope_sums import (
     subtract_products,
     take_sizes,
 )
-from normcli.numerics.solution import find_freedom
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,7 +8,7 @@ import numpy as np
 
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import ZeroRule
-from normcli.numerics.divisor import FAINT, Solution, add_eps, replace_zero, replace_zeros
+from normcli.numerics.divisor import FAINT, Solution, add_eps, find_freedom, replace_zero, replace_zeros
 from normcli.numerics.kept import Kept, is_decided, keep
 from normcli.numerics.moments import Moments
 from normcli.numerics.pairs import Pair, Triple, distill, pair_divide, pair_root, two_prod
@@ -155,11 +155,6 @@ def _divides(number: Pair, quotient: Pair, divisor: Pair) -> Selected:
         products = (*two_prod(q.hi, d.hi), *two_prod(q.lo, d.hi))
         exact[short] = ~np.any(distill([*n, *(-a for a in products)], 1).terms, axis=0)
     return exact
-
-
-def find_freedom(plan: Plan, count: Any) -> Any:
-    """Return what a sum of squares is divided by."""
-    return 1 if plan.norm.divisor.measurement is Measurement.LENGTH else count - plan.spec.ddof
 
 
 def solve_given(plan: Plan, given: Given, *, exact: bool) -> Solution:

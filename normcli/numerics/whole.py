@@ -10,11 +10,11 @@ from normcli.compiled import find_kernel
 from normcli.dtypes import is_bfloat16
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import EpsMode, ZeroRule
+from normcli.numerics.divisor import find_freedom
 from normcli.numerics.elements import Elements
 from normcli.numerics.kernel import calculate_again
 from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.records import Leaves, count_values
-from normcli.numerics.solution import find_freedom
 
 if TYPE_CHECKING:
     from collections.abc import Callable

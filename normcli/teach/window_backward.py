@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.norms.options import list_own_options
-from normcli.teach.backward import SYMBOLS, WORDS, BackwardSteps
+from normcli.teach.backward_steps import SYMBOLS, WORDS, BackwardSteps
 from normcli.teach.chain import Chain, Link, name_slope
 from normcli.teach.expression import Constant
 from normcli.teach.group import Outcome, get_number

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from normcli.tensors.stores import Stored
+    from normcli.tensors.stored import Stored
     from normcli.tensors.tables import TableOptions
 
 STANDARD_INPUT_NAME = "standard input"

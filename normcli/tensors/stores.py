@@ -6,185 +6,35 @@ by chunk. Zarr needs the extra `zarr`, HDF5 the extra `hdf5`.
 
 from __future__ import annotations
 
-import itertools
 import math
-import threading
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.dtypes import is_bfloat16, require_real
 from normcli.errors import DataError, MissingExtraError, UsageError
-from normcli.tensors.mapped import SMALLEST_MAPPED, Mapped, Region, fetch
+from normcli.tensors.mapped import SMALLEST_MAPPED, fetch
 from normcli.tensors.opened import StoreVersion
-from normcli.tensors.pieces import cut_boxes, forget
-from normcli.tensors.spool import open_temporary
+from normcli.tensors.pieces import forget
+from normcli.tensors.stored import Box, Chunked, Stored, describe_failure
 from normcli.tensors.tensor import Tensor, choose_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import NoReturn
 
     from numpy.typing import NDArray
 
     from normcli.tensors.places import Place
 
-Box = tuple[slice, ...]
-
-CACHE = 1 << 26
-"""Bytes of chunks of an array that are kept while values beside each other are read."""
-
 CHUNK = 1 << 22
 """Bytes in a chunk of a store that is written, unless the input says otherwise."""
 
 _WRITERS = 4
 """How many chunks are compressed and written at a time."""
-
-
-class Stored(NamedTuple):
-    """An array of a store.
-
-    Parameters
-    ----------
-    name : str
-        What messages call it.
-    array : zarr.Array or h5py.Dataset
-        Which gives a box by its slices.
-    chunks : tuple of int
-        The lengths of what is read at once.
-    version : StoreVersion
-    dimensions : tuple of str or None
-        The names of the axes, where all of them have one.
-    """
-
-    name: str
-    array: Any
-    chunks: tuple[int, ...]
-    version: StoreVersion
-    dimensions: tuple[str, ...] | None = None
-
-    def read(self, box: Box) -> NDArray[Any]:
-        """Return what lies in a box.
-
-        Raises
-        ------
-        DataError
-            If a chunk cannot be read.
-        """
-        try:
-            return np.asarray(self.array[box])
-        except Exception as error:  # whatever a codec or a file system raises
-            corner = ", ".join(f"{cut.start or 0}" for cut in box)
-            raise DataError(
-                f"{self.name}: the chunk at ({corner}) cannot be read: {_describe(error)}"
-            ) from error
-
-    def cut(self, chunks: tuple[int, ...] | None = None) -> Iterator[Box]:
-        """Yield the boxes of all chunks, or of blocks of other lengths, in C order."""
-        shape = self.array.shape
-        ranges = (range(0, n, max(1, step)) for n, step in zip(shape, chunks or self.chunks, strict=True))
-        for starts in itertools.product(*ranges):
-            yield tuple(
-                slice(start, min(start + max(1, step), n))
-                for start, step, n in zip(starts, chunks or self.chunks, shape, strict=True)
-            )
-
-
-class Chunked(Mapped):
-    """An array of a store, in C order: its file holds nothing, and its values are made when they are read.
-
-    Where a row of chunks is too large to be kept, all of them are written to the file, once, on the first read.
-    """
-
-    stored: Stored
-    _kept: OrderedDict[tuple[int, ...], NDArray[Any]]
-    _lock: threading.Lock
-    _is_filled: bool
-
-    @classmethod
-    def make(cls, stored: Stored) -> Chunked:
-        """Return the array of a store.
-
-        Raises
-        ------
-        DataError
-            If NumPy has no arrays of its shape.
-        """
-        array = stored.array
-        region = Region(array.dtype, tuple(array.shape))
-        with open_temporary() as stream:
-            stream.truncate(region.byte_count)  # which takes no room on the disk before it is filled
-            made = cast("Chunked", region.map(stream, "r+", cls))
-        made.stored, made.temporary, made.has_positions = stored, True, False
-        made.opened = stored.version
-        made._kept, made._lock, made._is_filled = OrderedDict(), threading.Lock(), False
-        return made
-
-    @property
-    def row_bytes(self) -> int:
-        """The size of the chunks that hold a row along the axes behind the first that is cut."""
-        shape, chunks = self.stored.array.shape, self.stored.chunks
-        first = next((axis for axis, n in enumerate(shape) if chunks[axis] < n), 0)
-        lengths = [
-            min(c, n) if axis <= first else n for axis, (c, n) in enumerate(zip(chunks, shape, strict=True))
-        ]
-        return int(math.prod(lengths) * self.itemsize)
-
-    def _read_into(self, missing: memoryview, place: int) -> None:
-        if self.row_bytes > CACHE:
-            self._fill()
-        if self._is_filled:
-            super()._read_into(missing, place)
-            return
-        buffer = np.frombuffer(missing, self.dtype)
-        start = place // self.itemsize
-        for outside, box in cut_boxes(self.shape, start, start + buffer.size):
-            self._copy(box, buffer[outside].reshape([cut.stop - cut.start for cut in box]))
-
-    def _copy(self, box: Box, target: NDArray[Any]) -> None:
-        """Copy a box of values from the chunks that hold it."""
-        ranges = [
-            range(cut.start // c, -(-cut.stop // c)) for cut, c in zip(box, self.stored.chunks, strict=True)
-        ]
-        for number in itertools.product(*ranges):
-            chunk, inside, outside = self._get_chunk(number), [], []
-            for cut, c, at in zip(box, self.stored.chunks, number, strict=True):
-                start, stop = max(cut.start, at * c), min(cut.stop, (at + 1) * c)
-                inside.append(slice(start - at * c, stop - at * c))
-                outside.append(slice(start - cut.start, stop - cut.start))
-            target[tuple(outside)] = chunk[tuple(inside)]
-
-    def _get_chunk(self, number: tuple[int, ...]) -> NDArray[Any]:
-        with self._lock:
-            if number in self._kept:
-                self._kept.move_to_end(number)
-                return self._kept[number]
-        box = tuple(
-            slice(at * c, min((at + 1) * c, n))
-            for at, c, n in zip(number, self.stored.chunks, self.shape, strict=True)
-        )
-        chunk = self.stored.read(box)
-        with self._lock:
-            self._kept[number] = chunk
-            while len(self._kept) > 1 and sum(one.nbytes for one in self._kept.values()) > CACHE:
-                self._kept.popitem(last=False)
-        return chunk
-
-    def _fill(self) -> None:
-        """Write all chunks to the file."""
-        with self._lock:
-            if self._is_filled:
-                return
-            room = self.view(np.ndarray)
-            for box in self.stored.cut():
-                room[box] = self.stored.read(box)
-                forget(self)  # it is in the file
-            self._is_filled = True
 
 
 # -- opening
@@ -242,7 +92,7 @@ def _open_zarr(place: Place, source: str) -> Stored:
     except (DataError, UsageError):
         raise
     except Exception as error:  # whatever a damaged store or a file system raises
-        raise DataError(f"{place.path} cannot be read: {_describe(error)}") from error
+        raise DataError(f"{place.path} cannot be read: {describe_failure(error)}") from error
     count = partial(_count_chunks, array if "://" not in place.path else None)
     # Format 3 has names of its own; of format 2, xarray keeps them as an attribute.
     names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
@@ -293,7 +143,7 @@ def _open_hdf5(place: Place, source: str) -> Stored:
     except FileNotFoundError as error:
         raise DataError(f"{place.path}: there is no such file") from error
     except (OSError, RuntimeError, KeyError) as error:
-        raise DataError(f"{place.path} cannot be read: {_describe(error)}") from error
+        raise DataError(f"{place.path} cannot be read: {describe_failure(error)}") from error
 
     count = partial(_date, path)
     chunks = array.chunks or choose_chunks(tuple(array.shape), array.dtype)
@@ -309,10 +159,6 @@ def _date(path: Path) -> tuple[int, int, int]:
 
 def _refuse_key(place: Place) -> NoReturn:
     raise UsageError(f"{place.path} is one array, and holds none called {place.key!r}")
-
-
-def _describe(error: Exception) -> str:
-    return str(error).strip().split("\n")[0] or type(error).__name__
 
 
 _EXTRAS = {"zarr": "zarr", "h5py": "hdf5"}

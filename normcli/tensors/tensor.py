@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.tensors.opened import Opened, StoreVersion
-    from normcli.tensors.stores import Stored
+    from normcli.tensors.stored import Stored
     from normcli.tensors.tables import Table
 
 STANDARD_STREAM = "-"

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.norms.rules import Centre, EpsMode
+from normcli.numerics.divisor import find_freedom
 from normcli.numerics.slopes import find_p
-from normcli.numerics.solution import find_freedom
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError, UsageError
-from normcli.tensors import stores
+from normcli.tensors import stored, stores
 from normcli.tensors.files import load
 from normcli.tensors.mapped import fetch
 from normcli.tensors.places import find_place
-from normcli.tensors.stores import Chunked, choose_chunks
+from normcli.tensors.stored import Chunked
+from normcli.tensors.stores import choose_chunks
 
 pytestmark = pytest.mark.peers
 
@@ -49,7 +50,7 @@ def store(tmp_path, zarr, x, monkeypatch):
 @pytest.mark.parametrize("cache", [1 << 20, 1], ids=["kept", "written to a file"])
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_large_array_is_made_as_it_is_read(name, cache, store, x, monkeypatch):
-    monkeypatch.setattr(stores, "CACHE", cache)
+    monkeypatch.setattr(stored, "CACHE", cache)
     values = load(f"{store}:g/{name}").values
     assert isinstance(values, Chunked)
     for view, expected in (
