@@ -5,7 +5,10 @@ It needs the extra `sklearn`.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 try:
     from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -16,20 +19,42 @@ except ImportError as _error:
 
     raise MissingExtraError("normcli.sklearn", "sklearn") from _error
 
+from normcli.fitting.statistics import find_moments
 from normcli.library.statistics import Statistics, fit
 from normcli.norms.divisors import Measurement
+from normcli.norms.rules import Centre
 from normcli.norms.table import find_norm
+from normcli.numerics.divisor import unscale
+from normcli.numerics.solution import solve
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from normcli.norms.names import EpsModeName, FrameworkName, NanName, NormName
 
 
 def _adds_up(scaler: ExactScaler) -> bool:
     return find_norm(scaler.norm)[0].divisor.measurement is not Measurement.QUANTILES
+
+
+def _of(*spreads: str) -> Callable[[Callable[[ExactScaler], Any]], property]:
+    """Make a method an attribute of fitted scalers whose norm divides by one of these statistics."""
+
+    def make(read: Callable[[ExactScaler], Any]) -> property:
+        @functools.wraps(read)
+        def get(scaler: ExactScaler) -> Any:
+            stats = vars(scaler).get("statistics_")
+            if stats is None or stats.plan.norm.divisor.spread not in spreads:
+                what = "that is not fitted" if stats is None else f"of {scaler.norm}"
+                raise AttributeError(f"a scaler {what} has no {read.__name__}")
+            return read(scaler)
+
+        return property(get)
+
+    return make
 
 
 class ExactScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -49,10 +74,24 @@ class ExactScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     ----------
     statistics_ : normcli.Statistics
         By name: `scaler.statistics_.mean`; `partial_fit` in any parts and order gives the same bits.
-    n_samples_seen_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Where X had names.
+    n_samples_seen_ : int or ndarray of int, shape (n_features,)
+        Of variances: how many values counted, of each feature where they differ.
+    mean_, var_ : ndarray of float64, shape (n_features,), or None
+        Of `zscore` and `bn`. The variance is None with `no_scale`, the mean with `no_mean` as well.
+    center_ : ndarray of float64, shape (n_features,), or None
+        What is subtracted, of `robust` (None with `no_mean`) and `midrange`.
+    data_min_, data_max_, data_range_ : ndarray of float64, shape (n_features,)
+        Of `minmax`.
+    max_abs_ : ndarray of float64, shape (n_features,)
+        Of `maxabs`.
+    scale_ : ndarray of float64, shape (n_features,), or None
+        What features are divided by, with eps, and 1 where that would be 0; None with `no_scale`. Of `minmax`,
+        as in scikit-learn, what they are multiplied by.
+    min_ : ndarray of float64, shape (n_features,)
+        What `minmax` adds then: `X * scale_ + min_`.
 
     Raises
     ------
@@ -65,6 +104,9 @@ class ExactScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     >>> Scaler("minmax").fit_transform([[1.0, 2.0], [3.0, 6.0]])
     array([[0., 0.],
            [1., 1.]])
+    >>> scaler = Scaler().fit([[1.0, 2.0], [3.0, 6.0]])
+    >>> scaler.mean_, scaler.scale_
+    (array([2., 4.]), array([1., 2.]))
     """
 
     statistics_: Statistics
@@ -114,7 +156,6 @@ class ExactScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             options = {name: value for name, value in self.get_params().items() if value is not None}
             self._dtype = values.dtype
             self.statistics_ = fit(values, **options)
-        self.n_samples_seen_ = self.statistics_.samples
 
     def transform(self, X: ArrayLike) -> Any:  # noqa: N803
         """Normalize the columns of X, shape (samples, features)."""
@@ -131,6 +172,81 @@ class ExactScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     def _read(self, x: ArrayLike, *, reset: bool) -> Any:
         """Return X as an array of floats without infinity; names of features are held against those fitted."""
         return validate_data(self, x, dtype=FLOAT_DTYPES, reset=reset, ensure_all_finite="allow-nan")
+
+    # -- what was fitted, by scikit-learn's names
+
+    @_of("std", "range", "half_range", "norm", "iqr", "q_range")
+    def n_samples_seen_(self) -> int | NDArray[np.int64]:
+        """Return how many samples were seen; of variances how many values, of each where they differ."""
+        if self.statistics_.plan.norm.divisor.spread != "std":
+            return self.statistics_.samples
+        counts = self._get("count")
+        return counts if np.ptp(counts) else int(counts[0])
+
+    @_of("std")
+    def mean_(self) -> NDArray[np.float64] | None:
+        """Return the means."""
+        is_unused = (
+            self.statistics_.plan.norm.centre is Centre.NOTHING
+            and not self.statistics_.plan.norm.divisor.divides
+        )
+        return None if is_unused else self._get("mean")
+
+    @_of("std")
+    def var_(self) -> NDArray[np.float64] | None:
+        """Return the variances, by `ddof`."""
+        return self._get("var") if self.statistics_.plan.norm.divisor.divides else None
+
+    @_of("half_range", "iqr", "q_range")
+    def center_(self) -> NDArray[np.float64] | None:
+        """Return what is subtracted."""
+        name = self.statistics_.plan.norm.centre.statistic
+        return None if name is None else self._get(name)
+
+    @_of("range")
+    def data_min_(self) -> NDArray[np.float64]:
+        """Return the smallest values."""
+        return self._get("min")
+
+    @_of("range")
+    def data_max_(self) -> NDArray[np.float64]:
+        """Return the largest values."""
+        return self._get("max")
+
+    @_of("range")
+    def data_range_(self) -> NDArray[np.float64]:
+        """Return the largest less the smallest values."""
+        return self._get("range")
+
+    @_of("norm")
+    def max_abs_(self) -> NDArray[np.float64]:
+        """Return the largest absolute values."""
+        return self._get("norm_length")
+
+    @_of("std", "range", "half_range", "norm", "iqr", "q_range")
+    def scale_(self) -> NDArray[np.float64] | None:
+        """Return what features are divided by; of `minmax`, what they are multiplied by."""
+        plan = self.statistics_.plan
+        if not plan.norm.divisor.divides:
+            return None
+        solution = solve(plan, find_moments(plan, self.statistics_._stats), exact=True)
+        divisor = unscale(solution.divisor.hi, solution.scale).reshape(-1)
+        if plan.norm.divisor.spread != "range":
+            return divisor
+        low, high = self.range or (0.0, 1.0)
+        return (high - low) / divisor
+
+    @_of("range")
+    def min_(self) -> NDArray[np.float64]:
+        """Return what is added after that."""
+        low = (self.range or (0.0, 1.0))[0]
+        added: NDArray[np.float64] = low - self.data_min_ * self.scale_
+        return added
+
+    def _get(self, name: str) -> NDArray[Any]:
+        """Return a statistic of each feature."""
+        found: NDArray[Any] = getattr(self.statistics_, name)
+        return found.reshape(-1)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -47,6 +47,58 @@ def test_it_scales_as_scikit_learn(library, norm, name, rng):
     assert np.allclose(mine.inverse_transform(mine.transform(x)), x, rtol=1e-14, equal_nan=True)
 
 
+ATTRIBUTES = ("mean_", "var_", "scale_", "n_samples_seen_", "min_", "data_min_", "data_max_", "data_range_", "center_", "max_abs_")  # fmt: skip
+OPTIONS = [
+    pytest.param("zscore", {}, {}, id="zscore"),
+    pytest.param("zscore", {"no_mean": True}, {"with_mean": False}, id="zscore, no mean"),
+    pytest.param("zscore", {"no_scale": True}, {"with_std": False}, id="zscore, no scale"),
+    pytest.param("zscore", {"no_mean": True, "no_scale": True}, {"with_mean": False, "with_std": False}, id="nothing"),
+    pytest.param("minmax", {}, {}, id="minmax"),
+    pytest.param("minmax", {"range": (-2.0, 3.0)}, {"feature_range": (-2, 3)}, id="minmax, a range"),
+    pytest.param("maxabs", {}, {}, id="maxabs"),
+    pytest.param("robust", {}, {}, id="robust"),
+    pytest.param("robust", {"no_mean": True}, {"with_centering": False}, id="robust, no mean"),
+    pytest.param("robust", {"no_scale": True}, {"with_scaling": False}, id="robust, no scale"),
+    pytest.param("robust", {"quantiles": (10.0, 80.0)}, {"quantile_range": (10, 80)}, id="robust, quantiles"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("gap", [False, True])
+@pytest.mark.parametrize(("norm", "options", "their_options"), OPTIONS)
+def test_what_was_fitted_has_the_names_and_values_of_scikit_learn(
+    library, norm, options, their_options, gap, rng
+):
+    from sklearn import preprocessing
+
+    x = rng.normal(5.0, 2.0, size=(30, 3))
+    x[:, 2] = 7.0
+    if gap:
+        x[3, 1] = np.nan
+    mine, theirs = library.Scaler(norm, **options), getattr(preprocessing, NORMS[norm])(**their_options).fit(x)
+    assert not any(hasattr(mine, name) for name in ATTRIBUTES)
+    mine.fit(x)
+    for name in ATTRIBUTES:
+        if name == "n_samples_seen_" and not hasattr(theirs, name):
+            continue  # RobustScaler's is no sum
+        assert hasattr(mine, name) == hasattr(theirs, name), name
+        found, expected = getattr(mine, name, None), getattr(theirs, name, None)
+        assert (found is None) == (expected is None), name
+        if found is not None:
+            assert np.shape(found) == np.shape(expected)
+            assert np.allclose(found, expected, rtol=1e-12, atol=0.0), name
+
+
+def test_the_scale_is_what_divides(library):
+    x = np.array([[1.0, 5.0], [3.0, 5.0]])
+    scaler = library.Scaler("bn", eps=3.0).fit(x)
+    assert scaler.var_.tolist() == [1.0, 0.0]
+    assert scaler.scale_.tolist() == [2.0, np.sqrt(3.0)]
+    assert library.Scaler("midrange").fit(x * 2.0**-1000).scale_.tolist() == [2.0**-1000, 1.0]
+    assert library.Scaler("midrange").fit(x).center_.tolist() == [2.0, 5.0]
+    with pytest.raises(AttributeError, match="a scaler of bn has no max_abs_"):
+        _ = scaler.max_abs_
+
+
 def test_parts_in_any_order_give_the_same_bits(library, rng):
     x = rng.normal(size=(40, 3)) * 10.0 ** rng.integers(-8, 8, size=(40, 1))
     whole = library.Scaler().fit(x)
