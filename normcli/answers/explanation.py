@@ -16,7 +16,7 @@ from normcli.documents.plans import build_header, describe_plan, describe_tensor
 from normcli.errors import UsageError
 from normcli.teach.expression import Constant
 from normcli.teach.place import format_index
-from normcli.teach.story import RESULT
+from normcli.teach.story import RESIDUAL, RESULT
 from normcli.tensors.nested import describe_number, to_lists
 from normcli.tensors.pieces import iterate_pieces
 
@@ -42,6 +42,9 @@ _EACH_HEAD, _EACH_TAIL = 3, 1
 
 _AT_ONCE = 8192
 """Positions that are formatted at once."""
+
+_LISTED = ("group", RESIDUAL)
+"""The steps that are told as a table of the group's values."""
 
 _COLUMNS = ("step", "at", "symbol", "sentence", "text", "expression", "value")
 
@@ -76,12 +79,12 @@ class Explanation:
         yield self._build_header(view)
         group = self.story.group
         together = self.story.at is None and group is not None
-        shared = [step for step in self.story.steps if step.outcome is None]
+        shared = [step for step in self.story.steps if step.outcome is None or step.name == RESIDUAL]
         alike = itertools.groupby(shared if together else self.story.steps, lambda step: step.sentence)
         for number, (sentence, some) in enumerate(alike, start=1):
             steps = list(some)
-            if steps[0].name == "group" and group is not None:
-                yield self._list_members(f"{number}. {sentence}", group, view)
+            if steps[0].name in _LISTED and group is not None:
+                yield self._list_members(f"{number}. {sentence}", group, view, steps[0].name)
                 continue
             equations = (
                 build_equation(
@@ -94,8 +97,9 @@ class Explanation:
             )
             yield Formulas(f"{number}. {sentence}", tuple(each for each in equations if each is not None))
         if together and group is not None:
-            own = [step for step in self.story.steps if step.outcome is not None]
-            yield from _build_each(len(shared) + 1, own, group, view)
+            own = [step for step in self.story.steps if step.outcome is not None and step.name != RESIDUAL]
+            count = len({step.sentence for step in shared})
+            yield from _build_each(count + 1, own, group, view)
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON: the group with its values, and the steps."""
@@ -175,7 +179,8 @@ class Explanation:
             asked.append(("at", (format_index(at, plan.grid.layout),)))
         return build_header(self._title(), plan, source, view, self.parameters, asked)
 
-    def _list_members(self, title: str, group: MeasuredGroup, view: View) -> Table:
+    def _list_members(self, title: str, group: MeasuredGroup, view: View, step: str) -> Table:
+        """Return the table of a group's values, or of the sums that they are."""
         alone = self.story.at is None or group.count == 1
         asked = set() if alone else {group.outcomes[0].place}
         ends = cut_beyond(MOST_SHOWN, group.count, _HEAD, _TAIL, full=view.full)
@@ -184,11 +189,13 @@ class Explanation:
         rows: dict[int, Row] = {}
         for place in places:
             where = format_index(group.index(place), group.plan.grid.layout) or "the only value"
-            numbers = (format_number(Constant(number), view.digits) for number in group.list_numbers(place))
+            listed = group.list_addends(place) if step == RESIDUAL else group.list_numbers(place)
+            numbers = (format_number(Constant(number), view.digits) for number in listed)
             mark = ["← this one" if place in asked else ""] if asked else []
             rows[place] = Row((where, *numbers, *mark), colour)
         note = format_hidden(group.count - len(places), group.count, "value")
-        names = ("x",) if group.gradients is None else ("x", "dy")
+        names = ["x"] if group.gradients is None else ["x", "dy"]
+        names = ["x", "r", "x + r"] if step == RESIDUAL else names
         columns = ("value", *names, *([""] if asked else []))
         numeric = tuple(name in names for name in columns)
         return Table(title, columns, numeric, _open_gaps(rows, places), note)
@@ -249,6 +256,10 @@ def _describe_group(group: MeasuredGroup) -> Mapping[str, Any]:
             for start in range(0, group.count, _AT_ONCE)
         ),
         "values": LongList(to_lists(piece) for piece in iterate_pieces(group.values)),
+        **{
+            name: LongList(to_lists(piece) for piece in iterate_pieces(part))
+            for name, part in zip(("x", "residual"), group.addends, strict=False)
+        },
         **({} if dy is None else {"dy": LongList(to_lists(piece) for piece in iterate_pieces(dy))}),
         "stats": {name: describe_number(value) for name, value in group.statistics.items()},
         "dtype": group.dtype.name,

@@ -141,6 +141,7 @@ def _find_source(settings: Settings, given: Mapping[str, Any], what: str) -> str
         "--mask": settings.selection.mask, "--lengths": settings.selection.lengths,
         "--fill": settings.selection.fill, "--eval": settings.running.evaluation,
         "--affine-seed": settings.parameters.affine_seed is not None, "--residual": settings.source.residual,
+        "--residual-sum": settings.source.residual_sum,
     }  # fmt: skip
     refused = next((name for name, value in given.items() if value), None)
     if refused is not None:

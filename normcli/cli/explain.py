@@ -59,6 +59,10 @@ def _run(settings: Settings, at: str | None, backward: bool, dy: str | None, dy_
         from normcli.teach.explain import explain
 
         story = explain(plan, values, problem.inputs, at=index, every=every, effort=effort)
+    if problem.tensor.addends is not None:
+        from normcli.teach.residual import begin_with_sum
+
+        story = begin_with_sum(story, problem.tensor.addends)
     settings.run.warn_of_groups(plan.norm.name, _list_warnings(story))
     document = Explanation(
         story,

@@ -55,6 +55,11 @@ def _declare_source(*, several: bool = False) -> tuple[Option, ...]:
         option(
             "--residual", metavar="VALUE", help="Is added to the tensor first, in its dtype: a file or JSON."
         ),
+        option(
+            "--residual-sum",
+            type=click.Choice(("rounded", "exact")),
+            help="Round the sum to its dtype, as frameworks do, or nothing before the norm. [default: rounded]",
+        ),
     )
 
 

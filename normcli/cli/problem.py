@@ -100,7 +100,7 @@ def make_problem(
     evaluation, request = settings.running.evaluation, settings.request
     running = running or load_running(settings.running, find_norm(request.norm)[0].name, tensor.columns)
     request = adopt_eps(request, None if running is None else running.state)
-    request = request.adopt_layout(find_layout(tensor.dimensions))
+    request = request.adopt_layout(find_layout(tensor.dimensions)).adopt_dtype(tensor.output_dtype)
     plan = make_plan(request, tensor.values.shape, tensor.values.dtype, tensor.columns)
     parameters = load_parameters(plan, settings)
     if running is not None and running.state is not None:

@@ -33,6 +33,7 @@ class SourceOptions(NamedTuple):
     inputs: tuple[str, ...] = ()
     data: str | None = None
     residual: str | None = None
+    residual_sum: str | None = None
     shape: tuple[int, ...] | None = None
     dist: str | None = None
     low: float | None = None

@@ -41,15 +41,19 @@ def load_input(settings: Settings) -> Tensor:
     require_one_stream(settings, residual)
     tensor = _load_input(settings)
     if residual is None:
+        if settings.source.residual_sum is not None:
+            raise UsageError("--residual-sum says how --residual is added; give that too")
         return tensor
-    from normcli.tensors.residual import add_residual
+    from normcli.tensors.residual import Addends, ResidualSum
 
     other = load_typed("--residual", residual, settings, tensor.columns)
-    values = add_residual(tensor.values, other.values)
+    addends = Addends(tensor.values, other.values, ResidualSum(settings.source.residual_sum or "rounded"))
+    values = addends.add()
     for added in (tensor, other):  # all of them has been read
         if added.opened is not None:
             added.opened.require_unchanged()
-    return tensor._replace(values=values, source=f"{tensor.source} + {other.source}", opened=None, stored=None)
+    source = f"{tensor.source} + {other.source}"
+    return tensor._replace(values=values, source=source, opened=None, stored=None, addends=addends)
 
 
 def _load_input(settings: Settings) -> Tensor:

@@ -111,7 +111,17 @@ class LazyResult(Result):
         return f"<LazyResult: {self.plan.norm.name} of {self.plan.grid.shape}>"
 
 
-_IN_MEMORY = ("residual", "mask", "lengths", "fill", "running_mean", "running_var", "out", "threads")
+_IN_MEMORY = (
+    "residual",
+    "residual_sum",
+    "mask",
+    "lengths",
+    "fill",
+    "running_mean",
+    "running_var",
+    "out",
+    "threads",
+)
 """Arguments of `normalize` that arrays of dask do not have."""
 
 

@@ -66,6 +66,10 @@ class Request(NamedTuple):
         """Return the same with the layout of a tensor whose axes have names, where it has none of its own."""
         return self if self.layout is not None else self._replace(layout=layout)
 
+    def adopt_dtype(self, dtype: str | None) -> Request:
+        """Return the same with the output's dtype that goes with a tensor, where none is asked for."""
+        return self if self.dtype is not None else self._replace(dtype=dtype)
+
     @classmethod
     def collect(cls, norm: str, given: Mapping[str, Any]) -> Request:
         """Return the request that named values make; names that are no option are ignored.

@@ -16,7 +16,7 @@ from normcli.numerics.solution import Given
 from normcli.results.arrays import Give, Taken, keep, take
 from normcli.results.inputs import SelectionRequest, fit_inputs
 from normcli.tensors.columns import match_names
-from normcli.tensors.residual import add_residual
+from normcli.tensors.residual import Addends, ResidualSum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,9 +57,9 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     given = options.get
     request = Request.collect(norm, {**options, "dtype": read_dtype("dtype", given("dtype"))})
     taken = take(x, "x")
-    values = taken.values
-    if given("residual") is not None:
-        values = add_residual(values, _arrange(options["residual"], "residual", taken))
+    values, addends = taken.values, _read_addends(taken, options)
+    if addends is not None:
+        values, request = addends.add(), request.adopt_dtype(addends.output_dtype)
     plan = make_plan(request.adopt_layout(taken.layout), values.shape, values.dtype, taken.columns)
     named = {name: given(name) for name in ("gamma", "beta", "mask")}
     arrays = {name: _arrange(array, name, taken) for name, array in named.items() if array is not None}
@@ -73,6 +73,18 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     effort = Effort(threads=threads, keeps_statistics=given("statistics") is not False)
     require_threads(effort)
     return Arguments(plan, values, inputs, effort, taken.give)
+
+
+def _read_addends(taken: Taken, options: Mapping[str, Any]) -> Addends | None:
+    """Return what is to be added first; None where there is no residual."""
+    residual, kind = options.get("residual"), options.get("residual_sum")
+    if kind not in (None, *ResidualSum):
+        raise UsageError(f"residual_sum {kind!r} is none of {', '.join(ResidualSum)}")
+    if residual is None:
+        if kind is not None:
+            raise UsageError("residual_sum says how residual is added; give that too")
+        return None
+    return Addends(taken.values, _arrange(residual, "residual", taken), ResidualSum(kind or "rounded"))
 
 
 def require_threads(effort: Effort) -> None:

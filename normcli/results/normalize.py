@@ -47,6 +47,7 @@ def normalize(
     no_scale: bool | None = None,
     like: FrameworkName | None = None,
     residual: ArrayLike | None = None,
+    residual_sum: str | None = None,
     running_mean: ArrayLike | None = None,
     running_var: ArrayLike | None = None,
     mask: ArrayLike | None = None,
@@ -103,6 +104,8 @@ def normalize(
         them.
     residual : array_like, optional
         Of the shape of `x`: x + residual is normalized, rounded to its dtype first as in frameworks.
+    residual_sum : {'rounded', 'exact'}, optional
+        `exact` rounds nothing before the norm: sums of floats are of float64, which has to hold them.
     running_mean, running_var : array_like, optional
         Both or neither: normalize with these, as evaluation does, instead of its own statistics. They are of
         the shape (C), of `bn` and `in` alike.

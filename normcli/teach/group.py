@@ -77,6 +77,8 @@ class MeasuredGroup:
         dy of the values, in the same order, where a backward pass is explained.
     parameters : mapping of str to ndarray
         gamma and beta of the values, in the same order, those that are given.
+    addends : tuple of ndarray
+        x and the residual, in the same order, where the values are their sums; empty elsewhere.
     """
 
     plan: Plan
@@ -88,6 +90,7 @@ class MeasuredGroup:
     degeneracies: tuple[Degeneracy, ...]
     gradients: NDArray[Any] | None = None
     parameters: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    addends: tuple[NDArray[Any], ...] = ()
 
     @property
     def name(self) -> str:
@@ -105,9 +108,13 @@ class MeasuredGroup:
 
     def list_numbers(self, place: int) -> list[float]:
         """Return a value, and its dy where there is one."""
-        index = np.unravel_index(place, self.values.shape)
-        arrays = [self.values] if self.gradients is None else [self.values, self.gradients]
-        return [get_number(array, index) for array in arrays]
+        return _list_numbers(
+            place, *([self.values] if self.gradients is None else [self.values, self.gradients])
+        )
+
+    def list_addends(self, place: int) -> list[float]:
+        """Return x, the residual and the sum of a value whose tensor is one."""
+        return _list_numbers(place, *self.addends, self.values)
 
     def find_whole_number(self, rank: int) -> int | None:
         """Return the integer of a rank, from 0, which float64 may round; None of floats."""
@@ -199,6 +206,11 @@ def add_gradients(
     of_group = {name: array[grid.select_group(group.number)].reshape(-1) for name, array in spread.items()}
     gradients = grid.take_group(dy, group.number)
     return replace(group, outcomes=outcomes, gradients=gradients, parameters=of_group)
+
+
+def _list_numbers(place: int, *arrays: NDArray[Any]) -> list[float]:
+    """Return the values of arrays of one shape at a place."""
+    return [get_number(array, np.unravel_index(place, array.shape)) for array in arrays]
 
 
 def get_number(values: NDArray[Any], index: Sequence[Any]) -> float:

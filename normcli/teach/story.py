@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 RESULT = "result"
 """The name of the last step of a value: what it is, rounded to the output's dtype."""
 
+RESIDUAL = "residual"
+"""The name of the first step of a value whose tensor is a sum: the addition."""
+
 
 class Step(NamedTuple):
     """One step of the arithmetic.

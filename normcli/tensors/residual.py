@@ -7,11 +7,12 @@ Vaswani et al. 2017, arXiv:1706.03762, section 3.1: LayerNorm(x + Sublayer(x)).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import enum
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import is_float, is_half
+from normcli.dtypes import is_float, is_half, is_short_float
 from normcli.errors import DataError
 from normcli.tensors.pieces import forget, iterate_pieces
 from normcli.tensors.spool import make_scratch
@@ -22,39 +23,79 @@ if TYPE_CHECKING:
 _MOST_INTEGER = np.iinfo(np.int64)
 
 
-def add_residual(values: NDArray[Any], residual: NDArray[Any]) -> NDArray[Any]:
-    """Return x + residual, each sum rounded once to the dtype that frameworks give it.
+class ResidualSum(enum.StrEnum):
+    """How x + residual is made: rounded to its dtype, as in frameworks, or rounding nothing before the norm."""
+
+    ROUNDED = "rounded"
+    EXACT = "exact"
+
+
+class Addends(NamedTuple):
+    """What a tensor is the sum of.
+
+    Parameters
+    ----------
+    values, residual : ndarray
+        Of one shape.
+    kind : ResidualSum
+    """
+
+    values: NDArray[Any]
+    residual: NDArray[Any]
+    kind: ResidualSum = ResidualSum.ROUNDED
+
+    @property
+    def output_dtype(self) -> str | None:
+        """What the output is rounded to: of exact sums the dtype of rounded ones; None if it is their own."""
+        dtype = find_sum_dtype(self.values.dtype, self.residual.dtype)
+        return dtype.name if self.kind is ResidualSum.EXACT and is_short_float(dtype) else None
+
+    def add(self) -> NDArray[Any]:
+        """Return the sum; see `add_residual`."""
+        return add_residual(*self)
+
+
+def add_residual(
+    values: NDArray[Any], residual: NDArray[Any], kind: ResidualSum = ResidualSum.ROUNDED
+) -> NDArray[Any]:
+    """Return x + residual, each sum rounded once to the dtype that frameworks give it, or exactly.
 
     Parameters
     ----------
     values, residual : ndarray
         Of one shape. Either may lie in a file: a long sum then lies in a temporary one, and is made piece by
         piece.
+    kind : ResidualSum
 
     Returns
     -------
     ndarray
         Of the wider float dtype of the two (of float16 and bfloat16 float32, as in torch and JAX), that of the
-        one that is a float, or int64.
+        one that is a float, or int64; exact sums of floats are of float64.
 
     Raises
     ------
     DataError
-        If the shapes differ, or a sum of integers is beyond int64.
+        If the shapes differ, a sum of integers is beyond int64, or float64 does not hold a sum that is to be
+        exact.
 
     Examples
     --------
     >>> add_residual(np.array([1.0, 2048.0], "f2"), np.array([2.0, 1.0], "f2")).tolist()
     [3.0, 2048.0]
+    >>> add_residual(np.array([1.0, 2048.0], "f2"), np.array([2.0, 1.0], "f2"), ResidualSum.EXACT).tolist()
+    [3.0, 2049.0]
     """
     if values.shape != residual.shape:
         raise DataError(f"the residual has the shape {residual.shape}, and not that of x, {values.shape}")
-    dtype = find_sum_dtype(values.dtype, residual.dtype)
+    dtype, add = find_sum_dtype(values.dtype, residual.dtype), _add
+    if kind is ResidualSum.EXACT and is_float(dtype):
+        dtype, add = np.dtype(np.float64), _add_exactly
     in_file = any(isinstance(array, np.memmap) for array in (values, residual))
     total = make_scratch(values.shape, dtype) if in_file else np.empty(values.shape, dtype)
     flat, start = total.reshape(-1), 0
     for x, other in zip(iterate_pieces(values), iterate_pieces(residual), strict=True):
-        flat[start : start + x.size] = _add(x, other, dtype)
+        flat[start : start + x.size] = add(x, other, dtype)
         start += x.size
         forget(total)
     return total
@@ -80,6 +121,21 @@ def _add(x: NDArray[Any], other: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[
     if max(exact) > _MOST_INTEGER.max or min(exact) < _MOST_INTEGER.min:
         raise DataError("x + residual holds a sum that is beyond int64")
     return np.asarray(exact.astype(np.int64))
+
+
+def _add_exactly(x: NDArray[Any], other: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return sums in a dtype that holds each of them; what rounding leaves is by Knuth's sum of two numbers."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        first, second = x.astype(dtype), other.astype(dtype)
+        total = np.asarray(first + second)
+        of_second = total - first
+        left = (first - (total - of_second)) + (second - of_second)
+        is_whole = (first.astype(x.dtype) == x) & (second.astype(other.dtype) == other) & (left == 0)
+    if not np.all(is_whole | ~np.isfinite(first) | ~np.isfinite(second)):
+        raise DataError(
+            "x + residual has a sum that float64 does not hold; leave out --residual-sum exact to round it"
+        )
+    return total
 
 
 def _may_overflow(x: NDArray[Any], other: NDArray[Any]) -> bool:

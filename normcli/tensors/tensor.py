@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.tensors.opened import Opened, StoreVersion
+    from normcli.tensors.residual import Addends
     from normcli.tensors.stored import Stored
     from normcli.tensors.tables import Table
 
@@ -49,6 +50,8 @@ class Tensor(NamedTuple):
         What its file was when it was opened, where other processes may write to it.
     stored : Stored or None
         The array of a store that it was read from.
+    addends : Addends or None
+        What it is the sum of, where a residual was added.
     """
 
     values: NDArray[Any]
@@ -59,6 +62,7 @@ class Tensor(NamedTuple):
     has_no_dtype: bool = False
     opened: Opened | StoreVersion | None = None
     stored: Stored | None = None
+    addends: Addends | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -67,6 +71,11 @@ class Tensor(NamedTuple):
 
         whole = self.has_no_dtype and self.values.dtype.kind in "biu"
         return np.dtype(np.float64) if whole else self.values.dtype
+
+    @property
+    def output_dtype(self) -> str | None:
+        """The dtype that what is made of it has where none is asked for; None where its own says."""
+        return None if self.addends is None else self.addends.output_dtype
 
     @property
     def dimensions(self) -> tuple[str, ...] | None:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.errors import DataError
+from normcli.errors import DataError, UsageError
 from normcli.tensors import spool
-from normcli.tensors.residual import add_residual, find_sum_dtype
+from normcli.tensors.residual import ResidualSum, add_residual, find_sum_dtype
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,37 @@ def test_integers_are_summed_exactly():
         add_residual(np.array([2**62], "i8"), np.array([2**62], "i8"))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", ml_dtypes.bfloat16])
+def test_exact_sums_round_nothing_before_the_norm(dtype, rng):
+    x, other = (rng.normal(size=(4, 5)).astype(dtype) for _ in range(2))
+    made = normalize(x, "ln", residual=other, residual_sum="exact")
+    exact = x.astype(np.float64) + other.astype(np.float64)
+    assert (exact != (x + other).astype(np.float64)).any()
+    np.testing.assert_array_equal(made.normalized, normalize(exact, "ln", dtype=dtype).normalized, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("x", "other"), [([1.0], [1e-20]), ([1e308], [1e308]), (np.array([2**53 + 1]), [0.5]), ([0.1], [0.2])]
+)
+def test_a_sum_that_float64_does_not_hold_is_refused(x, other):
+    with pytest.raises(DataError, match="float64 does not hold"):
+        normalize(x, "zscore", residual=other, residual_sum="exact")
+
+
+def test_exact_sums_leave_what_is_not_finite_and_integers_as_they_are():
+    values, other = np.array([np.inf, np.nan, 1.0]), np.array([1.0, 2.0, 0.5])
+    np.testing.assert_array_equal(add_residual(values, other, ResidualSum.EXACT), [np.inf, np.nan, 1.5])
+    large = np.array([2**62], "i8")
+    assert add_residual(large, large - 1, ResidualSum.EXACT).tolist() == [2**63 - 1]
+
+
+def test_how_a_sum_is_made_needs_a_residual_and_a_word_that_is_known():
+    with pytest.raises(UsageError, match="give that too"):
+        normalize([1.0, 2.0], "zscore", residual_sum="exact")
+    with pytest.raises(UsageError, match="'near' is none of rounded, exact"):
+        normalize([1.0, 2.0], "zscore", residual=[1.0, 1.0], residual_sum="near")
+
+
 def test_the_shapes_must_agree():
     with pytest.raises(DataError, match=r"shape \(3,\), and not that of x, \(2, 3\)"):
         normalize(np.zeros((2, 3)), "ln", residual=[1, 2, 3])
@@ -82,7 +113,6 @@ def files(tmp_path, monkeypatch, rng):
     [
         ["ln", "--print", "y"],
         ["check", "ln", "--actual", "y.npy", "-f", "csv"],
-        ["explain", "ln", "--at", "1,2,3"],
         ["identify", "--actual", "y.npy"],
         ["compare", "ln", "rms"],
         ["draw", "ln"],
@@ -120,6 +150,7 @@ def test_files_are_added_piece_by_piece(files, normcli, monkeypatch):
         (["ln", "-i", "x.npy", "--residual", "1"], 3, "the residual has the shape (), and not that of x"),
         (["ln", "-i", "x.npy", "--residual", "[1,2]"], 3, "the residual has the shape (2,)"),
         (["ln", "-i", "x.npy", "--residual", "none.npy"], 3, "--residual"),
+        (["ln", "-i", "x.npy", "--residual-sum", "exact"], 2, "says how --residual is added"),
         (["ln", "-i", "-", "--residual", "-"], 2, "the other needs a file"),
         (
             ["bn", "-i", "x.npy", "-i", "r.npy", "--residual", "r.npy", "-o", "out/"],
