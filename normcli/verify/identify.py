@@ -18,13 +18,16 @@ from normcli.norms.layout import make_layout
 from normcli.tensors.mapped import require_unchanged
 from normcli.tensors.pieces import iterate_pieces
 from normcli.verify.affine import enumerate_affine_steps
+from normcli.verify.confirmation import Confirmation
 from normcli.verify.evaluation import read_evaluation
 from normcli.verify.hypothesis import Scope
 from normcli.verify.known_maps import name_constants, name_map
+from normcli.verify.nearest import Nearest, Nearness
 from normcli.verify.plain import MOST_SAMPLED, Block, find_global_map, find_plain_map
 from normcli.verify.ranking import rank_matches
 from normcli.verify.reproduction import hold_against_all, list_candidates, reproduce
-from normcli.verify.search import MOST_VALUES, Inputs, Nearest, Search
+from normcli.verify.samples import MOST_VALUES, Inputs, Samples
+from normcli.verify.search import Search
 from normcli.verify.ulp import choose_counting_dtype
 from normcli.verify.weight import CERTAIN
 
@@ -163,44 +166,44 @@ def _identify(question: Question, norm: str | None) -> Identification:
     dtype = choose_counting_dtype(y.dtype)
     inputs = Inputs(x, _order(y, orders[0]))
     scopes = [Scope(norm, channels, order, dtype) for order in orders]
-    searches = [Search(inputs, _order(y, scope.order), affines, scope) for scope in scopes]
-    found = [searches[0].find_matches()]
+    samples = [Samples(inputs, _order(y, scope.order), affines, scope) for scope in scopes]
+    first, search = samples[0], Search(samples[0])
+    found = [search.find_matches()]
     if not found[0].matches:
-        found += [search.find_matches() for search in searches[1:]]
+        found += [Search(other).find_matches() for other in samples[1:]]
     best = min(fitting.level for fitting in found)
     fitting = rank_matches(match for one in found for match in one.matches if one.level == best)
     matches, doubtful = _part(fitting)
     blank = Identification(question, (), None, sampled, doubtful=doubtful)
-    plain = find_global_map(x, searches[0].y, dtype)
-    if plain is not None and (not matches or plain.is_simple or _is_known(plain, searches[0])):
-        return _read(blank._replace(doubtful=(*matches, *doubtful)), plain, searches[0])
+    plain = find_global_map(x, first.y, dtype)
+    if plain is not None and (not matches or plain.is_simple or _is_known(plain, first)):
+        return _read(blank._replace(doubtful=(*matches, *doubtful)), plain, first)
     if matches:
-        return _confirm(blank._replace(matches=matches, doubtful=()), searches)
-    slips = searches[0].find_slips()
+        return _confirm(blank._replace(matches=matches, doubtful=()), samples)
+    slips = search.find_slips()
     if slips:
         return blank._replace(slip=slips[0], doubtful=())
     if any(match.bits >= CERTAIN for match in doubtful):  # too odd or too rough, and not too few values
         return blank
-    nearest = searches[0].find_nearest() if sampled else None
+    nearest = Nearness(first).find_nearest() if sampled else None
     if nearest is not None and nearest.bits >= CERTAIN:
         return blank._replace(nearest=nearest, doubtful=())
-    plain = find_plain_map(x, searches[0].y, dtype)
+    plain = find_plain_map(x, first.y, dtype)
     if gamma is None and beta is None:
         most = math.inf if plain is None else math.prod(x.shape[axis] for axis in plain.axes)
-        estimated = rank_matches(searches[0].estimate_matches(most))  # with fewer pairs than such a map
+        estimated = rank_matches(search.estimate_matches(most))  # with fewer pairs than such a map
         matches, doubtful = _part(estimated, doubtful)
     if matches:
-        return _confirm(blank._replace(matches=matches, doubtful=()), searches)
+        return _confirm(blank._replace(matches=matches, doubtful=()), samples)
     blank = blank._replace(doubtful=doubtful)
     if plain is not None:
-        return _read(blank, plain, searches[0])
+        return _read(blank, plain, first)
     if doubtful:
         return blank
     same = sum(
-        int(np.count_nonzero(a == b))
-        for a, b in zip(iterate_pieces(x), iterate_pieces(searches[0].y), strict=True)
+        int(np.count_nonzero(a == b)) for a, b in zip(iterate_pieces(x), iterate_pieces(first.y), strict=True)
     )
-    nearest = nearest or searches[0].find_nearest()
+    nearest = nearest or Nearness(first).find_nearest()
     return blank._replace(nearest=nearest, unchanged=same if 2 * same > x.size else None)
 
 
@@ -229,13 +232,13 @@ def _order(y: NDArray[Any], order: tuple[int, ...]) -> NDArray[Any]:
     return y if order == tuple(range(y.ndim)) else y.transpose(order)
 
 
-def _confirm(found: Identification, searches: list[Search]) -> Identification:
+def _confirm(found: Identification, samples: Sequence[Samples]) -> Identification:
     """Return what was found in a sample, if there is one, as far as the whole tensor bears it out."""
     if found.sampled is None:
         return found
     order = found.matches[0].order
-    search = next(search for search in searches if search.scope.order == order)
-    kept, nearest = search.confirm([match for match in found.matches if match.order == order])
+    own = next(each for each in samples if each.scope.order == order)
+    kept, nearest = Confirmation(own).confirm([match for match in found.matches if match.order == order])
     return found._replace(matches=tuple(kept), nearest=nearest)
 
 
@@ -247,18 +250,18 @@ def _part(
     return tuple(match for match in ranked if match.is_certain), others
 
 
-def _is_known(plain: PlainMap, search: Search) -> bool:
+def _is_known(plain: PlainMap, samples: Samples) -> bool:
     """Whether a plain map is by constants of images, which are simpler than any norm."""
-    x, y = Block(search.x, search.y, MOST_SAMPLED).take(plain.axes)
-    return any(True for _ in name_constants(plain, x, y, search.scope.dtype))
+    x, y = Block(samples.x, samples.y, MOST_SAMPLED).take(plain.axes)
+    return any(True for _ in name_constants(plain, x, y, samples.scope.dtype))
 
 
-def _read(blank: Identification, plain: PlainMap, search: Search) -> Identification:
+def _read(blank: Identification, plain: PlainMap, samples: Samples) -> Identification:
     """Return what a plain map may be."""
-    block = Block(search.x, search.y, MOST_SAMPLED)
+    block = Block(samples.x, samples.y, MOST_SAMPLED)
     x, y = block.take(plain.axes)
-    known = name_map(plain, x, y, search.scope.dtype, is_whole=x.size == search.x.size)
-    evaluation = read_evaluation(plain, search.affines)
+    known = name_map(plain, x, y, samples.scope.dtype, is_whole=x.size == samples.x.size)
+    evaluation = read_evaluation(plain, samples.affines)
     return blank._replace(plain=plain, known=tuple(known), evaluation=evaluation)
 
 

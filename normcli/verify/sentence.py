@@ -18,7 +18,7 @@ from normcli.verify.affine import ESTIMATED
 from normcli.verify.apart import format_axes, list_hidden_by_gamma, list_untold
 from normcli.verify.identify import Question, identify
 from normcli.verify.other_sentence import OF_OTHER_MAPS, format_affine, format_other_map, format_stored
-from normcli.verify.search import MOST_VALUES
+from normcli.verify.samples import MOST_VALUES
 from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:

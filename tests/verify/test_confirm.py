@@ -8,7 +8,7 @@ import pytest
 from normcli import normalize
 from normcli.verify.identify import Kind, Question, identify
 from normcli.verify.plain import find_plain_map
-from normcli.verify.search import MOST_VALUES
+from normcli.verify.samples import MOST_VALUES
 from normcli.verify.sentence import format_sentence
 from tests.marks import sampled, slowly
 

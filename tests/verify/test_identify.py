@@ -17,7 +17,7 @@ from normcli.norms.rules import AxesRule, EpsRule
 from normcli.norms.table import NORMS
 from normcli.verify import estimate as estimation
 from normcli.verify import identify as identification
-from normcli.verify import search
+from normcli.verify import samples
 from normcli.verify.evidence import STANDARDS, standardize
 from normcli.verify.groups import enumerate_grids, put_back, take_groups
 from normcli.verify.identify import Question
@@ -334,9 +334,9 @@ def test_windows(size, like):
 )
 def test_groups_are_standardized_once(room, times, monkeypatch):
     made = []
-    monkeypatch.setattr(search, "KEPT_VALUES", room)
-    monkeypatch.setattr(search, "standardize", lambda *asked: made.append(asked) or standardize(*asked))
-    inputs = search.Inputs(make((8, 9)), make((8, 9)))
+    monkeypatch.setattr(samples, "KEPT_VALUES", room)
+    monkeypatch.setattr(samples, "standardize", lambda *asked: made.append(asked) or standardize(*asked))
+    inputs = samples.Inputs(make((8, 9)), make((8, 9)))
     (grid, *_), (divisor, *_) = enumerate_grids((8, 9)), STANDARDS
     groups = np.arange(grid.group_count)
     one, two = (inputs.standardize(grid, groups, divisor) for _ in range(2))

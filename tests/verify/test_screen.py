@@ -10,7 +10,7 @@ from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
 from normcli.verify.affine import enumerate_affine_steps
 from normcli.verify.hypothesis import Scope
-from normcli.verify.search import Inputs, Search
+from normcli.verify.samples import Inputs, Samples
 
 SHAPE = (12, 4, 40, 30)
 RNG = np.random.default_rng(8)
@@ -28,8 +28,8 @@ DATA = {
 
 def may_be(x, y, axes, **parameters):
     steps = list(enumerate_affine_steps(x.shape, *map(parameters.get, ("gamma", "beta"))))
-    search = Search(Inputs(x, y), y, steps, Scope(None, frozenset({1}), (0, 1, 2, 3), y.dtype))
-    return search._may_be(Grid(SHAPE, Layout(4, None), axes), steps)
+    samples = Samples(Inputs(x, y), y, steps, Scope(None, frozenset({1}), (0, 1, 2, 3), y.dtype))
+    return samples.may_be(Grid(SHAPE, Layout(4, None), axes), steps)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])

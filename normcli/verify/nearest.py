@@ -1,0 +1,192 @@
+"""What comes nearest to a tensor where nothing fits, and which values it does not explain."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from normcli.norms.divisors import LENGTH, ROOT_MEAN_SQUARE
+from normcli.norms.rules import EpsMode
+from normcli.verify.confirm import find_strange_groups
+from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, MOMENTS, STANDARDS, Model
+from normcli.verify.hypothesis import Hypothesis, Match, Sample
+from normcli.verify.levels import Level, choose_careless
+from normcli.verify.ranking import rank_matches
+from normcli.verify.samples import FEW_VALUES, MOST_VALUES, Samples
+from normcli.verify.weight import CERTAIN
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Selected
+    from normcli.norms.grid import Grid
+
+_NEARLY_ON_ANY = 8
+"""Groups of so few values lie on a line by luck, where thousands of them are looked at."""
+
+_MOSTLY = 0.5
+"""A hypothesis that leaves more than this part of the values unexplained explains nothing."""
+
+_PLAIN_MODELS = {
+    **{divisor: [Model(divisor, EpsMode.INSIDE, low=1e-5, high=1e-5)] for divisor in MOMENTS},
+    **{divisor: [Model(divisor, EpsMode.FLOOR)] for divisor in STANDARDS if divisor not in MOMENTS},
+}
+_PLAIN_MODELS[ROOT_MEAN_SQUARE] += [
+    Model(LENGTH, EpsMode.FLOOR, p=p, low=LENGTH_EPS, high=LENGTH_EPS) for p in (2.0, 1.0)
+]
+"""What is tried for each standard of a way of grouping where nothing fits."""
+
+
+class Nearest(NamedTuple):
+    """What comes nearest where nothing fits.
+
+    Parameters
+    ----------
+    match : Match
+    mismatches, compared : int
+        Values that it does not explain, and that were looked at.
+    first : tuple of int
+        The index of the first of them.
+    bits : float
+        What the values that it explains show, less what it takes to say which others it does not.
+    """
+
+    match: Match
+    mismatches: int
+    compared: int
+    first: tuple[int, ...]
+    bits: float
+
+
+class Nearness:
+    """How near hypotheses come to an actual tensor.
+
+    Parameters
+    ----------
+    samples : Samples
+    """
+
+    def __init__(self, samples: Samples) -> None:
+        self.samples, self._careless = samples, choose_careless(samples.scope.dtype)
+
+    def find_nearest(self) -> Nearest | None:
+        """Return the hypothesis that leaves the fewest values unexplained, or the least distance."""
+        samples, is_large, grids = self.samples, self.samples.x.size > MOST_VALUES, self._list_hopeful()
+        tried = (
+            Hypothesis(sample, affine, model)
+            for sample in samples.take_samples(FEW_VALUES if is_large else MOST_VALUES, grids)
+            for affine, model in itertools.product(samples.affines, _PLAIN_MODELS[sample.standard.divisor])
+        )
+        precision = samples.levels[0].precision
+        named = (h for h in tried if samples.scope.norm is None or any(samples.describe(h, precision)))
+        hypothesis = min(named, key=lambda h: self._judge(h)[0], default=None)
+        if hypothesis is None:
+            return None
+        sample = hypothesis.sample
+        if is_large:
+            sample = samples.take_some(sample.grid, MOST_VALUES, sample.standard.divisor) or sample
+            hypothesis = hypothesis._replace(sample=sample)
+        models = [
+            hypothesis.model._replace(eps_mode=mode, ddof=ddof, low=eps, high=eps)
+            for mode, ddof, eps in itertools.product((EpsMode.INSIDE, EpsMode.OUTSIDE), (0, 1), COMMON_EPS)
+            if hypothesis.model.divisor in MOMENTS
+        ]
+        refined = [hypothesis, *(hypothesis._replace(model=model) for model in models)]
+        best = min(refined, key=lambda h: self._judge(h)[0])
+        _, wrong = self._judge(best)
+        match = rank_matches(samples.describe(best, samples.levels[-1].precision))[0]
+        bits, level = self._count_bits(best, wrong), self._careless
+        if is_large and bits >= CERTAIN:
+            strange = find_strange_groups(best, match.eps, samples.x, samples.y, level, samples.scope.dtype)
+            return self.list_exceptions(match._replace(bits=bits), strange, level)
+        parts = self._mark_wrong(best, level)
+        return _make_nearest(match, parts, bits, sum(mask.size for _, mask in parts))
+
+    def _list_hopeful(self) -> list[Grid]:
+        """Return the ways of grouping that two of three groups do not refute; all of them, if there is none.
+
+        Of few values, those that split no axis stay: sums in low precision leave no group on its line.
+        """
+        is_large = self.samples.x.size > MOST_VALUES
+        small = [grid for grid in self.samples.grids if grid.group_size <= MOST_VALUES]
+        whole = [grid for grid in small if grid.split is None]
+        hopeful = [
+            grid
+            for grid in self.samples.grids
+            if grid.group_size > _NEARLY_ON_ANY
+            and sum(self._may_be(grid, at) for at in (0, grid.group_count // 2, -1)) > 1
+        ]
+        if is_large:
+            return hopeful or whole
+        return [*hopeful, *(grid for grid in whole if grid not in hopeful)] if hopeful else small
+
+    def _may_be(self, grid: Grid, group: int) -> bool:
+        return self.samples.may_be(grid, self.samples.affines, group)
+
+    def _mark_wrong(self, hypothesis: Hypothesis, level: Level) -> list[tuple[Sample, Selected]]:
+        """Return which values of sampled groups are not explained, and of those that are not finite."""
+        sample = hypothesis.sample
+        parts = [(sample, self._judge(hypothesis, level)[1])]
+        if sample.undefined is not None:
+            parts.append((sample.undefined, self.samples.find_wrong(sample.undefined, hypothesis.affine)))
+        return parts
+
+    def _count_bits(self, hypothesis: Hypothesis, wrong: NDArray[np.bool_]) -> float:
+        """Return the bits of what a hypothesis explains, less those of the places and values of the rest."""
+        sample = hypothesis.sample
+        explained = sample.actual[~wrong & np.isfinite(sample.actual)]
+        if sample.standard.centred and sample.standard.group_size == 2:  # −1 and 1 are the order of two values
+            return 0.0
+        with np.errstate(all="ignore"):
+            width = np.maximum(self.samples.tolerate(hypothesis, self._careless), 2.0**-1000)
+            spread = float(np.std(explained)) if explained.size else 0.0
+            bits = np.log2(np.maximum(np.nan_to_num(spread / width, nan=0.0, posinf=0.0), 1.0))
+        bits = np.minimum(bits, math.log2(max(1, len(np.unique(explained)))))  # of 0 and 1 each shows one bit
+        return float(bits[~wrong].sum() - (bits[wrong] + math.log2(wrong.size)).sum())
+
+    def _judge(
+        self, hypothesis: Hypothesis, level: Level | None = None
+    ) -> tuple[tuple[float, float], NDArray[np.bool_]]:
+        """Return the part of the values that is not explained, the distance of the rest, and which they are."""
+        sample = hypothesis.sample
+        predicted = hypothesis.approximate(hypothesis.model.low)
+        with np.errstate(all="ignore"):
+            error = np.abs(sample.actual - predicted)
+            neither = np.isnan(sample.actual) & np.isnan(predicted)
+            wrong = ~(neither | (error <= self.samples.tolerate(hypothesis, level or self._careless)))
+            part = float(wrong.mean())
+            explained = error if part >= _MOSTLY else error[~wrong]
+            known = explained[~np.isnan(explained)]
+            distance = math.sqrt(np.mean(np.minimum(known, 1e100) ** 2)) if known.size else math.inf
+        return (min(part, _MOSTLY), distance), wrong
+
+    def list_exceptions(self, match: Match, strange: NDArray[np.intp], level: Level) -> Nearest | None:
+        """Return a match with the values of the strange groups that it does not explain."""
+        h = match.hypothesis
+        assert h is not None
+        grid = replace(h.sample.grid, shape=self.samples.x.shape)
+        few = strange[: max(1, MOST_VALUES // grid.group_size)]
+        sample = self.samples.take(grid, few, h.sample.standard.divisor)
+        if sample is None:
+            return None
+        model = h.model._replace(low=match.eps, high=match.eps)
+        parts = self._mark_wrong(h._replace(sample=sample, model=model), level)
+        compared = self.samples.x.size if len(few) == len(strange) else sum(mask.size for _, mask in parts)
+        return _make_nearest(match, parts, match.bits, compared)
+
+
+def _make_nearest(match: Match, parts: list[tuple[Sample, Selected]], bits: float, compared: int) -> Nearest:
+    count = sum(int(mask.sum()) for _, mask in parts)
+    return Nearest(match, count, compared, min(_locate_first(*part) for part in parts), bits)
+
+
+def _locate_first(sample: Sample, wrong: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Return the index in the tensor of the first value that is wrong; of none, the last."""
+    rows, columns = np.nonzero(wrong)
+    shape = sample.grid.shape
+    flat = np.ravel_multi_index(sample.grid.locate_values(sample.chosen[rows], columns), shape)
+    return tuple(int(i) for i in np.unravel_index(flat.min(initial=math.prod(shape) - 1), shape))

@@ -1,0 +1,279 @@
+"""Groups of an input and of what was made of it, and which norms of them are within the bounds of rounding."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.dtypes import find_type, get_eps, is_half
+from normcli.norms.table import NORMS
+from normcli.tensors.pieces import iterate_pieces
+from normcli.verify.bounds import bound_factors, measure_noise
+from normcli.verify.evidence import MOMENTS, STANDARDS, Standard, fit_models, standardize
+from normcli.verify.groups import Widened, enumerate_grids, widen
+from normcli.verify.hypothesis import Hypothesis, Match, Sample
+from normcli.verify.levels import Level, list_levels
+from normcli.verify.names import describe_hypothesis
+from normcli.verify.one_pass import fit_one_pass
+from normcli.verify.screen import SCREENED, lie_on_line, measure_offset
+from normcli.verify.slips import Bounded
+from normcli.verify.ulp import measure_unit
+from normcli.verify.weight import count_fine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats, Selected
+    from normcli.norms.divisors import Divisor
+    from normcli.norms.grid import Grid
+    from normcli.verify.affine import AffineStep
+    from normcli.verify.hypothesis import Scope
+
+MOST_VALUES = 1 << 17
+"""Values that a hypothesis is compared with; of larger tensors whole groups are sampled."""
+
+LARGEST_GROUP = 1 << 22
+"""Hypotheses with larger groups are left out."""
+
+FEW_VALUES = 1 << 12
+"""Values that a hypothesis is tried on first."""
+
+KEPT_VALUES = 1 << 20
+"""Values of groups that are kept, standardized, while a search goes on: of small tensors all."""
+
+
+class Chosen(NamedTuple):
+    """Groups of finite values and the others, by their numbers, and what they are without centre and scale."""
+
+    groups: NDArray[np.intp]
+    standard: Standard
+    others: NDArray[np.intp] | None = None
+    undefined: Standard | None = None
+
+
+class Inputs:
+    """A tensor, and groups of its values, standardized once for every search that takes them.
+
+    Parameters
+    ----------
+    x : ndarray
+    y : ndarray
+        Of the same shape. Where both have NaN in the same places, NaN does not count.
+    """
+
+    def __init__(self, x: NDArray[Any], y: NDArray[Any]) -> None:
+        self.x, self._y, self._widened = x, y, Widened(x)
+        self._room = KEPT_VALUES
+        self._kept: dict[tuple[Grid, Divisor, bytes], Chosen | None] = {}
+
+    def standardize(self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor) -> Chosen | None:
+        """Return some groups, standardized; None if none of them has finite values."""
+        key = (grid, divisor, chosen.tobytes())
+        if key not in self._kept:
+            rows = self._widened.take(grid, chosen)
+            found = self._standardize(chosen, rows, divisor)
+            if rows.size > self._room:
+                return found
+            self._room -= rows.size
+            self._kept[key] = found
+        return self._kept[key]
+
+    def _standardize(self, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor) -> Chosen | None:
+        usable = self._find_usable(rows)
+        if usable.all():
+            return Chosen(chosen, standardize(rows, divisor))
+        if not usable.any():
+            return None
+        undefined = standardize(rows[~usable], divisor, omits_nan=self._omits_nan)
+        return Chosen(chosen[usable], standardize(rows[usable], divisor), chosen[~usable], undefined)
+
+    def _find_usable(self, rows: NDArray[Any]) -> Selected:
+        finite = np.isfinite(rows)
+        usable: Selected = finite.all(axis=1)
+        if not usable.all() and self._omits_nan:
+            usable = (finite | np.isnan(rows)).all(axis=1) & (finite.sum(axis=1) > 1)
+        return usable
+
+    @cached_property
+    def _omits_nan(self) -> bool:
+        pieces = zip(iterate_pieces(self.x), iterate_pieces(self._y), strict=True)
+        return all(np.array_equal(np.isnan(x), np.isnan(y)) for x, y in pieces)
+
+
+class Samples:
+    """One input, and one actual tensor in the input's order of axes: groups of both, and how they are compared.
+
+    Parameters
+    ----------
+    inputs : Inputs
+    y : ndarray
+        Of the input's shape.
+    affines : sequence of AffineStep
+        The ways in which gamma and beta may have entered.
+    scope : Scope
+    """
+
+    def __init__(self, inputs: Inputs, y: NDArray[Any], affines: Sequence[AffineStep], scope: Scope) -> None:
+        self.inputs, self.x, self.y, self.scope = inputs, inputs.x, y, scope
+        self._actual = Widened(y)
+        self.affines, self.levels = affines, list_levels(scope.dtype)
+        self.grids = list_grids(y.shape)
+        own = None if scope.norm is None else NORMS[scope.norm].divisor
+        self.standards = [d for d in STANDARDS if own is None or d in MOMENTS or d == own]
+
+    def take_all(self, grid: Grid, divisor: Divisor) -> Iterator[Sample | None]:
+        """Yield all groups, as many at a time as a sample has; None where none of them is finite."""
+        step = min(grid.group_count, max(1, MOST_VALUES // grid.group_size))
+        for start in range(0, grid.group_count, step):
+            first = min(start, grid.group_count - step)  # of fewer there would be less evidence
+            yield self.take(grid, np.arange(first, first + step), divisor)
+
+    def take_samples(self, most: int, grids: Sequence[Grid]) -> Iterator[Sample]:
+        """Yield a sample of each of some ways of grouping by each standard, as far as there is one."""
+        samples = (self.take_some(grid, most, d) for grid, d in itertools.product(grids, self.standards))
+        return (sample for sample in samples if sample is not None)
+
+    def take_some(self, grid: Grid, most: int, divisor: Divisor) -> Sample | None:
+        """Return some groups of about so many values, or None if none is finite."""
+        return self.take(grid, _choose_groups(grid, most), divisor)
+
+    def take(self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor) -> Sample | None:
+        """Return the groups of some numbers, or None if none is finite."""
+        found = self.inputs.standardize(grid, chosen, divisor)
+        if found is None:
+            return None
+        actual, undefined = widen(self._actual.take(grid, found.groups)), None
+        if found.others is not None and found.undefined is not None:
+            others = widen(self._actual.take(grid, found.others))
+            undefined = Sample(grid, found.others, found.undefined, others)
+        return Sample(grid, found.groups, found.standard, actual, undefined)
+
+    def count_samples(self) -> int:
+        """Return how many samples, along the first axis, hold no more than `MOST_VALUES` values."""
+        return MOST_VALUES // max(1, math.prod(self.x.shape[1:]))
+
+    def list_roundings(self, step: AffineStep) -> list[AffineStep]:
+        """Return an affine step of x̂ as it is, and of half precision of an x̂ that was rounded first."""
+        rounds = step.scale is not None and is_half(self.scope.dtype)
+        return [step, step._replace(rounds_to=self.scope.dtype)] if rounds else [step]
+
+    def may_be(self, grid: Grid, steps: Sequence[AffineStep], group: int | None = None) -> bool:
+        """Whether some values of one group, the middle one by default, do not refute it, whatever divides."""
+        places = np.linspace(0, grid.group_size - 1, min(SCREENED, grid.group_size)).astype(np.intp)
+        chosen = grid.group_count // 2 if group is None else group % grid.group_count
+        index = grid.locate_values(chosen, places)
+        x, y = widen(self.x[index]), widen(self.y[index])
+        level, dtype = self.levels[-1], self.scope.dtype
+        before = level.measure(np.full(x.shape, 1.0 + measure_offset(x)))
+        for step in steps:
+            placed = step.map(lambda values: np.broadcast_to(values, self.x.shape)[index])
+            slack = level.ulp * measure_unit(y, dtype)
+            if placed.shift is not None:
+                slack = slack + level.measure(np.abs(placed.shift))
+            if lie_on_line(x, y, placed, slack, before):
+                return True
+        return False
+
+    def describe(self, hypothesis: Hypothesis, precision: str, fine: float = math.inf) -> Iterator[Match]:
+        """Yield a hypothesis as a match of each norm that it is, of those that were asked for."""
+        for match in describe_hypothesis(hypothesis, self.scope, precision):
+            if self.scope.norm in (None, match.norm):
+                yield match._replace(fine=fine)
+
+    def count_fine(self, standard: Standard, bounds: tuple[Floats, Floats] | None) -> float:
+        """Return the bits that tell the groups' statistics from some of half precision, if y is of it."""
+        if not is_half(self.scope.dtype):
+            return math.inf
+        return 0.0 if bounds is None else count_fine(*bounds, standard.size, get_eps(self.scope.dtype))
+
+    def find_wrong(self, undefined: Sample, affine: AffineStep) -> Selected:
+        """Return which values of groups with something infinite or NaN are not what any factor leaves of it."""
+        actual, level = undefined.actual, self.levels[-1]
+        expected = undefined.place(affine).apply(undefined.standard.values)
+        is_finite = np.isfinite(expected)
+        size = np.abs(np.where(is_finite, expected, 0.0))
+        slack = level.ulp * measure_unit(size, self.scope.dtype) + level.measure(1.0 + size)
+        wrong: Selected = np.where(is_finite, ~(np.abs(actual - expected) <= slack), np.isfinite(actual))
+        return wrong
+
+    def allow(self, sample: Sample, placed: AffineStep, level: Level) -> Floats:
+        """Return how far the affine step of the sampled values may be off."""
+        actual = np.where(np.isfinite(sample.actual), sample.actual, 0.0)
+        slack = level.ulp * measure_unit(actual, self.scope.dtype)
+        return slack if placed.shift is None else slack + level.measure(np.abs(placed.shift))
+
+    def tolerate(self, hypothesis: Hypothesis, level: Level) -> Floats:
+        """Return how far values may be off at a level."""
+        sample, eps = hypothesis.sample, hypothesis.model.low
+        placed, noise = sample.place(hypothesis.affine), measure_noise(sample.standard, level)
+        with np.errstate(all="ignore"):
+            before = noise.limit(hypothesis.measure_factors(eps), hypothesis.standardize(eps))
+            scaled = before if placed.scale is None else before * np.abs(placed.scale)
+        return self.allow(sample, placed, level) + scaled
+
+    def bound(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats] | None:
+        """Return the least and the greatest factor of each group; None where no factor gives its values."""
+        if sample.undefined is not None and self.find_wrong(sample.undefined, affine).any():
+            return None
+        placed, standard = sample.place(affine), sample.standard
+        targets, slack = placed.undo(sample.actual, self.allow(sample, placed, level), np.zeros(1))
+        if (missing := standard.missing) is not None:
+            targets, slack = np.where(missing, 0.0, targets), np.where(missing, np.inf, slack)
+        return bound_factors(standard, targets, slack, measure_noise(standard, level))
+
+    def match(
+        self, sample: Sample, affine: AffineStep, level: Level, *, all_models: bool = True
+    ) -> Iterator[Match]:
+        """Yield what divides so, as matches; those with too little evidence only where all are wanted."""
+        bounds = self.bound(sample, affine, level)
+        if bounds is None:
+            return
+        fine = self.count_fine(sample.standard, bounds)
+        for model in fit_models(sample.standard, *bounds):
+            if not (all_models or model.is_likely):
+                continue
+            yield from self.describe(Hypothesis(sample, affine, model), level.precision, fine)
+
+    def match_one_pass(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
+        """Yield the matches with variances that one pass, E[x²] − E[x]², leaves."""
+        bounds = self.bound(sample, affine, level)
+        dtype = np.dtype(find_type(level.precision))
+        fitted = fit_one_pass(sample.standard, *bounds, dtype) if bounds else None
+        if fitted is not None:
+            yield from self.describe(Hypothesis(sample, affine, *fitted), level.precision)
+
+    def bound_factors(self, sample: Sample, affine: AffineStep) -> Bounded | None:
+        """Return the bounds of each group's factor, whatever divides; None where some group has none."""
+        bounds = next(filter(None, (self.bound(sample, affine, level) for level in self.levels)), None)
+        return None if bounds is None else Bounded(sample.grid, sample.standard, affine, *bounds)
+
+    def allow_window(self, y: Floats, level: Level) -> Floats:
+        """Return how far values that windows divide may be off."""
+        return level.ulp * measure_unit(y, self.scope.dtype) + level.measure(np.abs(y))
+
+    def choose_loosest(self, match: Match) -> Level:
+        """Return the loosest level of a match's precision."""
+        precision = match.precision.split(",", maxsplit=1)[0]
+        return [level for level in self.levels if level.precision == precision][-1]
+
+
+def list_grids(shape: tuple[int, ...]) -> list[Grid]:
+    """Return the ways of grouping that are tried."""
+    large = math.prod(shape) > MOST_VALUES  # there, the first axis is the batch and no channel
+    return [
+        grid
+        for grid in enumerate_grids(shape)
+        if grid.group_size <= LARGEST_GROUP and not (large and grid.split and grid.split.axis == 0)
+    ]
+
+
+def _choose_groups(grid: Grid, most: int) -> NDArray[np.intp]:
+    """Return the numbers of groups of about so many values, spread evenly."""
+    count = min(max(1, most // grid.group_size), grid.group_count)
+    return np.unique(np.linspace(0, grid.group_count - 1, count).astype(np.intp))
