@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.documents.document import GAP, Blocks, Matrix
+from normcli.documents.document import GAP, GUTTER, Blocks, Matrix
 from normcli.documents.excerpt import Positions, choose_positions, cut, format_hidden, make_index
 from normcli.documents.numbers import format_cells
 from normcli.printable import make_printable
@@ -67,7 +67,9 @@ def build_map(
     """
     grid = result.plan.grid
     positions = choose_positions(grid.shape, full=view.full)
-    excerpt = _cut_excerpt(pick, grid, view, positions, locate or functools.partial(locate_owners, result))
+    locate = locate or functools.partial(locate_owners, result)
+    beside = positions[-3] if len(positions) > 2 else Positions((0,))
+    (excerpt,) = _cut_excerpts([(pick, locate)], grid, view, positions, beside)
     if blank:
         excerpt = excerpt._replace(texts=np.where(excerpt.owners == NOBODY, excerpt.texts, " "))
     return Blocks(title, _caption(grid.layout.names), excerpt.build_bands(), excerpt.note)
@@ -93,11 +95,15 @@ def build_slices(
     caption = f"{_caption(names[outer:])}{f', at {place}' if place else ''}"
     if 0 in grid.shape:
         return Blocks(title, caption, [])
-    excerpts = []
-    for values, result in tensors.values():
-        positions = [Positions((0,))] * outer + choose_positions(grid.shape[outer:], full=False)
-        locate = _locate_nobody if result is None else functools.partial(locate_owners, result)
-        excerpts.append(_cut_excerpt(values.__getitem__, grid, view, positions, locate))
+    read: list[tuple[Pick, Locate]] = [
+        (
+            values.__getitem__,
+            _locate_nobody if result is None else functools.partial(locate_owners, result),
+        )
+        for values, result in tensors.values()
+    ]
+    positions = [Positions((0,))] * outer + choose_positions(grid.shape[outer:], full=False)
+    excerpts = _cut_excerpts(read, grid, view, positions, cut(len(tensors), len(tensors), 0))
     band = [excerpt.build_matrix(name, (0,) * outer) for name, excerpt in zip(tensors, excerpts, strict=True)]
     return Blocks(title, caption, [band], excerpts[0].note)
 
@@ -125,11 +131,39 @@ def _locate_nobody(index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
     return np.full(np.broadcast_shapes(*(places.shape for places in index)), NOBODY)
 
 
-def _cut_excerpt(pick: Pick, grid: Grid, view: View, positions: list[Positions], locate: Locate) -> _Excerpt:
-    """Return the values at some positions: as many columns as fit, in a full view all of them, in panels."""
-    texts, panels = _format_picked(pick, positions, view), [slice(None)]
+def _cut_excerpts(
+    tensors: Sequence[tuple[Pick, Locate]],
+    grid: Grid,
+    view: View,
+    positions: list[Positions],
+    beside: Positions,
+) -> list[_Excerpt]:
+    """Return values of some tensors at the same positions: as many columns as fit, in a full view all of them.
+
+    Parameters
+    ----------
+    tensors : sequence of pairs of callable
+        What returns the values of each, and what the numbers of their colours.
+    grid : Grid
+    view : View
+    positions : list of Positions
+    beside : Positions
+        The matrices that stand side by side, where there is room.
+    """
+
+    def format_all() -> tuple[list[NDArray[Any]], list[int]]:
+        texts = [_format_picked(pick, positions, view) for pick, _ in tensors]
+        return texts, [len(cells.flat[0]) if cells.size else 1 for cells in texts]
+
+    (texts, cells), panels = format_all(), [slice(None)]
+    if positions and view.width is not None and positions[-1].gap is not None and texts[0].size:
+        matrices = beside.open_gap((cells * beside.size)[: beside.size], 0)
+        fitting = _widen(view.width, matrices, positions[-1].size + 1)
+        if fitting > positions[-1].size + 1:
+            positions[-1] = _cut_to(grid.shape[-1], fitting)
+            texts, cells = format_all()
     while positions and view.width is not None:
-        fitting = _count_fitting_columns(view.width, texts)
+        fitting = _count_fitting_columns(view.width, max(cells))
         if view.full:
             panels = [slice(start, start + fitting) for start in range(0, grid.shape[-1], fitting)]
             break
@@ -137,8 +171,12 @@ def _cut_excerpt(pick: Pick, grid: Grid, view: View, positions: list[Positions],
         if narrowed == positions[-1]:
             break
         positions[-1] = narrowed
-        texts = _format_picked(pick, positions, view)  # wider, where a large value with few decimals is gone
-    return _Excerpt(grid, positions, texts, locate(make_index(positions)), panels)
+        texts, cells = format_all()  # wider, where a large value with few decimals is gone
+    index = make_index(positions)
+    return [
+        _Excerpt(grid, positions, own, locate(index), panels)
+        for own, (_, locate) in zip(texts, tensors, strict=True)
+    ]
 
 
 class _Excerpt(NamedTuple):
@@ -229,18 +267,42 @@ def _caption(names: Sequence[str]) -> str:
     return caption if len(names) == 2 else f"{caption}, a matrix for each {' '.join(names[:-2])}"
 
 
-def _count_fitting_columns(width: int, texts: NDArray[Any]) -> int:
-    """Return how many columns of cells like these, all of one width, fit; at least three."""
-    cell_width = len(texts.flat[0]) if texts.size else 1
-    return max(3, (width - 2) // (cell_width + 1))
+def _count_fitting_columns(width: int, cell: int) -> int:
+    """Return how many columns of cells of so many characters fit; at least three."""
+    return max(3, (width - 2) // (cell + 1))
+
+
+def _widen(width: int, matrices: Sequence[int], least: int) -> int:
+    """Return how many columns matrices can have without taking more lines than they take with the least number.
+
+    `matrices` has the characters of a cell of each that stands beside the others; 0 for the mark of a gap.
+    """
+    lines = _count_lines(width, matrices, least)
+    most = _count_fitting_columns(width, max(matrices))
+    return next((n for n in range(most, least, -1) if _count_lines(width, matrices, n) == lines), least)
+
+
+def _count_lines(width: int, matrices: Sequence[int], columns: int) -> int:
+    """Return how many lines matrices of so many columns, one of them a gap, take side by side."""
+    lines, used = 1, 0
+    for cell in matrices:
+        extent = (columns - 1) * (cell + 1) + len(GAP) + 2 if cell else len(GAP)
+        if used and used + extent > width:
+            lines, used = lines + 1, 0
+        used += extent + len(GUTTER)
+    return lines
 
 
 def _narrow(columns: Positions, length: int, fitting: int) -> Positions:
     """Leave out columns in the middle until the rest, and the mark of the gap, fit."""
-    if columns.size + (columns.gap is not None) <= fitting:
-        return columns
-    room = fitting - 1
-    return cut(length, room - room // 2, room // 2)
+    return columns if columns.size + (columns.gap is not None) <= fitting else _cut_to(length, fitting)
+
+
+def _cut_to(length: int, fitting: int) -> Positions:
+    """Return both ends of an axis, which fit with the mark of the gap; all of a short one."""
+    if length <= fitting:
+        return cut(length, length, 0)
+    return cut(length, fitting // 2, (fitting - 1) // 2)
 
 
 def _walk(positions: Sequence[Positions], lengths: Sequence[int]) -> Iterator[tuple[int, ...] | None]:

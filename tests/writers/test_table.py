@@ -137,6 +137,22 @@ def test_cells_that_grow_where_the_largest_is_left_out_fit(width):
         assert max(map(len, lines)) <= width
 
 
+def test_a_wide_terminal_shows_more_columns_on_as_many_lines():
+    x = np.random.default_rng(5).normal(size=(3, 20, 200))
+    answer = Answer(normalize(x, "ln"), Tensor(x, "x"))
+    lines = {
+        width: render(answer, View(width=width, show=frozenset(("y",)))).splitlines() for width in (170, 300)
+    }
+    labels = {
+        width: next(i for i, line in enumerate(shown) if line.startswith("n=0"))
+        for width, shown in lines.items()
+    }
+    assert [lines[width][i].split() for width, i in labels.items()] == [["n=0", "n=1", "n=2"]] * 2
+    assert [len(lines[width][i + 1].split()) for width, i in labels.items()] == [3 * 7, 3 * 12]
+    assert len(lines[170]) == len(lines[300])
+    assert max(map(len, lines[300])) <= 300
+
+
 def test_no_convention_is_wider_than_the_terminal():
     assert max(len(line) for line in render(ConventionTable(), View(width=80)).splitlines()) <= 80
 
