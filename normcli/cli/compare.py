@@ -24,6 +24,7 @@ from normcli.writers import PICTURES, WRITERS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from normcli.cli.destination import Destination
     from normcli.cli.norm_spec import NormSpec
     from normcli.cli.settings import Settings
     from normcli.norms.request import Request
@@ -46,6 +47,10 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
       normcli compare bn ln in gn --groups 2 --shape 2,4,4,4
       normcli compare ln ln:axes=CHW gn:groups=1 --shape 2,4,4,4
       normcli compare bn:like=keras bn:like=torch -i x.npy --layout NHWC -f json
+      normcli compare ln -i x.npy --residual r.npy
+
+    One norm with --residual is set in two places: post-norm, behind the addition, norm(x + r), and pre-norm,
+    before the sublayer, whose input r passes on as it is: r + f(norm(r)).
 
     An option goes to every norm that has it: gamma and beta where one shape fits all, --eval and its running
     statistics too, beside which the others measure their own. A norm's own stand
@@ -55,6 +60,9 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
     destination = choose_document_file(settings.answer, (*WRITERS, *PICTURES))
     norms, files = _tell_files(words)
     settings = settings._replace(source=settings.source._replace(inputs=(*files, *settings.source.inputs)))
+    if len(norms) == 1 and settings.source.residual is not None:
+        _compare_places(parse_norm_spec(norms[0]), settings, destination)
+        return
     if len(norms) < 2:
         given = f"{norms[0]} alone" if norms else "none"
         raise UsageError(f"compare takes two norms or more, not {given}; the norms are {', '.join(NORMS)}")
@@ -75,6 +83,22 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
     for name, warning in found:
         settings.run.warn(name, warning)
     destination.write(ComparisonAnswer(comparison, tensor), settings.answer.view())
+
+
+def _compare_places(spec: NormSpec, settings: Settings, destination: Destination) -> None:
+    """Set one norm behind the addition of the residual beside the same before the sublayer."""
+    from normcli.answers.placement import PlacementAnswer
+
+    settings = settings._replace(request=_share([spec], settings)[0])
+    total = load_input(settings)
+    assert total.addends is not None
+    residual = total._replace(values=total.addends.residual, source="--residual", addends=None)
+    with name_subject(spec.text), settings.run.open_effort() as effort:
+        post, pre = (make_problem(settings, tensor).calculate(effort) for tensor in (total, residual))
+    answer = PlacementAnswer(post, pre, total, residual)
+    found = [f"{place.name}: {warning}" for place, made, _ in answer.columns for warning in made.warnings]
+    settings.run.warn_of_groups(spec.text, found)
+    destination.write(answer, settings.answer.view())
 
 
 def _tell_files(words: Sequence[str]) -> tuple[list[str], list[str]]:

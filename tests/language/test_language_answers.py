@@ -27,6 +27,7 @@ ANSWERS = [
     "explain bn --shape 2,3,2,2 --at 0,1,0,1",
     "explain ln --shape 2,4 --at 0,1 --affine-seed 3 --backward",
     "compare bn ln gn:groups=2 --shape 2,4,2,2",
+    "compare ln --shape 2,4 --residual [[1,2,3,4],[4,3,2,0]]",
     "check bn -i x.npy --actual y.npy",
     "identify -i x.npy --actual y.npy",
     "restore ln --shape 2,4,3",
