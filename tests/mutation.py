@@ -5,7 +5,8 @@ in a copy of the checkout, by the operators of cosmic-ray (the extra [mutation])
 those nearest to the change first: `tests/ROOM/test_MODULE.py`, the quick tests of the room, all tests of the room. What none of them
 notices has survived, and is printed with its place. Places are drawn with equal chances, then what is changed there.
 
-`--results FILE` keeps what was found, and goes on from there; `--seconds` ends a run in time. `mutation.md` in `tests/bench`
+`--results FILE` keeps what was found, and goes on from there; `--seconds` ends a run in time; `--reached FILE` (written by
+`python -m tests.reached`) has a change tried by the tests that run the changed line, and no others. `mutation.md` in `tests/bench`
 has what the last long run found, and why what survived did.
 """
 
@@ -33,6 +34,7 @@ import hypothesis
 import pytest
 
 from normcli.compiled import VARIABLE, find_kernel
+from tests.reached import Reached
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -82,6 +84,9 @@ class Found:
 
 
 SURVIVED = "none"
+
+REACHING_SECONDS = 20
+"""How long the tests of a module, and of others, that run a changed line may take together: the quickest of them are run."""
 
 UNCHANGED = "unchanged"
 """Said of tests that ran without a change, and of changes that mean nothing."""
@@ -143,10 +148,20 @@ def draw(rooms: Iterable[str], seed: int) -> Iterator[Mutant]:
         yield drawn.choice(mutants)
 
 
-def stages(mutant: Mutant) -> Iterator[tuple[str, dict[str, str], list[str], int]]:
+def stages(mutant: Mutant, reached: Reached) -> Iterator[tuple[str, dict[str, str], list[str], int]]:
     """Yield the tests that may notice a mutant: their name, their environment, the arguments of pytest, seconds of processor time."""
     room = mutant.room
     nearest = ROOT / f"tests/{room}/test_{Path(mutant.module).name}"
+    if reached.seconds:
+        source = (ROOT / mutant.module).read_text()
+        lines = lines_of(source, mutant.line) or range(1, source.count("\n") + 1)
+        tests = reached.by(f"tests/{room}/", mutant.module, lines)
+        of_module = [name for name in tests if name.startswith(f"{nearest.relative_to(ROOT)}::")]
+        others = [name for name in tests if name not in of_module]
+        yield "module", NUMPY, [mutant.module, *reached.within(of_module, REACHING_SECONDS)], 60
+        if others:
+            yield "room", NUMPY, reached.within(others, REACHING_SECONDS), 60
+        return
     quick = [f"tests/{room}", f"normcli/{room}", "-m", "not slow"]
     if nearest.exists():
         yield "module", NUMPY, [str(nearest.relative_to(ROOT)), mutant.module], 60
@@ -156,7 +171,20 @@ def stages(mutant: Mutant) -> Iterator[tuple[str, dict[str, str], list[str], int
     yield "room", NUMPY, [f"tests/{room}"], 400
 
 
-def try_mutant(mutant: Mutant, copy: Path, clock: Iterator[int]) -> Found:
+def lines_of(source: str, line: int) -> range:
+    """Return the lines of the statement that a line is of, without those of its body; none where it runs in an import."""
+    found = range(0)
+    functions = [one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.FunctionDef)]
+    for statement in (one for function in functions for child in function.body for one in ast.walk(child)):
+        if isinstance(statement, ast.stmt) and not isinstance(statement, ast.FunctionDef):
+            body = getattr(statement, "body", None)
+            last = max(statement.lineno, body[0].lineno - 1) if body else statement.end_lineno or 0
+            if statement.lineno <= line <= last:
+                found = range(statement.lineno, last + 1)
+    return found
+
+
+def try_mutant(mutant: Mutant, copy: Path, clock: Iterator[int], reached: Reached) -> Found:
     """Change the copy, run the tests until some fail, change the copy back."""
     before, after = change(mutant)
     if before == after:
@@ -167,7 +195,7 @@ def try_mutant(mutant: Mutant, copy: Path, clock: Iterator[int]) -> Found:
         found = next(
             (
                 name
-                for name, environment, arguments, seconds in stages(mutant)
+                for name, environment, arguments, seconds in stages(mutant, reached)
                 if not passes(arguments, copy, environment, seconds)
             ),
             SURVIVED,
@@ -282,10 +310,12 @@ def main() -> int:
     parser.add_argument(
         "--results", type=Path, help="a file of what was found so far, which the run goes on from"
     )
+    parser.add_argument("--reached", type=Path, help="a file of which tests run which lines")
     parser.add_argument("--again", action="store_true", help="try what survived once more, as after a new test")
     parser.add_argument("rooms", nargs="*", default=list(ROOMS), help=f"of {', '.join(ROOMS)} [default: all]")
     options = parser.parse_args()
     known: dict[str, Found] = {}
+    reached = Reached.read(options.reached) if options.reached else Reached()
     if options.results and options.results.exists():
         for line in options.results.read_text().splitlines():
             one = Found(**json.loads(line))
@@ -304,7 +334,7 @@ def main() -> int:
             mutant = next(mutants)
             one = known.get(mutant.name)
             if not one or (options.again and one.by == SURVIVED):
-                known[mutant.name] = one = try_mutant(mutant, copy, clock)
+                known[mutant.name] = one = try_mutant(mutant, copy, clock, reached)
                 print(f"{one.by:30} {one.place}  {one.before}  →  {one.after}", file=sys.stderr, flush=True)
                 keep(one, options.results)
             left -= one.by != UNCHANGED

@@ -71,3 +71,10 @@ def test_what_is_of_another_kind_is_refused_by_name(option):
 
 def test_no_axes_have_a_text_too():
     assert Option.format(OPTIONS[NAMES.index("axes")], ()) == "()"
+
+
+@pytest.mark.parametrize("pair", [(0.0, 0.0), (1.0, -1.0), (-1e308, 1e308), (0.0, math.nan)])
+def test_a_range_has_a_width_that_float64_holds(pair):
+    option = next(option for option in OPTIONS if option.name == "range")
+    assert not option.is_allowed(pair)
+    assert option.is_allowed((0.25, 0.75))

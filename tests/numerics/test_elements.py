@@ -249,3 +249,13 @@ def test_neighbours_and_chunks_change_no_bit(dtype, centred, affine, rng, monkey
         cut = Parameters(*(None if a is None else a[:, j : j + 7] for a in parameters))
         apply(x[:, j : j + 7], alone[:, j : j + 7], solution, Workspace(), cut, exact=exact)
     assert alone.tobytes() == whole.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_values_over_a_divisor_of_0_are_infinite(dtype):
+    solution = Solution(Triple(*np.zeros((3, 1, 1))), Pair(*np.zeros((2, 1, 1))), None, centred=True)
+    out = np.empty((1, 2), DTYPES[dtype])
+    x = np.array([[2.0, -3.0]], DTYPES[dtype])
+    with np.errstate(all="ignore"):
+        apply(x, out, solution, Workspace(), Parameters(None, None), exact=dtype == "float64")
+    np.testing.assert_array_equal(out, [[np.inf, -np.inf]])

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from normcli import backward
+from normcli.numerics.pairs import Pair
+from normcli.numerics.slopes import _invert
 from tests.results.test_backward import require_exact
 
 RNG = np.random.default_rng(29)
@@ -39,3 +41,9 @@ def test_every_way_is_exact(x, norm, options):
     if norm != "lrn":
         mask = np.arange(x.shape[-1]) != 2
         require_exact(backward(x, DY, norm, **options, mask=mask))
+
+
+def test_the_inverse_of_0_and_of_infinity_has_no_low_part():
+    with np.errstate(all="ignore"):
+        inverse = _invert(Pair(np.array([np.inf, 0.0, 4.0]), np.zeros(3)))
+    np.testing.assert_array_equal(inverse, ([0.0, np.inf, 0.25], [0.0, 0.0, 0.0]))
