@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from normcli.cli.destination import STORE, choose_tensor_file
 from normcli.cli.sources import load_affine
 from normcli.errors import DataError, UsageError
-from normcli.tensors.places import find_place
+from normcli.tensors.places import find_place, locate
+from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
     import contextlib
@@ -40,6 +41,13 @@ def _open_session(settings: Settings) -> contextlib.AbstractContextManager[Sessi
     from normcli.cluster.session import open_session
 
     return open_session(run.scheduler, run.workers)
+
+
+def locate_files(paths: Sequence[str]) -> list[str]:
+    """Return paths as workers find them, whose working directories are others."""
+    if STANDARD_STREAM in paths:
+        raise UsageError(f"standard input is of one machine; {_NO_CLUSTER} read files and stores")
+    return [locate(path) for path in paths]
 
 
 def fit_on_cluster(settings: Settings, named: Sequence[Named], policy: Policy) -> Fitted:

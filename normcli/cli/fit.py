@@ -97,6 +97,10 @@ def _fit(
         listed = [] if files_from is None else read_list(files_from)
         paths = [*expand(files), *listed]
         _tell_repeated(settings.run.warn, paths)
+        if settings.run.is_clustered:
+            from normcli.cli.cluster import locate_files
+
+            paths = locate_files(paths)
         named = list(name_tensors(paths, settings.source.table()))
         is_later_part = shard is not None and shard[0] > 1 and len(named) == 1
         if shard is not None:

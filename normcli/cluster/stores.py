@@ -12,7 +12,7 @@ from distributed import get_worker
 
 from normcli.cluster.blocks import Whole
 from normcli.norms.layout import find_layout
-from normcli.tensors.places import find_place
+from normcli.tensors.places import find_place, locate
 from normcli.tensors.stores import limit_threads, open_store
 from normcli.version import __version__
 
@@ -44,8 +44,8 @@ def fit_store(session: Session, request: Request, source: str, nan: str) -> Stat
     request = request.adopt_layout(find_layout(stored.dimensions))
     whole = Whole.choose(request, tuple(stored.array.shape), stored.array.dtype, nan, source)
     lengths = choose_lengths(stored, whole.subject.plan(1))
-    gather, shared = delayed(_gather_box), delayed(whole)
-    roots = whole.build_tree((box, gather(source, shared, box, __version__)) for box in stored.cut(lengths))
+    path, gather, shared = locate(source), delayed(_gather_box), delayed(whole)
+    roots = whole.build_tree((box, gather(path, shared, box, __version__)) for box in stored.cut(lengths))
     parts = session.run(roots)
     stored.version.require_unchanged()
     return whole.join(parts)
@@ -106,8 +106,8 @@ def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: 
     stored = open_source(source)
     plan = use.plan(stored.array.dtype)
     lengths = choose_lengths(stored, plan, tuple(target.shards or target.chunks), use.list_whole(plan))
-    write, shared = delayed(_write_box), delayed(use)
-    session.run([write(source, target, shared, box, __version__) for box in stored.cut(lengths)])
+    path, write, shared = locate(source), delayed(_write_box), delayed(use)
+    session.run([write(path, target, shared, box, __version__) for box in stored.cut(lengths)])
     stored.version.require_unchanged()
 
 
@@ -123,8 +123,8 @@ def check_store(session: Session, check: BlockCheck, source: str, actual: str) -
     check.require_shape(tuple(theirs.array.shape))
     plan = check.block.plan(stored.array.dtype)
     boxes = list(stored.cut(choose_lengths(stored, plan, whole=check.block.list_whole(plan))))
-    compare, shared = delayed(_check_box), delayed(check)
-    found = session.run([compare(source, actual, shared, box, __version__) for box in boxes])
+    paths, compare, shared = (locate(source), locate(actual)), delayed(_check_box), delayed(check)
+    found = session.run([compare(*paths, shared, box, __version__) for box in boxes])
     for one in (stored, theirs):
         one.version.require_unchanged()
     return plan, check.join(plan, theirs.array.dtype, zip(boxes, found, strict=True))

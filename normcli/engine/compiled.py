@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +49,8 @@ class CompiledRun:
     """
 
     def __init__(self, run: Tiles, kernel: Kernel) -> None:
-        self._run, self._kernel = run, kernel
+        self._run: Tiles = weakref.proxy(run)  # which holds this: a circle would keep its arrays for a while
+        self._kernel = kernel
         geometry = run.geometry
         self._kept, self._reduced = geometry.kept_runs, geometry.reduced_runs
         self.measures = is_plan_served(run.plan, geometry.count)

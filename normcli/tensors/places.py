@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import NamedTuple
 
@@ -47,3 +48,8 @@ def find_place(specification: str) -> Place | None:
         return None
     path, suffix, key = found.groups()
     return Place(path, suffix.lower(), key)
+
+
+def locate(specification: str) -> str:
+    """Return a name of a file or a place in a store, as processes in other folders find it."""
+    return specification if "://" in specification else os.path.abspath(specification)  # noqa: PTH100

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,57 +14,11 @@ import numpy as np
 import pytest
 
 import normcli as library
+from tests.cluster.processes import Cluster, find_port, read, run
 
 pytestmark = [pytest.mark.peers, pytest.mark.slow]
 
 SHAPE, CHUNKS = (24, 8, 40, 30), (5, 3, 17, 30)
-
-
-def start(*words, **options):
-    return subprocess.Popen(
-        [sys.executable, "-m", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options
-    )
-
-
-def find_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
-class Cluster:
-    """A scheduler and workers on loopback."""
-
-    def __init__(self, folder):
-        pytest.importorskip("distributed")
-        self.address, self.folder = f"tcp://127.0.0.1:{find_port()}", folder
-        port = self.address.rpartition(":")[2]
-        self.scheduler = start(
-            "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard"
-        )
-        self.workers = []
-
-    def add_workers(self, count):
-        for _ in range(count):
-            self.workers.append(
-                start(
-                    *(
-                        "distributed.cli.dask_worker",
-                        self.address,
-                        "--nthreads",
-                        "1",
-                        "--no-nanny",
-                        "--no-dashboard",
-                    ),
-                    *("--death-timeout", "60", "--local-directory", str(self.folder)),
-                )
-            )
-
-    def close(self):
-        for process in (*self.workers, self.scheduler):
-            process.kill()
-        for process in (*self.workers, self.scheduler):
-            process.wait()
 
 
 @pytest.fixture
@@ -82,18 +35,6 @@ def x(tmp_path, rng, monkeypatch):
     x = (rng.normal(3.0, 2.0, SHAPE) * 10.0 ** rng.integers(-5, 5, SHAPE)).astype("float32")
     zarr.create_array("x.zarr", data=x, chunks=CHUNKS)
     return x
-
-
-def run(*words, timeout=120):
-    return subprocess.run(
-        [sys.executable, "-m", "normcli", *words], capture_output=True, text=True, timeout=timeout, check=False
-    )
-
-
-def read(path):
-    import zarr
-
-    return zarr.open(path, mode="r")[:]
 
 
 def test_every_verb_gives_the_bits_of_one_machine(cluster, x):
@@ -238,3 +179,21 @@ def test_what_a_cluster_does_not_do(words, message, x):
     assert (made.returncode, made.stdout) == (2, "")
     assert message in made.stderr
     assert not os.path.exists("y.zarr")
+
+
+def test_workers_find_files_by_the_callers_names(x, tmp_path, monkeypatch):
+    np.save("a.npy", x)
+    np.save("b.npy", x[:5])
+    started = Cluster(tmp_path / "elsewhere")
+    try:
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir("elsewhere")
+        started.add_workers(1)
+        monkeypatch.chdir(tmp_path)
+        made = run("fit", "bn", "a.npy", "b.npy", "x.zarr", "-o", "s.npz", "--scheduler", started.address)
+        assert (made.stderr, made.returncode) == ("", 0)
+        assert library.load("s.npz") == library.fit(np.concatenate([x, x[:5], x]), "bn")
+        made = run("fit", "bn", "-", "--scheduler", started.address)
+        assert (made.returncode, made.stderr.count("standard input is of one machine")) == (2, 1)
+    finally:
+        started.close()

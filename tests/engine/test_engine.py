@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -335,3 +337,17 @@ def test_an_interrupt_stops_every_thread(monkeypatch):
             effort=Effort(threads=2, block=500),
         )
     assert len(calls) < 100
+
+
+@pytest.mark.parametrize("work", [measure, run])
+def test_memory_is_free_as_soon_as_nobody_has_it(work):
+    """Without waiting for garbage to be collected: a worker on a cluster held a dozen blocks."""
+    x = np.ones((4, 8, 16), np.float32)
+    kept = weakref.ref(x)
+    gc.disable()
+    try:
+        work(make_plan(Request("bn"), x.shape, x.dtype), x)
+        del x
+        assert kept() is None
+    finally:
+        gc.enable()
