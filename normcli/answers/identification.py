@@ -57,9 +57,9 @@ _NOTHING = frozenset((_ABSENT, NO_AFFINE.way, "0"))
 
 _MEMBERS = (
     *("norm", "axes", "groups", "group_order", "eps", "eps_range", "eps_mode", "ddof", "p"),
-    *("affine", "precision", "like", "equal", "max_ulp", "max_abs", "order", "window"),
+    *("affine", "precision", "like", "equal", "max_ulp", "max_abs", "order", "window", "rows"),
 )
-"""Those of a match in JSON; p and the window only where a norm has them."""
+"""Those of a match in JSON; p, the window and the rows only where a norm has them."""
 
 
 @dataclass(frozen=True)
@@ -206,5 +206,5 @@ def _describe_slip(slip: Slip) -> Mapping[str, Any]:
 
 
 def _describe_match(match: Match) -> dict[str, Any]:
-    absent = {name for name in ("p", "window") if getattr(match, name) is None}
+    absent = {name for name in ("p", "window", "rows") if getattr(match, name) is None}
     return describe_members(match, *(name for name in _MEMBERS if name not in absent))

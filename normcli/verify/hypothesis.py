@@ -114,6 +114,8 @@ class Match(NamedTuple):
         How gamma and beta entered: one of `affine.WAYS`.
     window : Window or None
         Of `lrn`, which has no eps.
+    rows : tuple of int or None
+        Of `sn`: the axes that are the rows of its matrix.
     by_default : bool
         Whether the axes are the norm's or a framework's own choice.
     bits : float
@@ -129,7 +131,7 @@ class Match(NamedTuple):
     fine : float
         Of half precision, the bits that tell its statistics from some that were rounded to it; see `weight`.
     hypothesis : Hypothesis or None
-        None for a window.
+        None for a window and for a matrix.
     """
 
     norm: str
@@ -151,6 +153,7 @@ class Match(NamedTuple):
     p: float | None = None
     affine: str = "none"
     window: Window | None = None
+    rows: tuple[int, ...] | None = None
     by_default: bool = True
     bits: float = math.inf
     is_odd: bool = False

@@ -21,7 +21,7 @@ from normcli.verify.affine import enumerate_affine_steps
 from normcli.verify.confirmation import Confirmation
 from normcli.verify.evaluation import read_evaluation
 from normcli.verify.hypothesis import Scope
-from normcli.verify.known_maps import name_constants, name_map
+from normcli.verify.known_maps import SPECTRAL, name_constants, name_map
 from normcli.verify.nearest import Nearest, Nearness
 from normcli.verify.plain import MOST_SAMPLED, Block, find_global_map, find_plain_map
 from normcli.verify.ranking import rank_matches
@@ -261,6 +261,8 @@ def _read(blank: Identification, plain: PlainMap, samples: Samples) -> Identific
     block = Block(samples.x, samples.y, MOST_SAMPLED)
     x, y = block.take(plain.axes)
     known = name_map(plain, x, y, samples.scope.dtype, is_whole=x.size == samples.x.size)
+    if any(match.rows is not None for match in blank.doubtful):  # which is named by itself
+        known = (name for name in known if name != SPECTRAL)
     evaluation = read_evaluation(plain, samples.affines)
     return blank._replace(plain=plain, known=tuple(known), evaluation=evaluation)
 

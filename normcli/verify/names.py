@@ -16,6 +16,7 @@ from normcli.norms.table import NORMS
 from normcli.verify.affine import ESTIMATED
 from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
 from normcli.verify.hypothesis import Furthest, Match, find_furthest, measure_equality
+from normcli.verify.matrices import OF_MATRICES
 from normcli.verify.one_pass import measure_step
 from normcli.verify.ulp import measure_distance
 from normcli.verify.windows import WINDOWED
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from normcli.verify.affine import AffineStep
     from normcli.verify.evidence import Model
     from normcli.verify.hypothesis import Hypothesis, Scope
+    from normcli.verify.matrices import FittedMatrix
     from normcli.verify.windows import FittedWindow
 
 
@@ -362,6 +364,28 @@ def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precisio
         by_default=users > 0 or not covers_all,
         users=users,
         bits=bits,
+    )
+
+
+def describe_matrix(fitted: FittedMatrix, actual: Floats, scope: Scope, precision: str) -> Match:
+    """Return the match of the largest singular value of a matrix."""
+    shape = actual.shape
+    default = make_plan(Request(OF_MATRICES), shape, actual.dtype).spec.rows
+    error, ulp = measure_distance(actual, fitted.exact, scope.dtype)
+    return Match(
+        norm=OF_MATRICES,
+        axes=tuple(range(actual.ndim)),
+        precision=precision,
+        like=(),
+        max_ulp=float(ulp.max()),
+        max_abs=float(error.max()),
+        equal=measure_equality(actual, fitted.exact, scope.dtype),
+        compared=actual.size,
+        furthest=Furthest(*find_furthest(actual, fitted.exact, ulp, scope.dtype)),
+        order=scope.order,
+        rows=fitted.rows,
+        by_default=fitted.rows == default,
+        bits=fitted.bits,
     )
 
 

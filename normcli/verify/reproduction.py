@@ -134,7 +134,7 @@ def list_candidates(
         How gamma and beta may have entered where no match says so.
     """
     natural = tuple(range(x.ndim))
-    for match in matches[:MOST_CANDIDATES]:
+    for match in [match for match in matches if match.rows is None][:MOST_CANDIDATES]:
         usual = Request(
             match.norm, axes=match.axes, groups=match.groups, group_order=match.group_order, p=match.p
         )

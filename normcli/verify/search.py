@@ -13,7 +13,8 @@ from normcli.dtypes import find_type, is_half
 from normcli.verify.confirmation import Confirmation
 from normcli.verify.estimate import estimate
 from normcli.verify.groups import widen
-from normcli.verify.names import describe_window
+from normcli.verify.matrices import OF_MATRICES, find_matrices
+from normcli.verify.names import describe_matrix, describe_window
 from normcli.verify.ranking import BY_LUCK, rank_matches
 from normcli.verify.samples import FEW_VALUES, MOST_VALUES, Samples, list_grids
 from normcli.verify.slips import find_slips
@@ -87,7 +88,11 @@ class Search:
                 break  # what it may find is no more certain
             is_open = not best.matches
             tried = (self.samples.match(*pair, level, all_models=is_open) for pair in self._candidates)
-            found = [*itertools.chain.from_iterable(tried), *self._find_windows(level)]
+            found = [
+                *itertools.chain.from_iterable(tried),
+                *self._find_windows(level),
+                *self._find_matrices(level),
+            ]
             if not any(match.is_certain for match in found):
                 one_pass = (self.samples.match_one_pass(*pair, level) for pair in self._candidates)
                 found += itertools.chain.from_iterable(one_pass)
@@ -152,3 +157,12 @@ class Search:
         x, y = widen(self.samples.x[:count]), widen(self.samples.y[:count])
         windows = find_windows(x, y, self.samples.allow_window(y, level))
         return [describe_window(fitted, y, self.samples.scope, level.precision) for fitted in windows]
+
+    def _find_matrices(self, level: Level) -> list[Match]:
+        """Return the matrices that fit, of all values: no part of one tells its largest singular value."""
+        x, scope = self.samples.x, self.samples.scope
+        if scope.norm not in (None, OF_MATRICES) or x.ndim < 2 or x.size > MOST_VALUES:
+            return []
+        y = widen(self.samples.y)
+        matrices = find_matrices(widen(x), y, self.samples.allow_window(y, level))
+        return [describe_matrix(fitted, y, scope, level.precision) for fitted in matrices]

@@ -43,7 +43,7 @@ _BEYOND_ROUNDING = 4.0
 _SHORT_DIGITS, _LONG_DIGITS = 10, 18
 """Significant digits of an exact value: one more than tells neighbours apart."""
 
-_TELLING = ("norm", "axes", "groups", "group_order", "ddof", "p", "affine", "window")
+_TELLING = ("norm", "axes", "groups", "group_order", "ddof", "p", "affine", "window", "rows")
 """What a sentence says of a match, eps aside."""
 
 _MOST_OTHERS = 3
@@ -162,6 +162,8 @@ def _format_match(match: Match, layout: Layout) -> str:
         constants = f"alpha {window.alpha:g}, exponent {window.exponent:g}, k {window.k:g}"
         parts.append(f"in windows of {window.size} ({window.before} before, {window.after} after), {constants}")
         return " ".join(parts)
+    if match.rows is not None:
+        parts.append(f"with rows along {format_axes(match.rows, layout)}")
     if match.p is not None:
         parts.append(f"with p {match.p:g}")
     if match.takes_eps:
@@ -230,7 +232,7 @@ def format_share(share: float) -> str:
 def _format_reference(match: Match, asked: Question, reference: str) -> str:
     """Return what a framework gives exactly where that differs most, if by more than any rounding."""
     x = asked.x
-    fitted = match.window is not None or match.affine == ESTIMATED
+    fitted = match.window is not None or match.rows is not None or match.affine == ESTIMATED
     if fitted or reference in match.like or x.size > MOST_VALUES:
         return ""
     try:

@@ -151,7 +151,7 @@ def _list_candidates(found: Identification) -> Iterator[_Candidate]:
 
 
 def _spread_eps(question: Question, match: Match, computation: Computation | None) -> Iterator[_Candidate]:
-    if match.window is not None:
+    if match.window is not None or match.rows is not None:
         return
     request = Request(
         match.norm, layout=question.layout, groups=match.groups, group_order=match.group_order,

@@ -1,0 +1,57 @@
+"""Spectral normalization is identified, with the axis of its rows, where y is w / σ to rounding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.verify.identify import Kind, Question, identify
+from normcli.verify.sentence import format_sentence
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows", "dtype"),
+    [((12, 9), 0, "float32"), ((6, 4, 3, 3), 1, "float32"), ((6, 4, 3), 2, "float64"), ((9, 12), 0, "float64")],
+)
+def test_a_matrix_over_its_singular_value_is_a_match(shape, rows, dtype, rng):
+    w = rng.normal(size=shape).astype(dtype)
+    matrix = np.moveaxis(w, rows, 0).reshape(shape[rows], -1)
+    found = identify(Question(w, w / np.linalg.norm(matrix, 2)))  # σ is rounded first, as kernels do
+    assert found.kind is Kind.NORM
+    assert [(match.norm, match.rows) for match in found.matches] == [("sn", (rows,))]
+    assert "spectral normalization (sn)" in format_sentence(found)
+
+
+def test_its_own_result_has_every_bit(rng):
+    w = rng.normal(size=(5, 3, 2)).astype("float32")
+    found = identify(Question(w, normalize(w, "sn", rows=(1,)).normalized))
+    assert (found.matches[0].equal, found.matches[0].rows) == (1.0, (1,))
+
+
+def test_a_singular_value_that_is_still_iterated_is_a_possibility_alone(rng):
+    w = rng.normal(size=(12, 9)).astype("float32")
+    found = identify(Question(w, (w / np.linalg.norm(w, 2) * 1.0001).astype("float32")))
+    assert (found.kind, found.matches) == (Kind.AFFINE, ())
+    assert any("sn, w divided" in name for name in found.known)
+
+
+def test_too_few_bits_are_named_once(rng):
+    w = rng.normal(size=(12, 9)).astype("float16")
+    sentence = format_sentence(identify(Question(w, normalize(w, "sn").normalized)))
+    assert sentence.count("(sn)") == 1
+    assert "sn, w divided" not in sentence
+
+
+def test_of_rank_1_it_is_the_length(rng):
+    w = np.outer(rng.normal(size=6), rng.normal(size=4))
+    found = identify(Question(w, normalize(w, "sn").normalized))
+    assert {match.norm for match in found.matches} == {"lp"}
+
+
+@pytest.mark.parametrize(("cells", "value"), [((0, 0), np.inf), ((0, 1), 5.0)])
+def test_what_is_no_one_factor_is_none(cells, value, rng):
+    w = rng.normal(size=(6, 4))
+    y = normalize(w, "sn").normalized.copy()
+    y[cells] = value
+    assert all(match.norm != "sn" for match in identify(Question(w, y)).matches)
