@@ -85,7 +85,7 @@ class Found:
 
 SURVIVED = "none"
 
-REACHING_SECONDS = 20
+REACHING_SECONDS = 10
 """How long the tests of a module, and of others, that run a changed line may take together: the quickest of them are run."""
 
 UNCHANGED = "unchanged"

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 @dataclass
 class Reached:
     seconds: dict[str, float] = field(default_factory=dict)
-    """How long each test took, by its name in pytest; tests are numbered in this order."""
+    """Processor time that each test took, by its name in pytest; tests are numbered in this order."""
     lines: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     """Numbers of the tests that ran a line, by path of the module and number of the line."""
 
@@ -55,11 +55,11 @@ class Recorder:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item):
         self.measured.switch_context(item.nodeid)
-        start = time.monotonic()
+        start = time.process_time()
         try:
             return (yield)
         finally:
-            self.seconds[item.nodeid] = round(time.monotonic() - start, 3)
+            self.seconds[item.nodeid] = round(time.process_time() - start, 3)
             self.measured.switch_context("")
 
 

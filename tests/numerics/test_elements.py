@@ -259,3 +259,15 @@ def test_values_over_a_divisor_of_0_are_infinite(dtype):
     with np.errstate(all="ignore"):
         apply(x, out, solution, Workspace(), Parameters(None, None), exact=dtype == "float64")
     np.testing.assert_array_equal(out, [[np.inf, -np.inf]])
+
+
+@pytest.mark.parametrize("lowest", [0, 1, 2])
+def test_quotients_half_between_two_floats_go_to_the_even_one(lowest):
+    """As few bits as the quotients have, the factor 1/3 is rounded: the product alone is beside the tie."""
+    quotients = 1.0 + (np.arange(64) * 8 + lowest * 2 + 1) * 2.0**-24
+    centre = np.array([[3.0 * quotient] for quotient in -quotients])
+    zero = np.zeros_like(centre)
+    solution = Solution(Triple(centre, zero, zero), Pair(zero + 3.0, zero), None, centred=True)
+    out = np.empty(centre.shape, np.float32)
+    assert apply(np.zeros_like(out), out, solution, Workspace(), exact=False) is None
+    np.testing.assert_array_equal(out[:, 0], quotients.astype(np.float32))
