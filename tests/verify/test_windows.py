@@ -39,3 +39,10 @@ def test_a_window_of_one_value_is_not_tried(make):
     x = np.random.default_rng(0).normal(size=(5, 9, 7)).astype("f4")
     found = identify(Question(x, make(x)))
     assert (found.matches, found.doubtful) == ((), ())
+
+
+@pytest.mark.parametrize(("channels", "tells"), [(3, True), (2, False)])
+def test_a_window_that_is_shorter_than_the_axis_tells_frameworks_apart(channels, tells):
+    x = np.random.default_rng(0).normal(0.3, 1.7, (9, channels, 9))
+    y = normalize(x, "lrn", size=3, alpha=0.5, exponent=0.6, k=2.0).normalized
+    assert bool(identify(Question(x, y), "lrn").matches[0].like) is tells
