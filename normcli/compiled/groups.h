@@ -73,7 +73,7 @@ static const struct affine *find_affine_across(const struct task *task, struct m
 static void miss(struct task *task, int g, ptrdiff_t number, double x)
 {
     struct batch *b = task->batch;
-    if (b->left[g]) return;
+    if (b->left[g] || (task->selected && !task->selected[number])) return;
     if (task->missed_count == task->missed_most) {
         b->left[g] = -1;
         return;
@@ -170,6 +170,7 @@ static void find_divisors(const struct task *task, struct memory *m, const char 
         if (lines) measure_across(&task->in, from, lines, centred, b, m->values, m->raw);
         for (int g = 0; g < count && !lines; g++)
             measure_group(&task->in, from + g * task->in.strides[1], centred, b, g, m->raw);
+        for (int k = 0; k < 2 && task->counts[k]; k++) memcpy(b->counts[k], task->counts[k] + first, (size_t)count * sizeof(double));
         for (int g = 0; g < count; g += LANES) {
             if (task->sums_only) order_lanes(b, g);
             else solve_lanes(&task->rule, b, g, task->results[2] || task->results[3]);
@@ -229,6 +230,7 @@ static void normalize(struct task *task)
     const ptrdiff_t fit = n < MOST_VALUES ? MOST_VALUES / n : 1;
     const ptrdiff_t most = fit < BATCH && !stands(&task->in) ? fit : BATCH;
     memset(task->batch, 0, sizeof *task->batch);
+    for (int g = 0; g < BATCH; g++) task->batch->counts[0][g] = (double)n, task->batch->counts[1][g] = task->rule.freedom;
     m->holds.n = 0;
     for (ptrdiff_t outer = 0; outer < task->in.shape[0]; outer++)
         for (ptrdiff_t first = 0; first < groups; first += most)

@@ -43,7 +43,7 @@ struct parameter {
 
 /* What a group is divided by, as plan.spec and `_resolve` have it. */
 struct rule {
-    double count, freedom, eps;
+    double freedom, eps;
     enum eps_mode mode;
     enum zero_rule zero;
     bool centred;
@@ -54,6 +54,7 @@ struct rule {
 /* What is known of the groups of a batch, so far. */
 struct batch {
     double sum[3][BATCH], square[4][BATCH];
+    double counts[2][BATCH];     /* how many values of each group count, and degrees of freedom */
     double known[5][BATCH];      /* three doubles of each mean, and two of each divisor */
     double statistics[4][BATCH]; /* mean, square, root, inverse */
     int64_t left[BATCH];         /* not 0: Python has to work on it */
@@ -69,9 +70,11 @@ struct task {
     struct view in, out; /* out.data is NULL if nothing is to be written */
     struct parameter gamma, beta;
     struct rule rule;
-    const double *given[5]; /* what is known of all groups; NULL: they are measured */
-    double *results[7];     /* where each statistic, or double of a sum, of all groups goes; or NULL */
-    bool sums_only;         /* the groups are measured alone */
+    const double *given[5];  /* what is known of all groups; NULL: they are measured */
+    const double *counts[2]; /* of all groups; NULL: all values count, with the rule's freedom */
+    const uint8_t *selected; /* which values of all groups count; NULL: all do */
+    double *results[7];      /* where each statistic, or double of a sum, of all groups goes; or NULL */
+    bool sums_only;          /* the groups are measured alone */
     struct batch *batch;
     void *memory;
     int64_t *left; /* numbers of groups that are left to Python */

@@ -15,7 +15,7 @@ static const struct routines *const VARIANTS[] = {
     &routines_v4, &routines_v3,
 #endif
     &routines_baseline};
-enum { VARIANT_COUNT = sizeof VARIANTS / sizeof VARIANTS[0], MOST_BUFFERS = 13 };
+enum { VARIANT_COUNT = sizeof VARIANTS / sizeof VARIANTS[0], MOST_BUFFERS = 15 };
 
 /* The buffers of one call, released together. */
 struct buffers {
@@ -115,21 +115,21 @@ static bool take_results(struct buffers *buffers, PyObject *tuple, Py_ssize_t gr
     return true;
 }
 
-PyDoc_STRVAR(normalize_doc, "normalize(variant, in, out, given, results, gamma, beta, rule) -> (bytes, bytes)\n\n"
+PyDoc_STRVAR(normalize_doc, "normalize(variant, in, out, given, results, gamma, beta, rule, counts, selected) -> (bytes, bytes)\n\n"
 "Normalize groups, by what is given of them or by what is measured; return the numbers (int64) of those that are\n"
 "left, of which nothing is written that holds, and values of others that have to be calculated in pairs: for each\n"
 "seven doubles, its number in all groups, itself, and its group's mean and divisor.");
 
 static PyObject *normalize(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    PyObject *in, *out, *given, *results, *gamma, *beta, *result = NULL;
+    PyObject *in, *out, *given, *results, *gamma, *beta, *counts, *selected, *result = NULL;
     int variant, mode, zero, centred, exact, exact_results;
     struct task task;
     struct buffers buffers = {.count = 0};
     memset(&task, 0, sizeof task);
     struct rule *rule = &task.rule;
-    if (!PyArg_ParseTuple(args, "iOOOOOO(ddiippp)", &variant, &in, &out, &given, &results, &gamma, &beta, &rule->freedom, &rule->eps,
-                          &mode, &zero, &centred, &exact, &exact_results))
+    if (!PyArg_ParseTuple(args, "iOOOOOO(ddiippp)OO", &variant, &in, &out, &given, &results, &gamma, &beta, &rule->freedom, &rule->eps,
+                          &mode, &zero, &centred, &exact, &exact_results, &counts, &selected))
         return NULL;
     const struct routines *routines = find_variant(variant);
     if (!routines || !take_view(&buffers, in, false, &task.in)) goto end;
@@ -140,6 +140,16 @@ static PyObject *normalize(PyObject *Py_UNUSED(self), PyObject *args)
         if (!b) goto end;
     } else if (!take_results(&buffers, results, groups, &task)) {
         goto end;
+    }
+    if (counts != Py_None) {
+        const Py_buffer *b = take_flat(&buffers, counts, "d", 2 * groups * 8, false);
+        for (int k = 0; b && k < 2; k++) task.counts[k] = (const double *)b->buf + k * groups;
+        if (!b) goto end;
+    }
+    if (selected != Py_None) {
+        const Py_buffer *b = take_flat(&buffers, selected, "?", groups * n, false);
+        if (!b) goto end;
+        task.selected = b->buf;
     }
     if (out != Py_None) {
         if (!take_view(&buffers, out, true, &task.out)) goto end;
@@ -153,7 +163,7 @@ static PyObject *normalize(PyObject *Py_UNUSED(self), PyObject *args)
         PyErr_SetString(PyExc_ValueError, "a rule that is not known");
         goto end;
     }
-    rule->count = (double)n, rule->mode = mode, rule->zero = zero;
+    rule->mode = mode, rule->zero = zero;
     rule->centred = centred, rule->exact = exact, rule->exact_results = exact_results;
     task.batch = malloc(sizeof *task.batch);
     task.memory = malloc(count_memory());

@@ -138,24 +138,24 @@ ALWAYS void solve_lanes(const struct rule *rule, struct batch *batch, int g, boo
 {
     struct lanes lanes = load_lanes(batch, g);
     vector *sum = lanes.sum, *square = lanes.square, mean[3] = {fill(0.0), fill(0.0), fill(0.0)}, value[2], error, root[2] = {fill(0.0), fill(0.0)}, divisor[2];
-    const vector n = fill(rule->count);
+    const vector n = load(batch->counts[0] + g);
     mask undecided = lanes.left;
     if (is_any((square[2] != 0.0) | (square[3] != 0.0))) distill(square, 4, 4);
     else TWO_SUM(square[0], square[1], square[0], square[1]);
-    double times = 1.0;
+    vector freedom = load(batch->counts[1] + g);
     if (rule->centred) {
         if (is_any((sum[1] != 0.0) | (sum[2] != 0.0))) distill(sum, 3, 3);
         undecided |= sum[2] != 0.0;
         undecided |= find_mean(sum, n, rule->exact, mean);
         find_scatter(sum, square, n, rule->exact, value, &error);
         undecided |= (absolute(mean[0]) < FAINT) & (mean[0] != 0.0);
-        times = rule->count;
+        freedom *= n;
     } else {
         QUICK_TWO_SUM(value[0], value[1], square[0], square[1]);
         const vector rest = absolute(square[2]) + absolute(square[3]);
         error = 2.0 * rest / choose(value[0] > 0.0, value[0], fill(1.0));
     }
-    const vector freedom = fill(times * rule->freedom), zero = fill(0.0), one = fill(1.0);
+    const vector zero = fill(0.0), one = fill(1.0);
     vector of_value[2], used[2], low = zero;
     pair_divide(&of_value[0], &of_value[1], value[0], value[1], freedom, zero);
     const vector rounded = error + 0x1p-99;

@@ -157,7 +157,7 @@ class _BackwardRun(Run):
 
     def _read_values(self, index: Slices, work: Workspace) -> Values:
         raw = np.array(self.source.read(index, self.rows_first, work))
-        counted = self._select(raw, index, self.rows_first)
+        counted = self.select(raw, index, self.rows_first)
         shape = (len(self.geometry.number_groups(index)), -1)
         x, low = widen_exactly(raw)
         low = None if low is None else low.reshape(shape)

@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.compiled import find_kernel
+from normcli.dtypes import is_long_integer
+from normcli.engine.inputs import COUNT, zero_unselected
+from normcli.numerics.divisor import find_freedom
+from normcli.numerics.integers import widen_exactly
 from normcli.numerics.kernel import Parameters
+from normcli.numerics.records import Leaves, count_values
 from normcli.numerics.solution import solve
 from normcli.numerics.whole import (
+    Counts,
     Groups,
     apply_to_rows,
     is_plan_served,
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.compiled import Kernel
-    from normcli.dtypes import Floats, Integers
+    from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.geometry import Slices
     from normcli.engine.tiles import Tiles
     from normcli.numerics.divisor import Solution
@@ -53,50 +59,71 @@ class CompiledRun:
         self._kernel = kernel
         geometry = run.geometry
         self._kept, self._reduced = geometry.kept_runs, geometry.reduced_runs
-        self.measures = is_plan_served(run.plan, geometry.count)
+        hides = run.selection is None or run.selection.hides
+        self.measures = hides and is_plan_served(run.plan, geometry.count)
         """Whether groups are measured and solved, too."""
         if self.measures:
             self._rule = make_rule(run.plan, geometry.count, exact=run.exact, exact_results=run.exact_output)
             self._names = name_statistics(run.plan)
 
-    def work_on(self, tile: Slices, work: Workspace) -> None:
-        """Measure and normalize a tile of whole groups, and keep their statistics."""
+    def work_on(self, tile: Slices, work: Workspace) -> bool:
+        """Measure and normalize a tile of whole groups, and keep their statistics; False if NumPy has to."""
         run = self._run
         order = self._kept + self._reduced
         raw = self._read(tile, order, work)
+        if not is_served(raw.dtype):
+            return False
         place = None if run.sink is None else run.sink.open(tile, work)
-        x, out = _lay(raw, None if place is None else place.transpose(order), len(self._kept))
+        there = None if place is None else place.transpose(order)
+        selected = run.select(raw, tile, order)
+        x, out = _lay(zero_unselected(raw, selected), there, len(self._kept))
         with run.open_statistics(tile) as statistics:
-            self._normalize(x, out, statistics, tile, work)
-        if run.sink is not None and place is not None and out is not None:
-            _return(out, place.transpose(order))
+            chosen = None if selected is None else selected.reshape(x.shape[0] * x.shape[1], -1)
+            self._normalize(x, out, chosen, statistics, tile, work)
+        if run.sink is not None and place is not None and there is not None and out is not None:
+            _return(out, there)
+            run.fill_unselected(there, raw, selected)
             run.sink.put(tile, place, work)
+        return True
 
     def _read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
         raw = self._run.source.read(tile, order, work)
-        return raw if is_served(raw.dtype) and raw.flags.aligned else self._run.load(raw, work)
+        if is_served(raw.dtype) and raw.flags.aligned:
+            return raw
+        return _widen_integers(self._run.load(raw, work), work)
 
     def _normalize(
         self,
         x: NDArray[Any],
         out: NDArray[Any] | None,
+        selected: Selected | None,
         statistics: dict[str, Floats],
         tile: Slices,
         work: Workspace,
     ) -> None:
-        """Normalize groups of shape (outer, inner, parts, values), and write their statistics."""
+        """Normalize groups of shape (outer, inner, parts, values), and write their statistics.
+
+        `selected` says which values count, in a row for each group; the others are 0.
+        """
         run = self._run
-        parameters = self._lay_parameters(tile, self._reduced)
+        groups = Groups(x, out, *self._lay_parameters(tile, self._reduced))
+        counts = None if selected is None else count_values(x, selected)
+        if counts is not None and COUNT in statistics:
+            statistics[COUNT][:] = counts
         places = tuple([None if name is None else statistics.get(name) for name in self._names])
-        left = normalize_groups(self._kernel, self._rule, Groups(x, out, *parameters), places)
+        known = None
+        if selected is not None and counts is not None:
+            known = Counts(counts, find_freedom(run.plan, counts), selected)
+        left = normalize_groups(self._kernel, self._rule, groups, places, known)
         if not left.size:
             return
         index = np.unravel_index(left, x.shape[:2])
         rows = run.load(x[index].reshape(left.size, -1), work)
-        solution = solve(run.plan, run.measure_groups(rows, tile, work), exact=run.exact)
-        for name, values in statistics.items():
-            values[left] = solution.statistics[name]
-        self._normalize_left(left, Groups(x, out, *parameters), solution.take(lambda a: a[:, None]), work)
+        some = None if selected is None else selected[left]
+        solution = solve(run.plan, run.measure_groups(rows, tile, work, some), exact=run.exact)
+        for name in statistics.keys() & solution.statistics.keys():
+            statistics[name][left] = solution.statistics[name]
+        self._normalize_left(left, groups, solution.take(lambda a: a[:, None]), work)
 
     def _normalize_left(self, left: Integers, groups: Groups, solution: Solution, work: Workspace) -> None:
         """Normalize some groups by NumPy, with what was solved for them."""
@@ -124,13 +151,24 @@ class CompiledRun:
 
     def measure(self, tile: Slices, work: Workspace) -> Records:
         """Return a record for what a tile holds of each group, of shape (groups, 1)."""
-        run, kept = self._run, len(self._kept)
-        x, _ = _lay(self._read(tile, self._kept + self._reduced, work), None, kept)
-        found: Records = measure_parts(self._kernel, x, need_sum=run.centred).reshape((-1, 1))
+        run, order = self._run, self._kept + self._reduced
+        raw = self._read(tile, order, work)
+        selected = run.select(raw, tile, order)
+        x, _ = _lay(zero_unselected(raw, selected), None, len(self._kept))
+        count = x.shape[0] * x.shape[1]
+        chosen = None if selected is None else selected.reshape(count, -1)
+        if is_served(x.dtype):
+            found = measure_parts(self._kernel, x, need_sum=run.centred).reshape((-1, 1))
+        else:
+            found = Leaves.empty((count, 1))
+            found.extreme[:] = True
+        if chosen is not None:
+            found.count = count_values(chosen, chosen)[:, None]
         again = np.flatnonzero(found.extreme)
         if again.size:
             rows = run.load(x[np.unravel_index(again, x.shape[:2])].reshape(again.size, -1), work)
-            found.put((again, 0), run.method.fold(run.measure_rows(rows, tile, work)))
+            some = None if chosen is None else chosen[again]
+            found.put((again, 0), run.method.fold(run.measure_rows(rows, tile, work, some)))
         return found
 
     def write(self, tile: Slices, solution: Solution, work: Workspace) -> None:
@@ -150,7 +188,7 @@ class CompiledRun:
         if self._run.sink is None:
             return
         order = self._kept + self._reduced
-        raw = raw.transpose([self._run.order.index(i) for i in order])
+        raw = _widen_integers(raw.transpose([self._run.order.index(i) for i in order]), work)
         numbers = np.arange(math.prod(raw.shape[: len(self._kept)]))
         self._write(raw, tile, (self._kept, self._reduced), numbers, solution, work)
 
@@ -167,15 +205,29 @@ class CompiledRun:
         run, (before, along) = self._run, order
         assert run.sink is not None
         place = run.sink.open(tile, work)
-        x, out = _lay(raw, place.transpose(before + along), len(before))
+        there = place.transpose(before + along)
+        selected = run.select(raw, tile, before + along)
+        seen = selected if run.selection is not None and run.selection.hides else None
+        x, out = _lay(zero_unselected(raw, seen), there, len(before))
         assert out is not None
         rows, exact = Groups(x, out, *self._lay_parameters(tile, along)), run.exact_output
-        left = apply_to_rows(self._kernel, rows, solution, numbers, exact=exact)
+        left = np.arange(numbers.size)
+        if is_served(x.dtype):
+            left = apply_to_rows(self._kernel, rows, solution, numbers, seen, exact=exact)
         if left.size:
             here = solution.take(lambda a: a.reshape(-1)[numbers[left], None])
             self._normalize_left(left, rows, here, work)
-        _return(out, place.transpose(before + along))
+        _return(out, there)
+        run.fill_unselected(there, raw, selected)
         run.sink.put(tile, place, work)
+
+
+def _widen_integers(values: NDArray[Any], work: Workspace) -> NDArray[Any]:
+    """Return integers of 64 bits as float64 if that holds all of them; other values as they are."""
+    if values.dtype.kind not in "iu":
+        return values
+    wide, rest = widen_exactly(values, work, "integers")
+    return wide if rest is None else values
 
 
 def _return(out: NDArray[Any], place: NDArray[Any]) -> None:
@@ -228,9 +280,8 @@ def open_compiled(run: Tiles) -> CompiledRun | None:
     parameters = [values for values in (run.gamma, run.beta) if values is not None]
     if (
         kernel is None
-        or run.selection is not None
         or (parameters and run.plan.spec.rounds_before_gamma)
-        or not is_served(run.native)
+        or not (is_served(run.native) or is_long_integer(run.native))
         or not (run.sink is None or is_served(run.sink.dtype))
         or any(values.lies_in_file for values in parameters)
     ):

@@ -41,7 +41,7 @@ class WindowRun(Run):
         window, runs, reduced = self.plan.spec.window, self.geometry.runs, self.geometry.reduced_runs
         assert window is not None  # of every norm that has this kind of run
         raw = self._load(tile, work, runs)
-        selected = self._select(raw, tile, runs)
+        selected = self.select(raw, tile, runs)
         y, statistics = normalize_windows(self.plan, zero_unselected(raw, selected), reduced)
         if selected is not None:
             statistics[COUNT] = count_in_windows(selected, window, reduced[0])

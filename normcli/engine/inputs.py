@@ -137,6 +137,11 @@ class TileSelection:
         view = None if mask is None else mask.reshape(grid.split_shape(mask.shape))
         self._mask = None if view is None else Spread(view, grid.view_shape, geometry)
 
+    @property
+    def hides(self) -> bool:
+        """Whether what is calculated of values that do not count is not seen."""
+        return self._fill is not Fill.NORMALIZE
+
     def select(self, x: NDArray[Any], tile: Slices, order: tuple[int, ...]) -> Selected:
         """Return which values of a tile count, of the shape of `x`: the tile, with its runs in an order."""
         if self._mask is None:
@@ -146,18 +151,29 @@ class TileSelection:
 
     def fill(self, out: NDArray[Any], raw: NDArray[Any], selected: Selected) -> None:
         """Write the values that do not count to `out`; all three arrays have one shape."""
-        if self._fill is Fill.NORMALIZE or selected.all():
+        if not self.hides or selected.all():
             return
         rest = ~selected
-        if self._fill is Fill.PASS:
-            kept = np.empty(raw.shape, out.dtype)
-            high, low = widen_exactly(np.where(rest, raw, raw.dtype.type(0)))
-            store(kept, high if low is None or not is_short_float(out.dtype) else round_to_odd(high, low))
-            np.copyto(out, kept, where=rest)
+        if self._fill is not Fill.PASS:
+            kept = np.array(0.0 if self._fill is Fill.ZERO else np.nan, out.dtype)
+        elif raw.dtype == out.dtype:
+            kept = raw
         else:
-            np.copyto(out, out.dtype.type(0.0 if self._fill is Fill.ZERO else np.nan), where=rest)
+            kept = np.empty(raw.shape, out.dtype)
+            high, low = widen_exactly(zero_unselected(raw, rest))
+            store(kept, high if low is None or not is_short_float(out.dtype) else round_to_odd(high, low))
+        bits = _view_bits(out)
+        bits += (_view_bits(kept) - bits) * rest  # as `copyto`, which looks at each value
 
 
 def zero_unselected(x: NDArray[Any], selected: Selected | None) -> NDArray[Any]:
     """Return values with 0 in place of those that do not count, so that they add nothing to a sum."""
-    return x if selected is None else np.where(selected, x, x.dtype.type(0))
+    if selected is None:
+        return x
+    bits: NDArray[Any] = np.multiply(_view_bits(x), selected)  # as `where`, which looks at each value
+    return bits.view(x.dtype)
+
+
+def _view_bits(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the bits of numbers as integers, which wrap around."""
+    return values.view(f"i{values.itemsize}")

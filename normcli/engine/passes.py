@@ -149,8 +149,7 @@ class Run(Tiles):
     # -- one pass
 
     def _work_on_whole_groups(self, tile: Slices, work: Workspace) -> None:
-        if self.compiled is not None and self.compiled.measures:
-            self.compiled.work_on(tile, work)
+        if self.compiled is not None and self.compiled.measures and self.compiled.work_on(tile, work):
             return
         raw, x, selected = self._load_selected(tile, work, self.order)
         solution, count = self._solve_tile(x, tile, work, selected)

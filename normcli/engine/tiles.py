@@ -110,7 +110,7 @@ class Tiles:
     def _count_groups(self, tile: Slices) -> int:
         return math.prod(find_lengths(self.geometry.cut_groups(tile)))
 
-    def _select(self, x: NDArray[Any], tile: Slices, order: tuple[int, ...]) -> Selected | None:
+    def select(self, x: NDArray[Any], tile: Slices, order: tuple[int, ...]) -> Selected | None:
         """Return which values of a tile count; None if all do."""
         return None if self.selection is None else self.selection.select(x, tile, order)
 
@@ -119,7 +119,7 @@ class Tiles:
     ) -> tuple[NDArray[Any], NDArray[Any], Selected | None]:
         """Return a tile, the same with 0 for values that do not count, and which do (None if all do)."""
         raw = self._load(tile, work, order)
-        selected = self._select(raw, tile, order)
+        selected = self.select(raw, tile, order)
         return raw, zero_unselected(raw, selected), selected
 
     def _lay_rows(
@@ -146,9 +146,13 @@ class Tiles:
         parameters = Parameters(*cut)
         out = place.transpose(order)
         self.normalize(raw, out, solution, parameters, work)
-        if self.selection is not None:
-            self.selection.fill(out, raw, self.selection.select(raw, tile, order))
+        self.fill_unselected(out, raw, self.select(raw, tile, order))
         self.sink.put(tile, place, work)
+
+    def fill_unselected(self, out: NDArray[Any], raw: NDArray[Any], selected: Selected | None) -> None:
+        """Write the values of a tile that do not count to its results; None if all count."""
+        if self.selection is not None and selected is not None:
+            self.selection.fill(out, raw, selected)
 
     def normalize(
         self,
@@ -274,7 +278,8 @@ class Tiles:
         """
         if not self._keeps:
             return contextlib.nullcontext({})
-        self._allocate_statistics(self.plan.norm.statistics, self.geometry.kept_shape)
+        count = () if self.selection is None else (COUNT,)
+        self._allocate_statistics((*self.plan.norm.statistics, *count), self.geometry.kept_shape)
         if (
             tile == self.geometry.everything
         ):  # of a small tensor, all that follows would take longer than the sums

@@ -42,7 +42,7 @@ class WindowBackwardRun(Run):
             assert self.sink is not None
             raw = np.array(self.source.read(index, order, work))
             dy = np.array(gradients.read(index, order, work), np.float64).reshape(len(raw), -1)
-            counted = self._select(raw, index, order)
+            counted = self.select(raw, index, order)
             x = np.array(zero_unselected(raw, counted), np.float64).reshape(len(raw), -1)
             used = dy if counted is None else np.where(counted.reshape(dy.shape), dy, 0.0)
             place = self.sink.open(index, work)

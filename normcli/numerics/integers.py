@@ -33,7 +33,9 @@ def split_integers(x: NDArray[Any]) -> Pair:
     return two_sum(high * 2.0**_HALF, low)
 
 
-def widen_exactly(x: NDArray[Any], work: Workspace | None = None) -> tuple[Floats, Floats | None]:
+def widen_exactly(
+    x: NDArray[Any], work: Workspace | None = None, name: str = "x"
+) -> tuple[Floats, Floats | None]:
     """Return the nearest doubles to values, and what those leave; None for nothing.
 
     Parameters
@@ -41,7 +43,9 @@ def widen_exactly(x: NDArray[Any], work: Workspace | None = None) -> tuple[Float
     x : ndarray
         Of any real dtype; float64 is returned as it is.
     work : Workspace or None
-        Whose memory "x" takes what is of another dtype; None for memory of its own.
+        Whose memory takes what is of another dtype; None for memory of its own.
+    name : str
+        Of that memory.
     """
     if x.dtype == np.float64:
         return x, None
@@ -49,7 +53,7 @@ def widen_exactly(x: NDArray[Any], work: Workspace | None = None) -> tuple[Float
         low, high = np.minimum.reduce(x, axis=None), np.maximum.reduce(x, axis=None)
         if int(high) > LARGEST_EXACT or int(low) < -LARGEST_EXACT:
             return split_integers(x)
-    wide = np.empty(x.shape) if work is None else work.get("x", x.shape)
+    wide = np.empty(x.shape) if work is None else work.get(name, x.shape)
     np.copyto(wide, x)
     return wide, None
 

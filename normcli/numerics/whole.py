@@ -118,7 +118,25 @@ class Groups(NamedTuple):
     beta: RowParameter | None = None
 
 
-def normalize_groups(kernel: Kernel, rule: Rule, groups: Groups, statistics: Statistics) -> Integers:
+class Counts(NamedTuple):
+    """How many values of each group count, and what the sums of their squares are divided by.
+
+    Parameters
+    ----------
+    values : ndarray, shape (groups,)
+    freedom : ndarray, shape (groups,), or int
+    selected : ndarray of bool, shape (groups, values)
+        Which values these are.
+    """
+
+    values: Floats
+    freedom: Any
+    selected: Selected
+
+
+def normalize_groups(
+    kernel: Kernel, rule: Rule, groups: Groups, statistics: Statistics, counts: Counts | None = None
+) -> Integers:
     """Normalize groups by what is measured of them; return the numbers of those that are left.
 
     Parameters
@@ -128,13 +146,20 @@ def normalize_groups(kernel: Kernel, rule: Rule, groups: Groups, statistics: Sta
     groups : Groups
     statistics : tuple of (ndarray or None)
         Where mean, square, its root and the divisor's inverse of each group go, each of shape (groups,).
+    counts : Counts or None
+        Of groups with values that do not count, which are 0; None if all count.
 
     Returns
     -------
     ndarray of int
         The groups that the kernel has not decided: they have to be normalized in another way.
     """
-    return _call(kernel, rule, groups, None, statistics)
+    if counts is None:
+        return _call(kernel, rule, groups, None, statistics)
+    some = (counts.values > 0) & (counts.freedom > 0)
+    each = np.concatenate([np.where(some, a, 1.0) for a in (counts.values, counts.freedom)])
+    left = _call(kernel, rule, groups, None, statistics, each, counts.selected)
+    return np.union1d(left, np.flatnonzero(~some))
 
 
 def name_statistics(plan: Plan) -> tuple[str | None, ...]:
@@ -145,7 +170,13 @@ def name_statistics(plan: Plan) -> tuple[str | None, ...]:
 
 
 def apply_to_rows(
-    kernel: Kernel, rows: Groups, solution: Solution, numbers: Integers, *, exact: bool
+    kernel: Kernel,
+    rows: Groups,
+    solution: Solution,
+    numbers: Integers,
+    selected: Selected | None = None,
+    *,
+    exact: bool,
 ) -> Integers:
     """Normalize rows by what is known of their groups, as `kernel.apply`; return which rows are left.
 
@@ -157,20 +188,32 @@ def apply_to_rows(
         Without a scale.
     numbers : ndarray of int, shape (rows,)
         Of which group each row is.
+    selected : ndarray of bool or None
+        Whose results are seen, as many as the values of all rows, in C order; None if all are.
     exact : bool
         Full float64 results; otherwise enough for 24 bits.
     """
     known = np.concatenate([a.reshape(-1)[numbers] for a in (*solution.mean, *solution.divisor)])
-    return _call(kernel, Rule(1.0, 0.0, 0, 0, solution.centred, exact, exact), rows, known, None)
+    return _call(
+        kernel, Rule(1.0, 0.0, 0, 0, solution.centred, exact, exact), rows, known, None, None, selected
+    )
 
 
 def _call(
-    kernel: Kernel, rule: Rule, groups: Groups, known: Floats | None, statistics: Statistics | None
+    kernel: Kernel,
+    rule: Rule,
+    groups: Groups,
+    known: Floats | None,
+    statistics: Statistics | None,
+    counts: Floats | None = None,
+    selected: Selected | None = None,
 ) -> Integers:
     """Call the kernel, calculate in pairs the values that it has missed, and return the groups left."""
     x, out, *parameters = groups
     exposed = _expose(x), None if out is None else _expose(out)
-    left, missed = map(np.frombuffer, kernel.normalize(*exposed, known, statistics, *parameters, rule))
+    chosen = None if selected is None else np.ascontiguousarray(selected).reshape(-1)
+    found = kernel.normalize(*exposed, known, statistics, *parameters, rule, counts, chosen)
+    left, missed = map(np.frombuffer, found)
     numbers = left.view(np.int64)
     if out is None or not missed.size:
         return numbers

@@ -20,11 +20,11 @@ from normcli import NormError, backward, normalize
 from normcli import compiled as room
 from normcli.compiled import COMPILED, NUMPY, STAMP, VARIABLE, Kernel, describe_kernel, find_kernel
 from normcli.engine import compiled as engine
-from normcli.engine.inputs import Inputs
+from normcli.engine.inputs import Inputs, Selection
 from normcli.engine.run import run
 from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
-from normcli.norms.request import Request
+from normcli.norms.request import Fill, Request
 from normcli.numerics.rounding import store
 from normcli.numerics.solution import Given
 from normcli.numerics.whole import Rule, measure_parts
@@ -136,11 +136,22 @@ VALUES = {
     "subnormal": lambda rng, shape: rng.standard_normal(shape) * rng.choice([1e-41, 1e-310, 1e-6]),
     "ends of the range": lambda rng, shape: rng.standard_normal(shape) * 10.0 ** rng.integers(-290, 290, shape),
     "zeros": lambda rng, shape: rng.standard_normal(shape) * rng.integers(0, 2, shape) * -1.0,
+    "beyond 2^53": lambda rng, shape: (
+        rng.standard_normal(shape) * 2.0 ** rng.integers(50, 60, (shape[0], *[1] * (len(shape) - 1)))
+    ),
     "not finite": lambda rng, shape: rng.choice(
         [1.0, -2.5, np.nan, np.inf, -0.0], shape, p=[0.5, 0.47, 0.01, 0.01, 0.01]
     ),
 }
-DTYPES = {"float64": "f8", "float32": "f4", "float16": "f2", "bfloat16": bfloat16, "int16": "i2", "int32": "i4"}
+DTYPES = {
+    "float64": "f8",
+    "float32": "f4",
+    "float16": "f2",
+    "bfloat16": bfloat16,
+    "int16": "i2",
+    "int32": "i4",
+    "int64": "i8",
+}
 FLOATS = ["float64", "float32", "float16", "bfloat16"]
 ORDERS = {
     "C": np.ascontiguousarray,
@@ -158,7 +169,7 @@ NAMES = ["ln", "rms", "bn", "in", "lp", "ws", "mvn", "zscore"]
 @settings(max_examples=60, deadline=None)
 @given(
     norm=st.sampled_from(NAMES),
-    dtype=st.sampled_from([*FLOATS, "int16"]),
+    dtype=st.sampled_from([*FLOATS, "int16", "int64"]),
     kind=st.sampled_from(sorted(VALUES)),
     size=st.sampled_from(SIZES),
     groups=st.integers(1, 70),
@@ -166,9 +177,12 @@ NAMES = ["ln", "rms", "bn", "in", "lp", "ws", "mvn", "zscore"]
     parameters=st.sampled_from(["", "gamma", "beta", "both"]),
     far=st.booleans(),
     out=st.sampled_from([None, *FLOATS]),
+    masked=st.sampled_from(["", "", "pass", "zero", "nan", "normalize"]),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_bits_of_both_kernels(variant, norm, dtype, kind, size, groups, order, parameters, far, out, seed):
+def test_bits_of_both_kernels(
+    variant, norm, dtype, kind, size, groups, order, parameters, far, out, masked, seed
+):
     rng = np.random.default_rng(seed)
     shape = {"bn": (size, groups), "zscore": (size, groups), "ws": (groups, size), "in": (1, groups, size)}.get(
         norm, (groups, size)
@@ -178,6 +192,14 @@ def test_bits_of_both_kernels(variant, norm, dtype, kind, size, groups, order, p
     with np.errstate(all="ignore"):
         x = ORDERS[order](VALUES[kind](rng, shape).astype(DTYPES[dtype]))
     options = {} if out is None else {"dtype": out}
+    if masked:
+        share = rng.choice([0.05, 0.7])
+        mask = (
+            rng.random(shape) < share
+            if rng.random() < 0.7
+            else np.broadcast_to(rng.random(shape[-1]) < share, shape)
+        )
+        options |= {"mask": mask, "fill": masked, "nan": rng.choice(["omit", "propagate"])}
     length = {"ln": shape[-1], "rms": shape[-1], "bn": shape[1], "in": shape[1]}.get(norm)
 
     def draw():
@@ -218,7 +240,7 @@ def test_bits_of_extremes_and_lengths(norm, dtype, kind, shape, axis, order, mas
 @settings(max_examples=60, deadline=None)
 @given(
     norm=st.sampled_from(["bn", "in", "gn", "rms"]),
-    dtype=st.sampled_from([*FLOATS, "int32"]),
+    dtype=st.sampled_from([*FLOATS, "int32", "int64"]),
     kind=st.sampled_from(sorted(VALUES)),
     shape=st.tuples(st.integers(1, 9), st.sampled_from([2, 4, 70]), st.sampled_from([1, 3, 50, 700])),
     last=st.booleans(),
@@ -226,9 +248,10 @@ def test_bits_of_extremes_and_lengths(norm, dtype, kind, shape, axis, order, mas
     whole=st.sampled_from([1, 1 << 18]),
     parameters=st.booleans(),
     evaluated=st.booleans(),
+    masked=st.sampled_from([None, None, *Fill]),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_bits_in_passes(norm, dtype, kind, shape, last, block, whole, parameters, evaluated, seed):
+def test_bits_in_passes(norm, dtype, kind, shape, last, block, whole, parameters, evaluated, masked, seed):
     rng = np.random.default_rng(seed)
     with np.errstate(all="ignore"):
         x = VALUES[kind](rng, shape).astype(DTYPES[dtype])
@@ -241,11 +264,12 @@ def test_bits_in_passes(norm, dtype, kind, shape, last, block, whole, parameters
     known = None
     if evaluated and norm == "bn":
         known = Given(rng.standard_normal(shape[1]), rng.standard_normal(shape[1]) ** 2)
+    selection = None if masked is None else Selection(rng.random(x.shape) < 0.7, omits_nan=last, fill=masked)
     results = []
     for kernel in (None, KERNEL):
         with mock.patch.object(engine, "find_kernel", return_value=kernel):
             effort = Effort(threads=1, block=block, whole=whole)
-            results.append(run(plan, x, Inputs(gamma, beta, known), effort=effort))
+            results.append(run(plan, x, Inputs(gamma, beta, known, selection), effort=effort))
     (wanted, statistics), (found, others) = results
     for name, values in statistics.items():
         assert_same(others[name], values, name)
@@ -310,7 +334,7 @@ def test_halves_are_rounded_once(variant, dtype):
     given = np.array([0.0, 0.0, 0.0, 1.0, 0.0])
     rule = Rule(1.0, 0.0, 0, 0, centred=False, exact=False, exact_results=False)
     views = x.reshape(1, 1, 1, -1), results.reshape(1, 1, 1, -1)
-    KERNEL.module.normalize(variant, *views, given, None, None, None, rule)
+    KERNEL.module.normalize(variant, *views, given, None, None, None, rule, None, None)
     with np.errstate(over="ignore"):
         store(wanted.view(DTYPES[dtype]), ((x * (1 + 2.0**-48)).view(np.int64) & ~255).view(np.float64))
     assert_same(results.view(DTYPES[dtype]), wanted.view(DTYPES[dtype]), dtype)
@@ -396,6 +420,8 @@ RULE = (3.0, 1e-5, 1, 0, True, True, True)
         pytest.param({"gamma": (np.zeros(3), np.zeros(1, np.int64), 1)}, id="gamma of fewer groups"),
         pytest.param({"gamma": (np.zeros(3), np.zeros(2, np.int64), 0)}, id="gamma of no span"),
         pytest.param({"beta": (np.zeros(3, np.float32), np.zeros(2, np.int64), 1)}, id="beta of floats"),
+        pytest.param({"counts": np.ones(2)}, id="counts without freedom"),
+        pytest.param({"selected": np.ones(5, np.bool_)}, id="a mask of fewer values"),
         pytest.param({"rule": (0.0, *RULE[1:])}, id="no freedom"),
         pytest.param({"rule": (3.0, 0.0, 9, 0, True, True, True)}, id="no such eps mode"),
         pytest.param({"variant": 99}, id="no such variant"),
@@ -409,6 +435,6 @@ def test_wrong_buffers_are_refused(change):
         "given": None,
         "numbers": (np.zeros(2),) * 4,
     }
-    given |= {"gamma": None, "beta": None, "rule": RULE} | change
+    given |= {"gamma": None, "beta": None, "rule": RULE, "counts": None, "selected": None} | change
     with pytest.raises((ValueError, TypeError, BufferError)):
         KERNEL.module.normalize(*given.values())
