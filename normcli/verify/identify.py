@@ -223,7 +223,9 @@ def _tell_algorithm(found: Identification) -> Identification:
         return found._replace(reproductions=told)
     told = hold_against_all(told, x, y)
     if told and told[0].is_certain and not found.matches:
-        found = found._replace(matches=(told[0].match,), doubtful=(), plain=None, nearest=None, unchanged=None)
+        alike = {(one.match.norm, one.match.axes, one.match.eps_mode): one.match for one in reversed(told)}
+        matches = tuple(reversed(alike.values()))
+        found = found._replace(matches=matches, doubtful=(), plain=None, nearest=None, unchanged=None)
     return found._replace(reproductions=told)
 
 

@@ -112,7 +112,7 @@ class Reproduction(NamedTuple):
     @property
     def is_certain(self) -> bool:
         """Whether it gives every bit, and more of those that no exact result has than chance does."""
-        return self.equal == 1.0 and self.bits >= CERTAIN
+        return self.equal == 1.0 and self.bits >= CERTAIN and not self.match.takes_up_rounding
 
 
 def list_candidates(
@@ -199,9 +199,22 @@ def reproduce(
             for step in steps.get(candidate.way, ()):
                 found += _try_candidate(x, y.transpose(candidate.order), candidate, step)
             if any(one.equal == 1.0 for one in found):
+                for other, step in itertools.product(_move_eps(candidate), steps[candidate.way]):
+                    found += _try_candidate(x, y.transpose(other.order), other, step)
                 break
     most = max((one.equal for one in found), default=0.0)
-    return tuple(one for one in found if one.equal == most)
+    best = sorted((one for one in found if one.equal == most), key=lambda one: one.match.takes_up_rounding)
+    return () if any(one.bits < CERTAIN for one in best) else tuple(best)  # what is told holds with any eps
+
+
+def _move_eps(candidate: Candidate) -> Iterator[Candidate]:
+    """Yield a norm with its eps at the usual places that it was not tried at."""
+    request = candidate.request
+    row = NORMS[request.norm]
+    if row.eps is not None:
+        for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
+            if mode != (request.eps_mode or row.eps_mode):
+                yield candidate._replace(request=request._replace(eps_mode=mode))
 
 
 def hold_against_all(
@@ -252,27 +265,38 @@ def _try_candidate(
     tried, best = len(attempts), max(share for share, _ in attempts)
     if best < LEAST_SHARE:
         return
-    found: dict[Computation, list[Reproduction]] = {}
-    for attempt in [attempt for share, attempt in attempts if share == best][:MOST_SURVIVORS]:
-        equal = most.find_equal(most.write(attempt))
-        shown = len(np.unique(most.actual[equal & most.find_rough(attempt.eps)])) - math.log2(tried)
-        bits = shown - float(np.count_nonzero(~equal)) * (1.0 + math.log2(equal.size))
-        if bits >= CERTAIN and equal.mean() >= LEAST_SHARE:
-            told = candidate._replace(request=candidate.request._replace(eps=attempt.eps))
-            computation, share = attempt.computation, float(equal.mean())
-            match, words = most.describe(told, attempt, bits), computation.describe(Formula.of(plan))
-            one = Reproduction(told, computation, share, equal.size, bits, match, words, step)
-            found.setdefault(computation, []).append(one)
-    for alike in found.values():
-        yield _join(alike)
+    survivors: dict[Computation, list[_Attempt]] = {}
+    for share, attempt in attempts:
+        if share == best:
+            survivors.setdefault(attempt.computation, []).append(attempt)
+    for computation in [*survivors][:MOST_SURVIVORS]:
+        found: list[Reproduction] = []
+        for attempt in survivors[computation]:
+            equal = most.find_equal(most.write(attempt))
+            shown = len(np.unique(most.actual[equal & most.find_rough(attempt.eps)])) - math.log2(tried)
+            bits = shown - float(np.count_nonzero(~equal)) * (1.0 + math.log2(equal.size))
+            if equal.all() or (bits >= CERTAIN and equal.mean() >= LEAST_SHARE):
+                told = candidate._replace(request=candidate.request._replace(eps=attempt.eps))
+                match, words = most.describe(told, attempt, bits), computation.describe(Formula.of(plan))
+                share = float(equal.mean())
+                found.append(Reproduction(told, computation, share, equal.size, bits, match, words, step))
+        if found:
+            yield _join(found, most)
 
 
-def _join(alike: Sequence[Reproduction]) -> Reproduction:
-    """Return the first of what differs in eps alone and gives most bits, with the range of such eps."""
+def _join(alike: Sequence[Reproduction], sample: _Sample) -> Reproduction:
+    """Return the first of what differs in eps alone and gives most bits, with the range of such eps.
+
+    Its evidence is that of the eps with the least: any of them may be the true one.
+    """
     most = max(one.equal for one in alike)
     best = [one for one in alike if one.equal == most]
-    every = [one.match.eps for one in best]
-    return best[0]._replace(match=best[0].match._replace(eps_range=(min(every), max(every))))
+    every, bits = [one.match.eps for one in best], min(one.bits for one in best)
+    first, row = best[0], NORMS[best[0].match.norm]
+    own = row.eps is None or (first.match.eps_mode == row.eps_mode and row.eps in every)
+    fine = sample.count_told(first.computation) if first.match.sums_in_half and not own else math.inf
+    match = first.match._replace(eps_range=(min(every), max(every)), bits=bits, has_default_eps=own, fine=fine)
+    return first._replace(bits=bits, match=match)
 
 
 class _Attempt(NamedTuple):
@@ -334,6 +358,16 @@ class _Sample(NamedTuple):
         """Return what one of them writes."""
         formula = Formula.of(self.plan)._replace(eps=attempt.eps)
         return attempt.computation.run(self.rows, formula, self.dtype, self.affine)
+
+    def count_told(self, computation: Computation) -> float:
+        """Return how many groups a computation does not give with the norm's own eps: each is evidence.
+
+        The values of one group are no evidence of their own: another rounding of its statistics moves them all.
+        """
+        row = self.plan.norm
+        formula = Formula.of(self.plan)._replace(eps=row.eps, eps_mode=row.eps_mode)
+        written = computation.run(self.rows, formula, self.dtype, self.affine)
+        return float(np.count_nonzero(~self.find_equal(written).all(axis=1)))
 
     def find_equal(self, written: Values) -> Selected:
         """Return which values have the bits of what was written; NaN is like any other."""

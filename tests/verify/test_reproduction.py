@@ -8,7 +8,7 @@ import pytest
 from normcli import normalize
 from normcli.algorithms.computation import Accumulation, Computation, has_dtype, parse_computation
 from normcli.algorithms.elements import Formula
-from normcli.algorithms.table import ALGORITHMS, CASTS, DTYPES, KERNELS
+from normcli.algorithms.table import ALGORITHMS, CASTS, DTYPES, FORMS, KERNELS
 from normcli.dtypes import find_type
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -126,3 +126,29 @@ def test_finite_values_where_x_is_not_are_none_of_an_algorithm(value):
     found = identify(Question(x, y), "ln")
     assert found.kind is not Kind.NORM
     assert not any(one.is_certain for one in found.reproductions)
+
+
+def divide(sums):
+    """Return the kernel that adds squares in turn and divides, each step in the dtype of the sums."""
+    form = next(form for form in FORMS if form.name == "divided")
+    return Computation(Accumulation(ALGORITHMS["one-pass"], sums), form)
+
+
+@pytest.mark.skipif(not has_dtype("bfloat16"), reason="bfloat16 is of another library")
+@pytest.mark.parametrize(("seed", "eps"), [(19, 1e-5), (20, 1e-3), (27, 1e-6)])
+def test_an_eps_of_low_precision_sums_is_told_with_every_other_that_gives_the_bits(seed, eps):
+    x = np.random.default_rng(seed).normal(size=(4, 16)).astype(find_type("bfloat16"))
+    formula = Formula.of(make_plan(Request("rms"), x.shape, x.dtype))._replace(eps=eps)
+    y = divide("bfloat16").run(x, formula, x.dtype)
+    matches = identify(Question(x, y)).matches
+    true = [one for one in matches if one.eps_range[0] <= eps <= one.eps_range[1] and one.eps_mode == "inside"]
+    assert true or not matches
+
+
+def test_an_eps_that_is_not_the_usual_one_is_told_where_many_groups_show_it():
+    x = np.random.default_rng(0).normal(0.0, 0.05, (48, 32)).astype("f2")
+    formula = Formula.of(make_plan(Request("rms"), x.shape, x.dtype))._replace(eps=1e-3)
+    for rows in (48, 4):
+        y = divide("float16").run(x[:rows], formula, x.dtype)
+        found = identify(Question(x[:rows], y))
+        assert [one.eps for one in found.matches] == [1e-3] * (rows == 48)
