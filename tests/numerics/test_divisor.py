@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from normcli.norms.rules import EpsMode
-from normcli.numerics.divisor import add_eps, find_divisor
-from normcli.numerics.pairs import Pair
+from normcli.numerics.divisor import Solution, add_eps, find_divisor
+from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.rational import find_root, round_once
 
 ROOTS = np.array([0.0, 0.25, 3.0, 1e-3])
@@ -38,3 +38,10 @@ def test_divisors_of_sizes_are_the_nearest_doubles():
     sizes = np.array([0.1, 3.0, 1e-300, 1e300])
     expected = [round_once(find_root(Fraction(size) ** 2 + Fraction(1e-5))) for size in sizes]
     np.testing.assert_array_equal(find_divisor(sizes, 1e-5, EpsMode.INSIDE), expected)
+
+
+def test_a_group_is_recalled_in_the_unit_of_its_values():
+    ones, zeros = np.ones(2), np.zeros(2)
+    mean, divisor = Triple(3.0 * ones, zeros, zeros), Pair(5.0 * ones, zeros)
+    assert Solution(mean, divisor, None, centred=True).recall(1) == (3, 5)
+    assert Solution(mean, divisor, np.array([0, 2]), centred=True).recall(1) == (Fraction(3, 4), Fraction(5, 4))

@@ -449,3 +449,11 @@ def test_a_backward_pass_that_cannot_be_leaves_nothing(arguments, code, told, no
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1)
     assert told in ran.err
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("digit", "0f")
+def test_a_file_is_held_against_the_hash_in_the_manifest_both_ways(digit, folder, normcli):
+    rewrite(folder, lambda manifest: manifest["files"]["input"].update(sha256=64 * digit))
+    ran = normcli("check", folder)
+    assert ran.code == 3
+    assert "input.npy: not what was written (sha256)" in ran.err

@@ -8,6 +8,7 @@ import pytest
 from normcli import normalize
 from normcli.dtypes import find_type
 from normcli.verify.identify import Kind, Question, identify
+from normcli.verify.known_maps import CONSTANTS
 from normcli.verify.plain import find_plain_map
 from normcli.verify.sentence import format_sentence
 from tests.marks import slowly
@@ -209,3 +210,13 @@ def test_values_that_are_not_finite_in_both_do_not_count(value):
     y = 3 * make((6, 7)) + 1
     y[2, 4] = value
     assert find_plain_map(make((6, 7)), y, np.dtype("f4")) is None
+
+
+def test_constants_are_those_of_values_from_0_to_1():
+    """No such values are further apart than some 0s and some 1s of the same mean."""
+    spread = [one for one in CONSTANTS if one.mean != (0.0,) and set(one.std) != {1.0}]
+    assert len(spread) > 5
+    for one in spread:
+        assert all(
+            0.0 < std <= (mean * (1.0 - mean)) ** 0.5 for mean, std in zip(one.mean, one.std, strict=True)
+        )
