@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -136,6 +138,16 @@ def _tell_repeated(tell: Callable[[str, str], None], paths: Sequence[str]) -> No
             tell(path, f"it is given {count} times, and counts as often")
 
 
+def _tell_copies(tell: Callable[[str, str], None], paths: Sequence[str]) -> None:
+    """Name stats files that are another one under another name; those that cannot be read are refused later."""
+    first: dict[bytes, str] = {}
+    for path in dict.fromkeys(paths):
+        with contextlib.suppress(OSError):
+            original = first.setdefault(Path(path).read_bytes(), path)
+            if original != path:
+                tell(path, f"it is a copy of {original}, and counts beside it")
+
+
 def _merge(settings: Settings, emit: str | None, *, partial: bool) -> None:
     """Merge stats files, or print one.
 
@@ -155,6 +167,7 @@ def _merge(settings: Settings, emit: str | None, *, partial: bool) -> None:
 
     files = expand(settings.source.inputs)
     _tell_repeated(settings.run.note, files)
+    _tell_copies(settings.run.note, files)
     merged = read_stats(files[0])
     holders = {} if merged.shards is None else dict.fromkeys(merged.shards.held, files[0])
     for name in files[1:]:

@@ -114,7 +114,8 @@ def declare(row: norms.Option, norm: Norm | None = None) -> Option:
     if norm is None and row.name in ("eps", "eps_mode"):
         default = "each norm's"
     kind: Any = OptionValue(row) if row.kind is OptionKind.PAIR else NUMERIC_TYPES.get(row.kind)
-    text = row.help if default is None else f"{row.help} [default: {row.format(default)}]"
+    says_it = default is None or row.kind is OptionKind.AXES  # whose default is a rule
+    text = row.help if says_it else f"{row.help} [default: {row.format(default)}]"
     if row.choices:
         kind = click.Choice(row.choices)
     elif row.kind is OptionKind.FRAMEWORK and norm is not None:

@@ -131,6 +131,20 @@ def _describe(error: Exception) -> str:
     return f"{type(error).__name__}: {[*str(error).strip().splitlines(), 'no reason given'][0]}"
 
 
+def _start_workers(count: int | None) -> Any:
+    try:
+        with _silence():  # what workers say as they are stopped
+            return LocalCluster(
+                n_workers=count,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,
+            )
+    except (RuntimeError, OSError, TimeoutError) as error:
+        raise DataError(f"workers cannot be started: {_describe(error)}") from error
+
+
 @contextlib.contextmanager
 def open_session(scheduler: str | None, workers: int | None) -> Iterator[Session]:
     """Connect to a scheduler, or start workers of this machine, which end with the block.
@@ -138,21 +152,14 @@ def open_session(scheduler: str | None, workers: int | None) -> Iterator[Session
     Raises
     ------
     DataError
-        If there is no scheduler at that address.
+        If there is no scheduler at that address, or workers end as they start.
     """
     for name in ("distributed", "tornado", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # one line says what is wrong
     cluster: Any = None
     with contextlib.ExitStack() as at_end:
         if scheduler is None:
-            with _silence():  # what workers say as they are stopped
-                cluster = LocalCluster(
-                    n_workers=workers,
-                    threads_per_worker=1,
-                    processes=True,
-                    dashboard_address="127.0.0.1:0",
-                    silence_logs=logging.CRITICAL,
-                )
+            cluster = _start_workers(workers)
             address: Any = at_end.enter_context(cluster)
             name = "this machine"
         else:

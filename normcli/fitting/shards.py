@@ -94,7 +94,9 @@ def require_all(shards: Shards | None) -> None:
     """Raise `DataError` if parts are missing; the message names them."""
     if shards is not None and shards.missing:
         missing, verb = format_shards(shards.missing), agree(len(shards.missing), "is", "are")
-        raise DataError(f"{missing} of {shards.of} {verb} missing; partial (--partial) merges those there are")
+        raise DataError(
+            f"{missing} of {shards.of} {verb} missing; give partial (--partial) to merge those there are"
+        )
 
 
 def take_shard(named: Sequence[Named], request: Request, number: int, count: int) -> list[Named]:

@@ -320,7 +320,11 @@ def test_merge_takes_patterns_and_folders(normcli, tmp_path, monkeypatch):
     for name in "ab":
         normcli("fit", "zscore", "a.npy", "-o", f"kept/{name}.npz")
     for asked in ("kept/*.npz", "kept"):
-        assert normcli("merge", asked, "--print", "count").lines == ["4"]
+        ran = normcli("merge", asked, "--print", "count")
+        assert (ran.lines, ran.err) == (
+            ["4"],
+            "normcli: kept/b.npz: it is a copy of kept/a.npz, and counts beside it\n",
+        )
 
 
 def test_how_a_file_was_read_is_not_said_beside_an_error(normcli, tmp_path):

@@ -62,6 +62,11 @@ def test_each_norm_has_the_numeric_options_of_its_row_and_no_others(name):
     assert have & {"gamma", "beta"} == set(NORMS[name].parameter_names)
 
 
+def test_rows_of_matrices_say_their_default_once(normcli):
+    said = " ".join(normcli("sn", "--help").out.split())
+    assert "its columns. [default: the first] --" in said
+
+
 def test_a_preset_does_not_offer_what_it_fixes():
     assert "p" not in {parameter.name for parameter in build("l1").params}
 

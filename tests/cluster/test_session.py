@@ -165,6 +165,20 @@ def test_workers_of_this_machine(x):
     assert np.array(made.stdout.split(), float).tobytes() == library.fit(x, "bn").mean.tobytes()
 
 
+def test_workers_that_end_as_they_start(monkeypatch):
+    session = pytest.importorskip("normcli.cluster.session")
+
+    def end(**_):
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr(session, "LocalCluster", end)
+    with (
+        pytest.raises(library.NormError, match="cannot be started: RuntimeError: Nanny failed to start"),
+        session.open_session(None, 2),
+    ):
+        pass
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
