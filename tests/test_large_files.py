@@ -163,7 +163,7 @@ def run_shell(line: str, folder) -> subprocess.CompletedProcess[bytes]:
         "sys.exit(run(sys.argv[1:]))"
     )
     script = folder / "normcli"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c \'{code}\' "$@"\n')
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -B -c \'{code}\' "$@"\n')
     script.chmod(0o755)
     (folder / "tmp").mkdir(exist_ok=True)
     environment = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}", "TMPDIR": str(folder / "tmp")}
@@ -447,7 +447,8 @@ def test_a_disk_that_fills_up_leaves_the_old_output(suffix, before, tmp_path):
     for content in before.values():
         target.write_bytes(content)
     listed = sorted(os.listdir(tmp_path))
-    line = f'ulimit -f 20; exec "{sys.executable}" -m normcli ln -i x.npy -o y{suffix}'
+    python = f'"{sys.executable}" -B'  # modules that Python compiles would be cut short at that limit, too
+    line = f"ulimit -f 20; exec {python} -m normcli ln -i x.npy -o y{suffix}"
     ran = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, check=False)
     assert (ran.returncode, ran.stdout) == (3, b"")
     assert f"normcli: y{suffix} cannot be written: File too large".encode() in ran.stderr
