@@ -7,6 +7,7 @@ is planted on three kinds of data: without gamma and beta, with both given, and 
 from __future__ import annotations
 
 import enum
+import itertools
 import time
 import zlib
 from dataclasses import dataclass, replace
@@ -215,6 +216,31 @@ def list_maps() -> Iterator[Plant]:
         yield Plant(plant.name, MAP, Question(plant.x, plant.y), None)
 
 
+# -- sums of half precision
+
+HALF_SUMS = "sums of half precision, gamma to be found"
+
+
+def list_sums_of_half_precision() -> Iterator[Plant]:
+    """Yield layers of half precision whose sums were of it too: a gamma and a beta to be found may not hide that."""
+    cases = itertools.product(
+        ("float16", "bfloat16"), ("rms", "ln"), ((16, 128), (24, 64), (40, 96)), ((), (0.5,))
+    )
+    for number, (dtype, norm, shape, spread) in enumerate(cases):
+        rng, half = np.random.default_rng(number), find_type(dtype)
+        x, gamma = rng.normal(0.7, 2.0, shape).astype(half), rng.normal(1.0, 0.3, shape[1])
+        beta = sum(rng.normal(0.0, deviation, shape[1]) for deviation in spread)
+        rest = x - _average_in_turn(x) if norm == "ln" else x
+        y = rest / np.sqrt(_average_in_turn(rest * rest).astype("f4") + np.float32(1e-5)) * gamma + beta
+        name = f"{norm} of {shape} {dtype} with gamma{' and beta' * len(spread)}"
+        yield Plant(name, HALF_SUMS, Question(x, y.astype(half)), None)
+
+
+def _average_in_turn(rows: Array) -> Array:
+    """Return the means of rows, each sum rounded to the dtype of the values."""
+    return np.add.accumulate(rows, axis=1, dtype=rows.dtype)[:, -1:] / rows.dtype.type(rows.shape[1])
+
+
 # -- batches of 1
 
 SINGLE = "a batch of 1"
@@ -235,6 +261,7 @@ def list_all() -> Iterator[Plant]:
     yield from list_batches_of_1()
     yield from list_evaluations()
     yield from list_maps()
+    yield from list_sums_of_half_precision()
     yield from list_algorithms()
 
 
