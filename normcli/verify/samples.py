@@ -227,18 +227,20 @@ class Samples:
             targets, slack = np.where(missing, 0.0, targets), np.where(missing, np.inf, slack)
         return bound_factors(standard, targets, slack, measure_noise(standard, level))
 
-    def match(
-        self, sample: Sample, affine: AffineStep, level: Level, *, all_models: bool = True
-    ) -> Iterator[Match]:
-        """Yield what divides so, as matches; those with too little evidence only where all are wanted."""
+    def fit(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[tuple[Hypothesis, float]]:
+        """Yield what divides so, each with the bits that tell it from statistics of half precision."""
         bounds = self.bound(sample, affine, level)
         if bounds is None:
             return
         fine = self.count_fine(sample.standard, bounds)
         for model in fit_models(sample.standard, *bounds):
-            if not (all_models or model.is_likely):
-                continue
-            yield from self.describe(Hypothesis(sample, affine, model), level.precision, fine)
+            yield Hypothesis(sample, affine, model), fine
+
+    def match(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
+        """Yield what divides so and has evidence, as matches."""
+        for hypothesis, fine in self.fit(sample, affine, level):
+            if hypothesis.model.is_likely:
+                yield from self.describe(hypothesis, level.precision, fine)
 
     def match_one_pass(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
         """Yield the matches with variances that one pass, E[x²] − E[x]², leaves."""

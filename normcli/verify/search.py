@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 _PATIENCE = 2
 """So many levels further, a usual eps is looked for: one of many digits may be an artefact of the rounding."""
 
+_MOST_DOUBTFUL = 256
+"""Where nothing shows, as in constant groups, thousands of hypotheses fit: so many are looked at further."""
+
 _ON_ANY_LINE = 3
 """Groups of so few values lie on a line, or so nearly that it refutes nothing."""
 
@@ -87,9 +90,8 @@ class Search:
             if best.matches and is_half(np.dtype(find_type(level.precision))):
                 break  # what it may find is no more certain
             is_open = not best.matches
-            tried = (self.samples.match(*pair, level, all_models=is_open) for pair in self._candidates)
             found = [
-                *itertools.chain.from_iterable(tried),
+                *self._match_all(level, doubtful_too=is_open),
                 *self._find_windows(level),
                 *self._find_matrices(level),
             ]
@@ -104,6 +106,16 @@ class Search:
             if best.is_certain and number == best.level + _PATIENCE:
                 break
         return best
+
+    def _match_all(self, level: Level, *, doubtful_too: bool) -> Iterator[Match]:
+        """Yield what fits and has evidence, and where that is wanted the best of what has too little."""
+        fitted = [one for pair in self._candidates for one in self.samples.fit(*pair, level)]
+        doubtful = [hypothesis for hypothesis, _ in fitted if not hypothesis.model.is_likely]
+        left = sorted(doubtful, key=_rank_doubtful)[:_MOST_DOUBTFUL] if doubtful_too else []
+        kept = {id(hypothesis) for hypothesis in left}
+        for hypothesis, fine in fitted:
+            if hypothesis.model.is_likely or id(hypothesis) in kept:
+                yield from self.samples.describe(hypothesis, level.precision, fine)
 
     def find_slips(self) -> list[Slip]:
         """Return the slips that explain y, the likeliest first; of a sample, that if it explains all."""
@@ -166,3 +178,8 @@ class Search:
         y = widen(self.samples.y)
         matrices = find_matrices(widen(x), y, self.samples.allow_window(y, level))
         return [describe_matrix(fitted, y, scope, level.precision) for fitted in matrices]
+
+
+def _rank_doubtful(hypothesis: Hypothesis) -> tuple[bool, float]:
+    """Return what puts an eps that may be one first, then what there is most evidence for."""
+    return hypothesis.model.is_odd, -hypothesis.model.bits

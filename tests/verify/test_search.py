@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from normcli.verify import search
 from normcli.verify.hypothesis import find_furthest
 from normcli.verify.identify import Kind, Question, identify
 from normcli.verify.sentence import format_sentence
@@ -325,7 +326,7 @@ def test_a_beta_that_is_to_be_found_hides_no_means_of_half_precision():
     wide, found = x.astype("f8"), []
     for mean in (wide.mean(1, keepdims=True), x.mean(1, keepdims=True, dtype="f2").astype("f8")):
         y = (wide - mean) / np.sqrt(wide.var(1, keepdims=True) + 1e-5) * gamma + beta
-        found.append(ask(x, y.astype("f2")).kind)
+        found.append(ask(x, y.astype("f2"), norm="ln").kind)
     assert found == [Kind.NORM, Kind.UNDECIDED]
 
 
@@ -352,3 +353,11 @@ def test_an_eps_that_no_framework_has_takes_many_groups_to_show():
     assert (match.eps, match.has_default_eps) == (1e-2, False)
     assert not few.matches
     assert "so would another eps with statistics that are rounded to float16" in format_sentence(few)
+
+
+def test_where_nothing_shows_few_of_what_fits_is_looked_at(monkeypatch):
+    x, gamma = make((3, 2)), np.random.default_rng(1).normal(1.0, 0.3, 2).astype("f4")
+    x[:] = x[:, :1]
+    monkeypatch.setattr(search, "_MOST_DOUBTFUL", 2)
+    found = ask(x, normalize(x, "ln", gamma=gamma, beta=gamma).normalized, gamma, gamma)
+    assert len({id(match.hypothesis) for match in found.doubtful}) == 2  # of 100 and more
