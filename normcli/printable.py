@@ -93,7 +93,11 @@ _CLOSING = "、。，．：；？！）】》」』”’"
 _OPENING = "（【《「『“‘"
 """What ends no line."""
 
-_UNIT = re.compile(f"[{_OPENING}]*[{_WIDE}][{_CLOSING}]*(?![{_CLOSING}])")
+_UNIT = re.compile(
+    f"[{_OPENING}]*(?![{_OPENING}])[{_WIDE}][{_CLOSING}]*(?![{_CLOSING}])|[{_OPENING}]+(?:(?![{_WIDE}])\\S)*[{_CLOSING}]*"
+)
+"""What holds together: a wide character, or a narrow word behind an opening mark, with the marks around it."""
+
 _ONE_WIDE = re.compile(f"[{_WIDE}]")
 
 

@@ -25,6 +25,9 @@ LANGUAGE = click.Option(
 )
 """Any command's; `find_language` has read it before anything is said."""
 
+_ANY_OPTIONS = "[OPTIONS]"
+"""What click writes in a usage for the options there are."""
+
 _UNWRAPPED = "\b\n"
 """Before a paragraph whose lines click leaves as they are."""
 
@@ -52,11 +55,15 @@ class TranslatedFormatter(click.HelpFormatter):
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
         """Write how a command is called."""
-        super().write_usage(prog, translate(args), prefix or f"{translate('Usage')}: ")
+        colon = "：" if is_translating() else ": "
+        args = translate(args).replace(_ANY_OPTIONS, translate(_ANY_OPTIONS))
+        super().write_usage(prog, args, prefix or f"{translate('Usage')}{colon}")
 
     def write_heading(self, heading: str) -> None:
         """Write the title of a section."""
-        super().write_heading(translate(heading))
+        if not is_translating():
+            return super().write_heading(heading)
+        return self.write(f"{' ' * self.current_indent}{translate(heading)}：\n")
 
     def write_text(self, text: str) -> None:
         """Write paragraphs."""

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-PLACE = re.compile(r"\{(\d)([!#]?)\}")
+PLACE = re.compile(r"\{(\d)([!#&]?)\}")
 """Where a message has a value: `{0}`.
 
-In a translation, `{0!}` is a value that stays: names, or a path; `{0#}` is one without words: a number.
+In a translation, `{0!}` is a value that stays: names, or a path; `{0&}` are names that stay, with the
+other language's commas between them; `{0#}` is one without words: a number.
 """
 
-_STAYS, _WORDLESS = "!", "#"
+_STAYS, _WORDLESS, _STAYING_LIST = "!", "#", "&"
 
 _SHORT = 6
 """A message with fewer characters of its own says too little to have other messages as its values."""
@@ -56,6 +57,15 @@ _JOINTS = (
     (re.compile(" → "), " → "),
 )
 """Where several messages may be joined, and what joins them in Chinese; the loosest joint first."""
+
+_NUMBERED = re.compile(r"[-−\d.,e+]*\d\.")
+"""A number that ends a sentence, which is no value: its stop is the sentence's."""
+
+_ENDED = re.compile(r"(?<!^\d)\.\0")
+"""A stop between sentences that is still the English one, where the first is no number of a step."""
+
+_TORN = re.compile(r"= .*|.*[,:]", re.DOTALL)
+"""What a message has for a value only by chance: the side of an equation, or words cut off at a comma."""
 
 _ENDS = {".": "。", ":": "：", "?": "？", "!": "！"}
 _MARKED = re.compile(r"(\d+\. |[✓✗←…·#] )(.+)", re.DOTALL)
@@ -133,7 +143,7 @@ class Reader:
         if text in self._constant:
             return self._constant[text]
         if not find_foreign_words(text):
-            return text
+            return _separate(text)
         if text not in seen:
             seen[text] = None  # while it is being read
             seen[text] = next(self._find_readings(text, names, seen), None)
@@ -151,7 +161,8 @@ class Reader:
             inner = self._read(marked[2], names, seen)
             if inner is not None:
                 yield marked[1] + inner
-        yield from self._join(text, _SENTENCES, "", names, seen)
+        for sentences in self._join(text, _SENTENCES, "\0", names, seen):
+            yield _ENDED.sub("。", sentences).replace("\0", "")
         for message in self._templates:
             values = message.match(text)
             if values is None:
@@ -187,11 +198,18 @@ class Reader:
         bare = value.strip()
         if kind == _STAYS or bare in names:
             return value
-        if bare == "a":  # an article, not an axis
+        if kind == _STAYING_LIST:
+            return value.replace(", ", "、")
+        if bare == "a" or _NUMBERED.fullmatch(bare) or _TORN.fullmatch(bare):  # an article, not an axis
             return None
-        if kind == _WORDLESS or is_short:
-            return value if not find_foreign_words(bare) else None if kind else self._constant.get(bare)
-        return self._read(value, names, seen)
+        if kind != _WORDLESS and not is_short:
+            read = self._read(value, names, seen)
+            if read is None or ": " in bare or find_foreign_words(bare):
+                return read
+            return read.replace("; ", "；")
+        if find_foreign_words(bare):
+            return None if kind else self._constant.get(bare)
+        return _separate(value)
 
     def _join(
         self, text: str, joint: re.Pattern[str], joined: str, names: frozenset[str], seen: dict[str, str | None]
@@ -204,9 +222,21 @@ class Reader:
                 yield joined.join(filter(None, read))
 
 
+_NAMED = r"(?:--[\w-]+|\(\d[\d, ]*\)|[A-Za-z][\w-]*(?:[:=][\w:=.+-]*)?(?: [\d.e+-]+)?)"
+_NAMES_LISTED = re.compile(rf"{_NAMED}(?:, {_NAMED})+")
+"""Names and shapes with commas between, a name with its options or number: `bn, gn:groups=2`, `atol 0`."""
+
+_BETWEEN = re.compile(r", (?![^(]*\))")
+
+
+def _separate(text: str) -> str:
+    """Return a text without words, the commas between its names as in Chinese."""
+    return _BETWEEN.sub("、", text) if _NAMES_LISTED.fullmatch(text) else text
+
+
 _HAN = "\u4e00-\u9fff"
 _CLOSED = re.compile(f"(?<=[{_HAN}，。：；）、]) (?=[{_HAN}（])")
-_MEETING = re.compile(f"(?<=[{_HAN}])(?=[A-Za-z0-9√−])|(?<=[A-Za-z0-9%])(?=[{_HAN}])")
+_MEETING = re.compile(f"(?<=[{_HAN}])(?=[A-Za-z0-9√−]|-\\d)|(?<=[A-Za-z0-9%])(?=[{_HAN}])")
 
 
 def _space(text: str) -> str:

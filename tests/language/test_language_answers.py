@@ -13,6 +13,7 @@ from normcli.language import choose_language
 from normcli.language.reading import find_foreign_words, is_formula
 from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.table import BY_ANY_NAME
+from normcli.printable import WideWrapper, gather_wide, spread_wide
 from normcli.writers import FIELDS
 from normcli.writers.table import write
 from tests.conftest import ROOT
@@ -143,3 +144,19 @@ def test_long_sentences_are_broken_between_wide_characters(tmp_path):
     assert max(map(cell_len, lines)) <= 30
     assert len(lines) > 4
     assert not any(line.lstrip().startswith(("，", "。")) for line in lines)
+
+
+@pytest.mark.usefixtures("_in_chinese")
+@pytest.mark.parametrize("width", range(8, 20))
+def test_no_line_ends_in_an_opening_mark_or_begins_with_a_closing_one(width):
+    text = spread_wide("统计量（ONNX Runtime 的）和图 1《Group Normalization》，见「（归约）的轴」。")
+    lines = [gather_wide(line).strip() for line in WideWrapper(width).wrap(text)]
+    assert not [line for line in lines if line[-1] in "（《「" or line[0] in "）》」，。"]
+
+
+def test_how_every_verb_is_called_is_in_chinese(normcli):
+    for verb in VERBS:
+        usage, *others = normcli(verb, "--help", "--lang", "zh").out.splitlines()
+        assert usage.startswith(f"用法：normcli {verb}")
+        assert "OPTIONS" not in usage
+        assert not [line for line in others if line.endswith(":")]

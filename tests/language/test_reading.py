@@ -12,6 +12,14 @@ READER = Reader(
         "The {0} of {1}.": "{1}的{0}。",
         "Fields: {0}.": "字段：{0!}。",
         "the largest": "最大的",
+        "in": "in",
+        "in {0}": "在 {0} 中",
+        "{0} = {1}": "{0} = {1}",
+        "y is {0}": "y 为 {0}",
+        "{0} stays": "{0} 不变",
+        "{0} along {1}": "沿 {1#} 有 {0#} 个",
+        "number {0}": "第 {0} 个",
+        "Also called {0}.": "也称为 {0&}。",
     }
 )
 
@@ -30,6 +38,18 @@ READER = Reader(
         pytest.param("mean, 3 groups and input", "均值、3 组 和 输入".replace(" 和 ", "和"), id="joined"),
         pytest.param("Input: 3 groups", "输入：3 组", id="begins a sentence"),
         pytest.param("(x − mean) / √(var + eps)", "(x − mean) / √(var + eps)", id="formula"),
+        pytest.param("in = bn", "in = bn", id="a norm that is called as a preposition"),
+        pytest.param("in bn", "在 bn 中", id="a preposition"),
+        pytest.param("y is -2.5. The largest.", "y 为 -2.5。最大的。", id="a stop behind a number"),
+        pytest.param("1. The largest. Input.", "1. 最大的。输入。", id="the number of a step, and sentences"),
+        pytest.param("bn, ln:axes=HW", "bn、ln:axes=HW", id="names"),
+        pytest.param("rtol 1e-06, atol 0", "rtol 1e-06、atol 0", id="names with numbers"),
+        pytest.param("float32, (2, 3)", "float32、(2, 3)", id="a shape keeps its commas"),
+        pytest.param("The mean of bn, ln.", "bn、ln 的均值。", id="names as a value"),
+        pytest.param("bn, in stays", "bn、in 不变", id="names, one of which is a word, as a value"),
+        pytest.param("The mean of h; w.", "h；w 的均值。", id="a semicolon in a value"),
+        pytest.param("Also called norm, batch-norm.", "也称为 norm、batch-norm。", id="names that stay"),
+        pytest.param("2 along N, number 0", "沿 N 有 2 个、第 0 个", id="a value does not reach over a comma"),
         pytest.param("n=0 c=1   --eps 1e-05", "n=0 c=1   --eps 1e-05", id="numbers and names"),
     ],
 )
