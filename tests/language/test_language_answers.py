@@ -160,3 +160,21 @@ def test_how_every_verb_is_called_is_in_chinese(normcli):
         assert usage.startswith(f"用法：normcli {verb}")
         assert "OPTIONS" not in usage
         assert not [line for line in others if line.endswith(":")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("bn --shap 2,3", id="option"),
+        pytest.param("bn --shape 2,x", id="shape"),
+        pytest.param("bn none.npy", id="file"),
+        pytest.param("explain zz --shape 2,3", id="norm"),
+        pytest.param("bnn --shape 2,3", id="norm or command"),
+        pytest.param("zscore -i - --columns q", id="column"),
+        pytest.param("bn", id="no tensor"),
+    ],
+)
+def test_the_errors_that_a_beginner_meets_are_in_chinese(line, normcli):
+    ran = normcli(*line.split(), "--lang", "zh", stdin=b"a,b\n1,2\n")
+    assert ran.code in (2, 3)
+    assert any("\u4e00" <= character <= "\u9fff" for character in ran.err)
