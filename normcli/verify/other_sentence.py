@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.dtypes import get_eps, is_half
 from normcli.norms.rules import Centre
 from normcli.norms.table import NORMS, find_norm
 from normcli.verify.affine import WAYS
@@ -43,7 +44,7 @@ def format_other_map(found: Identification, layout: Layout) -> str:
     if found.plain is not None:
         return _format_plain(found, found.plain, layout)
     if found.slip is not None:
-        return _format_slip(found.slip, layout)
+        return _format_slip(found.slip, layout, choose_counting_dtype(found.question.y.dtype))
     names = _format_names(found.doubtful)
     first = found.doubtful[0]
     if first.is_rough and not first.is_odd:  # of a usual eps, which others may come near
@@ -104,11 +105,20 @@ def format_affine(way: str, asked: Question) -> str:
     return words + (f", without the given {' and '.join(unused)}" if unused else "")
 
 
-def _format_slip(slip: Slip, layout: Layout) -> str:
+_NEAR_ROUNDINGS = 8.0
+"""A slip that moves no factor by more roundings of half precision may be sums of that precision as well."""
+
+
+def _format_slip(slip: Slip, layout: Layout, dtype: np.dtype[Any]) -> str:
     split = slip.grid.split
     groups = f" in {split.groups} {split.order} groups" if split is not None else ""
     what = "x minus its mean" if slip.centred else "x"
     axes = format_axes(slip.grid.axes, layout)
+    if is_half(dtype) and slip.measure_factor() <= _NEAR_ROUNDINGS * get_eps(dtype):
+        return (
+            f"y is near {what} over {axes}{groups}, {slip.words}{WAYS[slip.affine]}; "
+            f"a norm's kernel that calculates in {dtype}, or rounds to it on the way, might give it as well."
+        )
     return f"y is no norm of the table: {what} over {axes}{groups}, {slip.words}{WAYS[slip.affine]}."
 
 

@@ -64,6 +64,11 @@ class Slip(NamedTuple):
     rank: int
     bounded: Bounded
 
+    def measure_factor(self) -> float:
+        """Return how far from 1 any group's factor of x̂ may be: what sets y off from the norm without eps."""
+        least, largest = self.bounded.least, self.bounded.largest
+        return float(np.maximum(np.abs(largest - 1.0), np.abs(least - 1.0)).max())
+
 
 def find_slips(candidates: Iterable[Bounded]) -> list[Slip]:
     """Return the slips that explain y, the likeliest first.

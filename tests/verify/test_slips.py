@@ -102,3 +102,16 @@ def test_groups_of_which_y_is_0_are_no_slip():
     assert len({*(x[:, 0] * x[:, 1])}) == 2
     found = identify(Question(x, np.where(x[:, :1] == x[:, 1:], 0.0, x)))
     assert found.kind is not Kind.SLIP, format_sentence(found)
+
+
+@pytest.mark.parametrize(("mean", "is_near"), [(0.12, True), (3.0, False)])
+def test_a_slip_that_rounded_statistics_may_make_is_not_said_flatly(mean, is_near):
+    x = np.random.default_rng(0).normal(0.0, 1.0, (12, 64))
+    x = (x - x.mean(1, keepdims=True) + np.linspace(0.0, mean, 12)[:, None]).astype("f2")
+    wide = x.astype("f8")
+    y = (wide - wide.mean(1, keepdims=True)) / np.sqrt((wide**2).mean(1, keepdims=True) + 1e-5)
+    found = identify(Question(x, y.astype("f2")))
+    assert found.kind is Kind.SLIP
+    said = format_sentence(found)
+    assert ("y is no norm of the table" in said) != is_near
+    assert ("a norm's kernel that calculates in float16" in said) == is_near
