@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import re
@@ -170,11 +171,22 @@ def test_closed_and_full_streams(line, code, out, err):
     assert (ran.returncode, ran.stdout, ran.stderr) == (code, out, err)
 
 
+def has_open(process, path) -> bool:
+    """Whether a process that runs has a file open."""
+    folder = f"/proc/{process.pid}/fd"
+    with contextlib.suppress(OSError):
+        return any(os.path.realpath(f"{folder}/{descriptor}") == str(path) for descriptor in os.listdir(folder))
+    return False
+
+
 @pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs Linux' /proc")
 def test_a_termination_while_an_archive_is_read_is_no_damage(tmp_path):
-    np.savez_compressed(tmp_path / "big.npz", x=np.random.default_rng(0).integers(0, 9, 8_000_000))
-    with start("bn", "-i", str(tmp_path / "big.npz"), "--keep", "()", "--print", "mean") as process:
-        time.sleep(0.4)
+    path = tmp_path / "big.npz"
+    np.savez_compressed(path, x=np.random.default_rng(0).integers(0, 9, 8_000_000))
+    with start("bn", "-i", str(path), "--keep", "()", "--print", "mean") as process:
+        while not has_open(process, path):
+            assert process.poll() is None
         process.send_signal(signal.SIGTERM)
         assert process.wait() in (143, -signal.SIGTERM)
         assert process.stderr.read() == b""

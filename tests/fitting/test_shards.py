@@ -45,7 +45,7 @@ def shards(folder, normcli):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        pytest.param(["1.npz", "3.npz"], "shards 2, 4 of 4 are missing; partial", id="two missing"),
+        pytest.param(["1.npz", "3.npz"], "shards 2, 4 of 4 are missing; give partial", id="two missing"),
         pytest.param(["4.npz", "whole.npz", "1.npz", "2.npz"], "shard 3 of 4 is missing", id="one missing"),
         pytest.param(["2.npz", "-o", "s.npz"], "shards 1, 3, 4 of 4 are missing", id="one alone is kept"),
         pytest.param(
