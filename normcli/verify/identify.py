@@ -168,6 +168,10 @@ def _identify(question: Question, norm: str | None) -> Identification:
     scopes = [Scope(norm, channels, order, dtype) for order in orders]
     samples = [Samples(inputs, _order(y, scope.order), affines, scope) for scope in scopes]
     first, search = samples[0], Search(samples[0])
+    plain = find_global_map(x, first.y, dtype)
+    is_plain = plain is not None and (plain.is_simple or _is_known(plain, first))
+    if sampled and plain is not None and is_plain:  # whatever norm a sample fits as well
+        return _read(Identification(question, (), None, sampled), plain, first)
     found = [search.find_matches()]
     if not found[0].matches:
         found += [Search(other).find_matches() for other in samples[1:]]
@@ -175,8 +179,7 @@ def _identify(question: Question, norm: str | None) -> Identification:
     fitting = rank_matches(match for one in found for match in one.matches if one.level == best)
     matches, doubtful = _part(fitting)
     blank = Identification(question, (), None, sampled, doubtful=doubtful)
-    plain = find_global_map(x, first.y, dtype)
-    if plain is not None and (not matches or plain.is_simple or _is_known(plain, first)):
+    if plain is not None and (not matches or is_plain):
         return _read(blank._replace(doubtful=(*matches, *doubtful)), plain, first)
     if matches:
         return _confirm(blank._replace(matches=matches, doubtful=()), samples)

@@ -10,6 +10,8 @@ from normcli.dtypes import find_type
 from normcli.verify.identify import Kind, Question, identify
 from normcli.verify.known_maps import CONSTANTS
 from normcli.verify.plain import find_plain_map
+from normcli.verify.samples import MOST_VALUES
+from normcli.verify.search import Search
 from normcli.verify.sentence import format_sentence
 from tests.marks import slowly
 from tests.verify.not_norms import make_far_plants, make_plants
@@ -220,3 +222,13 @@ def test_constants_are_those_of_values_from_0_to_1():
         assert all(
             0.0 < std <= (mean * (1.0 - mean)) ** 0.5 for mean, std in zip(one.mean, one.std, strict=True)
         )
+
+
+def test_of_a_large_tensor_that_a_known_map_made_no_norm_is_looked_for(monkeypatch):
+    def look(search):
+        raise AssertionError("it takes most of a minute and a gigabyte for 67 million values")
+
+    monkeypatch.setattr(Search, "find_matches", look)
+    x = np.arange(2.0 * MOST_VALUES, dtype=np.float32).reshape(2, -1)
+    found = identify(Question(x, x / np.float32(255)))
+    assert (found.kind, found.known[0]) == (Kind.AFFINE, "x / 255, bytes from 0 to 1")
