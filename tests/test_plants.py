@@ -13,7 +13,7 @@ RUN = [peer for peer in PEERS if peer.module in DTYPES and not peer.options]
 """The conventions that can be run, each once."""
 
 
-IN_FLOAT32 = {("bn", "keras"), ("lp", "keras"), ("zscore", "keras"), ("bn", "equinox")}
+IN_FLOAT32 = {("bn", "keras"), ("lp", "keras"), ("zscore", "keras"), ("bn", "equinox"), ("wn", "flax-linen")}
 """Nothing reproduces them in another dtype yet: their statistics are in half precision, or of float64 in float32."""
 
 
