@@ -135,7 +135,7 @@ function findSingularValue(numbers, terms) {
         const cosine = 1 / Math.hypot(1, tangent);
         const [first, second] = [rows[i], rows[j]];
         rows[i] = first.map((value, n) => cosine * (value - tangent * second[n]));
-        rows[j] = second.map((value, n) => cosine * (tangent * value + second[n]));
+        rows[j] = first.map((value, n) => cosine * (tangent * value + second[n]));
         turned = true;
       }
     }
