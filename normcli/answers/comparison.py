@@ -37,8 +37,9 @@ from normcli.documents.plans import (
     list_selection,
 )
 from normcli.norms.rules import Centre
-from normcli.teach.equalities import PARAMETERS, Likeness, format_parameters
+from normcli.teach.equalities import PARAMETERS, Likeness
 from normcli.teach.place import format_index
+from normcli.teach.reasons import format_parameters
 from normcli.tensors.nested import describe_number
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from normcli.cli.norm_spec import NormSpec
     from normcli.cli.settings import Settings
     from normcli.norms.request import Request
-    from normcli.teach.equalities import NamedPlan
+    from normcli.teach.relatives import NamedPlan
     from normcli.tensors.tensor import Tensor
 
 _PARTS = ("facts", "equalities", "y", "groups")
@@ -149,7 +149,7 @@ def _takes(spec: NormSpec, option: str, settings: Settings) -> bool:
 
 def _prepare(spec: NormSpec, request: Request, settings: Settings, tensor: Tensor) -> NamedPlan:
     """Return what a norm is compared by: of the options beside the tensor, those that it takes."""
-    from normcli.teach.equalities import NamedPlan
+    from normcli.teach.relatives import NamedPlan
 
     parameters, running = settings.parameters, settings.running
     left_out = [name for name in parameters._fields if not _takes(spec, name, settings)]

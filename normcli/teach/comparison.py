@@ -16,7 +16,9 @@ from normcli.norms.request import Request
 from normcli.norms.rules import Centre
 from normcli.norms.table import NORMS
 from normcli.results.calculate import calculate
-from normcli.teach.equalities import Equality, Member, NamedPlan, find_equalities, find_relatives
+from normcli.teach.equalities import Equality, find_equalities
+from normcli.teach.member import Member
+from normcli.teach.relatives import NamedPlan, find_relatives
 from normcli.tensors.mapped import fetch
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.result import Result
 from normcli.teach.comparison import compare
-from normcli.teach.equalities import NamedPlan
+from normcli.teach.relatives import NamedPlan
 from normcli.teach.restore import restore
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe

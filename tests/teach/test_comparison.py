@@ -14,7 +14,7 @@ from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.results.calculate import calculate
 from normcli.teach.comparison import compare, depends_on_batch, measure_whole, try_batch_of_one
-from normcli.teach.equalities import NamedPlan
+from normcli.teach.relatives import NamedPlan
 from tests.conftest import plan_request
 from tests.strategies import options_for
 

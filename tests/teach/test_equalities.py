@@ -16,15 +16,11 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.results.calculate import calculate
-from normcli.teach.equalities import (
-    Likeness,
-    Member,
-    find_equalities,
-    find_formula,
-    find_relatives,
-    format_parameters,
-    is_same,
-)
+from normcli.teach.equalities import Likeness, find_equalities
+from normcli.teach.formula import find_formula, is_same
+from normcli.teach.member import Member
+from normcli.teach.reasons import format_parameters
+from normcli.teach.relatives import find_relatives
 from tests.conftest import plan_request
 from tests.marks import slowly
 
