@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import io
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,20 +12,16 @@ from normcli.answers.statistics import StatisticsAnswer
 from normcli.documents.document import View
 from normcli.engine.run import run
 from normcli.engine.walk import Effort
-from normcli.errors import DataError, MissingStatisticError, UsageError
-from normcli.fitting import fit as fitting
+from normcli.errors import MissingStatisticError, UsageError
 from normcli.fitting.shards import require_all
 from normcli.fitting.statistics import round_stats, warn
 from normcli.fitting.stats_file import describe_stats, merge_stats, read_stats, write_stats
 from normcli.fitting.use import Use, invert_stats
+from normcli.library.intake import arrange_axes, find_places, fit_sums
 from normcli.norms.divisors import Measurement
-from normcli.norms.layout import make_layout
 from normcli.norms.request import Choices, NanRule, Request
 from normcli.results.arguments import name_dtype, read_array
-from normcli.results.arrays import Taken, find_lazy, take
-from normcli.tensors.columns import match_names
-from normcli.tensors.many import Named
-from normcli.tensors.tensor import Tensor
+from normcli.results.arrays import find_lazy, take
 from normcli.writers.table import write
 
 if TYPE_CHECKING:
@@ -177,7 +172,7 @@ class Statistics:
         if subject.plan(1).norm.divisor.measurement is Measurement.QUANTILES:
             raise UsageError(f"{self.norm} has quantiles, which follow from no sums: fit all data at once")
         rule = NanRule.OMIT if self._stats.omits_nan else NanRule.PROPAGATE
-        added = _fit(x, subject.request, nan or rule, threads, subject.columns, is_update=True)
+        added = fit_sums(x, subject.request, nan or rule, threads, subject.columns, is_update=True)
         self._stats = merge_stats(self._stats, added, "the statistics", "x")
         self._rounded = None
         return self
@@ -257,11 +252,11 @@ class Statistics:
         use = Use(self._stats, gamma, beta, eps, None if dtype is None else name_dtype(dtype))
         lazy = find_lazy(x)
         taken = take(x, "x") if lazy is None else lazy.taken
-        taken = _arrange_axes(taken, self._stats.subject.request.layout)
+        taken = arrange_axes(taken, self._stats.subject.request.layout)
         if lazy is not None:
             return taken.give(lazy.work.use_statistics(use, taken.values, inverts=inverts))
         effort = Effort(threads=threads)
-        places = _find_places(taken, use.wanted)
+        places = find_places(taken, use.wanted)
         values = taken.values if places is None else taken.values[..., places]
         plan = use.plan("x", values)
         if inverts:
@@ -341,66 +336,7 @@ def fit(
     options = {name: value for name, value in locals().items() if name not in ("x", "norm", "nan", "threads")}
     request = Request.collect(norm, options)
     rule = Choices(request).pick_nan_rule(nan)
-    return Statistics(_fit(x, request, rule, threads, None))
-
-
-def _fit(
-    x: Any,
-    request: Request,
-    nan: str,
-    threads: int | None,
-    wanted: tuple[str, ...] | None,
-    *,
-    is_update: bool = False,
-) -> Stats:
-    """Return the statistics of one tensor, its columns in the order of the wanted names."""
-    lazy = find_lazy(x)
-    taken = take(x, "x") if lazy is None else lazy.taken
-    if is_update:
-        taken = _arrange_axes(taken, request.layout)
-    request = request.adopt_layout(taken.layout)
-    if lazy is not None:
-        found: Stats = lazy.work.fit_array(taken.values, request, nan)
-        return found
-    is_table = taken.columns is not None  # whose columns have no dtype in common
-    tensor = Tensor(taken.values, "x", taken.columns, has_no_dtype=is_table)
-    tensor = tensor._replace(values=tensor.arrange(wanted), columns=wanted or tensor.columns)
-    policy = fitting.Policy(nan)
-    return fitting.fit(request, [Named("x", partial(_return, tensor))], policy, Effort(threads=threads)).stats
-
-
-def _return(tensor: Tensor, wanted: tuple[str, ...] | None) -> Tensor:
-    return tensor
-
-
-def _arrange_axes(taken: Taken, layout: str | None) -> Taken:
-    """Return an array with its named axes in the order of those of statistics.
-
-    Raises
-    ------
-    DataError
-        If they have other names.
-    """
-    if taken.layout is None or layout is None or taken.layout == layout:
-        return taken
-    ndim = taken.values.ndim
-    mine = make_layout(taken.layout, ndim).names
-    wanted = make_layout(layout, ndim).names if layout.count(",") or len(layout) == ndim else ()
-    if sorted(mine) != sorted(wanted):
-        raise DataError(f"x has the axes {', '.join(mine)}; the statistics are of {layout}")
-    order = [mine.index(name) for name in wanted]
-
-    def give(values: NDArray[Any]) -> Any:
-        return taken.give(values.transpose([order.index(axis) for axis in range(ndim)]))
-
-    return taken._replace(values=taken.values.transpose(order), give=give, layout=layout)
-
-
-def _find_places(taken: Taken, wanted: tuple[str, ...] | None) -> list[int] | None:
-    """Return where the wanted columns stand in a table; None where they stand in order, or have no names."""
-    if wanted is None or taken.columns is None or taken.columns == wanted:
-        return None
-    return match_names(taken.columns, wanted, "x")
+    return Statistics(fit_sums(x, request, rule, threads, None))
 
 
 def _is_same(mine: NDArray[Any], theirs: NDArray[Any]) -> bool:

@@ -1,0 +1,80 @@
+"""How callers' tensors and tables meet statistics: which axes and columns go where, and the sums of one."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from normcli.engine.walk import Effort
+from normcli.errors import DataError
+from normcli.fitting import fit as fitting
+from normcli.norms.layout import make_layout
+from normcli.results.arrays import Taken, find_lazy, take
+from normcli.tensors.columns import match_names
+from normcli.tensors.many import Named
+from normcli.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.fitting.statistics import Stats
+    from normcli.norms.request import Request
+
+
+def fit_sums(
+    x: Any,
+    request: Request,
+    nan: str,
+    threads: int | None,
+    wanted: tuple[str, ...] | None,
+    *,
+    is_update: bool = False,
+) -> Stats:
+    """Return the statistics of one tensor, its columns in the order of the wanted names."""
+    lazy = find_lazy(x)
+    taken = take(x, "x") if lazy is None else lazy.taken
+    if is_update:
+        taken = arrange_axes(taken, request.layout)
+    request = request.adopt_layout(taken.layout)
+    if lazy is not None:
+        found: Stats = lazy.work.fit_array(taken.values, request, nan)
+        return found
+    is_table = taken.columns is not None  # whose columns have no dtype in common
+    tensor = Tensor(taken.values, "x", taken.columns, has_no_dtype=is_table)
+    tensor = tensor._replace(values=tensor.arrange(wanted), columns=wanted or tensor.columns)
+    policy = fitting.Policy(nan)
+    return fitting.fit(request, [Named("x", partial(_return, tensor))], policy, Effort(threads=threads)).stats
+
+
+def _return(tensor: Tensor, wanted: tuple[str, ...] | None) -> Tensor:
+    return tensor
+
+
+def arrange_axes(taken: Taken, layout: str | None) -> Taken:
+    """Return an array with its named axes in the order of those of statistics.
+
+    Raises
+    ------
+    DataError
+        If they have other names.
+    """
+    if taken.layout is None or layout is None or taken.layout == layout:
+        return taken
+    ndim = taken.values.ndim
+    mine = make_layout(taken.layout, ndim).names
+    wanted = make_layout(layout, ndim).names if layout.count(",") or len(layout) == ndim else ()
+    if sorted(mine) != sorted(wanted):
+        raise DataError(f"x has the axes {', '.join(mine)}; the statistics are of {layout}")
+    order = [mine.index(name) for name in wanted]
+
+    def give(values: NDArray[Any]) -> Any:
+        return taken.give(values.transpose([order.index(axis) for axis in range(ndim)]))
+
+    return taken._replace(values=taken.values.transpose(order), give=give, layout=layout)
+
+
+def find_places(taken: Taken, wanted: tuple[str, ...] | None) -> list[int] | None:
+    """Return where the wanted columns stand in a table; None where they stand in order, or have no names."""
+    if wanted is None or taken.columns is None or taken.columns == wanted:
+        return None
+    return match_names(taken.columns, wanted, "x")
