@@ -6,22 +6,19 @@ those nearest to the change first: `tests/ROOM/test_MODULE.py`, the quick tests 
 notices has survived, and is printed with its place. Places are drawn with equal chances, then what is changed there.
 
 `--results FILE` keeps what was found, and goes on from there; `--seconds` ends a run in time; `--reached FILE` (written by
-`python -m tests.reached`) has a change tried by the tests that run the changed line, and no others. `mutation.md` in `tests/bench`
-has what the last long run found, and why what survived did.
+`python -m tests.reached`) has a change tried by the tests that run the changed line, and no others, in a process that has collected
+them before: about one a second. `mutation.md` in `tests/bench` has what the last long run found, and why what survived did.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import contextlib
 import difflib
 import json
 import os
 import random
-import resource
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -30,10 +27,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import hypothesis
 import pytest
 
 from normcli.compiled import VARIABLE, find_kernel
+from tests.collected import Collected, forked, outside_functions, run_pytest
 from tests.reached import Reached
 
 if TYPE_CHECKING:
@@ -45,9 +42,6 @@ ROOMS = ("norms", "numerics", "fitting", "verify")
 
 IGNORED = (".*", "build", "*.egg-info", "__pycache__", "samples")
 """What the copy goes without."""
-
-MEMORY = 8 << 30
-"""Bytes that a mutant's tests may take: a changed size may be any."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +81,9 @@ SURVIVED = "none"
 
 REACHING_SECONDS = 10
 """How long the tests of a module, and of others, that run a changed line may take together: the quickest of them are run."""
+
+SECONDS = 60
+"""How long they may take after a change."""
 
 UNCHANGED = "unchanged"
 """Said of tests that ran without a change, and of changes that mean nothing."""
@@ -148,20 +145,10 @@ def draw(rooms: Iterable[str], seed: int) -> Iterator[Mutant]:
         yield drawn.choice(mutants)
 
 
-def stages(mutant: Mutant, reached: Reached) -> Iterator[tuple[str, dict[str, str], list[str], int]]:
+def stages(mutant: Mutant) -> Iterator[tuple[str, dict[str, str], list[str], int]]:
     """Yield the tests that may notice a mutant: their name, their environment, the arguments of pytest, seconds of processor time."""
     room = mutant.room
     nearest = ROOT / f"tests/{room}/test_{Path(mutant.module).name}"
-    if reached.seconds:
-        source = (ROOT / mutant.module).read_text()
-        lines = lines_of(source, mutant.line) or range(1, source.count("\n") + 1)
-        tests = reached.by(f"tests/{room}/", mutant.module, lines)
-        of_module = [name for name in tests if name.startswith(f"{nearest.relative_to(ROOT)}::")]
-        others = [name for name in tests if name not in of_module]
-        yield "module", NUMPY, [mutant.module, *reached.within(of_module, REACHING_SECONDS)], 60
-        if others:
-            yield "room", NUMPY, reached.within(others, REACHING_SECONDS), 60
-        return
     quick = [f"tests/{room}", f"normcli/{room}", "-m", "not slow"]
     if nearest.exists():
         yield "module", NUMPY, [str(nearest.relative_to(ROOT)), mutant.module], 60
@@ -169,6 +156,40 @@ def stages(mutant: Mutant, reached: Reached) -> Iterator[tuple[str, dict[str, st
     if find_kernel() is not None:
         yield "compiled kernel", {}, quick, 120
     yield "room", NUMPY, [f"tests/{room}"], 400
+
+
+class Tests:
+    """The tests of some rooms, run in a copy of the checkout."""
+
+    def __init__(self, rooms: Iterable[str], copy: Path, reached: Reached):
+        self.copy, self.reached = copy, reached
+        folders = [f"{folder}/{room}" for room in rooms for folder in ("tests", "normcli")]
+        self.collected = Collected(folders, copy, NUMPY) if reached.seconds else None
+
+    def notice(self, mutant: Mutant, before: str, after: str) -> str:
+        """Say which tests notice that the copy was changed."""
+        if self.collected:
+            runs = self._run_reaching(mutant, before, after)
+        else:
+            runs = ((name, passes(rest[1], self.copy, rest[0], rest[2])) for name, *rest in stages(mutant))
+        return next((name for name, passed in runs if not passed), SURVIVED)
+
+    def _run_reaching(self, mutant: Mutant, before: str, after: str) -> Iterator[tuple[str, bool]]:
+        """Yield whether tests pass that run the changed line: those of the module, others of the room."""
+        folder = f"tests/{mutant.room}/"
+        tests = self.reached.by(folder, mutant.module, lines_of(before, mutant.line))
+        within = bool(tests) and outside_functions(before) == outside_functions(after)
+        if not within:
+            tests = self.reached.by(folder, mutant.module, range(1, before.count("\n") + 1))
+        nearest = f"{folder}test_{Path(mutant.module).name}::"
+        of_module = [name for name in tests if name.startswith(nearest)]
+        others = [name for name in tests if not name.startswith(nearest)]
+        for name, all_names in (("module", of_module), ("room", others)):
+            names = self.reached.within(all_names, REACHING_SECONDS)
+            if within:
+                yield name, self.collected.passes(names, self.copy / mutant.module, after, SECONDS)
+            else:
+                yield name, passes([mutant.module, *names], self.copy, NUMPY, SECONDS)
 
 
 def lines_of(source: str, line: int) -> range:
@@ -184,22 +205,15 @@ def lines_of(source: str, line: int) -> range:
     return found
 
 
-def try_mutant(mutant: Mutant, copy: Path, clock: Iterator[int], reached: Reached) -> Found:
+def try_mutant(mutant: Mutant, tests: Tests, clock: Iterator[int]) -> Found:
     """Change the copy, run the tests until some fail, change the copy back."""
     before, after = change(mutant)
     if before == after:
         return Found(mutant.name, mutant.room, f"{mutant.module}:{mutant.line}", "", "", UNCHANGED)
-    path = copy / mutant.module
+    path = tests.copy / mutant.module
     _write(path, after, clock)
     try:
-        found = next(
-            (
-                name
-                for name, environment, arguments, seconds in stages(mutant, reached)
-                if not passes(arguments, copy, environment, seconds)
-            ),
-            SURVIVED,
-        )
+        found = tests.notice(mutant, before, after)
     finally:
         _write(path, before, clock)
     lines = [
@@ -225,47 +239,8 @@ def _write(path: Path, text: str, clock: Iterator[int]) -> None:
 
 def passes(arguments: list[str], folder: Path, environment: dict[str, str], seconds: int) -> bool:
     """Whether tests pass in a process that is forked from this one, so that pytest and NumPy need not be imported again."""
-    process = os.fork()
-    if process == 0:
-        try:
-            os.setsid()
-            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-            os._exit(_run_tests(arguments, folder, environment))
-        finally:
-            os._exit(1)
-    deadline = time.monotonic() + 3 * seconds
-    while True:
-        done, status = os.waitpid(process, os.WNOHANG)
-        if done or time.monotonic() > deadline:
-            break
-        time.sleep(0.02)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process, signal.SIGKILL)  # and what the tests started
-    if not done:
-        os.waitpid(process, 0)
-    return bool(done) and status in (0, 5 << 8)  # no tests were collected
-
-
-def _run_tests(arguments: list[str], folder: Path, environment: dict[str, str]) -> int:
-    hypothesis.settings.register_profile(
-        "mutation",
-        phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
-        database=None,
-        derandomize=True,
-    )
-    hypothesis.settings.load_profile("mutation")
-    os.chdir(folder)
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "normcli")]:
-        del sys.modules[name]
-    sys.path.insert(0, str(folder))
-    os.environ.update(environment, PYTHONPATH=str(folder))
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for stream in range(3):
-        os.dup2(nothing, stream)
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-o", "addopts=--doctest-modules --import-mode=importlib"]
-    ignored = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what was imported before
-    return pytest.main([*options, *ignored, *arguments])
+    no_tests = pytest.ExitCode.NO_TESTS_COLLECTED
+    return forked(lambda: run_pytest(arguments, folder, environment) in (0, no_tests), seconds)
 
 
 def report(found: Iterable[Found]) -> str:
@@ -329,12 +304,13 @@ def main() -> int:
                 one = try_unchanged(room, copy)
                 known[one.name] = one
                 keep(one, options.results)
+        tests = Tests(options.rooms, copy, reached)
         mutants, left = draw(options.rooms, options.seed), options.sample
         while left and time.monotonic() < until:
             mutant = next(mutants)
             one = known.get(mutant.name)
             if not one or (options.again and one.by == SURVIVED):
-                known[mutant.name] = one = try_mutant(mutant, copy, clock, reached)
+                known[mutant.name] = one = try_mutant(mutant, tests, clock)
                 print(f"{one.by:30} {one.place}  {one.before}  →  {one.after}", file=sys.stderr, flush=True)
                 keep(one, options.results)
             left -= one.by != UNCHANGED
