@@ -294,3 +294,11 @@ def test_whole_numbers_in_text_are_no_other_dtype(first, second, normcli, tmp_pa
         apart.append(f"{number}.npz")
     ran = normcli("merge", *apart[:2], "--print", "mean")
     assert (ran.code, ran.out) == (0, normcli("merge", apart[2], "--print", "mean").out)
+
+
+@pytest.mark.parametrize("nan", ["omit", "propagate"])
+def test_quantiles_count_nan_or_not(nan):
+    x = np.array([[1.0, 5.0], [np.nan, 6.0], [3.0, 7.0], [2.0, 9.0]])
+    fields = round_arrays([x[:2], x[2:]], Request("robust"), Policy(nan))
+    assert fields["median"][1] == 6.5
+    np.testing.assert_equal(fields["median"][0], 2.0 if nan == "omit" else np.nan)

@@ -336,3 +336,58 @@ def test_quantiles_cannot_be_merged(normcli, tmp_path):
     assert not (tmp_path / "c.npz").exists()
     normcli("fit", "minmax", tmp_path / "a.npy", "-o", tmp_path / "m.npz", "-q")
     assert normcli("merge", tmp_path / "m.npz", tmp_path / "m.npz", "-o", tmp_path / "n.npz", "-q").code == 0
+
+
+def test_what_doubles_leave_of_whole_numbers_is_kept_where_there_is_any(tmp_path):
+    for name, most, rest in (("a", 2**53 + 1, 1.0), ("b", 2**53, None)):
+        path = write(tmp_path / f"{name}.npz", [np.array([[0], [most]])], Request("zscore"))
+        with np.load(path) as archive:
+            assert "min_rest" not in archive
+            assert ("max_rest" in archive) == (rest is not None)
+            assert rest is None or archive["max_rest"] == rest
+        assert read_stats(path).sums.high.lo == (rest or 0.0)
+
+
+@pytest.mark.parametrize("wrong", [0.5, 2.0])
+def test_a_rest_that_doubles_do_not_leave_is_refused(wrong, tmp_path):
+    path = write(tmp_path / "s.npz", [np.array([[0], [2**53 + 1]])], Request("zscore"))
+    with np.load(path) as archive:
+        members = dict(archive)
+    np.savez(path, **members | {"max_rest": np.array([wrong])})
+    with pytest.raises(DataError, match=f"max_rest is {wrong:g}.*, which max does not leave"):
+        read_stats(path)
+
+
+@pytest.mark.parametrize(
+    ("request_", "change", "told"),
+    [
+        pytest.param(Request("zscore", axes=(0,)), {"no_mean": 2}, "no_mean is 2, not from -1 to 1", id="flag"),
+        pytest.param(Request("minmax", axes=(0,)), {"range_option": [1.0]}, r"range_option has the shape \(1,\), not \(2,\)", id="pair"),
+    ],
+)  # fmt: skip
+def test_options_that_cannot_be_are_refused(request_, change, told, rng, tmp_path):
+    path = write(tmp_path / "s.npz", [make(rng, (5, 3), "float64")], request_)
+    with np.load(path) as archive:
+        members = dict(archive)
+    np.savez(path, **members | {name: np.array(value) for name, value in change.items()})
+    with pytest.raises(DataError, match=told):
+        read_stats(path)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request("minmax", axes=(0,), range=(-1.0, 2.0)),
+        Request("bn", eps=0.0, ddof=0),
+        Request("lp", axes=(0,), p=np.inf, eps=1e-3),
+        Request("mvn", axes=(0,), eps_mode="outside", ddof=1),
+        Request("zscore", axes=(0,), no_mean=True),
+        Request("gn", groups=2, axes=(0, 1), group_order="interleaved"),
+        Request("ln", axes=(0, 1), feature_axes=(1,)),
+    ],
+    ids=lambda request: request.norm,
+)
+def test_options_are_read_as_they_were_written(request_, rng, tmp_path):
+    stats = fit_arrays([make(rng, (6, 4), "float64")], request_)
+    write_stats(str(tmp_path / "s.npz"), stats, round_stats(stats).fields)
+    assert read_stats(str(tmp_path / "s.npz")).subject == stats.subject
