@@ -60,6 +60,14 @@ def test_sums_of_leaves_are_exact(kind, n, need_sum):
             assert kind == "cancelling" or not require_exact(leaves, short, need_sum=need_sum).any()
 
 
+@pytest.mark.parametrize("need_sum", [True, False])
+def test_sums_are_exact_of_parts_that_are_as_large_as_they_may_be(need_sum):
+    """Of 4096 values near the largest, products of parts add up to nearly all bits of a double."""
+    rng = np.random.default_rng(5)
+    x = rng.uniform(0.99, 1.0, (1, 4096)) * (rng.choice([-1.0, 1.0], (1, 4096)) if need_sum else 1.0)
+    assert not require_exact(measure_leaves(x, Workspace(), need_sum=need_sum), x, need_sum=need_sum).any()
+
+
 @pytest.mark.parametrize("short", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_sums_of_columns_are_exact(kind, short):
