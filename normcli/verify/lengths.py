@@ -116,8 +116,6 @@ def solve_p(rows: NDArray[Any], low: Floats, high: Floats) -> float | None:
     parts = size[informative] / largest[informative, None]
     least, most = (_bisect(parts, bound[informative] / largest[informative]) for bound in (high, low))
     below, above = float(least.max()), float(most.min())
-    if not _LEAST_P < below <= above < _LARGEST_P:
-        return None
     rounded = (float(f"{(below + above) / 2.0:.{digits}g}") for digits in range(1, 17))
     return next((p for p in rounded if below <= p <= above), None)
 

@@ -211,9 +211,11 @@ def test_a_file_without_names_first_takes_those_of_the_next_and_refuses_others()
             Named(f"{i}.npy", lambda wanted, i=i, own=own: Tensor(x, f"{i}.npy", columns=own))
             for i, own in enumerate(names)
         ]
-        return fit(Request("zscore"), sources, Policy(), Effort()).stats.subject.columns
+        found = fit(Request("zscore"), sources, Policy(), Effort())
+        return found.stats.subject.columns, [name for name, _ in found.notes]
 
-    assert fit_named(None, ("a", "b"), ("a", "b")) == ("a", "b")
+    assert fit_named(None, ("a", "b"), ("a", "b")) == (("a", "b"), ["1.npy", "2.npy"])
+    assert fit_named(("a", "b"), ("a", "b")) == (("a", "b"), [])
     with pytest.raises(
         DataError, match=r"^2\.npy names its columns otherwise than 1\.npy, and the first file does not"
     ):

@@ -38,6 +38,23 @@ def test_a_length_of_one_group_has_some_p_whatever_it_was_divided_by():
     assert solve_p(X[:1], np.array([4.9]), np.array([5.0])) is None
 
 
+@pytest.mark.parametrize("p", [0.0626, 0.3, 63.9])
+def test_p_is_solved_for_where_it_shows(p):
+    rows = np.array([[1.0, 0.99, 0.98], [2.0, 1.99, 1.97], [0.0, 0.0, 0.0]])
+    with np.errstate(all="ignore"):
+        lengths = (rows**p).sum(axis=1) ** (1.0 / p)
+        found = solve_p(rows, lengths * (1.0 - 1e-12), lengths * (1.0 + 1e-12))
+    assert found == pytest.approx(p)
+
+
+def test_two_groups_that_say_something_have_one_p():
+    rows = np.array([[1.0, 2.0, np.nan], [-3.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
+    low, high = (np.array([3.0, 4.0, bound]) ** 1.0 for bound in (0.0, np.inf))
+    assert solve_p(rows, low * (1.0 - 1e-9), high * (1.0 + 1e-9)) == 1.0
+    assert solve_p(rows[1:], low[1:] * (1.0 - 1e-9), high[1:] * (1.0 + 1e-9)) is None
+    assert solve_p(rows[:2], np.array([3.0, 3.5]), np.array([3.0, 3.5])) is None
+
+
 def test_weights_may_have_their_outputs_along_any_axis():
     w = np.random.default_rng(1).normal(size=(4, 6, 3, 3)).astype("f4")
     g = np.random.default_rng(2).normal(size=(1, 6, 1, 1)).astype("f4")

@@ -8,9 +8,10 @@ import pytest
 from normcli import normalize
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
-from normcli.verify.affine import enumerate_affine_steps
+from normcli.verify.affine import NO_AFFINE, AffineStep, enumerate_affine_steps
 from normcli.verify.hypothesis import Scope
 from normcli.verify.samples import Inputs, Samples
+from normcli.verify.screen import lie_on_line, measure_offset
 
 SHAPE = (12, 4, 40, 30)
 RNG = np.random.default_rng(8)
@@ -54,3 +55,39 @@ def test_the_affine_step_is_undone():
 def test_other_groups_are_refuted(axes):
     x = PLAIN.astype("f4")
     assert not may_be(x, normalize(x, "ln").normalized, axes)
+
+
+def lies(y, step=NO_AFFINE, x=PLAIN.ravel()[:64], slack=1e-6):
+    return lie_on_line(x, y, step, np.full(64, slack), np.full(64, slack))
+
+
+def test_values_that_gamma_hides_say_nothing():
+    x, gamma = PLAIN.ravel()[:64], np.tile([0.0, 0.0, 0.0, 2.0], 16)
+    step = AffineStep("gamma", gamma)
+    assert lies(gamma * (x - 1.0) / 2.0, step)
+    assert not lies(gamma * x * x, step)
+    assert lies(np.zeros(64), AffineStep("gamma", np.zeros(64)))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_are_not_finite_say_nothing(value):
+    x, y = PLAIN.ravel()[:64].copy(), PLAIN.ravel()[:64] / 2.0
+    for values in (x, y):
+        values[:5] = value
+        assert lies(y, x=x)
+    assert not lies(y**2, x=x)
+    assert lies(y, x=np.full(64, value))
+
+
+@pytest.mark.parametrize(("times", "is_one"), [(0.9, True), (1.1, False)])
+def test_values_lie_on_a_line_within_eight_times_what_is_allowed(times, is_one):
+    x = np.arange(-31.5, 32.0)
+    off = np.where(np.arange(64) % 2, 1.0, -1.0) * 1e-3
+    allowed = 1e-3 / (8.0 * 2.0 * times)
+    assert lie_on_line(x, x + off, NO_AFFINE, np.full(64, allowed), np.zeros(64)) == is_one
+
+
+def test_how_many_deviations_values_are_from_zero():
+    assert measure_offset(np.array([9.0, 10.0, 11.0, 12.0, 500.0])) == 11.0
+    assert measure_offset(np.array([-10.0, -12.0, -14.0])) == 6.0
+    assert measure_offset(np.array([3.0, 3.0, 9.0])) == np.inf

@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from normcli.norms.divisors import DEVIATION, RANGE, ROOT_MEAN_SQUARE
+from normcli.norms.grid import Grid
+from normcli.norms.layout import Layout
 from normcli.numerics.solution import Given
 from normcli.testing import provocations
+from normcli.verify.affine import AffineStep
+from normcli.verify.evidence import standardize
 from normcli.verify.identify import Kind, Question, identify
 from normcli.verify.other_sentence import format_evaluation, format_stored
 from normcli.verify.sentence import format_sentence
+from normcli.verify.slips import Bounded, Slip, find_slips
 
 RNG = np.random.default_rng(4)
 X = (RNG.normal(0.7, 2.0, (6, 5, 4, 7)) * RNG.uniform(0.5, 2.0, (5, 1, 1))).astype("f4")
@@ -25,6 +31,99 @@ def test_a_division_by_the_variance_without_its_root(given):
     found = identify(Question(X, y, *parameters))
     assert (found.kind, found.slip.grid.axes) == (Kind.SLIP, (0, 2, 3))
     assert "divided by the variance and not by its root" in format_sentence(found)
+
+
+ROWS = X.transpose(0, 1, 3, 2).reshape(30, 28)[:8].astype("f8")
+ROW_GRID = Grid(ROWS.shape, Layout(2, None), (1,))
+
+
+def name_slips(divisor, factor, way="none", rows=ROWS, width=2.0**-22):
+    """Return the words of the slips that give each group some factor of x̂."""
+    standard = standardize(rows, divisor)
+    mean = rows.mean(axis=1)
+    factors = factor(standard.size, mean)
+    bounded = Bounded(ROW_GRID, standard, AffineStep(way), factors * (1 - width), factors * (1 + width))
+    return [slip.words for slip in find_slips([bounded])]
+
+
+@pytest.mark.parametrize("scale", [2.0**-4, 1.0, 2.0**4])
+@pytest.mark.parametrize(
+    ("divisor", "factor", "words"),
+    [
+        pytest.param(DEVIATION, lambda s, m: 1 / s, "divided by the variance and not by its root (an eps of up to ", id="variance"),
+        pytest.param(DEVIATION, lambda s, m: s / (s**2 + 1e-3), "divided by the variance and not by its root (eps 0.001)", id="eps"),
+        pytest.param(
+            DEVIATION, lambda s, m: s / (s**2 * 28 / 27 + 1e-3),
+            "divided by the variance and not by its root (eps 0.001, ddof 1)", id="ddof",
+        ),
+        pytest.param(
+            DEVIATION, lambda s, m: s * np.sqrt(s**2 + 1e-3),
+            "multiplied by the root of the variance, not divided by it (eps 0.001)", id="multiplied",
+        ),
+        pytest.param(
+            DEVIATION, lambda s, m: s / np.sqrt(s**2 + m**2 + 1e-3), "divided by the root of the mean square (eps 0.001)", id="square"
+        ),
+        pytest.param(
+            ROOT_MEAN_SQUARE, lambda s, m: s / (s**2 + 1e-3), "divided by the mean square and not by its root (eps 0.001)", id="rms"
+        ),
+        pytest.param(DEVIATION, lambda s, m: s, "not divided by anything", id="nothing"),
+        pytest.param(DEVIATION, lambda s, m: s / 4.0, "divided by one number for all, 4", id="a number"),
+        pytest.param(
+            DEVIATION, lambda s, m: s / np.sqrt(s**2 + 3 * m**2 / 28 + 1e-5),
+            "divided by the root of a variance that counts 3 values of padding, 0 less the mean, beside the 28 of each group",
+            id="padding",
+        ),
+        pytest.param(
+            DEVIATION, lambda s, m: s / np.sqrt(s**2 + m**2 / 28),
+            "divided by the root of a variance that counts 1 value of padding, 0 less the mean, beside the 28 of each group",
+            id="one of padding",
+        ),
+    ],
+)  # fmt: skip
+def test_each_slip_is_named_of_values_of_any_size(divisor, factor, words, scale):
+    (found, *_) = name_slips(divisor, factor, rows=ROWS * scale)
+    assert found.startswith(words)
+
+
+def test_what_is_divided_by_is_other_where_gamma_multiplies():
+    def divide_by_deviation(size, mean):
+        return size / np.sqrt(size**2 - mean**2)
+
+    (found,) = name_slips(ROOT_MEAN_SQUARE, divide_by_deviation, "gamma")
+    assert found.startswith("divided by the root of the variance (an eps of up to ")
+    assert not name_slips(ROOT_MEAN_SQUARE, divide_by_deviation)  # which is a plain map
+
+
+@pytest.mark.parametrize(
+    ("factor", "width"),
+    [
+        pytest.param(lambda s, m: np.linspace(0.5, 2.0, 8), 2.0**-22, id="any"),
+        pytest.param(
+            lambda s, m: s / np.sqrt(s**2 + 2.5 * m**2 / 28 + 1e-5), 2.0**-22, id="half a value of padding"
+        ),
+        pytest.param(lambda s, m: s / np.sqrt(s**2 - m**2 / 28), 2.0**-22, id="padding of less than none"),
+        pytest.param(lambda s, m: s / (s**2 + 0.0123), 2.0**-22, id="an eps that nobody uses"),
+        pytest.param(lambda s, m: 1 / s, 0.4, id="hardly seen"),
+    ],
+)
+def test_what_is_no_slip(factor, width):
+    assert not name_slips(DEVIATION, factor, width=width)
+
+
+def test_groups_of_no_size_or_without_bounds_show_no_slip():
+    rows = ROWS.copy()
+    rows[0] = 1.0
+    with np.errstate(all="ignore"):
+        assert name_slips(DEVIATION, lambda s, m: 1 / s, rows=rows)
+        assert not name_slips(DEVIATION, lambda s, m: np.full(8, np.inf))
+        assert not name_slips(RANGE, lambda s, m: 1 / s)
+
+
+def test_how_far_from_1_a_factor_may_be():
+    bounded = Bounded(ROW_GRID, None, AffineStep("none"), np.array([0.5, 0.9]), np.array([0.7, 1.25]))
+    slip = Slip(ROW_GRID, True, "none", "", 0, bounded)
+    assert slip.measure_factor() == 0.5
+    assert slip._replace(bounded=bounded._replace(largest=np.array([0.7, 1.75]))).measure_factor() == 0.75
 
 
 def test_squares_that_eps_hides_show_no_slip():

@@ -86,15 +86,26 @@ def test_tolerances_are_those_of_torch_unless_they_are_given():
     assert choose_tolerance(np.dtype("f8"), max_ulp=3.0).max_ulp == 3.0
 
 
+@pytest.mark.parametrize(("scale", "atol"), [(0.25, 0.25e-5), (1.0, 1e-5), (4.0, 1e-5)])
+def test_of_small_values_the_absolute_tolerance_is_smaller(scale, atol):
+    assert choose_tolerance(np.dtype("f4"), scale=scale).atol == atol
+    assert choose_tolerance(np.dtype("f4"), atol=0.5, scale=scale).atol == 0.5
+
+
 @pytest.mark.parametrize(
     "given",
-    [{"rtol": -1.0}, {"atol": math.nan}, {"max_ulp": 1.0, "rtol": 0.0}, {"max_ulp": "2"}, {"rtol": [1.0]}],
-)
+    [
+        {"rtol": -1.0}, {"atol": math.nan}, {"max_ulp": 1.0, "rtol": 0.0}, {"max_ulp": 1.0, "atol": 0.0},
+        {"max_ulp": "2"}, {"rtol": [1.0]}, {"rtol": math.inf},
+    ],
+)  # fmt: skip
 def test_tolerances_that_make_no_sense(given):
     with pytest.raises(UsageError):
         choose_tolerance(np.dtype("f4"), **given)
 
 
-@pytest.mark.parametrize(("dtype", "counted"), [("i4", "f8"), (">f4", "f4"), ("?", "f8"), ("f2", "f2")])
+@pytest.mark.parametrize(
+    ("dtype", "counted"), [("i4", "f8"), (">f4", "f4"), ("?", "f8"), ("f2", "f2"), ("g", "f8"), ("c8", "f8")]
+)
 def test_what_has_no_last_place_counts_as_float64(dtype, counted):
     assert choose_counting_dtype(np.dtype(dtype)) == np.dtype(counted)
