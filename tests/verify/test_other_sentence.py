@@ -188,5 +188,7 @@ def test_a_slip_is_near_a_norm_where_half_precision_may_give_it(changed, dtype, 
     grid = Grid((3, 4, 5), Layout(3, 2), (1, 2), split=changed.pop("split", None))
     ends = 1.0 - np.array([1.0, 7.9]) * 2.0**-10, 1.0 + np.array([1.0, changed.pop("far", 2.0)]) * 2.0**-10
     bounded = Bounded(grid, None, NO_AFFINE, *ends)
-    slip = Slip(grid, True, "none", "divided by d", 0, bounded)._replace(**changed)
+    slip = Slip(grid, centred=True, affine="none", words="divided by d", rank=0, bounded=bounded)._replace(
+        **changed
+    )
     assert sentence in say(y=X.astype(dtype), slip=slip)

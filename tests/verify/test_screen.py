@@ -57,12 +57,15 @@ def test_other_groups_are_refuted(axes):
     assert not may_be(x, normalize(x, "ln").normalized, axes)
 
 
-def lies(y, step=NO_AFFINE, x=PLAIN.ravel()[:64], slack=1e-6):
+SOME = PLAIN.ravel()[:64]
+
+
+def lies(y, step=NO_AFFINE, x=SOME, slack=1e-6):
     return lie_on_line(x, y, step, np.full(64, slack), np.full(64, slack))
 
 
 def test_values_that_gamma_hides_say_nothing():
-    x, gamma = PLAIN.ravel()[:64], np.tile([0.0, 0.0, 0.0, 2.0], 16)
+    x, gamma = SOME, np.tile([0.0, 0.0, 0.0, 2.0], 16)
     step = AffineStep("gamma", gamma)
     assert lies(gamma * (x - 1.0) / 2.0, step)
     assert not lies(gamma * x * x, step)
@@ -71,7 +74,7 @@ def test_values_that_gamma_hides_say_nothing():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_values_that_are_not_finite_say_nothing(value):
-    x, y = PLAIN.ravel()[:64].copy(), PLAIN.ravel()[:64] / 2.0
+    x, y = SOME.copy(), SOME / 2.0
     for values in (x, y):
         values[:5] = value
         assert lies(y, x=x)

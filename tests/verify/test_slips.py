@@ -121,7 +121,7 @@ def test_groups_of_no_size_or_without_bounds_show_no_slip():
 
 def test_how_far_from_1_a_factor_may_be():
     bounded = Bounded(ROW_GRID, None, AffineStep("none"), np.array([0.5, 0.9]), np.array([0.7, 1.25]))
-    slip = Slip(ROW_GRID, True, "none", "", 0, bounded)
+    slip = Slip(ROW_GRID, centred=True, affine="none", words="", rank=0, bounded=bounded)
     assert slip.measure_factor() == 0.5
     assert slip._replace(bounded=bounded._replace(largest=np.array([0.7, 1.75]))).measure_factor() == 0.75
 
