@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from normcli.errors import DataError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 
@@ -84,3 +85,19 @@ def test_a_shape_is_split_as_the_channels_are(order, split):
     grid = make_plan(Request("gn", groups=2, group_order=order), (5, 6, 4), np.dtype("f8")).grid
     assert grid.split_shape((5, 6, 4)) == (5, *split, 4)
     assert grid.split_shape((1, 1, 4)) == (1, 1, 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "fitted"),
+    [((4,), (1, 1, 4)), ((3, 1), (1, 3, 1)), ((2, 1, 4), (2, 1, 4)), ((), (1, 1, 1))],
+)
+def test_a_mask_of_fewer_axes_has_those_in_front_of_it(shape, fitted):
+    grid = make_plan(Request("bn"), (2, 3, 4), np.dtype("f8")).grid
+    assert grid.fit_mask(np.ones(shape, bool)).shape == fitted
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (1, 2, 3, 4)])
+def test_a_mask_of_other_lengths_is_refused(shape):
+    grid = make_plan(Request("bn"), (2, 3, 4), np.dtype("f8")).grid
+    with pytest.raises(DataError, match=r"the mask has the shape .*, which does not broadcast to \(2, 3, 4\)"):
+        grid.fit_mask(np.ones(shape, bool))

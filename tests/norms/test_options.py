@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 
+import numpy as np
 import pytest
 
 from normcli.errors import UsageError
-from normcli.norms.options import NAMES, OPTIONS, Option, OptionKind, list_own_options
+from normcli.norms.options import NAMES, OPTIONS, Option, OptionKind, find_option, list_own_options
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 
@@ -73,8 +75,121 @@ def test_no_axes_have_a_text_too():
     assert Option.format(OPTIONS[NAMES.index("axes")], ()) == "()"
 
 
-@pytest.mark.parametrize("pair", [(0.0, 0.0), (1.0, -1.0), (-1e308, 1e308), (0.0, math.nan)])
-def test_a_range_has_a_width_that_float64_holds(pair):
-    option = next(option for option in OPTIONS if option.name == "range")
-    assert not option.is_allowed(pair)
-    assert option.is_allowed((0.25, 0.75))
+IN_RANGE = {
+    "eps": ((0.0, 1e-12, 1e300), (-1e-300, math.inf, math.nan)),
+    "ddof": ((0, 1, 7), (-1,)),
+    "p": ((0.0, -2.0, 0.5, math.inf, -math.inf), (math.nan,)),
+    "size": ((1, 2, 100), (0, -1)),
+    **dict.fromkeys(("alpha", "exponent", "k"), ((0.0, -1.0, 1e300), (math.inf, -math.inf, math.nan))),
+    "range": (
+        ((0.25, 0.75), (-1.0, 1.0), (0.0, 5e-324), (-8e307, 8e307)),
+        ((0.0, 0.0), (1.0, -1.0), (-1e308, 1e308), (0.0, math.nan)),
+    ),
+    "quantiles": (
+        ((0.0, 100.0), (25.0, 75.0), (0.0, 0.001), (99.999, 100.0), (2.125, 97.5)),
+        ((50.0, 50.0), (75.0, 25.0), (-0.5, 50.0), (50.0, 100.5), (10.0, 97.0625), (2.0625, 90.0), (0.0, math.nan)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_RANGE)
+def test_which_values_are_in_range(name):
+    option, (allowed, refused) = find_option(name), IN_RANGE[name]
+    for value in allowed:
+        option.check(value)
+    for value in refused:
+        with pytest.raises(UsageError, match=f"^{name} .* is {re.escape(option.requirement)}$"):
+            option.check(value)
+
+
+DEFAULTS = {
+    "gn": {"group_order": "contiguous", "eps": 1e-5, "eps_mode": "inside", "ddof": 0, "groups": None},
+    "mvn": {"eps": 1e-9, "eps_mode": "outside", "ddof": 0},
+    "rms": {"eps": 1e-5, "eps_mode": "inside"},
+    "ws": {"eps": 1e-5, "eps_mode": "inside"},
+    "lp": {"eps": 1e-12, "p": 2.0},
+    "lrn": {"size": 5, "alpha": 1e-4, "exponent": 0.75, "k": 1.0},
+    "robust": {"quantiles": (25.0, 75.0), "no_mean": None, "no_scale": None},
+    "minmax": {"range": None, "layout": None, "dtype": None},
+}
+
+
+@pytest.mark.parametrize("norm", DEFAULTS)
+def test_what_is_taken_where_nobody_chooses(norm):
+    assert {name: find_option(name).find_default(NORMS[norm]) for name in DEFAULTS[norm]} == DEFAULTS[norm]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        pytest.param(
+            "eps_mode", "above", "eps_mode 'above' is neither 'inside' nor 'outside'", id="one of two"
+        ),
+        pytest.param(
+            "dtype", "int8", "dtype 'int8' is none of float16, bfloat16, float32, float64", id="of four"
+        ),
+        pytest.param("range", (1.0, 0.5), "range 1,0.5 is not a lower and a higher bound", id="a pair"),
+        pytest.param("size", 0, "size 0 is not a window of one channel or more", id="a number"),
+    ],
+)
+def test_a_value_out_of_range_is_named_as_it_was_written(name, value, message):
+    with pytest.raises(UsageError, match=f"^{re.escape(message)}"):
+        find_option(name).check(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        pytest.param("size", "1.5", "size takes an integer, not '1.5'", id="an integer"),
+        pytest.param("eps", "small", "eps takes a number, not 'small'", id="a number"),
+        pytest.param("range", "1", "range takes two numbers, not '1'", id="one of two numbers"),
+        pytest.param("range", "1,2,3", "range takes two numbers, not '1,2,3'", id="three numbers"),
+        pytest.param("no_mean", "true", "no_mean takes yes or no, not 'true'", id="a flag"),
+    ],
+)
+def test_a_word_of_another_kind_is_named(name, text, message):
+    with pytest.raises(UsageError, match=f"^{re.escape(message)}$"):
+        find_option(name).parse(text)
+
+
+@pytest.mark.parametrize("name", ["eps", "size", "range", "quantiles", "no_mean"])
+def test_texts_are_no_numbers_in_python(name):
+    with pytest.raises(UsageError, match=f"^{name} '1' is not "):
+        find_option(name).convert("1")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "converted"),
+    [
+        pytest.param("axes", np.int64(2), 2, id="an integer of NumPy"),
+        pytest.param("axes", [np.int64(0), "C"], (0, "C"), id="letters among numbers"),
+        pytest.param("eps", np.float32(0.5), 0.5, id="a float of NumPy"),
+        pytest.param("range", [0, 1], (0.0, 1.0), id="a list of integers"),
+        pytest.param("no_mean", False, None, id="a flag that is down"),
+        pytest.param("no_mean", 1, True, id="a flag that is up"),
+        pytest.param("eps", None, None, id="nothing"),
+    ],
+)
+def test_arguments_are_converted(name, value, converted):
+    found = find_option(name).convert(value)
+    assert found == converted
+    assert type(found) is type(converted)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("eps", 1e-5, "1e-05"),
+        ("eps", 0.1234567, "0.1234567"),
+        ("range", (-1.0, 0.5), "-1,0.5"),
+        ("no_mean", True, "yes"),
+    ],
+)
+def test_values_are_written_as_short_as_they_can_be_read(name, value, text):
+    assert find_option(name).format(value) == text
+
+
+def test_infinities_are_words_of_json_for_numbers_alone():
+    assert find_option("p").describe(-math.inf) == "-inf"
+    assert find_option("p").read("-inf") == -math.inf
+    assert find_option("layout").read("inf") == "inf"
