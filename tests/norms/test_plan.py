@@ -198,3 +198,106 @@ def test_window(size, like, before, after):
     window = make_plan(Request("lrn", size=size, like=like), SHAPE, np.dtype("f8")).spec.window
     assert window is not None
     assert (window.before, window.after, window.size) == (before, after, size)
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        pytest.param({}, False, id="none"),
+        pytest.param({"gamma": None, "beta": np.array([-1.0])}, False, id="as the range has it"),
+        pytest.param({"gamma": np.array([3.0, 3.0])}, False, id="the width"),
+        pytest.param({"gamma": np.array([3.0, 1.0])}, True, id="another for one column"),
+        pytest.param({"beta": np.array([0.0])}, True, id="another beta"),
+    ],
+)
+def test_a_range_is_gamma_and_beta(given, refused):
+    plan = make_plan(Request("minmax", range=(-1.0, 2.0)), (4, 2), np.dtype("f8"))
+    if refused:
+        with pytest.raises(UsageError, match="range says what gamma and beta are; leave them out"):
+            plan.complete_parameters(given)
+    else:
+        assert plan.complete_parameters(given) == {"gamma": 3.0, "beta": -1.0}
+    plain = make_plan(Request("minmax"), (4, 2), np.dtype("f8"))
+    assert plain.complete_parameters(given) is given
+
+
+def test_parts_of_a_view_have_parameters_of_their_lengths():
+    plan = make_plan(Request("gn", groups=2), SHAPE, np.dtype("f8")).restrict((1, 2, 3, 4, 2))
+    assert plan.grid.shape == (1, 2, 3, 4, 2)
+    assert plan.grid.axes == (2, 3, 4)
+    assert plan.parameters.shape == (1, 2, 3, 1, 1)
+    window = make_plan(Request("lrn", size=3), SHAPE, np.dtype("f8")).restrict((1, 6, 2, 2))
+    assert (window.grid.axes, window.grid.reach) == ((1,), (1, 1))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "asked", "made"),
+    [
+        ("float16", None, "float16"),
+        (">f4", None, "float32"),
+        ("float64", None, "float64"),
+        ("int32", None, "float64"),
+        ("bool", None, "float64"),
+        (np.longdouble, None, "float64"),
+        ("float64", "float32", "float32"),
+        ("int8", "bfloat16", "bfloat16"),
+    ],
+)
+def test_the_dtype_of_results(dtype, asked, made):
+    dtype = np.dtype(dtype)
+    found = make_plan(Request("ln", dtype=asked), SHAPE, dtype).choose_output_dtype(dtype)
+    assert found.name == made
+    assert found.isnative
+
+
+@pytest.mark.parametrize(
+    ("norm", "options", "percents"),
+    [
+        ("bn", {}, {}),
+        ("minmax", {}, {"min": 0.0, "max": 100.0}),
+        ("robust", {}, {"median": 50.0, "q1": 25.0, "q3": 75.0}),
+        ("robust", {"quantiles": (10.0, 97.5)}, {"median": 50.0, "q_low": 10.0, "q_high": 97.5}),
+    ],
+)
+def test_how_much_lies_below_a_statistic(norm, options, percents):
+    assert make_plan(Request(norm, **options), SHAPE, np.dtype("f8")).find_percents() == percents
+
+
+@pytest.mark.parametrize(
+    ("norm", "name", "shape", "fitted"),
+    [
+        pytest.param("bn", "gamma", (6, 1), (6,), id="a column"),
+        pytest.param("ln", "gamma", (1,), (5,), id="one for all"),
+        pytest.param("ln", "beta", (1, 1, 1, 5), (5,), id="at the rank of the tensor"),
+        pytest.param("wn", "gamma", (2, 1, 1, 1), (2,), id="at the rank of the tensor, kept"),
+    ],
+)
+def test_parameters_are_fitted_in_their_order(norm, name, shape, fitted):
+    plan = make_plan(Request(norm), SHAPE, np.dtype("f8"))
+    values = np.arange(float(np.prod(shape))).reshape(shape)
+    found = plan.fit_parameter(name, values)
+    np.testing.assert_array_equal(found, np.broadcast_to(values.reshape(-1), fitted), strict=True)
+    assert not found.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("norm", "name", "message"),
+    [
+        ("wn", "beta", "wn has no beta, only gamma$"),
+        ("lp", "gamma", "lp has no gamma: it has no affine step$"),
+        ("bn", "alpha", "bn has no alpha, only gamma and beta$"),
+    ],
+)
+def test_parameters_that_a_norm_has_not_are_refused(norm, name, message):
+    with pytest.raises(UsageError, match=message):
+        make_plan(Request(norm), SHAPE, np.dtype("f8")).fit_parameter(name, np.ones(1))
+
+
+def test_running_statistics_are_of_the_groups_that_batches_share():
+    plan = make_plan(Request("in"), SHAPE, np.dtype("f8"))
+    assert plan.fit_running("mean", np.arange(6, dtype="f4")).tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert plan.fit_running("mean", np.ones((1, 6, 1, 1))).dtype == np.float64
+    with pytest.raises(DataError, match=r"mean has the shape \(2, 6\); in of \(2, 6, 4, 5\) takes \(6,\)"):
+        plan.fit_running("mean", np.ones((2, 6)))
+    with pytest.raises(UsageError, match="ln has no mean: no running statistics are kept of it"):
+        make_plan(Request("ln"), SHAPE, np.dtype("f8")).fit_running("mean", np.ones(1))
