@@ -260,17 +260,18 @@ def test_what_a_link_says_amiss_is_left_out(link, read):
 # -- one screen, and small ones
 
 
+@pytest.mark.parametrize("screen", [WIDE, {"width": 1200, "height": 768}], ids=["1280", "1200"])
 @pytest.mark.parametrize("shape", SEEDS, ids=str)
-def test_the_tensors_of_the_texts_are_on_one_screen(shape, read):
-    reader = read(make(generate(Recipe(shape)).values, "bn" if len(shape) > 2 else "ln"))
+def test_the_tensors_of_the_texts_are_on_one_screen(shape, screen, read):
+    reader = read(make(generate(Recipe(shape)).values, "bn" if len(shape) > 2 else "ln"), screen)
     box = reader.page.evaluate(
         "(({left, right, bottom, top}) => ({left, right, bottom, top}))(document.querySelector('#tensor').getBoundingClientRect())"
     )
-    assert reader.page.locator("#tensor.more").count() == 0
-    assert box["right"] <= WIDE["width"]
-    assert box["bottom"] <= WIDE["height"]
+    assert reader.page.locator("#tensor.more, #groups .more, #groups.more").count() == 0
+    assert box["right"] <= screen["width"]
+    assert box["bottom"] <= screen["height"]
     for part in ("#blocks", "#knobs", "#groups", "#story", "#formula"):
-        assert reader.page.locator(part).bounding_box()["y"] < WIDE["height"]
+        assert reader.page.locator(part).bounding_box()["y"] < screen["height"]
 
 
 def test_a_few_rows_too_wide_for_the_screen_stand_one_above_the_other(read):
