@@ -9,7 +9,15 @@ from normcli import normalize
 from normcli.dtypes import find_type
 from normcli.verify.identify import Kind, Question, identify
 from normcli.verify.known_maps import CONSTANTS
-from normcli.verify.plain import find_plain_map
+from normcli.verify.plain import (
+    Block,
+    _choose_lengths,
+    _enumerate_axes,
+    find_global_map,
+    find_plain_map,
+    fit_lines,
+    list_levels,
+)
 from normcli.verify.samples import MOST_VALUES
 from normcli.verify.search import Search
 from normcli.verify.sentence import format_sentence
@@ -232,3 +240,112 @@ def test_of_a_large_tensor_that_a_known_map_made_no_norm_is_looked_for(monkeypat
     x = np.arange(2.0 * MOST_VALUES, dtype=np.float32).reshape(2, -1)
     found = identify(Question(x, x / np.float32(255)))
     assert (found.kind, found.known[0]) == (Kind.AFFINE, "x / 255, bytes from 0 to 1")
+
+
+# -- lines, digits and blocks, one by one
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "digits"),
+    [
+        (0.5, 0.0, 1), (2.0, -1.0, 2), (1.0, 0.25, 3), (0.473587, 0.0, 6), (-12.0, 0.0, 2), (0.125, 1e-3, 4), (1.0, 0.0, 1),
+    ],
+)  # fmt: skip
+def test_a_pair_has_as_few_digits_as_it_needs(a, b, digits):
+    x = make((6, 7), dtype="float64")
+    found = find_global_map(x, a * x + b, np.dtype("f8"))
+    assert (found.scale.item(), found.shift.item(), found.digits) == (a, b, digits)
+    assert found.is_simple == (digits <= 2)
+
+
+@pytest.mark.parametrize(("a", "b"), [(1 / 3, 0.0), (np.pi, np.e), (-1e200 / 7, 1e200 / 3), (1e-200 / 7, -1e-200 / 3)])
+def test_a_pair_of_many_digits_is_known_to_rounding(a, b):
+    x = make((6, 7), dtype="float64")
+    found = find_global_map(x, a * x + b, np.dtype("f8"))
+    assert found.scale.item() == pytest.approx(a, rel=1e-14)
+    assert found.shift.item() == pytest.approx(b, rel=1e-13)
+    assert not found.is_simple
+
+
+def test_lines_are_those_of_least_squares_for_each_index():
+    rng = np.random.default_rng(0)
+    x, scale, shift = rng.normal(3.0, 1.0, (4, 5, 6)), rng.normal(size=(1, 5, 1)), rng.normal(size=(1, 5, 1))
+    found = fit_lines(x, scale * x + shift, (1,), through_zero=False)
+    np.testing.assert_allclose(found.scale, scale, rtol=1e-12)
+    np.testing.assert_allclose(found.shift, shift, rtol=1e-11)
+    through = fit_lines(x, scale * x, (1,), through_zero=True)
+    np.testing.assert_allclose(through.scale, scale, rtol=1e-14)
+    assert not through.shift.any()
+
+
+def test_what_is_not_finite_counts_for_no_line():
+    x = np.array([1.0, 2.0, 3.0, np.nan, 7.0, 8.0, np.inf])
+    y = np.array([3.0, 5.0, 7.0, 9.0, np.inf, np.nan, 0.0])
+    found = fit_lines(x, y, (), through_zero=False)
+    assert (found.scale.item(), found.shift.item()) == pytest.approx((2.0, 1.0))
+
+
+def test_a_line_through_one_value_is_flat():
+    found = fit_lines(np.full(5, 3.0), np.full(5, 7.0), (), through_zero=False)
+    assert (found.scale.item(), found.shift.item()) == (0.0, 7.0)
+    assert fit_lines(np.zeros(5), np.full(5, 7.0), (), through_zero=True).scale.item() == 0.0
+
+
+def test_distances_from_a_line_count_in_units_of_rounding():
+    x, y = np.array([1.0, 2.0, 1e6]), np.array([1.0, 2.0, 1.5e6])
+    light = fit_lines(x, y, (), np.array([0.0, 0.0, 1e12]), through_zero=True)
+    heavy = fit_lines(x, y, (), np.array([1e12, 1e12, 0.0]), through_zero=True)
+    assert (light.scale.item(), heavy.scale.item()) == pytest.approx((1.0, 1.5), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "most", "whole", "lengths"),
+    [
+        ((10, 10), 100, (), (10, 10)),
+        ((10, 10), 99, (), (7, 10)),
+        ((10, 10), 99, (0,), (10, 7)),
+        ((100, 2), 10, (0,), (4, 2)),
+        ((100, 3), 12, (0,), (4, 3)),
+        ((40, 5), 20, (1,), (4, 5)),
+        ((2, 2), 1, (), (1, 1)),
+    ],
+)
+def test_long_axes_are_cut_first(shape, most, whole, lengths):
+    found = _choose_lengths(shape, most, whole)
+    assert np.prod(found) <= most
+    assert found == lengths
+
+
+def test_a_block_holds_evenly_spread_indices_of_both_and_one_run_of_the_last_axis():
+    x = np.arange(60.0).reshape(6, 10)
+    block = Block(x, -x, 24)
+    one, other = block.take((0,))
+    np.testing.assert_array_equal(other, -one)
+    rows, first = one[:, 0] // 10, int(one[0, 0] % 10)
+    assert one.shape[0] == 6
+    assert rows.tolist() == list(range(6))
+    np.testing.assert_array_equal(one, x[:, first : first + one.shape[1]])
+    few, _ = Block(x.T, x.T, 12).take((1,))
+    assert few.shape[1] <= 6
+    assert block.take((0,))[0] is one
+
+
+def test_how_well_maps_are_calculated():
+    half, single, double = (list_levels(np.dtype(name)) for name in ("f2", "f4", "f8"))
+    assert half == (("float32", 1.0, 4.0), ("float16", 1.0, 3.0))
+    assert single == (("float64", 1.0, 4.0), ("float32", 1.0, 3.0))
+    assert double == (("float64", 1.0, 4.0), ("float64", 1.0, 3.0), ("float32", 1.0, 4.0))
+
+
+def test_a_map_of_few_pairs_is_tried_before_one_of_many():
+    assert list(_enumerate_axes((2, 1, 5, 3))) == [(), (0,), (3,), (2,), (0, 3), (0, 2), (2, 3)]
+
+
+def test_values_in_lines_of_their_own_show_no_map():
+    x, rng = make((1, 2), dtype="float64"), np.random.default_rng(1)
+    assert find_plain_map(x, rng.normal(size=x.shape), np.dtype("f8")) is None
+    x = make((3, 40), dtype="float64")
+    assert find_plain_map(x, rng.normal(size=x.shape), np.dtype("f8")) is None
+    y = 2 * x
+    y[1, 7] = 9.0
+    assert find_plain_map(x, y, np.dtype("f8")) is None
