@@ -258,7 +258,9 @@ def test_a_pair_has_as_few_digits_as_it_needs(a, b, digits):
     assert found.is_simple == (digits <= 2)
 
 
-@pytest.mark.parametrize(("a", "b"), [(1 / 3, 0.0), (np.pi, np.e), (-1e200 / 7, 1e200 / 3), (1e-200 / 7, -1e-200 / 3)])
+@pytest.mark.parametrize(
+    ("a", "b"), [(1 / 3, 0.0), (np.pi, np.e), (-1e200 / 7, 1e200 / 3), (1e-200 / 7, -1e-200 / 3)]
+)
 def test_a_pair_of_many_digits_is_known_to_rounding(a, b):
     x = make((6, 7), dtype="float64")
     found = find_global_map(x, a * x + b, np.dtype("f8"))
