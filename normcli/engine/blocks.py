@@ -227,6 +227,31 @@ def _collapse(view: NDArray[Any], geometry: Geometry) -> NDArray[Any] | None:
     return view.reshape(geometry.dims)
 
 
+class CopyingSource(ArraySource):
+    """An array in memory of which a copy is made while it is read.
+
+    Parameters
+    ----------
+    values : ndarray
+    copy : ndarray
+        C-contiguous, of the shape and dtype of `values`.
+    view_shape : tuple of int
+    geometry : Geometry
+    """
+
+    def __init__(
+        self, values: NDArray[Any], copy: NDArray[Any], view_shape: tuple[int, ...], geometry: Geometry
+    ) -> None:
+        super().__init__(values, view_shape, geometry)
+        self._copy = copy.reshape(geometry.dims)
+
+    def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
+        """Return a tile with its runs in an order, after it was copied."""
+        raw = super().read(tile, order, work)
+        np.copyto(self._copy[tile].transpose(order), raw)
+        return raw
+
+
 class ArraySink:
     """A C-contiguous array in memory."""
 

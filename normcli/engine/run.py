@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine.blocks import open_sink, open_source
+from normcli.compiled import find_kernel
+from normcli.engine.blocks import CopyingSource, open_sink, open_source
 from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.passes import Run
@@ -15,6 +16,7 @@ from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.norms.divisors import Measurement
 from normcli.numerics.solution import solve_given
+from normcli.numerics.whole import is_plan_served, is_served
 from normcli.tensors.mapped import require_unchanged
 
 if TYPE_CHECKING:
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given
 
+_STATISTIC_BYTES = np.dtype(np.float64).itemsize
+_LEAST_COPIED = 1 << 20
+"""Bytes of the smallest tensor that is copied: memory for less is there already."""
+
 
 def run(
     plan: Plan,
@@ -37,6 +43,7 @@ def run(
     inputs: Inputs = NO_INPUTS,
     out: NDArray[Any] | None = None,
     effort: Effort = DEFAULT_EFFORT,
+    copy: NDArray[Any] | None = None,
 ) -> tuple[NDArray[Any], dict[str, Floats]]:
     """Normalize a tensor.
 
@@ -51,6 +58,8 @@ def run(
     out : ndarray or None
         Where the result goes: C-contiguous, of the tensor's shape and of `choose_output_dtype`.
     effort : Effort
+    copy : ndarray or None
+        Where the tensor itself goes, as `make_copy` returns it.
 
     Returns
     -------
@@ -70,10 +79,31 @@ def run(
     if _has_no_values(plan):
         return np.empty(plan.grid.shape, dtype) if out is None else out, _fill_statistics(plan, inputs.given)
     geometry = find_geometry(plan)
-    with open_source(values, plan, geometry) as source:
+    opened = open_source(values, plan, geometry)
+    if copy is not None:
+        opened = contextlib.nullcontext(CopyingSource(values, copy, plan.grid.view_shape, geometry))
+    with opened as source:
         place = _make_place(plan, source, dtype) if out is None else out
         with open_sink(place, geometry) as sink:
             return place, run_source(plan, geometry, source, sink, inputs, effort)
+
+
+def make_copy(plan: Plan, values: NDArray[Any], inputs: Inputs) -> NDArray[Any] | None:
+    """Return memory for a copy of a tensor whose statistics would take more; None if they are to be kept.
+
+    A copy is for tensors in memory, and for groups that the compiled kernel measures, which is soon done again.
+    """
+    size = values.nbytes
+    if (
+        size < _LEAST_COPIED
+        or plan.grid.group_count * len(plan.norm.statistics) * _STATISTIC_BYTES <= size
+        or isinstance(values, np.memmap)
+        or any(known is not None for known in (inputs.given, inputs.measured, inputs.selection))
+        or not (is_served(values.dtype) and is_plan_served(plan, plan.grid.group_size))
+        or find_kernel() is None
+    ):
+        return None
+    return np.empty(values.shape, values.dtype)
 
 
 def _make_place(plan: Plan, source: Source, dtype: np.dtype[Any]) -> NDArray[Any]:

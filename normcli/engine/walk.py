@@ -52,6 +52,8 @@ class Effort(NamedTuple):
         The number of values in a tile, and in the largest group that is read only once.
     keeps_statistics : bool
         Whether statistics are kept. Of short groups, the memory for them takes longer than the arithmetic.
+    keeps_copies : bool
+        Whether a copy of the tensor may be kept instead, of which they are measured when they are asked for.
     """
 
     threads: int | None = None
@@ -59,6 +61,7 @@ class Effort(NamedTuple):
     block: int = BLOCK
     whole: int = WHOLE
     keeps_statistics: bool = True
+    keeps_copies: bool = False
 
 
 DEFAULT_EFFORT = Effort()

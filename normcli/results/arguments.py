@@ -70,7 +70,8 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     running = _pair_running(given("running_mean"), given("running_var"))
     inputs = fit_inputs(plan, values, arrays, running, selection)
     threads = _convert("threads", given("threads"), operator.index, "is not an integer")
-    effort = Effort(threads=threads, keeps_statistics=given("statistics") is not False)
+    keeps = given("statistics") is not False
+    effort = Effort(threads=threads, keeps_statistics=keeps, keeps_copies=keeps)
     require_threads(effort)
     return Arguments(plan, values, inputs, effort, taken.give)
 

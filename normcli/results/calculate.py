@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from normcli.engine.inputs import COUNT, NO_INPUTS, Inputs
-from normcli.engine.run import measure, run
+from normcli.engine.run import make_copy, measure, run
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.results.arguments import require_threads
 from normcli.results.arrays import Give, keep
@@ -78,17 +78,21 @@ def calculate(
     """
     require_threads(effort)
     kept = {}
-    again = effort._replace(keeps_statistics=True)
+    again = effort._replace(keeps_statistics=True, keeps_copies=False)
     if statistics_alone or inputs.selection is not None:
         effort = again
+    copy = make_copy(plan, values, inputs) if effort.keeps_copies else None
+    if copy is not None:
+        effort = effort._replace(keeps_statistics=False)
     if statistics_alone:
         statistics = measure(plan, values, inputs, effort)
     else:
-        kept["_y"], statistics = run(plan, values, inputs, out, effort)
+        kept["_y"], statistics = run(plan, values, inputs, out, effort, copy)
     counts = statistics.pop(COUNT, None)
     shown: Mapping[str, NDArray[np.float64]] = statistics
     if not effort.keeps_statistics:
-        shown = _Later(plan.norm.statistics, functools.partial(measure, plan, values, inputs, again))
+        measured = values if copy is None else copy
+        shown = _Later(plan.norm.statistics, functools.partial(measure, plan, measured, inputs, again))
     result = Result(plan, values, shown, inputs, again, counts, give)
     result.__dict__.update(kept)  # where the cached property keeps it
     return result

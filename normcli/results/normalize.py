@@ -124,8 +124,9 @@ def normalize(
     threads : int, optional
         At most so many; all processors by default. The result is the same to the bit for any.
     statistics : bool, optional
-        False if they are not to be kept, but measured again from `x` when they are asked for. Of short groups
-        (rows of 4), the memory for them takes longer than the arithmetic.
+        False if they are not to be kept, but measured again from `x` when they are asked for. By default they
+        are of `x` as it is now. Of groups so short (rows of 4) that memory for them would take longer than the
+        arithmetic, a copy of `x` is kept, from which they are measured when they are asked for.
 
     Returns
     -------

@@ -7,7 +7,11 @@ import pytest
 
 import normcli
 from normcli import NORMS, NormError, Result, normalize
+from normcli.compiled import find_kernel
 from normcli.errors import DataError, UsageError
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.results.calculate import calculate
 
 
 def test_the_public_names_are_importable():
@@ -151,6 +155,20 @@ def test_statistics_that_are_not_kept_are_measured_when_they_are_asked_for(norm)
     for name, values in kept.statistics.items():
         assert np.array_equal(getattr(later, name), values)
     assert later.warnings == kept.warnings
+
+
+@pytest.mark.parametrize("axes", [(0, 2), (1, 3)], ids=["between", "at the end"])
+def test_statistics_of_short_groups_are_measured_from_a_copy(axes):
+    """The tensor may be written to before they are asked for."""
+    x = np.random.default_rng(0).standard_normal((2, 2, 2, 1 << 15)).astype("f4").transpose(0, 1, 3, 2)
+    x = x if axes == (1, 3) else x.transpose(0, 2, 1, 3)
+    wanted = calculate(make_plan(Request("ln", axes=axes), x.shape, x.dtype), x).statistics
+    result = normalize(x, "ln", axes=axes)
+    assert not isinstance(result.statistics, dict) or find_kernel() is None
+    x[...] = 0.0
+    assert list(result.statistics) == list(wanted)
+    for name, values in wanted.items():
+        np.testing.assert_array_equal(result.statistics[name], values)
 
 
 def test_statistics_that_are_not_kept_take_no_memory(monkeypatch):
