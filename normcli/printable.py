@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from textwrap import TextWrapper
 
@@ -93,12 +94,16 @@ _CLOSING = "、。，．：；？！）】》」』”’"
 _OPENING = "（【《「『“‘"
 """What ends no line."""
 
-_UNIT = re.compile(
-    f"[{_OPENING}]*(?![{_OPENING}])[{_WIDE}][{_CLOSING}]*(?![{_CLOSING}])|[{_OPENING}]+(?:(?![{_WIDE}])\\S)*[{_CLOSING}]*"
-)
-"""What holds together: a wide character, or a narrow word behind an opening mark, with the marks around it."""
 
-_ONE_WIDE = re.compile(f"[{_WIDE}]")
+@functools.cache  # on use: so many characters make patterns that take longer than all others to compile
+def _find_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return the patterns of what holds together, and of one wide character.
+
+    A wide character holds together, or a narrow word behind an opening mark, with the marks around it.
+    """
+    wide = f"[{_OPENING}]*(?![{_OPENING}])[{_WIDE}][{_CLOSING}]*(?![{_CLOSING}])"
+    narrow = f"[{_OPENING}]+(?:(?![{_WIDE}])\\S)*[{_CLOSING}]*"
+    return re.compile(f"{wide}|{narrow}"), re.compile(f"[{_WIDE}]")
 
 
 def spread_wide(text: str) -> str:
@@ -111,7 +116,10 @@ def spread_wide(text: str) -> str:
     >>> spread_wide("x 均值。"), len(spread_wide("x 均值。"))
     ('x 均\x0b值。\x0b\x0b', 8)
     """
-    return text if text.isascii() else _UNIT.sub(_fill_up, text)
+    if text.isascii() or not any("\u1100" <= c <= "\u115f" or c >= "\u2e80" for c in text):
+        return text
+    unit, one_wide = _find_patterns()
+    return unit.sub(lambda found: found[0] + _FILLER * len(one_wide.findall(found[0])), text)
 
 
 def gather_wide(text: str) -> str:
@@ -144,7 +152,3 @@ class WideWrapper(TextWrapper):
 
     def _split(self, text: str) -> list[str]:
         return _CHUNK.findall(text) if _FILLER in text else super()._split(text)
-
-
-def _fill_up(found: re.Match[str]) -> str:
-    return found[0] + _FILLER * len(_ONE_WIDE.findall(found[0]))

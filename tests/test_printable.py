@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from normcli import printable
 from normcli.printable import make_printable
 
 
@@ -40,3 +41,10 @@ def test_the_name_of_a_golden_folder_is_printable_in_its_help(normcli, tmp_path,
     shown = normcli("check", "g\u202e", "--help").out
     assert "\u202e" not in shown
     assert shown.count("g\\u202e") == 3
+
+
+@pytest.mark.parametrize("text", ["(x − mean) / √(var + eps)", "“x̂” … · größe"])
+def test_patterns_of_wide_characters_are_made_for_such_alone(text, monkeypatch):
+    """Compiling them takes a twentieth of a small calculation."""
+    monkeypatch.setattr(printable, "_find_patterns", None)
+    assert printable.spread_wide(text) == text
