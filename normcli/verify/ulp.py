@@ -153,7 +153,7 @@ def measure_distance(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> 
         if odd.any():
             agree = _agree(actual[odd], expected[odd], dtype)
             ulp[odd] = np.where(agree, 0.0, np.inf)
-            error[odd] = np.where(agree, 0.0, np.nan_to_num(error[odd], nan=np.inf))
+            error[odd] = np.where(agree, 0.0, np.nan_to_num(error[odd], nan=np.inf, posinf=np.inf))
     return error, ulp
 
 

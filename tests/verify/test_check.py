@@ -127,6 +127,15 @@ def test_nan_where_none_is_expected_is_a_difference_and_where_it_is_expected_non
     assert found.histogram[-1] == (math.inf, math.inf, 1)
 
 
+def test_a_number_where_infinity_is_exact_is_a_difference():
+    x, beta = np.array([[0.0, 0.0], [3.0, 5.0]]), np.array([np.inf, 0.0])
+    y = normalize(x, "bn", beta=beta).normalized.copy()
+    assert compare(plan_of("bn", (2, 2)), x, y, beta=beta).ok
+    y[0, 0] = 1.5
+    found = compare(plan_of("bn", (2, 2)), x, y, beta=beta)
+    assert (found.mismatches, found.worst.place, found.max_abs) == (1, 0, math.inf)
+
+
 @pytest.mark.parametrize("shape", [SHAPE[:2], (4, 6, 1, 1), (24,), (4, 6)])
 @pytest.mark.parametrize("name", ["mean", "var", "std", "rstd"])
 def test_statistics_alone_in_any_shape_that_is_theirs(name, shape, x):

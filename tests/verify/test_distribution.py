@@ -76,7 +76,13 @@ def test_lost_groups_are_counted_and_the_first_is_kept():
     assert (other.count, other.first) == (5, 2)
 
 
-NAMES = ("one-pass:float16", "two-pass:float16", "two-pass:float32", "two-pass:float32:before-gamma", "two-pass:float64")
+NAMES = (
+    "one-pass:float16",
+    "two-pass:float16",
+    "two-pass:float32",
+    "two-pass:float32:before-gamma",
+    "two-pass:float64",
+)
 
 
 def make(mismatches, places=(0,) * 5, **given):

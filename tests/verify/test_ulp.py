@@ -79,6 +79,23 @@ def test_edges(actual, expected, dtype, ulp):
     assert measure(actual, expected, dtype) == ulp
 
 
+@pytest.mark.parametrize(
+    ("actual", "expected", "error"),
+    [
+        (1.0, math.inf, math.inf),
+        (-math.inf, math.inf, math.inf),
+        (math.inf, 1.0, math.inf),
+        (math.nan, 1.0, math.inf),
+        (math.nan, math.nan, 0.0),
+        (math.inf, math.inf, 0.0),
+        (-1e308, 1e308, math.inf),
+        (1e300, 0.0, 1e300),
+    ],
+)
+def test_what_is_not_finite_is_infinitely_far_away_in_numbers_too(actual, expected, error):
+    assert measure_distance(np.array([actual]), np.array([expected]), np.dtype("f8"))[0] == error
+
+
 def test_tolerances_are_those_of_torch_unless_they_are_given():
     assert choose_tolerance(np.dtype("f2"))[1:3] == (1e-3, 1e-5)
     assert choose_tolerance(np.dtype("f4"))[1:3] == (1.3e-6, 1e-5)
