@@ -66,7 +66,10 @@ KERNELS = [NUMPY] if find_kernel() is None else [NUMPY, COMPILED]
 """What there is of the kernels, by what `NORMCLI_KERNEL` calls them."""
 
 QUICK_CASES = 3
-"""Of a test with more cases, so many are of the quick loop, spread over all of them; the others count as slow."""
+"""Of a test with more cases, so many are of the quick loop, spread over all of them; the others count as slow.
+
+Of a test with the mark `all_quick` they all are: each of its cases runs lines of its own, as refusals do.
+"""
 
 
 def group_cases(items):
@@ -80,7 +83,9 @@ def group_cases(items):
 
 def mark_most_cases_slow(items):
     """Mark what the quick loop can do without: most cases of a test that has many."""
-    for alike in group_cases(item for item in items if item.get_closest_marker("slow") is None):
+    for alike in group_cases(
+        item for item in items if not any(map(item.get_closest_marker, ("slow", "all_quick")))
+    ):
         last = len(alike) - 1
         kept = {round(number * last / (QUICK_CASES - 1)) for number in range(QUICK_CASES)}
         for number, item in enumerate(alike):

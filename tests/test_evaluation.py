@@ -167,6 +167,7 @@ def test_check_of_an_evaluation(normcli, tmp_path):
     assert (ran.code, ran.err) == (0, "")  # nothing is degenerate about a constant group here
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("options", "told"),
     [

@@ -113,6 +113,7 @@ def test_norms_by_order_are_refused(norm, normcli):
     assert "has no backward pass" in ran.err
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("options", "code", "told"),
     [

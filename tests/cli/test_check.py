@@ -130,6 +130,7 @@ def test_degenerate_groups_are_warned_of(normcli, folder):
 USAGE, DATA = 2, 3
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("line", "code", "message"),
     [

@@ -62,6 +62,7 @@ def test_a_wrong_one_is_said_to_be_wrong_and_how(files, normcli):
     assert len(call(normcli, files, *ALL, "-f", "jsonl").lines) == 3
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("options", "code", "told"),
     [

@@ -155,6 +155,7 @@ CASES = [
 ]
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(("line", "code", "message"), CASES)
 def test_bad_input(line, code, message, normcli, folder):
     before = {name: (folder / name).read_bytes() for name in os.listdir(folder) if name != "folder"}

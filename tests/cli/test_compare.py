@@ -413,6 +413,7 @@ BAD = [
 ]  # fmt: skip
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(("line", "code", "message"), BAD)
 def test_bad_input(line, code, message, normcli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -153,6 +153,7 @@ def test_png_without_its_extra_says_how_to_get_it(normcli, folder, monkeypatch):
     assert os.listdir() == []
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
@@ -284,6 +285,7 @@ def test_a_value_that_does_not_count_is_not_reached(normcli):
     assert "do not count" not in ran.out
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [

@@ -338,6 +338,7 @@ def test_the_code_of_long_sums_goes_over_the_values_and_dy(normcli):
         assert eval(step["expression"], {**vars(math), **names}) == pytest.approx(step["value"], rel=1e-9)
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [

@@ -237,6 +237,7 @@ def test_nothing_but_bad_files(normcli, tmp_path):
     assert (ran.code, ran.out) == (3, "")
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [

@@ -100,6 +100,7 @@ def test_a_constant_input_tells_nothing(tmp_path, normcli):
     assert "No norm can be identified: the input is constant" in ran.out
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

@@ -167,6 +167,7 @@ def test_odd_tensors(source, format_, normcli):
         assert (ran.code, ran.err) == (0 if recovered else 1, ""), name
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("line", "code", "message"),
     [

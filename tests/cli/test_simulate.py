@@ -99,6 +99,7 @@ def test_a_file_is_a_population(normcli, tmp_path):
     assert "8 along N" in ran.out
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [

@@ -19,6 +19,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     "line",
     [
@@ -121,6 +122,7 @@ def test_a_range_is_a_gamma_and_a_beta(here, normcli):
     np.testing.assert_allclose(np.load("v.npy"), np.load("t.npy"), atol=1e-12)
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -125,6 +125,7 @@ class TestNames:
     def test_matrices_have_them(self, normcli):
         assert "|  | x | y |" in normcli("zscore", "-i", "p.csv", "-f", "markdown").out
 
+    @pytest.mark.all_quick
     @pytest.mark.parametrize("framework", ["sklearn", "torchvision", "keras", "json"])
     def test_emitted_code_has_them(self, framework, normcli):
         out = normcli("fit", "zscore", "p.csv", "--emit", framework).out
@@ -278,6 +279,7 @@ class TestFilters:
         assert [row["name"] for row in ran.json] == ["ann", "bob\nlee", "cid"]
         assert [row["note"] for row in ran.json] == ['a "b"', "", "-"]
 
+    @pytest.mark.all_quick
     @pytest.mark.parametrize(
         ("line", "message"),
         [

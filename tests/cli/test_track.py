@@ -126,6 +126,7 @@ def test_instance_normalization_is_tracked_too(normcli, batches, tmp_path):
     assert read_state(str(tmp_path / "in.npz"), "in").statistics.mean.shape == (3,)
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
@@ -440,6 +441,7 @@ def test_several_batches_are_written_to_a_folder(normcli, batches, tmp_path):
         np.testing.assert_array_equal(np.load(folder + path.name), normalize(np.load(path), "bn").normalized)
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -216,6 +216,7 @@ def test_emitted_code_is_formatted(tmp_path):
     assert done.returncode == 0, done.stdout.decode()[:2000]
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("framework", "norm", "options", "expected"),
     [
@@ -259,6 +260,7 @@ def test_code_runs_as_a_program(normcli, tmp_path):
     assert float(first) == pytest.approx(float(y[0]), abs=1e-7)
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("suffix", "load"),
     [
@@ -290,6 +292,7 @@ def test_parameters_are_constants(normcli):
     np.testing.assert_allclose(made, [[*map(float, y)]], rtol=1e-12)
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -80,6 +80,7 @@ def test_numpy_reads_it_without_pickle_and_finds_the_statistics(rng, tmp_path):
         np.testing.assert_allclose(archive["var"], x.var(axis=(0, 2, 3)))
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("change", "told"),
     [

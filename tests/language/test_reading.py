@@ -24,6 +24,7 @@ READER = Reader(
 )
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -17,6 +17,7 @@ def find_obstacles(framework, norm, shape=SHAPE, *, evaluation=False, dtype=FLOA
     return list(CALLS[framework, norm].list_obstacles(plan, evaluation=evaluation))
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("norm", "options", "told"),
     [

@@ -83,6 +83,7 @@ def test_parameters_of_another_shape_are_refused(shape):
         make_plan(Request("bn"), SHAPE, np.dtype("f8")).fit_parameter("gamma", np.ones(shape))
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("request_", "message"),
     [

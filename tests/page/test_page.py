@@ -201,6 +201,7 @@ def test_a_parameter_is_named_by_its_index():
     assert describe(make(3.0, "ln", gamma=2.0))["results"][0]["parameters"]["places"] == [""]
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize("norm", NORMS)
 def test_every_name_in_the_arithmetic_has_a_value(norm):
     shown = describe(make(normal(*SHAPE), norm, **dict.fromkeys(NORMS[norm].parameter_names, 2.0)))["results"][
@@ -362,6 +363,7 @@ def test_the_statistics_are_saved_beside_a_page(normcli, tmp_path):
     assert page.exists()
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -193,6 +193,7 @@ def test_a_mapped_file_and_a_mapped_mask(tmp_path, rng):
         np.testing.assert_array_equal(normalize(mapped[0], norm, mask=mapped[1]).normalized, expected)
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("said", "error", "message"),
     [

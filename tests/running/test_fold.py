@@ -174,6 +174,7 @@ def test_on_the_command_line(files, normcli):
 ONE = ("--conv-weight", "[[1,2]]")
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [

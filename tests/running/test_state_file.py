@@ -42,6 +42,7 @@ def spoil(path, **members):
     np.savez(path, **{name: values for name, values in kept.items() if values is not None})
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("members", "told"),
     [

@@ -54,6 +54,7 @@ def test_a_batch_of_one_works_where_something_is_left_of_the_values(name, shape)
     assert (alone.reason is None) == alone.works
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("request_", "shape", "works", "reason", "becomes"),
     [

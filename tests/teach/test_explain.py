@@ -192,6 +192,7 @@ def test_the_word_of_the_003_document():
     assert line(story, "quotient") == "x̂ ≈ (1 − 2.5) / 1.118034 ≈ -1.3416408"
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("options", "name", "expected"),
     [
@@ -235,6 +236,7 @@ def test_numbers_that_cancel_are_printed_with_the_digits_it_takes():
     assert check_true(text, 8) == 1
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("x", "options", "told"),
     [

@@ -40,6 +40,7 @@ def test_a_tensor_without_axes_has_one_value(text):
     assert parse_index(text, (), make_layout(None, 0)) == ()
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("text", "told"),
     [

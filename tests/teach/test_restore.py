@@ -69,6 +69,7 @@ def test_a_norm_without_gamma_is_refused_with_those_that_have_one(name):
         restore(Request(name), draw())
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("request_", "x", "recovered", "why"),
     [

@@ -206,6 +206,7 @@ def test_names_that_are_only_taken_to_be_there_are_told_of():
     assert note == "its columns have no names: they are taken to be y, x"
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("text", "options", "error", "message"),
     [

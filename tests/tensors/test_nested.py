@@ -61,6 +61,7 @@ def test_another_array_of_an_object_is_picked_by_its_key():
     np.testing.assert_array_equal(parse_json('{"gamma": [1, 2]}', "x.json", "gamma").values, [1, 2])
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -123,6 +123,7 @@ def test_a_header_that_claims_terabytes_allocates_nothing():
         read_npy(io.BytesIO(data), "x.npy")
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     "data",
     [

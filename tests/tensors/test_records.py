@@ -74,6 +74,7 @@ def test_many_records(is_lines):
     np.testing.assert_array_equal(table.read()[0], [[i, i / 4] for i in range(30000)])
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -96,6 +97,7 @@ def test_what_is_refused(text, message):
         open_table(text, is_lines=False).read()
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("text", "message"),
     [

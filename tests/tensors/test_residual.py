@@ -144,6 +144,7 @@ def test_files_are_added_piece_by_piece(files, normcli, monkeypatch):
     np.testing.assert_array_equal(np.load("made.npy"), np.load("y.npy"))
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

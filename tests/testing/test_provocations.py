@@ -133,6 +133,7 @@ def test_axes_that_few_shapes_have_leave_these():
     assert {case.x.ndim for case in provocations("ln", axes=4)} == {5}
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [

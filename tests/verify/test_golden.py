@@ -248,6 +248,7 @@ def damage(name):
     return change
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -274,6 +275,7 @@ def test_what_is_damaged_is_named(change, message, folder, normcli):
     assert message in ran.err
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("line", "code", "message"),
     [
