@@ -186,9 +186,9 @@ class Tests:
         within = bool(tests) and outside_functions(before) == outside_functions(after)
         if not within:
             tests = self.reached.by(folder, mutant.module, range(1, before.count("\n") + 1))
-        nearest = f"{folder}test_{Path(mutant.module).name}::"
-        of_module = [name for name in tests if name.startswith(nearest)]
-        others = [name for name in tests if not name.startswith(nearest)]
+        nearest = f"{folder}test_{Path(mutant.module).name}"
+        of_module = [name for name in tests if name.startswith(f"{nearest}::")]
+        others = [name for name in tests if not name.startswith(f"{nearest}::")]
         for name, all_names in (("module", of_module), (ROOM, others)):
             names = self.reached.within(all_names, REACHING_SECONDS)
             if within:
@@ -196,6 +196,8 @@ class Tests:
             else:
                 yield name, passes([mutant.module, *names], self.copy, NUMPY, SECONDS)
         if not within:  # what runs as modules are imported is no test's
+            if (self.copy / nearest).exists():
+                yield "module", passes([nearest], self.copy, NUMPY, SECONDS)
             yield ROOM, passes([folder, "-m", "not slow"], self.copy, NUMPY, SECONDS)
 
 

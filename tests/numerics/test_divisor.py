@@ -7,9 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli.norms.rules import EpsMode
-from normcli.numerics.divisor import Solution, add_eps, find_divisor
+from normcli import normalize
+from normcli.norms.rules import EpsMode, ZeroRule
+from normcli.numerics.divisor import Solution, add_eps, find_divisor, replace_zero, replace_zeros
 from normcli.numerics.pairs import Pair, Triple
+from normcli.numerics.rational import add_eps as add_eps_exactly
 from normcli.numerics.rational import find_root, round_once
 
 ROOTS = np.array([0.0, 0.25, 3.0, 1e-3])
@@ -45,3 +47,86 @@ def test_a_group_is_recalled_in_the_unit_of_its_values():
     mean, divisor = Triple(3.0 * ones, zeros, zeros), Pair(5.0 * ones, zeros)
     assert Solution(mean, divisor, None, centred=True).recall(1) == (3, 5)
     assert Solution(mean, divisor, np.array([0, 2]), centred=True).recall(1) == (Fraction(3, 4), Fraction(5, 4))
+
+
+def settle(mean, divisor, spread, *, exact=True):
+    """Settle the second of two groups; return the solution."""
+    zeros = np.zeros(2)
+    solution = Solution(
+        Triple(zeros.copy(), zeros.copy(), zeros.copy()), Pair(zeros + 1.0, zeros.copy()), None, centred=True
+    )
+    solution.settle(1, mean, divisor, spread, exact=exact)
+    return solution
+
+
+THIRD = Fraction(1, 3)
+
+
+@pytest.mark.parametrize(
+    ("mean", "divisor", "spread", "scale", "faint"),
+    [
+        pytest.param(THIRD, THIRD, 1.0, None, False, id="ordinary"),
+        pytest.param(THIRD, None, 1.0, None, False, id="NaN"),
+        pytest.param(THIRD, Fraction(2) ** -901, 1.0, 900, False, id="a small divisor"),
+        pytest.param(THIRD, Fraction(2) ** -900, 1.0, None, False, id="the least that is none"),
+        pytest.param(THIRD, Fraction(2) ** 1001, 1.0, -100, False, id="a large divisor"),
+        pytest.param(THIRD, Fraction(2) ** 1000, 1.0, None, False, id="the largest that is none"),
+        pytest.param(Fraction(2) ** 60, Fraction(2) ** -901, 1.0, None, False, id="far from a small divisor"),
+        pytest.param(THIRD / 2**800, THIRD, 1.0, 900, False, id="a faint mean"),
+        pytest.param(Fraction(1, 2**900), THIRD, 1.0, None, False, id="a small mean that is a double"),
+        pytest.param(-THIRD / 2**799 / 2, THIRD, 1.0, 900, False, id="a faint mean below 0"),
+        pytest.param(THIRD * 4 / 2**800, THIRD, 1.0, None, False, id="a mean that is not faint"),
+        pytest.param(THIRD / 2**800, Fraction(2) ** 60, 1.0, None, True, id="faint beside a large divisor"),
+        pytest.param(THIRD / 2**800, THIRD, 2.0**60, None, True, id="faint beside a large spread"),
+    ],
+)
+def test_a_group_is_scaled_where_its_numbers_need_it(mean, divisor, spread, scale, faint):
+    solution = settle(mean, divisor, spread)
+    assert (None if solution.scale is None else solution.scale.tolist()) == (
+        None if scale is None else [0, scale]
+    )
+    assert (None if solution.faint is None else solution.faint.tolist()) == ([False, True] if faint else None)
+    assert solution.is_plain == (scale is None and not faint)
+    found_mean, found_divisor = solution.recall(1) if divisor is not None else (mean, divisor)
+    assert abs(found_mean - mean) <= abs(mean) / 2**100 or faint
+    assert divisor is None or abs(found_divisor - divisor) <= divisor / 2**76
+    assert np.isnan(solution.divisor.hi[1]) == (divisor is None)
+    assert [part[0] for part in (*solution.mean, *solution.divisor)] == [0.0, 0.0, 0.0, 1.0, 0.0]
+
+
+def test_of_short_floats_less_is_kept():
+    solution = settle(THIRD, THIRD, 1.0, exact=False)
+    assert (solution.mean.lo[1], solution.divisor.lo[1]) == (0.0, 0.0)
+    assert (solution.mean.mid[1] != 0.0, solution.divisor.hi[1]) == (True, 1 / 3)
+
+
+def test_values_about_a_faint_mean_beside_a_large_eps_are_exact():
+    x = np.array([1.0, 2.0, 5.0]) * 2.0**-900
+    found = normalize(x, "ln", eps=2.0**140).normalized
+    assert found.tolist() == [float((Fraction(value) - Fraction(8, 3) / 2**900) / 2**70) for value in x]
+
+
+@pytest.mark.parametrize("k", [None, np.array([0, 900, -100, 3])], ids=["plain", "scaled"])
+@pytest.mark.parametrize("eps", [1e-200, 1e-5, 1e20])
+@pytest.mark.parametrize("mode", list(EpsMode))
+def test_eps_of_any_size_enters_groups_of_any_scale(mode, eps, k):
+    sizes = np.array([0.5, 2.0**-890 * 3, 2.0**100 * 7, 1.0])
+    scaled = sizes if k is None else np.ldexp(sizes, k)
+    if k is None:
+        scaled = sizes = np.array([0.5, 1e-100, 1e100, 0.0])
+    zeros = np.zeros(4)
+    square = Pair(scaled**2, np.array([float(Fraction(a) ** 2 - Fraction(a * a)) for a in scaled]))
+    with np.errstate(over="ignore", invalid="ignore"):  # where eps is beyond a scale, it is added without
+        found = add_eps(square, Pair(scaled, zeros), eps, mode, k, exact=True)
+    for i, size in enumerate(sizes):
+        exact = add_eps_exactly(Fraction(size) ** 2, eps, mode)
+        got = sum(Fraction(part[i]) for part in found) / (1 if k is None else Fraction(2) ** int(k[i]))
+        assert abs(got - exact) <= exact / 2**98
+
+
+@pytest.mark.parametrize(("rule", "one"), [(ZeroRule.ONE, 1.0), (ZeroRule.ZERO, 1.0), (ZeroRule.NAN, np.nan)])
+def test_a_divisor_of_0_is_replaced_by_its_rule(rule, one):
+    pair = replace_zeros(Pair(np.array([0.0, 3.0]), np.zeros(2)), rule)
+    np.testing.assert_array_equal(pair.hi, [one, 3.0])
+    assert replace_zero(Fraction(0), rule) == (None if np.isnan(one) else 1)
+    assert replace_zero(THIRD, rule) == THIRD

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from normcli.numerics.divisor import Solution
-from normcli.numerics.elements import PRECISIONS
+from normcli.numerics.elements import PRECISIONS, round_pair
 from normcli.numerics.kernel import Parameters, apply, apply_affine
 from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.workspace import Workspace
@@ -271,3 +271,12 @@ def test_quotients_half_between_two_floats_go_to_the_even_one(lowest):
     out = np.empty(centre.shape, np.float32)
     assert apply(np.zeros_like(out), out, solution, Workspace(), exact=False) is None
     np.testing.assert_array_equal(out[:, 0], quotients.astype(np.float32))
+
+
+@pytest.mark.parametrize("lo", [0.0, 2.0**-60, -(2.0**-60)], ids=["a tie", "above", "below"])
+def test_subnormal_results_are_rounded_once(lo):
+    hi = np.array([0.5 + step / 16 for step in range(9)] + [-0.5625, -0.6875])
+    for exponent in (-1075, -1073, -1071):
+        total = Pair(hi, np.full(hi.shape, lo))
+        found = round_pair(total, np.full(hi.shape, exponent), PRECISIONS["float64"])
+        assert found.tolist() == [float((Fraction(a) + Fraction(lo)) * Fraction(2) ** exponent) for a in hi]

@@ -6,6 +6,11 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.numerics.flat import find_flat
+
+EPS, EPS32 = 2.0**-52, 2.0**-23
 
 
 @pytest.mark.parametrize(("step", "flat"), [(1e-16, True), (1e-12, False)])
@@ -13,3 +18,52 @@ from normcli import normalize
 def test_scales_below_ten_machine_epsilons_count_as_1(norm, step, flat):
     y = normalize(step * np.arange(5.0), norm, axes=0, like="sklearn").normalized
     assert np.ptp(y) == pytest.approx(4 * step if flat else 2.0 if norm == "robust" else 1.0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", np.longdouble])
+@pytest.mark.parametrize(
+    ("norm", "like", "statistics", "in_float64"),
+    [
+        pytest.param("minmax", "sklearn", lambda eps: {"range": 10 * eps}, False, id="a range"),
+        pytest.param(
+            "robust", "sklearn", lambda eps: {"iqr": eps, "q1": 1.0, "q3": 1.0 + 10 * eps}, True, id="of quartiles"
+        ),
+        pytest.param(
+            "zscore", "sklearn", lambda eps: {"std": eps, "var": 36 * eps**2 / (1 - 3 * eps), "mean": -2.0},
+            True, id="of two passes",
+        ),
+        pytest.param("zscore", "scipy", lambda eps: {"std": 2 * eps, "mean": -2.0}, False, id="beside the mean"),
+    ],
+)  # fmt: skip
+def test_how_small_a_divisor_counts_as_0(norm, like, statistics, in_float64, dtype):
+    """At its bound, and a little below and above."""
+    plan = make_plan(Request(norm, like=like), (3, 1), np.dtype(dtype))
+    eps = EPS32 if dtype == "float32" and not in_float64 else EPS
+    spread = plan.norm.divisor.spread
+    changed = "var" if "var" in statistics(eps) else "q3" if norm == "robust" else spread
+    found = []
+    for factor in (0.9, 1.1):
+        at = statistics(eps)
+        at[changed] = 1.0 + (at[changed] - 1.0) * factor if changed == "q3" else at[changed] * factor
+        found.append(bool(find_flat(plan, {name: np.array([value]) for name, value in at.items()}, 3)[0]))
+    assert found == [True, False]
+
+
+def test_a_divisor_of_0_counts_as_it_is_and_no_rule_has_no_flat_groups():
+    zero = {"range": np.zeros(1)}
+    assert not find_flat(make_plan(Request("minmax", like="sklearn"), (3, 1), np.dtype("f8")), zero, 3).any()
+    tiny = {"range": np.full(1, 1e-300)}
+    assert not find_flat(make_plan(Request("minmax"), (3, 1), np.dtype("f8")), tiny, 3).any()
+
+
+def test_flat_groups_are_normalized_as_constant_ones():
+    x = np.array([[1.0, 1.0 + EPS, 1.0], [1.0, 2.0, 4.0]]).T
+    by_one = normalize(x, "zscore", like="sklearn")
+    np.testing.assert_allclose(by_one.normalized[:, 0], x[:, 0] - x[:, 0].mean(), atol=EPS)
+    assert by_one.statistics["rstd"][0] == 1.0
+    np.testing.assert_array_equal(by_one.normalized[:, 1], normalize(x, "zscore").normalized[:, 1])
+    not_a_number = normalize(x, "zscore", like="scipy")
+    assert np.isnan(not_a_number.normalized[:, 0]).all()
+    np.testing.assert_array_equal(not_a_number.normalized[:, 1], by_one.normalized[:, 1])
+    small = normalize(x[:, :1] * 2.0**-900 * np.array([1.0]), "minmax", like="sklearn").normalized
+    np.testing.assert_array_equal(small, (x[:, :1] - 1.0) * 2.0**-900)

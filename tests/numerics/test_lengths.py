@@ -184,6 +184,28 @@ def test_leaves_of_any_cut_have_the_same_length(p):
         np.testing.assert_array_equal(np.array(length), np.array(found[0]))
 
 
+@pytest.mark.parametrize(
+    ("leaves", "total", "extreme"),
+    [
+        pytest.param([[1.0, INF], [2.0, 3.0]], INF, False, id="infinite"),
+        pytest.param([[1.0, NAN], [2.0, 3.0]], NAN, False, id="NaN"),
+        pytest.param([[2.0**60, 1.0], [2.0**-20, 0.0]], 2.0**60, False, id="two doubles"),
+        pytest.param([[2.0**90, 2.0**20], [2.0**-60, 0.0]], 2.0**90, True, id="more than two doubles"),
+    ],
+)
+def test_sums_of_two_leaves_are_exact_or_say_that_they_are_not(leaves, total, extreme):
+    with np.errstate(invalid="ignore"):
+        records = measure_powers(np.array(leaves), Workspace(), p=1.0)
+        folded = fold_powers(records.reshape((1, 2)), 1.0)
+    np.testing.assert_array_equal(folded.hi, [total])
+    assert folded.extreme.tolist() == [extreme]
+    assert (
+        extreme
+        or not math.isfinite(total)
+        or Fraction(folded.hi[0]) + Fraction(folded.lo[0]) == sum(map(Fraction, np.ravel(leaves)))
+    )
+
+
 def leave_undecided(keep):
     """Return `keep` as if it never decided, and got every length wrong."""
 

@@ -95,6 +95,10 @@ def test_what_has_no_arithmetic(x, sigma, normalized):
     np.testing.assert_array_equal(result.normalized, normalized)
 
 
+def test_a_matrix_without_values_has_the_value_0():
+    assert SingularValue(np.empty((0, 3))).known == 0.0
+
+
 def test_zeros_of_frameworks():
     zeros = np.zeros((2, 2))
     assert np.isnan(normalize(zeros, "sn", like="torch").normalized).all()
