@@ -158,7 +158,8 @@ def _is_usable(unit: Floats) -> Selected:
 
 def _sum_powers(size: Pair, result: Powers, p: float) -> None:
     """Write Σ(|x| / unit)ᵖ of rows."""
-    for rows in cut_rows(*size.hi.shape, _CHUNK):
+    leaves, n = size.hi.shape
+    for rows in cut_rows(leaves, n, _CHUNK):
         unit = np.where(_is_usable(result.unit[rows]), result.unit[rows], 1.0)
         powers = _raise_quotients(size.map(lambda a, rows=rows: a[rows]), unit[:, None], p)
         result.hi[rows], result.lo[rows] = sum_pairs(powers)

@@ -9,7 +9,8 @@ import pytest
 
 from normcli import NORMS, normalize
 from normcli.dtypes import find_type
-from normcli.norms.conventions import CONVENTIONS, find_convention, list_frameworks
+from normcli.errors import UsageError
+from normcli.norms.conventions import CONVENTIONS, RunningRule, find_convention, list_frameworks
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -414,3 +415,29 @@ def test_what_is_not_followed_is_an_error_under_strict(normcli):
 def test_what_the_columns_do_not_hold_is_in_the_notes(normcli):
     out = normcli("conventions", "maxabs").out
     assert "MaxAbsScaler. A length below 10 machine epsilons counts as 0. NaN is omitted." in out
+
+
+@pytest.mark.parametrize(
+    ("norm", "name", "hint"),
+    [
+        pytest.param(
+            "mvn",
+            "openvinx",
+            "did you mean openvino or openvino-2?",
+            id="near to three, of which two are named",
+        ),
+        pytest.param("ln", "Torchvision", "did you mean torch?", id="begins as one does"),
+        pytest.param("wn", "paddle", "wn knows torch, flax-linen, flax-nnx, equinox", id="near to none"),
+        pytest.param("wn", "", "wn knows torch, flax-linen, flax-nnx, equinox", id="nothing"),
+    ],
+)
+def test_a_framework_that_is_not_there_is_refused_with_those_near_it(norm, name, hint):
+    with pytest.raises(UsageError) as raised:
+        find_convention(name, norm)
+    assert str(raised.value) == f"like={name!r}: {hint}"
+
+
+def test_how_running_statistics_are_kept_is_said():
+    assert str(RunningRule()) == "0.1 of the new, ddof 1"
+    assert str(RunningRule(0.99, "old", 0)) == "0.99 of the old, ddof 0"
+    assert str(RunningRule(None)) == "none, the cumulative average, ddof 1"
