@@ -98,7 +98,12 @@ def _use_statistics(settings: Settings, stats: str | None, *, inverts: bool) -> 
     if answer.output != STANDARD_STREAM and answer.format_name is not None:
         raise UsageError("--format is of standard output: -o -; a file's name says its format")
     _refuse_exchanged(stats, files)
-    named = list(name_tensors(expand(files), settings.source.table()))
+    paths = expand(files)
+    if settings.run.is_clustered:
+        from normcli.cli.cluster import locate_files
+
+        paths = locate_files(paths)
+    named = list(name_tensors(paths, settings.source.table()))
     destinations = choose_files_for([one.name for one in named], answer)
     kept = read_stats(stats)
     request = settings.request
@@ -109,16 +114,17 @@ def _use_statistics(settings: Settings, stats: str | None, *, inverts: bool) -> 
     settings.run.warn(stats, *warn_of_nan(kept))
     loaded = load_affine(settings.parameters, kept.subject.columns)
     use = Use(kept, **loaded, eps=request.eps, dtype=request.dtype, range=request.range)
+    pairs = list(zip(named, destinations, strict=True))
+    if settings.run.is_clustered:
+        from normcli.cli.cluster import use_on_cluster
+
+        use_on_cluster(settings, use, pairs, _use_one, inverts=inverts)
+        return
     for one in named if len(named) > 1 else ():  # before any is written
         use.plan(one.name, one.load(use.wanted).values)
-    if settings.run.is_clustered:
-        from normcli.cli.cluster import use_stores
-
-        use_stores(settings, use, [one.name for one in named], destinations, inverts=inverts)
-        return
     with settings.run.open_effort() as effort:
-        for one, destination in zip(named, destinations, strict=True):
-            messages = _use_one(one, use, destination, effort, inverts=inverts)
+        for one, destination in pairs:
+            messages = _use_one(one, destination, use, effort, inverts=inverts)
             settings.run.warn(one.name, *messages)
 
 
@@ -131,7 +137,7 @@ def _refuse_exchanged(stats: str, files: Sequence[str]) -> None:
         raise UsageError(f"{stats} is no stats file, and {found} is one: it comes first")
 
 
-def _use_one(one: Named, use: Use, destination: Destination, effort: Effort, *, inverts: bool) -> list[str]:
+def _use_one(one: Named, destination: Destination, use: Use, effort: Effort, *, inverts: bool) -> list[str]:
     """Write the result of one file; return what to warn of."""
     from normcli.engine.run import run
     from normcli.fitting.subject import require_order

@@ -90,9 +90,9 @@ def _run(settings: Settings, emit: str | None) -> None:
         track(settings)
         return
     if settings.run.is_clustered:
-        from normcli.cli.cluster import normalize_stores
+        from normcli.cli.cluster import normalize_on_cluster
 
-        normalize_stores(settings)
+        normalize_on_cluster(settings)
         return
     outputs = choose_outputs(settings.answer)
     document = outputs.document

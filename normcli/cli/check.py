@@ -97,9 +97,9 @@ def _run(
 
     tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
     if settings.run.is_clustered:
-        from normcli.cli.cluster import check_stores
+        from normcli.cli.cluster import check_on_cluster
 
-        found = check_stores(settings, paths, tolerate)
+        found = check_on_cluster(settings, paths, tolerate)
         print_verdict(found, settings.answer, ok=found.ok)
         return
     problem = load_problem(settings)

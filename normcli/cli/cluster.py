@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from normcli.cli.destination import STORE, choose_tensor_file
 from normcli.cli.sources import load_affine
-from normcli.errors import DataError, UsageError
+from normcli.errors import UsageError
 from normcli.tensors.places import find_place, locate
 from normcli.tensors.tensor import STANDARD_STREAM
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from normcli.norms.request import Request
     from normcli.tensors.many import Named
     from normcli.verify.ulp import Tolerance
+
+    Pair = tuple[Named, Destination]
+    UseOne = Callable[..., list[str]]
 
 _NO_CLUSTER = "--scheduler and --workers"
 
@@ -57,39 +61,79 @@ def fit_on_cluster(settings: Settings, named: Sequence[Named], policy: Policy) -
     from normcli.fitting.fit import Fitted
     from normcli.fitting.stats_file import merge_stats
 
-    if policy.skips_bad:
-        raise UsageError("--skip-bad is of one machine")
+    files = [one for one in named if find_place(one.name) is None]
+    stores = [one.name for one in named if find_place(one.name) is not None]
+    if policy.skips_bad and stores:
+        raise UsageError(f"--skip-bad is of files where {_NO_CLUSTER} are given, and {stores[0]} is a store")
     with _open_session(settings) as session:
-        stores = [one for one in named if find_place(one.name) is not None]
-        files = [one for one in named if find_place(one.name) is None]
-        found = [(one.name, fit_store(session, settings.request, one.name, policy.nan)) for one in stores]
-        found += fit_files(session, settings.request, files, policy)
+        fitted = fit_files(session, settings.request, files, policy) if files else None
+        found = [] if fitted is None else [(files[0].name, fitted.stats)]
+        found += [(name, fit_store(session, settings.request, name, policy.nan)) for name in stores]
     first, stats = found[0]
     for name, other in found[1:]:
         stats = merge_stats(stats, other, first, name)
-    return Fitted(stats, (), ())
+    return Fitted(stats, (), ()) if fitted is None else fitted._replace(stats=stats)
 
 
-def use_stores(
-    settings: Settings, use: Use, sources: Sequence[str], destinations: Sequence[Destination], *, inverts: bool
+def use_on_cluster(
+    settings: Settings, use: Use, pairs: Sequence[Pair], use_one: UseOne, *, inverts: bool
 ) -> None:
-    """Apply statistics to stores, or undo that."""
-    for source, destination in zip(sources, destinations, strict=True):
-        _require_stores(source, destination)
+    """Apply statistics to stores, block by block, and to files, each in a task of its own; or undo that.
+
+    Parameters
+    ----------
+    settings : Settings
+    use : Use
+    pairs : sequence
+        Each tensor, under a name that workers know, and where its result goes.
+    use_one : callable
+        Does so with one pair.
+    inverts : bool
+    """
+    if any(destination.path == STANDARD_STREAM for _, destination in pairs):
+        raise UsageError(f"standard output is of one machine; {_NO_CLUSTER} write files and stores")
     from normcli.cluster.blocks import BlockUse
-    from normcli.cluster.stores import open_source
+    from normcli.cluster.files import run_each
+    from normcli.cluster.sources import open_source
     from normcli.fitting.subject import require_order
 
+    stores = [pair for pair in pairs if _are_stores(*pair)]
+    files = [
+        (one, destination._replace(path=locate(str(destination.path))))
+        for one, destination in pairs
+        if (one, destination) not in stores
+    ]
     with _open_session(settings) as session:
-        for source, destination in zip(sources, destinations, strict=True):
-            stored = open_source(source)
-            shape = tuple(stored.array.shape)
-            require_order(use.stats.subject, stored.dimensions, source)
-            _write(session, BlockUse(use, shape, inverts), source, destination)
+        for one, _ in stores:
+            stored = open_source(one.name)
+            require_order(use.stats.subject, stored.dimensions, one.name)
+            BlockUse(use, tuple(stored.array.shape)).plan(stored.array.dtype)
+        if len(files) > 1:  # before any is written
+            run_each(session, functools.partial(_require_usable, use), [one for one, _ in files])
+        work = functools.partial(_use_pair, use, use_one, inverts)
+        for (one, _), messages in zip(files, run_each(session, work, files), strict=True):
+            settings.run.warn(one.name, *messages)
+        for one, destination in stores:
+            shape = tuple(open_source(one.name).array.shape)
+            _write(session, BlockUse(use, shape, inverts), one.name, destination)
 
 
-def normalize_stores(settings: Settings) -> None:
-    """Normalize an array of a store into another."""
+def _require_usable(use: Use, one: Named) -> None:
+    use.plan(one.name, one.load(use.wanted).values)
+
+
+def _use_pair(use: Use, use_one: UseOne, inverts: bool, pair: Pair) -> list[str]:
+    from normcli.cluster.blocks import ALONE
+
+    return use_one(*pair, use, ALONE, inverts=inverts)
+
+
+def _are_stores(one: Named, destination: Destination) -> bool:
+    return find_place(one.name) is not None and destination.format_name == STORE
+
+
+def normalize_on_cluster(settings: Settings) -> None:
+    """Normalize an array into a store, block by block, or into a file, which one worker writes."""
     answer = settings.answer
     destination = choose_tensor_file(answer)
     given = {
@@ -97,15 +141,24 @@ def normalize_stores(settings: Settings) -> None:
         "--stats-output": answer.stats_output, "--state": settings.running.state,
         "--strict": settings.run.strict,
     }  # fmt: skip
-    source = _find_source(settings, given, "take it from a store to a store")
-    _require_stores(source, destination)
-    assert destination is not None
+    source = _find_source(settings, given, "take a tensor to a tensor")
+    if destination is None or destination.path == STANDARD_STREAM:
+        raise UsageError(f"{_NO_CLUSTER} write stores and files: -i x.zarr:x -o y.zarr:y")
     with _open_session(settings) as session:
-        _write(session, _choose_block(session, settings, source), source, destination)
+        block = _choose_block(session, settings, source)
+        if destination.format_name == STORE:
+            _write(session, block, source, destination)
+            return
+        from normcli.cluster.files import run_each
+
+        there = destination._replace(path=locate(str(destination.path)))
+        run_each(session, functools.partial(_write_file, block, there), [locate(source)])
 
 
-def check_stores(settings: Settings, paths: Mapping[str, str], tolerate: Callable[..., Tolerance]) -> Verdict:
-    """Hold an array of a store against the exact norm of another.
+def check_on_cluster(
+    settings: Settings, paths: Mapping[str, str], tolerate: Callable[..., Tolerance]
+) -> Verdict:
+    """Hold an array of a store, or of a file, against the exact norm of another.
 
     Parameters
     ----------
@@ -122,19 +175,25 @@ def check_stores(settings: Settings, paths: Mapping[str, str], tolerate: Callabl
         **{f"--actual-{name}": path for name, path in paths.items() if name != NORMALIZED},
         "--strict": settings.run.strict,
     }
-    source = _find_source(settings, given, "check a store against a store")
-    if actual is None or any(find_place(name) is None for name in (source, actual)):
-        raise UsageError(f"{_NO_CLUSTER} check a store against a store: -i x.zarr:x --actual y.zarr:y")
+    source = _find_source(settings, given, "check a tensor against a tensor")
+    if actual is None:
+        raise UsageError(f"{_NO_CLUSTER} check a tensor against a tensor: -i x.zarr:x --actual y.zarr:y")
     from normcli.answers.verdict import Verdict
     from normcli.cluster.blocks import make_hollow
     from normcli.cluster.checks import BlockCheck
+    from normcli.cluster.sources import open_source
     from normcli.cluster.stores import check_store
+    from normcli.norms.layout import find_layout
+    from normcli.norms.plan import make_plan
     from normcli.tensors.tensor import Tensor
 
     with _open_session(settings) as session:
         block = _choose_block(session, settings, source)
         check = BlockCheck(block.count_in(settings.request.dtype), tolerate)
-        plan, found = check_store(session, check, source, actual)
+        found = check_store(session, check, source, actual)
+    stored = open_source(source)
+    request = settings.request.adopt_layout(find_layout(stored.dimensions))
+    plan = make_plan(request, tuple(stored.array.shape), stored.array.dtype)
     affine = load_affine(settings.parameters, None)
     parameters = {name: None if a is None else plan.fit_parameter(name, a) for name, a in affine.items()}
     tensor = Tensor(make_hollow(plan.grid.shape, plan.tensor_dtype), source)
@@ -162,7 +221,8 @@ def _find_source(settings: Settings, given: Mapping[str, Any], what: str) -> str
 def _choose_block(session: Session, settings: Settings, source: str) -> BlockUse | BlockNorm:
     """Return what normalizes the blocks of a store; statistics that are needed are fitted now."""
     from normcli.cluster.blocks import choose_block
-    from normcli.cluster.stores import fit_store, open_source
+    from normcli.cluster.sources import open_source
+    from normcli.cluster.stores import fit_store
     from normcli.norms.layout import find_layout
 
     stored = open_source(source)
@@ -175,14 +235,26 @@ def _choose_block(session: Session, settings: Settings, source: str) -> BlockUse
     return choose_block(request, tuple(array.shape), array.dtype, affine, settings.selection.nan, fit)
 
 
-def _require_stores(source: str, destination: Destination | None) -> None:
-    place = find_place(source)
-    if place is None or destination is None or destination.format_name != STORE:
-        raise UsageError(f"{_NO_CLUSTER} normalize a store into a store: -i x.zarr:x -o y.zarr:y")
+def _write_file(block: BlockNorm | BlockUse, destination: Destination, source: str) -> None:
+    """Normalize an array into a file; all of it is in memory meanwhile."""
+    import contextlib
+
+    from normcli.cluster.sources import open_source
+    from normcli.tensors.files import Saved
+    from normcli.tensors.tensor import Tensor
+    from normcli.version import __version__
+
+    stored = open_source(source)
+    box = tuple(slice(0, length) for length in stored.array.shape)
+    values = block.run(box, stored.read(box), __version__)
+    with contextlib.ExitStack() as files:
+        destination.write_tensor(files, Saved.like(Tensor(values, source, stored=stored), values))
+        stored.version.require_unchanged()
 
 
 def _write(session: Session, use: BlockUse | BlockNorm, source: str, destination: Destination) -> None:
-    from normcli.cluster.stores import open_source, use_store
+    from normcli.cluster.sources import open_source
+    from normcli.cluster.stores import use_store
     from normcli.tensors.stores import create_array
     from normcli.tensors.whole import open_folder
 
@@ -193,7 +265,3 @@ def _write(session: Session, use: BlockUse | BlockNorm, source: str, destination
     with open_folder(place.path, replaces=destination.overwrite) as folder:
         target = create_array(folder.absolute(), place.key, tuple(stored.array.shape), dtype, stored)
         use_store(session, use, source, target)
-        if target.nchunks_initialized < 1 and stored.array.size:
-            raise DataError(
-                f"{destination.path}: the workers wrote nothing there: do they share this file system?"
-            )

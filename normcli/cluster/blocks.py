@@ -53,6 +53,13 @@ def require_version(version: str) -> None:
         raise DataError(f"a worker runs normcli {__version__}, and the caller {version}: install one version")
 
 
+def require_sums(subject: Subject) -> None:
+    """Raise `UsageError` if statistics do not follow from sums of blocks."""
+    if subject.plan(1).norm.divisor.measurement is Measurement.QUANTILES:
+        norm = subject.request.norm
+        raise UsageError(f"{norm} has quantiles, which follow from no sums of blocks: fit it on one machine")
+
+
 class Whole(NamedTuple):
     """The tensor that blocks are of.
 
@@ -81,11 +88,7 @@ class Whole(NamedTuple):
             If samples have statistics of their own, or these do not follow from sums of blocks.
         """
         subject = choose_subject(request, Tensor(make_hollow(shape, dtype), name))
-        if subject.plan(1).norm.divisor.measurement is Measurement.QUANTILES:
-            norm = subject.request.norm
-            raise UsageError(
-                f"{norm} has quantiles, which follow from no sums of blocks: fit it on one machine"
-            )
+        require_sums(subject)
         return cls(subject, shape, nan, name)
 
     def gather(self, box: Box, values: NDArray[Any], version: str) -> Part:

@@ -1,40 +1,72 @@
-"""Files, fitted by the workers of a cluster: each in a task of its own."""
+"""Files, each worked on by a worker of a cluster in a task of its own."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from dask.delayed import delayed
 
-from normcli.cluster.blocks import ALONE, require_version
+from normcli.cluster.blocks import ALONE, require_sums, require_version
 from normcli.fitting.fit import fit
 from normcli.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from normcli.cluster.session import Session
-    from normcli.fitting.fit import Policy
-    from normcli.fitting.statistics import Stats
+    from normcli.fitting.fit import Fitted, Policy, Survey, Surveyed
     from normcli.norms.request import Request
     from normcli.tensors.many import Named
 
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
 
-def fit_files(
-    session: Session, request: Request, named: Sequence[Named], policy: Policy
-) -> list[tuple[str, Stats]]:
-    """Return the statistics of each file, with its name; workers read it under that name.
+
+def run_each(session: Session, work: Callable[[Item], Outcome], items: Sequence[Item]) -> list[Outcome]:
+    """Return what a work makes of each item, in a task of its own.
+
+    Parameters
+    ----------
+    session : Session
+    work : callable
+        A function of a module, or `functools.partial` of one: workers find it by its name.
+    items : sequence
+        What can be pickled.
+
+    Raises
+    ------
+    NormError
+        What a task raises; if the cluster fails.
+    """
+    task, shared = delayed(_run_one, pure=False), delayed(work)
+    return session.run([task(shared, item, __version__) for item in items]) if items else []
+
+
+def _run_one(work: Callable[[Item], Outcome], item: Item, version: str) -> Outcome:
+    require_version(version)
+    return work(item)
+
+
+def fit_files(session: Session, request: Request, named: Sequence[Named], policy: Policy) -> Fitted:
+    """Return the statistics over files, as `normcli.fitting.fit.fit`; workers read them under their names.
+
+    The first is opened here, for what all have in common.
 
     Raises
     ------
     NormError
         As `normcli.fitting.fit.fit`; if the cluster fails.
+    UsageError
+        If the statistics do not follow from sums.
     """
-    task = delayed(_fit)
-    found = session.run([task(request, one, policy, __version__) for one in named]) if named else []
-    return [(one.name, stats) for one, stats in zip(named, found, strict=True)]
+
+    def survey_all(survey: Survey, sources: Sequence[Named]) -> list[Surveyed | str]:
+        require_sums(survey.subject)
+        return run_each(session, partial(_survey, survey), sources)
+
+    return fit(request, named, policy, ALONE, survey_all)
 
 
-def _fit(request: Request, one: Named, policy: Policy, version: str) -> Stats:
-    require_version(version)
-    return fit(request, [one], policy, ALONE).stats
+def _survey(survey: Survey, source: Named) -> Surveyed | str:
+    return survey.survey(source, ALONE)

@@ -1,19 +1,17 @@
-"""Arrays of stores, fitted and normalized by the workers of a cluster, each block read where it lies."""
+"""Arrays of stores and files, worked on by a cluster block by block, each block read where it lies."""
 
 from __future__ import annotations
 
-import contextlib
 import math
-from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dask.delayed import delayed
-from distributed import get_worker
 
 from normcli.cluster.blocks import Whole
+from normcli.cluster.sources import Origin
+from normcli.errors import DataError
 from normcli.norms.layout import find_layout
-from normcli.tensors.places import find_place, locate
-from normcli.tensors.stores import limit_threads, open_store
 from normcli.version import __version__
 
 if TYPE_CHECKING:
@@ -40,12 +38,13 @@ def fit_store(session: Session, request: Request, source: str, nan: str) -> Stat
     NormError
         As `normcli.fit`; if the cluster fails.
     """
-    stored = open_source(source)
+    origin = Origin.name(source)
+    stored = origin.open()
     request = request.adopt_layout(find_layout(stored.dimensions))
     whole = Whole.choose(request, tuple(stored.array.shape), stored.array.dtype, nan, source)
     lengths = choose_lengths(stored, whole.subject.plan(1))
-    path, gather, shared = locate(source), delayed(_gather_box), delayed(whole)
-    roots = whole.build_tree((box, gather(path, shared, box, __version__)) for box in stored.cut(lengths))
+    gather, shared = delayed(_gather_box), delayed(whole)
+    roots = whole.build_tree((box, gather(origin, shared, box, __version__)) for box in stored.cut(lengths))
     parts = session.run(roots)
     stored.version.require_unchanged()
     return whole.join(parts)
@@ -77,19 +76,8 @@ def choose_lengths(
     return tuple(lengths)
 
 
-@lru_cache(maxsize=16)  # of a worker, which reads many blocks of one array
-def open_source(source: str) -> Stored:
-    """Return the array of a store that a text names."""
-    place = find_place(source)
-    assert place is not None
-    if place.is_zarr:
-        with contextlib.suppress(ValueError):  # where this is no worker
-            limit_threads(get_worker().state.nthreads)
-    return open_store(place, source)
-
-
-def _gather_box(source: str, whole: Whole, box: Box, version: str) -> Part:
-    return whole.gather(box, open_source(source).read(box), version)
+def _gather_box(origin: Origin, whole: Whole, box: Box, version: str) -> Part:
+    return whole.gather(box, origin.open().read(box), version)
 
 
 def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: Any) -> None:
@@ -103,36 +91,42 @@ def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: 
     source : str
     target : zarr.Array
     """
-    stored = open_source(source)
+    origin = Origin.name(source)
+    stored = origin.open()
     plan = use.plan(stored.array.dtype)
     lengths = choose_lengths(stored, plan, tuple(target.shards or target.chunks), use.list_whole(plan))
-    path, write, shared = locate(source), delayed(_write_box), delayed(use)
-    session.run([write(path, target, shared, box, __version__) for box in stored.cut(lengths)])
+    write, shared = delayed(_write_box), delayed(use)
+    session.run([write(origin, target, shared, box, __version__) for box in stored.cut(lengths)])
     stored.version.require_unchanged()
 
 
-def check_store(session: Session, check: BlockCheck, source: str, actual: str) -> tuple[Plan, Checked]:
-    """Return the plan of an array of a store, and how far another is from its exact norm.
+def check_store(session: Session, check: BlockCheck, source: str, actual: str) -> Checked:
+    """Return how far an array is from the exact norm of another.
 
     Raises
     ------
     NormError
         As `normcli.verify.check.check`; if the cluster fails.
     """
-    stored, theirs = open_source(source), open_source(actual)
+    origins = Origin.name(source), Origin.name(actual)
+    stored, theirs = (origin.open() for origin in origins)
     check.require_shape(tuple(theirs.array.shape))
     plan = check.block.plan(stored.array.dtype)
     boxes = list(stored.cut(choose_lengths(stored, plan, whole=check.block.list_whole(plan))))
-    paths, compare, shared = (locate(source), locate(actual)), delayed(_check_box), delayed(check)
-    found = session.run([compare(*paths, shared, box, __version__) for box in boxes])
+    compare, shared = delayed(_check_box), delayed(check)
+    found = session.run([compare(*origins, shared, box, __version__) for box in boxes])
     for one in (stored, theirs):
         one.version.require_unchanged()
-    return plan, check.join(plan, theirs.array.dtype, zip(boxes, found, strict=True))
+    return check.join(plan, theirs.array.dtype, zip(boxes, found, strict=True))
 
 
-def _check_box(source: str, actual: str, check: BlockCheck, box: Box, version: str) -> Comparison:
-    return check.run(box, open_source(source).read(box), open_source(actual).read(box), version)
+def _check_box(origin: Origin, actual: Origin, check: BlockCheck, box: Box, version: str) -> Comparison:
+    return check.run(box, origin.open().read(box), actual.open().read(box), version)
 
 
-def _write_box(source: str, target: Any, use: BlockUse | BlockNorm, box: Box, version: str) -> None:
-    target[box] = use.run(box, open_source(source).read(box), version)
+def _write_box(origin: Origin, target: Any, use: BlockUse | BlockNorm, box: Box, version: str) -> None:
+    values = use.run(box, origin.open().read(box), version)
+    folder = Path(target.store.root, target.path)
+    if not folder.is_dir():  # it was made by the caller
+        raise DataError(f"{folder}: a worker finds no such folder: do they share this file system?")
+    target[box] = values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 
-class _Surveyed(NamedTuple):
+class Surveyed(NamedTuple):
     """What one tensor holds, what is to be said of it, its columns, the kind of its dtype, and its file."""
 
     stats: Stats
@@ -69,7 +69,13 @@ class Fitted(NamedTuple):
     notes: tuple[tuple[str, str], ...]
 
 
-def fit(request: Request, sources: Iterable[Named], policy: Policy, effort: Effort) -> Fitted:
+def fit(
+    request: Request,
+    sources: Iterable[Named],
+    policy: Policy,
+    effort: Effort,
+    survey_all: SurveyAll | None = None,
+) -> Fitted:
     """Return the statistics over tensors as if they were one, joined along the batch axis.
 
     Parameters
@@ -79,6 +85,8 @@ def fit(request: Request, sources: Iterable[Named], policy: Policy, effort: Effo
         Each is loaded after the one before was read.
     policy : Policy
     effort : Effort
+    survey_all : callable, optional
+        Yields what `Survey.survey` returns of each source, in their order; by default this machine does so.
 
     Raises
     ------
@@ -105,7 +113,11 @@ def fit(request: Request, sources: Iterable[Named], policy: Policy, effort: Effo
             fitting = _begin(request, waiting[0], policy, effort)
         except (DataError, MemoryError) as error:
             leave_out(_format_problem(waiting.pop(0), error))
-    for source, outcome in zip(waiting, fitting.survey_all(waiting) if fitting else (), strict=True):
+    if fitting is not None and survey_all is not None:
+        outcomes: Iterable[Surveyed | str] = survey_all(fitting.survey, waiting)
+    else:
+        outcomes = fitting.survey_all(waiting) if fitting is not None else ()
+    for source, outcome in zip(waiting, outcomes, strict=True):
         if isinstance(outcome, str):
             leave_out(outcome)
         else:
@@ -167,13 +179,56 @@ def _search_quantiles(
     return find_quantiles(load_all, effort, Selection(omits_nan=True) if stats.omits_nan else None)
 
 
-class _Fitting(NamedTuple):
-    """How tensors are fitted; the first, whose subject all must have, is kept: it may be standard input."""
+class Survey(NamedTuple):
+    """How tensors are read that are to have the subject of the first; it can be sent to other processes.
+
+    Parameters
+    ----------
+    subject : Subject
+    first : str
+        What the first is called.
+    columns : tuple of str or None
+        The first's, in whose order those of the others are taken.
+    policy : Policy
+    """
 
     subject: Subject
+    first: str
+    columns: tuple[str, ...] | None
+    policy: Policy
+
+    def survey(self, source: Named, effort: Effort, tensor: Tensor | None = None) -> Surveyed | str:
+        """Return the statistics of a tensor, which may be loaded already, or what is wrong with it."""
+        try:
+            loaded = _load(source, self.columns) if tensor is None else tensor
+            return self._survey(source.name, loaded, effort)
+        except (DataError, MemoryError) as error:
+            return _format_problem(source, error)
+
+    def _survey(self, name: str, tensor: Tensor, effort: Effort) -> Surveyed:
+        subject = self.subject
+        values, note = tensor.values, "; ".join(tensor.remarks) or None
+        if tensor.columns is not None and subject.columns is None and subject.has_columns():
+            note = "the first file names no columns: those of this one are taken in its order"
+        require_alike(subject, values.shape, tensor.dtype, name, self.first)
+        require_order(subject, tensor.dimensions, name)
+        samples = values.shape[subject.plan(1).grid.layout.batch or 0]
+        sums = gather(subject.plan(samples), values, effort)
+        if self.policy.nan == "raise":
+            require_no_nan(sums, name)
+        stats = Stats(subject, self.policy.nan == "omit", 1, samples, sums)
+        return Surveyed(stats, note, tensor.columns, values.dtype.kind, tensor.opened)
+
+
+SurveyAll: TypeAlias = "Callable[[Survey, Sequence[Named]], Iterable[Surveyed | str]]"
+
+
+class _Fitting(NamedTuple):
+    """How tensors are fitted; the first is kept: it may be standard input."""
+
+    survey: Survey
     first: Named
     tensor: Tensor
-    policy: Policy
     effort: Effort
 
     def load(self, source: Named) -> Tensor:
@@ -185,7 +240,7 @@ class _Fitting(NamedTuple):
         tensor = self.load(source)
         return tensor._replace(values=tensor.values.astype("float64", copy=False))
 
-    def survey_all(self, sources: Sequence[Named]) -> Iterator[_Surveyed | str]:
+    def survey_all(self, sources: Sequence[Named]) -> Iterator[Surveyed | str]:
         """Yield the statistics of each tensor, or what is wrong with it; of much data in processes."""
         workers = min(self.effort.threads or count_processors(), len(sources))
         size = self.tensor.values.nbytes
@@ -193,41 +248,27 @@ class _Fitting(NamedTuple):
         in_threads = find_kernel() is not None and isinstance(self.tensor.values, np.memmap)
         if in_threads or workers < 2 or size * len(sources) < MUCH or not can_fork():
             for source in sources:
-                yield self._try(source, self.effort)
+                yield self._survey(source, self.effort)
             return
         observer, alone = self.effort.observer, Effort(threads=1)
         if observer is not None:
             observer.expect(size * len(sources))
-        for outcome in run_in_processes(lambda n: self._try(sources[n], alone), range(len(sources)), workers):
+        for outcome in run_in_processes(
+            lambda n: self._survey(sources[n], alone), range(len(sources)), workers
+        ):
             if observer is not None:
                 observer.advance(size)
             yield outcome
 
-    def _try(self, source: Named, effort: Effort) -> _Surveyed | str:
-        try:
-            return self._survey(source, effort)
-        except (DataError, MemoryError) as error:
-            return _format_problem(source, error)
-
-    def _survey(self, source: Named, effort: Effort) -> _Surveyed:
-        tensor, subject = self.load(source), self.subject
-        values, note = tensor.values, "; ".join(tensor.remarks) or None
-        if tensor.columns is not None and subject.columns is None and subject.has_columns():
-            note = "the first file names no columns: those of this one are taken in its order"
-        require_alike(subject, values.shape, tensor.dtype, source.name, self.first.name)
-        require_order(subject, tensor.dimensions, source.name)
-        samples = values.shape[subject.plan(1).grid.layout.batch or 0]
-        sums = gather(subject.plan(samples), values, effort)
-        if self.policy.nan == "raise":
-            require_no_nan(sums, source.name)
-        stats = Stats(subject, self.policy.nan == "omit", 1, samples, sums)
-        return _Surveyed(stats, note, tensor.columns, values.dtype.kind, tensor.opened)
+    def _survey(self, source: Named, effort: Effort) -> Surveyed | str:
+        return self.survey.survey(source, effort, self.tensor if source is self.first else None)
 
 
 def _begin(request: Request, first: Named, policy: Policy, effort: Effort) -> _Fitting:
     """Load the first tensor, and choose the subject that all others must have."""
     tensor = _load(first, None)
-    return _Fitting(choose_subject(request, tensor), first, tensor, policy, effort)
+    survey = Survey(choose_subject(request, tensor), first.name, tensor.columns, policy)
+    return _Fitting(survey, first, tensor, effort)
 
 
 def _load(source: Named, wanted: tuple[str, ...] | None) -> Tensor:

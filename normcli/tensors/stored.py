@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from normcli.errors import DataError
-from normcli.tensors.mapped import Mapped, Region
+from normcli.tensors.mapped import Mapped, Region, fetch
 from normcli.tensors.pieces import cut_boxes, forget
 from normcli.tensors.spool import open_temporary
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.tensors.opened import StoreVersion
+    from normcli.tensors.opened import Opened, StoreVersion
 
 
 Box = tuple[slice, ...]
@@ -36,11 +36,11 @@ class Stored(NamedTuple):
     ----------
     name : str
         What messages call it.
-    array : zarr.Array or h5py.Dataset
-        Which gives a box by its slices.
+    array : zarr.Array, h5py.Dataset or ndarray
+        Which gives a box by its slices; an ndarray is of a file that holds nothing else.
     chunks : tuple of int
         The lengths of what is read at once.
-    version : StoreVersion
+    version : StoreVersion or Opened
     dimensions : tuple of str or None
         The names of the axes, where all of them have one.
     """
@@ -48,7 +48,7 @@ class Stored(NamedTuple):
     name: str
     array: Any
     chunks: tuple[int, ...]
-    version: StoreVersion
+    version: Opened | StoreVersion
     dimensions: tuple[str, ...] | None = None
 
     def read(self, box: Box) -> NDArray[Any]:
@@ -60,7 +60,9 @@ class Stored(NamedTuple):
             If a chunk cannot be read.
         """
         try:
-            return np.asarray(self.array[box])
+            return np.asarray(fetch(self.array[box]))
+        except DataError:
+            raise
         except Exception as error:  # whatever a codec or a file system raises
             corner = ", ".join(f"{cut.start or 0}" for cut in box)
             raise DataError(

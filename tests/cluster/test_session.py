@@ -123,6 +123,17 @@ def test_a_damaged_chunk_is_named(cluster, x):
     assert len(made.stderr.splitlines()) == 1
 
 
+def test_a_store_that_others_replaced_is_opened_anew(cluster, x):
+    import zarr
+
+    cluster.add_workers(1)
+    for values, chunks in ((x, CHUNKS), (x[:9, ::-1], (4, 2, 40, 7)), (np.ones_like(x), CHUNKS)):
+        zarr.create_array("x.zarr", data=values, chunks=chunks, overwrite=True)
+        made = run("bn", "-i", "x.zarr", "-o", "y.zarr", "--overwrite", "--scheduler", cluster.address)
+        assert (made.returncode, made.stderr) == (0, "")
+        assert read("y.zarr").tobytes() == library.normalize(values, "bn").normalized.tobytes()
+
+
 def test_an_interrupt_leaves_nothing_running(x):
     command = [sys.executable, "-m", "normcli", "bn", "-i", "x.zarr", "-o", "y.zarr", "--workers", "2"]
     running = subprocess.Popen(
@@ -183,7 +194,7 @@ def test_workers_that_end_as_they_start(monkeypatch):
     ("words", "message"),
     [
         pytest.param(("fit", "robust", "x.zarr", "--workers", "1"), "quantiles", id="quantiles"),
-        pytest.param(("bn", "-i", "x.zarr", "--workers", "1"), "a store into a store", id="no output"),
+        pytest.param(("bn", "-i", "x.zarr", "--workers", "1"), "write stores and files", id="no output"),
         pytest.param(("bn", "-i", "x.zarr", "-o", "y.zarr", "--workers", "1", "--print", "mean"), "--print is of one machine", id="print"),
         pytest.param(("fit", "bn", "x.zarr", "--workers", "1", "--scheduler", "tcp://h:1"), "give one of them", id="both"),
     ],

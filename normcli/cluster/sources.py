@@ -1,0 +1,78 @@
+"""Where a worker's blocks are read from: an array of a store, or of a file that blocks can be cut from."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from distributed import get_worker
+
+from normcli.errors import UsageError
+from normcli.tensors.files import load
+from normcli.tensors.opened import StoreVersion
+from normcli.tensors.places import find_place, locate
+from normcli.tensors.stored import Stored
+from normcli.tensors.stores import choose_chunks, limit_threads, open_store
+
+
+class Origin(NamedTuple):
+    """An array on its way to workers, which open it once.
+
+    Parameters
+    ----------
+    place : str
+        A path as workers find it, or a URL.
+    opened : bytes
+        Another one each time: what was opened under a path before may no longer be there.
+    """
+
+    place: str
+    opened: bytes
+
+    @classmethod
+    def name(cls, source: str) -> Origin:
+        """Return the origin that a text names, to be opened anew."""
+        return cls(locate(source), os.urandom(8))
+
+    def open(self) -> Stored:
+        """Return the array, which a process opens once."""
+        return _open_once(self)
+
+
+@lru_cache(maxsize=16)  # of a worker, which reads many blocks of one array
+def _open_once(origin: Origin) -> Stored:
+    return open_source(origin.place)
+
+
+def open_source(source: str) -> Stored:
+    """Return the array that a text names.
+
+    Raises
+    ------
+    UsageError
+        If it is one of text or a table, of which no blocks can be read.
+    DataError
+        If it cannot be read.
+    """
+    place = find_place(source)
+    if place is None:
+        return _open_file(source)
+    if place.is_zarr:
+        with contextlib.suppress(ValueError):  # where this is no worker
+            limit_threads(get_worker().state.nthreads)
+    return open_store(place, source)
+
+
+def _open_file(source: str) -> Stored:
+    tensor = load(source)
+    if tensor.has_no_dtype:
+        raise UsageError(
+            f"{source} is text or a table, of which one machine reads all: without --workers and --scheduler"
+        )
+    values, version = tensor.values, tensor.opened or StoreVersion(source, None, lambda: None)
+    lies_in_file = isinstance(values, np.memmap)
+    chunks = choose_chunks(values.shape, values.dtype) if lies_in_file else values.shape
+    return Stored(source, values, chunks, version)
