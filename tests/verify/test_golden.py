@@ -195,15 +195,25 @@ def test_a_lie_is_named_even_with_its_hash_made_anew(change, message, folder, no
     assert message in ran.err
 
 
-def test_a_recipe_that_would_take_hours_is_not_followed_where_the_manifest_was_changed(folder, normcli):
+@pytest.mark.parametrize(
+    ("skip", "message"),
+    [
+        (10**12, "recipe.skip is 1000000000000, in a manifest that may have been changed: it is not followed"),
+        (10**6 + 1, "recipe.skip is 1000001, in a manifest"),
+        (10**6, "the recipe does not give input.npy"),
+    ],
+)
+def test_a_recipe_that_would_take_hours_is_not_followed_where_the_manifest_was_changed(
+    skip, message, folder, normcli
+):
     def change(manifest):
-        manifest["recipe"].update(skip=10**12)
-        manifest["source"] += ", 1000000000000 skipped"
+        manifest["recipe"].update(skip=skip)
+        manifest["source"] += f", {skip} skipped"
 
     rewrite(folder, change)
     ran = normcli("check", folder)
     assert (ran.code, ran.raw) == (3, b"")
-    assert "recipe.skip is 1000000000000, in a manifest that may have been changed" in ran.err
+    assert message in ran.err
 
 
 def test_a_recipe_of_the_parameters_alone_is_held_against_them(normcli, tmp_path):

@@ -7,8 +7,12 @@ import pytest
 
 from normcli import normalize
 from normcli.verify import search
-from normcli.verify.hypothesis import find_furthest
+from normcli.verify.affine import enumerate_affine_steps
+from normcli.verify.hypothesis import Scope, find_furthest
 from normcli.verify.identify import Kind, Question, identify
+from normcli.verify.ranking import rank_matches
+from normcli.verify.samples import Inputs, Samples
+from normcli.verify.search import Search
 from normcli.verify.sentence import format_sentence
 from normcli.verify.ulp import measure_distance
 
@@ -361,3 +365,48 @@ def test_where_nothing_shows_few_of_what_fits_is_looked_at(monkeypatch):
     monkeypatch.setattr(search, "_MOST_DOUBTFUL", 2)
     found = ask(x, normalize(x, "ln", gamma=gamma, beta=gamma).normalized, gamma, gamma)
     assert len({id(match.hypothesis) for match in found.doubtful}) == 2  # of 100 and more
+
+
+@pytest.mark.parametrize(("norm", "asked"), [("sn", "ln"), ("lrn", "ln")])
+def test_of_another_norm_than_was_asked_for_nothing_is_found(norm, asked):
+    x = make((5, 7) if norm == "sn" else (2, 5, 3), mean=0.3, dtype="float64")
+    options = {} if norm == "sn" else {"size": 3, "alpha": 0.5}
+    y = normalize(x, norm, **options).normalized
+    assert {match.norm for match in Search(take(x, y, norm)).find_matches().matches} == {norm}
+    assert not Search(take(x, y, asked)).find_matches().matches
+
+
+def take(x, y, norm=None, **parameters):
+    """Return all groups of an input and what was made of it."""
+    steps = list(enumerate_affine_steps(x.shape, *map(parameters.get, ("gamma", "beta"))))
+    scope = Scope(norm, frozenset({1, x.ndim - 1}), tuple(range(x.ndim)), y.dtype)
+    return Samples(Inputs(x, y), y, steps, scope)
+
+
+def test_the_first_level_at_which_anything_fits_counts():
+    x = make((12, 16), mean=0.3)
+    once = normalize(x, "ln").normalized
+    moved = np.nextafter(once, np.float32(9.0))
+    for y, level in ((once, 0), (moved, 1)):
+        found = Search(take(x, y, "ln")).find_matches()
+        assert (found.level, found.is_certain) == (level, True)
+        assert {(match.axes, match.eps) for match in found.matches} == {((1,), 1e-5)}
+    nothing = Search(take(x, x**2, "ln")).find_matches()
+    assert (nothing.matches, nothing.level, nothing.is_certain) == ([], 8, False)
+
+
+def test_slips_are_found_with_what_is_given():
+    x, gamma = make((12, 16), mean=0.3), make(16, 1)
+    wide = x.astype("f8")
+    y = (wide - wide.mean(1, keepdims=True)) / (wide.var(1, keepdims=True) + 1e-3) * gamma
+    (first, *_) = Search(take(x, y.astype("f4"), "ln", gamma=gamma)).find_slips()
+    assert (first.words, first.affine) == ("divided by the variance and not by its root (eps 0.001)", "gamma")
+    assert not Search(take(x, y.astype("f4"), "ln")).find_slips()
+
+
+def test_results_of_float64_that_were_calculated_in_float32_have_a_gamma():
+    x, gamma = make((12, 8), mean=0.3), np.linspace(0.5, 2.0, 8)
+    y = normalize(x, "ln").normalized.astype("f8") * gamma
+    (best, *_) = rank_matches(Search(take(x.astype("f8"), y, "ln")).estimate_matches())
+    assert (best.norm, best.axes, best.affine, best.precision) == ("ln", (1,), "estimated", "float32")
+    assert not Search(take(x.astype("f8"), y, "ln")).estimate_matches(1.0)

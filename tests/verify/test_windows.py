@@ -7,6 +7,7 @@ import pytest
 
 from normcli import normalize
 from normcli.verify.identify import Question, identify
+from normcli.verify.windows import _enumerate_sides, _sum_windows, find_windows, gives
 
 
 @pytest.mark.parametrize("size", [3, 4])
@@ -46,3 +47,78 @@ def test_a_window_that_is_shorter_than_the_axis_tells_frameworks_apart(channels,
     x = np.random.default_rng(0).normal(0.3, 1.7, (9, channels, 9))
     y = normalize(x, "lrn", size=3, alpha=0.5, exponent=0.6, k=2.0).normalized
     assert bool(identify(Question(x, y), "lrn").matches[0].like) is tells
+
+
+@pytest.mark.parametrize(
+    ("length", "sides"),
+    [
+        (1, []),
+        (2, [(0, 1), (1, 0), (1, 1)]),
+        (3, [(0, 1), (1, 0), (1, 1), (1, 2), (2, 1), (2, 2)]),
+        (40, [(n // 2 - (1 - n % 2) * side, n // 2 - (1 - n % 2) * (1 - side)) for n in range(2, 12) for side in (1, 0)]),
+    ],
+)  # fmt: skip
+def test_windows_have_both_sides_in_turn(length, sides):
+    assert list(_enumerate_sides(length)) == list(dict.fromkeys(sides))
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 1), (1, 0), (1, 1), (2, 3), (9, 9)])
+def test_windows_are_cut_at_the_ends(before, after):
+    squares = np.array([[1.0], [10.0], [100.0], [1000.0]])
+    expected = [squares[max(0, n - before) : n + after + 1].sum() for n in range(4)]
+    assert _sum_windows(squares, before, after).ravel().tolist() == expected
+
+
+LRN = np.random.default_rng(0).normal(0.3, 1.7, (3, 9, 4))
+
+
+def find(y, slack=2.0**-50, x=LRN):
+    return list(find_windows(x, y, slack * np.abs(y)))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"size": 3, "alpha": 0.5, "k": 2.0}, (1, 1, 3, 0.5, 0.75, 2.0)),
+        ({"size": 4, "alpha": 0.5, "k": 1.0, "exponent": 0.5}, (1, 2, 4, 0.5, 0.5, 1.0)),
+        ({"size": 5, "alpha": 0.3, "k": 1.25, "exponent": 1.0}, (2, 2, 5, 0.3, 1.0, 1.25)),
+        ({"size": 11, "alpha": 0.3, "k": 0.0, "exponent": 0.35}, (5, 5, 11, 0.3, 0.35, 0.0)),
+    ],
+)
+def test_the_constants_of_a_window_are_found(options, expected):
+    fitted = find(normalize(LRN, "lrn", **options).normalized)
+    windows = [one.window for one in fitted if one.window.size == options["size"]]
+    assert expected in [window[:6] for window in windows]
+    best = next(one for one in fitted if one.window[:6] == expected)
+    assert (best.axis, best.bits > 100.0, best.window.divisor) == (1, True, options["size"])
+    np.testing.assert_array_equal(best.exact, normalize(LRN, "lrn", **options).normalized)
+
+
+def test_a_window_along_the_last_axis_is_found():
+    y = normalize(LRN, "lrn", size=3, alpha=0.5, axes=2).normalized
+    assert {one.axis for one in find(y)} == {2}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda y: y * 1.001, id="a factor"),
+        pytest.param(lambda y: np.where(y == y.max(), 0.9 * y, y), id="one value"),
+        pytest.param(lambda y: np.where(y == y.max(), -y, y), id="a sign"),
+        pytest.param(lambda y: np.where(y == y.max(), 0.0, y), id="a zero"),
+        pytest.param(lambda y: np.where(y == y.max(), np.nan, y), id="nan"),
+        pytest.param(lambda y: LRN * 0.5, id="no window"),
+        pytest.param(lambda y: LRN / (2.0 - 0.01 * LRN**2), id="that grows"),
+    ],
+)
+def test_what_no_window_gives(change):
+    y = change(normalize(LRN, "lrn", size=3, alpha=0.5, k=2.0).normalized)
+    assert not find(y)
+
+
+def test_a_window_gives_y_within_four_times_its_slack():
+    y = normalize(LRN, "lrn", size=3, alpha=0.5, k=2.0).normalized
+    (window, *_) = [one.window for one in find(y) if one.window.size == 3]
+    slack = np.full(y.shape, 2.0**-20)
+    assert gives(1, window, LRN, y + 3.9 * slack, slack)
+    assert not gives(1, window, LRN, y + 4.1 * slack, slack)
