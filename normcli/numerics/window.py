@@ -224,7 +224,7 @@ def _find_factors(sums: _Sums, window: Window) -> _Factors:
     term = divide_by_count(quick_two_sum(product.hi, product.lo + squares.lo * alpha), window.divisor)
     base, top = _add(Scaled(term, alpha_exponent - 2 * sums.scale), window.k)
     size = np.abs(base.hi)
-    plain = np.power(window.k + window.alpha * squares.hi / window.divisor, -window.exponent)
+    plain = np.power(window.k + window.alpha * squares.hi, -window.exponent)  # of 0, infinities and NaN
     ordinary = np.isfinite(squares.hi) & ((term.hi != 0.0) | (window.k != 0.0))
     usable = ordinary & (size > 0.0)
     sign = np.where(base.hi < 0.0, _find_sign_of_negative(window.exponent), 1.0)

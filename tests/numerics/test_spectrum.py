@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from normcli.numerics.rational import find_root
-from normcli.numerics.spectrum import enclose_square
+from normcli.numerics.spectrum import (
+    _Basis,
+    _find_length,
+    _Gram,
+    _orthonormalize,
+    _round,
+    _Written,
+    enclose_square,
+)
 
 HADAMARD = np.kron([[1, 1], [1, -1]], np.kron([[1, 1], [1, -1]], [[1, 1], [1, -1]])).astype(float)
 NEAR = 1.0 + 2.0**-52
@@ -82,3 +90,85 @@ def test_orthogonal_weights_of_float32(rng):
     low, high = enclose_square(matrix, 120)
     assert (high - low) * 2**120 <= high
     assert abs(float(find_root(low)) - np.linalg.norm(matrix.astype(float), 2)) < 1e-14
+
+
+def to_fractions(values, exponent=0):
+    return np.array(
+        [[Fraction(value) * Fraction(2) ** exponent for value in row] for row in values.tolist()], dtype=object
+    )
+
+
+def measure_square(matrix):
+    """Return the sum of squares of a matrix of fractions."""
+    return sum(value * value for value in np.ravel(matrix))
+
+
+MATRICES = {
+    "alike": np.random.default_rng(8).normal(size=(7, 5)),
+    "small": np.random.default_rng(9).normal(size=(4, 4)) * 2.0**-700,
+    "integers": np.random.default_rng(10).integers(-(2**62), 2**62, (5, 3)),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_bounds_of_what_doubles_leave_hold_and_are_narrow(name):
+    matrix = MATRICES[name]
+    gram = _Gram(matrix)
+    exact = to_fractions(matrix)
+    product = exact.T @ exact
+    written = gram.write()
+    assert (to_fractions(written.values, written.exponent) == product).all()
+    approximation = gram.approximate()
+    off = to_fractions(approximation.values) - product / Fraction(2) ** approximation.exponent
+    assert measure_square(off) <= Fraction(approximation.error) ** 2
+    assert approximation.error <= 2.0**-40
+    basis = _Basis(gram, approximation.exponent - 200)
+    vectors, values = to_fractions(basis._vectors), np.diag([Fraction(value) for value in basis._values])
+    off = product / Fraction(2) ** approximation.exponent - vectors @ values @ vectors.T
+    assert measure_square(off) <= Fraction(basis._error) ** 2
+    assert basis._error <= 2.0**-40
+    skew = vectors.T @ vectors - np.eye(len(vectors), dtype=int)
+    assert measure_square(skew) <= Fraction(basis._skew) ** 2
+    assert basis._skew <= 2.0**-40
+    assert basis.count == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "count"),
+    [
+        pytest.param([4.0, 2.0, 1.0], 1, id="apart"),
+        pytest.param([4.0, 4.0, 1.0, 0.5], 2, id="two"),
+        pytest.param([4.0, 4.0 - 2.0**-18, 1.0, 0.5], 2, id="two that are near"),
+        pytest.param([4.0, 4.0 - 2.0**-10, 1.0, 0.0], 2, id="two that are nearer than the others by far"),
+        pytest.param([4.0, 3.0, 2.0, 1.0], 1, id="a ladder"),
+        pytest.param([1.0, 1.0, 1.0], 3, id="all"),
+    ],
+)
+def test_how_many_eigenvalues_are_told_apart_from_the_others(values, count):
+    assert _Basis(_Written(_round(np.diag(values), -60)), -200).count == count
+
+
+def test_a_basis_is_made_orthonormal_to_its_last_bits():
+    rough = np.linalg.qr(np.random.default_rng(11).normal(size=(6, 3)))[0]
+    basis, gram, skew = _orthonormalize(_round(rough, -200))
+    exact = to_fractions(basis.values, basis.exponent)
+    product = exact.T @ exact
+    assert (to_fractions(gram.values, gram.exponent) == product).all()
+    off = measure_square(product - np.eye(3, dtype=int))
+    assert off <= skew**2 <= Fraction(2) ** -390
+    assert measure_square(exact - to_fractions(rough)) <= Fraction(2) ** -90
+
+
+@pytest.mark.parametrize(("values", "length"), [([[0, 0]], 0), ([[3, 4]], 6), ([[1, 1]], 2)])
+def test_lengths_are_rounded_up(values, length):
+    assert _find_length(_round(np.array(values, float), 0)) == length
+
+
+@pytest.mark.parametrize("exponent", [0, -3, 2, -60])
+def test_doubles_are_rounded_to_a_grid(exponent):
+    values = np.array([[0.75, -5.0, 1e10], [0.0, -1e-3, 3.0]])
+    whole = _round(values, exponent)
+    unit = Fraction(2) ** exponent
+    assert whole.values.tolist() == [
+        [int(Fraction(value) / unit // 1) for value in row] for row in values.tolist()
+    ]
