@@ -113,7 +113,9 @@ def declare(row: norms.Option, norm: Norm | None = None) -> Option:
     default = row.default if norm is None else row.find_default(norm)
     if norm is None and row.name in ("eps", "eps_mode"):
         default = "each norm's"
-    kind: Any = OptionValue(row) if row.kind is OptionKind.PAIR else NUMERIC_TYPES.get(row.kind)
+    kind: Any = (
+        OptionValue(row) if row.kind in (OptionKind.PAIR, OptionKind.VECTOR) else NUMERIC_TYPES.get(row.kind)
+    )
     says_it = default is None or row.kind is OptionKind.AXES  # whose default is a rule
     text = row.help if says_it else f"{row.help} [default: {row.format(default)}]"
     if row.choices:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from normcli.norms.options import OptionKind
 from normcli.writers import SYNONYMS
 
 if TYPE_CHECKING:
@@ -180,8 +181,13 @@ class OptionValue(click.ParamType[Any]):
         self.name, self._row = row.kind.value, row
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value."""
-        parsed = self._row.parse(value)
+        """Return the value; a vector is read as gamma is, from a file too."""
+        if self._row.kind is OptionKind.VECTOR:
+            from normcli.cli.sources import load_parameter
+
+            parsed = self._row.convert(load_parameter(self._row.name, value))
+        else:
+            parsed = self._row.parse(value)
         self._row.check(parsed)
         return parsed
 

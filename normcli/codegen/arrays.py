@@ -28,7 +28,8 @@ class Arrays(NamedTuple):
         quantile, which lies `{rest}` of the way from place `{low}` to `{high}`.
     call : mapping of str to str
         `sqrt`, `abs` and `sign`; `maximum` of an array and a number; `where` of a condition, a number and an
-        array; `reshape`, `transpose`, `pad`; `slice` and `add` where a framework's arrays have no `[a:b]`.
+        array; `reshape`, `transpose`, `pad`; `turn` of the last two axes, where there are loops; `slice` and
+        `add` where a framework's arrays have no `[a:b]`.
     cast : str
         `{x}` in the dtype that is called `{dtype}`.
     constant : str
@@ -73,6 +74,7 @@ def _name_calls(prefix: str, **others: str) -> dict[str, str]:
         "reshape": "reshape({x}, {shape})",
         "transpose": "transpose({x}, {order})",
         "pad": "pad({x}, {widths})",
+        "turn": "swapaxes({x}, -1, -2)",
     }
     return {name: f"{prefix}.{template}" for name, template in templates.items()} | others
 
@@ -114,6 +116,7 @@ _TORCH = Arrays(
         reshape="{x}.reshape{shape}",
         transpose="{x}.permute{order}",
         pad="torch.nn.functional.pad({x}, {flat_widths})",
+        turn="{x}.mT",
     ),
     cast="{x}.to({dtype})",
     constant="torch.tensor({x}, dtype=x.dtype)",
@@ -178,7 +181,7 @@ _TENSORFLOW = Arrays(
         "singular value": "tf.reshape(tf.linalg.svd(tf.reshape(tf.transpose({x}, {by_rows}), {matrices}),"
         " compute_uv=False)[..., 0], {kept})",
     },
-    _name_calls("tf"),
+    _name_calls("tf", turn="tf.linalg.matrix_transpose({x})"),
     cast="tf.cast({x}, {dtype})",
     constant="tf.constant({x}, dtype=x.dtype)",
     make="tf.constant({x}, dtype={dtype})",

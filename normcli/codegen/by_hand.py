@@ -6,19 +6,25 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from normcli.codegen.formula import NAMES, Reduction, Writer
+from normcli.errors import UsageError
 from normcli.teach.definitions import define_group, define_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from normcli.codegen.arrays import Arrays
     from normcli.norms.plan import Plan
+    from normcli.norms.spec import Iteration
     from normcli.teach.definitions import Definition
 
     Shape = tuple[int, ...]
 
 _ENDS = {0.0: "min", 100.0: "max"}
 """The quantiles, in per cent, that have a function of their own."""
+
+
+_LEAST_LENGTH = 1e-12
+"""What vectors are divided by at least: the eps of torch, Flax and Equinox."""
 
 
 class Line(NamedTuple):
@@ -59,6 +65,8 @@ def write_by_hand(plan: Plan, arrays: Arrays, *, evaluation: bool) -> Iterator[L
     shape = grid.running.keepdims_shape
     for name, code in given.items():
         given[name] = writer.call("reshape", x=code, shape=shape)
+    if plan.spec.iteration is not None:
+        given["divisor"] = yield from _iterate(plan.spec.iteration, writer)
     shown = str(shape if evaluation else reduction.kept)
     defined = [line for definition in group for line in _define(definition, writer, plan, given)]
     *_, quotient = [each for each in define_value(plan, (), "float64") if each.formula is not None]
@@ -70,6 +78,31 @@ def write_by_hand(plan: Plan, arrays: Arrays, *, evaluation: bool) -> Iterator[L
     yield from write_affine(plan, arrays, plan.parameters.view_shape)
     if grid.view_shape != grid.shape:
         yield Line(f"y = {writer.call('reshape', x='y', shape=grid.shape)}", str(grid.shape))
+
+
+def _iterate(iteration: Iteration, writer: Writer) -> Generator[Line, None, str]:
+    """Yield the lines of power iterations, and return what they divide by."""
+    if "turn" not in writer.arrays.call:
+        raise UsageError(f"{writer.arrays.title} has no operator for power iterations")
+    matrices = writer.fill_matrices()
+    turned = writer.call("turn", x="w")
+    order, shape = matrices["by_rows"], matrices["matrices"]
+    code = "x" if order == tuple(sorted(order)) else writer.call("transpose", x="x", order=order)
+    yield Line(f"w = {writer.call('reshape', x=code, shape=shape)}", str(shape))
+    for name in ("u", "v"):
+        if (vector := getattr(iteration, name)) is not None:
+            constant = writer.arrays.constant.format(x=name.upper())
+            shape = (len(vector), 1)
+            yield Line(f"{name} = {writer.call('reshape', x=constant, shape=shape)}", str(shape))
+    products = [("v", f"{turned} @ u"), ("u", "w @ v")]
+    if iteration.steps:
+        yield Line(f"for _ in range({iteration.steps}):")
+    for name, product in products[:: 1 if iteration.start == "u" else -1] if iteration.steps else ():
+        square = writer.arrays.reduce["sum"].format(x=f"{name} * {name}", axes=-2)
+        length = writer.call("maximum", x=writer.call("sqrt", x=square), y=_LEAST_LENGTH)
+        yield Line(f"{name} = {product}", "", 1)
+        yield Line(f"{name} = {name} / {length}", "", 1)
+    return writer.call("reshape", x=f"({writer.call('turn', x='u')} @ w @ v)", shape=writer.reduction.kept)
 
 
 def write_affine(plan: Plan, arrays: Arrays, shape: Shape, names: tuple[str, ...] = ()) -> Iterator[Line]:
@@ -116,12 +149,12 @@ def _define(
     if name is None or (definition.when == "zero" and plan.spec.eps):
         return
     formula = definition.formula or definition.reduction
-    if name in given:
-        code = given[name]
-    elif definition.when == "zero":
+    if definition.when == "zero":
         if definition.value is None or "nan" in repr(definition.value):  # 0/0 is nan by itself
             return
         code = writer.call("where", condition=f"{name} == 0", y=writer.write(definition.value), x=name)
+    elif name in given:
+        code = given[name]
     elif formula is None:
         percent = plan.find_percents()[definition.name or ""]
         code = writer.reduce(_ENDS.get(percent, "quantile"), "x", percent / 100)

@@ -132,8 +132,6 @@ class Writer:
         others = tuple(axis for axis in range(len(shape)) if axis not in axes)
         size = math.prod(shape[axis] for axis in axes)
         place = (part or 0.0) * (size - 1)
-        rows = self.reduction.rows
-        height = math.prod(shape[axis] for axis in rows)
         return self.arrays.reduce[kind].format(
             x=x,
             axes=write_axes(axes),
@@ -144,13 +142,23 @@ class Writer:
             order=(*others, *axes),
             flat=[*(shape[axis] for axis in others), size],
             size=size,
-            by_rows=(*others, *rows, *(axis for axis in axes if axis not in rows)),
-            matrices=(*(shape[axis] for axis in others), height, size // height),
+            **self.fill_matrices(),
             q=part,
             low=math.floor(place),
             high=math.ceil(place),
             rest=place % 1,
         )
+
+    def fill_matrices(self) -> dict[str, tuple[int, ...]]:
+        """Return the order of axes with rows and columns last, and the shape with one axis for each of them."""
+        axes, shape, rows = self.reduction.axes, self.reduction.shape, self.reduction.rows
+        others = tuple(axis for axis in range(len(shape)) if axis not in axes)
+        columns = tuple(axis for axis in axes if axis not in rows)
+        lengths = (math.prod(shape[axis] for axis in each) for each in (rows, columns))
+        return {
+            "by_rows": (*others, *rows, *columns),
+            "matrices": (*(shape[axis] for axis in others), *lengths),
+        }
 
     def _write(self, expression: Expression) -> tuple[str, int]:
         match expression:

@@ -120,6 +120,10 @@ def _write_constants(task: Task, made: dict[str, Made]) -> Iterator[str]:
     if given is not None:
         yield from write_constant("RUNNING_MEAN", write_numbers(given.mean))
         yield from write_constant("RUNNING_VAR", write_numbers(given.var))
+    iteration = task.plan.spec.iteration
+    for name in () if iteration is None else ("u", "v"):
+        if (vector := getattr(iteration, name)) is not None:
+            yield from write_constant(name.upper(), repr([*vector]))
     for name, each in made.items():
         if each.numbers is not None:
             yield from write_constant(name.upper(), each.numbers)

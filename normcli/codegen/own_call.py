@@ -40,6 +40,9 @@ def write_own_call(call: Call, plan: Plan, arrays: Arrays, dtype: str, *, evalua
         yield Line(f"x = {arrays.call['transpose'].format(x='x', order=order)}", str(moved))
     own = call.affine.split(", ") if call.takes_parameters(plan) else []
     places = _fill_places(call, plan, order, own, evaluation=evaluation) | {"dtype": dtype}
+    if plan.spec.iteration is not None:
+        start = arrays.constant.format(x=call.iterates.upper())
+        places |= {"iterations": plan.spec.iteration.steps, "start": start}
     if evaluation and not call.layer:
         yield from _write_running(call, plan, arrays, moved)
     elif call.measure:
@@ -98,6 +101,8 @@ def _find_channel(call: Call, plan: Plan) -> int | None:
     """Return the axis that the call takes for the channel's."""
     if call.groups is GroupKind.ONE_KEPT:
         return plan.grid.kept[0]
+    if call.groups is GroupKind.ALL and plan.spec.rows:
+        return plan.spec.rows[0]
     return plan.grid.axes[0] if call.groups is GroupKind.WINDOW else plan.grid.layout.channel
 
 

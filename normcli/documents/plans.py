@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from normcli.engine.inputs import Inputs, Selection
     from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan
+    from normcli.norms.spec import Iteration
     from normcli.tensors.tensor import Tensor
 
     HeaderLine = tuple[str, tuple[str, ...]]
@@ -41,7 +42,7 @@ _WORDS: tuple[HeaderLine, ...] = (("words", ("normcli help words",)),)
 _WINDOW_OPTIONS = ("size", "alpha", "exponent", "k")
 _WINDOW_MEMBERS = ("size", "before", "after", "alpha", "exponent", "k")
 
-_CHOSEN = ("range", "quantiles", "no_mean", "no_scale")
+_CHOSEN = ("range", "quantiles", "no_mean", "no_scale", "u", "v")
 """The options that are members of JSON where they are given."""
 
 _FILLED = {
@@ -75,6 +76,7 @@ def describe_plan(plan: Plan, subject: Mapping[str, Any]) -> dict[str, Any]:
         "ddof": spec.ddof if find_option("ddof").belongs_to(plan.norm) else None,
         **({} if spec.p is None else {"p": describe_number(spec.p)}),
         **({} if spec.rows is None else describe_members(spec, "rows")),
+        **({} if spec.iteration is None else {"iterations": spec.iteration.steps}),
         **({} if window is None else {"window": describe_members(window, *_WINDOW_MEMBERS)}),
         "like": spec.like,
         **{name: getattr(plan.request, name) for name in _CHOSEN if getattr(plan.request, name) is not None},
@@ -305,6 +307,8 @@ def format_options(plan: Plan) -> str:
     if spec.rows is not None:
         names = " and ".join(plan.grid.layout.name(axis) for axis in spec.rows) or "none"
         parts.append(f"rows of x along {names}")
+    if spec.iteration is not None:
+        parts.append(format_iteration(spec.iteration))
     if spec.range is not None:
         parts.append(f"range {find_option('range').format(spec.range)}")
     if spec.quantiles not in (None, QUARTILES):
@@ -314,6 +318,13 @@ def format_options(plan: Plan) -> str:
     if spec.like is not None:
         parts.append(f"like {spec.like}")
     return ", ".join(parts)
+
+
+def format_iteration(iteration: Iteration) -> str:
+    """Return how a singular value is estimated: `3 power iterations from u`."""
+    if not iteration.steps:
+        return "of u and v as they are"
+    return f"{format_count(iteration.steps, 'power iteration')} from {iteration.start}"
 
 
 def _abbreviate(parameter: NDArray[Any], view: View) -> tuple[str, ...]:

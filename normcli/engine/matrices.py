@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.engine.passes import Run
-from normcli.numerics.singular import SingularValue, SingularValues
+from normcli.numerics.singular import SingularValue, SingularValues, choose_enclosure
 from normcli.numerics.solution import solve
 from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from normcli.dtypes import Floats
     from normcli.engine.geometry import Slices
+    from normcli.norms.plan import Plan
 
 
 class MatrixRun(Run):
@@ -44,12 +47,16 @@ class MatrixRun(Run):
 
     def _measure_group(self, tile: Slices, work: Workspace) -> SingularValue:
         """Return the largest singular value of a group, whose values come in the order of its axes."""
-        grid, rows = self.plan.grid, self.plan.spec.rows
-        assert rows is not None  # of every norm that has this kind of run
         geometry = self.geometry
         values = self._load_selected(tile, work, geometry.kept_runs + geometry.reduced_runs)[1]
-        axes = grid.view_axes
-        matrix = values.reshape([grid.view_shape[axis] for axis in axes])
-        order = sorted(range(len(axes)), key=lambda place: axes[place] not in rows)
-        height = math.prod(grid.view_shape[axis] for axis in rows)
-        return SingularValue(matrix.transpose(order).reshape(height, -1))
+        return SingularValue(lay_matrix(self.plan, values), choose_enclosure(self.plan.spec.iteration))
+
+
+def lay_matrix(plan: Plan, values: NDArray[Any]) -> NDArray[Any]:
+    """Return the values of a group, in the order of its axes, as the matrix of a plan's rows."""
+    grid, rows = plan.grid, plan.spec.rows
+    assert rows is not None  # of every norm that has matrices
+    axes = grid.view_axes
+    order = sorted(range(len(axes)), key=lambda place: axes[place] not in rows)
+    matrix = values.reshape([grid.view_shape[axis] for axis in axes]).transpose(order)
+    return matrix.reshape(math.prod(grid.view_shape[axis] for axis in rows), -1)

@@ -28,6 +28,7 @@ class GroupKind(enum.Enum):
     BATCH_AND_CHANNEL = "batch and channel are kept"
     BATCH_AND_GROUPS = "batch and groups of channels are kept"
     WINDOW = "there is a window along an axis"
+    ALL = "all axes are reduced"
     ANY = "axes are reduced or kept"
 
 
@@ -71,6 +72,8 @@ class Call(NamedTuple):
         Whether it takes running statistics.
     fault : str
         Why it is left alone without them: where what runs it gives something else.
+    iterates : str
+        The vector that its power iterations start from.
     odd_windows : bool
         Whether it takes windows of an odd size alone.
     dtypes : tuple of str
@@ -98,6 +101,7 @@ class Call(NamedTuple):
     eps: float | None = None
     evaluates: bool = False
     fault: str = ""
+    iterates: str = ""
     odd_windows: bool = False
     dtypes: tuple[str, ...] = ()
     least_rank: int = 0
@@ -160,6 +164,16 @@ class Call(NamedTuple):
 
     def _list_refused(self, plan: Plan, *, evaluation: bool) -> Iterator[str]:
         grid, window, refuses = plan.grid, plan.spec.window, self.convention.refuses
+        rows, iteration = plan.spec.rows, plan.spec.iteration
+        if self.iterates and (iteration is None or iteration.start != self.iterates):
+            asked = (
+                "the largest singular value itself"
+                if iteration is None
+                else f"iterations from {iteration.start}"
+            )
+            yield f"{asked}: it divides by what power iterations from {self.iterates} come to"
+        if rows is not None and len(rows) != 1:
+            yield f"rows along {len(rows)} axes: it has one"
         if window is not None:
             before = self.convention.extra_neighbour == "before"
             sides = (window.size // 2, (window.size - 1) // 2)
@@ -197,6 +211,8 @@ class Call(NamedTuple):
                 return neighbours and both and set(grid.kept) == {batch, channel}
             case GroupKind.WINDOW:
                 return grid.reach is not None
+            case GroupKind.ALL:
+                return is_whole and not grid.kept
             case GroupKind.ANY:
                 return is_whole and bool(grid.axes)
 

@@ -267,6 +267,10 @@ SINGULAR_VALUE = Divisor(
     promises=(Promise("sigma", 1.0),),
     is_0_of_nothing=True,
 )
+ITERATED_VALUE = SINGULAR_VALUE._replace(
+    root="uᵀxv", size="estimate of its largest singular value", promises=()
+)
+"""What stands for it where power iterations estimate it: what they give is no larger, and may be smaller."""
 
 DIVISORS = (
     DEVIATION,

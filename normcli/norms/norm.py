@@ -5,7 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from normcli.norms.divisors import QUANTILE_RANGE, QUARTILE_RANGE, RANGE, Divisor, format_statistic
+from normcli.norms.divisors import (
+    ITERATED_VALUE,
+    QUANTILE_RANGE,
+    QUARTILE_RANGE,
+    RANGE,
+    Divisor,
+    format_statistic,
+)
 from normcli.norms.rules import AxesRule, Centre, EpsMode, ParameterRule, ZeroRule
 
 if TYPE_CHECKING:
@@ -133,6 +140,10 @@ class Norm(NamedTuple):
         if quantiles in (None, QUARTILES):
             return self
         return self._replace(divisor=QUANTILE_RANGE)
+
+    def iterate(self) -> Norm:
+        """Return the row of matrices with what power iterations make of the largest singular value."""
+        return self._replace(divisor=ITERATED_VALUE)
 
     @property
     def is_by_order(self) -> bool:

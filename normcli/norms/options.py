@@ -31,6 +31,7 @@ class OptionKind(enum.Enum):
     CHOICE = "one of a few words"
     TEXT = "a text"
     PAIR = "two numbers"
+    VECTOR = "a list of numbers"
     FLAG = "yes or no"
     AXES = "a list of axes, by number or letter"
     DTYPE = "the name of a dtype"
@@ -55,11 +56,18 @@ def _convert_pair(value: Any) -> tuple[float, float]:
     return low, high
 
 
+def _convert_vector(value: Any) -> tuple[float, ...]:
+    """Return the numbers of a list, or of an array of any shape."""
+    parts = value.reshape(-1).tolist() if hasattr(value, "reshape") else value
+    return tuple(float(operator.pos(part)) for part in parts)
+
+
 _CONVERTERS: Mapping[OptionKind, Callable[[Any], Any]] = {
     OptionKind.INTEGER: operator.index,
     OptionKind.NUMBER: lambda value: float(operator.pos(value)),  # a string has no sign
     OptionKind.AXES: _convert_axes,
     OptionKind.PAIR: _convert_pair,
+    OptionKind.VECTOR: _convert_vector,
     OptionKind.FLAG: lambda value: bool(operator.index(value)) or None,  # what is not asked for is left open
 }
 
@@ -139,7 +147,7 @@ class Option(NamedTuple):
             If it is none.
         """
         try:
-            if self.kind is OptionKind.PAIR:
+            if self.kind in (OptionKind.PAIR, OptionKind.VECTOR):
                 return self.convert([*map(float, text.split(","))])
             if self.kind is OptionKind.FLAG:
                 return _WORDS_OF_FLAGS[text]
@@ -183,12 +191,13 @@ class Option(NamedTuple):
                 listed = f"neither {self.choices[0]!r} nor {self.choices[1]!r}"
             raise UsageError(f"{self.name} {value!r} is {listed}")
         if not self.is_allowed(value):
-            raise UsageError(f"{self.name} {self._write(value)} is {self.requirement}")
+            shown = "" if self.kind is OptionKind.VECTOR else f" {self._write(value)}"
+            raise UsageError(f"{self.name}{shown} is {self.requirement}")
         if self.kind is OptionKind.DTYPE:
             find_type(value)
 
 
-_NEVER_TEXT = (*NUMERIC_TYPES, OptionKind.PAIR, OptionKind.FLAG)
+_NEVER_TEXT = (*NUMERIC_TYPES, OptionKind.PAIR, OptionKind.VECTOR, OptionKind.FLAG)
 """The kinds whose values no string is."""
 
 
@@ -213,9 +222,24 @@ def _has_parameters(norm: Norm) -> bool:
     return norm.parameters is not ParameterRule.NONE
 
 
+def _has_matrices(norm: Norm) -> bool:
+    return norm.rows is not None
+
+
+def _is_start(vector: tuple[float, ...]) -> bool:
+    """Whether power iterations may start from a vector."""
+    return all(map(math.isfinite, vector)) and any(vector)
+
+
+MOST_ITERATIONS = 1000
+"""Each takes a hundredth of a second or two of a 512×512 matrix; frameworks take 1 a step, and 15 at first."""
+
+
 def _has_window(norm: Norm) -> bool:
     return norm.divisor == WINDOW_POWER
 
+
+_NO_START = "not a list of finite numbers of which one at least is not 0"
 
 _ORDERS = tuple(order.value for order in GroupOrder)
 _MODES = (EpsMode.INSIDE.value, EpsMode.OUTSIDE.value)
@@ -236,7 +260,23 @@ OPTIONS = (
     ),
     Option(
         "rows", OptionKind.AXES, "A matrix's rows; the other axes are its columns. [default: the first]",
-        lambda norm: norm.rows is not None, metavar="AXES",
+        _has_matrices, metavar="AXES",
+    ),
+    Option(
+        "iterations", OptionKind.INTEGER,
+        "Divide by uᵀWv of so many power iterations from u (or v). [default: 1; 0 from both]", _has_matrices,
+        metavar="N", is_allowed=lambda count: 0 <= count <= MOST_ITERATIONS,
+        requirement=f"not a number of iterations from 0 to {MOST_ITERATIONS}",
+    ),
+    Option(
+        "u", OptionKind.VECTOR,
+        "What they start from, one number a row, as frameworks keep it: a file or JSON in place.",
+        _has_matrices, metavar="VALUE", is_allowed=_is_start, requirement=_NO_START,
+    ),
+    Option(
+        "v", OptionKind.VECTOR,
+        "Likewise, one a column: of torch's parametrizations and Equinox. u and v: uᵀWv as it stands.",
+        _has_matrices, metavar="VALUE", is_allowed=_is_start, requirement=_NO_START,
     ),
     Option(
         "groups", OptionKind.INTEGER, "The number of channel groups; -1 is one for each channel.", _has_groups,

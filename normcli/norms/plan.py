@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +22,7 @@ from normcli.norms.grid import Grid, Reach
 from normcli.norms.layout import make_layout
 from normcli.norms.request import Choices, Request
 from normcli.norms.rules import ParameterRule
-from normcli.norms.spec import NumericSpec, find_window, make_spec
+from normcli.norms.spec import NumericSpec, find_iteration, find_window, make_spec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -250,7 +251,11 @@ def make_plan(
     grid = Grid(shape, layout, axes, split, reach, columns)
     _require_few_of_nothing(grid)
     spec = make_spec(chosen, window, dtype, grid.group_size)
-    spec = spec._replace(rows=choose_rows(chosen, layout, axes))
+    rows = choose_rows(chosen, layout, axes)
+    if rows is not None:
+        height = math.prod(shape[axis] for axis in rows)
+        width = math.prod(shape[axis] for axis in axes if axis not in rows)
+        spec = spec._replace(rows=rows, iteration=find_iteration(chosen, height, width))
     rule = chosen.pick("parameters")
     if rule is ParameterRule.NONE:  # the caller may give a gamma even where the framework's own norm has none
         rule = norm.parameters

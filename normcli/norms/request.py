@@ -45,6 +45,9 @@ class Request(NamedTuple):
     keep: str | int | tuple[int | str, ...] | None = None
     feature_axes: str | int | tuple[int | str, ...] | None = None
     rows: str | int | tuple[int | str, ...] | None = None
+    iterations: int | None = None
+    u: tuple[float, ...] | None = None
+    v: tuple[float, ...] | None = None
     groups: int | None = None
     group_order: str | None = None
     eps: float | None = None
@@ -61,6 +64,11 @@ class Request(NamedTuple):
     no_scale: bool | None = None
     dtype: str | None = None
     like: str | None = None
+
+    @property
+    def iterates(self) -> bool:
+        """Whether a singular value is estimated by power iterations."""
+        return (self.iterations, self.u, self.v) != (None, None, None)
 
     def adopt_layout(self, layout: str | None) -> Request:
         """Return the same with the layout of a tensor whose axes have names, where it has none of its own."""
@@ -116,6 +124,8 @@ class Choices:
             if getattr(request, option.name) is not None:
                 self._check(option)
         self.norm = self.norm.choose_quantiles(request.quantiles)
+        if request.iterates:
+            self.norm = self.norm.iterate()
         self.norm = self.norm.leave_out(centring=bool(request.no_mean), division=bool(request.no_scale))
         if request.axes is not None and request.keep is not None:
             raise UsageError("axes and keep say the same thing from two sides; give one of them")

@@ -31,6 +31,30 @@ class Window(NamedTuple):
     divisor: int
 
 
+class Iteration(NamedTuple):
+    """Power iterations, which estimate the largest singular value of a matrix W as uᵀWv.
+
+    Each is v = Wᵀu / ‖Wᵀu‖, then u = Wv / ‖Wv‖, where u is given; the other way round where v is. Where both
+    are given, none is made: uᵀWv is of u and v as they are.
+
+    Parameters
+    ----------
+    steps : int
+        How many there are.
+    u, v : tuple of float or None
+        What they start from; one of them at least is there.
+    """
+
+    steps: int
+    u: tuple[float, ...] | None
+    v: tuple[float, ...] | None
+
+    @property
+    def start(self) -> str:
+        """What is given: `u`, `v`, or `u and v`."""
+        return " and ".join(name for name in ("u", "v") if getattr(self, name) is not None)
+
+
 class NumericSpec(NamedTuple):
     """The numeric options of a norm, resolved; None where it has no such thing.
 
@@ -60,6 +84,8 @@ class NumericSpec(NamedTuple):
         Whether x̂ is rounded to the output's dtype before gamma multiplies it.
     rows : tuple of int or None
         The axes that are the rows of a group's matrix, where groups are matrices.
+    iteration : Iteration or None
+        How its largest singular value is estimated; None where it is divided by itself.
     """
 
     eps: float | None
@@ -77,6 +103,7 @@ class NumericSpec(NamedTuple):
     gamma_offset: int
     rounds_before_gamma: bool
     rows: tuple[int, ...] | None = None
+    iteration: Iteration | None = None
 
 
 def make_spec(chosen: Choices, window: Window | None, dtype: np.dtype[Any], group_size: int) -> NumericSpec:
@@ -136,3 +163,34 @@ def find_window(chosen: Choices) -> Window | None:
     alpha, exponent, k = map(chosen.pick, ("alpha", "exponent", "k"))
     divisor = 1 if chosen.pick("divides_alpha") is False else size
     return Window(before, after, size, alpha, exponent, k, divisor)
+
+
+def find_iteration(chosen: Choices, height: int, width: int) -> Iteration | None:
+    """Return how the largest singular value of matrices of a height and width is estimated; None if it is not.
+
+    Raises
+    ------
+    UsageError
+        If there is nothing to start from, if it is of another length, or if both ends are given and iterated.
+    """
+    count, u, v = chosen.request.iterations, chosen.request.u, chosen.request.v
+    if not chosen.request.iterates:
+        return None
+    if u is None and v is None:
+        raise UsageError(
+            "iterations start from a vector: give u (--u), one number a row, or v (--v), one a column"
+        )
+    for name, vector, length, lines in (("u", u, height, "rows"), ("v", v, width, "columns")):
+        if vector is not None and len(vector) != length:
+            raise UsageError(
+                f"{name} has {len(vector)} numbers, and the matrix {length} {lines}: it takes one for each"
+            )
+    if u is not None and v is not None:
+        if count:
+            raise UsageError(
+                "iterations start from one of u and v and make the other; leave out one, or iterations"
+            )
+        return Iteration(0, u, v)
+    if count == 0:
+        raise UsageError("iterations 0 is uᵀWv of a u and a v as they are: give both")
+    return Iteration(1 if count is None else count, u, v)

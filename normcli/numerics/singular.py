@@ -22,27 +22,50 @@ from normcli.numerics.rational import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from normcli.norms.plan import Plan
+    from normcli.norms.spec import Iteration
+    from normcli.numerics.spectrum import Enclosure
+
+    EncloseSquare = Callable[[NDArray[Any], int], Enclosure | None]
 
 _BITS = 110
 """Bits to which a square is known at first: the 77 of its root that are kept are decided by then, as a rule."""
 
 
+def _enclose_largest(matrix: NDArray[Any], bits: int) -> Enclosure:
+    from normcli.numerics.spectrum import enclose_square  # few norms divide by it
+
+    return enclose_square(matrix, bits)
+
+
+def choose_enclosure(iteration: Iteration | None) -> EncloseSquare:
+    """Return what encloses the square of σ: the largest singular value, or what iterations make of it."""
+    if iteration is None:
+        return _enclose_largest
+    from normcli.numerics.power import PowerIterations
+
+    return PowerIterations(iteration).enclose_square
+
+
 class SingularValue:
-    """The largest singular value of a matrix, to as many bits as are asked for.
+    """The largest singular value of a matrix, or an estimate of it, to as many bits as are asked for.
 
     Parameters
     ----------
     matrix : ndarray, shape (rows, columns)
         Of any real dtype; no result changes when it does later: it is copied.
+    enclose_square : callable
+        Returns two numbers between which the square of the value lies, no further apart than 2^−bits of it;
+        None where it is 0.
     """
 
-    def __init__(self, matrix: NDArray[Any]) -> None:
+    def __init__(self, matrix: NDArray[Any], enclose_square: EncloseSquare = _enclose_largest) -> None:
         self._matrix = np.array(matrix, order="C")
+        self._enclose_square = enclose_square
         self.known = _find_plain(self._matrix)
         self._find = functools.lru_cache(maxsize=4)(self._calculate)
 
@@ -61,9 +84,10 @@ class SingularValue:
 
     def _calculate(self, bits: int) -> Fraction | None:
         """Return it to so many bits, or the number of half as many that it is; None if undecided."""
-        from normcli.numerics.spectrum import enclose_square  # few norms divide by it
-
-        low, high = (find_root(end) for end in enclose_square(self._matrix, bits))
+        enclosure = self._enclose_square(self._matrix, bits)
+        if enclosure is None:
+            return Fraction(0)
+        low, high = map(find_root, enclosure)
         unit = find_exponent(high) - bits // 2
         short = scale(Fraction(round(scale(low, -unit))), unit)
         if low <= short <= high:
@@ -99,7 +123,7 @@ def solve_singular(plan: Plan, measured: SingularValues, *, exact: bool) -> Solu
     def ask(group: int, bits: int = 0) -> tuple[Fraction, Fraction | None]:
         value = values[group]
         if value.known is None:
-            return Fraction(0), value.find(bits or ROOT_BITS)
+            return Fraction(0), value.find(bits or ROOT_BITS) or replace_zero(Fraction(0), plan.spec.zero_rule)
         return Fraction(0), replace_zero(Fraction(0), plan.spec.zero_rule)
 
     solution = Solution(
@@ -112,7 +136,7 @@ def solve_singular(plan: Plan, measured: SingularValues, *, exact: bool) -> Solu
     for group, value in enumerate(values):
         if value.known is not None and value.known != 0.0:
             continue
-        found = None if value.known is not None else value.find()
+        found = None if value.known is not None else value.find() or None
         sizes[group] = 0.0 if found is None else round_once(found)
         divisor = replace_zero(Fraction(0), plan.spec.zero_rule) if found is None else found
         solution.settle(group, Fraction(0), divisor, sizes[group], exact=exact)

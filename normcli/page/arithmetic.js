@@ -143,6 +143,24 @@ function findSingularValue(numbers, terms) {
   return largest * Math.sqrt(Math.max(...rows.map((row) => dot(row, row))));
 }
 
+/** uᵀWv after power iterations from u or v; of both, without any (see normcli/numerics/power.py). */
+function iterateSingularValue(numbers, terms, count, u, v) {
+  const rows = [];
+  numbers.forEach((row, n) => (rows[row] ??= []).push(terms[n]));
+  const multiply = (lines, vector) => lines.map((line) => addUp(line.map((value, n) => value * vector[n])));
+  if (!count) return addUp(multiply(rows, v).map((value, n) => value * u[n]));
+  const columns = rows[0].map((_, n) => rows.map((row) => row[n]));
+  const turns = u ? [columns, rows] : [rows, columns];
+  let [vector, length] = [u ?? v, 0];
+  for (let step = 0; step < 2 * count; step += 1) {
+    vector = multiply(turns[step % 2], vector);
+    length = Math.hypot(...vector);
+    if (!length) return 0;
+    vector = vector.map((value) => value / length);
+  }
+  return length;
+}
+
 /** What a tree comes to, given the values of its names. */
 function evaluate(tree, values) {
   if (!Array.isArray(tree)) return typeof tree === "number" ? tree : values[tree];
@@ -150,7 +168,11 @@ function evaluate(tree, values) {
   const takeEach = (each) => values[MEMBERS].map((x) => evaluate(each, { ...values, x }));
   if (operation === "series" && parts[0] === null) return addUp(takeEach(parts[1]));
   if (operation === "quantile") return pickQuantile(parts[0], takeEach(parts[1]));
-  if (operation === "singular") return findSingularValue(parts[0], takeEach(parts[1]));
+  if (operation === "singular") {
+    const [numbers, each, ...iteration] = parts;
+    const find = iteration.length ? iterateSingularValue : findSingularValue;
+    return find(numbers, takeEach(each), ...iteration);
+  }
   if (operation === "sign") return Math.sign(evaluate(parts[0], values));
   if (operation === "series" || operation === "worked") return evaluate(parts[0], values);
   if (operation === "root" && parts[0][0] === "sum") {

@@ -88,7 +88,9 @@ def measure(plan: Plan) -> Iterator[tuple[str, Tree]]:
         case Measurement.LENGTH:
             yield row.statistics[0], _measure_length(plan)
         case Measurement.SINGULAR_VALUE:
-            yield row.statistics[0], ["singular", _number_rows(plan), "x"]
+            iteration = plan.spec.iteration
+            estimate: Tree = [] if iteration is None else list(iteration)
+            yield row.statistics[0], ["singular", _number_rows(plan), "x", *estimate]
         case Measurement.EXTREMES | Measurement.QUANTILES:
             percents = plan.find_percents()
             for statistic in map(ORDER_STATISTICS.__getitem__, row.statistics):

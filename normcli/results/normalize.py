@@ -28,6 +28,9 @@ def normalize(
     layout: str | None = None,
     feature_axes: AxisSpec | None = None,
     rows: AxisSpec | None = None,
+    iterations: int | None = None,
+    u: ArrayLike | None = None,
+    v: ArrayLike | None = None,
     groups: int | None = None,
     group_order: GroupOrderName | None = None,
     eps: float | None = None,
@@ -76,6 +79,13 @@ def normalize(
         The axes that gamma and beta lie along, instead of the norm's.
     rows : str, int or sequence of both, optional
         Of `sn`: the axes that are the rows of the matrix; the first by default.
+    iterations : int, optional
+        Of `sn`: divide by uᵀWv of so many power iterations from `u` or `v`, exactly, instead of by the largest
+        singular value; 1 by default where one of them is given.
+    u, v : array_like of float, optional
+        Of `sn`: what they start from, one number for each row (as `torch.nn.utils.spectral_norm`, Keras and
+        Flax keep it) or column (as `torch.nn.utils.parametrizations.spectral_norm` and Equinox do). If both are
+        given, σ is uᵀWv of them as they are, as in evaluation.
     groups : int, optional
         The number of channel groups (`gn`); −1 for one for each channel.
     group_order : {"contiguous", "interleaved"}, optional

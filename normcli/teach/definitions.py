@@ -113,9 +113,10 @@ def define_group(plan: Plan, *, given: bool, beyond: bool) -> Iterator[Definitio
             yield from _define_by_order(plan)
         case Measurement.SINGULAR_VALUE:
             largest = SingularValue(_X)
-            yield Definition(
-                "divisor", words=f"the {plan.norm.divisor.size} of x", value=Symbol("sigma"), reduction=largest
-            )
+            iterated = plan.spec.iteration is not None
+            words = "uᵀxv of u and v" if iterated else f"the {plan.norm.divisor.size} of x"
+            reduction = None if iterated else largest
+            yield Definition("divisor", words=words, value=Symbol("sigma"), reduction=reduction)
     if not plan.norm.divisor.divides:
         return
     if plan.spec.zero_rule is ZeroRule.NAN:

@@ -32,6 +32,7 @@ from normcli.teach.expression import (
     Sum,
     Symbol,
 )
+from normcli.teach.iteration_steps import tell_iteration, tell_vectors
 from normcli.teach.place import format_index
 from normcli.teach.step_writer import NoNumberError, StepWriter, X
 from normcli.teach.story import Step, Story
@@ -179,6 +180,12 @@ class StepList(StepWriter):
         along = enumerate_words([self.plan.grid.layout.name(axis) for axis in rows])
         what = "the root of the largest eigenvalue of XᵀX"
         sentence = f"The largest singular value of X, whose rows are along {along or 'no axis'}: {what}."
+        iteration = self.spec.iteration
+        if iteration is not None:
+            sentence = f"The rows of X are along {along or 'no axis'}. {tell_iteration(iteration)}"
+            self.steps.append(Step("power iteration", sentence))
+            *vectors, sentence = (*tell_vectors(self.group, iteration), "σ is uᵀXv.")
+            self.steps += [Step("vectors", told) for told in vectors]
         step = Step("singular value", sentence, Symbol("σ", r"\sigma"))
         if not math.isfinite(sigma):
             self._stop(step._replace(sentence="The largest singular value is beyond float64."))

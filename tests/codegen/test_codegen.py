@@ -76,6 +76,15 @@ VARIANTS = {
     "zscore": [{}, {"like": "keras"}, {"like": "sklearn"}, {"no_mean": True}, {"no_scale": True}],
     "maxabs": [{}, {"dtype": "float16"}],
     "mvn": [{}, {"dtype": "float16"}],
+    "sn": [
+        {},
+        {"u": (1.0, -0.5), "iterations": 3},
+        {"u": (1.0, 0.5, 2.0, 1.0), "rows": (1,)},
+        {"v": (1.0, *[-0.5] * 35), "rows": (1,), "iterations": 2},
+        {"u": (1.0, 0.5, 2.0), "axes": (1, 2, 3), "rows": (2,)},
+        {"u": (-1.0, -0.5, -2.0), "v": (1.0, *[0.25] * 47), "rows": (2,)},
+        {"v": (1.0, 0.5, 2.0), "rows": (0, 1, 3), "iterations": 2},
+    ],
 }
 """Options that frameworks express, and that they do not."""
 
@@ -97,7 +106,7 @@ def make_task(norm, options=None, *, affine=True, evaluation=False, shape=SHAPE)
 def make_cases():
     for norm in NORMS:
         for options in VARIANTS.get(norm, [{}]):
-            name = "-".join([norm, *(f"{key}={value}" for key, value in options.items())])
+            name = "-".join([norm, *(f"{key}={value!s:.20}" for key, value in options.items())])
             yield pytest.param(norm, options, False, id=name)
     for norm in (norm for norm, row in NORMS.items() if row.tracks):
         yield pytest.param(norm, {}, True, id=f"{norm}-eval")
@@ -173,6 +182,8 @@ def test_models(norm, options, evaluation):
 @pytest.mark.peers
 def test_no_model_of_singular_values():
     pytest.importorskip("onnx")
+    with pytest.raises(UsageError, match="ONNX has no operator for power iterations"):
+        write_model(make_task("sn", {"u": (1.0, 2.0)})[0])
     with pytest.raises(UsageError, match="ONNX has no operator for the singular values of a matrix"):
         write_model(make_task("sn", {})[0])
 

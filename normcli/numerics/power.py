@@ -1,0 +1,207 @@
+"""Power iterations: the estimate of a largest singular value that frameworks divide by, exactly.
+
+From u, an iteration is v = Wᵀu / ‖Wᵀu‖, then u = Wv / ‖Wv‖ (Miyato et al. 2018, algorithm 1). What is divided
+by a length keeps its direction: of z₀ = u, z₁ = Wᵀz₀, z₂ = Wz₁ and so on, N of them leave v along z₂ₙ₋₁ and u
+along z₂ₙ, and σ = uᵀWv = ‖z₂ₙ‖ / ‖z₂ₙ₋₁‖, whose square is rational.
+
+Each z is calculated in fixed point, and what is cut off its end is kept account of: an error is at most ‖W‖
+times as large after a step. Where what comes of it is not as close as is asked for, numbers are twice as long.
+They are exact at last, as a product has no more bits than its factors together.
+
+The frameworks divide by max(‖z‖, eps), or √(‖z‖² + eps), with an eps of 1e-12 or 1e-7. That is left out here:
+it shows where ‖Wᵀu‖, or its square, is not far above that.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.errors import DataError
+from normcli.numerics.planes import Whole, choose_width, cut_values, cut_whole, multiply, transpose
+from normcli.numerics.rational import scale
+from normcli.numerics.spectrum import Enclosure
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats
+    from normcli.norms.spec import Iteration
+    from normcli.numerics.planes import Plane
+
+
+_FEW = 16
+"""Iterations, at most, of which a rough bound of errors costs less than a close one."""
+
+_UNIT_BITS = 80
+"""Of vectors that are shown in doubles."""
+
+_MARGIN = 2.0**-12
+"""What bounds that are calculated in doubles are enlarged by: ample for matrices of 2¹⁶ rows and columns."""
+
+
+class Column(NamedTuple):
+    """A vector in fixed point, and how far off it is at most.
+
+    Parameters
+    ----------
+    whole : Whole
+        Of one column.
+    error : int
+        The length of what it is off is no larger than so many units, of 2^exponent each; 0 where it is exact.
+    """
+
+    whole: Whole
+    error: int
+
+    def cut(self, bits: int) -> Column:
+        """Return it with so many bits of its largest number, rounded."""
+        exponent = self.whole.find_top() - bits
+        shift = exponent - self.whole.exponent
+        if shift <= 0:
+            return self
+        cut = math.isqrt(len(self.whole.values)) // 2 + 1  # half a unit each
+        return Column(self.whole.move(exponent), (self.error >> shift) + 1 + cut)
+
+    def enclose_square(self) -> Enclosure:
+        """Enclose the square of the length."""
+        square = self.whole.sum_squares()
+        off = 2 * self.error * (math.isqrt(square) + 1)
+        unit = 2 * self.whole.exponent
+        low = scale(Fraction(max(0, square - off)), unit)
+        return Enclosure(low, scale(Fraction(square + off + self.error**2), unit))
+
+    def make_unit(self) -> Floats:
+        """Return its numbers over its length."""
+        values = self.whole.scale(self.whole.find_top())[:, 0]
+        unit: Floats = values / np.linalg.norm(values)
+        return unit
+
+
+class Vectors(NamedTuple):
+    """What iterations leave: columns along v and u, which are not divided by their lengths."""
+
+    v: Column
+    u: Column
+
+
+class PowerIterations:
+    """Some power iterations, of any matrix that they fit.
+
+    Parameters
+    ----------
+    iteration : Iteration
+    """
+
+    def __init__(self, iteration: Iteration) -> None:
+        self._iteration = iteration
+
+    def enclose_square(self, matrix: NDArray[Any], bits: int) -> Enclosure | None:
+        """Enclose the square of uᵀWv, to 2^−bits of itself; None where it is 0.
+
+        Parameters
+        ----------
+        matrix : ndarray, shape (rows, columns)
+            Finite values of any real dtype, of which one at least is not 0.
+        bits : int
+
+        Raises
+        ------
+        DataError
+            If uᵀWv of a given u and v is negative.
+        """
+        if not self._iteration.steps:
+            return _multiply_given(matrix, self._iteration)
+        count = self._iteration.steps
+        precision = bits + 32 + count * (1 if count > _FEW else max(matrix.shape).bit_length())
+        stretch = _bound_stretch(matrix, closely=count > _FEW)
+        while True:
+            found = self.find_vectors(matrix, precision, stretch)
+            if found is None:
+                return None
+            first, last = (column.enclose_square() for column in self._order(found))
+            if first.low:
+                enclosure = Enclosure(last.low / first.high, last.high / first.low)
+                if enclosure.high - enclosure.low <= scale(enclosure.low, -bits):
+                    return enclosure
+            precision *= 2
+
+    def find_vectors(self, matrix: NDArray[Any], precision: int, stretch: Fraction) -> Vectors | None:
+        """Return columns along v and u, of so many bits; None where the start is at a right angle to all of W.
+
+        The first product is 0 then. No later one is: WWᵀu is 0 only where Wᵀu is. No column becomes longer than
+        `stretch` times.
+        """
+        start = self._iteration.u or self._iteration.v
+        assert start is not None  # as there are iterations
+        width = choose_width(max(matrix.shape))
+        planes = cut_values(matrix, width)
+        turns = (transpose(planes), planes) if self._iteration.u is not None else (planes, transpose(planes))
+        column = Column(_fix(start), 0)
+        before = column
+        for step in range(2 * self._iteration.steps):
+            before, column = column, _multiply(turns[step % 2], column, stretch, width).cut(precision)
+            if not step and not column.whole.values.any():
+                return None
+        return Vectors(*((before, column) if self._iteration.u is not None else (column, before)))
+
+    def find_units(self, matrix: NDArray[Any]) -> tuple[Floats, Floats] | None:
+        """Return v and u, of length 1, as doubles; None where the start is at a right angle to all."""
+        if not matrix.astype(np.bool_).any():
+            return None
+        bits = _UNIT_BITS + self._iteration.steps * max(matrix.shape).bit_length()
+        found = self.find_vectors(matrix, bits, _bound_stretch(matrix, closely=False))
+        return None if found is None else (found.v.make_unit(), found.u.make_unit())
+
+    def _order(self, found: Vectors) -> tuple[Column, Column]:
+        """Return the last two columns, in the order in which they were made."""
+        return (found.v, found.u) if self._iteration.u is not None else (found.u, found.v)
+
+
+def _bound_stretch(matrix: NDArray[Any], *, closely: bool) -> Fraction:
+    """Return what the largest singular value is at most: ‖W‖; or, closely, ‖(WᵀW)⁴‖^(1/8), of all values."""
+    values = matrix.astype(np.float64)
+    exponent = math.frexp(float(np.max(np.abs(values))))[1]
+    values = np.ldexp(values, -exponent)
+    length = float(np.linalg.norm(values))
+    if closely:
+        values /= length
+        square = values.T @ values if values.shape[0] >= values.shape[1] else values @ values.T
+        fourth = square @ square
+        length *= min(1.0, float(np.linalg.norm(fourth @ fourth)) ** 0.125)
+    return scale(Fraction(math.ceil(length * (1.0 + _MARGIN) * 2**30)), exponent - 30)
+
+
+def _fix(vector: tuple[float, ...]) -> Whole:
+    """Return doubles in fixed point, as a column."""
+    fractions = [Fraction(value) for value in vector]
+    exponent = -max(value.denominator.bit_length() for value in fractions)
+    return Whole(np.array([[int(scale(value, -exponent))] for value in fractions], dtype=object), exponent)
+
+
+def _multiply(planes: list[Plane], column: Column, stretch: Fraction, width: int) -> Column:
+    """Return the product of a matrix and a column, whose error is stretched at most so many times."""
+    shape = len(planes[0].digits), 1
+    product = multiply(planes, cut_whole(column.whole, width), shape)
+    error = math.ceil(scale(stretch * column.error, column.whole.exponent - product.exponent))
+    return Column(product, error)
+
+
+def _multiply_given(matrix: NDArray[Any], iteration: Iteration) -> Enclosure | None:
+    """Return the square of uᵀWv of u and v as they are, exactly; None where it is 0."""
+    assert iteration.u is not None  # as there are no iterations
+    assert iteration.v is not None
+    width = choose_width(max(matrix.shape))
+    image = _multiply(cut_values(matrix, width), Column(_fix(iteration.v), 0), Fraction(0), width).whole
+    u = _fix(iteration.u)
+    product = int((u.values * image.values).sum())
+    sigma = scale(Fraction(product), u.exponent + image.exponent)
+    if sigma < 0:
+        raise DataError(
+            f"uᵀWv is {float(sigma):.6g}, and estimates no singular value, which is not negative: u and v "
+            "are of another matrix"
+        )
+    return Enclosure(sigma * sigma, sigma * sigma) if sigma else None
