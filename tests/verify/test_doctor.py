@@ -10,14 +10,15 @@ import pytest
 from normcli import normalize
 from normcli.algorithms.computation import parse_computation
 from normcli.algorithms.elements import Formula
+from normcli.algorithms.moments import Moments
 from normcli.dtypes import find_type
 from normcli.engine.walk import Effort
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.arguments import read_arguments
-from normcli.verify.doctor import examine, locate_overflow
-from normcli.verify.ulp import measure_distance
+from normcli.verify.doctor import compare, examine, find_lost, locate_overflow
+from normcli.verify.ulp import choose_tolerance, measure_distance
 
 HALF = np.dtype(np.float16)
 
@@ -216,3 +217,34 @@ def test_values_that_do_not_count_are_as_if_they_were_not_there():
         assert finding.distances.ulp.largest == max(one.distances.ulp.largest for one in each)
         assert finding.distances.mismatches == sum(one.distances.mismatches for one in each)
         assert finding.zero.count == sum(one.zero.count for one in each)
+
+
+@pytest.mark.parametrize("counts", [(4, 4, 4), (4, 3, 2), (4, 0, 4)])
+def test_groups_of_as_many_values_are_examined_together(counts):
+    x = draw()[: len(counts), :4]
+    mask = np.arange(4) < np.array(counts)[:, None]
+    asked = read_arguments(x, "ln", {"mask": mask})
+    found = examine(asked.plan, x, asked.inputs, 1.0)
+    held = [x[row, :count].astype(np.float64) for row, count in enumerate(counts) if count]
+    assert found.judged == len(held)
+    assert found.conditions["max |x|"].largest == max(np.abs(values).max() for values in held)
+    assert found.conditions["Σx²"].largest == pytest.approx(max(values @ values for values in held))
+
+
+def test_what_is_tolerated_of_a_value_is_of_its_dtype_or_in_units():
+    actual, expected = np.array([[1.0, 1.5, np.nan, np.inf]]), np.array([[1.0, 1.0, np.nan, 1.0]])
+    with np.errstate(all="ignore"):
+        plain = compare(actual, expected, np.array([7]), choose_tolerance(np.dtype("f4"), rtol=0.25, atol=0.25))
+        units = compare(actual, expected, np.array([7]), choose_tolerance(np.dtype("f4"), max_ulp=2.0**23))
+    assert (plain.mismatches, plain.excess.largest, plain.excess.median) == (1, math.inf, 0.0)
+    assert (units.mismatches, units.excess.place, units.ulp.largest) == (1, 7, math.inf)
+    within = compare(
+        actual[:, :2], expected[:, :2], np.array([7]), choose_tolerance(np.dtype("f4"), max_ulp=2.0**21)
+    )
+    assert (within.mismatches, within.excess.largest) == (1, 2.0)
+
+
+def test_lost_variances_are_those_below_0_and_those_of_0_where_values_differ():
+    moments = Moments(np.zeros(5), np.array([-1.0, 0.0, 0.0, 1.0, -2.0]))
+    negative, zero = find_lost(moments, np.array([3, 4, 5, 6, 7]), np.array([True, True, False, True, True]))
+    assert (negative.count, negative.first, zero.count, zero.first) == (2, 3, 1, 4)

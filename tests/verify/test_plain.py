@@ -298,6 +298,8 @@ def test_distances_from_a_line_count_in_units_of_rounding():
     light = fit_lines(x, y, (), np.array([0.0, 0.0, 1e12]), through_zero=True)
     heavy = fit_lines(x, y, (), np.array([1e12, 1e12, 0.0]), through_zero=True)
     assert (light.scale.item(), heavy.scale.item()) == pytest.approx((1.0, 1.5), rel=0.1)
+    plain, faint = fit_lines(x, y, (), through_zero=True), fit_lines(x, y, (), 1e-9, through_zero=True)
+    assert plain.scale.item() == pytest.approx(faint.scale.item(), rel=1e-6)
 
 
 @pytest.mark.parametrize(

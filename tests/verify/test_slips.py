@@ -110,6 +110,21 @@ def test_what_is_no_slip(factor, width):
     assert not name_slips(DEVIATION, factor, width=width)
 
 
+@pytest.mark.parametrize(
+    ("count", "width", "named"), [(1, 2.0**-22, 0), (2, 2.0**-22, 1), (2, 2.0**-18, 0), (3, 2.0**-18, 1)]
+)
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [
+        (lambda s, m: s / np.sqrt(s**2 + 3 * m**2 / 28), "counts 3 values of padding"),
+        (lambda s, m: s / 4.0, "divided by one number for all, 4"),
+    ],
+)
+def test_a_number_that_is_fitted_to_one_group_takes_others_to_show(factor, words, count, width, named):
+    found = name_slips(DEVIATION, factor, rows=ROWS[:count] + 9.0, width=width)
+    assert sum(words in one for one in found) == named
+
+
 def test_groups_of_no_size_or_without_bounds_show_no_slip():
     rows = ROWS.copy()
     rows[0] = 1.0
