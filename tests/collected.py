@@ -132,9 +132,11 @@ class Collected:
                 os._exit(1)
         theirs.close()
 
-    def passes(self, names: Sequence[str], path: Path, after: str, seconds: int) -> bool:
+    def passes(
+        self, names: Sequence[str], environment: dict[str, str], path: Path, after: str, seconds: int
+    ) -> bool:
         """Whether tests pass, and the examples of a module, after a change of functions of this module."""
-        self.connection.send((names, path, after, seconds))
+        self.connection.send((names, environment, path, after, seconds))
         return self.connection.recv()
 
 
@@ -146,10 +148,11 @@ class _Server:
         functions = Functions()
         with contextlib.suppress(EOFError):
             while True:
-                names, path, after, seconds = self.connection.recv()
+                names, environment, path, after, seconds = self.connection.recv()
                 items = self._choose(session, names, path)
 
-                def run(items=items, path=path, after=after) -> bool:
+                def run(items=items, environment=environment, path=path, after=after) -> bool:
+                    os.environ.update(environment)
                     functions.change(path, after)
                     return self._run(session, items)
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from normcli.compiled import VARIABLE, find_kernel
+from normcli.compiled import COMPILED, VARIABLE, find_kernel
 from tests.collected import Collected, forked, outside_functions, run_pytest
 from tests.reached import Reached
 
@@ -91,6 +91,7 @@ SAME = ("core/ReplaceComparisonOperator_Is_Eq", "core/ReplaceComparisonOperator_
 UNCHANGED = "unchanged"
 """Said of tests that ran without a change, and of changes that mean nothing."""
 
+COMPILED_KERNEL = {VARIABLE: COMPILED}
 NUMPY = {VARIABLE: "numpy"}
 """Environment of most tests: beside the compiled kernel, what is changed may not run."""
 
@@ -159,7 +160,7 @@ def stages(mutant: Mutant) -> Iterator[tuple[str, dict[str, str], list[str], int
         yield "module", NUMPY, [str(nearest.relative_to(ROOT)), mutant.module], 60
     yield "quick tests of the room", NUMPY, quick, 120
     if find_kernel() is not None:
-        yield "compiled kernel", {}, quick, 120
+        yield "compiled kernel", COMPILED_KERNEL, quick, 120
     yield ROOM, NUMPY, [f"tests/{room}"], 400
 
 
@@ -189,12 +190,15 @@ class Tests:
         nearest = f"{folder}test_{Path(mutant.module).name}"
         of_module = [name for name in tests if name.startswith(f"{nearest}::")]
         others = [name for name in tests if not name.startswith(f"{nearest}::")]
-        for name, all_names in (("module", of_module), (ROOM, others)):
+        runs = [("module", NUMPY, of_module), (ROOM, NUMPY, others)]
+        if find_kernel() is not None:
+            runs.append((ROOM, COMPILED_KERNEL, tests))
+        for name, environment, all_names in runs:
             names = self.reached.within(all_names, REACHING_SECONDS)
             if within:
-                yield name, self.collected.passes(names, self.copy / mutant.module, after, SECONDS)
+                yield name, self.collected.passes(names, environment, self.copy / mutant.module, after, SECONDS)
             else:
-                yield name, passes([mutant.module, *names], self.copy, NUMPY, SECONDS)
+                yield name, passes([mutant.module, *names], self.copy, environment, SECONDS)
         if not within:  # what runs as modules are imported is no test's
             if (self.copy / nearest).exists():
                 yield "module", passes([nearest], self.copy, NUMPY, SECONDS)

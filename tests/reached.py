@@ -1,4 +1,4 @@
-"""`python -m tests.reached FILE ROOM ...`: which tests run which lines of a room, and how long each takes, kept in a file.
+"""`python -m tests.reached FILE ROOM ...`: which tests run which lines of a room, and how long each takes, kept in a file: by each kernel.
 
 `python -m tests.mutation --reached FILE` then tries a change by the tests that run the changed lines alone. Needs the extra
 [coverage]. Lines that run while modules are imported, or in processes that tests start, are no test's.
@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass, field
@@ -15,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from normcli.compiled import COMPILED, NUMPY, VARIABLE, find_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,6 +42,15 @@ class Reached:
         names, of_module = list(self.seconds), self.lines.get(module, {})
         reaching = {names[test] for line in lines for test in of_module.get(str(line), [])}
         return sorted((name for name in reaching if name.startswith(folder)), key=self.seconds.__getitem__)
+
+    def join(self, other: Reached) -> None:
+        """Add the lines that the tests ran in another way."""
+        numbers, others = {name: number for number, name in enumerate(self.seconds)}, list(other.seconds)
+        for module, lines in other.lines.items():
+            of_module = self.lines.setdefault(module, {})
+            for line, tests in lines.items():
+                ran = {numbers[others[test]] for test in tests if others[test] in numbers}
+                of_module[line] = sorted(ran.union(of_module.get(line, [])))
 
     def within(self, names: Sequence[str], seconds: float) -> list[str]:
         """Return as many of some tests, from the first, as run in a time."""
@@ -64,7 +77,7 @@ class Recorder:
 
 
 def record(rooms: Iterable[str]) -> Reached:
-    """Run all tests of some rooms."""
+    """Run all tests of some rooms, by the kernel that is chosen."""
     from coverage import Coverage
 
     measured = Coverage(
@@ -87,5 +100,21 @@ def record(rooms: Iterable[str]) -> Reached:
     return Reached(recorder.seconds, lines)
 
 
+def record_by_each_kernel(file: Path, rooms: list[str]) -> None:
+    """Record in a process for each kernel, and write what was recorded together."""
+    whole: Reached | None = None
+    for kernel in [NUMPY, *([] if find_kernel() is None else [COMPILED])]:
+        command = [sys.executable, "-m", "tests.reached", "--one", str(file), *rooms]
+        subprocess.run(command, cwd=ROOT, env={**os.environ, VARIABLE: kernel}, check=True)
+        found = Reached.read(file)
+        if whole is not None:
+            found.join(whole)
+        whole = found
+    file.write_text(json.dumps(asdict(whole)))
+
+
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(json.dumps(asdict(record(sys.argv[2:]))))
+    if sys.argv[1] == "--one":
+        Path(sys.argv[2]).write_text(json.dumps(asdict(record(sys.argv[3:]))))
+    else:
+        record_by_each_kernel(Path(sys.argv[1]).resolve(), sys.argv[2:])

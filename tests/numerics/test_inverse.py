@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from normcli.numerics import inverse
+from normcli.numerics.divisor import Solution
 from normcli.numerics.elements import PRECISIONS, Elements
 from normcli.numerics.inverse import invert
 from normcli.numerics.pairs import Pair, Triple
-from normcli.numerics.rational import find_exponent
+from normcli.numerics.rational import find_exponent, keep_exactly, keep_mean, round_once
 from normcli.numerics.rounding import store
+from normcli.numerics.settling import round_to_odd
 from tests.reference.limits import ELEMENT
 
 DTYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32, "float64": np.float64}
@@ -138,3 +140,78 @@ def test_equal_values_are_calculated_exactly_once(monkeypatch):
 def test_moderate_numbers_need_no_exact_arithmetic(monkeypatch):
     monkeypatch.setattr(inverse, "_invert_exactly", None)
     calculate(draw(6, affine=True), "float64")
+
+
+MEANS, DIVISORS = (Fraction(1, 3), Fraction(-5, 7)), (Fraction(2, 7), Fraction(11, 3))
+GAMMA, BETA = np.array([2.0, 0.3, -1.5]), np.array([0.1, 1.0, -3.0])
+
+
+def make_group_elements(scale=Fraction(1), *, centred=True, low=None, gamma=GAMMA, beta=BETA):
+    """Return two groups of three values, and the solution that recalls their means and divisors."""
+    x = np.array([[0.5, -1.0, 3.0], [0.1, 2.0, -0.7]])
+    means = [mean * scale if centred else Fraction(0) for mean in MEANS]
+    mean = Triple(*(np.array([part]).T for part in zip(*map(keep_mean, means), strict=True)))
+    divisor = Pair(*(np.array([part]).T for part in zip(*map(keep_exactly, DIVISORS), strict=True)))
+    asked = lambda number, _: (means[number], DIVISORS[number])  # noqa: E731
+    solution = Solution(mean, divisor, None, centred=centred, ask=asked)
+    return Elements(x, mean if centred else None, divisor, gamma, beta, low), solution, means
+
+
+def define_inverses(elements, means, precision):
+    rounding = round_once if precision.bits == 53 else round_to_odd
+    parts = (np.zeros((2, 3)) if part is None else part for part in (elements.x, elements.low, elements.beta))
+    y, low, beta = (np.broadcast_to(part, (2, 3)) for part in parts)
+    gamma = np.ones((2, 3)) if elements.gamma is None else np.broadcast_to(elements.gamma, (2, 3))
+    return [
+        [
+            rounding(
+                (Fraction(y[i, j]) + Fraction(low[i, j]) - Fraction(beta[i, j]))
+                / Fraction(gamma[i, j])
+                * DIVISORS[i]
+                + means[i]
+            )
+            for j in range(3)
+        ]
+        for i in range(2)
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, id="about the mean"),
+        pytest.param({"centred": False}, id="about zero"),
+        pytest.param({"gamma": None, "beta": None}, id="plain"),
+        pytest.param({"low": np.full((2, 3), 2.0**-60)}, id="of integers"),
+    ],
+)
+def test_what_pairs_do_not_decide_is_of_what_groups_recall(options, dtype, monkeypatch):
+    elements, solution, means = make_group_elements(**options)
+    precision = PRECISIONS[dtype]
+    expected = define_inverses(elements, means, precision)
+    in_pairs = invert(elements, 0, precision, solution)
+    np.testing.assert_allclose(in_pairs, expected, rtol=2.0**-60)
+    monkeypatch.setattr(
+        inverse, "_invert_in_pairs", lambda e, *_: (np.zeros(e.x.shape), np.zeros(e.x.shape, bool))
+    )
+    assert invert(elements, 0, precision, solution).tolist() == expected
+
+
+def test_values_about_a_faint_mean_are_of_what_groups_recall():
+    elements, solution, means = make_group_elements(Fraction(1, 2**800))
+    elements = elements._replace(
+        x=np.broadcast_to(elements.beta, (2, 3)).copy()
+    )  # nothing is added to the mean
+    solution.faint = np.array([[True], [False]])
+    found = invert(elements, 0, PRECISIONS["float64"], solution)
+    assert found[0].tolist() == [float(means[0])] * 3
+
+
+def test_what_cancels_is_of_what_groups_recall():
+    """Of values that are the beginning of −mean / divisor, what is kept of a divisor does not tell what is left."""
+    elements, solution, means = make_group_elements(gamma=None, beta=None)
+    x = np.array([[float(-mean / divisor)] * 3 for mean, divisor in zip(means, DIVISORS, strict=True)])
+    elements = elements._replace(x=x)
+    found = invert(elements, 0, PRECISIONS["float64"], solution)
+    assert found.tolist() == define_inverses(elements, means, PRECISIONS["float64"])

@@ -98,6 +98,24 @@ def test_mean_squares_between_two_doubles_beside_values_that_are_scaled():
     check(x * 1e-145, size=1)
 
 
+def find_near_a_tie(offset):
+    """Return odd numbers of 53 bits whose squares' last 53 bits are half a unit and an offset, of ones modulo 8."""
+    square, root = 2**52 + offset, 1
+    for bit in range(3, 53):
+        root += (((root * root - square) >> bit) & 1) << (bit - 1)
+    roots = {sign * (root + step) % 2**53 for sign in (1, -1) for step in (0, 2**52)}
+    return [number for number in sorted(roots) if number * number >= 2**105]
+
+
+@pytest.mark.parametrize("offset", [1, -7, 17, -15])
+def test_mean_squares_that_are_hardly_beyond_the_middle_of_two_doubles(offset):
+    numbers = find_near_a_tie(offset)
+    assert numbers
+    assert all((number * number - offset) % 2**53 == 2**52 for number in numbers)
+    check(np.array([numbers], dtype=float), size=1)
+    check(np.array([numbers], dtype=float) * 2.0**-600, size=1)
+
+
 def test_a_base_that_cancels():
     x = np.array([[np.nextafter(1.0, 2.0), 1.0, 3.0]])
     check(x, size=1, alpha=1.0, k=-1.0, exponent=2.0)
