@@ -129,11 +129,13 @@ def change(mutant: Mutant) -> tuple[str, str]:
 
 
 def _meaning(source: str) -> str:
-    """Return the tree of a module without its annotations, and what is imported for them alone: nothing reads them."""
+    """Return the tree of a module without its annotations, what is imported for them, and the `strict` of `zip`: nothing follows of them."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             node.test = ast.Constant(value=False)
+        if isinstance(node, ast.Call):
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg != "strict"]
         if isinstance(node, ast.FunctionDef):
             node.returns = None
         elif isinstance(node, ast.arg):

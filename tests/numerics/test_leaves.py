@@ -69,6 +69,15 @@ def test_sums_are_exact_of_parts_that_are_as_large_as_they_may_be(need_sum):
 
 
 @pytest.mark.parametrize("short", [True, False])
+def test_the_last_rows_of_more_than_are_measured_at_once_are_exact(short):
+    x = make("normal", 50, 3000).astype("float32" if short else "float64")
+    measure = measure_short_leaves if short else measure_leaves
+    leaves = measure(x, Workspace(), need_sum=True)
+    chosen = [0, 21, 42, 49]
+    assert not require_exact(leaves.map(lambda a: a[chosen]), x[chosen]).any()
+
+
+@pytest.mark.parametrize("short", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_sums_of_columns_are_exact(kind, short):
     x = make(kind, 5, 7).astype("float32" if short else "float64")
