@@ -56,6 +56,28 @@ def test_every_norm_is_told_with_what_it_is(ask):
     assert told == {name: norm.title for name, norm in NORMS.items()}
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        pytest.param(["lay"], ["layernorm", "layer-norm", "layernormalization"], id="long name"),
+        pytest.param(["ln", "--print", "mean,v"], ["mean,var"], id="second field"),
+        pytest.param(["ln", "--like", "tor"], ["torch"], id="framework"),
+        pytest.param(["ln", "--like=tor"], ["--like=torch"], id="with a sign of equality"),
+        pytest.param(["ln", "--nan", "om"], ["omit"], id="choice"),
+        pytest.param(["help", "layo"], ["layouts"], id="topic"),
+    ],
+)
+@pytest.mark.all_quick
+def test_what_may_stand_there_is_told(ask, words, told):
+    assert [text for _, text, _ in ask(*words)] == told
+
+
+@pytest.mark.parametrize(("line", "told"), [("normcli ln --nan om", "omit"), ("normcli help ", "layouts")])
+def test_bash_gives_the_line_up_to_the_cursor(normcli, monkeypatch, line, told):
+    monkeypatch.setenv("_NORMCLI_COMPLETE", "bash")
+    assert told in [text.split("\t")[1] for text in normcli(line).lines]
+
+
 def test_files_and_folders_are_left_to_the_shell(ask):
     assert ask("bn", "-i", "te") == [["file", "te", ""]]
     assert ["dir", "", ""] in ask("check", "")

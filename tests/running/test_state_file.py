@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -214,3 +216,14 @@ def test_processes_lose_no_update(count, exists, tmp_path):
     assert [wait(process) for process in processes] == [0] * count
     assert read_state(path, "bn").batches == 10 * count
     assert [entry.name for entry in tmp_path.iterdir()] == ["bn.npz"]
+
+
+def test_where_an_open_file_cannot_be_replaced_another_file_is_the_lock(tmp_path, monkeypatch):
+    """As on Windows."""
+    monkeypatch.setattr("normcli.running.state_file.os", SimpleNamespace(**{**vars(os), "name": "nt"}))
+    path = str(tmp_path / "s.npz")
+    with hold(path, 0.0, lambda: None):
+        assert [file.name for file in tmp_path.iterdir()] == [".s.npz.lock"]
+        with pytest.raises(DataError, match="another process still holds it"), hold(path, 0.0, lambda: None):
+            pass
+    assert not list(tmp_path.iterdir())

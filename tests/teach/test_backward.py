@@ -66,6 +66,7 @@ CASES = [
 ]
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(("norm", "options"), CASES)
 def test_the_chain_rule_leads_to_the_exact_dx(norm, options):
     require_same(*explain(*draw(), norm, **options))
@@ -183,6 +184,7 @@ def test_where_0_stands_for_a_quotient_there_is_no_derivative():
     assert find_numbers(story, "result") == []
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize("what", ["x", "dy"])
 @pytest.mark.parametrize("norm", ["ln", "lrn"])
 def test_what_is_not_finite_has_no_derivative(what, norm):

@@ -33,6 +33,7 @@ def work_out(expression, x):
     return evaluate(substitute(expression, names, lambda each: substitute(each, names, Sum))).number
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     "expression",
     [

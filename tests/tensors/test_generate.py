@@ -133,6 +133,7 @@ def test_a_gamma_beyond_memory_is_refused():
         draw_affine("numpy", 5, (2**60,), ("gamma", "beta"), None)
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("recipe", "error", "message"),
     [

@@ -81,6 +81,7 @@ ONE = {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}
 TWICE = '{"x": {"dtype": "F64", "shape": [1], "data_offsets": [0, 8]}, "x": ' + json.dumps(ONE) + "}"
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("data", "message"),
     [

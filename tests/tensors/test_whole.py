@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from normcli.errors import DataError, UsageError
-from normcli.tensors.whole import open_whole, require_writable
+from normcli.tensors.whole import open_folder, open_whole, require_new_folder, require_writable
 
 
 @pytest.fixture(autouse=True, params=["nameless", "named"])
@@ -147,3 +147,34 @@ def test_nothing_reaches_a_pipe_after_a_failure(tmp_path):
         assert os.read(reader, 100) == b""
     finally:
         os.close(reader)
+
+
+@pytest.mark.parametrize("swaps", [True, False], ids=["at once", "where the system cannot"])
+def test_a_folder_takes_the_place_of_another_and_leaves_no_litter(tmp_path, monkeypatch, swaps):
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "old").write_text("old")
+    if not swaps:
+        monkeypatch.setattr("ctypes.CDLL", lambda *arguments, **options: object())
+    with open_folder(str(target), replaces=True) as draft:
+        (draft / "new").write_text("new")
+        assert [file.name for file in target.iterdir()] == ["old"]
+    assert [file.name for file in target.iterdir()] == ["new"]
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_what_no_new_folder_may_be(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    for path, told in (
+        ("file", "this is no folder"),
+        (".", "not empty"),
+        ("no/more", f"no folder {tmp_path}/no"),
+    ):
+        with pytest.raises(UsageError, match=told):
+            require_new_folder(f"{tmp_path}/{path}", "-o")
+    require_new_folder(str(tmp_path), "-o", replaces=True)
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(UsageError, match="-o .*/new: no permission to write there"):
+        require_new_folder(f"{tmp_path}/new", "-o")
+    with pytest.raises(UsageError, match="-o .*/new.npy: no permission to write there"):
+        require_writable(f"{tmp_path}/new.npy", "-o")

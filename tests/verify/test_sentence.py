@@ -33,6 +33,7 @@ def say(*matches, y=None, layout="NLC", **found):
     return format_sentence(Identification(question, matches, **found))
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [

@@ -109,6 +109,7 @@ def test_csv_holds_every_value_once(norm):
     np.testing.assert_array_equal([float(row[name]) for row in rows], expected)
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_the_table_of_norms_has_every_format_and_every_norm(format_name):
     text = render(Catalogue(), format_name)

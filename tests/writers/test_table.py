@@ -110,6 +110,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize("name", CASES)
 def test_snapshot(name):
     text = render(*CASES[name]())

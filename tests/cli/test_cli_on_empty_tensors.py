@@ -1,0 +1,32 @@
+"""Every verb says of a tensor without values that it has none, and ends well."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param("ln -i x.npy", "y: no values to check", id="norm"),
+        pytest.param(
+            "check ln -i x.npy --actual x.npy", "✓ normalized: there are no values to compare", id="check"
+        ),
+        pytest.param("restore bn -i x.npy", "nothing to recover: the tensor has no values", id="restore"),
+        pytest.param("draw bn -i x.npy", "3 groups × 0", id="draw"),
+        pytest.param("draw ln -i x.npy --plot histogram", "0 groups × 4", id="histogram"),
+        pytest.param("doctor bn -i x.npy", "0 of 0 groups with var ≤ eps", id="doctor"),
+        pytest.param("fit bn -i x.npy", "1 file   0 samples   (0, 3, 4)", id="fit"),
+        pytest.param("compare bn ln -i x.npy", "3 groups × 0", id="compare"),
+        pytest.param("backward bn -i x.npy", "no values", id="backward"),
+        pytest.param("ln -i x.npy -f html", "The tensor holds no values.", id="page"),
+    ],
+)
+@pytest.mark.all_quick
+def test_that_there_are_no_values_is_said(normcli, tmp_path, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.zeros((0, 3, 4)))
+    ran = normcli(*arguments.split())
+    assert ran.code == 0, ran.err
+    assert said in ran.out

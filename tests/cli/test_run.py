@@ -1,0 +1,82 @@
+"""What ends a run, as an exit code and a line."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import pytest
+
+from normcli.cli.run import run
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Make every command fail so."""
+
+    def fail(error):
+        def invoke(context):
+            raise error
+
+        monkeypatch.setattr("normcli.cli.run.commands.invoke", invoke)
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        pytest.param(KeyboardInterrupt(), 130, "interrupted", id="Ctrl-C"),
+        pytest.param(click.Abort(), 130, "interrupted", id="abort"),
+        pytest.param(MemoryError(), 3, "this does not fit into memory", id="memory"),
+        pytest.param(OSError(28, "No space left on device"), 3, "I/O error: No space left on device", id="disk"),
+        pytest.param(
+            ModuleNotFoundError("No module named 'rich'", name="rich"), 3,
+            f"rich, which normcli needs, is not installed: {sys.executable} -m pip install rich", id="rich",
+        ),
+        pytest.param(
+            ModuleNotFoundError("No module named 'other'", name="other"), 70,
+            "a fault of normcli's own, ModuleNotFoundError: No module named 'other' (NORMCLI_DEBUG=1 shows where)",
+            id="another module",
+        ),
+        pytest.param(
+            ValueError("odd"), 70, "a fault of normcli's own, ValueError: odd (NORMCLI_DEBUG=1 shows where)", id="fault"
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.all_quick
+def test_a_failure_is_a_line_and_an_exit_code(normcli, failing, error, code, said):
+    failing(error)
+    ran = normcli("norms")
+    assert (ran.code, ran.out, ran.err) == (code, "", f"normcli: {said}\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        pytest.param(BrokenPipeError(), 0, id="a reader that has gone"),
+        pytest.param(SystemExit(143), 143, id="SIGTERM"),
+    ],
+)
+def test_who_ends_a_run_is_told_nothing(normcli, failing, monkeypatch, error, code):
+    monkeypatch.setattr("os.dup2", lambda *descriptors: None)  # of the tests' own output
+    failing(error)
+    ran = normcli("norms")
+    assert (ran.code, ran.out, ran.err) == (code, "", "")
+
+
+def test_a_fault_is_shown_to_those_who_ask(failing, monkeypatch):
+    monkeypatch.setenv("NORMCLI_DEBUG", "1")
+    failing(ValueError("odd"))
+    with pytest.raises(ValueError, match="odd"):
+        run(["norms"])
+
+
+def test_where_output_is_closed_that_is_said_and_where_messages_are_they_go_nowhere(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdout", None)
+    assert run(["norms"]) == 3
+    assert capsys.readouterr().err == "normcli: standard output is closed\n"
+    monkeypatch.setattr("sys.stderr", None)
+    assert run(["norms"]) == 3
+    assert sys.stderr.name == "/dev/null"
+    sys.stderr.close()
