@@ -55,7 +55,8 @@ def read_evaluation(found: PlainMap, affines: Iterable[AffineStep]) -> Evaluatio
         with np.errstate(all="ignore"):
             rstd, mean = found.scale / gamma, (beta - found.shift) / found.scale
             square = 1.0 / rstd**2
-        if np.all(rstd > 0.0) and np.all(np.isfinite(mean)) and np.all(np.isfinite(square)):
+        known = (rstd > 0.0) & (square > 0.0) & np.isfinite(square)  # a gamma of 0 makes no factor
+        if np.all(known) and np.all(np.isfinite(mean)):
             return Evaluation(mean, square, step)
     return None
 
