@@ -304,3 +304,5 @@ def test_quantiles_count_nan_or_not(nan):
     fields = round_arrays([x[:2], x[2:]], Request("robust"), Policy(nan))
     assert fields["median"][1] == 6.5
     np.testing.assert_equal(fields["median"][0], 2.0 if nan == "omit" else np.nan)
+    turned = round_arrays([x.T[:, :1], x.T[:, 1:]], Request("robust", layout="CN", axes=(1,)), Policy(nan))
+    np.testing.assert_array_equal(turned["median"], fields["median"])

@@ -9,6 +9,7 @@ import pytest
 
 from normcli import normalize
 from normcli.errors import DataError
+from normcli.fitting.fit import Policy
 from normcli.fitting.statistics import round_stats
 from normcli.fitting.stats_file import merge_stats, read_stats, write_stats
 from normcli.norms.request import Request
@@ -392,3 +393,18 @@ def test_options_are_read_as_they_were_written(request_, rng, tmp_path):
     stats = fit_arrays([make(rng, (6, 4), "float64")], request_)
     write_stats(str(tmp_path / "s.npz"), stats, round_stats(stats).fields)
     assert read_stats(str(tmp_path / "s.npz")).subject == stats.subject
+
+
+def test_a_group_without_values_has_sums_of_0(tmp_path):
+    path = write(
+        tmp_path / "s.npz", [np.array([[np.nan, 1.0], [np.nan, 2.0]])], Request("zscore"), Policy("omit")
+    )
+    assert read_stats(path).sums.count.tolist() == [0, 2]
+    with np.load(path) as archive:
+        members = dict(archive)
+    for name in ("sum", "square"):
+        digits = members[name].copy()
+        digits[0, 0] = 1
+        np.savez(path, **members | {name: digits})
+        with pytest.raises(DataError, match=f"{name} is .*, which counts, min and max do not allow"):
+            read_stats(path)

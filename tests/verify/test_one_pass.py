@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from normcli.norms.divisors import DEVIATION, ROOT_MEAN_SQUARE
+from normcli.verify.evidence import standardize
 from normcli.verify.identify import Question, identify
+from normcli.verify.one_pass import fit_one_pass, measure_step
 from normcli.verify.sentence import format_sentence
 
 
@@ -82,3 +85,55 @@ def test_a_variance_that_is_far_off_is_not_certain():
         "a kernel in float32 whose sums cancel, as E[x²] − E[x]² does, might give the others"
         in format_sentence(found)
     )
+
+
+def fit(mean, eps, *, off=0.0, width=2.0**-24, rows=13):
+    """Return what is fitted to factors of variances that are whole steps, but for a part of one."""
+    standard = standardize(np.random.default_rng(3).normal(mean, 1.0, (rows, 67)), DEVIATION)
+    step = 2.0 ** (np.floor(2.0 * np.log2(standard.offset * standard.size)) - 23)
+    variance = np.round(standard.size**2 / step) * step + off * step
+    factors = standard.size / np.sqrt(variance + eps)
+    found = fit_one_pass(standard, factors * (1.0 - width), factors * (1.0 + width), np.dtype("f4"))
+    return found, variance, standard
+
+
+@pytest.mark.parametrize("eps", [1e-5, 1e-3, 0.0, 0.1])
+def test_variances_of_whole_steps_and_their_eps_are_found(eps):
+    (model, measured), variance, _ = fit(300.0, eps)
+    np.testing.assert_allclose(measured, variance, rtol=1e-12)
+    assert model.low <= eps <= model.high
+    assert (model.eps_mode, model.ddof, model.bits > 20.0) == ("inside", 0, True)
+
+
+@pytest.mark.parametrize(
+    ("mean", "asked"),
+    [
+        pytest.param(300.0, {"off": 0.4}, id="no whole steps"),
+        pytest.param(300.0, {"off": 21.0}, id="too far off"),
+        pytest.param(300.0, {"width": 2.0**-8}, id="hardly seen"),
+        pytest.param(300.0, {"rows": 1}, id="one group"),
+        pytest.param(0.5, {}, id="near zero"),
+    ],
+)
+def test_variances_that_show_no_steps(mean, asked):
+    assert fit(mean, 1e-5, **asked)[0] is None
+
+
+def test_variances_may_be_some_steps_off():
+    (_, measured), variance, _ = fit(300.0, 1e-5, off=19.0)
+    np.testing.assert_allclose(measured, variance, rtol=1e-12)
+
+
+def test_groups_that_are_constant_or_not_of_deviations_show_nothing():
+    rows = np.random.default_rng(3).normal(300.0, 1.0, (13, 67))
+    rows[3] = 7.0
+    for standard in (standardize(rows, DEVIATION), standardize(rows[4:], ROOT_MEAN_SQUARE)):
+        factors = np.ones(len(standard.size))
+        assert fit_one_pass(standard, factors, factors * 1.0001, np.dtype("f4")) is None
+    standard = standardize(rows[4:], DEVIATION)
+    assert fit_one_pass(standard, np.ones(9), np.full(9, np.inf), np.dtype("f4")) is None
+
+
+def test_a_step_is_the_last_place_of_the_squared_mean():
+    standard = standardize(np.array([[31.0, 33.0], [-1.0, -3.0]]), DEVIATION)
+    assert measure_step(standard, np.dtype("f4")).tolist() == [2.0 ** (10 - 23), 2.0 ** (2 - 23)]
