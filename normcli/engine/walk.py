@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import threading
@@ -39,6 +40,40 @@ class Observer(Protocol):
         ...
 
 
+class StoppedError(Exception):
+    """Ends a walk whose results nobody waits for any more."""
+
+
+class Workspaces:
+    """The workspaces of several walks at once: together they work on no more tiles at a time than there are.
+
+    Parameters
+    ----------
+    count : int
+    """
+
+    def __init__(self, count: int) -> None:
+        self._free = [Workspace() for _ in range(count)]
+        self._turns = threading.Semaphore(count)
+        self._stopped = False
+
+    @contextlib.contextmanager
+    def lend(self) -> Iterator[Workspace]:
+        """Wait for a workspace that no other tile is worked on in; raise `StoppedError` once all are to end."""
+        with self._turns:
+            if self._stopped:
+                raise StoppedError
+            work = self._free.pop()
+            try:
+                yield work
+            finally:
+                self._free.append(work)
+
+    def stop(self) -> None:
+        """Let all walks end after the tiles that they are working on."""
+        self._stopped = True
+
+
 class Effort(NamedTuple):
     """Threads, sizes of tiles, an observer, and what is kept: no bit of a result depends on it.
 
@@ -54,6 +89,8 @@ class Effort(NamedTuple):
         Whether statistics are kept. Of short groups, the memory for them takes longer than the arithmetic.
     keeps_copies : bool
         Whether a copy of the tensor may be kept instead, of which they are measured when they are asked for.
+    workspaces : Workspaces or None
+        Those of all walks at once; by default each thread has its own.
     """
 
     threads: int | None = None
@@ -62,6 +99,7 @@ class Effort(NamedTuple):
     whole: int = WHOLE
     keeps_statistics: bool = True
     keeps_copies: bool = False
+    workspaces: Workspaces | None = None
 
 
 DEFAULT_EFFORT = Effort()
@@ -163,13 +201,15 @@ class Walk:
 
     def _work_through(self, tiles: Iterator[Slices], work_on: Work, line: int) -> None:
         """Work on tiles until there are no more."""
-        work = Workspace()
+        shared = self.effort.workspaces
+        own = contextlib.nullcontext(Workspace())
         with np.errstate(all="ignore"):
             if line >= _SMALL_BUFFER:
                 np.setbufsize(_SMALL_BUFFER)
             for tile in tiles:
-                work_on(tile, work)
-                self._source.forget()
+                with own if shared is None else shared.lend() as work:
+                    work_on(tile, work)
+                    self._source.forget()
                 self._advance(tile)
 
     def _advance(self, tile: Slices) -> None:

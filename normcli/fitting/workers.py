@@ -1,17 +1,78 @@
-"""Tasks in processes: in threads, the many short calls of NumPy would wait for Python's lock."""
+"""Tasks in threads; or in processes, where the many short calls of NumPy would wait for Python's lock."""
 
 from __future__ import annotations
 
+import itertools
 import sys
-from typing import TYPE_CHECKING, Any, TypeVar
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 Outcome = TypeVar("Outcome")
 
+_AT_ONCE = 2
+"""Tasks in threads at a time: while one begins or ends, the tiles of the other keep all processors busy."""
+
 _task: Callable[[int], Any] | None = None
 """The task of a worker: inherited by the fork, so that it need not be picklable."""
+
+
+class _Running(threading.Thread, Generic[Outcome]):
+    """A task in a thread."""
+
+    def __init__(self, task: Callable[[int], Outcome], number: int) -> None:
+        super().__init__()
+        self._work: Callable[[], Outcome] = lambda: task(number)
+
+    def run(self) -> None:
+        try:
+            self._outcome, self._error = self._work(), None
+        except BaseException as error:
+            self._error = error
+
+    def wait(self) -> Outcome:
+        """Return what the task returns, or raise what it raises."""
+        self.join()
+        if self._error is not None:
+            raise self._error
+        return self._outcome
+
+
+def run_in_threads(
+    task: Callable[[int], Outcome], numbers: Sequence[int], stop: Callable[[], None]
+) -> Iterator[Outcome]:
+    """Yield the results of a task for some numbers, in their order, of which the next two are always at work.
+
+    Parameters
+    ----------
+    task : callable
+        Takes a number; an exception ends all.
+    numbers : sequence of int
+    stop : callable
+        Called if no more results are wanted; tasks then end early.
+    """
+    running: deque[_Running[Outcome]] = deque()
+    waiting = iter(numbers)
+
+    def start(count: int) -> None:
+        for number in itertools.islice(waiting, count):
+            running.append(_Running(task, number))
+            running[-1].start()
+
+    try:
+        start(_AT_ONCE)
+        while running:
+            outcome = running[0].wait()
+            running.popleft()
+            start(1)
+            yield outcome
+    finally:
+        stop()
+        for thread in running:
+            thread.join()
 
 
 def can_fork() -> bool:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
+import time
 
 import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
+from normcli.compiled import find_kernel
+from normcli.engine.passes import Run
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.fitting.fit import Policy, fit
@@ -17,7 +21,7 @@ from normcli.fitting.workers import can_fork, run_in_processes
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.tensors.many import Named
+from normcli.tensors.many import Named, name_tensors
 from normcli.tensors.tensor import Tensor
 from tests.reference.groups import solve_group
 from tests.reference.limits import STATISTIC
@@ -276,6 +280,58 @@ def test_what_is_wrong_in_a_process_is_told(workers, rng):
     parts[1][0, 0, 0] = np.nan
     with pytest.raises(DataError, match=r"1\.npy: 1 value is NaN"):
         fit_arrays(parts, policy=Policy(nan="raise"), threads=2)
+
+
+@pytest.fixture
+def fit_files(monkeypatch, tmp_path):
+    """Fit small files as large ones are: mapped, two at once; return the fitted, and how many walked at once."""
+    if find_kernel() is None:
+        pytest.skip("files are fitted in processes without the compiled kernel")
+    monkeypatch.setattr("normcli.fitting.fit.MUCH", 0)
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 0)
+    at_once, most, real = [], [], Run.survey
+
+    def survey(run, add):
+        at_once.append(run)
+        most.append(len(at_once))
+        time.sleep(0.01)
+        real(run, add)
+        at_once.remove(run)
+
+    monkeypatch.setattr(Run, "survey", survey)
+
+    def fit_arrays(arrays, policy=None, **effort):
+        paths = [str(tmp_path / f"{i}.npy") for i in range(len(arrays))]
+        for path, array in zip(paths, arrays, strict=True):
+            np.save(path, array)
+        sources = list(name_tensors(paths))
+        return fit(Request("bn"), sources, policy or Policy(), Effort(**effort)), max(most)
+
+    return fit_arrays
+
+
+def test_files_at_once_change_no_bit(fit_files, rng):
+    parts = [make(rng, (n, 3, 8, 5), "float32") for n in (2, 5, 1, 7, 4)]
+    fitted, at_once = fit_files(parts, threads=2, block=64)
+    assert at_once == 2
+    require_same(round_stats(fitted.stats).fields, round_arrays(parts, threads=1))
+
+
+def test_one_thread_reads_one_file_at_a_time(fit_files, rng):
+    assert fit_files([make(rng, (4, 3, 8), "float32")] * 3, threads=1)[1] == 1
+
+
+def test_what_is_wrong_with_a_file_is_told_in_order_and_ends_the_others(fit_files, rng):
+    parts = [make(rng, (2, 3, 4), "float32") for _ in range(6)]
+    parts[2] = make(rng, (2, 4, 4), "float32")
+    parts[4][0, 0, 0] = np.nan
+    before = threading.active_count()
+    with pytest.raises(DataError, match=r"2\.npy has the shape"):
+        fit_files(parts, threads=2)
+    assert threading.active_count() == before
+    fitted, _ = fit_files(parts, Policy(nan="raise", skips_bad=True), threads=2)
+    assert ["2.npy has the shape" in fitted.bad[0], "4.npy: 1 value is NaN" in fitted.bad[1]] == [True, True]
+    assert (len(fitted.bad), fitted.stats.files) == (2, 4)
 
 
 @pytest.mark.parametrize(
