@@ -138,6 +138,22 @@ def test_elements_are_within_half_an_ulp_and_a_hundredth(kind, dtype, centred, r
         assert worst <= ALLOWED
 
 
+@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize(
+    "least", [2.0**-12, 1.0, 4.0, 8.0], ids=["small", "usual", "nearly the largest", "large"]
+)
+def test_quotients_of_any_size_are_within_half_an_ulp_and_a_hundredth(least, affine, rng):
+    """On both sides of the ends of the sequence for values that are centred."""
+    case = draw_case("moderate", rng, groups=2)
+    quotients = rng.uniform(least / 2, 2.0 * least, (2, 40)) * rng.choice([-1.0, 1.0], (2, 40))
+    case = case._replace(x=case.mean.hi + quotients * case.divisor.hi)
+    if affine:
+        case = case._replace(gamma=rng.uniform(1.0, 2.0, (1, 40)), beta=rng.normal(size=(1, 40)))
+    worst, undecided = find_worst(case, "float64")
+    assert worst <= ALLOWED
+    assert undecided == 0
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("kind", ["moderate", "integers", "near the mean"])
 def test_short_floats_are_calculated_in_doubles(kind, dtype, rng):
