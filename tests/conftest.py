@@ -93,7 +93,8 @@ def mark_most_cases_slow(items):
                 item.add_marker(pytest.mark.slow)
 
 
-collect_ignore = ["data/record_torch_stream.py", "data/record_conventions.py", "bench/merging.py"]
+collect_ignore = ["data/record_torch_stream.py", "data/record_conventions.py"]
+collect_ignore += [f"bench/{name}.py" for name in ("merging", "plain", "stores")]
 """Scripts that need frameworks or dask."""
 
 DATA = Path(__file__).parent / "data"

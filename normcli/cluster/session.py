@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from normcli.errors import DataError, MissingExtraError, NormError
 
 try:
+    import dask
     from distributed import Client, LocalCluster
 except ImportError as _error:
     raise MissingExtraError("--workers and --scheduler", "dask") from _error
@@ -31,8 +32,14 @@ PATIENCE = 30.0
 SETTLE = 10.0
 """Seconds to wait for cancelled tasks."""
 
-_POLL = 0.05
-"""Seconds between two looks at the cluster."""
+_POLL, _ASK = 0.05, 1.0
+"""Seconds between two looks at the tasks, and between two questions to the scheduler, which cost both time."""
+
+_LIGHT = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.system-monitor.interval": "5s",
+}
+"""What workers that are started here leave out: they sample their stacks a hundred times a second otherwise."""
 
 _STDERR = 2
 
@@ -93,7 +100,7 @@ class Session:
     def _watch(self, futures: list[Any], advance: Callable[[int], None]) -> None:
         """Return once all are done or one has failed; raise `DataError` if nobody is left to work on them."""
         alone_since: float | None = None
-        done = 0
+        done, asked = 0, time.monotonic()
         while True:
             finished = sum(future.status in ("finished", "error", "cancelled", "lost") for future in futures)
             advance(finished - done)
@@ -103,8 +110,11 @@ class Session:
             time.sleep(_POLL)
             if self._client.status != "running":
                 raise DataError(f"the scheduler at {self._address} is gone")
-            alone_since = None if self._client.nthreads() else alone_since or time.monotonic()
-            if alone_since is not None and time.monotonic() - alone_since > PATIENCE:
+            if time.monotonic() - asked < _ASK:
+                continue
+            asked = time.monotonic()
+            alone_since = None if self._client.nthreads() else alone_since or asked
+            if alone_since is not None and asked - alone_since > PATIENCE:
                 raise DataError(f"the scheduler at {self._address} has no workers")
 
 
@@ -133,7 +143,7 @@ def _describe(error: Exception) -> str:
 
 def _start_workers(count: int | None) -> Any:
     try:
-        with _silence():  # what workers say as they are stopped
+        with _silence(), dask.config.set(_LIGHT):  # what workers say as they are stopped
             return LocalCluster(
                 n_workers=count,
                 threads_per_worker=1,

@@ -17,6 +17,15 @@ import numpy as np
 
 from normcli.dtypes import is_bfloat16, require_real
 from normcli.errors import DataError, MissingExtraError, UsageError
+from normcli.tensors.coordinates import (
+    choose_attributes,
+    copy_coordinates,
+    describe_packing,
+    drop_coordinates,
+    find_arrays,
+    list_coordinates,
+    read_names,
+)
 from normcli.tensors.mapped import SMALLEST_MAPPED, fetch
 from normcli.tensors.opened import StoreVersion
 from normcli.tensors.pieces import forget
@@ -55,11 +64,12 @@ def load_store(place: Place, source: str) -> Tensor:
     stored = open_store(place, source)
     require_real(stored.array.dtype, source)
     shape = tuple(stored.array.shape)
+    note = describe_packing(stored.array)
     if math.prod(shape) * stored.array.dtype.itemsize >= SMALLEST_MAPPED:
-        return Tensor(Chunked.make(stored), source, opened=stored.version, stored=stored)
+        return Tensor(Chunked.make(stored), source, note=note, opened=stored.version, stored=stored)
     values = stored.read((slice(None),) * len(shape)) if shape else np.asarray(stored.array[()])
     stored.version.require_unchanged()
-    return Tensor(values, source, opened=stored.version, stored=stored)
+    return Tensor(values, source, note=note, opened=stored.version, stored=stored)
 
 
 def open_store(place: Place, source: str) -> Stored:
@@ -84,9 +94,9 @@ def _open_zarr(place: Place, source: str) -> Stored:
         if isinstance(root, zarr.Array):
             array = root if place.key is None else _refuse_key(place)
         else:
-            members = dict(root.members(max_depth=None))
-            arrays = {name: member for name, member in members.items() if isinstance(member, zarr.Array)}
-            array = arrays[choose_key(arrays, place.path, place.key)]
+            arrays = find_arrays(zarr, root)
+            named = arrays if place.key is not None else drop_coordinates(arrays)
+            array = arrays[choose_key(named, place.path, place.key)]
     except FileNotFoundError as error:
         raise DataError(f"{place.path}: there is no such store") from error
     except (DataError, UsageError):
@@ -94,10 +104,8 @@ def _open_zarr(place: Place, source: str) -> Stored:
     except Exception as error:  # whatever a damaged store or a file system raises
         raise DataError(f"{place.path} cannot be read: {describe_failure(error)}") from error
     count = partial(_count_chunks, array if "://" not in place.path else None)
-    # Format 3 has names of its own; of format 2, xarray keeps them as an attribute.
-    names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
     version = StoreVersion(source, count(), count)
-    return Stored(source, array, tuple(array.chunks), version, _read_dimensions(names, array.ndim))
+    return Stored(source, array, tuple(array.chunks), version, _read_dimensions(read_names(array), array.ndim))
 
 
 def _read_dimensions(names: Any, ndim: int) -> tuple[str, ...] | None:
@@ -108,7 +116,9 @@ def _read_dimensions(names: Any, ndim: int) -> tuple[str, ...] | None:
 
 
 def list_others(place: Place) -> list[str]:
-    """Return the names of the arrays of a Zarr store that are not at a place; of what is no store, its files.
+    """Return the names of the arrays of a Zarr store that neither are at a place nor belong to what is there.
+
+    Of what is no store, its files.
 
     Raises
     ------
@@ -122,8 +132,9 @@ def list_others(place: Place) -> list[str]:
         return sorted(path.name for path in Path(place.path).iterdir())
     if isinstance(root, zarr.Array):
         return [] if place.key is None else ["an array without a key"]
-    members = root.members(max_depth=None)
-    return [name for name, member in members if isinstance(member, zarr.Array) and name != place.key]
+    arrays = find_arrays(zarr, root)
+    own = [place.key, *list_coordinates(place.key, arrays)] if place.key in arrays else []
+    return [name for name in arrays if name not in own]
 
 
 def _count_chunks(array: Any) -> int | None:
@@ -209,7 +220,7 @@ def create_array(
     shape, dtype
         The array's.
     like : Stored or None
-        An array of a Zarr store, whose format, chunks, shards and compression are taken.
+        An array of a Zarr store, whose format, chunks, shards, compression, attributes and coordinates it has.
 
     Raises
     ------
@@ -219,13 +230,18 @@ def create_array(
     require_storable(dtype)
     zarr = _import("zarr", "a Zarr store")
     options: dict[str, Any] = {"chunks": choose_chunks(shape, dtype)}
-    if like is not None and isinstance(like.array, zarr.Array):
-        model = like.array
+    model = like.array if like is not None and isinstance(like.array, zarr.Array) else None
+    if model is not None:
         options = {"chunks": model.chunks, "shards": model.shards, "compressors": model.compressors}
-        options |= {"zarr_format": model.metadata.zarr_format, "attributes": dict(model.attrs)}
+        options |= {"zarr_format": model.metadata.zarr_format, "attributes": choose_attributes(model, dtype)}
         names = getattr(model.metadata, "dimension_names", None)
         options |= {} if names is None else {"dimension_names": names}
-    return zarr.create_array(str(folder), name=key, shape=shape, dtype=dtype, **options)
+        if dtype.kind == "f":  # what is equal to it xarray takes for missing in format 2
+            options |= {"fill_value": np.nan}
+    array = zarr.create_array(str(folder), name=key, shape=shape, dtype=dtype, **options)
+    if key is not None and model is not None:
+        copy_coordinates(zarr, folder, key, model)
+    return array
 
 
 def write_store(folder: Path, key: str | None, values: NDArray[Any], like: Stored | None) -> None:

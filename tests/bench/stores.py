@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from normcli.cluster.sources import open_source
+from normcli.tensors.stores import create_array
 from tests.bench.files import MIB
 from tests.bench.pairs import Row, Table, compare, measure_peak, run_process, take_turns
 from tests.bench.startup import NORMCLI
@@ -67,28 +69,29 @@ def measure(runs: int, folder: str | None, cells: Sequence[str] = ()) -> list[Ta
 
 def _measure_fit(store: str, kind: str, runs: int) -> Table:
     """Return what it takes to fit a store, beside dask.array's own mean and variance."""
-    fit = [*NORMCLI, "fit", "bn", store, "-o", str(Path(store).with_name("stats.npz")), "--quiet"]
+    stats = str(Path(store).with_name("stats.npz"))
+    fit = [*NORMCLI, "fit", "bn", store, "-o", stats, "--quiet"]
+    run_process(fit)  # which the plain processes are told
     theirs = [sys.executable, "-c", THEIR_FIT, _ADDRESS, store]
-    return _measure(
-        f"Fitting a {_describe(kind)}", "`fit bn`", fit, "dask.array's mean and var", theirs, kind, runs
-    )
+    title = f"Fitting a {_describe(kind)}"
+    work = _Work(title, "`fit bn`", "dask.array's mean and var", fit, theirs, [store, stats])
+    return _measure(work, kind, runs)
 
 
 def _measure_apply(store: str, kind: str, runs: int) -> Table:
     """Return what it takes to normalize a store with its statistics, beside arithmetic of dask.array."""
-    stats, (ours, other) = (
-        str(Path(store).with_name("stats.npz")),
-        (Path(store).with_name(n) for n in ("y.zarr", "z.zarr")),
+    stats, ours, other, plain = (
+        str(Path(store).with_name(name)) for name in ("stats.npz", "y.zarr", "z.zarr", "p.zarr")
     )
     run_process([*NORMCLI, "fit", "bn", store, "-o", stats, "--quiet"])
-    apply = [*NORMCLI, "apply", stats, store, "-o", str(ours), "--overwrite", "--quiet"]
-    theirs = [sys.executable, "-c", THEIR_SCALING, _ADDRESS, store, stats, str(other)]
+    apply = [*NORMCLI, "apply", stats, store, "-o", ours, "--overwrite", "--quiet"]
+    theirs = [sys.executable, "-c", THEIR_SCALING, _ADDRESS, store, stats, other]
+    title = f"Normalizing a {_describe(kind)}"
+    work = _Work(title, "`apply`", "dask.array's scaling", apply, theirs, [store, stats, plain])
     try:
-        return _measure(
-            f"Normalizing a {_describe(kind)}", "`apply`", apply, "dask.array's scaling", theirs, kind, runs
-        )
+        return _measure(work, kind, runs)
     finally:
-        for written in (ours, other):
+        for written in (ours, other, plain):
             shutil.rmtree(written, ignore_errors=True)
 
 
@@ -96,44 +99,86 @@ _ADDRESS = "ADDRESS"
 """Stands for that of a cluster."""
 
 
-def _measure(
-    title: str, name: str, ours: list[str], their_name: str, theirs: list[str], kind: str, runs: int
-) -> Table:
-    """Return the seconds of a verb without a cluster and on two, and of dask's own work, and what workers had."""
+class _Work(NamedTuple):
+    """A verb beside dask's own arithmetic.
+
+    Parameters
+    ----------
+    title, name, their_name : str
+    ours, theirs : list of str
+        The commands.
+    plain : list of str
+        A store, a stats file, and perhaps a store to be written, of `tests.bench.plain`.
+    """
+
+    title: str
+    name: str
+    their_name: str
+    ours: list[str]
+    theirs: list[str]
+    plain: list[str]
+
+
+def _measure(work: _Work, kind: str, runs: int) -> Table:
+    """Return the seconds of a verb without a cluster and on two, and of dask's own work, and what workers had.
+
+    In the same rounds, one and two plain processes do the work of one and two workers: how much faster two are is
+    what the machine gives, whoever else works on it.
+    """
     with ExitStack() as clusters:
         one, two, other = (
-            clusters.enter_context(_start(workers, Path(theirs[4]).parent)) for workers in (1, 2, 2)
+            clusters.enter_context(_start(workers, Path(work.plain[0]).parent)) for workers in (1, 2, 2)
         )
         peaks: list[list[int]] = [[], [], [], []]
         works = [
-            lambda: peaks[0].append(measure_peak(ours)),
-            lambda: peaks[1].append(one.run([*ours, "--scheduler", _ADDRESS])),
-            lambda: peaks[2].append(two.run([*ours, "--scheduler", _ADDRESS])),
-            lambda: peaks[3].append(other.run(theirs)),
+            lambda: peaks[0].append(measure_peak(work.ours)),
+            lambda: peaks[1].append(one.run([*work.ours, "--scheduler", _ADDRESS])),
+            lambda: peaks[2].append(two.run([*work.ours, "--scheduler", _ADDRESS])),
+            lambda: peaks[3].append(other.run(work.theirs)),
+            lambda: _run_plain(1, work.plain),
+            lambda: _run_plain(2, work.plain),
         ]
         times = take_turns(works, runs, unmeasured=0)
-    scales = compare(times[1], times[2])
+    scales, control = compare(times[1], times[2]), compare(times[4], times[5])
+    names = [f"{work.name}, {where}" for where in ("no cluster", "1 worker", "2 workers")]
+    names += [f"{work.their_name}, 2 workers", *(f"the same blocks, {n} without dask" for n in _PROCESSES)]
     rows = []
-    for place, work in enumerate(
-        (f"{name}, no cluster", f"{name}, 1 worker", f"{name}, 2 workers", f"{their_name}, 2 workers")
-    ):
+    for place, name in enumerate(names):
         over = compare(times[place], times[3])
         cells = (
-            work,
+            name,
             f"{float(np.median(times[place])):.1f}",
             f"{over:.2f}",
-            f"{scales:.2f}" if place == 2 else "–",
-            f"{max(peaks[place]) // MIB}",
+            {2: f"{scales:.2f}", 5: f"{control:.2f}"}.get(place, "–"),
+            f"{max(peaks[place]) // MIB}" if place < len(peaks) else "–",
         )
-        rows.append(Row(cells, place != 2 or (over <= 1.0 and (kind != "zstd" or scales >= SCALES))))
+        scaled = kind != "zstd" or scales >= min(SCALES, control)
+        rows.append(Row(cells, place != 2 or (over <= 1.0 and scaled)))
     columns = (
         "work",
         "s",
         "over dask's (2 workers: 1)",
-        f"1 worker : 2 ({SCALES:g}, zstd)",
+        f"one : two ({SCALES:g} of zstd, or what two processes have)",
         "MiB of a process",
     )
-    return Table(title, columns, rows)
+    return Table(work.title, columns, rows)
+
+
+_PROCESSES = ("1 process", "2 processes")
+
+
+def _run_plain(count: int, words: Sequence[str]) -> None:
+    """Run the processes that share nothing, to their ends."""
+    store, _, *target = words
+    if target:
+        shutil.rmtree(target[0], ignore_errors=True)
+        stored = open_source(store)
+        create_array(Path(target[0]), None, tuple(stored.array.shape), stored.array.dtype, stored)
+    command = [sys.executable, "-m", "tests.bench.plain"]
+    started = [subprocess.Popen([*command, str(number), str(count), *words]) for number in range(count)]
+    codes = [process.wait() for process in started]
+    if any(codes):
+        raise RuntimeError("a plain process failed")
 
 
 def _describe(kind: str) -> str:

@@ -1,0 +1,122 @@
+"""Coordinates of Zarr arrays: arrays beside them that their axes and attributes name, as xarray writes them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import numpy as np
+
+REFERRING = ("coordinates", "bounds", "grid_mapping")
+"""Attributes that name arrays which belong to one, as the CF conventions (1.11, sections 5 and 7) have them."""
+
+OF_STORED = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
+"""Attributes that say what stored numbers stand for (CF 1.11, section 8.1; netCDF): untrue of others there."""
+
+
+def read_names(array: Any) -> list[Any]:
+    """Return the names of an array's axes: format 3 has a place for them, xarray an attribute in format 2."""
+    names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
+    return list(names) if isinstance(names, list | tuple) else []
+
+
+def list_coordinates(name: str, arrays: Mapping[str, Any]) -> list[str]:
+    """Return the names of the arrays that belong to one, by the names of all.
+
+    Parameters
+    ----------
+    name : str
+        Its place in the store.
+    arrays : mapping of str to zarr.Array
+        Those of the store.
+    """
+    group = name.rpartition("/")[0]
+    found: dict[str, None] = {}
+    waiting = [name]
+    while waiting:
+        array = arrays[waiting.pop()]
+        texts = (array.attrs.get(key) for key in REFERRING)
+        named = [
+            *read_names(array),
+            *(word for text in texts if isinstance(text, str) for word in text.split()),
+        ]
+        for one in named:
+            place = f"{group}/{one}" if group else str(one)
+            if place in arrays and place not in found and place != name:
+                found[place] = None
+                waiting.append(place)
+    return list(found)
+
+
+def drop_coordinates(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arrays that belong to no other: a store that xarray wrote of one variable holds one."""
+    belonging = {other for name in arrays for other in list_coordinates(name, arrays)}
+    return {name: array for name, array in arrays.items() if name not in belonging} or dict(arrays)
+
+
+def choose_attributes(array: Any, dtype: np.dtype[Any]) -> dict[str, Any]:
+    """Return the attributes of what is made of an array, without what its stored numbers stand for."""
+    kept = dict(array.attrs)
+    if dtype == array.dtype and not any(name in kept for name in OF_STORED[:2]):
+        return kept
+    return {name: value for name, value in kept.items() if name not in OF_STORED}
+
+
+def describe_packing(array: Any) -> str | None:
+    """Return what a person should know of numbers that stand for others; None of those that do not."""
+    found = [name for name in OF_STORED[:2] if name in array.attrs]
+    if not found:
+        return None
+    return f"its numbers are taken as they are stored, without {' and '.join(found)}"
+
+
+def copy_coordinates(zarr: Any, folder: Path, key: str, like: Any) -> None:
+    """Copy what belongs to an array beside another one, which is there; with it in one place, if it was so.
+
+    Parameters
+    ----------
+    zarr : module
+    folder : Path
+        Of the store that is written.
+    key : str
+        Where the other lies in it.
+    like : zarr.Array
+        Of which it was made.
+    """
+    own, group = (path.rpartition("/")[0] for path in (like.path, key))
+    try:
+        root = zarr.open_group(like.store, path=own, mode="r")
+    except (KeyError, FileNotFoundError):  # the array lies in no group
+        return
+    zarr.open_group(str(folder), path=group, mode="a", zarr_format=like.metadata.zarr_format)
+    arrays = find_arrays(zarr, root)
+    for name in list_coordinates(like.path.rpartition("/")[2], arrays):
+        _copy(zarr, folder, f"{group}/{name}" if group else name, arrays[name])
+    if getattr(root.metadata, "consolidated_metadata", None) is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # format 3 does not have it specified
+            zarr.consolidate_metadata(str(folder))
+
+
+def _copy(zarr: Any, folder: Path, name: str, array: Any) -> None:
+    names = getattr(array.metadata, "dimension_names", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of texts, which format 3 does not have specified
+        zarr.from_array(
+            str(folder),
+            data=array,
+            name=name,
+            zarr_format=array.metadata.zarr_format,
+            fill_value=array.fill_value,
+            attributes=dict(array.attrs),
+            **({} if names is None else {"dimension_names": names}),
+        )
+
+
+def find_arrays(zarr: Any, root: Any) -> dict[str, Any]:
+    """Return the arrays of a group, and of those in it, by name."""
+    return {name: one for name, one in root.members(max_depth=None) if isinstance(one, zarr.Array)}
