@@ -202,3 +202,14 @@ def test_a_verb_without_its_norm_says_so_in_a_line(normcli):
         ran = normcli(verb)
         assert (ran.code, ran.raw, ran.err.count("\n")) == (2, b"", 1)
         assert f"{verb} needs a norm" in ran.err
+
+
+def test_json_lines_hold_every_group_that_differs(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.arange(6.0).reshape(2, 3))
+    ran = normcli("check", "bn", "-i", "x.npy", "--actual", "x.npy", "-f", "jsonl")
+    groups = [json.loads(line) for line in ran.lines]
+    assert ran.code == 1
+    assert [(group["compared"], group["group"], group["mismatches"]) for group in groups] == [
+        ("normalized", {"c": c}, 2) for c in range(3)
+    ]

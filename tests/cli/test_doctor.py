@@ -43,6 +43,23 @@ def test_what_is_required_decides_the_exit_code(required, code, words, path, nor
     assert data["ok"] is (code == 0)
 
 
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        pytest.param(
+            '[["nan", 1]]', "No group is finite in float16: there is nothing to judge.", id="not finite"
+        ),
+        pytest.param(
+            "[[1e30, 1, 2], [1, 2, 4]]", "1 value of the input is beyond float16.", id="beyond the dtype"
+        ),
+    ],
+)
+def test_what_cannot_be_judged_is_said(data, said, normcli):
+    ran = normcli("doctor", "ln", "--data", data, "--dtype", "float16")
+    assert ran.code == 0
+    assert said in ran.out
+
+
 @pytest.mark.parametrize(("limit", "code"), [("1", 0), ("0.1", 1)])
 def test_max_ulp_takes_the_place_of_the_tolerance(limit, code, path, normcli):
     arguments = ("--dtype", "float16", "--require", "two-pass:float64", "--max-ulp", limit)

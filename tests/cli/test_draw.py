@@ -305,3 +305,9 @@ def test_a_reach_that_cannot_be_drawn_is_one_line(arguments, code, told, normcli
 def test_of_one_value_and_of_none_there_is_a_picture(normcli):
     assert "0: dy is 1 here: the only value" in normcli("draw", "ln", "--data", "3", "--backward").lines
     assert normcli("draw", "ln", "--shape", "0,3", "--backward").code == 0
+
+
+@pytest.mark.parametrize(("data", "said"), [("5", "one value"), ("[1,2,4]", "axis0 to the right")])
+def test_small_tensors_are_told_how_they_lie(data, said, normcli, tmp_path):
+    assert normcli("draw", "ln", "--data", data, "-o", tmp_path / "x.svg").code == 0
+    assert said in (tmp_path / "x.svg").read_text(encoding="utf-8")

@@ -9,6 +9,7 @@ from normcli import normalize
 from normcli.documents.bins import choose_bins, choose_ticks, collect_pairs, count_values
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("low", "high", "ticks"),
     [
@@ -18,6 +19,7 @@ from normcli.documents.bins import choose_bins, choose_ticks, collect_pairs, cou
         pytest.param(4201.0, 4999.0, [4400, 4600, 4800], id="far out"),
         pytest.param(1e-300, 3e-300, [1e-300, 1.5e-300, 2e-300, 2.5e-300, 3e-300], id="small"),
         pytest.param(5e-324, 1e-323, [5e-324], id="of the smallest steps"),
+        pytest.param(3.0, 3.0, [3.0], id="of no width"),
         pytest.param(-1.7e308, 1.7e308, [-1e308, 0.0, 1e308], id="as wide as can be"),
     ],
 )

@@ -56,6 +56,7 @@ def test_parameters_are_a_calls_own_along_its_axes_alone():
     assert not CALLS["torch", "ln"].takes_parameters(other)
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("call", "shape", "options", "told"),
     [

@@ -103,6 +103,7 @@ def test_arrays_of_any_shape_are_starts(rng):
     assert normalize(x, "sn", like="keras", u=u).sigma == normalize(x, "sn", rows=1, u=u[0].tolist()).sigma
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("options", "message"),
     [

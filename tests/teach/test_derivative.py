@@ -79,11 +79,14 @@ def test_of_a_sum_over_a_group_one_term_is_a_value_s_own():
     assert differentiate(squares, ["x"], lambda _: Fraction(1)) == Sum((), None, Product(Constant(2), X))
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("expression", "code"),
     [
         (multiply(X, ONE), "x"),
         (multiply(X, Quotient(ONE, A)), "x / a"),
+        (multiply(Quotient(ONE, A), X), "x / a"),
+        (divide(Quotient(X, A), X), "x / (a * x)"),
         (multiply(Negative(X), Negative(A)), "x * a"),
         (multiply(X, Constant(2)), "2 * x"),
         (multiply(X, Product(Constant(2), A)), "2 * x * a"),

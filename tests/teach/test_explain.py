@@ -253,6 +253,10 @@ def test_numbers_that_cancel_are_printed_with_the_digits_it_takes():
         pytest.param([[1e308, 1.7e308]], {"norm": "ln"}, "It is beyond float64", id="sum overflows"),
         pytest.param([[300.0, 1.0]], {"norm": "lp", "p": 1e9}, "beyond float64", id="power overflows Decimal"),
         pytest.param([[300.0, 1.0]], {"norm": "lp", "p": 300}, "beyond float64", id="power overflows"),
+        pytest.param([[1e308] * 4], {"norm": "lp"}, "The length is beyond float64.", id="length overflows"),
+        pytest.param(
+            [[1e308] * 2] * 2, {"norm": "sn"}, "The largest singular value is beyond float64.", id="singular value overflows"
+        ),
         pytest.param(np.zeros((0, 3)), {"norm": "ln"}, "has no values", id="no groups"),
         pytest.param(np.zeros((3, 0)), {"norm": "ln"}, "holds no values", id="empty groups"),
     ],

@@ -97,6 +97,7 @@ def ask_plain(axes, shift=1.0, shape=(3, 4, 5, 6), **given):
     return " ".join(list_hidden_by_map(asked, plain, LAYOUT))
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("axes", "asked", "words"),
     [

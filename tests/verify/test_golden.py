@@ -183,6 +183,7 @@ LIES = [
 ]  # fmt: skip
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(("change", "message"), LIES)
 def test_a_lie_is_named_even_with_its_hash_made_anew(change, message, folder, normcli):
     def lie(manifest):

@@ -90,6 +90,7 @@ def test_frameworks_are_named_whose_own_result_it_is(norm, axes, divisor, eps):
     assert match.has_default_eps
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("axes", "asked", "named"),
     [
@@ -154,6 +155,7 @@ def test_frameworks_are_named_by_the_gamma_that_they_take(affine, norm, named):
     assert match.affine == affine.way
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("p", "floor", "like"),
     [

@@ -110,6 +110,7 @@ def test_what_is_no_slip(factor, width):
     assert not name_slips(DEVIATION, factor, width=width)
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("count", "width", "named"), [(1, 2.0**-22, 0), (2, 2.0**-22, 1), (2, 2.0**-18, 0), (3, 2.0**-18, 1)]
 )

@@ -99,6 +99,7 @@ def test_a_window_along_the_last_axis_is_found():
     assert {one.axis for one in find(y)} == {2}
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     "change",
     [
