@@ -328,6 +328,7 @@ def differentiate(rows: Rows, slopes: Slopes, gamma: Floats | None, p: float) ->
     """
     w, w_error = _find_weights(rows, slopes, p)
     g, mean, term = rows.gradients, slopes.mean, pair_multiply(w, slopes.steepness)
+    lost = (term.hi == 0.0) & (w.hi != 0.0) & (slopes.steepness.hi != 0.0)
     error = (
         slopes.mean_error + np.abs(slopes.steepness.hi) * w_error + (ERROR + slopes.further) * np.abs(term.hi)
     )
@@ -345,7 +346,6 @@ def differentiate(rows: Rows, slopes: Slopes, gamma: Floats | None, p: float) ->
             [*factors, gamma],
         )
     value = pair_multiply(inner, factor)
-    lost = (term.hi == 0.0) & (w.hi != 0.0) & (slopes.steepness.hi != 0.0)
     error = error * np.abs(factor.hi) + slopes.further * np.abs(value.hi)
     unclear = lost | _find_unclear(factors, inner.hi, value.hi)
     if slopes.further:

@@ -22,6 +22,8 @@ CASES = [
     pytest.param("gn", {"groups": 2}, id="gn"),
     pytest.param("bn", {"ddof": 1, "eps_mode": "outside"}, id="bn outside"),
     pytest.param("bn", {"eps": 0.0}, id="bn without eps"),
+    pytest.param("bn", {"running_mean": 0.25, "running_var": 2.0}, id="bn of running statistics"),
+    pytest.param("mvn", {"mask": np.arange(4)[:, None] != 2, "axes": (1, 2)}, id="mvn masked"),
     pytest.param("lp", {"like": "torch", "eps": 5.0}, id="lp floor"),
     pytest.param("zscore", {"no_mean": True}, id="zscore without mean"),
     pytest.param("zscore", {"no_scale": True}, id="zscore without scale"),
