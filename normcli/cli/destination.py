@@ -6,7 +6,7 @@ import io
 import itertools
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import click
 
@@ -14,6 +14,7 @@ from normcli.errors import ExitCode, UsageError
 from normcli.printable import agree
 from normcli.tensors.places import find_place
 from normcli.tensors.tensor import STANDARD_STREAM, STREAMED
+from normcli.tuples import NamedTuple
 from normcli.writers import PICTURES, SUFFIXES, write, write_picture
 
 if TYPE_CHECKING:

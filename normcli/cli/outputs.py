@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from normcli.cli.destination import (
     STATISTICS_SUFFIXES,
@@ -17,6 +17,7 @@ from normcli.documents.numbers import format_shape
 from normcli.errors import UsageError
 from normcli.printable import format_bytes, format_count
 from normcli.tensors.tensor import STANDARD_STREAM
+from normcli.tuples import NamedTuple
 from normcli.writers import PAGE, PAINTED, PICTURES, SUFFIXES, WRITERS
 
 if TYPE_CHECKING:

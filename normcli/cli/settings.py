@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import click
 
@@ -14,6 +14,7 @@ from normcli.language import translate
 from normcli.norms.options import NAMES
 from normcli.norms.request import Request
 from normcli.printable import make_printable
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -8,7 +8,7 @@ import re
 import stat
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +19,7 @@ from normcli.norms.options import find_option
 from normcli.norms.rules import AxesRule
 from normcli.norms.table import BY_ANY_NAME, NORMS, find_norm
 from normcli.printable import agree
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

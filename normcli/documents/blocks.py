@@ -7,7 +7,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from normcli.documents.document import GAP, GUTTER, Blocks, Matrix
 from normcli.documents.excerpt import Positions, choose_positions, cut, format_hidden, make_index
 from normcli.documents.numbers import format_cells
 from normcli.printable import make_printable
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

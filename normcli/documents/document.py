@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import enum
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from normcli.tensors.nested import NestedLists, describe_number, join_json, to_lists
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

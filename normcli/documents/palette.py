@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from normcli.tuples import NamedTuple
 
 PALETTE = (
     ("#56b4e9", "#000000"),

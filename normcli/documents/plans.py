@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from normcli.documents.assumptions import list_assumed
 from normcli.documents.document import SCHEMA, Facts, Row, Table, describe_members
@@ -15,6 +15,7 @@ from normcli.norms.request import Fill
 from normcli.norms.rules import EpsMode, GroupOrder
 from normcli.printable import format_count, make_printable
 from normcli.tensors.nested import describe_number
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence

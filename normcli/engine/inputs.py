@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from normcli.numerics.elements import round_to_odd
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.rounding import store
 from normcli.tensors.pieces import iterate_pieces
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

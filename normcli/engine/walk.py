@@ -6,12 +6,13 @@ import contextlib
 import math
 import os
 import threading
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from normcli.engine.geometry import find_lengths
 from normcli.numerics.workspace import Workspace
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from normcli.errors import DataError
 from normcli.norms.layout import Layout
 from normcli.norms.rules import GroupOrder
 from normcli.printable import make_printable
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

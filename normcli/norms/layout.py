@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from normcli.errors import UsageError
 from normcli.printable import format_count, make_printable
+from normcli.tuples import NamedTuple
 
 AxisSpec = str | int | Iterable[int | str]
 """How a caller may name axes: `"CHW"`, `"1,2"`, `-1`, `(0, 2)` or `("N", 2)`."""

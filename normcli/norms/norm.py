@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from normcli.norms.divisors import (
     ITERATED_VALUE,
@@ -14,6 +14,7 @@ from normcli.norms.divisors import (
     format_statistic,
 )
 from normcli.norms.rules import AxesRule, Centre, EpsMode, ParameterRule, ZeroRule
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from normcli.dtypes import get_eps, is_half, is_short_float
 from normcli.errors import UsageError
 from normcli.norms.divisors import LENGTH, WINDOW_POWER, Measurement
 from normcli.norms.rules import EpsMode, EpsRule, ExtraNeighbour, FlatRule, ZeroRule
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from normcli.norms.request import Choices

@@ -6,11 +6,12 @@ that are kept are not decided by then, it has to be calculated exactly.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.numerics.pairs import Pair, find_power_of_two
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected

@@ -8,7 +8,7 @@ the result tells whether that sequence has reached it: if not, the value is calc
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from normcli.numerics.elements import PRECISIONS, Elements, calculate
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.rounding import store
 from normcli.numerics.sequences import Operands, apply_exact, apply_short, prepare, prepare_short
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable

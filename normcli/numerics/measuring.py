@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from normcli.norms.divisors import Measurement
 from normcli.numerics.leaves import measure_leaves, measure_short_leaves
 from normcli.numerics.moments import find_moments
 from normcli.numerics.records import Leaves, fold_leaves
 from normcli.numerics.whole import measure_rows
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ the quotient is then T·H, which is exact, and T·L + r/divisor, whose error is 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from normcli.dtypes import is_long_integer
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import Pair, find_power_of_two, split
 from normcli.numerics.rounding import store
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable

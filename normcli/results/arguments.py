@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from normcli.results.arrays import Give, Taken, keep, take
 from normcli.results.inputs import SelectionRequest, fit_inputs
 from normcli.tensors.columns import match_names
 from normcli.tensors.residual import Addends, ResidualSum
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

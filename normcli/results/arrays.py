@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.layout import name_layout
 from normcli.results.foreign import read_foreign
 from normcli.tensors.columns import list_names
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from normcli.norms.grid import ONLY_GROUP
 from normcli.norms.rules import Centre, ZeroRule
 from normcli.printable import format_count
 from normcli.tensors.pieces import find_places
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

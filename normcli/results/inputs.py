@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from normcli.norms.request import Fill, NanRule
 from normcli.numerics.solution import Given
 from normcli.printable import agree, format_count, make_printable
 from normcli.tensors.pieces import find_places, iterate_pieces
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from normcli.norms.rules import ZeroRule
 from normcli.numerics.divisor import find_divisor
 from normcli.numerics.rational import round_once, sum_exactly
 from normcli.tensors.pieces import iterate_pieces
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

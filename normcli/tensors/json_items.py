@@ -7,10 +7,11 @@ import io
 import json
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from normcli.errors import DataError
 from normcli.printable import shorten
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,12 +7,13 @@ import io
 import math
 import os
 import weakref
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 
 from normcli.errors import DataError
 from normcli.printable import format_bytes
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from typing import NoReturn

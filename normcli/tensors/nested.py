@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from normcli.errors import DataError, UsageError
 from normcli.printable import shorten
 from normcli.tensors.json_items import RepeatedNameError, make_object
 from normcli.tensors.pieces import decode, iterate_blocks
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from typing import NamedTuple
 
 from normcli.dtypes import MOST_AXES, get_largest
 from normcli.errors import DataError, UsageError
+from normcli.tuples import NamedTuple
 
 RNGS = ("numpy", "numpy-legacy", "torch")
 """The streams: `default_rng(seed)`, `RandomState(seed)` and `torch.manual_seed(seed)` on the CPU."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from normcli.errors import DataError, UsageError
 from normcli.tensors.columns import match_names
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Collection
