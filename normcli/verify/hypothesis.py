@@ -189,7 +189,7 @@ class Match(NamedTuple):
     @property
     def takes_eps(self) -> bool:
         """Whether an eps could have been there: where there is no room for one, a norm without it has none."""
-        return NORMS[self.norm].eps is not None or self.eps_range != (0.0, 0.0)
+        return NORMS[self.norm].eps is not None or any(self.eps_range)
 
     @property
     def is_usual(self) -> bool:

@@ -81,7 +81,7 @@ class Nearness:
             for sample in samples.take_samples(FEW_VALUES if is_large else MOST_VALUES, grids)
             for affine, model in itertools.product(samples.affines, _PLAIN_MODELS[sample.standard.divisor])
         )
-        precision = samples.levels[0].precision
+        precision = samples.levels[-1].precision
         named = (h for h in tried if samples.scope.norm is None or any(samples.describe(h, precision)))
         hypothesis = min(named, key=lambda h: self._judge(h)[0], default=None)
         if hypothesis is None:
@@ -98,7 +98,7 @@ class Nearness:
         refined = [hypothesis, *(hypothesis._replace(model=model) for model in models)]
         best = min(refined, key=lambda h: self._judge(h)[0])
         _, wrong = self._judge(best)
-        match = rank_matches(samples.describe(best, samples.levels[-1].precision))[0]
+        match = rank_matches(samples.describe(best, precision))[0]
         bits, level = self._count_bits(best, wrong), self._careless
         if is_large and bits >= CERTAIN:
             strange = find_strange_groups(best, match.eps, samples.x, samples.y, level, samples.scope.dtype)
