@@ -16,7 +16,7 @@ from normcli.norms.table import NORMS
 VALUES = {
     OptionKind.INTEGER: (0, 3), OptionKind.NUMBER: (0.1, 1e-5, 2.0, math.inf), OptionKind.TEXT: ("NCL",),
     OptionKind.AXES: ("CL", (0, -1), ("C",), 1), OptionKind.FRAMEWORK: ("torch",),
-    OptionKind.PAIR: ((10.0, 97.5),), OptionKind.FLAG: (True,),
+    OptionKind.PAIR: ((10.0, 97.5),), OptionKind.FLAG: (True,), OptionKind.VECTOR: ((0.5, -1.0, 0.0),),
 }  # fmt: skip
 ROWS = [pytest.param(option, id=option.name) for option in OPTIONS]
 
@@ -80,6 +80,8 @@ IN_RANGE = {
     "ddof": ((0, 1, 7), (-1,)),
     "p": ((0.0, -2.0, 0.5, math.inf, -math.inf), (math.nan,)),
     "size": ((1, 2, 100), (0, -1)),
+    "iterations": ((0, 1, 1000), (-1, 1001)),
+    **dict.fromkeys(("u", "v"), (((1.0,), (0.0, -2.0)), ((), (0.0, 0.0), (1.0, math.inf), (math.nan, 1.0)))),
     **dict.fromkeys(("alpha", "exponent", "k"), ((0.0, -1.0, 1e300), (math.inf, -math.inf, math.nan))),
     "range": (
         ((0.25, 0.75), (-1.0, 1.0), (0.0, 5e-324), (-8e307, 8e307)),
@@ -98,7 +100,7 @@ def test_which_values_are_in_range(name):
     for value in allowed:
         option.check(value)
     for value in refused:
-        with pytest.raises(UsageError, match=f"^{name} .* is {re.escape(option.requirement)}$"):
+        with pytest.raises(UsageError, match=f"^{name} (.* )?is {re.escape(option.requirement)}$"):
             option.check(value)
 
 
