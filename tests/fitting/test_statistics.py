@@ -23,13 +23,17 @@ def test_constant_groups_and_those_that_are_not_finite_are_named():
         "c=2: NaN spreads; --nan omit leaves such values out", "c=3: infinite values", "c=1: constant"
     )  # fmt: skip
     assert find_warnings(COLUMNS[:, :1]) == ()
+    assert find_warnings(np.full((3, 1), np.inf)) == ("c=0: infinite values",)
+    assert find_warnings(2**53 + np.array([[0], [1]])) == ()  # whose doubles are the same
+    assert find_warnings(2**53 + np.array([[1], [1]])) == ("c=0: constant",)
 
 
 def test_groups_without_values_and_those_that_nan_spreads_to_are_named():
     assert find_warnings(COLUMNS[:0]) == ("c=0, c=1, c=2, … (4 groups): no values",)
     missing = np.where(np.arange(4) < 1, np.nan, COLUMNS)
     assert find_warnings(missing, "omit") == ("c=0: no values", "c=3: infinite values", "c=1: constant")
-    assert find_warnings(missing)[0] == "c=0, c=2: NaN spreads; --nan omit leaves such values out"
+    spreads = "c=0, c=2: NaN spreads; --nan omit leaves such values out"
+    assert find_warnings(missing) == (spreads, "c=3: infinite values", "c=1: constant")
     spread = warn_of_nan(fit_arrays([missing]))
     assert len(spread) == 1
     assert spread[0].startswith("c=0, c=2: the statistics are NaN")
