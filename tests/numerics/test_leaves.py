@@ -64,7 +64,7 @@ def test_sums_of_leaves_are_exact(kind, n, need_sum):
 def test_sums_are_exact_of_parts_that_are_as_large_as_they_may_be(need_sum):
     """Of 4096 values near the largest, products of parts add up to nearly all bits of a double."""
     rng = np.random.default_rng(5)
-    x = rng.uniform(0.99, 1.0, (1, 4096)) * (rng.choice([-1.0, 1.0], (1, 4096)) if need_sum else 1.0)
+    x = rng.uniform(0.99, 1.0, (2, 4096)) * (rng.choice([-1.0, 1.0], (2, 4096)) if need_sum else 1.0)
     assert not require_exact(measure_leaves(x, Workspace(), need_sum=need_sum), x, need_sum=need_sum).any()
 
 
@@ -125,6 +125,17 @@ def test_leaves_whose_squares_leave_float64_are_marked(scale):
     with np.errstate(all="ignore"):
         leaves = measure_leaves(x, Workspace(), need_sum=True)
     np.testing.assert_array_equal(leaves.extreme, [False, True, False, False])
+
+
+@pytest.mark.parametrize("exponent", [449, 451, -299, -301, -400, -470, -520])
+def test_leaves_near_the_ends_of_the_range_are_exact_or_marked(exponent):
+    rng = np.random.default_rng(6)
+    x = np.ldexp(rng.uniform(1.0, 2.0, (2, 60)), exponent - rng.integers(0, 60, (2, 60)))
+    x[:, 0] = 2.0**exponent
+    with np.errstate(all="ignore"):
+        leaves = measure_leaves(x, Workspace(), need_sum=True)
+    extreme = require_exact(leaves, x)
+    assert extreme.all() == (not -300 <= exponent < 450)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
