@@ -140,8 +140,6 @@ def choose_ticks(low: float, high: float) -> list[float]:
         return [low]
     exponent = math.floor(math.log10(rough))
     steps = (float(f"{digit}e{exponent}") for digit in (1, 2, 5, 10))
-    step = next((step for step in steps if step >= rough * (1 - 1e-9)), 0.0)
-    if not step:
-        return [low]
+    step = next(step for step in steps if step >= rough * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [float(f"{number * step:.12g}") for number in range(first, last + 1)]

@@ -173,8 +173,6 @@ class CompiledRun:
 
     def write(self, tile: Slices, solution: Solution, work: Workspace) -> None:
         """Normalize a tile with what was solved for all groups, which is plain."""
-        if self._run.sink is None:
-            return
         along = self._reduced[-1:]
         others = tuple(i for i in self._run.geometry.runs if i not in along)
         raw = self._read(tile, others + along, work)

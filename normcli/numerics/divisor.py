@@ -189,9 +189,7 @@ def unscale(values: Floats, k: Integers | int | None) -> Floats:
     return values if k is None else np.ldexp(values, -k)
 
 
-def add_eps(
-    square: Pair, root: Pair, eps: float | None, mode: EpsMode | None, k: Integers | None, *, exact: bool
-) -> Pair:
+def add_eps(square: Pair, root: Pair, eps: float | None, mode: EpsMode | None, k: Integers | None) -> Pair:
     """Return √(square + eps), root + eps, or the larger of root and eps, of values that were multiplied by 2ᵏ.
 
     Parameters
@@ -204,13 +202,11 @@ def add_eps(
         Where eps is added. None if there is no eps.
     k : ndarray of int or None
         One for each group; None for 0.
-    exact : bool
-        Whether the root of a sum is calculated as a pair; for results of 24 bits, a double is enough.
     """
     if not eps:
         return root
     if mode is EpsMode.INSIDE:
-        return _root_of_sum(square, eps, k, exact=exact)
+        return _root_of_sum(square, eps, k)
     added = Pair(eps, 0.0)
     if mode is EpsMode.SQUARE_FLOOR:
         added = pair_root(Pair(np.float64(eps), np.float64(0.0)))
@@ -222,10 +218,8 @@ def add_eps(
     return Pair(*(np.where(under, a, b) for a, b in zip(scaled, root, strict=True)))
 
 
-def _root_of_sum(square: Pair, eps: float, k: Integers | None, *, exact: bool) -> Pair:
+def _root_of_sum(square: Pair, eps: float, k: Integers | None) -> Pair:
     """Return √(square + eps) in the unit of the scaled values."""
-    if k is None and not exact:
-        return Pair(np.sqrt(square.hi + eps), np.zeros_like(square.hi))
     inner = eps if k is None else np.ldexp(eps, 2 * k)
     s, e = two_sum(square.hi, inner)
     scaled = pair_root(quick_two_sum(s, e + square.lo))
@@ -246,4 +240,4 @@ def find_divisor(size: Floats, eps: float | None, mode: EpsMode | None) -> Float
         k = choose_scale_where(size, _LEAST_SQUARED, _LARGEST_SQUARED)
         scaled = size if k is None else np.ldexp(size, k)
         root = Pair(scaled, np.zeros_like(scaled))
-        return unscale(add_eps(two_square(scaled), root, eps, mode, k, exact=True).hi, k)
+        return unscale(add_eps(two_square(scaled), root, eps, mode, k).hi, k)

@@ -191,7 +191,7 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
     assert row.spread is not None  # of every divisor that is a root of squares
     square, error = groups.square, groups.error + _ARITHMETIC
     root = _keep_endless(square, pair_root(square))
-    divisor = _keep_endless(square, add_eps(square, root, plan.spec.eps, plan.spec.eps_mode, None, exact=True))
+    divisor = _keep_endless(square, add_eps(square, root, plan.spec.eps, plan.spec.eps_mode, None))
     usable = divisor if zero_rule is None else replace_zeros(divisor, zero_rule)
     shown = usable if zero_rule is ZeroRule.ONE else divisor
     values = {row.square: square, row.spread: root, "rstd": _invert(shown)}
@@ -295,7 +295,7 @@ def _solve_length(plan: Plan, measured: Lengths) -> Solution:
     k = measured.scale
     square = length = measured.length  # eps is added to squares of p = 2 alone
     unit = None if plan.spec.p == 0 else k  # a count has no unit
-    divisor = add_eps(square, length, plan.spec.eps, plan.spec.eps_mode, unit, exact=True)
+    divisor = add_eps(square, length, plan.spec.eps, plan.spec.eps_mode, unit)
     divisor = replace_zeros(divisor, plan.spec.zero_rule)
     if k is not None and unit is None:  # the values are scaled all the same
         divisor = Pair(np.ldexp(divisor.hi, k), divisor.lo)
