@@ -51,3 +51,31 @@ def test_groups_are_taken_once_for_all_that_divides(monkeypatch):
     for grid in (first, first, second):
         widened.take(grid, np.array([0]))
     assert [given[0] for given in taken] == [first, second]
+
+
+@pytest.mark.parametrize(
+    ("length", "divisors"),
+    [
+        (2, []),
+        (7, []),
+        (4, [2]),
+        (12, [2, 3, 4, 6]),
+        (36, [2, 3, 4, 6, 9, 12, 18]),
+        (720, [2, 3, 4, 5, 6, 8, 90, 120, 144, 180, 240, 360]),
+    ],
+)
+def test_an_axis_falls_into_groups_of_several_values(length, divisors):
+    grids = [grid for grid in enumerate_grids((3, length)) if grid.split and grid.axes == (1,)]
+    assert [grid.split.groups for grid in grids] == [n for n in divisors for _ in range(2)]
+    assert {grid.split.order for grid in grids} == ({"contiguous", "interleaved"} if divisors else set())
+
+
+def test_every_set_of_axes_is_tried_and_those_that_come_with_groups():
+    grids = list(enumerate_grids((3, 1, 4, 5)))
+    whole = [grid.axes for grid in grids if grid.split is None]
+    assert whole == [(0,), (2,), (3,), (0, 2), (0, 3), (2, 3), (0, 2, 3)]
+    split = [grid.axes for grid in grids if grid.split and grid.split.order == "contiguous"]
+    assert {grid.split.axis for grid in grids if grid.split} == {2}
+    assert sorted(split) == [(0, 2), (0, 2, 3), (2,), (2, 3)]
+    assert len(split) == len(set(split))
+    assert all(grid.canonical == grid for grid in grids)

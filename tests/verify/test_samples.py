@@ -17,7 +17,7 @@ from normcli.verify.groups import enumerate_grids
 from normcli.verify.hypothesis import Furthest, Hypothesis, Match, Scope
 from normcli.verify.identify import Question, identify
 from normcli.verify.plain import PlainMap
-from normcli.verify.samples import Inputs, Samples
+from normcli.verify.samples import Inputs, Samples, list_grids
 
 X = np.random.default_rng(0).normal(0.7, 2.0, (12, 8)).astype("f4")
 ROWS = next(grid for grid in enumerate_grids(X.shape) if grid.axes == (1,))
@@ -162,3 +162,15 @@ def test_no_stored_statistics_make_a_negative_factor():
 )  # fmt: skip
 def test_why_nothing_can_be_told(x, y, reason):
     assert identify(Question(x, y)).reason.startswith(reason)
+
+
+def test_of_large_tensors_no_large_groups_are_tried_and_no_groups_of_samples(monkeypatch):
+    every = list(enumerate_grids((4, 6)))
+    assert list_grids((4, 6)) == every
+    monkeypatch.setattr("normcli.verify.samples.LARGEST_GROUP", 6)
+    assert list_grids((4, 6)) == [grid for grid in every if grid.group_size <= 6]
+    monkeypatch.setattr("normcli.verify.samples.MOST_VALUES", 23)
+    kept = [grid for grid in every if grid.group_size <= 6 and (grid.split is None or grid.split.axis == 1)]
+    assert list_grids((4, 6)) == kept
+    monkeypatch.setattr("normcli.verify.samples.LARGEST_GROUP", 99)
+    assert list_grids((4, 6)) == [grid for grid in every if grid.split is None or grid.split.axis == 1]

@@ -13,7 +13,8 @@ from normcli.algorithms.elements import Formula
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.tensors.generate import generate
-from normcli.verify.identify import Question, identify
+from normcli.verify.hypothesis import Furthest, Match
+from normcli.verify.identify import Identification, Question, identify
 from normcli.verify.suggestion import suggest
 
 
@@ -75,3 +76,65 @@ def test_nothing_to_tell_apart_is_said(files, normcli):
     ran = normcli("identify", "-i", files / "x.npy", "--actual", files / "noise.npy", "--suggest")
     assert (ran.code, ran.out) == (1, "")
     assert "nothing to tell apart" in ran.err
+
+
+X = np.random.default_rng(0).normal(size=(3, 4, 16)).astype("f4")
+FOUND = Match(
+    "ln", (2,), "float32", (), 0.5, 0.1, 0.5, 60, Furthest((0, 0, 0), 1.0, 1.0), (0, 1, 2),
+    eps=1e-5, eps_range=(1e-8, 2e-5), eps_mode="inside",
+)  # fmt: skip
+
+
+def tell(*matches, x=X):
+    return suggest(Identification(Question(x, x), matches))
+
+
+def test_a_norm_is_a_candidate_with_the_least_and_the_largest_usual_eps():
+    suggestion = tell(FOUND)
+    assert suggestion.names == tuple(f"ln eps={eps} eps_mode=inside" for eps in ("1e-05", "1e-08"))
+    assert (suggestion.told, suggestion.pairs) == (1, 1)
+    assert suggestion.share > 0.5
+    assert tell(FOUND._replace(eps_range=(9e-6, 2e-5))) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [
+        ({"axes": (1, 2)}, "ln axes=(1, 2) eps=1e-05 eps_mode=inside"),
+        ({"ddof": 1}, "ln eps=1e-05 eps_mode=inside ddof=1"),
+        ({"norm": "gn", "axes": (1, 2), "groups": 2, "group_order": "contiguous"}, "gn groups=2 group_order=contiguous eps=1e-05 eps_mode=inside"),
+        ({"norm": "lp", "axes": (1,), "p": 1.0, "eps_mode": None, "eps_range": (0.0, 1e-5)}, "lp axes=(1,) eps=1e-05 p=1.0"),
+        ({"norm": "minmax", "axes": (0,), "eps_mode": None, "eps_range": (0.0, 0.0)}, "minmax"),
+    ],
+)  # fmt: skip
+def test_a_candidate_is_named_by_what_is_not_its_norms_own(changed, name):
+    other = FOUND._replace(norm="rms", eps_range=(1e-5, 1e-5))
+    suggestion = tell(FOUND._replace(**{"eps_range": (1e-5, 1e-5)} | changed), other)
+    assert suggestion.names[0].startswith(name)
+    assert suggestion.names[-1] == "rms eps=1e-05 eps_mode=inside"
+
+
+def test_windows_and_matrices_are_no_candidates():
+    assert tell(FOUND._replace(eps_range=(1e-5, 1e-5)), FOUND._replace(norm="sn", rows=(0,))) is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [((1, 4), (2, 4)), ((3, 1), (3, 2)), ((5000, 64), (1024, 64)), ((3, 300, 300), (2, 300, 300))],
+)
+def test_a_suggested_tensor_has_several_places_along_every_axis(shape, expected):
+    assert tell(FOUND._replace(axes=(len(shape) - 1,)), x=np.ones(shape, "f4")).recipe.shape == expected
+
+
+@pytest.mark.parametrize(
+    ("low", "drawn"),
+    [(1e-6, "--dist normal"), (1e-10, "--dist uniform --low -0.001 --high 0.001")],
+    ids=["an eps that shows", "a small one"],
+)
+def test_the_command_writes_the_tensor_that_tells(low, drawn):
+    high = 10.0 * low
+    suggestion = tell(FOUND._replace(eps=high, eps_range=(low, high)))
+    assert (
+        suggestion.command
+        == f"normcli generate --shape 3,4,16 {drawn} --seed 0 --rng numpy --dtype float32 -o x.npy"
+    )
