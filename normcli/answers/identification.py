@@ -207,4 +207,6 @@ def _describe_slip(slip: Slip) -> Mapping[str, Any]:
 
 def _describe_match(match: Match) -> dict[str, Any]:
     absent = {name for name in ("p", "window", "rows") if getattr(match, name) is None}
-    return describe_members(match, *(name for name in _MEMBERS if name not in absent))
+    members = describe_members(match, *(name for name in _MEMBERS if name not in absent))
+    made = match.iteration
+    return members if made is None else {**members, "iterations": made.steps, "start": made.start}

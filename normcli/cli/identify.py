@@ -39,15 +39,16 @@ def _run(settings: Settings, actual: str | None, name: str | None, suggests: boo
     wanted = None if name is None else find_norm(name)[0].name
     from normcli.answers.identification import IdentificationAnswer
     from normcli.norms.layout import make_layout
+    from normcli.verify.estimates import find_start
     from normcli.verify.identify import Question, identify
     from normcli.verify.sentence import format_sentence
 
     source = load_input(settings)
     theirs = load_actual(actual, settings, source.columns)
     parameters = load_affine(settings.parameters, source.columns)
-    letters = settings.request.layout
+    letters, start = settings.request.layout, find_start(settings.request)
     layout = make_layout(letters, source.values.ndim)
-    found = identify(Question(source.values, theirs.values, **parameters, layout=letters), wanted)
+    found = identify(Question(source.values, theirs.values, **parameters, layout=letters, start=start), wanted)
     if suggests:
         _print_suggestion(settings, found)
         return
@@ -88,6 +89,7 @@ IDENTIFY = Verb(
         ),
         options.LAYOUT,
         *options.declare_affine(),
+        *options.STARTS,
         *options.TABLE,
         options.QUIET,
     ),

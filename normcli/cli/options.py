@@ -129,6 +129,14 @@ def declare(row: norms.Option, norm: Norm | None = None) -> Option:
     return option(f"--{row.word}", type=kind, metavar=row.metavar, help=text)
 
 
+STARTS = tuple(
+    option(f"--{name}", type=OptionValue(find_option(name)), metavar="VALUE", help=text)
+    for name, text in (
+        ("u", "What power iterations of sn may have started from, one number a row: a file or JSON."),
+        ("v", "Likewise, one a column."),
+    )
+)
+
 LAYOUT, DTYPE, RANGE = (declare(find_option(name)) for name in ("layout", "dtype", "range"))
 
 _AFFINE = {

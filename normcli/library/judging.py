@@ -16,6 +16,7 @@ from normcli.documents.document import View
 from normcli.documents.plans import name_inputs
 from normcli.errors import DataError
 from normcli.norms.layout import make_layout
+from normcli.norms.request import Request
 from normcli.norms.table import find_norm
 from normcli.results.arguments import read_arguments, read_array
 from normcli.results.arrays import find_lazy, take
@@ -23,6 +24,7 @@ from normcli.results.normalize import require_options
 from normcli.tensors.tensor import Tensor
 from normcli.verify import check as checking
 from normcli.verify import identify as identification
+from normcli.verify.estimates import find_start
 from normcli.verify.remark import remark_on
 from normcli.verify.sentence import format_sentence
 from normcli.verify.ulp import choose_tolerance
@@ -183,6 +185,8 @@ def identify(
     gamma: ArrayLike | None = None,
     beta: ArrayLike | None = None,
     layout: str | None = None,
+    u: ArrayLike | None = None,
+    v: ArrayLike | None = None,
 ) -> Judgement[identification.Identification]:
     """Find what made a tensor of another: norm, axes, eps, ddof, gamma and beta.
 
@@ -197,6 +201,8 @@ def identify(
         Without them, ones that fit are looked for, channel by channel.
     layout : str, optional
         One letter an axis, or words, that name the channel axis.
+    u, v : array_like, optional
+        What power iterations of `sn` may have started from; one of them.
 
     Returns
     -------
@@ -222,7 +228,8 @@ def identify(
     layout = layout or taken.layout
     names = make_layout(layout, taken.values.ndim).names
     wanted = None if norm is None else find_norm(norm)[0].name
-    question = identification.Question(taken.values, theirs, **given, layout=layout)
+    start = find_start(Request.collect("", {"u": u, "v": v}))
+    question = identification.Question(taken.values, theirs, **given, layout=layout, start=start)
     found = identification.identify(question, wanted)
     source, other = Tensor(taken.values, "x"), Tensor(theirs, "actual")
     answer = IdentificationAnswer(found, format_sentence(found), source, other, names)

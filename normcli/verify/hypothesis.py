@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
     from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan
-    from normcli.norms.spec import Window
+    from normcli.norms.spec import Iteration, Window
     from normcli.verify.affine import AffineStep
+    from normcli.verify.estimates import Start
     from normcli.verify.evidence import Model, Standard
 
 
@@ -45,12 +46,15 @@ class Scope(NamedTuple):
         The axes of the actual tensor, in the order of the input's.
     dtype : numpy.dtype
         In whose last place distances are counted.
+    start : Start or None
+        What power iterations may have started from.
     """
 
     norm: str | None
     channels: frozenset[int]
     order: tuple[int, ...]
     dtype: np.dtype[Any]
+    start: Start | None = None
 
 
 _MOST_LOST = 64.0
@@ -116,6 +120,8 @@ class Match(NamedTuple):
         Of `lrn`, which has no eps.
     rows : tuple of int or None
         Of `sn`: the axes that are the rows of its matrix.
+    iteration : Iteration or None
+        Of `sn` by power iterations: these.
     by_default : bool
         Whether the axes are the norm's or a framework's own choice.
     bits : float
@@ -154,6 +160,7 @@ class Match(NamedTuple):
     affine: str = "none"
     window: Window | None = None
     rows: tuple[int, ...] | None = None
+    iteration: Iteration | None = None
     by_default: bool = True
     bits: float = math.inf
     is_odd: bool = False

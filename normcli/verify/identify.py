@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.verify.estimates import Start
     from normcli.verify.evaluation import Evaluation
     from normcli.verify.hypothesis import Match
     from normcli.verify.plain import PlainMap
@@ -58,6 +59,8 @@ class Question(NamedTuple):
         If neither is given and nothing fits without, they are estimated.
     layout : str or None
         One letter an axis, which name the channel axis; without it, the second and the last may be.
+    start : Start or None
+        What power iterations may have started from, which estimate a singular value.
     """
 
     x: NDArray[Any]
@@ -65,6 +68,7 @@ class Question(NamedTuple):
     gamma: NDArray[Any] | None = None
     beta: NDArray[Any] | None = None
     layout: str | None = None
+    start: Start | None = None
 
 
 class Kind(StrEnum):
@@ -153,7 +157,7 @@ def identify(question: Question, norm: str | None = None) -> Identification:
 
 
 def _identify(question: Question, norm: str | None) -> Identification:
-    x, y, gamma, beta, layout = question
+    x, y, gamma, beta, layout, start = question
     orders = list(itertools.islice(_find_orders(x.shape, y.shape), MOST_ORDERS))
     reason = _find_reason(x, y)
     if reason is not None:
@@ -165,7 +169,7 @@ def _identify(question: Question, norm: str | None) -> Identification:
     sampled = MOST_VALUES if x.size > MOST_VALUES else None
     dtype = choose_counting_dtype(y.dtype)
     inputs = Inputs(x, _order(y, orders[0]))
-    scopes = [Scope(norm, channels, order, dtype) for order in orders]
+    scopes = [Scope(norm, channels, order, dtype, start) for order in orders]
     samples = [Samples(inputs, _order(y, scope.order), affines, scope) for scope in scopes]
     first, search = samples[0], Search(samples[0])
     plain = find_global_map(x, first.y, dtype)
@@ -212,7 +216,7 @@ def _identify(question: Question, norm: str | None) -> Identification:
 
 def _tell_algorithm(found: Identification) -> Identification:
     """Return what was found, with the algorithm that gives y's bits where the exact result does not."""
-    x, y, gamma, beta, _ = found.question
+    x, y, gamma, beta, *_ = found.question
     near = () if found.nearest is None else (found.nearest.match,)
     matches = found.matches or found.doubtful or near
     kept = None if found.plain is None or found.plain.is_simple else found.plain.axes

@@ -384,6 +384,7 @@ def describe_matrix(fitted: FittedMatrix, actual: Floats, scope: Scope, precisio
         furthest=Furthest(*find_furthest(actual, fitted.exact, ulp, scope.dtype)),
         order=scope.order,
         rows=fitted.rows,
+        iteration=fitted.iteration,
         by_default=fitted.rows == default,
         bits=fitted.bits,
     )

@@ -176,7 +176,7 @@ class Search:
         if scope.norm not in (None, OF_MATRICES) or x.ndim < 2 or x.size > MOST_VALUES:
             return []
         y = widen(self.samples.y)
-        matrices = find_matrices(widen(x), y, self.samples.allow_window(y, level))
+        matrices = find_matrices(widen(x), y, self.samples.allow_window(y, level), scope.dtype, scope.start)
         return [describe_matrix(fitted, y, scope, level.precision) for fitted in matrices]
 
 

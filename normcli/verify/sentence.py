@@ -12,10 +12,11 @@ from normcli.norms.conventions import find_convention
 from normcli.norms.layout import make_layout
 from normcli.norms.rules import EpsMode, EpsRule
 from normcli.norms.table import find_norm
-from normcli.printable import agree
+from normcli.printable import agree, format_count
 from normcli.results.normalize import normalize
 from normcli.verify.affine import ESTIMATED
 from normcli.verify.apart import format_axes, list_hidden_by_gamma, list_untold
+from normcli.verify.estimates import tell_estimate
 from normcli.verify.identify import Question, identify
 from normcli.verify.other_sentence import OF_OTHER_MAPS, format_affine, format_other_map, format_stored
 from normcli.verify.samples import MOST_VALUES
@@ -43,7 +44,7 @@ _BEYOND_ROUNDING = 4.0
 _SHORT_DIGITS, _LONG_DIGITS = 10, 18
 """Significant digits of an exact value: one more than tells neighbours apart."""
 
-_TELLING = ("norm", "axes", "groups", "group_order", "ddof", "p", "affine", "window", "rows")
+_TELLING = ("norm", "axes", "groups", "group_order", "ddof", "p", "affine", "window", "rows", "iteration")
 """What a sentence says of a match, eps aside."""
 
 _MOST_OTHERS = 3
@@ -69,8 +70,11 @@ def explain_actual(
     given : Given or None
         Running statistics.
     """
-    found = identify(Question(values, actual, **parameters, layout=plan.grid.layout.text))
-    return format_sentence(found, plan.spec.like or USUAL_REFERENCE) + format_stored(found, given)
+    found = identify(
+        Question(values, actual, parameters.get("gamma"), parameters.get("beta"), plan.grid.layout.text)
+    )
+    sentence = format_sentence(found, plan.spec.like or USUAL_REFERENCE)
+    return sentence + format_stored(found, given) + tell_estimate(plan, found)
 
 
 def format_sentence(found: Identification, reference: str = USUAL_REFERENCE) -> str:
@@ -164,6 +168,9 @@ def _format_match(match: Match, layout: Layout) -> str:
         return " ".join(parts)
     if match.rows is not None:
         parts.append(f"with rows along {format_axes(match.rows, layout)}")
+    if match.iteration is not None:
+        count = format_count(match.iteration.steps, "power iteration")
+        parts.append(f"by {count} from {match.iteration.start}")
     if match.p is not None:
         parts.append(f"with p {match.p:g}")
     if match.takes_eps:

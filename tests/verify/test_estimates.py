@@ -1,0 +1,90 @@
+"""Spectral normalization by power iterations: which N gives y, and how far a σ is from the largest singular value."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import check, identify, normalize
+from normcli.errors import UsageError
+
+
+@pytest.fixture
+def w(rng):
+    return rng.normal(size=(12, 9)).astype("float32")
+
+
+def iterate(w, u, count):
+    """Return w / σ as a layer in w's dtype does it."""
+    for _ in range(count):
+        v = w.T @ u
+        v /= np.linalg.norm(v)
+        u = w @ v
+        u /= np.linalg.norm(u)
+    return w / (u @ w @ v)
+
+
+@pytest.mark.parametrize("count", [1, 2, 15])
+def test_the_number_of_iterations_is_identified_from_their_start(count, w, rng):
+    u = rng.normal(size=12).astype("float32")
+    found = identify(iterate(w, u, count), w, u=u)
+    assert found
+    (match,) = found.found.matches
+    assert (match.norm, match.rows, match.iteration.steps) == ("sn", (0,), count)
+    assert "by 1 power iteration from u" in str(identify(iterate(w, u, 1), w, u=u))
+
+
+def test_another_start_is_not(w, rng):
+    y = iterate(w, rng.normal(size=12).astype("float32"), 2)
+    assert not identify(y, w, u=rng.normal(size=12))
+    assert not identify(y, w)
+    assert not identify(y, w, u=rng.normal(size=5))
+
+
+def test_rows_are_found_from_v(w, rng):
+    v = rng.normal(size=12)
+    y = normalize(w, "sn", rows=1, v=v, iterations=3).normalized
+    (match,) = identify(y, w, v=v).found.matches
+    assert (match.rows, match.iteration.steps, match.equal) == ((1,), 3, 1.0)
+    with pytest.raises(UsageError, match="power iterations start from one of u and v"):
+        identify(y, w, u=v, v=v)
+
+
+def test_identify_takes_a_start(normcli, w, rng, tmp_path):
+    u = rng.normal(size=12).astype("float32")
+    for name, values in {"w": w, "u": u, "y": iterate(w, u, 4)}.items():
+        np.save(tmp_path / f"{name}.npy", values)
+    files = ("-i", tmp_path / "w.npy", "--actual", tmp_path / "y.npy")
+    match = normcli("identify", *files, "--u", tmp_path / "u.npy", "-f", "json").json["matches"][0]
+    assert (match["norm"], match["iterations"], match["start"]) == ("sn", 4, "u")
+
+
+@pytest.mark.parametrize(
+    ("factor", "told"),
+    [
+        pytest.param(0.9, "10 % below the largest singular value", id="below"),
+        pytest.param(0.9997, "0.03 % below the largest singular value", id="just below"),
+        pytest.param(1.01, "1 % above the largest singular value", id="above"),
+    ],
+)
+def test_check_tells_how_far_off_sigma_is(factor, told, w):
+    y = (w / (np.linalg.norm(w, 2) * factor)).astype("float32")
+    sentence = str(check(y, w, "sn"))
+    assert told in sentence
+    assert ("too few power iterations end below it" in sentence) == (factor < 1)
+    assert ("no power iterations end above it" in sentence) == (factor > 1)
+
+
+def test_check_tells_how_many_iterations_it_would_be(w, rng):
+    u = rng.normal(size=12).astype("float32")
+    y = iterate(w, u, 2)
+    assert check(y, w, "sn", u=u, iterations=2)
+    assert "That many power iterations from u would give it, to rounding: 2." in str(
+        check(y, w, "sn", u=u, iterations=5)
+    )
+    assert "No number of power iterations from u up to 100 gives it" in str(check(y * 1.1, w, "sn", u=u))
+
+
+def test_check_tells_nothing_of_what_is_no_one_factor(w):
+    assert "Taken for w / σ" not in str(check(w / np.abs(w).max(axis=1, keepdims=True), w, "sn"))
+    assert "Taken for w / σ" not in str(check(w * 2, w, "rms"))
