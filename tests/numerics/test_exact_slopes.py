@@ -1,0 +1,106 @@
+"""Derivatives in rational arithmetic: where there is none, of groups that count as constant, at corners of powers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.numerics.exact_slopes import (
+    round_fractions,
+    solve_exactly,
+    solve_given_exactly,
+    sum_powers,
+)
+from normcli.numerics.pairs import Pair
+from normcli.numerics.slope_sums import Rows, Sums
+from normcli.numerics.slopes import find_p
+
+X, DY = np.array([[1.0, -2.0, 0.0, 4.0]]), np.array([[0.5, 1.0, -1.0, 2.0]])
+
+
+def make_rows(x=X, counted=None):
+    return Rows(Pair(x, np.zeros_like(x)), DY, None, None if counted is None else np.array([counted]))
+
+
+def solve(norm, x=X, counted=None, **options):
+    plan = make_plan(Request(norm, axes=(1,), **options), x.shape, x.dtype)
+    rows, sums = make_rows(x, counted), Sums(1, find_p(plan))
+    sums.add(np.zeros(1, int), rows)
+    among = [abs(Fraction(value)) for value in x[0]]
+    powers = (
+        None
+        if plan.spec.p in (None, 0.0, 1.0, 2.0) or np.isinf(plan.spec.p)
+        else sum_powers(among, plan.spec.p)
+    )
+    return plan, rows, solve_exactly(plan, sums, 0, powers)
+
+
+@pytest.mark.parametrize(
+    ("norm", "options"),
+    [
+        pytest.param("ln", {"x": np.ones((1, 4)), "eps": 0.0}, id="constant"),
+        pytest.param("ln", {"counted": [False] * 4}, id="no values"),
+        pytest.param("ln", {"counted": [True, False, False, False], "ddof": 1}, id="one value of ddof 1"),
+        pytest.param("lp", {"x": np.zeros((1, 4)), "p": 3.0, "eps": 0.0}, id="no length"),
+    ],
+)
+def test_a_group_without_a_divisor_has_no_derivative(norm, options):
+    _, rows, slope = solve(norm, **options)
+    assert slope.inverse is None
+    assert slope.share is None
+    assert slope.differentiate(rows, Fraction(1)) == [None] * 4
+    assert slope.find_shares(rows) == [None] * 4
+    assert np.isnan(round_fractions([None, Fraction(1, 3)], np.dtype("f4"))).tolist() == [True, False]
+
+
+def test_a_constant_group_that_is_divided_by_1_has_one():
+    plan, rows, slope = solve("zscore", x=np.ones((1, 4)))
+    assert slope.inverse == 1
+    mean = Fraction(5, 8)
+    assert slope.differentiate(rows, Fraction(2)) == [2 * (Fraction(dy) - mean) for dy in DY[0]]
+    assert slope.flatten(plan) == slope
+
+
+def test_a_group_that_counts_as_constant_is_divided_by_what_constant_ones_are():
+    plan, _, slope = solve("zscore")
+    flat = slope.flatten(plan)
+    assert (flat.inverse, flat.steepness, flat.mean) == (1, 0, slope.mean)
+    assert slope.steepness != 0
+    none, *_ = solve("zscore", like="scipy")
+    assert slope.flatten(none).inverse is None
+
+
+@pytest.mark.parametrize(
+    ("p", "w"),
+    [
+        (0.0, [1, -1, 0, 1]),
+        (1.0, [1, -1, 0, 1]),
+        (np.inf, [0, 0, 0, 1]),
+        (-np.inf, [0, 0, 0, 0]),
+        (3.0, [1, -4, 0, 16]),
+    ],
+)
+def test_weights_of_powers(p, w):
+    _, _, slope = solve("lp", p=p, eps=0.0)
+    found = [slope.weigh(Fraction(value)) for value in X[0]]
+    assert all(abs(a - b) < Fraction(1, 10**100) for a, b in zip(found, w, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "p", "total"),
+    [([1, 2, 0], 3.0, 9), ([1, 2, 4], -1.0, Fraction(7, 4)), ([1, 0], -1.0, None), ([], 2.5, 0)],
+)
+def test_sums_of_powers(sizes, p, total):
+    found = sum_powers([Fraction(size) for size in sizes], p)
+    assert found is None if total is None else abs(found - total) < Fraction(1, 10**100)
+
+
+def test_given_statistics_are_constants():
+    plan = make_plan(Request("bn", eps=0.75), (1, 4), np.dtype("f8"))
+    slope = solve_given_exactly(plan, 3.25)
+    assert (slope.inverse, slope.mean, slope.steepness, slope.centre) == (Fraction(1, 2), 0, 0, 0)
+    assert slope.differentiate(make_rows(), Fraction(3)) == [Fraction(3, 2) * Fraction(dy) for dy in DY[0]]
