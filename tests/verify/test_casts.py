@@ -10,6 +10,7 @@ from normcli.engine.inputs import Inputs, Selection
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.verify.casts import find_other_casts
+from normcli.verify.sentence import format_share
 from tests.marks import slowly
 
 RNG = np.random.default_rng(3)
@@ -87,3 +88,53 @@ def test_gemma_adds_1_before_gamma_multiplies():
     y = (rounded * (1.0 + gamma.astype("f8"))).astype("f2")
     plan = make_plan(Request("rms", like="gemma"), x.shape, x.dtype)
     assert FIRST in find_other_casts(plan, x, y, Inputs(gamma))
+
+
+def test_the_sentence_says_shares_orders_and_who_has_them():
+    assert ask("torch", FIRST) == (
+        "The bits are those of other roundings to float16: 100 % of the values are equal where x̂ is rounded first "
+        f"(as in {FIRST_BY}), {share(FIRST, ONCE)} where the result alone is rounded, which is what was checked."
+    )
+    assert ask("mlx", EACH) == (
+        "The bits are those of other roundings to float16: 100 % of the values are equal where x̂, its product with gamma "
+        f"and the sum with beta are rounded one by one, {share(EACH, FIRST)} where x̂ is rounded first, which is what was checked."
+    )
+
+
+FIRST_BY = "mlx, onnx"
+
+
+def share(order, other):
+    """Return the share of values that two orders have in common, in words."""
+    x, gamma, beta = (values.astype("f2") for values in (X, GAMMA, BETA))
+    return format_share(float(np.mean(run_kernel(order, x, gamma, beta) == run_kernel(other, x, gamma, beta))))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "is_said"),
+    [((GAMMA, BETA), True), ((GAMMA, None), True), ((None, BETA), True), ((None, None), False)],
+)
+def test_without_gamma_and_beta_there_is_one_order(parameters, is_said):
+    x = X.astype("f2")
+    gamma, beta = (None if values is None else values.astype("f2") for values in parameters)
+    y = run_kernel(
+        FIRST, x, np.ones(20, "f2") if gamma is None else gamma, np.zeros(20, "f2") if beta is None else beta
+    )
+    plan = make_plan(Request("ln", like="torch"), x.shape, x.dtype)
+    assert (find_other_casts(plan, x, y, Inputs(gamma, beta)) is not None) == is_said
+
+
+@pytest.mark.parametrize(("wrong", "is_said"), [(0.08, True), (0.12, False)])
+def test_nearly_all_values_are_those_of_an_order_that_is_named(wrong, is_said):
+    x, gamma, beta = (values.astype("f2") for values in (X, GAMMA, BETA))
+    y = run_kernel(FIRST, x, gamma, beta)
+    y.reshape(-1)[: int(wrong * y.size)] += np.float16(1.0)
+    plan = make_plan(Request("ln", like="torch"), x.shape, x.dtype)
+    assert (find_other_casts(plan, x, y, Inputs(gamma, beta)) is not None) == is_said
+
+
+def test_some_groups_of_many_are_compared(monkeypatch):
+    monkeypatch.setattr("normcli.verify.casts._MOST_VALUES", 20 * 100)
+    assert "100 % of the values" in ask("torch", FIRST)
+    monkeypatch.setattr("normcli.verify.casts._MOST_VALUES", 19)
+    assert ask("torch", FIRST) is None

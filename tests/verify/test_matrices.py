@@ -7,6 +7,7 @@ import pytest
 
 from normcli import normalize
 from normcli.verify.identify import Kind, Question, identify
+from normcli.verify.matrices import find_matrices
 from normcli.verify.sentence import format_sentence
 
 
@@ -55,3 +56,50 @@ def test_what_is_no_one_factor_is_none(cells, value, rng):
     y = normalize(w, "sn").normalized.copy()
     y[cells] = value
     assert all(match.norm != "sn" for match in identify(Question(w, y)).matches)
+
+
+W = np.random.default_rng(0).normal(size=(4, 3, 2))
+
+
+def find(y, slack=2.0**-50, w=W):
+    return list(find_matrices(w, y, slack * np.abs(y)))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_the_rows_of_a_matrix_are_along_the_axis_that_gives_its_singular_value(axis):
+    exact = normalize(W, "sn", rows=(axis,)).normalized
+    (found,) = find(exact)
+    assert found.rows == (axis,)
+    np.testing.assert_array_equal(found.exact, exact)
+    assert 48.0 < found.bits < 52.0
+    (rough,) = find(exact, 2.0**-20)
+    assert 18.0 < rough.bits < 20.5
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda y: y * (1.0 + 2.0**-30), id="a factor"),
+        pytest.param(lambda y: np.where(y == y.max(), 0.9 * y, y), id="one value"),
+        pytest.param(lambda y: -y, id="the sign"),
+        pytest.param(lambda y: 0.0 * y, id="zeros"),
+        pytest.param(lambda y: np.where(y == y.max(), np.nan, y), id="nan"),
+    ],
+)
+def test_what_no_matrix_gives(change):
+    assert not find(change(normalize(W, "sn").normalized))
+
+
+def test_zeros_stay_zeros():
+    w = W.copy()
+    w[1, 2, 0] = 0.0
+    y = normalize(w, "sn").normalized.copy()
+    assert [one.rows for one in find(y, w=w)] == [(0,)]
+    y[1, 2, 0] = 1e-9
+    assert not find(y, w=w)
+    assert not find(np.zeros(W.shape), w=np.zeros(W.shape))
+
+
+def test_a_matrix_and_its_transpose_are_one():
+    assert [one.rows for one in find(normalize(W[0], "sn").normalized, w=W[0])] == [(0,)]
+    assert not find(normalize(W[:, :1, 0], "sn").normalized, w=W[:, :1, 0])  # of rank 1
