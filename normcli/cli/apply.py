@@ -33,6 +33,7 @@ _OPTIONS: tuple[options.Option, ...] = (
     options.OVERWRITE,
     options.TENSOR_FORMAT,
     *options.TABLE_INPUT,
+    option("--partial", is_flag=True, help="Use statistics of some shards, though not all N."),
     option("--eps", type=float, help="Instead of that of the statistics."),
     *options.declare_affine(),
     options.RANGE,
@@ -43,7 +44,7 @@ _OPTIONS: tuple[options.Option, ...] = (
 )
 
 
-def _apply(settings: Settings, stats: str | None) -> None:
+def _apply(settings: Settings, stats: str | None, *, partial: bool) -> None:
     """Normalize files with fitted statistics.
 
     STATS is what normcli fit has kept. The files may have other lengths along the axes that were reduced.
@@ -53,10 +54,10 @@ def _apply(settings: Settings, stats: str | None) -> None:
       normcli apply stats.npz x.npy -o y.npy
       normcli apply stats.npz 'test/*.npy' -o normalized/
     """
-    _use_statistics(settings, stats, inverts=False)
+    _use_statistics(settings, stats, partial=partial, inverts=False)
 
 
-def _invert(settings: Settings, stats: str | None) -> None:
+def _invert(settings: Settings, stats: str | None, *, partial: bool) -> None:
     """Undo what apply did.
 
     x = (y - beta) / gamma * divisor + mean. Each result is the exact one of its y, rounded once. What y lost
@@ -67,7 +68,7 @@ def _invert(settings: Settings, stats: str | None) -> None:
       normcli invert stats.npz y.npy -o x.npy
       normcli invert stats.npz 'normalized/*.npy' -o restored/ --dtype float64
     """
-    _use_statistics(settings, stats, inverts=True)
+    _use_statistics(settings, stats, partial=partial, inverts=True)
 
 
 def _describe_loss(loss: Loss, size: int) -> Iterator[str]:
@@ -82,13 +83,14 @@ def _describe_loss(loss: Loss, size: int) -> Iterator[str]:
         yield f"{loss.overflows:,} {values} the dtype; --dtype chooses a wider one"
 
 
-def _use_statistics(settings: Settings, stats: str | None, *, inverts: bool) -> None:
+def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inverts: bool) -> None:
     """Apply the statistics of a stats file to each file, or undo that, and write the results."""
     files = settings.source.inputs
     if stats is None or not files:
         raise UsageError("give a stats file and the files to use it on: stats.npz FILE… -o OUT")
     if settings.answer.output is None:
         raise UsageError("say where it goes: -o FILE, -o DIR/ for several files, -o - for standard output")
+    from normcli.fitting.shards import require_all
     from normcli.fitting.statistics import warn_of_nan
     from normcli.fitting.stats_file import read_stats
     from normcli.fitting.use import Use
@@ -109,8 +111,9 @@ def _use_statistics(settings: Settings, stats: str | None, *, inverts: bool) -> 
     request = settings.request
     if request.range is not None and not kept.subject.plan(1).norm.spans_range:
         raise UsageError(f"--range is of minima and maxima; {stats} holds others")
-    if kept.partial is not None:
-        settings.run.warn(stats, f"holds {kept.partial} alone: normcli merge joins them")
+    if not partial:
+        with name_subject(stats):
+            require_all(kept.shards, "use")
     settings.run.warn(stats, *warn_of_nan(kept))
     loaded = load_affine(settings.parameters, kept.subject.columns)
     use = Use(kept, **loaded, eps=request.eps, dtype=request.dtype, range=request.range)

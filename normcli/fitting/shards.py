@@ -90,12 +90,12 @@ def digest_inputs(named: Sequence[Named]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:DIGEST]
 
 
-def require_all(shards: Shards | None) -> None:
-    """Raise `DataError` if parts are missing; the message names them."""
+def require_all(shards: Shards | None, purpose: str = "merge") -> None:
+    """Raise `DataError` if parts are missing; the message names them, and says how they serve a purpose."""
     if shards is not None and shards.missing:
         missing, verb = format_shards(shards.missing), agree(len(shards.missing), "is", "are")
         raise DataError(
-            f"{missing} of {shards.of} {verb} missing; give partial (--partial) to merge those there are"
+            f"{missing} of {shards.of} {verb} missing; give partial (--partial) to {purpose} those there are"
         )
 
 

@@ -193,6 +193,7 @@ class Statistics:
         eps: float | None = None,
         dtype: DTypeLike | None = None,
         threads: int | None = None,
+        partial: bool = False,
     ) -> Any:
         """Normalize a tensor with these statistics.
 
@@ -208,6 +209,8 @@ class Statistics:
         dtype : dtype, optional
             Of the result. Default: that of `x`, or float64 for integers.
         threads : int, optional
+        partial : bool
+            Whether statistics of some shards do, where others are missing.
 
         Returns
         -------
@@ -217,8 +220,9 @@ class Statistics:
         Raises
         ------
         DataError
-            If `x` has other groups, or other columns.
+            If `x` has other groups, or other columns; if shards are missing.
         """
+        self._require_all(partial)
         return self._use(x, {"gamma": gamma, "beta": beta}, eps, dtype, threads, inverts=False)
 
     def invert(
@@ -230,13 +234,19 @@ class Statistics:
         eps: float | None = None,
         dtype: DTypeLike | None = None,
         threads: int | None = None,
+        partial: bool = False,
     ) -> Any:
         """Undo `apply`: x = (y − beta) / gamma · divisor + mean, each rounded once.
 
         Parameters, result and errors are those of `apply`; a gamma of 0 is a `UsageError`, for what it
         multiplied is lost.
         """
+        self._require_all(partial)
         return self._use(y, {"gamma": gamma, "beta": beta}, eps, dtype, threads, inverts=True)
+
+    def _require_all(self, partial: bool) -> None:
+        if not partial:
+            require_all(self._stats.shards, "use")
 
     def _use(
         self,

@@ -94,7 +94,10 @@ def _find_places(rows: Rows, text: str, option: str) -> tuple[int, ...]:
             continue
         if numbered is None:
             known = ", ".join(map(shorten, rows.names[:12])) if rows.names else f"0 to {rows.width - 1}"
-            raise UsageError(f"{option}: {rows.name} has no column {shorten(part)!r}; it has {known}")
+            ends = part.strip().split("-")
+            of_names = len(ends) == 2 and all(end in (rows.names or ()) for end in ends)
+            remedy = "; ranges are of numbers, from 0" if of_names else ""
+            raise UsageError(f"{option}: {rows.name} has no column {shorten(part)!r}; it has {known}{remedy}")
         first, last = int(numbered[1]), int(numbered[2] or numbered[1])
         if not first <= last < rows.width:
             raise UsageError(f"{option} {part}: {rows.name} has the columns 0 to {rows.width - 1}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -100,14 +101,24 @@ def test_shards_of_different_inputs_are_refused(folder, normcli):
 def test_what_holds_some_shards_says_so(shards, folder, normcli):
     assert normcli("merge", "1.npz", "3.npz", "--partial", "-o", "s.npz", "-q").code == 0
     assert "shards 1, 3 of 4" in normcli("merge", "s.npz").out
-    applied = normcli("apply", "s.npz", "x.npy", "-o", "y.npy")
-    assert (applied.code, applied.err) == (
-        0,
-        "normcli: s.npz: holds shards 1, 3 of 4 alone: normcli merge joins them\n",
-    )
     with pytest.raises(DataError, match="shards 2, 4 of 4 are missing"):
         library.merge(library.load("1.npz"), library.load("3.npz"))
     assert library.merge(library.load("1.npz"), library.load("3.npz"), partial=True) == library.load("s.npz")
+
+
+@pytest.mark.parametrize("verb", ["apply", "invert"])
+def test_what_holds_some_shards_is_used_only_if_asked(verb, shards, folder, normcli):
+    assert normcli("merge", "1.npz", "3.npz", "--partial", "-o", "s.npz", "-q").code == 0
+    line = (verb, "s.npz", "x.npy", "-o", "y.npy", "--quiet")
+    refused = normcli(*line)
+    assert (refused.code, refused.out) == (3, "")
+    told = "normcli: s.npz: shards 2, 4 of 4 are missing; give partial (--partial) to use those there are\n"
+    assert (refused.err, Path("y.npy").exists()) == (told, False)
+    assert (normcli(*line, "--partial").code, Path("y.npy").exists()) == (0, True)
+    held = library.load("s.npz")
+    with pytest.raises(DataError, match="shards 2, 4 of 4 are missing"):
+        getattr(held, verb)(np.load("x.npy"))
+    np.testing.assert_array_equal(getattr(held, verb)(np.load("x.npy"), partial=True), np.load("y.npy"))
 
 
 @pytest.mark.parametrize(
