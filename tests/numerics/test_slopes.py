@@ -74,6 +74,18 @@ def test_every_eps_is_exact(x, eps, eps_mode):
     require_exact(found)
 
 
+@pytest.mark.parametrize("eps", [1e-5, 0.0])
+@pytest.mark.parametrize("var", [2.0, 1e-200, 1e-290, 1e290, 5e-324])
+def test_given_variances_of_any_size_are_divided_by(var, eps):
+    require_exact(backward(X, DY, "bn", running_mean=0.5, running_var=var, eps=eps, gamma=GAMMA))
+
+
+@pytest.mark.parametrize(("var", "dx"), [(0.0, np.inf), (np.inf, 0.0), (np.nan, np.nan)])
+def test_given_variances_that_no_group_has(var, dx):
+    found = backward(X, np.ones(X.shape), "bn", running_mean=0.5, running_var=var, eps=0.0).dx
+    np.testing.assert_array_equal(found, np.full(X.shape, dx))
+
+
 NORMS = [
     ("ln", {}),
     ("ln", {"eps": 0.0, "ddof": 1}),
