@@ -54,6 +54,14 @@ def test_ordinary_values_are_normalized_without_fractions(norm, options, dtype, 
     np.testing.assert_array_equal(found.normalized, expected.normalized)
 
 
+@pytest.mark.parametrize(("norm", "options"), BY_ORDER)
+def test_ordinary_quantiles_are_decided_without_fractions(norm, options, monkeypatch):
+    expected = normalize(X, norm, **options)
+    monkeypatch.setattr("normcli.numerics.rational.keep_exactly", refuse)
+    monkeypatch.setattr("normcli.numerics.rational.round_once", refuse)
+    np.testing.assert_array_equal(normalize(X, norm, **options).normalized, expected.normalized)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("norm", "options"), DIFFERENTIABLE)
 def test_ordinary_derivatives_are_taken_without_fractions(norm, options, dtype, monkeypatch):

@@ -116,6 +116,14 @@ def test_mean_squares_that_are_hardly_beyond_the_middle_of_two_doubles(offset):
     check(np.array([numbers], dtype=float) * 2.0**-600, size=1)
 
 
+@pytest.mark.parametrize("missing", [7, 15, 23])
+def test_mean_squares_that_a_second_value_lifts_beyond_the_middle_of_two_doubles(missing):
+    """By so little that two doubles do not tell."""
+    rest = np.nextafter(math.sqrt(missing), math.inf)
+    assert 0 < Fraction(rest) ** 2 - missing < Fraction(1, 2**45)
+    check(np.array([[number, rest] for number in find_near_a_tie(-missing)], dtype=float), size=2)
+
+
 def test_a_base_that_cancels():
     x = np.array([[np.nextafter(1.0, 2.0), 1.0, 3.0]])
     check(x, size=1, alpha=1.0, k=-1.0, exponent=2.0)
