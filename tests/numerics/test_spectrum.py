@@ -10,6 +10,7 @@ import pytest
 from normcli.numerics.rational import find_root
 from normcli.numerics.spectrum import (
     _Basis,
+    _divide_first,
     _find_length,
     _Gram,
     _orthonormalize,
@@ -131,6 +132,31 @@ def test_bounds_of_what_doubles_leave_hold_and_are_narrow(name):
     assert measure_square(skew) <= Fraction(basis._skew) ** 2
     assert basis._skew <= 2.0**-40
     assert basis.count == 1
+
+
+def count_above(matrix, square):
+    """Return how many eigenvalues of WᵀW are above a number, by the signs of its pivots (Sylvester)."""
+    left = [list(row) for row in matrix.T @ matrix - square * np.eye(matrix.shape[1], dtype=int)]
+    positive = 0
+    for k in range(len(left)):
+        positive += left[k][k] > 0
+        for i in range(k + 1, len(left)):
+            factor = left[i][k] / left[k][k]
+            left[i] = [a - factor * b for a, b in zip(left[i], left[k], strict=True)]
+    return positive
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_all_other_eigenvalues_are_below_what_a_gap_leaves(seed):
+    matrix = np.random.default_rng(seed).normal(size=(4, 3))
+    gram = _Gram(matrix)
+    found = _Basis(gram, gram.approximate().exponent - 200).refine()
+    value = _divide_first(found.ritz, found.gram)
+    most = value - found.gap
+    assert count_above(to_fractions(matrix), most) == 1
+    assert count_above(to_fractions(matrix), most * (1 - Fraction(1, 2**40))) == 2
+    assert count_above(to_fractions(matrix), value - found.lost) == 1
+    assert count_above(to_fractions(matrix), value + found.widen() + found.lost) == 0
 
 
 @pytest.mark.parametrize(
