@@ -315,7 +315,6 @@ class Totals:
 
     def __init__(self, geometry: Geometry, fold: Fold, kind: type[Records]) -> None:
         self._geometry, self._fold, self._kind = geometry, fold, kind
-        self._most = max(SHORTEST_SEGMENT, RECORDS // geometry.groups)
         self._parts: dict[tuple[tuple[int, int], ...], list[Records]] = {}
         self._lock = threading.Lock()
 
@@ -325,7 +324,7 @@ class Totals:
         with self._lock:
             parts = self._parts.setdefault(key, [])
             parts.append(found)
-            if len(parts) == self._most:
+            if len(parts) == SHORTEST_SEGMENT:  # however large the file is, so few are kept
                 parts[:] = [self._fold(join(parts)).reshape(found.count.shape)]
 
     @property

@@ -1,7 +1,8 @@
 """From file to file, beside two floors and a torch script that loads, normalizes and saves.
 
-The floors are `cp` of the same bytes, synced, and a bare copy by positioned calls that ends as an output of normcli
-does: flushed to the disk and put in place.
+The floors are `cp` of the same bytes, synced, and a bare copy by positioned calls that begins and ends as an output of
+normcli does: room is reserved, for two that write to a growing file wait for each other; it is flushed to the disk and
+put in place.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ BARE = """
 import os, sys, threading
 size, step, threads = os.path.getsize(sys.argv[1]), 1 << 20, 2
 x, y = os.open(sys.argv[1], os.O_RDONLY), os.open(sys.argv[2] + ".part", os.O_WRONLY | os.O_CREAT)
+os.posix_fallocate(y, 0, size)
 def copy(first):
     buffer = memoryview(bytearray(step))
     for start in range(first * step, size, threads * step):
