@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -136,6 +138,23 @@ def test_leaves_near_the_ends_of_the_range_are_exact_or_marked(exponent):
         leaves = measure_leaves(x, Workspace(), need_sum=True)
     extreme = require_exact(leaves, x)
     assert extreme.all() == (not -300 <= exponent < 450)
+
+
+@pytest.mark.parametrize("short", [True, False])
+def test_sums_that_doubles_do_not_hold_are_marked_or_have_a_bound(short):
+    rng = np.random.default_rng(7)
+    x = np.ldexp(rng.uniform(1.0, 2.0, (3, 90)), rng.integers(-120, 120, (3, 90)))
+    x = x.astype("float32" if short else "float64")
+    measure = measure_short_leaves if short else measure_leaves
+    assert measure(x, Workspace(), need_sum=True).extreme.all()
+    leaves = measure(x, Workspace(), need_sum=True, bounded=True)
+    assert not leaves.extreme.any()
+    for i, row in enumerate(x.tolist()):
+        deviations = [Fraction(value) - Fraction(leaves.shift[i]) for value in row]
+        off = sum(Fraction(part[i]) for part in leaves.sums) - sum(deviations)
+        assert abs(off) <= Fraction(leaves.sum_left[i])
+        off = sum(Fraction(part[i]) for part in leaves.squares) - sum(d * d for d in deviations)
+        assert 0 < abs(off) <= Fraction(leaves.square_left[i]) <= Fraction(leaves.square_0[i]) / 2**150
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
