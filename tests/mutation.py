@@ -82,8 +82,8 @@ SURVIVED, ROOM = "none", "room"
 REACHING_SECONDS = 3
 """How long the tests of a module, and of others, that run a changed line may take together: the quickest of them are run."""
 
-SECONDS = 20
-"""How long they may take after a change, of processor time; the quick tests of a room take a third."""
+SECONDS, ROOM_SECONDS = 20, 300
+"""How long they may take after a change, of processor time, and all quick tests of a room: those of `verify` take a minute."""
 
 SAME = ("core/ReplaceComparisonOperator_Is_Eq", "core/ReplaceComparisonOperator_IsNot_NotEq")
 """Changes that mean nothing: what is compared by `is` is None, or of an enumeration."""
@@ -204,7 +204,7 @@ class Tests:
         if not within:  # what runs as modules are imported is no test's
             if (self.copy / nearest).exists():
                 yield "module", passes([nearest], self.copy, NUMPY, SECONDS)
-            yield ROOM, passes([folder, "-m", "not slow"], self.copy, NUMPY, SECONDS)
+            yield ROOM, passes([folder, "-m", "not slow"], self.copy, NUMPY, ROOM_SECONDS)
 
 
 def lines_of(source: str, line: int) -> range:

@@ -221,7 +221,7 @@ def _tell_algorithm(found: Identification) -> Identification:
     matches = found.matches or found.doubtful or near
     kept = None if found.plain is None or found.plain.is_simple else found.plain.axes
     is_exact = any(match.equal == 1.0 for match in found.matches)
-    if found.reason is not None or found.slip is not None or is_exact or not (matches or kept):
+    if is_exact or not (matches or kept):
         return found
     ways = [step.way for step in enumerate_affine_steps(x.shape, gamma, beta)]
     told = reproduce(x, y, list(list_candidates(x, matches, kept, ways)), gamma, beta)

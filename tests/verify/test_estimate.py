@@ -88,3 +88,6 @@ def test_an_eps_that_was_rounded_to_float32_is_fitted_in_float64_alone():
     y = normalize(X, "ln", eps=eps).normalized * gamma
     (_, model, _), *_ = [one for one in fit(y, (2,)) if one[0].scale.shape == (1, 1, 4)]
     assert (model.low, model.high) == (eps, eps)
+    short = (normalize(X, "ln", eps=1e-3).normalized * gamma).astype("f4").astype("f8")
+    (_, model, _), *_ = [one for one in fit(short, (2,), dtype="f4") if one[0].scale.shape == (1, 1, 4)]
+    assert (model.low, model.high) == (1e-3, 1e-3)

@@ -126,6 +126,13 @@ def test_a_number_that_is_fitted_to_one_group_takes_others_to_show(factor, words
     assert sum(words in one for one in found) == named
 
 
+@pytest.mark.parametrize(("width", "named"), [(2.0**-10, 1), (2.0**-6, 0)])
+def test_a_number_of_padded_values_is_one_that_is_known(width, named):
+    """A whole number lies in every interval of 1."""
+    found = name_slips(DEVIATION, lambda s, m: s / np.sqrt(s**2 + 3 * m**2 / 28), rows=ROWS + 9.0, width=width)
+    assert sum("counts 3 values of padding" in one for one in found) == named
+
+
 def test_groups_of_no_size_or_without_bounds_show_no_slip():
     rows = ROWS.copy()
     rows[0] = 1.0
