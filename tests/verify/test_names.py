@@ -238,3 +238,9 @@ def test_matrices_are_named_with_their_rows(rows, by_default):
     )
     assert (match.max_ulp, match.equal, match.compared) == (0.0, 1.0, 24)
     assert NORMS[match.norm].rows is not None
+
+
+@pytest.mark.parametrize(("p", "named"), [(2.0, {"lp", "wn"}), (1.0, {"lp"}), (3.0, {"lp"})])
+def test_weights_are_divided_by_their_euclidean_length_alone(p, named):
+    matches = describe((0, 2, 3), ROOT_MEAN_SQUARE, p=p, mode=EpsMode.FLOOR, floor=1.0, square=1.0)
+    assert {match.norm for match in matches} == named
