@@ -5,6 +5,7 @@ bfloat16 is no dtype of NumPy's own: what it is, and how it differs from those, 
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from normcli.errors import DataError, MissingExtraError
@@ -81,6 +82,7 @@ def is_real(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in _REAL_KINDS or is_bfloat16(dtype)
 
 
+@functools.cache  # NumPy takes a while to make the name
 def get_eps(dtype: np.dtype[Any]) -> float:
     """Return the distance from 1 to the next number of an output's dtype."""
     return _EPS[dtype.name]

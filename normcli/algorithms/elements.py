@@ -11,7 +11,9 @@ from normcli.norms.divisors import LENGTH
 from normcli.norms.rules import Centre, EpsMode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from normcli.algorithms.moments import Moments
     from normcli.algorithms.sums import Values
@@ -94,6 +96,27 @@ class Elements(NamedTuple):
         square = moments.square[:, None]
         divisor, wide = formula.find_divisor(square), formula.find_divisor(square.astype(np.float64))
         return cls(rows, moments.mean[:, None], divisor, wide, *affine, dtype)
+
+    @classmethod
+    def of_each(
+        cls, rows: Values, moments: Moments, formula: Formula, every: Sequence[float | None],
+        affine: tuple[Values | None, Values | None], dtype: np.dtype[Any],
+    ) -> Elements:  # fmt: skip
+        """Return the elements with each of several eps, which the divisors have a first axis for."""
+        each = [cls.of(rows, moments, formula._replace(eps=eps), affine, dtype) for eps in every]
+        divisor, wide = (
+            np.stack(values) for values in zip(*((one.divisor, one.wide_divisor) for one in each), strict=True)
+        )
+        return each[0]._replace(divisor=divisor, wide_divisor=wide)
+
+    def take(self, columns: slice) -> Elements:
+        """Return those of some columns; parameters are of the shape of the rows."""
+        gamma, beta = (p if p is None else p[:, columns] for p in (self.gamma, self.beta))
+        return self._replace(rows=self.rows[:, columns], gamma=gamma, beta=beta)
+
+    def choose(self, every: NDArray[np.intp]) -> Elements:
+        """Return those with some of the eps."""
+        return self._replace(divisor=self.divisor[every], wide_divisor=self.wide_divisor[every])
 
     @property
     def inverse(self) -> Values:

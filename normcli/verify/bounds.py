@@ -7,6 +7,7 @@ close together that the mean's last places are as large as their differences, th
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -56,6 +57,7 @@ With a smaller eps anything may stand there: it cannot be told from what is wron
 """
 
 
+@functools.lru_cache(maxsize=2)  # of a sample, many affine steps are tried in turn
 def measure_noise(standard: Standard, level: Level) -> Noise:
     """Return how far off the standardized values may be at a level, but for their last rounding.
 
@@ -91,9 +93,11 @@ def bound_factors(
     -----
     Of a constant group, the factor is that of what is left of its mean: 1 / √eps. It has no largest.
     """
-    is_constant = standard.size == 0.0
+    is_constant, most = standard.size == 0.0, noise.most[:, 0]
     with np.errstate(all="ignore"):
         least, largest = _bound_each(standard.values, targets, slack, noise.whole)
+        if not _are_bounds(least, largest, most):
+            return None
         for chosen, bounds in (
             (is_constant | (noise.of_factor[:, 0] > MOST**2), _bound_shapes),
             (is_constant | (noise.whole > MOST).any(axis=1), _bound_closely),
@@ -103,11 +107,14 @@ def bound_factors(
                 low, high = bounds(*(part[chosen] for part in parts))
                 least[chosen] = np.maximum(least[chosen], low)
                 largest[chosen] = np.minimum(largest[chosen], high)
-    if not np.all(
-        (least <= largest) & (least <= noise.most[:, 0]) & (largest > 0.0)
-    ):  # also where something is NaN
-        return None
+                if not _are_bounds(least, largest, most):
+                    return None
     return np.maximum(least, 0.0), largest
+
+
+def _are_bounds(least: Floats, largest: Floats, most: Floats) -> bool:
+    """Whether every group has a factor between its bounds; none has where something is NaN."""
+    return bool(np.all((least <= largest) & (least <= most) & (largest > 0.0)))
 
 
 def _bound_each(values: Floats, targets: Floats, slack: Floats, noise: Floats | float) -> tuple[Floats, Floats]:

@@ -22,6 +22,8 @@ from normcli.verify.groups import take_groups
 from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
@@ -204,6 +206,10 @@ class Match(NamedTuple):
         return self.eps in COMMON_EPS
 
 
+_THINNED = 8
+"""Of so many groups, one is tried before the others."""
+
+
 class Sample(NamedTuple):
     """Groups that hypotheses are compared with.
 
@@ -229,6 +235,13 @@ class Sample(NamedTuple):
     def locate(self, row: int, column: int) -> tuple[int, ...]:
         """Return the index in the tensor of a sampled value."""
         return tuple(int(i[0]) for i in self.grid.locate_values(self.chosen[[row]], np.array([column])))
+
+    def take_parts(self) -> Iterator[Sample]:
+        """Yield one group of eight, without those that have no factor, if there are many; then all groups."""
+        if len(self.chosen) >= 2 * _THINNED:
+            chosen, actual = self.chosen[::_THINNED], self.actual[::_THINNED]
+            yield Sample(self.grid, chosen, self.standard.take(_THINNED), actual)
+        yield self
 
     def place(self, affine: AffineStep) -> AffineStep:
         """Return an affine step with its scale and shift of the sampled values."""

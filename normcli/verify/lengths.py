@@ -114,8 +114,10 @@ def solve_p(rows: NDArray[Any], low: Floats, high: Floats) -> float | None:
     if np.count_nonzero(informative) < _LEAST_GROUPS:
         return None
     parts = size[informative] / largest[informative, None]
-    least, most = (_bisect(parts, bound[informative] / largest[informative]) for bound in (high, low))
-    below, above = float(least.max()), float(most.min())
+    between = _bisect(parts, *(bound[informative] / largest[informative] for bound in (high, low)))
+    if between is None:
+        return None
+    below, above = between
     rounded = (float(f"{(below + above) / 2.0:.{digits}g}") for digits in range(1, 17))
     return next((p for p in rounded if below <= p <= above), None)
 
@@ -124,12 +126,18 @@ _LEAST_GROUPS = 2
 """One group has a length for some p whatever it was divided by."""
 
 
-def _bisect(parts: Floats, lengths: Floats) -> Floats:
-    """Return the p for which each row, of which the largest value is 1, has that length."""
-    low, high = (np.full(len(parts), bound) for bound in (_LEAST_P, _LARGEST_P))
+def _bisect(parts: Floats, longest: Floats, shortest: Floats) -> tuple[float, float] | None:
+    """Return the p between which no row, of which the largest value is 1, is longer or shorter than its bounds.
+
+    None as soon as it shows that there is none.
+    """
+    logarithms = np.log(np.stack((longest, shortest)))
+    low, high = (np.full(logarithms.shape, bound) for bound in (_LEAST_P, _LARGEST_P))
     for _ in range(_STEPS):
         p = np.sqrt(low * high)
-        is_long = np.log((parts ** p[:, None]).sum(axis=1)) / p > np.log(lengths)
+        is_long = np.log((parts ** p[..., None]).sum(axis=-1)) / p > logarithms
         low, high = np.where(is_long, p, low), np.where(is_long, high, p)
-    middle: Floats = np.sqrt(low * high)
-    return middle
+        if low[0].max() > high[1].min():
+            return None
+    least, most = np.sqrt(low * high)
+    return float(least.max()), float(most.min())

@@ -261,19 +261,21 @@ def fit_lines(x: Floats, y: Floats, axes: Axes, unit: Floats | float = 0.0, *, t
         unit = np.ldexp(unit, -large_y)
         weight = counted.astype(np.float64)
         scale = shift = np.zeros([n if axis in axes else 1 for axis, n in enumerate(x.shape)])
-        for _ in range(1 + _REFINEMENTS):
+        for refinement in range(1 + _REFINEMENTS):
+            if refinement:
+                terms = PlainMap(axes, scale, shift).measure_terms(x, y)
+                weight = np.where(counted, 1.0 / np.maximum(terms + unit, _LEAST) ** 2, 0.0)
             rest = y - (scale * x + shift)
             total = np.maximum(weight.sum(others, keepdims=True), _LEAST)
             mean_x, mean = ((weight * z).sum(others, keepdims=True) / total for z in (x, rest))
             if through_zero:
                 mean_x = mean = np.zeros_like(scale)
-            moved = weight * (x - mean_x)
-            spread = (moved * (x - mean_x)).sum(others, keepdims=True)
+            distance = x - mean_x
+            moved = weight * distance
+            spread = (moved * distance).sum(others, keepdims=True)
             least = total * (_LEAST_SPREAD * mean_x) ** 2
             more = np.where(spread > least, (moved * rest).sum(others, keepdims=True) / spread, 0.0)
             scale, shift = scale + more, shift + (mean - more * mean_x)
-            terms = PlainMap(axes, scale, shift).measure_terms(x, y)
-            weight = np.where(counted, 1.0 / np.maximum(terms + unit, _LEAST) ** 2, 0.0)
     return PlainMap(axes, np.ldexp(scale, large_y - large_x), np.ldexp(shift, large_y))
 
 

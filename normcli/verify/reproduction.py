@@ -5,15 +5,14 @@ Each algorithm, dtype of sums and way to round is tried on a few groups first; w
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.algorithms.computation import Accumulation, Computation, list_accumulations
-from normcli.algorithms.elements import Elements, Formula
-from normcli.algorithms.table import CASTS, FORMS, KERNELS
+from normcli.algorithms.elements import Formula
 from normcli.dtypes import is_float
 from normcli.errors import NormError
 from normcli.norms.divisors import DEVIATION, ROOT_MEAN_SQUARE
@@ -22,14 +21,9 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode
 from normcli.norms.table import NORMS
-from normcli.numerics.rounding import store
 from normcli.tensors.pieces import PIECE
 from normcli.verify.affine import ESTIMATED, NO_AFFINE, enumerate_affine_steps
-from normcli.verify.evidence import COMMON_EPS
-from normcli.verify.exact_rows import calculate_rows
-from normcli.verify.groups import take_groups
-from normcli.verify.hypothesis import Furthest, Match, find_furthest
-from normcli.verify.ulp import measure_distance
+from normcli.verify.attempts import LEAST_SHARE, Attempt, Trial
 from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:
@@ -37,12 +31,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.algorithms.sums import Values
-    from normcli.dtypes import Floats, Selected
+    from normcli.algorithms.computation import Computation
     from normcli.norms.divisors import Divisor
-    from normcli.norms.plan import Plan
     from normcli.verify.affine import AffineStep
-    from normcli.verify.exact_rows import Affine
+    from normcli.verify.hypothesis import Match
 
 FEW_VALUES, MOST_VALUES = 1 << 9, 1 << 14
 """Values that a computation is tried on first, and then."""
@@ -55,9 +47,6 @@ MOST_SURVIVORS = 48
 
 _MOST_HELD = 4
 """Computations that a sample found are held against every value, up to so many: those that are named."""
-
-LEAST_SHARE = 0.9
-"""The share of bits that a computation has to give to be named."""
 
 
 class Candidate(NamedTuple):
@@ -194,10 +183,15 @@ def reproduce(
     for step in enumerate_affine_steps(x.shape, gamma, beta):
         steps.setdefault(step.way, []).append(step)
     found: list[Reproduction] = []
+    failed: set[tuple[object, ...]] = set()
     with np.errstate(all="ignore"):
         for candidate in candidates:
-            for step in steps.get(candidate.way, ()):
-                found += _try_candidate(x, y.transpose(candidate.order), candidate, step)
+            for number, step in enumerate(steps.get(candidate.way, ())):
+                same = (*_find_formula(candidate, x), candidate.order, candidate.way, number)
+                if same not in failed:
+                    told = list(_try_candidate(x, y.transpose(candidate.order), candidate, step))
+                    found += told
+                    failed.update(() if told else (same,))
             if any(one.equal == 1.0 for one in found):
                 for other, step in itertools.product(_move_eps(candidate), steps[candidate.way]):
                     found += _try_candidate(x, y.transpose(other.order), other, step)
@@ -205,6 +199,15 @@ def reproduce(
     most = max((one.equal for one in found), default=0.0)
     best = sorted((one for one in found if one.equal == most), key=lambda one: one.match.takes_up_rounding)
     return () if any(one.bits < CERTAIN for one in best) else tuple(best)  # what is told holds with any eps
+
+
+def _find_formula(candidate: Candidate, x: NDArray[Any]) -> tuple[object, ...]:
+    """Return what a norm calculates of which groups: other norms may calculate the same."""
+    try:
+        plan = make_plan(candidate.request, x.shape, x.dtype)
+    except NormError:
+        return ()
+    return plan.grid, plan.norm.centre, plan.norm.divisor, plan.spec
 
 
 def _move_eps(candidate: Candidate) -> Iterator[Candidate]:
@@ -237,12 +240,12 @@ def hold_against_all(
 
 def _hold(told: Reproduction, x: NDArray[Any], y: NDArray[Any]) -> Reproduction:
     request, y = told.candidate.request, y.transpose(told.candidate.order)
-    plan, attempt = make_plan(request, x.shape, x.dtype), _Attempt(told.computation, request.eps)
+    plan, attempt = make_plan(request, x.shape, x.dtype), Attempt(told.computation, request.eps)
     step, equal = max(1, PIECE // plan.grid.group_size), 0
     with np.errstate(all="ignore"):
         for start in range(0, plan.grid.group_count, step):
             chosen = np.arange(start, min(start + step, plan.grid.group_count))
-            sample = _Sample.choose(plan, x, y, told.step, chosen)
+            sample = Trial.choose(plan, x, y, told.step, chosen)
             equal += int(np.count_nonzero(sample.find_equal(sample.write(attempt))))
     return told._replace(equal=equal / x.size, compared=x.size)
 
@@ -258,22 +261,24 @@ def _try_candidate(
     has_sums = not plan.norm.is_by_order and plan.spec.window is None and plan.spec.p in (None, 2.0)
     if not has_sums or not 1 < plan.grid.group_size <= LARGEST_GROUP:
         return
-    few, most = (_Sample.take(plan, x, y, step, values) for values in (FEW_VALUES, MOST_VALUES))
-    if not len(few.rows) or np.count_nonzero(most.find_rough(plan.spec.eps)) < CERTAIN:
-        return
-    attempts = [(float(few.find_equal(written).mean()), attempt) for attempt, written in few.write_all()]
-    tried, best = len(attempts), max(share for share, _ in attempts)
+    few = Trial.take(plan, x, y, step, FEW_VALUES)
+    attempts = list(few.score_all()) if len(few.rows) else []
+    tried, best = len(attempts), max((share for _, share in attempts), default=0.0)
     if best < LEAST_SHARE:
         return
-    survivors: dict[Computation, list[_Attempt]] = {}
-    for share, attempt in attempts:
+    most = Trial.take(plan, x, y, step, MOST_VALUES)
+    find_rough = functools.cache(most.find_rough)
+    if np.count_nonzero(find_rough(plan.spec.eps)) < CERTAIN:
+        return
+    survivors: dict[Computation, list[Attempt]] = {}
+    for attempt, share in attempts:
         if share == best:
             survivors.setdefault(attempt.computation, []).append(attempt)
     for computation in [*survivors][:MOST_SURVIVORS]:
         found: list[Reproduction] = []
         for attempt in survivors[computation]:
             equal = most.find_equal(most.write(attempt))
-            shown = len(np.unique(most.actual[equal & most.find_rough(attempt.eps)])) - math.log2(tried)
+            shown = len(np.unique(most.actual[equal & find_rough(attempt.eps)])) - math.log2(tried)
             bits = shown - float(np.count_nonzero(~equal)) * (1.0 + math.log2(equal.size))
             if equal.all() or (bits >= CERTAIN and equal.mean() >= LEAST_SHARE):
                 told = candidate._replace(request=candidate.request._replace(eps=attempt.eps))
@@ -284,7 +289,7 @@ def _try_candidate(
             yield _join(found, most)
 
 
-def _join(alike: Sequence[Reproduction], sample: _Sample) -> Reproduction:
+def _join(alike: Sequence[Reproduction], sample: Trial) -> Reproduction:
     """Return the first of what differs in eps alone and gives most bits, with the range of such eps.
 
     Its evidence is that of the eps with the least: any of them may be the true one.
@@ -297,125 +302,3 @@ def _join(alike: Sequence[Reproduction], sample: _Sample) -> Reproduction:
     fine = sample.count_told(first.computation) if first.match.sums_in_half and not own else math.inf
     match = first.match._replace(eps_range=(min(every), max(every)), bits=bits, has_default_eps=own, fine=fine)
     return first._replace(bits=bits, match=match)
-
-
-class _Attempt(NamedTuple):
-    """A computation, and an eps; None of norms without."""
-
-    computation: Computation
-    eps: float | None
-
-
-class _Sample(NamedTuple):
-    """Some groups as rows, and what was made of them."""
-
-    plan: Plan
-    chosen: NDArray[np.intp]
-    rows: Values
-    actual: Values
-    affine: Affine
-
-    @classmethod
-    def take(cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, most: int) -> _Sample:
-        """Return groups of about so many values, spread over all; what is not finite counts like the rest."""
-        grid = plan.grid
-        count = min(grid.group_count, max(2, most // grid.group_size))
-        return cls.choose(
-            plan, x, y, step, np.unique(np.linspace(0, grid.group_count - 1, count).astype(np.intp))
-        )
-
-    @classmethod
-    def choose(
-        cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, chosen: NDArray[np.intp]
-    ) -> _Sample:
-        """Return groups by their numbers."""
-        rows, actual = (take_groups(plan.grid, values, chosen) for values in (x, y))
-        scale, shift = (
-            None if p is None else take_groups(plan.grid, p, chosen) for p in (step.scale, step.shift)
-        )
-        return cls(plan, chosen, rows, actual, (scale, shift))
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The result's."""
-        return self.actual.dtype.newbyteorder("=")
-
-    def write_all(self) -> Iterator[tuple[_Attempt, Values]]:
-        """Yield every computation with every usual eps, and what it writes."""
-        formula, has_gamma = Formula.of(self.plan), self.affine[0] is not None
-        every = (None,) if formula.eps is None else tuple(dict.fromkeys((formula.eps, *COMMON_EPS)))
-        for accumulation in _list_all(formula):
-            wide, widens = accumulation.widen(self.rows), accumulation.dtype != self.dtype.name
-            moments = accumulation.measure(wide, formula)
-            for eps in every:
-                given = Elements.of(wide, moments, formula._replace(eps=eps), self.affine, self.dtype)
-                for cast in (*CASTS.values(), *FORMS):
-                    if cast.differs(widens=widens, has_gamma=has_gamma):
-                        computation = Computation(accumulation, cast)
-                        yield _Attempt(computation, eps), computation.write(given)
-
-    def write(self, attempt: _Attempt) -> Values:
-        """Return what one of them writes."""
-        formula = Formula.of(self.plan)._replace(eps=attempt.eps)
-        return attempt.computation.run(self.rows, formula, self.dtype, self.affine)
-
-    def count_told(self, computation: Computation) -> float:
-        """Return how many groups a computation does not give with the norm's own eps: each is evidence.
-
-        The values of one group are no evidence of their own: another rounding of its statistics moves them all.
-        """
-        row = self.plan.norm
-        formula = Formula.of(self.plan)._replace(eps=row.eps, eps_mode=row.eps_mode)
-        written = computation.run(self.rows, formula, self.dtype, self.affine)
-        return float(np.count_nonzero(~self.find_equal(written).all(axis=1)))
-
-    def find_equal(self, written: Values) -> Selected:
-        """Return which values have the bits of what was written; NaN is like any other."""
-        same: Selected = (self.actual == written) | (np.isnan(self.actual) & np.isnan(written))
-        return same
-
-    def find_rough(self, eps: float | None) -> Selected:
-        """Return which values are not the exact ones, rounded."""
-        rounded = np.empty(self.rows.shape, self.dtype)
-        store(rounded, self._calculate(eps))
-        return ~self.find_equal(rounded)
-
-    def describe(self, candidate: Candidate, attempt: _Attempt, bits: float) -> Match:
-        """Return a norm as a match."""
-        exact, actual = self._calculate(attempt.eps), self.actual.astype(np.float64)
-        error, ulp = measure_distance(actual, exact, self.dtype)
-        index, *values = find_furthest(actual, exact, ulp, self.dtype)
-        grid, spec, eps = self.plan.grid, self.plan.spec, attempt.eps or 0.0
-        place = grid.locate_values(self.chosen[[index[0]]], np.array([index[1]]))
-        return Match(
-            norm=self.plan.norm.name,
-            axes=grid.axes,
-            precision=attempt.computation.accumulation.dtype,
-            like=(),
-            max_ulp=float(ulp.max()),
-            max_abs=float(error.max()),
-            equal=float(1.0 - self.find_rough(attempt.eps).mean()),
-            compared=exact.size,
-            furthest=Furthest(tuple(int(i[0]) for i in place), *values),
-            order=candidate.order,
-            groups=grid.groups,
-            group_order=grid.group_order,
-            eps=eps,
-            eps_range=(eps, eps),
-            eps_mode=spec.eps_mode,
-            ddof=spec.ddof,
-            p=spec.p,
-            affine=candidate.way,
-            bits=bits,
-        )
-
-    def _calculate(self, eps: float | None) -> Floats:
-        return calculate_rows(self.plan.change_spec(eps=eps), self.rows, self.affine)[0]
-
-
-def _list_all(formula: Formula) -> Iterator[Accumulation]:
-    """Yield every way to find statistics, the kernels of frameworks first."""
-    for kernel in KERNELS:
-        if formula.centres or kernel.squares:
-            yield Accumulation(kernel, "float32")
-    yield from list_accumulations(formula)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from functools import cached_property
@@ -13,7 +14,14 @@ from normcli.dtypes import find_type, get_eps, is_half
 from normcli.norms.table import NORMS
 from normcli.tensors.pieces import iterate_pieces
 from normcli.verify.bounds import bound_factors, measure_noise
-from normcli.verify.evidence import MOMENTS, STANDARDS, Standard, fit_models, standardize
+from normcli.verify.evidence import (
+    MOMENTS,
+    STANDARDS,
+    Standard,
+    fit_models,
+    standardize,
+    standardize_roughly,
+)
 from normcli.verify.groups import Widened, enumerate_grids, widen
 from normcli.verify.hypothesis import Hypothesis, Match, Sample
 from normcli.verify.levels import Level, list_levels
@@ -70,24 +78,29 @@ class Inputs:
     def __init__(self, x: NDArray[Any], y: NDArray[Any]) -> None:
         self.x, self._y, self._widened = x, y, Widened(x)
         self._room = KEPT_VALUES
-        self._kept: dict[tuple[Grid, Divisor, bytes], Chosen | None] = {}
+        self._kept: dict[tuple[Grid, Divisor, bytes, bool], Chosen | None] = {}
 
-    def standardize(self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor) -> Chosen | None:
-        """Return some groups, standardized; None if none of them has finite values."""
-        key = (grid, divisor, chosen.tobytes())
+    def standardize(
+        self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor, *, roughly: bool = False
+    ) -> Chosen | None:
+        """Return some groups, standardized, roughly if so wished; None if none of them has finite values."""
+        key = (grid, divisor, chosen.tobytes(), roughly)
         if key not in self._kept:
             rows = self._widened.take(grid, chosen)
-            found = self._standardize(chosen, rows, divisor)
+            found = self._standardize(chosen, rows, divisor, roughly=roughly)
             if rows.size > self._room:
                 return found
             self._room -= rows.size
             self._kept[key] = found
         return self._kept[key]
 
-    def _standardize(self, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor) -> Chosen | None:
+    def _standardize(
+        self, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor, *, roughly: bool
+    ) -> Chosen | None:
         usable = self._find_usable(rows)
         if usable.all():
-            return Chosen(chosen, standardize(rows, divisor))
+            rough = standardize_roughly(rows, divisor) if roughly else None
+            return Chosen(chosen, rough or standardize(rows, divisor))
         if not usable.any():
             return None
         undefined = standardize(rows[~usable], divisor, omits_nan=self._omits_nan)
@@ -134,18 +147,24 @@ class Samples:
             first = min(start, grid.group_count - step)  # of fewer there would be less evidence
             yield self.take(grid, np.arange(first, first + step), divisor)
 
-    def take_samples(self, most: int, grids: Sequence[Grid]) -> Iterator[Sample]:
+    def take_samples(self, most: int, grids: Sequence[Grid], *, roughly: bool = False) -> Iterator[Sample]:
         """Yield a sample of each of some ways of grouping by each standard, as far as there is one."""
-        samples = (self.take_some(grid, most, d) for grid, d in itertools.product(grids, self.standards))
+        samples = (
+            self.take_some(grid, most, d, roughly=roughly)
+            for grid, d in itertools.product(grids, self.standards)
+        )
         return (sample for sample in samples if sample is not None)
 
-    def take_some(self, grid: Grid, most: int, divisor: Divisor) -> Sample | None:
+    def take_some(self, grid: Grid, most: int, divisor: Divisor, *, roughly: bool = False) -> Sample | None:
         """Return some groups of about so many values, or None if none is finite."""
-        return self.take(grid, _choose_groups(grid, most), divisor)
+        chosen = _choose_groups(grid.group_count, most // grid.group_size)
+        return self.take(grid, chosen, divisor, roughly=roughly)
 
-    def take(self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor) -> Sample | None:
+    def take(
+        self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor, *, roughly: bool = False
+    ) -> Sample | None:
         """Return the groups of some numbers, or None if none is finite."""
-        found = self.inputs.standardize(grid, chosen, divisor)
+        found = self.inputs.standardize(grid, chosen, divisor, roughly=roughly)
         if found is None:
             return None
         actual, undefined = widen(self._actual.take(grid, found.groups)), None
@@ -163,8 +182,10 @@ class Samples:
         rounds = step.scale is not None and is_half(self.scope.dtype)
         return [step, step._replace(rounds_to=self.scope.dtype)] if rounds else [step]
 
-    def may_be(self, grid: Grid, steps: Sequence[AffineStep], group: int | None = None) -> bool:
-        """Whether some values of one group, the middle one by default, do not refute it, whatever divides."""
+    def find_possible(
+        self, grid: Grid, steps: Sequence[AffineStep], group: int | None = None
+    ) -> Iterator[AffineStep]:
+        """Yield what some values of one group, the middle one by default, do not refute, whatever divides."""
         places = np.linspace(0, grid.group_size - 1, min(SCREENED, grid.group_size)).astype(np.intp)
         chosen = grid.group_count // 2 if group is None else group % grid.group_count
         index = grid.locate_values(chosen, places)
@@ -177,8 +198,7 @@ class Samples:
             if placed.shift is not None:
                 slack = slack + level.measure(np.abs(placed.shift))
             if lie_on_line(x, y, placed, slack, before):
-                return True
-        return False
+                yield step
 
     def describe(self, hypothesis: Hypothesis, precision: str, fine: float = math.inf) -> Iterator[Match]:
         """Yield a hypothesis as a match of each norm that it is, of those that were asked for."""
@@ -275,7 +295,9 @@ def list_grids(shape: tuple[int, ...]) -> list[Grid]:
     ]
 
 
-def _choose_groups(grid: Grid, most: int) -> NDArray[np.intp]:
-    """Return the numbers of groups of about so many values, spread evenly."""
-    count = min(max(1, most // grid.group_size), grid.group_count)
-    return np.unique(np.linspace(0, grid.group_count - 1, count).astype(np.intp))
+@functools.lru_cache(maxsize=64)
+def _choose_groups(count: int, most: int) -> NDArray[np.intp]:
+    """Return the numbers of at most so many groups, and one at least, spread evenly."""
+    chosen = np.unique(np.linspace(0, count - 1, min(max(1, most), count)).astype(np.intp))
+    chosen.setflags(write=False)
+    return chosen

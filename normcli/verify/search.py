@@ -150,16 +150,16 @@ class Search:
     def _survive(self) -> Iterator[tuple[Sample, AffineStep]]:
         """Yield the hypotheses that a few groups do not refute even at the loosest level."""
         steps = [way for step in self.samples.affines for way in self.samples.list_roundings(step)]
-        grids = [
-            grid
-            for grid in self.samples.grids
-            if grid.group_size <= _ON_ANY_LINE or self.samples.may_be(grid, steps)
-        ]
-        for few in self.samples.take_samples(FEW_VALUES, grids):
-            left = [step for step in steps if self.samples.bound(few, step, self.samples.levels[-1])]
-            sample = self.samples.take_some(few.grid, MOST_VALUES, few.standard.divisor) if left else None
-            if sample is not None:
-                yield from ((sample, step) for step in left)
+        for grid in self.samples.grids:
+            shown = grid.group_size > _ON_ANY_LINE
+            possible = list(self.samples.find_possible(grid, steps)) if shown else steps
+            for few in self.samples.take_samples(FEW_VALUES, [grid] if possible else [], roughly=True):
+                left = possible
+                for part in few.take_parts():
+                    left = [step for step in left if self.samples.bound(part, step, self.samples.levels[-1])]
+                sample = self.samples.take_some(grid, MOST_VALUES, few.standard.divisor) if left else None
+                if sample is not None:
+                    yield from ((sample, step) for step in left)
 
     def _find_windows(self, level: Level) -> list[Match]:
         """Return the windows of local response normalization that fit, tried on the first samples."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from types import MappingProxyType
@@ -117,10 +118,14 @@ def choose_counting_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def measure_unit(values: Floats, dtype: np.dtype[Any]) -> Floats:
     """Return the unit of the last place that a dtype has at each value."""
     unit: Floats = (np.ascontiguousarray(values).view(np.int64) & _EXPONENT).view(np.float64)
-    smallest = 2.0 ** _FORMATS[dtype.name].least_exponent  # below it, subnormals share one unit
-    np.maximum(unit, smallest, out=unit)
+    np.maximum(unit, _get_least_normal(dtype), out=unit)  # below it, subnormals share one unit
     unit *= get_eps(dtype)
     return unit
+
+
+@functools.cache
+def _get_least_normal(dtype: np.dtype[Any]) -> float:
+    return float(2.0 ** _FORMATS[dtype.name].least_exponent)
 
 
 def measure_distance(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Floats]:
