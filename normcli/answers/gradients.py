@@ -121,6 +121,8 @@ class GradientsAnswer:
             return ()
         of = f"{count:,} of {format_count(self.gradients.dx.size, 'value')}"
         why = "groups of numbers that are not finite, or divided by 0, have no derivative"
+        if self.gradients.plan.spec.rows is not None:
+            why = "matrices of 0, of what is not finite, or with two largest singular values have none"
         return (f"dx of {of} {agree(count, 'is', 'are')} NaN: {why}",)
 
     def _list_parameters(self, view: View) -> Table:

@@ -93,17 +93,24 @@ def run_backward(
     require_place(out, plan, values, dy)
     with open_run(plan, values, out) as (place, geometry, source, sink):
         with open_source(dy, plan, geometry) as gradients:
-            kind = _BackwardRun if plan.spec.window is None else _import_windows()
+            kind = _find_run(plan)
             passes = kind(plan, geometry, source, sink, inputs, effort)
             if values.size:
                 passes.differentiate(gradients, values)
         return Derived(place, *passes.find_parameters())
 
 
-def _import_windows() -> Any:
-    from normcli.engine.window_backward import WindowBackwardRun  # for one norm alone
+def _find_run(plan: Plan) -> Any:
+    """Return the kind of run that differentiates a norm; those of one norm alone are imported on use."""
+    if plan.spec.window is not None:
+        from normcli.engine.window_backward import WindowBackwardRun
 
-    return WindowBackwardRun
+        return WindowBackwardRun
+    if plan.spec.rows is not None:
+        from normcli.engine.matrix_backward import MatrixBackwardRun
+
+        return MatrixBackwardRun
+    return _BackwardRun
 
 
 class _BackwardRun(Run):

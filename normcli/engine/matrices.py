@@ -29,13 +29,13 @@ class MatrixRun(Run):
         """Measure, and normalize if there is a sink; return the statistics in the shape of the kept runs."""
         self.walk.expect(0 if self.sink is None else 1)
         work = Workspace()
-        values = [self._measure_group(tile, work) for tile in self._list_groups()]
+        values = [self._measure_group(tile, work) for tile in self.list_groups()]
         count = self.geometry.count if self.selection is None else self._count_all(self.selection).reshape(-1)
         with np.errstate(all="ignore"):
             self._write_all(solve(self.plan, SingularValues(count, values), exact=self.exact), count)
         return self.statistics
 
-    def _list_groups(self) -> Iterator[Slices]:
+    def list_groups(self) -> Iterator[Slices]:
         """Yield where each group lies, in order."""
         geometry = self.geometry
         for index in np.ndindex(geometry.kept_shape):

@@ -112,9 +112,14 @@ class Norm(NamedTuple):
     @property
     def gradient_names(self) -> tuple[str, ...]:
         """What a backward pass makes: `("dx", "dgamma", "dbeta")` or fewer; `()` where there is none."""
-        if self.is_by_order or self.is_partial or self.rows is not None:
+        if self.is_by_order or self.is_partial:
             return ()
         return ("dx", *(f"d{name}" for name in self.parameter_names))
+
+    @property
+    def has_backward_steps(self) -> bool:
+        """Whether formulas of single values lead back to dx; of a matrix, each changes both vectors."""
+        return bool(self.gradient_names) and self.rows is None
 
     @property
     def spans_range(self) -> bool:

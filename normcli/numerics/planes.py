@@ -59,6 +59,10 @@ class Whole(NamedTuple):
         short = self.move(max(self.exponent, self.find_top() - 60))
         return np.ldexp(short.values.astype(np.float64), short.exponent - exponent)
 
+    def find_size(self) -> int:
+        """Return the largest of the integers, without its sign."""
+        return int(np.abs(self.values).max())
+
     def sum_squares(self) -> int:
         """Return the sum of the squares of the integers."""
         return sum(value * value for value in self.values.reshape(-1).tolist())

@@ -140,7 +140,7 @@ class PowerIterations:
         width = choose_width(max(matrix.shape))
         planes = cut_values(matrix, width)
         turns = (transpose(planes), planes) if self._iteration.u is not None else (planes, transpose(planes))
-        column = Column(_fix(start), 0)
+        column = Column(fix(start), 0)
         before = column
         for step in range(2 * self._iteration.steps):
             before, column = column, _multiply(turns[step % 2], column, stretch, width).cut(precision)
@@ -152,9 +152,18 @@ class PowerIterations:
         """Return v and u, of length 1, as doubles; None where the start is at a right angle to all."""
         if not matrix.astype(np.bool_).any():
             return None
-        bits = _UNIT_BITS + self._iteration.steps * max(matrix.shape).bit_length()
-        found = self.find_vectors(matrix, bits, _bound_stretch(matrix, closely=False))
+        found = self.find_directions(matrix, _UNIT_BITS)
         return None if found is None else (found.v.make_unit(), found.u.make_unit())
+
+    def find_directions(self, matrix: NDArray[Any], bits: int) -> Vectors | None:
+        """Return columns along v and u, to so many bits of their lengths; None as `find_vectors`."""
+        precision = bits + 32 + self._iteration.steps * max(matrix.shape).bit_length()
+        stretch = _bound_stretch(matrix, closely=False)
+        while (found := self.find_vectors(matrix, precision, stretch)) is not None:
+            if all(column.error << bits <= column.whole.find_size() for column in found):
+                break
+            precision *= 2
+        return found
 
     def _order(self, found: Vectors) -> tuple[Column, Column]:
         """Return the last two columns, in the order in which they were made."""
@@ -175,7 +184,7 @@ def _bound_stretch(matrix: NDArray[Any], *, closely: bool) -> Fraction:
     return scale(Fraction(math.ceil(length * (1.0 + _MARGIN) * 2**30)), exponent - 30)
 
 
-def _fix(vector: tuple[float, ...]) -> Whole:
+def fix(vector: tuple[float, ...]) -> Whole:
     """Return doubles in fixed point, as a column."""
     fractions = [Fraction(value) for value in vector]
     exponent = -max(value.denominator.bit_length() for value in fractions)
@@ -195,8 +204,8 @@ def _multiply_given(matrix: NDArray[Any], iteration: Iteration) -> Enclosure | N
     assert iteration.u is not None  # as there are no iterations
     assert iteration.v is not None
     width = choose_width(max(matrix.shape))
-    image = _multiply(cut_values(matrix, width), Column(_fix(iteration.v), 0), Fraction(0), width).whole
-    u = _fix(iteration.u)
+    image = _multiply(cut_values(matrix, width), Column(fix(iteration.v), 0), Fraction(0), width).whole
+    u = fix(iteration.u)
     product = int((u.values * image.values).sum())
     sigma = scale(Fraction(product), u.exponent + image.exponent)
     if sigma < 0:

@@ -41,6 +41,9 @@ _SLACK = 1.0 + 2.0**-20
 _LEAST_GAP = 2.0**-16
 """Eigenvalues that are nearer to each other than this part of the largest are not told apart in doubles."""
 
+_LEAST_GAP_BITS = 80
+"""Eigenvalues that doubles tell apart have a gap of more than 2^−80 of the largest, twice over."""
+
 _MOST_STEPS = 60
 """Steps of refinement, of which few are ever taken."""
 
@@ -139,6 +142,38 @@ def enclose_square(matrix: NDArray[Any], bits: int) -> Enclosure:
     return _enclose(gram, find_exponent(largest * largest) - bits)
 
 
+def find_leading(matrix: NDArray[Any], bits: int) -> tuple[Whole, Whole] | None:
+    """Return columns along the left and the right singular vector of the largest singular value of a matrix.
+
+    The shorter one is nearly of length 1, and the other W (or Wᵀ) times it. None where the largest eigenvalues
+    of WᵀW are equal, or nearer to each other than doubles tell.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (rows, columns)
+        As of `enclose_square`.
+    bits : int
+        No number of the shorter one is further off than 2^−bits.
+    """
+    is_tall = matrix.shape[0] >= matrix.shape[1]
+    tall = matrix if is_tall else matrix.T
+    vector = _find_eigenvector(_Gram(tall), bits)
+    if vector is None:
+        return None
+    width = choose_width(max(tall.shape))
+    image = multiply(cut_values(tall, width), cut_whole(vector, width), (len(tall), 1))
+    return (image, vector) if is_tall else (vector, image)
+
+
+def _find_eigenvector(operator: _Symmetric, bits: int) -> Whole | None:
+    """Return the eigenvector of the largest eigenvalue, nearly of length 1; None where there are several."""
+    if operator.size == 1:
+        return Whole(np.array([[1]], dtype=object), 0)
+    exponent = operator.approximate().exponent
+    basis = _Basis(operator, exponent - 2 * bits - _LEAST_GAP_BITS)
+    return basis.find_first(bits) if basis.isolate_first() else None
+
+
 def _enclose(operator: _Symmetric, tolerance: int) -> Enclosure:
     """Enclose the largest eigenvalue to within 2^tolerance."""
     if operator.size == 1:
@@ -177,8 +212,8 @@ class _Refined(NamedTuple):
 
     Parameters
     ----------
-    gram, ritz : Whole
-        VᵀV and VᵀAV.
+    basis, gram, ritz : Whole
+        V, VᵀV and VᵀAV.
     rest : Fraction
         ‖R‖² at most.
     gap : Fraction
@@ -188,6 +223,7 @@ class _Refined(NamedTuple):
         orthonormal.
     """
 
+    basis: Whole
     gram: Whole
     ritz: Whole
     rest: Fraction
@@ -250,6 +286,19 @@ class _Basis:
         gaps = np.flatnonzero(values[:-1] - values[1:] >= least)
         return int(gaps[0]) + 1 if gaps.size else len(values)
 
+    def isolate_first(self) -> bool:
+        """Take the first eigenvector alone, if its eigenvalue is the only one that doubles see there."""
+        values = self._values
+        self.count = 1
+        return bool(values[0] - values[1] >= 64.0 * (self._error + self._skew * self._largest))
+
+    def find_first(self, bits: int) -> Whole | None:
+        """Return the first eigenvector, no number of it further off than 2^−bits; None if it is not found."""
+        found = self.refine()
+        if found is None or found.rest > found.gap * found.gap * scale(Fraction(1), -2 * bits - 2):
+            return None
+        return found.basis
+
     def refine(self) -> _Refined | None:
         """Return a basis whose enclosure is narrow enough; None if none is found."""
         gap = float(self._values[self.count - 1] - self._values[self.count])
@@ -267,7 +316,7 @@ class _Basis:
             shorter = ritz.move(self._exponent - precision)
             residual = image.subtract(multiply_whole(basis, shorter))
             moved = float(np.linalg.norm(basis.scale(0) - first)) * _SLACK + 2 * _UNIT * self.count
-            known = _Refined(gram, ritz, *self._bound(residual, ritz, gram, skew, moved))
+            known = _Refined(basis, gram, ritz, *self._bound(residual, ritz, gram, skew, moved))
             if known.gap <= 0:
                 return None
             if known.widen() <= scale(Fraction(1), self._tolerance + self._exponent - 1):

@@ -122,6 +122,10 @@ def backward(
     have dx = dy where they are passed through, 0 where they are replaced; where they are normalized with the
     others' statistics, they change dx of the others too. That x̂ is rounded before gamma is left out of account.
 
+    Of `sn`, dx = (dy − ⟨dy, y⟩ · u vᵀ) / σ with the singular vectors u and v, to 160 bits; those of power
+    iterations are constants, as frameworks take them. A matrix whose two largest singular values are equal, or
+    nearer to each other than doubles tell, has no derivative: its dx is NaN.
+
     Roots are known to 300 bits: what cancels to less than 2⁻²⁴⁰ of its largest term is right to 2⁻³⁰⁰ of that.
 
     A group that holds what is not finite, and one whose divisor is 0, has no derivative: its dx is NaN, but
@@ -183,13 +187,19 @@ def require_derivative(plan: Plan) -> None:
             f"{norm.name} has no backward pass: its statistics are single values of the input, and which ones "
             "they are changes in jumps; it is fitted to data before training, not differentiated"
         )
-    if norm.rows is not None:
-        raise UsageError(
-            f"{norm.name} has no backward pass in normcli: the derivative of a {norm.divisor.size} is left out"
-        )
     if norm.is_partial:
         raise UsageError(
             f"{norm.name} has no backward pass without one of its steps; leave out no_mean, no_scale"
+        )
+
+
+def require_steps(plan: Plan) -> None:
+    """Raise `UsageError` if no formulas of single values lead to a norm's derivative."""
+    name = plan.norm.name
+    if not plan.norm.has_backward_steps:
+        raise UsageError(
+            f"{name} has no steps of a backward pass to tell: each value of a matrix changes both singular "
+            f"vectors; normcli backward {name} has its dx"
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from normcli.engine.walk import DEFAULT_EFFORT
+from normcli.results.backward import require_steps
 from normcli.teach.backward_steps import BackwardSteps
 from normcli.teach.explain import choose_group, tell_of_nothing
 from normcli.teach.group import add_gradients, measure_group
@@ -51,6 +52,7 @@ def explain_backward(
     ['∂L/∂d', '∂L/∂σ²', '∂L/∂μ', 'dx']
     """
     problem.require_sound()
+    require_steps(problem.plan)
     plan, values, dy, inputs = problem
     nothing = tell_of_nothing(plan)
     if nothing is not None:

@@ -23,7 +23,7 @@ BOTH = ("gamma", "beta")
         ("minmax", BOTH, BOTH, ()),
         ("maxabs", (), (), ()),
         ("robust", (), (), ()),
-        ("sn", (), (), ()),
+        ("sn", (), (), ("dx",)),
     ],
 )
 def test_parameters_and_gradients(norm, parameters, drawn, gradients):

@@ -1,0 +1,117 @@
+"""The derivative of a matrix over its largest singular value, against mpmath and torch."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+from normcli import backward
+from normcli.errors import UsageError
+
+
+def differentiate(matrix, dy):
+    """Return dx by singular vectors of 60 digits, as doubles."""
+    with mpmath.workdps(60):
+        left, sigmas, right = mpmath.svd_r(mpmath.matrix(matrix.tolist()))
+        u, v, sigma = left[:, 0], right[0, :], sigmas[0]
+        pairs = zip(matrix.ravel().tolist(), dy.ravel().tolist(), strict=True)
+        share = mpmath.fsum(mpmath.mpf(a) * b for a, b in pairs) / sigma
+        rows, columns = matrix.shape
+        return [
+            [float((dy[i, j].item() - share * u[i] * v[j]) / sigma) for j in range(columns)]
+            for i in range(rows)
+        ]
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (5, 3), (4, 1), (1, 4), (3, 3)])
+def test_every_value_is_the_exact_one_rounded(shape, rng):
+    x, dy = rng.normal(size=shape), rng.normal(size=shape)
+    assert backward(x, dy, "sn").dx.tolist() == differentiate(x, dy)
+    single = x.astype("float32")
+    expected = np.array(differentiate(single.astype(float), dy)).astype("float32")
+    np.testing.assert_array_equal(backward(single, dy, "sn").dx, expected, strict=True)
+
+
+def test_values_that_are_near_each_other_are_told_apart(rng):
+    x, dy = np.diag([2.0, 2.0 - 1e-9, 1.0]), rng.normal(size=(3, 3))
+    assert backward(x, dy, "sn").dx.tolist() == differentiate(x, dy)
+
+
+@pytest.mark.parametrize("x", [np.eye(3), np.zeros((2, 2)), np.array([[1.0, np.inf]])])
+def test_where_there_is_no_derivative_it_is_nan(x):
+    assert np.isnan(backward(x, np.ones_like(x), "sn").dx).all()
+
+
+def test_what_cancels_is_0():
+    """Of a single value y is its sign."""
+    assert backward([[3.7]], [[0.3]], "sn").dx.tolist() == [[0.0]]
+    x = np.array([[0.3, 0.7]])
+    assert backward(x, 4 * x, "sn").dx.tolist() == [[0.0, 0.0]]
+
+
+def test_rows_and_several_matrices(rng):
+    x, dy = rng.normal(size=(2, 4, 3, 2)), rng.normal(size=(2, 4, 3, 2))
+    dx = backward(x, dy, "sn", axes=(1, 2, 3), rows=2).dx
+    for n in range(2):
+        matrix, slope = (np.moveaxis(each[n], 1, 0).reshape(3, -1) for each in (x, dy))
+        expected = np.moveaxis(np.array(differentiate(matrix, slope)).reshape(3, 4, 2), 0, 1)
+        np.testing.assert_array_equal(dx[n], expected)
+
+
+def test_what_does_not_count_is_passed(rng):
+    x, dy = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
+    mask = rng.random((3, 4)) < 0.7
+    dx = backward(x, dy, "sn", mask=mask).dx
+    counted = np.array(differentiate(np.where(mask, x, 0), np.where(mask, dy, 0)))
+    np.testing.assert_array_equal(dx, np.where(mask, counted, dy))
+    with pytest.raises(UsageError, match="leaves out fill normalize"):
+        backward(x, dy, "sn", mask=mask, fill="normalize")
+
+
+@pytest.mark.parametrize("given", [{"u": 5, "iterations": 2}, {"v": 4}, {"u": 5, "v": 4}])
+def test_vectors_of_iterations_are_constants(given, rng):
+    """In doubles, by ∂σ/∂W = u vᵀ."""
+    x, dy = rng.normal(size=(5, 4)), rng.normal(size=(5, 4))
+    options = {key: abs(rng.normal(size=n)) if key != "iterations" else n for key, n in given.items()}
+    x = abs(x)
+    u, v = options.get("u"), options.get("v")
+    for _ in range(options.get("iterations", 1) if len(given) < 2 or "iterations" in given else 0):
+        for name in "vu" if "u" in given else "uv":
+            if name == "v":
+                v = x.T @ u
+                v = v / np.linalg.norm(v)
+            else:
+                u = x @ v
+                u = u / np.linalg.norm(u)
+    sigma = u @ x @ v
+    expected = (dy - (dy * x).sum() / sigma * np.outer(u, v)) / sigma
+    np.testing.assert_allclose(backward(x, dy, "sn", **options).dx, expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.peers
+def test_torch(rng):
+    torch = pytest.importorskip("torch")
+    x, dy = rng.normal(size=(5, 4)), rng.normal(size=(5, 4))
+    w = torch.tensor(x, requires_grad=True)
+    (w / torch.linalg.matrix_norm(w, 2)).backward(torch.tensor(dy))
+    np.testing.assert_allclose(backward(x, dy, "sn").dx, w.grad, rtol=1e-11, atol=1e-13)
+    layer = torch.nn.Module()
+    layer.weight = torch.nn.Parameter(torch.tensor(x))
+    torch.nn.utils.parametrizations.spectral_norm(layer, n_power_iterations=2)
+    start = rng.normal(size=4)
+    layer.parametrizations.weight[0]._v.copy_(torch.tensor(start))
+    layer.weight.backward(torch.tensor(dy))
+    expected = layer.parametrizations.weight.original.grad
+    dx = backward(x, dy, "sn", v=start, iterations=2).dx
+    np.testing.assert_allclose(dx, expected, rtol=1e-11, atol=1e-13)
+
+
+def test_the_verb_and_what_it_warns_of(normcli):
+    ran = normcli("backward", "sn", "--data", "[[3,0],[0,1]]", "--dy", "[[1,0],[0,6]]", "--print", "dx")
+    assert [float(value) for value in ran.out.split()] == [-2 / 3, 0.0, 0.0, 2.0]
+    ran = normcli("backward", "sn", "--data", "[[2,0],[0,2]]", "--dy", "[[1,0],[0,6]]", "--print", "dx")
+    assert "with two largest singular values have none" in ran.err
+    ran = normcli("explain", "sn", "--data", "[[3,0],[0,1]]", "--backward", "--at", "0,0")
+    assert (ran.code, ran.out) == (2, "")
+    assert "each value of a matrix changes both singular vectors" in ran.err
