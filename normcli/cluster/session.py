@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import sys
@@ -29,7 +30,7 @@ CONNECT = 20.0
 PATIENCE = 30.0
 """Seconds to wait for a worker, where there is none."""
 
-SETTLE = 10.0
+SETTLE = 30.0
 """Seconds to wait for cancelled tasks."""
 
 _POLL, _ASK = 0.05, 1.0
@@ -40,6 +41,9 @@ _LIGHT = {
     "distributed.admin.system-monitor.interval": "5s",
 }
 """What workers that are started here leave out: they sample their stacks a hundred times a second otherwise."""
+
+_OF_FILES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
+"""What says that a file cannot be written, and nothing of the cluster: whoever had it written names it."""
 
 _STDERR = 2
 
@@ -68,6 +72,8 @@ class Session:
             What a task raises.
         DataError
             If the scheduler or all workers are gone, or a task takes its workers down.
+        OSError
+            If a task cannot write a file.
         """
         futures = self._client.compute(list(tasks), retries=RETRIES)
         try:
@@ -78,14 +84,14 @@ class Session:
         except BaseException as error:
             with contextlib.suppress(Exception):
                 self._client.cancel(futures, force=True)
-                self._settle()
-            if isinstance(error, Exception):
+                self._settle({future.key for future in futures})
+            if isinstance(error, Exception) and getattr(error, "errno", None) not in _OF_FILES:
                 raise DataError(f"the cluster at {self._address} failed: {_describe(error)}") from error
             raise
         return gathered
 
-    def _settle(self) -> None:
-        """Wait until no task is worked on, for some seconds: tasks that write would write on.
+    def _settle(self, keys: set[Any]) -> None:
+        """Wait until none of some tasks is worked on, for some seconds: tasks that write would write on.
 
         Workers that were started here are stopped: threads of theirs may write on behind their tasks.
         """
@@ -94,7 +100,7 @@ class Session:
             self._cluster.close()
             return
         until = time.monotonic() + SETTLE
-        while time.monotonic() < until and any(self._client.run(_count_running).values()):
+        while time.monotonic() < until and any(self._client.run(_is_running, keys).values()):
             time.sleep(_POLL)
 
     def _watch(self, futures: list[Any], advance: Callable[[int], None]) -> None:
@@ -118,9 +124,9 @@ class Session:
                 raise DataError(f"the scheduler at {self._address} has no workers")
 
 
-def _count_running(dask_worker: Any) -> int:
-    """Return how many tasks a worker is at, cancelled ones that go on among them; dask names the argument."""
-    return len(dask_worker.state.all_running_tasks)
+def _is_running(keys: set[Any], dask_worker: Any) -> bool:
+    """Whether a worker is at one of some tasks, perhaps cancelled; dask names the argument."""
+    return any(task.key in keys for task in dask_worker.state.all_running_tasks)
 
 
 @contextlib.contextmanager

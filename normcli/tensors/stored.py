@@ -64,10 +64,22 @@ class Stored(NamedTuple):
         except DataError:
             raise
         except Exception as error:  # whatever a codec or a file system raises
-            corner = ", ".join(f"{cut.start or 0}" for cut in box)
+            corner = ", ".join(f"{cut.start or 0}" for cut in self._find_unreadable(box))
             raise DataError(
                 f"{self.name}: the chunk at ({corner}) cannot be read: {describe_failure(error)}"
             ) from error
+
+    def _find_unreadable(self, box: Box) -> Box:
+        """Return the first chunk of a box that cannot be read; the box, if each can."""
+        places = [cut.indices(n) for cut, n in zip(box, self.array.shape, strict=True)]
+        starts = (range(a - a % c, b, c) for (a, b, _), c in zip(places, self.chunks, strict=True))
+        for corner in itertools.product(*starts):
+            chunk = tuple(slice(start, start + c) for start, c in zip(corner, self.chunks, strict=True))
+            try:
+                self.array[chunk]
+            except Exception:  # as of `read`
+                return chunk
+        return box
 
     def cut(self, chunks: tuple[int, ...] | None = None) -> Iterator[Box]:
         """Yield the boxes of all chunks, or of blocks of other lengths, in C order."""

@@ -7,6 +7,9 @@ import shutil
 import subprocess
 import sys
 import threading
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -65,8 +68,18 @@ def test_any_chunks_and_shards_give_the_same_bits_and_these_are_exact(cluster, t
             assert read(target).tobytes() == result.normalized.tobytes()
 
 
-SHAPE, CHUNKS = (128, 16, 128, 128), (4, 16, 128, 128)
-"""128 MiB of float32, in chunks of 4 MiB."""
+SHAPE, CHUNKS = (1024, 16, 128, 128), (4, 16, 128, 128)
+"""1 GiB of float32, in chunks of 4 MiB."""
+
+COPIES = SHAPE[2] * CHUNKS[0]
+"""So often each value stands in its chunk: it compresses well, and exact sums of all are soon made."""
+
+
+class Made(NamedTuple):
+    """A store, and the values of each channel in each of its chunks, shape (chunks, channels, width)."""
+
+    path: str
+    rows: np.ndarray
 
 
 @pytest.fixture
@@ -75,13 +88,23 @@ def store(tmp_path, monkeypatch):
     import zarr
 
     monkeypatch.chdir(tmp_path)
-    draw = np.random.default_rng(0)
-    block = draw.standard_normal(CHUNKS, dtype=np.float32)
-    array = zarr.create_array("x.zarr", shape=SHAPE, chunks=CHUNKS, dtype="float32", compressors=None)
-    for start in range(0, SHAPE[0], CHUNKS[0]):
-        array[start : start + CHUNKS[0]] = block * np.float32(draw.uniform(0.5, 2.0)) + np.float32(start)
-    yield array
+    draw, count = np.random.default_rng(0), SHAPE[0] // CHUNKS[0]
+    row = draw.standard_normal((1, SHAPE[1], SHAPE[3]), dtype=np.float32)
+    scales, starts = draw.uniform(0.5, 2.0, (count, 1, 1)), np.arange(count)[:, None, None]
+    rows = (row * scales + starts).astype(np.float32)
+    array = zarr.create_array("x.zarr", shape=SHAPE, chunks=CHUNKS, dtype="float32")
+    for number in range(count):
+        values = np.broadcast_to(rows[number, :, None, :], CHUNKS)
+        array[number * CHUNKS[0] : (number + 1) * CHUNKS[0]] = values
+    yield Made("x.zarr", rows)
     shutil.rmtree(tmp_path)
+
+
+def find_exact(values):
+    """Return the mean and the variance of values, without any rounding."""
+    whole = [int(x) for x in np.ldexp(values.astype(np.float64).ravel(), 149).tolist()]
+    total, square, count = sum(whole), sum(n * n for n in whole), len(whole)
+    return Fraction(total, count * 2**149), Fraction(count * square - total**2, (count * 2**149) ** 2)
 
 
 class Killer:
@@ -124,13 +147,38 @@ def test_every_verb_on_workers_that_are_killed(cluster, store):
     killer = Killer(cluster)
     assert run("fit", "bn", "x.zarr", "-o", "one.npz", "-q").returncode == 0
     one = library.load("one.npz")
+    exact = [find_exact(store.rows[:, channel]) for channel in range(SHAPE[1])]
+    assert one.mean.tolist() == [float(mean) for mean, _ in exact]
+    assert one.var.tolist() == [float(var) for _, var in exact]
+    assert one.count.tolist() == [store.rows[:, 0].size * COPIES] * SHAPE[1]
     assert killer.run("fit", "bn", "x.zarr", "-o", "s.npz", "-q") == 0
     assert library.load("s.npz") == one
     assert killer.run("apply", "s.npz", "x.zarr", "-o", "y.zarr", "-q") == 0
     assert holds("y.zarr", "x.zarr", one.apply)
+    require_exact("y.zarr", store.rows, exact)
     assert killer.run("bn", "-i", "x.zarr", "-o", "y.zarr", "--overwrite", "-q") == 0
     assert holds("y.zarr", "x.zarr", one.apply)
     assert killer.run("check", "bn", "-i", "x.zarr", "--actual", "y.zarr", "--max-ulp", "0.51") == 0
     assert killer.run("invert", "s.npz", "y.zarr", "-o", "z.zarr", "-q") == 0
     assert holds("z.zarr", "y.zarr", one.invert)
     assert killer.killed >= 3
+
+
+def require_exact(path, rows, exact):
+    """Hold the first row of some chunks against arithmetic of 400 bits."""
+    import zarr
+
+    made = zarr.open(path, mode="r")
+    with localcontext(prec=DIGITS):
+        for number in (0, len(rows) // 3, len(rows) - 1):
+            found = made[number * CHUNKS[0], :, 0, :]
+            for channel, (mean, var) in enumerate(exact):
+                middle, spread = (Decimal(f.numerator) / Decimal(f.denominator) for f in (mean, var))
+                divisor = (spread + Decimal(EPS)).sqrt()
+                for x, y in zip(rows[number, channel].tolist(), found[channel], strict=True):
+                    error = abs(Decimal(float(y)) - (Decimal(x) - middle) / divisor)
+                    assert error <= Decimal(ELEMENT) * Decimal(float(np.spacing(abs(y))))
+
+
+EPS, DIGITS = 1e-5, 121
+"""Of `bn`; of decimals, as 400 bits are."""
