@@ -125,8 +125,9 @@ class Session:
 
 
 def _is_running(keys: set[Any], dask_worker: Any) -> bool:
-    """Whether a worker is at one of some tasks, perhaps cancelled; dask names the argument."""
-    return any(task.key in keys for task in dask_worker.state.all_running_tasks)
+    """Whether a worker is at one of some tasks, perhaps cancelled, or yet to be; dask names the argument."""
+    tasks = dask_worker.state.tasks.values()
+    return any(task.key in keys and task.state not in ("memory", "error", "released") for task in tasks)
 
 
 @contextlib.contextmanager
@@ -170,8 +171,9 @@ def open_session(scheduler: str | None, workers: int | None) -> Iterator[Session
     DataError
         If there is no scheduler at that address, or workers end as they start.
     """
-    for name in ("distributed", "tornado", "asyncio"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # one line says what is wrong
+    for name in list(logging.root.manager.loggerDict):  # some loggers of dask have levels of their own
+        if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # one line says what is wrong
     cluster: Any = None
     with contextlib.ExitStack() as at_end:
         if scheduler is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,4 +130,9 @@ def _write_box(origin: Origin, target: Any, use: BlockUse | BlockNorm, box: Box,
     folder = Path(target.store.root, target.path)
     if not folder.is_dir():  # it was made by the caller
         raise DataError(f"{folder}: a worker finds no such folder: do they share this file system?")
-    target[box] = values
+    steps = target.shards or target.chunks
+    starts = (range(cut.start, cut.stop, n) for cut, n in zip(box, steps, strict=True))
+    for corner in itertools.product(*starts):  # one at a time: zarr writes on behind one that fails
+        part = tuple(slice(at, min(at + n, cut.stop)) for at, n, cut in zip(corner, steps, box, strict=True))
+        inside = (slice(a.start - cut.start, a.stop - cut.start) for a, cut in zip(part, box, strict=True))
+        target[part] = values[tuple(inside)]

@@ -85,19 +85,22 @@ def test_killed_workers_change_no_bit(cluster, x):
     assert read("y.zarr").tobytes() == library.normalize(x, "bn").normalized.tobytes()
 
 
-@pytest.mark.parametrize("victim", ["scheduler", "workers"])
-def test_a_cluster_that_is_gone_is_one_line_and_no_output(victim, cluster, x):
+@pytest.mark.parametrize(
+    ("stopped", "victim"), [("scheduler", "scheduler"), ("workers", "workers"), ("workers", "scheduler")]
+)
+def test_a_cluster_that_is_gone_is_one_line_and_no_output(stopped, victim, cluster, x):
     cluster.add_workers(1)
     code = (
         "import normcli.cluster.session as session, sys; session.PATIENCE = 3.0\n"
         "from normcli.__main__ import main; sys.argv[0] = 'normcli'; main()"
     )
     command = [sys.executable, "-c", code, "bn", "-i", "x.zarr", "-o", "y.zarr", "--scheduler", cluster.address]
-    for process in [cluster.scheduler] if victim == "scheduler" else cluster.workers:
+    processes = {"scheduler": [cluster.scheduler], "workers": cluster.workers}
+    for process in processes[stopped]:
         os.kill(process.pid, signal.SIGSTOP)  # whatever is asked of it, it has not done when it is killed
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(4.0)
-    for process in [cluster.scheduler] if victim == "scheduler" else cluster.workers:
+    for process in processes[victim]:
         process.kill()
     out, said = running.communicate(timeout=60)
     assert (running.returncode, out) == (3, "")
