@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 
@@ -302,3 +304,10 @@ def test_running_statistics_are_of_the_groups_that_batches_share():
         plan.fit_running("mean", np.ones((2, 6)))
     with pytest.raises(UsageError, match="ln has no mean: no running statistics are kept of it"):
         make_plan(Request("ln"), SHAPE, np.dtype("f8")).fit_running("mean", np.ones(1))
+
+
+def test_plans_are_the_same_for_the_same_request_and_nobody_changes_them():
+    plan = make_plan(Request("ln"), SHAPE, np.dtype("f8"))
+    assert make_plan(Request("ln"), SHAPE, np.dtype("f8")) is plan
+    with pytest.raises(FrozenInstanceError):
+        plan.spec = plan.spec._replace(eps=1.0)
