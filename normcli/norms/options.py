@@ -233,7 +233,7 @@ def _is_start(vector: tuple[float, ...]) -> bool:
 
 
 MOST_ITERATIONS = 1000
-"""Each takes a hundredth of a second or two of a 512×512 matrix; frameworks take 1 a step, and 15 at first."""
+"""A hundred take about a second of a 512×512 matrix, more of them longer each; frameworks take 1 or 15."""
 
 
 def _has_window(norm: Norm) -> bool:
