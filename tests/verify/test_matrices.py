@@ -62,7 +62,7 @@ W = np.random.default_rng(0).normal(size=(4, 3, 2))
 
 
 def find(y, slack=2.0**-50, w=W):
-    return list(find_matrices(w, y, slack * np.abs(y)))
+    return list(find_matrices(w, y, slack * np.abs(y), np.dtype("f8")))
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
