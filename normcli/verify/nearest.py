@@ -125,7 +125,7 @@ class Nearness:
         return [*hopeful, *(grid for grid in whole if grid not in hopeful)] if hopeful else small
 
     def _may_be(self, grid: Grid, group: int) -> bool:
-        return any(True for _ in self.samples.find_possible(grid, self.samples.affines, group))
+        return self.samples.may_be(grid, self.samples.affines, group)
 
     def _mark_wrong(self, hypothesis: Hypothesis, level: Level) -> list[tuple[Sample, Selected]]:
         """Return which values of sampled groups are not explained, and of those that are not finite."""

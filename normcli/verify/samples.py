@@ -200,6 +200,10 @@ class Samples:
             if lie_on_line(x, y, placed, slack, before):
                 yield step
 
+    def may_be(self, grid: Grid, steps: Sequence[AffineStep], group: int | None = None) -> bool:
+        """Whether there is any of these."""
+        return any(True for _ in self.find_possible(grid, steps, group))
+
     def describe(self, hypothesis: Hypothesis, precision: str, fine: float = math.inf) -> Iterator[Match]:
         """Yield a hypothesis as a match of each norm that it is, of those that were asked for."""
         for match in describe_hypothesis(hypothesis, self.scope, precision):

@@ -121,7 +121,7 @@ def test_one_wrong_value_beyond_the_sample_is_seen():
     assert found.reproductions[0].equal == 1.0 - 1.0 / x.size
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("value", [np.nan, pytest.param(np.inf, marks=pytest.mark.slow)])
 def test_finite_values_where_x_is_not_are_none_of_an_algorithm(value):
     x = draw("float32")
     x[7, 5] = value
