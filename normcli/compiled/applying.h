@@ -2,7 +2,9 @@
 #ifndef NORMCLI_APPLYING_H
 #define NORMCLI_APPLYING_H
 
-#include "loading.h"
+#include "measuring.h"
+
+enum { PIECE = 1024 }; /* values that are normalized at once */
 
 /* What values are calculated with: one number for each group of a batch. */
 struct operands {
@@ -67,6 +69,11 @@ static void prepare_affine(struct affine *a, ptrdiff_t n, bool exact)
         a->gamma[i] = gamma, a->top[i] = high, a->low[i] = gamma - high;
         a->step[i] = from_bits(get_bits(gamma) & EXPONENT_BITS);
     }
+}
+
+ALWAYS double get(const void *from, enum kind kind, ptrdiff_t i)
+{
+    return kind == F64 ? ((const double *)from)[i] : (double)((const float *)from)[i];
 }
 
 /* `apply_short`: of group g + i * across; returns whether a value is missed. */

@@ -1,4 +1,4 @@
-/* Arithmetic without rounding: what normcli/numerics/pairs.py does, for doubles and for vectors of them alike. */
+/* Arithmetic without rounding, on vectors of doubles: what normcli/numerics/pairs.py does. */
 #ifndef NORMCLI_EXACT_H
 #define NORMCLI_EXACT_H
 
@@ -7,16 +7,10 @@
 #define ALWAYS static inline __attribute__((always_inline))
 
 /* Do the same for either value of a condition, which is then known to the compiler. */
-#define WITH(name, condition, ...)                  \
-    if (condition) {                                \
-        enum { name = true };                       \
-        __VA_ARGS__;                                \
-    } else {                                        \
-        enum { name = false };                      \
-        __VA_ARGS__;                                \
-    }
+#define WITH(name, condition, ...) \
+    if (condition) { enum { name = true }; __VA_ARGS__; } else { enum { name = false }; __VA_ARGS__; }
 
-/* Groups that are solved together. */
+/* Groups that are solved together; the instructions that a file is compiled for decide it. */
 #if defined(__AVX512F__)
 enum { LANES = 8 };
 #elif defined(__AVX__)
@@ -24,41 +18,52 @@ enum { LANES = 4 };
 #else
 enum { LANES = 2 };
 #endif
-
 typedef double vector __attribute__((vector_size(8 * LANES)));
 typedef int64_t mask __attribute__((vector_size(8 * LANES)));
 typedef float floats __attribute__((vector_size(4 * LANES)));
 typedef int32_t ints __attribute__((vector_size(4 * LANES)));
 typedef int8_t bytes __attribute__((vector_size(LANES)));
 
+ALWAYS int64_t get_bits(double value) { return (union { double from; int64_t to; }){value}.to; }
+ALWAYS double from_bits(int64_t bits) { return (union { int64_t from; double to; }){bits}.to; }
+ALWAYS uint32_t get_float_bits(float value) { return (union { float from; uint32_t to; }){value}.to; }
+ALWAYS float make_float(uint32_t bits) { return (union { uint32_t from; float to; }){bits}.to; }
+
+ALWAYS vector fill(double value) { return (vector){0} + value; }
+ALWAYS vector choose(mask where, vector a, vector b) { return (vector)((where & (mask)a) | (~where & (mask)b)); }
+ALWAYS vector absolute(vector a) { return (vector)((mask)a & INT64_MAX); }
+ALWAYS void put(double *to, vector a) { memcpy(to, &a, sizeof a); }
+
+ALWAYS vector load(const double *from)
+{
+    vector a;
+    memcpy(&a, from, sizeof a);
+    return a;
+}
+
+ALWAYS bool is_any(mask where)
+{
+    const bytes each = __builtin_convertvector(where, bytes);
+    int64_t any = 0;
+    memcpy(&any, &each, sizeof each);
+    return any != 0;
+}
+
 /* two_sum: s + e = a + b. */
-#define TWO_SUM(s, e, a, b)                                       \
-    do {                                                          \
-        const __typeof__(a) a_ = (a), b_ = (b);                   \
-        const __typeof__(a) s_ = a_ + b_, r_ = s_ - a_;           \
-        (e) = (a_ - (s_ - r_)) + (b_ - r_), (s) = s_;             \
-    } while (0)
+ALWAYS void two_sum(vector *s, vector *e, vector a, vector b)
+{
+    const vector sum = a + b, r = sum - a;
+    *e = (a - (sum - r)) + (b - r), *s = sum;
+}
 
 /* quick_two_sum: the same where |a| >= |b| or a = 0. */
-#define QUICK_TWO_SUM(s, e, a, b)                                 \
-    do {                                                          \
-        const __typeof__(a) a_ = (a), b_ = (b), s_ = a_ + b_;     \
-        (e) = b_ - (s_ - a_), (s) = s_;                           \
-    } while (0)
+ALWAYS void quick_two_sum(vector *s, vector *e, vector a, vector b)
+{
+    const vector sum = a + b;
+    *e = b - (sum - a), *s = sum;
+}
 
 #define SPLITTER 0x8000001p0
-
-#define DEFINE_CAST(name, from, to)             \
-    ALWAYS to name(from value)                  \
-    {                                           \
-        to bits;                                \
-        memcpy(&bits, &value, sizeof bits);     \
-        return bits;                            \
-    }
-DEFINE_CAST(get_bits, double, int64_t)
-DEFINE_CAST(from_bits, int64_t, double)
-DEFINE_CAST(get_float_bits, float, uint32_t)
-DEFINE_CAST(make_float, uint32_t, float)
 
 /* What p = a * b leaves of the product: the same bits either way, where nothing over- or underflows. */
 ALWAYS double find_rest(double a, double b, double p)
@@ -79,60 +84,28 @@ ALWAYS void two_prod(vector *p, vector *e, vector a, vector b)
     *p = product;
 }
 
-ALWAYS vector fill(double value) { return (vector){0} + value; }
-ALWAYS vector choose(mask where, vector a, vector b) { return (vector)((where & (mask)a) | (~where & (mask)b)); }
-ALWAYS vector absolute(vector a) { return (vector)((mask)a & INT64_MAX); }
-
-ALWAYS vector load(const double *from)
+/* Return (a + al) - q * b, rounded twice: what a division, or a root, leaves first is a double. */
+ALWAYS vector find_remainder(vector a, vector al, vector q, vector b)
 {
-    vector a;
-    memcpy(&a, from, sizeof a);
-    return a;
-}
-
-ALWAYS void put(double *to, vector a) { memcpy(to, &a, sizeof a); }
-
-ALWAYS bool is_any(mask where)
-{
-    const bytes each = __builtin_convertvector(where, bytes);
-    int64_t any = 0;
-    memcpy(&any, &each, sizeof each);
-    return any != 0;
+    vector product, error;
+    two_prod(&product, &error, q, b);
+    return ((a - product) - error) + al;
 }
 
 /* pair_divide: q + e = (a + al) / (b + bl), to 2^-101 of it. */
 ALWAYS void pair_divide(vector *q, vector *e, vector a, vector al, vector b, vector bl)
 {
-    const vector first = a / b;
-    vector product, error;
-    two_prod(&product, &error, first, b);
-    const vector rest = ((a - product) - error) + (al - first * bl), step = rest / b;
-    QUICK_TWO_SUM(*q, *e, first, step);
-}
-
-ALWAYS double add_up(vector a)
-{
-    double total = 0.0;
-    for (int i = 0; i < LANES; i++) total += a[i];
-    return total;
-}
-
-ALWAYS vector square_root(vector a)
-{
-    vector root;
-    for (int i = 0; i < LANES; i++) root[i] = sqrt(a[i]);
-    return root;
+    const vector first = a / b, rest = find_remainder(a, al - first * bl, first, b);
+    quick_two_sum(q, e, first, rest / b);
 }
 
 /* pair_root: r + e = the root of a + al. */
 ALWAYS void pair_root(vector *r, vector *e, vector a, vector al)
 {
-    const vector root = square_root(a);
-    vector product, error;
-    two_prod(&product, &error, root, root);
-    const vector rest = ((a - product) - error) + al;
-    const vector step = choose(root > 0.0, rest / (2.0 * root), fill(0.0));
-    QUICK_TWO_SUM(*r, *e, root, step);
+    vector root;
+    for (int i = 0; i < LANES; i++) root[i] = sqrt(a[i]);
+    const vector rest = find_remainder(a, al, root, root);
+    quick_two_sum(r, e, root, choose(root > 0.0, rest / (2.0 * root), fill(0.0)));
 }
 
 /* distill: leave the sum of `count` numbers in the first `size`; returns where they have no room for all of it. */
@@ -140,16 +113,16 @@ ALWAYS mask distill(vector *values, int count, int size)
 {
     mask left = {0};
     for (int pass = 0; pass < size && pass < count; pass++)
-        for (int i = count - 1; i > 0; i--) TWO_SUM(values[i - 1], values[i], values[i - 1], values[i]);
+        for (int i = count - 1; i > 0; i--) two_sum(&values[i - 1], &values[i], values[i - 1], values[i]);
     for (int i = size; i < count; i++) left |= values[i] != 0.0;
-    for (int i = 0; i + 1 < size && i + 1 < count; i++) TWO_SUM(values[i], values[i + 1], values[i], values[i + 1]);
+    for (int i = 0; i + 1 < size && i + 1 < count; i++) two_sum(&values[i], &values[i + 1], values[i], values[i + 1]);
     return left;
 }
 
 /* `_add` of columns.py: add a term to numbers that are sums of doubles; `left` is where they have no room for it. */
 ALWAYS void add(vector *numbers, int size, vector term, mask *left)
 {
-    for (int i = 0; i < size; i++) TWO_SUM(numbers[i], term, numbers[i], term);
+    for (int i = 0; i < size; i++) two_sum(&numbers[i], &term, numbers[i], term);
     *left |= term != 0.0;
 }
 

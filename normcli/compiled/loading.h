@@ -8,11 +8,6 @@
 
 #include "exact.h"
 
-ALWAYS double get(const void *from, enum kind kind, ptrdiff_t i)
-{
-    return kind == F64 ? ((const double *)from)[i] : (double)((const float *)from)[i];
-}
-
 /* A float16: its exponent and fraction are those of a float that is 2^-112 as large, which a product mends. */
 ALWAYS float widen_half(uint16_t half)
 {
@@ -61,12 +56,12 @@ ALWAYS void store(void *to, enum kind kind, double value)
 }
 
 /* Do the same for any kind of numbers, which is then known to the compiler. */
-#define WITH_KIND(name, which, ...)                                  \
-    switch (which) {                                                 \
-    case F64: { const enum kind name = F64; __VA_ARGS__; break; }    \
-    case F32: { const enum kind name = F32; __VA_ARGS__; break; }    \
-    case F16: { const enum kind name = F16; __VA_ARGS__; break; }    \
-    case BF16: { const enum kind name = BF16; __VA_ARGS__; break; }  \
+#define WITH_KIND(name, which, ...)                                 \
+    switch (which) {                                                \
+    case F64: { const enum kind name = F64; __VA_ARGS__; break; }   \
+    case F32: { const enum kind name = F32; __VA_ARGS__; break; }   \
+    case F16: { const enum kind name = F16; __VA_ARGS__; break; }   \
+    case BF16: { const enum kind name = BF16; __VA_ARGS__; break; } \
     }
 
 /* For values i of n of a kind k that lie `step` bytes from each other; `done` are done if they are float16s side by side. */
@@ -76,42 +71,43 @@ ALWAYS void store(void *to, enum kind kind, double value)
             __VA_ARGS__;                                                                                  \
         }))
 
-/* What some processors do with eight float16s at once: returns how many of n are done. */
-ALWAYS ptrdiff_t widen_halves(const void *from, ptrdiff_t n, float *to)
+/* What some processors do with eight float16s at once: return how many of n are done. */
+ALWAYS ptrdiff_t widen_halves(const uint16_t *from, ptrdiff_t n, float *to)
 {
     ptrdiff_t i = 0;
 #ifdef __F16C__
-    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const void *)((const char *)from + 2 * i))));
+    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(from + i))));
 #endif
     return (void)from, (void)n, (void)to, i;
 }
 
-ALWAYS ptrdiff_t narrow_to_halves(const double *values, ptrdiff_t n, void *to)
+ALWAYS ptrdiff_t narrow_to_halves(const double *values, ptrdiff_t n, uint16_t *to)
 {
     ptrdiff_t i = 0;
 #ifdef __F16C__
-    float odd[PIECE];
-    for (ptrdiff_t k = 0; k < n; k++) odd[k] = make_float(round_to_odd(values[k]));
-    for (; i + 8 <= n; i += 8) _mm_storeu_si128((void *)((char *)to + 2 * i), _mm256_cvtps_ph(_mm256_loadu_ps(odd + i), 0));
+    for (float odd[8]; i + 8 <= n; i += 8) {
+        for (int k = 0; k < 8; k++) odd[k] = make_float(round_to_odd(values[i + k]));
+        _mm_storeu_si128((void *)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(odd), 0));
+    }
 #endif
     return (void)values, (void)n, (void)to, i;
 }
 
-/* Return n values that lie `step` bytes from each other as floats, or as doubles if they are: in `memory` unless
- * they lie so. */
-static const void *load_values(const struct view *in, const char *from, ptrdiff_t step, ptrdiff_t n, void *memory)
+/* Put n values that lie `step` bytes from each other into memory, as floats, or as doubles if they are. */
+static void load_values(const char *from, enum kind kind, ptrdiff_t step, ptrdiff_t n, void *to)
 {
-    if (step == SIZES[in->kind] && (in->kind == F64 || in->kind == F32)) return from;
-    FOR_EACH(in->kind, step, widen_halves(from, n, memory),
-        if (k == F64) ((double *)memory)[i] = *(const double *)(const void *)(from + i * by);
-        else ((float *)memory)[i] = widen(from + i * by, k))
-    return memory;
+    FOR_EACH(kind, step, widen_halves((const void *)from, n, to),
+        if (k == F64) ((double *)to)[i] = *(const double *)(const void *)(from + i * by);
+        else ((float *)to)[i] = widen(from + i * by, k))
 }
+
+/* Whether values that lie `step` bytes from each other are as load_values leaves them. */
+static bool is_loaded(enum kind kind, ptrdiff_t step) { return kind <= F32 && step == SIZES[kind]; }
 
 /* Write doubles to places that lie `step` bytes from each other. */
 static void store_values(char *to, enum kind kind, ptrdiff_t step, const double *values, ptrdiff_t n)
 {
-    FOR_EACH(kind, step, narrow_to_halves(values, n, to), store(to + i * by, k, values[i]))
+    FOR_EACH(kind, step, narrow_to_halves(values, n, (void *)to), store(to + i * by, k, values[i]))
 }
 
 #endif

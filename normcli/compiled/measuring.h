@@ -4,50 +4,52 @@
 
 #include "loading.h"
 
+enum {
+    BATCH = 64,  /* groups that are measured, solved and written before the next ones are read */
+    SHORT = 32,  /* groups of fewer values are turned round, so that every operation runs along the groups */
+    LEAF = 1024, /* floats that are summed on one grid; what is added up of leaves stays exact */
+};
+
 /* The sums of LANES groups so far: sums of doubles, not yet in order, about 0; and which groups they do not hold. */
-struct lanes {
-    vector sum[3], square[4];
+struct sums {
+    vector at[NUMBERS];
     mask left;
 };
 
-ALWAYS struct lanes load_lanes(const struct batch *batch, int g)
+/* What is known of the groups of a batch. */
+struct batch {
+    struct sums sums[BATCH / LANES];
+    double counts[2][BATCH];     /* how many values of each group count, and degrees of freedom */
+    double known[5][BATCH];      /* three doubles of each mean, and two of each divisor */
+    double statistics[4][BATCH]; /* mean, square, root, inverse */
+    int64_t left[BATCH];         /* not 0: Python has to work on it */
+};
+
+ALWAYS void add_sums(struct sums *sums, const struct sums *more, int of_sum, int of_square)
 {
-    struct lanes lanes;
-    for (int k = 0; k < 3; k++) lanes.sum[k] = load(batch->sum[k] + g);
-    for (int k = 0; k < 4; k++) lanes.square[k] = load(batch->square[k] + g);
-    memcpy(&lanes.left, batch->left + g, sizeof lanes.left);
-    return lanes;
+    sums->left |= more->left;
+    for (int k = 0; k < of_sum; k++) add(sums->at, 3, more->at[k], &sums->left);
+    for (int k = 0; k < of_square; k++) add(sums->at + SQUARE, 4, more->at[SQUARE + k], &sums->left);
 }
 
-ALWAYS void store_lanes(struct batch *batch, int g, const struct lanes *lanes)
+/* Add to every lane what one lane of others holds. */
+ALWAYS void add_lane(struct sums *sums, const struct sums *more, int lane)
 {
-    for (int k = 0; k < 3; k++) put(batch->sum[k] + g, lanes->sum[k]);
-    for (int k = 0; k < 4; k++) put(batch->square[k] + g, lanes->square[k]);
-    memcpy(batch->left + g, &lanes->left, sizeof lanes->left);
+    struct sums one = {.left = (mask){0} + more->left[lane]};
+    for (int k = 0; k < NUMBERS; k++) one.at[k] = fill(more->at[k][lane]);
+    add_sums(sums, &one, 3, 4);
 }
 
-ALWAYS void add_lanes(struct lanes *lanes, const struct lanes *more, int sums, int squares)
+/* Let group g of a batch be what every lane holds. */
+ALWAYS void put_sums(struct batch *batch, int g, const struct sums *sums)
 {
-    lanes->left |= more->left;
-    for (int k = 0; k < sums; k++) add(lanes->sum, 3, more->sum[k], &lanes->left);
-    for (int k = 0; k < squares; k++) add(lanes->square, 4, more->square[k], &lanes->left);
+    struct sums *to = &batch->sums[g / LANES];
+    for (int k = 0; k < NUMBERS; k++) to->at[k][g % LANES] = sums->at[k][0];
+    to->left[g % LANES] = sums->left[0];
 }
 
 /* Leave each of the doubles of a sum some 53 bits below the last. */
-static void order_lanes(struct batch *batch, int g)
-{
-    struct lanes lanes = load_lanes(batch, g);
-    distill(lanes.sum, 3, 3), distill(lanes.square, 4, 4);
-    store_lanes(batch, g, &lanes);
-}
-
-/* The e of 2^e >= n. */
-static int find_log(ptrdiff_t n)
-{
-    int e = 0;
-    while (((ptrdiff_t)1 << e) < n) e++;
-    return e;
-}
+ALWAYS void order_sums(struct sums *sums) { distill(sums->at, 3, 3), distill(sums->at + SQUARE, 4, 4); }
 
 /* Values are looked at in lines of LANES: one of each of some groups, or so many of one group, which is then a row.
  * From line to line there are `step` values. */
@@ -66,8 +68,17 @@ ALWAYS vector load_line(struct block block, ptrdiff_t i)
     return __builtin_convertvector(values, vector);
 }
 
+/* x and e of x + e = the square of line i, and the line itself. */
+ALWAYS vector load_squares(struct block block, ptrdiff_t i, vector *p, vector *e)
+{
+    const vector value = load_line(block, i);
+    two_prod(p, e, value, value);
+    return value;
+}
+
 /* Find the largest size of each lane, as bits, and the least but 0, or the number before it. */
 #define FIND_RANGE(type, most)                                                                               \
+    type largest = {0}, least = largest + most;                                                              \
     for (ptrdiff_t i = 0; i < block.n; i++) {                                                                \
         type size, other;                                                                                    \
         memcpy(&size, (const char *)block.x + i * block.step * (ptrdiff_t)sizeof size[0], sizeof size);      \
@@ -82,11 +93,9 @@ ALWAYS vector load_line(struct block block, ptrdiff_t i)
 ALWAYS void find_exponents(struct block block, mask *high, mask *low)
 {
     if (block.doubles) {
-        mask largest = {0}, least = largest + INT64_MAX;
         FIND_RANGE(mask, INT64_MAX)
         *high = largest >> 52, *low = least >> 52;
     } else {
-        ints largest = {0}, least = largest + INT32_MAX;
         FIND_RANGE(ints, INT32_MAX)
         largest >>= 23, least >>= 23;
         largest -= largest == 0, least -= least == 0; /* subnormal numbers have the exponent of the next */
@@ -115,142 +124,117 @@ ALWAYS vector add_on_grid(vector *sum, vector term)
 
 /* Cut x (of doubles), x^2 and (of doubles) its rounding error where sums of their upper parts stay exact, and those
  * of what is left of them, too; false if values are too far apart for that. */
-ALWAYS bool measure_on_grids(struct block block, struct lanes *lanes)
+ALWAYS bool measure_on_grids(struct block block, struct sums *sums)
 {
-    const int log = find_log(block.row ? block.n * LANES : block.n);
+    int log = 0;
+    while ((ptrdiff_t)1 << log < (block.row ? block.n * LANES : block.n)) log++;
     const bool doubles = block.doubles, need_sum = block.need_sum;
+    vector *sum = sums->at, *square = sums->at + SQUARE;
     mask high, low;
     find_exponents(block, &high, &low);
-    lanes->left |= doubles ? (high >= HIGHEST) | (low <= LOWEST) : high >= 1023 + 128;
+    sums->left |= doubles ? (high >= HIGHEST) | (low <= LOWEST) : high >= 1023 + 128;
     if (is_any(high - low > (doubles ? 78 - 53 : 52 - 24) - log)) return false; /* for squares, and so for x */
     const mask top = high - 1022;
     const vector of_x = 1.5 * make_power(top + (log + 1)), of_p = 1.5 * make_power(2 * top + (log + 1));
     const vector of_e = 1.5 * make_power(2 * top + (log - 52));
-    vector s = of_x, t = of_p, u = of_e;
+    vector s = of_x, t = of_p, u = of_e, p, e;
     for (ptrdiff_t i = 0; i < block.n; i++) {
-        const vector value = load_line(block, i);
-        vector p, e;
-        two_prod(&p, &e, value, value);
-        if (need_sum && !doubles) lanes->sum[0] += value;
-        if (need_sum && doubles) lanes->sum[1] += add_on_grid(&s, value);
-        lanes->square[1] += add_on_grid(&t, p);
-        if (doubles) lanes->square[3] += add_on_grid(&u, e);
+        const vector value = load_squares(block, i, &p, &e);
+        if (need_sum && !doubles) sum[0] += value;
+        if (need_sum && doubles) sum[1] += add_on_grid(&s, value);
+        square[1] += add_on_grid(&t, p);
+        if (doubles) square[3] += add_on_grid(&u, e);
     }
-    if (need_sum && doubles) lanes->sum[0] = s - of_x;
-    lanes->square[0] = t - of_p;
-    if (doubles) lanes->square[2] = u - of_e;
-    for (int k = 0; k < 4 && block.row; k++) {
-        if (k < 3) lanes->sum[k] = fill(add_up(lanes->sum[k]));
-        lanes->square[k] = fill(add_up(lanes->square[k]));
+    if (need_sum && doubles) sum[0] = s - of_x;
+    square[0] = t - of_p;
+    if (doubles) square[2] = u - of_e;
+    for (int k = 0; k < NUMBERS && block.row; k++) {
+        double total = 0.0;
+        for (int i = 0; i < LANES; i++) total += sums->at[k][i];
+        sums->at[k] = fill(total);
     }
     return true;
 }
 
 /* Measure a block, whatever its values are, and add it to what is known, if anything is. */
-ALWAYS void measure_block(struct block block, bool more, struct lanes *known)
+ALWAYS void measure_block(struct block block, bool more, struct sums *known)
 {
-    struct lanes here = {0};
+    struct sums here = {0};
     if (measure_on_grids(block, &here)) {
-        if (more) add_lanes(known, &here, block.doubles ? 2 : 1, block.doubles ? 4 : 2);
+        if (more) add_sums(known, &here, block.doubles ? 2 : 1, block.doubles ? 4 : 2);
         else *known = here;
         return;
     }
+    if (!more) *known = (struct sums){0};
+    vector p, e;
     for (ptrdiff_t i = 0; i < block.n; i++) {
-        const vector value = load_line(block, i);
-        vector p, e;
-        two_prod(&p, &e, value, value);
-        if (block.need_sum) add(here.sum, 3, value, &here.left);
-        add(here.square, 4, p, &here.left);
-        if (block.doubles) add(here.square, 4, e, &here.left);
+        const vector value = load_squares(block, i, &p, &e);
+        if (block.need_sum) add(here.at, 3, value, &here.left);
+        add(here.at + SQUARE, 4, p, &here.left);
+        if (block.doubles) add(here.at + SQUARE, 4, e, &here.left);
     }
-    distill(known->sum, 3, 3), distill(known->square, 4, 4); /* which makes room */
-    if (!block.row) add_lanes(known, &here, 3, 4);
-    for (int lane = 0; lane < LANES && block.row; lane++) {
-        struct lanes one = {.left = (mask){0} + here.left[lane]};
-        for (int k = 0; k < 3; k++) one.sum[k] = fill(here.sum[k][lane]);
-        for (int k = 0; k < 4; k++) one.square[k] = fill(here.square[k][lane]);
-        add_lanes(known, &one, 3, 4);
-    }
+    order_sums(known); /* which makes room */
+    if (!block.row) add_sums(known, &here, 3, 4);
+    for (int lane = 0; lane < LANES && block.row; lane++) add_lane(known, &here, lane);
 }
 
-/* Measure one group of any length, group g of a batch. `memory` has room for a leaf of doubles and a line. */
+/* Bytes of a value as it is measured. */
+static ptrdiff_t find_size(const struct view *view) { return view->kind == F64 ? 8 : 4; }
+
+/* Measure one group of any length, group g of a batch. `memory` has room for SHORT * BATCH doubles. */
 static void measure_group(const struct view *in, const char *from, bool need_sum, struct batch *batch, int g, void *memory)
 {
-    struct lanes all = {0};
+    struct sums all = {0};
     const bool doubles = in->kind == F64;
-    const ptrdiff_t leaf = doubles ? LEAF / 2 : LEAF, size = doubles ? 8 : 4;
+    const ptrdiff_t size = find_size(in), leaf = LEAF * 4 / size, step = in->strides[2];
     for (ptrdiff_t part = 0; part < in->parts && !all.left[0]; part++, from += in->part_stride) {
         for (ptrdiff_t i = 0; i < in->shape[2] && !all.left[0]; i += leaf) {
             const ptrdiff_t n = in->shape[2] - i < leaf ? in->shape[2] - i : leaf;
-            const void *x = load_values(in, from + i * in->strides[2], in->strides[2], n, memory);
-            if (n % LANES) {
-                if (x != memory) memcpy(memory, x, (size_t)(n * size));
+            const char *x = from + i * step;
+            if (n % LANES || !is_loaded(in->kind, step)) {
+                load_values(x, in->kind, step, n, memory);
                 memset((char *)memory + n * size, 0, (size_t)(LANES * size));
                 x = memory;
             }
-            WITH(d, doubles, WITH(s, need_sum, measure_block((struct block){x, LANES, (n + LANES - 1) / LANES, d, true, s}, part || i, &all)))
+            WITH(d, doubles, WITH(s, need_sum,
+                measure_block((struct block){x, LANES, (n + LANES - 1) / LANES, d, true, s}, part || i, &all)))
         }
     }
-    for (int k = 0; k < 3; k++) batch->sum[k][g] = all.sum[k][0];
-    for (int k = 0; k < 4; k++) batch->square[k][g] = all.square[k][0];
-    batch->left[g] = all.left[0];
+    put_sums(batch, g, &all);
 }
 
-/* Neighbours that are worked on side by side, line by line: a line has `together` values of each, or fewer at the
- * end, where they lie in memory one behind the other. */
-struct lines {
-    int groups, together;
-    ptrdiff_t count;
-};
-
-static struct lines find_lines(const struct view *view, int groups, bool dense)
+/* Neighbours are worked on side by side, line by line. A line has a value of each, or `together`, where they lie in
+ * memory one behind the other: so many. */
+static int find_together(const struct view *view, int groups)
 {
-    const ptrdiff_t size = SIZES[view->kind], n = view->shape[2];
-    struct lines lines = {groups, 1, n};
-    if (!dense || view->strides[1] != size || view->strides[2] != groups * size) return lines;
-    while (2 * lines.together * groups <= BATCH) lines.together *= 2;
-    lines.count = (n + lines.together - 1) / lines.together;
-    return lines;
+    int together = 1;
+    if (view->strides[1] != SIZES[view->kind] || view->strides[2] != groups * view->strides[1]) return together;
+    while (2 * together * groups <= BATCH) together *= 2;
+    return together;
 }
 
-static ptrdiff_t count_line(const struct lines *lines, ptrdiff_t n, ptrdiff_t i)
+/* Measure neighbours, SHORT lines at a time, which are still in `memory` afterwards. */
+static void measure_across(const struct view *in, const char *from, int groups, int together, bool need_sum,
+                           struct batch *batch, char *memory)
 {
-    const ptrdiff_t rest = n - i * lines->together;
-    return lines->groups * (rest < lines->together ? rest : lines->together);
-}
-
-/* Measure groups side by side, a few lines at a time. */
-static void measure_across(const struct view *in, const char *from, const struct lines *lines, bool need_sum, struct batch *batch, double *values, void *memory)
-{
-    const int wide = lines->groups * lines->together;
     const bool doubles = in->kind == F64;
-    const ptrdiff_t size = doubles ? 8 : 4;
-    for (ptrdiff_t part = 0; part < in->parts; part++, from += in->part_stride) {
-        for (ptrdiff_t first = 0; first < lines->count; first += SHORT) {
-            const ptrdiff_t n = lines->count - first < SHORT ? lines->count - first : SHORT;
-            for (ptrdiff_t i = 0; i < n; i++) {
-                char *to = (char *)values + i * BATCH * size;
-                const ptrdiff_t count = count_line(lines, in->shape[2], first + i);
-                const void *x = load_values(in, from + (first + i) * lines->together * in->strides[2], in->strides[1], count, memory);
-                memcpy(to, x, (size_t)(count * size));
-                memset(to + count * size, 0, (size_t)((BATCH - count) * size));
-            }
-            for (int g = 0; g < wide; g += LANES) {
-                struct lanes known = {0};
-                const char *x = (const char *)values + g * size;
-                if (first || part) known = load_lanes(batch, g);
-                WITH(d, doubles, WITH(s, need_sum, measure_block((struct block){x, BATCH, n, d, false, s}, first || part, &known)))
-                store_lanes(batch, g, &known);
-            }
+    const ptrdiff_t size = find_size(in), n = in->shape[2];
+    for (ptrdiff_t i = 0, next = 0; i < n; i = next) {
+        int lines = 0;
+        for (; next < n && lines < SHORT; next += together, lines++) {
+            const ptrdiff_t count = groups * (n - next < together ? n - next : together);
+            char *to = memory + lines * BATCH * size;
+            load_values(from + next * in->strides[2], in->kind, in->strides[1], count, to);
+            memset(to + count * size, 0, (size_t)((BATCH - count) * size));
         }
+        for (int g = 0; g < groups * together; g += LANES)
+            WITH(d, doubles, WITH(s, need_sum,
+                measure_block((struct block){memory + g * size, BATCH, lines, d, false, s}, i, &batch->sums[g / LANES])))
     }
-    for (int half = wide / 2; half >= lines->groups; half /= 2) { /* the sums of values that lie together */
-        for (int g = 0; g < half; g += LANES) {
-            struct lanes lanes = load_lanes(batch, g);
-            const struct lanes more = load_lanes(batch, g + half);
-            add_lanes(&lanes, &more, 3, 4);
-            store_lanes(batch, g, &lanes);
-        }
+    for (int g = 0; g < groups && together > 1; g++) { /* the sums of values that lie together */
+        struct sums all = {0};
+        for (int i = g; i < groups * together; i += groups) add_lane(&all, &batch->sums[i / LANES], i % LANES);
+        put_sums(batch, g, &all);
     }
 }
 

@@ -24,37 +24,25 @@ ALWAYS mask is_decided(vector hi, vector lo, vector error)
     return (((hi + (lo - step)) == hi) & ((hi + (lo + step)) == hi)) | (absolute(hi) == (double)INFINITY);
 }
 
-/* `_subtract_product` of moments.py. */
-ALWAYS void subtract_product(vector *total, vector quotient, vector n)
-{
-    vector product, error;
-    two_prod(&product, &error, quotient, n);
-    total[0] = (total[0] - product) - error; /* what a division leaves is a double */
-    distill(total, 3, 3);
-}
-
 /* `_find_mean` of moments.py; returns where the mean is not decided. */
 ALWAYS mask find_mean(const vector *sum, vector n, bool exact, vector *mean)
 {
-    vector rest[3] = {sum[0], sum[1], sum[2]};
-    const vector first = rest[0] / n;
-    if (!exact && !is_any((sum[1] != 0.0) | (sum[2] != 0.0))) { /* what a division leaves is a double */
-        vector product, error;
-        two_prod(&product, &error, first, n);
-        mean[0] = first, mean[1] = ((sum[0] - product) - error) / n;
+    vector rest[3] = {sum[0], sum[1], sum[2]}, quotient[3];
+    if (!exact && !is_any((sum[1] != 0.0) | (sum[2] != 0.0))) {
+        mean[0] = sum[0] / n, mean[1] = find_remainder(sum[0], fill(0.0), mean[0], n) / n;
         return (mask){0};
     }
-    subtract_product(rest, first, n);
-    const vector second = rest[0] / n;
-    subtract_product(rest, second, n);
-    const vector third = rest[0] / n;
-    subtract_product(rest, third, n);
+    for (int k = 0; k < 3; k++) { /* `_subtract_product` */
+        quotient[k] = rest[0] / n;
+        rest[0] = find_remainder(rest[0], fill(0.0), quotient[k], n);
+        distill(rest, 3, 3);
+    }
     const mask is_exact = (rest[0] == 0.0) & (rest[1] == 0.0) & (rest[2] == 0.0);
     vector hi, mid, lo;
-    TWO_SUM(hi, mid, first, second);
-    TWO_SUM(mid, lo, mid, third);
-    TWO_SUM(hi, mid, hi, mid);
-    TWO_SUM(mid, lo, mid, lo);
+    two_sum(&hi, &mid, quotient[0], quotient[1]);
+    two_sum(&mid, &lo, mid, quotient[2]);
+    two_sum(&hi, &mid, hi, mid);
+    two_sum(&mid, &lo, mid, lo);
     const mask undecided = keep(mid, lo, choose(is_exact, fill(0.0), fill(0x1p-103)), 36, &mean[2]);
     const mask certain = is_decided(hi, mid, choose(is_exact & (lo == 0.0), fill(0.0), fill(0x1p-100)));
     mean[0] = hi, mean[1] = mid, mean[2] = exact ? mean[2] : fill(0.0);
@@ -80,7 +68,7 @@ ALWAYS void find_scatter(const vector *sum, const vector *square, vector n, bool
     const bool two = !exact && !more;
     const mask left = more ? distill(terms, 14, 3) : exact ? distill(terms, 6, 3) : distill(terms, 6, 2);
     if (two) terms[2] = fill(0.0);
-    QUICK_TWO_SUM(scatter[0], scatter[1], terms[0], terms[1]);
+    quick_two_sum(&scatter[0], &scatter[1], terms[0], terms[1]);
     const vector positive = choose(scatter[0] > 0.0, scatter[0], choose(square[0] > 0.0, fill(0x1p-1000), fill(1.0)));
     const vector lost = choose(left, n * square[0] * (two ? 0x1p-95 : 0x1p-140), fill(0.0));
     *error = (lost + 2.0 * absolute(terms[2])) / positive;
@@ -107,16 +95,16 @@ ALWAYS void add_eps(const struct rule *rule, const vector *square, const vector 
     divisor[0] = root[0], divisor[1] = root[1];
     if (rule->mode == NO_EPS || rule->eps == 0.0) return;
     if (rule->mode == INSIDE) {
-        TWO_SUM(s, e, square[0], eps);
+        two_sum(&s, &e, square[0], eps);
         const vector low = e + square[1];
-        QUICK_TWO_SUM(s, e, s, low);
+        quick_two_sum(&s, &e, s, low);
         pair_root(&divisor[0], &divisor[1], s, e);
         return;
     }
     if (rule->mode == OUTSIDE) {
-        TWO_SUM(s, e, root[0], eps);
+        two_sum(&s, &e, root[0], eps);
         const vector low = e + root[1];
-        QUICK_TWO_SUM(divisor[0], divisor[1], s, low);
+        quick_two_sum(&divisor[0], &divisor[1], s, low);
         return;
     }
     if (rule->mode == SQUARE_FLOOR) pair_root(&added, &rest, eps, fill(0.0));
@@ -136,12 +124,13 @@ ALWAYS mask is_moderate(vector a, double least, double largest)
 /* Solves groups g to g + LANES of a batch; with `shown` also roots and inverses, which nothing is divided by. */
 ALWAYS void solve_lanes(const struct rule *rule, struct batch *batch, int g, bool shown)
 {
-    struct lanes lanes = load_lanes(batch, g);
-    vector *sum = lanes.sum, *square = lanes.square, mean[3] = {fill(0.0), fill(0.0), fill(0.0)}, value[2], error, root[2] = {fill(0.0), fill(0.0)}, divisor[2];
-    const vector n = load(batch->counts[0] + g);
-    mask undecided = lanes.left;
+    struct sums sums = batch->sums[g / LANES];
+    const vector zero = fill(0.0), one = fill(1.0), n = load(batch->counts[0] + g);
+    vector *sum = sums.at, *square = sums.at + SQUARE, mean[3] = {zero, zero, zero};
+    vector value[2], error, root[2] = {zero, zero}, divisor[2], used[2], low = zero;
+    mask undecided = sums.left;
     if (is_any((square[2] != 0.0) | (square[3] != 0.0))) distill(square, 4, 4);
-    else TWO_SUM(square[0], square[1], square[0], square[1]);
+    else two_sum(&square[0], &square[1], square[0], square[1]);
     vector freedom = load(batch->counts[1] + g);
     if (rule->centred) {
         if (is_any((sum[1] != 0.0) | (sum[2] != 0.0))) distill(sum, 3, 3);
@@ -151,18 +140,15 @@ ALWAYS void solve_lanes(const struct rule *rule, struct batch *batch, int g, boo
         undecided |= (absolute(mean[0]) < FAINT) & (mean[0] != 0.0);
         freedom *= n;
     } else {
-        QUICK_TWO_SUM(value[0], value[1], square[0], square[1]);
+        quick_two_sum(&value[0], &value[1], square[0], square[1]);
         const vector rest = absolute(square[2]) + absolute(square[3]);
         error = 2.0 * rest / choose(value[0] > 0.0, value[0], fill(1.0));
     }
-    const vector zero = fill(0.0), one = fill(1.0);
-    vector of_value[2], used[2], low = zero;
+    vector of_value[2];
     pair_divide(&of_value[0], &of_value[1], value[0], value[1], freedom, zero);
     const vector rounded = error + 0x1p-99;
-    if (is_any(~is_decided(of_value[0], of_value[1], rounded))) /* which may be exact, and half way between doubles */
-        error = choose(divides(value[0], value[1], of_value[0], of_value[1], freedom), error, rounded);
-    else
-        error = rounded;
+    const bool close = is_any(~is_decided(of_value[0], of_value[1], rounded)); /* it may be half way between doubles */
+    error = close ? choose(divides(value[0], value[1], of_value[0], of_value[1], freedom), error, rounded) : rounded;
     const vector more = error + 0x1p-98;
     const bool eps_inside = rule->mode == INSIDE && rule->eps != 0.0;
     if (shown || !eps_inside) pair_root(&root[0], &root[1], of_value[0], of_value[1]);
