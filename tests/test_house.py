@@ -117,6 +117,17 @@ def test_click_is_imported_in_cli_alone_and_rich_in_writers_and_for_progress_alo
     assert {module for module in of_rich if room(module) != "writers"} == {"normcli.cli.progress"}
 
 
+def test_named_tuples_are_those_that_are_quickly_imported():
+    of_typing = {
+        module
+        for module, path in MODULES.items()
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.ImportFrom) and node.module == "typing"
+        if "NamedTuple" in {alias.name for alias in node.names}
+    }
+    assert of_typing == {"normcli.tuples"}
+
+
 @pytest.mark.parametrize(
     "module",
     [

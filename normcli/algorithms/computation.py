@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from normcli.algorithms.elements import Elements, Formula
 from normcli.algorithms.table import ALGORITHMS, CASTS, DTYPES, find_algorithm, find_cast, find_dtype
 from normcli.dtypes import find_type
 from normcli.errors import MissingExtraError, UsageError
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

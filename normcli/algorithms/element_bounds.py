@@ -7,11 +7,12 @@ the result's own dtype at the end, by half a unit in the last place.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.algorithms.bounds import BOUNDS, Precision, bound_squares
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

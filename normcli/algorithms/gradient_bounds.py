@@ -10,13 +10,14 @@ Where eps is a floor, and rules, it is 0; where either may rule, all of it is wh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.algorithms.bounds import BOUNDS, Precision, bound_squares
 from normcli.algorithms.element_bounds import SAFETY, bound_inverse, bound_xhat, is_void
 from normcli.norms.rules import EpsMode
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

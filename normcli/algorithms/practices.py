@@ -6,7 +6,8 @@ To add one, add a row, and its call to `tests/algorithms/test_practices.py` wher
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+
+from normcli.tuples import NamedTuple
 
 
 class Held(enum.Enum):

@@ -6,10 +6,11 @@ A common computation is named `ALGORITHM:DTYPE`, or `ALGORITHM:DTYPE:CAST`: two-
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from normcli.algorithms import elements, moments, sums
 from normcli.errors import UsageError
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

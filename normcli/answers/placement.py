@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from normcli.answers.calculation import Answer
 from normcli.documents.blocks import build_blocks, build_slices
@@ -19,6 +19,7 @@ from normcli.documents.numbers import CELL_DIGITS, format_statistic
 from normcli.documents.plans import build_header, describe_tensor, list_facts, name_inputs
 from normcli.teach.comparison import measure_whole
 from normcli.tensors.nested import describe_number
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

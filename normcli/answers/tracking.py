@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from normcli.documents.document import Line, Row, Table, describe_value
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.numbers import format_shape, format_statistic
 from normcli.documents.plans import build_header, describe_plan
 from normcli.printable import format_count, make_printable
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

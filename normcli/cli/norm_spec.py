@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from normcli.errors import UsageError, name_subject
 from normcli.norms.options import OPTIONS
 from normcli.norms.table import find_norm
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,7 +7,7 @@ import functools
 import math
 import os
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from normcli.cli.destination import choose_files_for, choose_values_file, collect_fields, print_document
 from normcli.cli.outputs import Outputs, choose_outputs, require_distinct
@@ -15,6 +15,7 @@ from normcli.cli.problem import adopt_eps, load_problem
 from normcli.errors import DataError, UsageError, name_subject
 from normcli.norms.table import find_norm
 from normcli.tensors.tensor import STANDARD_STREAM
+from normcli.tuples import NamedTuple
 from normcli.writers import FORMATS
 from normcli.writers.structured import write_fields
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from normcli.norms.request import Choices, NanRule
 from normcli.results.calculate import calculate
 from normcli.results.inputs import fit_inputs
 from normcli.tensors.tensor import Tensor
+from normcli.tuples import NamedTuple
 from normcli.version import __version__
 
 try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from normcli.cluster.blocks import ALONE, BlockUse, require_version
 from normcli.errors import DataError
 from normcli.fitting.parts import locate_groups
 from normcli.fitting.statistics import round_stats
+from normcli.tuples import NamedTuple
 from normcli.verify.check import NORMALIZED, Checked, check
 from normcli.verify.tally import Comparison, GroupTally
 from normcli.verify.ulp import choose_counting_dtype

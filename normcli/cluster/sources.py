@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from distributed import get_worker
@@ -16,6 +15,7 @@ from normcli.tensors.opened import StoreVersion
 from normcli.tensors.places import find_place, locate
 from normcli.tensors.stored import Stored
 from normcli.tensors.stores import choose_chunks, limit_threads, open_store
+from normcli.tuples import NamedTuple
 
 
 class Origin(NamedTuple):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from normcli.codegen.formula import NAMES, Reduction, Writer
 from normcli.errors import UsageError
 from normcli.teach.definitions import define_group, define_value
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator

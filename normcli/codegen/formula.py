@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from normcli.errors import UsageError
 from normcli.teach.expression import (
@@ -27,6 +27,7 @@ from normcli.teach.expression import (
     Sum,
     Symbol,
 )
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.numerics.rounding import widen
 from normcli.teach.part import normalize_group
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

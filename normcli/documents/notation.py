@@ -9,7 +9,7 @@ import contextlib
 import itertools
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from normcli.documents.document import Equation
 from normcli.documents.excerpt import cut_beyond
@@ -34,6 +34,7 @@ from normcli.teach.expression import (
     evaluate,
     read_decimals,
 )
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from normcli.language import translate
 from normcli.printable import split_words, spread_wide
+from normcli.tuples import NamedTuple
 
 Point = tuple[float, float]
 Data = tuple[tuple[str, str], ...]

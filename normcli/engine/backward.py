@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from normcli.numerics.slopes import (
     find_shares,
     round_known,
 )
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

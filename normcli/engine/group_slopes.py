@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from normcli.numerics.integers import widen_to_pair
 from normcli.numerics.slope_sums import needs_decimals
 from normcli.numerics.slopes import clear, find_p, flatten, solve_given_slopes, solve_slopes
 from normcli.tensors.mapped import fetch
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable

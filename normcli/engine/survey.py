@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from normcli.numerics.pairs import Pair
 from normcli.numerics.rational import ExactSums, sum_exactly
 from normcli.numerics.records import Leaves
 from normcli.numerics.whole import measure_rows
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from normcli.fitting.sums import require_no_nan
 from normcli.fitting.workers import can_fork, run_in_processes, run_in_threads
 from normcli.norms.divisors import Measurement
 from normcli.tensors.opened import refuse_changed
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

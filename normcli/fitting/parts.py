@@ -7,7 +7,7 @@ deviations of their own, those that hold parts of the same samples are added fir
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from normcli.fitting.statistics import Stats
 from normcli.fitting.subject import has_images
 from normcli.fitting.sums import Sums, find_deviations
 from normcli.norms.plan import make_plan
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

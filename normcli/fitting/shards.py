@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from normcli.errors import DataError, UsageError
 from normcli.norms.divisors import Measurement
@@ -14,6 +14,7 @@ from normcli.norms.table import find_norm
 from normcli.printable import agree, format_count
 from normcli.tensors.columns import list_names
 from normcli.tensors.many import Named, describe_source
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

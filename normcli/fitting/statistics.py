@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from normcli.fitting.shards import join_shards
 from normcli.fitting.subject import has_images
 from normcli.fitting.sums import solve_sums
 from normcli.numerics.solution import solve
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

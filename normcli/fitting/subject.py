@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.layout import find_layout, make_layout
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from normcli.errors import DataError, UsageError
 from normcli.fitting.statistics import find_moments
 from normcli.norms.plan import make_plan
 from normcli.printable import format_count
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

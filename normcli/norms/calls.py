@@ -6,11 +6,12 @@ import enum
 import pkgutil
 import tomllib
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from normcli.norms.conventions import find_convention
 from normcli.norms.grid import Grid, Split
 from normcli.norms.rules import ParameterRule, Refusal
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

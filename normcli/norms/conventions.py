@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 import tomllib
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from normcli.errors import UsageError
 from normcli.norms.rules import (
@@ -20,6 +20,7 @@ from normcli.norms.rules import (
     ShortRule,
     ZeroRule,
 )
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     import enum

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from normcli.numerics.rational import ROOT_BITS, add_eps, find_exponent, find_ro
 from normcli.numerics.rounding import store
 from normcli.numerics.settling import round_to_odd
 from normcli.numerics.slope_sums import needs_decimals
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ less than 2⁻⁸⁰ right to 2⁻¹⁵⁰ of them. Every other result is the ex
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from normcli.numerics.power import PowerIterations, fix
 from normcli.numerics.rational import find_exponent, find_root, scale
 from normcli.numerics.singular import SingularValue, choose_enclosure
 from normcli.numerics.spectrum import find_leading
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

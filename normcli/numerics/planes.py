@@ -7,11 +7,12 @@ results do not depend on the library that multiplies (Ozaki, Ogita, Oishi & Rump
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.numerics.integers import widen_exactly
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from normcli.errors import DataError
 from normcli.numerics.planes import Whole, choose_width, cut_values, cut_whole, multiply, transpose
 from normcli.numerics.rational import scale
 from normcli.numerics.spectrum import Enclosure
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

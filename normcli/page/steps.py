@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from normcli.norms.divisors import Measurement
 from normcli.norms.norm import format_subscript
 from normcli.page.trees import find_deviation_from, list_terms, subtract
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator

@@ -8,13 +8,14 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from normcli.documents.excerpt import Positions, cut, narrow
 from normcli.documents.scene import Panel, Polygon, Polyline, ShapeGroup, Text, measure
 from normcli.pictures.legend import name_axis
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from normcli.documents.bins import choose_ticks
 from normcli.documents.palette import PALETTE
 from normcli.documents.scene import ASCENT, Panel, Polygon, Polyline, Rectangle, ShapeGroup, Text, measure
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

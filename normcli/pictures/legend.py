@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from normcli.documents.blocks import NOBODY, locate_owners
 from normcli.documents.numbers import format_statistic
 from normcli.documents.scene import ASCENT, Panel, Rectangle, ShapeGroup, Text, flow, measure
 from normcli.teach.place import format_index
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.walk import DEFAULT_EFFORT
@@ -11,6 +11,7 @@ from normcli.errors import DataError, UsageError
 from normcli.results.arguments import read_arguments, read_array, require_threads
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from normcli.numerics.averages import average, mix, mix_in, multiply_by_ratio
 from normcli.numerics.solution import Given
 from normcli.printable import format_count
 from normcli.tensors.pieces import iterate_pieces
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats

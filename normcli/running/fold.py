@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from normcli.numerics.rounding import widen
 from normcli.numerics.settling import normalize
 from normcli.numerics.solution import Given, solve_given
 from normcli.printable import agree, format_count
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from normcli.results.calculate import calculate
 from normcli.running.average import begin, choose_rule, measure_batch, update
 from normcli.simulate.batch_size import calculate_batch, take_sample
 from normcli.simulate.batches import Change, Population, Quartiles, measure_distance
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

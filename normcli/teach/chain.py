@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import functools
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from normcli.teach.definitions import Definition, define_group, define_value
 from normcli.teach.derivative import add, differentiate, multiply, sum_up
 from normcli.teach.expression import Constant, Fold, Operation, Product, Quotient, Sign, Symbol
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

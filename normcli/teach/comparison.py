@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from normcli.teach.equalities import Equality, find_equalities
 from normcli.teach.member import Member
 from normcli.teach.relatives import NamedPlan, find_relatives
 from normcli.tensors.mapped import fetch
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

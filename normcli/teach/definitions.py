@@ -8,7 +8,7 @@ take names and numbers alike: the steps of a story are made by them too.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.rules import EpsMode, ZeroRule
@@ -27,6 +27,7 @@ from normcli.teach.expression import (
     Sum,
     Symbol,
 )
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping

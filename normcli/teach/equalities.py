@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from normcli.teach.member import Member
 from normcli.teach.reasons import explain_coincidence, explain_sameness, list_differences, list_options
 from normcli.teach.relatives import find_relatives
 from normcli.tensors.pieces import iterate_pieces
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from normcli.norms.rules import EpsMode, ZeroRule
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from normcli.norms.plan import Plan

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from normcli.teach.formula import find_formula, is_same
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from normcli.norms.plan import Plan

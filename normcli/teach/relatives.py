@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.errors import UsageError
@@ -13,6 +13,7 @@ from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule, ParameterRule
 from normcli.norms.table import NORMS
 from normcli.teach.formula import is_same
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ import functools
 import math
 import sys
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from normcli.teach.iteration_steps import tell_iteration, tell_vectors
 from normcli.teach.place import format_index
 from normcli.teach.step_writer import NoNumberError, StepWriter, X
 from normcli.teach.story import Step, Story
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

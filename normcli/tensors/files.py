@@ -9,7 +9,7 @@ import stat
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from normcli.dtypes import is_bfloat16
 from normcli.errors import DataError, UsageError
@@ -24,6 +24,7 @@ from normcli.tensors.places import find_place
 from normcli.tensors.spool import spool
 from normcli.tensors.tables import AS_FOUND, Table
 from normcli.tensors.tensor import STANDARD_STREAM, Tensor
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

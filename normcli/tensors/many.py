@@ -9,7 +9,7 @@ import sys
 import zipfile
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from normcli.errors import DataError, NormError
 from normcli.tensors.files import FORMATS, load, split_key
@@ -18,6 +18,7 @@ from normcli.tensors.places import find_place
 from normcli.tensors.safetensors import list_names
 from normcli.tensors.tables import AS_FOUND
 from normcli.tensors.tensor import STANDARD_STREAM
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from normcli.tensors.npy import read_header, write_npy
 from normcli.tensors.opened import Opened
 from normcli.tensors.spool import store
 from normcli.tensors.tensor import choose_key
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ import itertools
 import math
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from normcli.errors import DataError
 from normcli.tensors.mapped import Mapped, Region, fetch
 from normcli.tensors.pieces import cut_boxes, forget
 from normcli.tensors.spool import open_temporary
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

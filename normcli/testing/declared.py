@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from normcli.errors import UsageError
 from normcli.norms.divisors import Measurement
 from normcli.printable import format_count
 from normcli.results.arguments import read_dtype
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

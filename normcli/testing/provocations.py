@@ -6,7 +6,7 @@ import functools
 import math
 import operator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from normcli.norms.request import Choices, Request
 from normcli.norms.table import find_norm
 from normcli.results.arguments import read_dtype
 from normcli.results.normalize import normalize, require_options
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.errors import DataError
 from normcli.numerics.rounding import store
+from normcli.tuples import NamedTuple
 from normcli.verify.ulp import measure_unit
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from normcli.algorithms.computation import Accumulation, Computation, list_accum
 from normcli.algorithms.elements import Elements, Formula
 from normcli.algorithms.table import CASTS, FORMS, KERNELS
 from normcli.numerics.rounding import store
+from normcli.tuples import NamedTuple
 from normcli.verify.evidence import COMMON_EPS
 from normcli.verify.exact_rows import calculate_rows
 from normcli.verify.groups import take_groups

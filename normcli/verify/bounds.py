@@ -8,11 +8,12 @@ close together that the mean's last places are as large as their differences, th
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from normcli.dtypes import find_type, get_eps
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import forget, iterate_pieces
+from normcli.tuples import NamedTuple
 from normcli.verify.tally import Comparison, GroupTally
 from normcli.verify.ulp import choose_counting_dtype, choose_tolerance
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from normcli.errors import UsageError
 from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
 from normcli.norms.rules import Centre
+from normcli.tuples import NamedTuple
 from normcli.verify.distribution import Distribution
 from normcli.verify.exact_rows import calculate_rows
 from normcli.verify.examination import CONDITIONS, Distances, Examination, Finding, Lost, Overflow

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.dtypes import find_type, is_half
 from normcli.norms.rules import EpsMode
+from normcli.tuples import NamedTuple
 from normcli.verify.affine import ESTIMATED, NO_AFFINE, AffineStep
 from normcli.verify.bounds import measure_noise
 from normcli.verify.careful import fit_carefully

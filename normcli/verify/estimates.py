@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from normcli.engine.matrices import lay_matrix
 from normcli.errors import UsageError
 from normcli.norms.spec import Iteration
 from normcli.numerics.singular import SingularValue
+from normcli.tuples import NamedTuple
 from normcli.verify.ulp import choose_counting_dtype
 
 if TYPE_CHECKING:

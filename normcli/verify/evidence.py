@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from normcli.norms.divisors import DIVISORS, ORDER_STATISTICS, Divisor, Measurem
 from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from normcli.norms.table import NORMS
 from normcli.results.normalize import normalize
+from normcli.tuples import NamedTuple
 from normcli.verify.lengths import USUAL_P, fit_lengths, intersect
 from normcli.verify.weight import CERTAIN, Seen, is_odd_eps, weigh
 

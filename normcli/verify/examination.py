@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from normcli.algorithms.table import CASTS
+from normcli.tuples import NamedTuple
 from normcli.verify.distribution import Distribution
 
 if TYPE_CHECKING:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.norms.rules import Centre, EpsMode
 from normcli.numerics.divisor import find_freedom
 from normcli.numerics.slopes import find_p
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

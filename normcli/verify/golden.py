@@ -6,7 +6,7 @@ what was calculated is in the manifest, so that it can be calculated again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from normcli.results.calculate import calculate
 from normcli.results.inputs import fit_inputs
 from normcli.tensors.files import load
 from normcli.tensors.npy import start_npy, write_npy
+from normcli.tuples import NamedTuple
 from normcli.verify.check import NORMALIZED, Checked, check
 from normcli.verify.gradients import CheckedGradients, check_gradients
 from normcli.verify.manifest import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from normcli.errors import DataError, UsageError
 from normcli.results.backward import calculate_backward
 from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import iterate_pieces
+from normcli.tuples import NamedTuple
 from normcli.verify.faults import find_fault
 from normcli.verify.tally import Comparison
 from normcli.verify.ulp import choose_counting_dtype, choose_tolerance

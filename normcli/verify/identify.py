@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from normcli.errors import DataError
 from normcli.norms.layout import make_layout
 from normcli.tensors.mapped import require_unchanged
 from normcli.tensors.pieces import iterate_pieces
+from normcli.tuples import NamedTuple
 from normcli.verify.affine import enumerate_affine_steps
 from normcli.verify.confirmation import Confirmation
 from normcli.verify.evaluation import read_evaluation

@@ -6,11 +6,12 @@ They are named as possibilities: the values fit, and so would anything else that
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.norms.conventions import CONVENTIONS
+from normcli.tuples import NamedTuple
 from normcli.verify.levels import Level
 from normcli.verify.plain import PlainMap
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.dtypes import find_type, get_eps, is_half
+from normcli.tuples import NamedTuple
 from normcli.verify.ulp import ROUNDED_ONCE
 
 if TYPE_CHECKING:

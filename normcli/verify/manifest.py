@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from normcli.tensors.generate import draw_affine, generate
 from normcli.tensors.json_items import RepeatedNameError, make_object
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tensors.recipe import DEFAULT_RNG, DISTRIBUTIONS, RNGS, Recipe
+from normcli.tuples import NamedTuple
 from normcli.verify.check import NORMALIZED
 from normcli.version import __version__
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.tuples import NamedTuple
 from normcli.verify.affine import ESTIMATED
 from normcli.verify.ulp import measure_unit
 from normcli.verify.weight import CERTAIN

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import AxesChoice, AxesRule, EpsMode, EpsRule, GroupOrder, ParameterRule
 from normcli.norms.table import NORMS
+from normcli.tuples import NamedTuple
 from normcli.verify.affine import ESTIMATED
 from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
 from normcli.verify.hypothesis import Furthest, Match, find_furthest, measure_equality

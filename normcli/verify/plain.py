@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.dtypes import find_type, get_eps, is_half
 from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import PIECE, forget
+from normcli.tuples import NamedTuple
 from normcli.verify.levels import Level
 from normcli.verify.ulp import measure_unit
 from normcli.verify.weight import CERTAIN

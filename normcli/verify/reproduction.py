@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode
 from normcli.norms.table import NORMS
 from normcli.tensors.pieces import PIECE
+from normcli.tuples import NamedTuple
 from normcli.verify.affine import ESTIMATED, NO_AFFINE, enumerate_affine_steps
 from normcli.verify.attempts import LEAST_SHARE, Attempt, Trial
 from normcli.verify.weight import CERTAIN

@@ -6,13 +6,14 @@ import functools
 import itertools
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.dtypes import find_type, get_eps, is_half
 from normcli.norms.table import NORMS
 from normcli.tensors.pieces import iterate_pieces
+from normcli.tuples import NamedTuple
 from normcli.verify.bounds import bound_factors, measure_noise
 from normcli.verify.evidence import (
     MOMENTS,

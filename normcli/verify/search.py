@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from normcli.dtypes import find_type, is_half
+from normcli.tuples import NamedTuple
 from normcli.verify.confirmation import Confirmation
 from normcli.verify.estimate import estimate
 from normcli.verify.groups import widen

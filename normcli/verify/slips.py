@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from normcli.numerics.rounding import widen
 from normcli.printable import format_count
+from normcli.tuples import NamedTuple
 from normcli.verify.evidence import COMMON_EPS, MOMENTS, choose_eps
 from normcli.verify.weight import CERTAIN, Seen
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from normcli.norms.request import Request
 from normcli.results.normalize import normalize
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
+from normcli.tuples import NamedTuple
 from normcli.verify.evidence import COMMON_EPS
 from normcli.verify.groups import put_back, take_groups, widen
 

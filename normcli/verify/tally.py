@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.tensors.pieces import find_places, forget
 from normcli.tensors.spool import make_scratch
+from normcli.tuples import NamedTuple
 from normcli.verify.ulp import measure_distance
 
 if TYPE_CHECKING:

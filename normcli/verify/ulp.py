@@ -6,13 +6,14 @@ import functools
 import math
 import operator
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.dtypes import get_eps, is_float
 from normcli.errors import UsageError
 from normcli.numerics.rounding import store
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

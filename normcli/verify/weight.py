@@ -8,9 +8,11 @@ bits as it can be seen with; one that was fitted (an eps that nobody uses, p, a 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.spec import Window
 from normcli.norms.table import NORMS
+from normcli.tuples import NamedTuple
 from normcli.verify.evidence import choose_eps
 
 if TYPE_CHECKING:

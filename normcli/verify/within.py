@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.tuples import NamedTuple
 from normcli.verify.plain import PlainMap
 
 if TYPE_CHECKING:
