@@ -117,11 +117,6 @@ class Norm(NamedTuple):
         return ("dx", *(f"d{name}" for name in self.parameter_names))
 
     @property
-    def has_backward_steps(self) -> bool:
-        """Whether formulas of single values lead back to dx; of a matrix, each changes both vectors."""
-        return bool(self.gradient_names) and self.rows is None
-
-    @property
     def spans_range(self) -> bool:
         """Whether each group comes to lie from 0 to 1, which gamma and beta make any other range."""
         return self.centre is Centre.MINIMUM and self.divisor == RANGE

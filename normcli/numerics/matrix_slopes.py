@@ -35,17 +35,35 @@ _BITS = 160
 """Of vectors and of σ."""
 
 
-_CANCELLED = 140
+CANCELLED = 140
 """Bits that cancel, of which nothing is left."""
 
 
-class _Slope(NamedTuple):
-    """σ, and ∂σ/∂W as a column times a row, over a number."""
+class Slope(NamedTuple):
+    """σ, and ∂σ/∂W = u vᵀ.
+
+    Parameters
+    ----------
+    sigma : Fraction
+    column, row : Whole
+        Along u and vᵀ.
+    lengths : tuple of Fraction
+        What they are divided by, so that they are u and vᵀ.
+    """
 
     sigma: Fraction
     column: Whole
     row: Whole
-    over: Fraction
+    lengths: tuple[Fraction, Fraction]
+
+    def list_vectors(self) -> tuple[list[Fraction], list[Fraction]]:
+        """Return the numbers of u and of v."""
+        vectors = zip((self.column, self.row), self.lengths, strict=True)
+        u, v = (
+            [scale(value / length, each.exponent) for value in each.values.reshape(-1).tolist()]
+            for each, length in vectors
+        )
+        return u, v
 
 
 def differentiate_matrix(
@@ -63,13 +81,13 @@ def differentiate_matrix(
         Of dx.
     iteration : Iteration or None
     """
-    slope = _find_slope(matrix, iteration)
+    slope = find_slope(matrix, iteration)
     if slope is None:
         return None
     gradient, values = _lay_exactly(dy), _lay_exactly(matrix)
     product = int((gradient.values * values.values).sum())
     total = scale(Fraction(product), gradient.exponent + values.exponent)
-    factor = -total / (slope.sigma * slope.sigma * slope.over)  # of column · row
+    factor = -total / (slope.sigma * slope.sigma * slope.lengths[0] * slope.lengths[1])  # of column · row
     exponent = slope.column.exponent + slope.row.exponent
     terms = slope.column.values * slope.row.values
     if factor and terms.any():  # both as integers times one power of two
@@ -89,32 +107,37 @@ def differentiate_matrix(
 def _add(a: int, b: int) -> int:
     """Return a sum; 0 where only what was cut off is left of it."""
     total = a + b
-    return total if abs(total) << _CANCELLED > abs(b) else 0
+    return total if abs(total) << CANCELLED > abs(b) else 0
 
 
-def _find_slope(matrix: NDArray[Any], iteration: Iteration | None) -> _Slope | None:
+def find_slope(matrix: NDArray[Any], iteration: Iteration | None) -> Slope | None:
+    """Return how σ changes with a matrix that is finite and not all 0; None where it has no derivative."""
     sigma = SingularValue(matrix, choose_enclosure(iteration)).find(_BITS)
     if not sigma:
         return None
     if iteration is not None and not iteration.steps:
         assert iteration.u is not None  # of none
         assert iteration.v is not None
-        return _Slope(sigma, fix(iteration.u), fix(iteration.v).T, Fraction(1))
+        return Slope(sigma, fix(iteration.u), fix(iteration.v).T, (Fraction(1), Fraction(1)))
     if iteration is not None:
         found = PowerIterations(iteration).find_directions(matrix, _BITS)
         if found is None:
             return None
         column, row = found.u.whole, found.v.whole
-        squares = (scale(Fraction(each.sum_squares()), 2 * each.exponent) for each in (column, row))
-        lengths = [find_root(square) for square in squares]
-        return _Slope(sigma, column, row.T, lengths[0] * lengths[1])
+        return Slope(sigma, column, row.T, (_find_length(column), _find_length(row)))
     pair = find_leading(matrix, _BITS)
     if pair is None:
         return None
     column, row = pair
-    unit = row if matrix.shape[0] >= matrix.shape[1] else column  # nearly; the other is σ times as long
-    square = scale(Fraction(unit.sum_squares()), 2 * unit.exponent)
-    return _Slope(sigma, column, row.T, sigma * square)
+    if matrix.shape[0] >= matrix.shape[1]:  # the row's length is nearly 1, and the column's σ times that
+        length = _find_length(row)
+        return Slope(sigma, column, row.T, (sigma * length, length))
+    length = _find_length(column)
+    return Slope(sigma, column, row.T, (length, sigma * length))
+
+
+def _find_length(vector: Whole) -> Fraction:
+    return find_root(scale(Fraction(vector.sum_squares()), 2 * vector.exponent))
 
 
 def _lay_exactly(values: NDArray[Any]) -> Whole:

@@ -194,16 +194,6 @@ def require_derivative(plan: Plan) -> None:
         )
 
 
-def require_steps(plan: Plan) -> None:
-    """Raise `UsageError` if no formulas of single values lead to a norm's derivative."""
-    name = plan.norm.name
-    if not plan.norm.has_backward_steps:
-        raise UsageError(
-            f"{name} has no steps of a backward pass to tell: each value of a matrix changes both singular "
-            f"vectors; normcli backward {name} has its dx"
-        )
-
-
 def draw_gradient(plan: Plan, seed: int) -> Tensor:
     """Return a seeded dy for a plan's tensor: standard normal, in the dtype of its output.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from normcli.engine.walk import DEFAULT_EFFORT
-from normcli.results.backward import require_steps
 from normcli.teach.backward_steps import BackwardSteps
 from normcli.teach.explain import choose_group, tell_of_nothing
 from normcli.teach.group import add_gradients, measure_group
@@ -52,7 +51,6 @@ def explain_backward(
     ['∂L/∂d', '∂L/∂σ²', '∂L/∂μ', 'dx']
     """
     problem.require_sound()
-    require_steps(problem.plan)
     plan, values, dy, inputs = problem
     nothing = tell_of_nothing(plan)
     if nothing is not None:
@@ -65,4 +63,8 @@ def explain_backward(
         from normcli.teach.window_backward import WindowBackwardSteps  # for one norm alone
 
         return Story(plan, group, at, WindowBackwardSteps(group, values, dy).build())
+    if plan.spec.rows is not None:
+        from normcli.teach.matrix_backward import MatrixBackwardSteps  # for one norm alone
+
+        return Story(plan, group, at, MatrixBackwardSteps(group, running=False).build())
     return Story(plan, group, at, BackwardSteps(group, running=running).build(), running)

@@ -29,6 +29,7 @@ from normcli.teach.step_writer import NoNumberError, Terms, X
 from normcli.teach.steps import (
     ABOUT_MEAN,
     ABOUT_ZERO,
+    SIGMA,
     StepList,
     enumerate_words,
     name_group,
@@ -38,6 +39,8 @@ from normcli.teach.story import Step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
     from normcli.teach.chain import Link
     from normcli.teach.expression import Expression
@@ -57,7 +60,7 @@ SYMBOLS = {
     "x": X, "x̂": Symbol("x̂", r"\hat{x}"), "y": Symbol("y", "y"),
     "dy": Symbol("dy", "dy", "dy"), "gamma": Symbol("γ", r"\gamma", "gamma"),
     "beta": Symbol("β", r"\beta", "beta"), "n": Symbol("n", "n"), "eps": Symbol("ε", r"\varepsilon"),
-    "k": Symbol("k", "k"),
+    "k": Symbol("k", "k"), "u": Symbol("u", "u"), "v": Symbol("v", "v"),
     "alpha": Symbol("α", r"\alpha"), "exponent": Symbol("exponent", r"\mathrm{exponent}"),
     "size": Symbol("size", r"\mathrm{size}"), "share": Symbol("share", r"\mathrm{share}", "share"),
 }  # fmt: skip
@@ -121,7 +124,10 @@ class BackwardSteps(StepList):
                 statistic = self.chain.aliases.get(name, name)
                 known[statistic] = known[name] = Fraction(group.statistics[statistic])
         arrays = {"x": group.values.reshape(-1), "dy": dy.reshape(-1), **group.parameters}
-        self.numbers = Numbers(self.chain, arrays, known)
+        self.numbers = self._make_numbers(arrays, known)
+
+    def _make_numbers(self, arrays: Mapping[str, NDArray[Any]], known: Mapping[str, Fraction]) -> Numbers:
+        return Numbers(self.chain, arrays, known)
 
     # -- back from the divisor
 
@@ -222,6 +228,8 @@ class BackwardSteps(StepList):
         symbols = dict(SYMBOLS)
         if self.spec.p is not None:
             symbols |= dict.fromkeys(("‖x‖", "norm"), name_length(self.spec.p))
+        if self.spec.rows is not None:
+            symbols["divisor"] = SIGMA
         slopes = {
             name_slope(name): Symbol(f"∂L/∂{s.text}", rf"\frac{{\partial L}}{{\partial {s.latex}}}")
             for name, s in symbols.items()

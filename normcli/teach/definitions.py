@@ -117,7 +117,8 @@ def define_group(plan: Plan, *, given: bool, beyond: bool) -> Iterator[Definitio
             iterated = plan.spec.iteration is not None
             words = "uᵀxv of u and v" if iterated else f"the {plan.norm.divisor.size} of x"
             reduction = None if iterated else largest
-            yield Definition("divisor", words=words, value=Symbol("sigma"), reduction=reduction)
+            value, slope = Symbol("sigma"), Product(Symbol("u"), Symbol("v"))
+            yield Definition("divisor", words=words, value=value, slope=slope, reduction=reduction)
     if not plan.norm.divisor.divides:
         return
     if plan.spec.zero_rule is ZeroRule.NAN:

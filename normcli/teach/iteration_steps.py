@@ -48,12 +48,13 @@ def tell_vectors(group: MeasuredGroup, iteration: Iteration) -> Iterator[str]:
             yield f"{iteration.start} is at a right angle to the matrix: σ is 0."
             return
         v, u = vectors
-        yield f"That makes v = {_format_vector(v)} and u = {_format_vector(u)}."
+        yield f"That makes v = {format_vector(v)} and u = {format_vector(u)}."
     largest, sigma = float(value.find()), group.statistics["sigma"]
     if 0.0 < sigma < largest < math.inf:
         yield f"The largest singular value is {largest:.6g}: σ is {1.0 - sigma / largest:.2%} below it."
 
 
-def _format_vector(vector: Floats) -> str:
+def format_vector(vector: Floats) -> str:
+    """Return the numbers of a vector as a sentence shows them: the first few."""
     shown = ", ".join(f"{value:.6g}" for value in vector[:_MOST_SHOWN])
     return f"({shown}{', …' if len(vector) > _MOST_SHOWN else ''})"

@@ -51,6 +51,7 @@ FEW = 8
 
 _X_HAT, _Y = Symbol("x̂", r"\hat{x}"), Symbol("y", "y")
 _DIVISOR, _BASE = Symbol("d", "d"), Symbol("base", r"\mathrm{base}")
+SIGMA = Symbol("σ", r"\sigma")
 
 
 class Names(NamedTuple):
@@ -187,7 +188,7 @@ class StepList(StepWriter):
             self.steps.append(Step("power iteration", sentence))
             *vectors, sentence = (*tell_vectors(self.group, iteration), "σ is uᵀXv.")
             self.steps += [Step("vectors", told) for told in vectors]
-        step = Step("singular value", sentence, Symbol("σ", r"\sigma"))
+        step = Step("singular value", sentence, SIGMA)
         if not math.isfinite(sigma):
             self._stop(step._replace(sentence="The largest singular value is beyond float64."))
         return self._add_value(step, sigma)

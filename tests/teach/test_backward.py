@@ -41,11 +41,7 @@ def require_same(story, found, at=AT):
 
 
 CASES = [
-    *(
-        pytest.param(norm, {}, id=norm)
-        for norm, row in NORMS.items()
-        if row.has_backward_steps and norm != "gn"
-    ),
+    *(pytest.param(norm, {}, id=norm) for norm, row in NORMS.items() if row.gradient_names and norm != "gn"),
     ("bn", {"gamma": [1, -2, 3, 0.5], "beta": [1, 2, 3, 4]}),
     ("bn", {"running_mean": [1, 2, 3, 4], "running_var": [1, 2, 3, 4], "gamma": [1, -2, 3, 0.5]}),
     ("bn", {"running_mean": [1, 2, 3, 4], "running_var": [1, 2, 3, 4], "eps_mode": "outside"}),
@@ -67,6 +63,9 @@ CASES = [
     ("lp", {"eps": 40.0}),
     ("lrn", {"size": 2, "alpha": 0.5}),
     ("lrn", {"size": 3, "alpha": 3.0, "exponent": 1.3, "k": 0.5, "axes": 2}),
+    ("sn", {"axes": (1, 2), "rows": 2}),
+    ("sn", {"u": [1.0, 2.0], "iterations": 3}),
+    ("sn", {"u": [0.5, 2.0], "v": np.arange(1.0, 13.0)}),
 ]
 
 
@@ -78,7 +77,7 @@ def test_the_chain_rule_leads_to_the_exact_dx(norm, options):
 
 @pytest.mark.parametrize(
     ("framework", "norm"),
-    [(c.framework, c.norm) for c in CONVENTIONS if NORMS[c.norm].has_backward_steps],
+    [(c.framework, c.norm) for c in CONVENTIONS if NORMS[c.norm].gradient_names],
     ids=lambda v: v,
 )
 def test_so_it_does_by_every_convention(framework, norm):
