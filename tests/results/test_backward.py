@@ -15,7 +15,7 @@ from tests.marks import sampled
 from tests.reference.backward import measure_gradients
 from tests.reference.limits import STATISTIC
 
-DIFFERENTIABLE = [name for name, norm in NORMS.items() if norm.has_backward_steps]
+DIFFERENTIABLE = [name for name, norm in NORMS.items() if norm.gradient_names and norm.rows is None]
 """But for matrices, which `tests/numerics/test_matrix_slopes.py` differentiates."""
 
 DTYPES = ["float16", ml_dtypes.bfloat16, "float32", "float64"]
