@@ -307,7 +307,7 @@ def format_options(plan: Plan) -> str:
         parts.append(f"p {spec.p:g}")
     if spec.rows is not None:
         names = " and ".join(plan.grid.layout.name(axis) for axis in spec.rows) or "none"
-        parts.append(f"rows of x along {names}")
+        parts.append(f"rows of X along {names}")
     if spec.iteration is not None:
         parts.append(format_iteration(spec.iteration))
     if spec.range is not None:

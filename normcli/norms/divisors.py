@@ -263,14 +263,14 @@ QUANTILE_RANGE = QUARTILE_RANGE._replace(
 SINGULAR_VALUE = Divisor(
     measurement=Measurement.SINGULAR_VALUE,
     statistics=("sigma",),
-    root="σ(x)",
+    root="σ(X)",
     size="largest singular value",
     spread="sigma",
     promises=(Promise("sigma", 1.0),),
     is_0_of_nothing=True,
 )
 ITERATED_VALUE = SINGULAR_VALUE._replace(
-    root="uᵀxv", size="estimate of its largest singular value", promises=()
+    root="uᵀXv", size="estimate of its largest singular value", promises=()
 )
 """What stands for it where power iterations estimate it: what they give is no larger, and may be smaller."""
 

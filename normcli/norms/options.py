@@ -265,7 +265,7 @@ OPTIONS = (
     ),
     Option(
         "iterations", OptionKind.INTEGER,
-        "Divide by uᵀWv of so many power iterations from u (or v). [default: 1; 0 from both]", _has_matrices,
+        "Divide by uᵀXv of so many power iterations from u (or v). [default: 1; 0 from both]", _has_matrices,
         metavar="N", is_allowed=lambda count: 0 <= count <= MOST_ITERATIONS,
         requirement=f"not a number of iterations from 0 to {MOST_ITERATIONS}",
     ),
@@ -276,7 +276,7 @@ OPTIONS = (
     ),
     Option(
         "v", OptionKind.VECTOR,
-        "Likewise, one a column: of torch's parametrizations and Equinox. u and v: uᵀWv as it stands.",
+        "Likewise, one a column: of torch's parametrizations and Equinox. u and v: uᵀXv as it stands.",
         _has_matrices, metavar="VALUE", is_allowed=_is_start, requirement=_NO_START,
     ),
     Option(

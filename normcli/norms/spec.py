@@ -33,10 +33,10 @@ class Window(NamedTuple):
 
 
 class Iteration(NamedTuple):
-    """Power iterations, which estimate the largest singular value of a matrix W as uᵀWv.
+    """Power iterations, which estimate the largest singular value of a matrix X as uᵀXv.
 
-    Each is v = Wᵀu / ‖Wᵀu‖, then u = Wv / ‖Wv‖, where u is given; the other way round where v is. Where both
-    are given, none is made: uᵀWv is of u and v as they are.
+    Each is v = Xᵀu / ‖Xᵀu‖, then u = Xv / ‖Xv‖, where u is given; the other way round where v is. Where both
+    are given, none is made: uᵀXv is of u and v as they are.
 
     Parameters
     ----------
@@ -193,5 +193,5 @@ def find_iteration(chosen: Choices, height: int, width: int) -> Iteration | None
             )
         return Iteration(0, u, v)
     if count == 0:
-        raise UsageError("iterations 0 is uᵀWv of a u and a v as they are: give both")
+        raise UsageError("iterations 0 is uᵀXv of a u and a v as they are: give both")
     return Iteration(1 if count is None else count, u, v)

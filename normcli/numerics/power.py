@@ -211,7 +211,7 @@ def _multiply_given(matrix: NDArray[Any], iteration: Iteration) -> Enclosure | N
     sigma = scale(Fraction(product), u.exponent + image.exponent)
     if sigma < 0:
         raise DataError(
-            f"uᵀWv is {float(sigma):.6g}, and estimates no singular value, which is not negative: u and v "
+            f"uᵀXv is {float(sigma):.6g}, and estimates no singular value, which is not negative: u and v "
             "are of another matrix"
         )
     return Enclosure(sigma * sigma, sigma * sigma) if sigma else None

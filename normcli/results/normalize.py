@@ -80,12 +80,12 @@ def normalize(
     rows : str, int or sequence of both, optional
         Of `sn`: the axes that are the rows of the matrix; the first by default.
     iterations : int, optional
-        Of `sn`: divide by uᵀWv of so many power iterations from `u` or `v`, exactly, instead of by the largest
+        Of `sn`: divide by uᵀXv of so many power iterations from `u` or `v`, exactly, instead of by the largest
         singular value; 1 by default where one of them is given.
     u, v : array_like of float, optional
         Of `sn`: what they start from, one number for each row (as `torch.nn.utils.spectral_norm`, Keras and
         Flax keep it) or column (as `torch.nn.utils.parametrizations.spectral_norm` and Equinox do). If both are
-        given, σ is uᵀWv of them as they are, as in evaluation.
+        given, σ is uᵀXv of them as they are, as in evaluation.
     groups : int, optional
         The number of channel groups (`gn`); −1 for one for each channel.
     group_order : {"contiguous", "interleaved"}, optional

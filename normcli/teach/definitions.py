@@ -115,7 +115,7 @@ def define_group(plan: Plan, *, given: bool, beyond: bool) -> Iterator[Definitio
         case Measurement.SINGULAR_VALUE:
             largest = SingularValue(_X)
             iterated = plan.spec.iteration is not None
-            words = "uᵀxv of u and v" if iterated else f"the {plan.norm.divisor.size} of x"
+            words = "uᵀXv of u and v" if iterated else f"the {plan.norm.divisor.size} of x"
             reduction = None if iterated else largest
             value, slope = Symbol("sigma"), Product(Symbol("u"), Symbol("v"))
             yield Definition("divisor", words=words, value=value, slope=slope, reduction=reduction)

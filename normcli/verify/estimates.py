@@ -75,7 +75,7 @@ def iterate(matrix: Floats, start: Start) -> Iterator[tuple[int, float]]:
 
 
 def tell_estimate(plan: Plan, found: Identification) -> str:
-    """Return what a tensor that should be w / σ is by, where it is one factor times w; empty elsewhere.
+    """Return what a tensor that should be x / σ is by, where it is one factor times x; empty elsewhere.
 
     Parameters
     ----------
@@ -111,13 +111,13 @@ def _compare(sigma: float, largest: float, tolerance: float) -> str:
     off = sigma / largest - 1.0
     share = f"{100.0 * abs(off):.3g} %"
     if abs(off) <= tolerance:
-        return f"Taken for w / σ, σ is {sigma:.6g}: the largest singular value, {largest:.6g}, to rounding."
+        return f"Taken for x / σ, σ is {sigma:.6g}: the largest singular value, {largest:.6g}, to rounding."
     if off > 0.0:
         return (
-            f"Taken for w / σ, σ is {sigma:.6g}, {share} above the largest singular value, {largest:.6g}: "
+            f"Taken for x / σ, σ is {sigma:.6g}, {share} above the largest singular value, {largest:.6g}: "
             "no power iterations end above it."
         )
     return (
-        f"Taken for w / σ, σ is {sigma:.6g}, {share} below the largest singular value, {largest:.6g}: "
+        f"Taken for x / σ, σ is {sigma:.6g}, {share} below the largest singular value, {largest:.6g}: "
         "too few power iterations end below it, and so would many other factors."
     )

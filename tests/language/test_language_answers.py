@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from rich.cells import cell_len
 
+from normcli import normalize
 from normcli.cli.commands import VERBS
 from normcli.documents.document import Facts, Row, Table, View
 from normcli.language import choose_language
@@ -24,6 +25,9 @@ ANSWERS = [
     "bn --shape 2,3,2,2",
     "gn --groups 2 --shape 2,4,2 --affine-seed 1 --show xhat,y,check",
     "lrn --shape 2,6,2,2 --show stats",
+    "sn --shape 3,4 --u [1,2,3] --iterations 2",
+    "explain sn --shape 3,4 --at 0,1 --backward",
+    "explain sn --shape 3,4 --at 0,1 --backward --u [1,2,3]",
     "robust --shape 4,3",
     "explain bn --shape 2,3,2,2 --at 0,1,0,1",
     "explain ln --shape 2,4 --at 0,1 --affine-seed 3 --backward",
@@ -31,6 +35,9 @@ ANSWERS = [
     "compare ln --shape 2,4 --residual [[1,2,3,4],[4,3,2,0]]",
     "check bn -i x.npy --actual y.npy",
     "identify -i x.npy --actual y.npy",
+    "identify -i w.npy --actual s.npy",
+    "identify -i w.npy --actual t.npy --u [1,2]",
+    "check sn -i w.npy --actual t.npy --u [1,2] --iterations 3",
     "restore ln --shape 2,4,3",
     "doctor ln --shape 2,8 --dtype float16",
     "draw bn --shape 2,3,2,2",
@@ -67,6 +74,10 @@ def files(tmp_path, monkeypatch):
     y[0, 1, 2] += 1
     np.save("x.npy", x)
     np.save("y.npy", y)
+    w = np.array([[3.0, 1.0, 0.5], [4.0, 5.0, 2.0]])
+    np.save("w.npy", w)
+    np.save("s.npy", normalize(w, "sn").normalized)
+    np.save("t.npy", normalize(w, "sn", u=[1.0, 2.0], iterations=2).normalized)
 
 
 @pytest.mark.usefixtures("files")

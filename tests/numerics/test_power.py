@@ -79,7 +79,7 @@ def test_1_iteration_is_the_default(rng):
 def test_given_vectors_are_taken_as_they_are():
     found = normalize([[3, 0], [4, 5]], "sn", u=[0.5, 1.0], v=[1.0, 2.0])
     assert found.sigma == 0.5 * 3 + 14
-    with pytest.raises(DataError, match="uᵀWv is -3, and estimates no singular value"):
+    with pytest.raises(DataError, match="uᵀXv is -3, and estimates no singular value"):
         normalize([[3, 0], [4, 5]], "sn", u=[1, 0], v=[-1, 0])
 
 
@@ -114,7 +114,7 @@ def test_arrays_of_any_shape_are_starts(rng):
         ({"v": [1, np.nan, 0]}, "v is not a list of finite numbers"),
         ({"u": "one"}, "u 'one' is not a list of numbers"),
         ({"u": [1, 2], "v": [1, 2, 3], "iterations": 1}, "iterations start from one of u and v"),
-        ({"u": [1, 2], "iterations": 0}, "iterations 0 is uᵀWv of a u and a v as they are: give both"),
+        ({"u": [1, 2], "iterations": 0}, "iterations 0 is uᵀXv of a u and a v as they are: give both"),
         ({"u": [1, 2], "iterations": 1001}, "iterations 1001 is not a number of iterations from 0 to 1000"),
     ],
 )
@@ -139,7 +139,7 @@ def test_a_start_is_a_file_or_typed(text, normcli, tmp_path, monkeypatch):
 
 def test_the_answer_says_what_was_iterated(normcli):
     ran = normcli("sn", "--data", "[[3,0],[4,5]]", "--u", "1,0", "--iterations", "3")
-    assert "x / uᵀxv   rows of x along n, 3 power iterations from u" in ran.out
+    assert "x / uᵀXv   rows of X along n, 3 power iterations from u" in ran.out
     found = normcli("sn", "--data", "[[3,0],[4,5]]", "--u", "1,0", "-f", "json").json
     assert (found["iterations"], found["u"], found["stats"]["sigma"]) == (1, [1.0, 0.0], 5.0)
     assert "of u and v as they are" in normcli("sn", "--data", "[[3,0],[4,5]]", "--u", "1,0", "--v", "1,0").out

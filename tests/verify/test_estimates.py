@@ -86,5 +86,5 @@ def test_check_tells_how_many_iterations_it_would_be(w, rng):
 
 
 def test_check_tells_nothing_of_what_is_no_one_factor(w):
-    assert "Taken for w / σ" not in str(check(w / np.abs(w).max(axis=1, keepdims=True), w, "sn"))
-    assert "Taken for w / σ" not in str(check(w * 2, w, "rms"))
+    assert "Taken for x / σ" not in str(check(w / np.abs(w).max(axis=1, keepdims=True), w, "sn"))
+    assert "Taken for x / σ" not in str(check(w * 2, w, "rms"))
