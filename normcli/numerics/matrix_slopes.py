@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.exact_slopes import round_fractions
+from normcli.dtypes import is_short_float
+from normcli.numerics.exact_slopes import round_fractions, round_values
+from normcli.numerics.integers import widen_exactly
 from normcli.numerics.planes import Whole
 from normcli.numerics.power import PowerIterations, fix
 from normcli.numerics.rational import find_exponent, find_root, scale
@@ -37,6 +39,17 @@ _BITS = 160
 
 CANCELLED = 140
 """Bits that cancel, of which nothing is left."""
+
+
+_MANTISSA = 53
+"""Bits of a double."""
+
+_MOST_KEPT = 62
+"""Bits that an int64 holds of any integer."""
+
+_MOST_EXPONENT = 1024
+
+_LEAST_NORMAL = 2.0**-1022
 
 
 class Slope(NamedTuple):
@@ -100,8 +113,8 @@ def differentiate_matrix(
     plain = Whole(gradient.values * round(scale(inverse, -unit)), gradient.exponent + unit)
     lowest = min(own.exponent, plain.exponent)
     sides = (each.move(lowest).values.reshape(-1).tolist() for each in (own, plain))
-    exact = [scale(Fraction(_add(a, b)), lowest) for a, b in zip(*sides, strict=True)]
-    return round_fractions(exact, dtype).reshape(matrix.shape)
+    exact = [_add(a, b) for a, b in zip(*sides, strict=True)]
+    return _round_integers(exact, lowest, dtype).reshape(matrix.shape)
 
 
 def _add(a: int, b: int) -> int:
@@ -110,25 +123,51 @@ def _add(a: int, b: int) -> int:
     return total if abs(total) << CANCELLED > abs(b) else 0
 
 
+def _round_integers(values: list[int], exponent: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return integers times 2^exponent in a dtype, rounded once.
+
+    Each is cut to bits that an int64 or a double holds, the last of which is 1 if anything was cut off: that
+    leaves every later rounding what it was (Boldo & Melquiond 2008). Fractions have the subnormal ones.
+    """
+    kept = _MANTISSA if is_short_float(dtype) else _MOST_KEPT
+    cuts = [max(0, value.bit_length() - kept) for value in values]
+    short = [
+        value if not cut else value >> cut | (value & (1 << cut) - 1 != 0)
+        for value, cut in zip(values, cuts, strict=True)
+    ]
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = np.ldexp(np.array(short, np.int64).astype(np.float64), np.array(cuts) + exponent)
+    result = round_values(rounded, dtype)
+    sizes = np.abs(rounded)
+    beyond = np.flatnonzero((np.array(short) != 0) & ~((sizes >= _LEAST_NORMAL) & (sizes < np.inf)))
+    result[beyond] = round_fractions([scale(Fraction(values[place]), exponent) for place in beyond], dtype)
+    return result
+
+
 def find_slope(matrix: NDArray[Any], iteration: Iteration | None) -> Slope | None:
     """Return how σ changes with a matrix that is finite and not all 0; None where it has no derivative."""
+    if iteration is None:
+        return _find_largest(matrix)
     sigma = SingularValue(matrix, choose_enclosure(iteration)).find(_BITS)
     if not sigma:
         return None
-    if iteration is not None and not iteration.steps:
+    if not iteration.steps:
         assert iteration.u is not None  # of none
         assert iteration.v is not None
         return Slope(sigma, fix(iteration.u), fix(iteration.v).T, (Fraction(1), Fraction(1)))
-    if iteration is not None:
-        found = PowerIterations(iteration).find_directions(matrix, _BITS)
-        if found is None:
-            return None
-        column, row = found.u.whole, found.v.whole
-        return Slope(sigma, column, row.T, (_find_length(column), _find_length(row)))
-    pair = find_leading(matrix, _BITS)
-    if pair is None:
+    found = PowerIterations(iteration).find_directions(matrix, _BITS)
+    if found is None:
         return None
-    column, row = pair
+    column, row = found.u.whole, found.v.whole
+    return Slope(sigma, column, row.T, (_find_length(column), _find_length(row)))
+
+
+def _find_largest(matrix: NDArray[Any]) -> Slope | None:
+    leading = find_leading(matrix, _BITS)
+    if leading is None:
+        return None
+    square, column, row = leading
+    sigma = SingularValue(matrix, lambda _matrix, _bits: square).find(_BITS)
     if matrix.shape[0] >= matrix.shape[1]:  # the row's length is nearly 1, and the column's σ times that
         length = _find_length(row)
         return Slope(sigma, column, row.T, (sigma * length, length))
@@ -142,8 +181,16 @@ def _find_length(vector: Whole) -> Fraction:
 
 def _lay_exactly(values: NDArray[Any]) -> Whole:
     """Return a matrix in fixed point, exactly."""
-    exact = [Fraction(value) for value in values.reshape(-1).tolist()]
-    exponent = -max(value.denominator.bit_length() for value in exact)
-    whole = np.empty(len(exact), dtype=object)
-    whole[:] = [int(scale(value, -exponent)) for value in exact]
-    return Whole(whole.reshape(values.shape), exponent)
+    first, *others = (_fix_doubles(part) for part in widen_exactly(values) if part is not None)
+    for other in others:
+        first = first.subtract(Whole(-other.values, other.exponent))
+    return first
+
+
+def _fix_doubles(values: Floats) -> Whole:
+    """Return doubles in fixed point, exactly."""
+    mantissas, exponents = np.frexp(values)
+    whole = np.ldexp(mantissas, _MANTISSA).astype(np.int64)
+    lowest = int(np.min(exponents, where=whole != 0, initial=_MOST_EXPONENT))
+    shifts = np.where(whole != 0, exponents - lowest, 0)
+    return Whole(whole.astype(object) << shifts.astype(object), lowest - _MANTISSA)

@@ -143,33 +143,49 @@ def enclose_square(matrix: NDArray[Any], bits: int) -> Enclosure:
     return _enclose(gram, find_exponent(largest * largest) - bits)
 
 
-def find_leading(matrix: NDArray[Any], bits: int) -> tuple[Whole, Whole] | None:
-    """Return columns along the left and the right singular vector of the largest singular value of a matrix.
+class Leading(NamedTuple):
+    """The largest singular value of a matrix.
 
-    The shorter one is nearly of length 1, and the other W (or Wᵀ) times it. None where the largest eigenvalues
-    of WᵀW are equal, or nearer to each other than doubles tell.
+    Parameters
+    ----------
+    square : Enclosure
+        Its square.
+    left, right : Whole
+        Columns along its singular vectors: the shorter one nearly of length 1, the other W (or Wᵀ) times it.
+    """
+
+    square: Enclosure
+    left: Whole
+    right: Whole
+
+
+def find_leading(matrix: NDArray[Any], bits: int) -> Leading | None:
+    """Return the largest singular value of a matrix with its vectors, of a single decomposition.
+
+    None where the largest eigenvalues of WᵀW are equal, or nearer to each other than doubles tell.
 
     Parameters
     ----------
     matrix : ndarray, shape (rows, columns)
         As of `enclose_square`.
     bits : int
-        No number of the shorter one is further off than 2^−bits.
+        No number of the shorter vector is further off than 2^−bits, and the square is known to twice as many.
     """
     is_tall = matrix.shape[0] >= matrix.shape[1]
     tall = matrix if is_tall else matrix.T
-    vector = _find_eigenvector(_Gram(tall), bits)
-    if vector is None:
+    found = _find_eigenvector(_Gram(tall), bits)
+    if found is None:
         return None
+    square, vector = found
     width = choose_width(max(tall.shape))
     image = multiply(cut_values(tall, width), cut_whole(vector, width), (len(tall), 1))
-    return (image, vector) if is_tall else (vector, image)
+    return Leading(square, image, vector) if is_tall else Leading(square, vector, image)
 
 
-def _find_eigenvector(operator: _Symmetric, bits: int) -> Whole | None:
-    """Return the eigenvector of the largest eigenvalue, nearly of length 1; None where there are several."""
+def _find_eigenvector(operator: _Symmetric, bits: int) -> tuple[Enclosure, Whole] | None:
+    """Return the largest eigenvalue and its vector, nearly of length 1; None where there are several."""
     if operator.size == 1:
-        return Whole(np.array([[1]], dtype=object), 0)
+        return _read_only_number(operator), Whole(np.array([[1]], dtype=object), 0)
     exponent = operator.approximate().exponent
     basis = _Basis(operator, exponent - 2 * bits - _LEAST_GAP_BITS)
     return basis.find_first(bits) if basis.isolate_first() else None
@@ -178,9 +194,7 @@ def _find_eigenvector(operator: _Symmetric, bits: int) -> Whole | None:
 def _enclose(operator: _Symmetric, tolerance: int) -> Enclosure:
     """Enclose the largest eigenvalue to within 2^tolerance."""
     if operator.size == 1:
-        number = operator.write()
-        value = scale(Fraction(int(number.values[0, 0])), number.exponent)
-        return Enclosure(value, value)
+        return _read_only_number(operator)
     basis = _Basis(operator, tolerance)
     if basis.count == 1 and (found := basis.refine()) is not None:
         return found.enclose_one()
@@ -189,6 +203,13 @@ def _enclose(operator: _Symmetric, tolerance: int) -> Enclosure:
     inner = _enclose_near_identity(ritz, tolerance - 1)
     lost = Fraction(0) if found is None else found.lost
     return Enclosure(inner.low - lost, inner.high + lost + widened)
+
+
+def _read_only_number(operator: _Symmetric) -> Enclosure:
+    """Return the eigenvalue of a single number."""
+    number = operator.write()
+    value = scale(Fraction(int(number.values[0, 0])), number.exponent)
+    return Enclosure(value, value)
 
 
 def _enclose_near_identity(matrix: Whole, tolerance: int) -> Enclosure:
@@ -293,12 +314,12 @@ class _Basis:
         self.count = 1
         return bool(values[0] - values[1] >= 64.0 * (self._error + self._skew * self._largest))
 
-    def find_first(self, bits: int) -> Whole | None:
-        """Return the first eigenvector, no number of it further off than 2^−bits; None if it is not found."""
+    def find_first(self, bits: int) -> tuple[Enclosure, Whole] | None:
+        """Return the first eigenvalue and its vector, to 2^−bits in each number; None if it is not found."""
         found = self.refine()
         if found is None or found.rest > found.gap * found.gap * scale(Fraction(1), -2 * bits - 2):
             return None
-        return found.basis
+        return found.enclose_one(), found.basis
 
     def refine(self) -> _Refined | None:
         """Return a basis whose enclosure is narrow enough; None if none is found."""

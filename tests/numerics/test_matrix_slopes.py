@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import mpmath
 import numpy as np
 import pytest
 
 from normcli import backward
 from normcli.errors import UsageError
+from normcli.numerics.exact_slopes import round_fractions
+from normcli.numerics.matrix_slopes import _round_integers, differentiate_matrix
+from normcli.numerics.rational import scale
 
 
 def differentiate(matrix, dy):
@@ -112,3 +117,29 @@ def test_the_verb_and_what_it_warns_of(normcli):
     assert [float(value) for value in ran.out.split()] == [-2 / 3, 0.0, 0.0, 2.0]
     ran = normcli("backward", "sn", "--data", "[[2,0],[0,2]]", "--dy", "[[1,0],[0,6]]", "--print", "dx")
     assert "with two largest singular values have none" in ran.err
+
+
+def test_a_matrix_is_decomposed_once(rng, monkeypatch):
+    decompose, sizes = np.linalg.eigh, []
+    monkeypatch.setattr(np.linalg, "eigh", lambda values: sizes.append(len(values)) or decompose(values))
+    differentiate_matrix(rng.normal(size=(9, 6)), rng.normal(size=(9, 6)), np.dtype("f8"), None)
+    assert sizes == [6]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("exponent", [-1200, -1090, -150, -80, 0, 800, 960])
+def test_integers_are_rounded_as_fractions_are(dtype, exponent, rng):
+    drawn = [int(value) << 120 | int(low) for value, low in rng.integers(-(2**50), 2**50, (40, 2))]
+    ties = [
+        (2**54 + 1) << 20,
+        (2**54 + 2) << 20,
+        -((2**54 + 2) << 20),
+        ((2**54 + 2) << 20) - 1,
+        (1 << 62) + 1,
+        0,
+    ]
+    values, dtype = drawn + ties + [-value >> 100 for value in drawn], np.dtype(dtype)
+    with np.errstate(over="ignore", under="ignore"):
+        expected = round_fractions([scale(Fraction(value), exponent) for value in values], dtype)
+        found = _round_integers(values, exponent, dtype)
+    np.testing.assert_array_equal(found, expected, strict=True)
