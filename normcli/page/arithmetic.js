@@ -143,7 +143,7 @@ function findSingularValue(numbers, terms) {
   return largest * Math.sqrt(Math.max(...rows.map((row) => dot(row, row))));
 }
 
-/** uᵀWv after power iterations from u or v; of both, without any (see normcli/numerics/power.py). */
+/** uᵀXv after power iterations from u or v; of both, without any (see normcli/numerics/power.py). */
 function iterateSingularValue(numbers, terms, count, u, v) {
   const rows = [];
   numbers.forEach((row, n) => (rows[row] ??= []).push(terms[n]));
