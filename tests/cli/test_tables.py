@@ -174,7 +174,7 @@ class TestChosenColumns:
         ("options", "message"),
         [
             ("--columns tall", "has no column 'tall'; it has name, height, weight, kg, note"),
-            ("--columns name-kg", "it has name, height, weight, kg, note; ranges are of numbers, from 0"),
+            ("--columns name-note", "it has name, height, weight, kg, note; ranges are of numbers, from 0"),
             ("--columns 9", "has the columns 0 to 3"),
             ("--columns height --exclude name", "give one of them"),
             ("--exclude 0-3", "no column is left"),
