@@ -8,12 +8,12 @@ import re
 import subprocess
 import sys
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.conftest import ROOT
+from tests.served import serve
 
 SAMPLES = ROOT / "samples"
 SCRIPTS = sorted(SAMPLES.glob("*.sh"))
@@ -50,12 +50,17 @@ def test_there_is_a_script_for_each_document():
     assert [script.name[:3] for script in SCRIPTS] == list(PRINTED)
 
 
+@pytest.fixture(scope="module")
+def served():
+    with serve() as environment:
+        yield environment
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("document", PRINTED)
-def test_a_script_prints_the_numbers_of_its_document(document):
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+def test_a_script_prints_the_numbers_of_its_document(document, served):
     (script,) = SAMPLES.glob(f"{document}*.sh")
-    ran = subprocess.run(["bash", script], capture_output=True, env=environment, check=False)
+    ran = subprocess.run(["bash", script], capture_output=True, env=served, check=False)
     assert (ran.returncode, ran.stderr) == (0, b"")
     printed = ran.stdout.decode()
     assert [number for number in PRINTED[document] if number not in printed] == []
@@ -78,14 +83,13 @@ def kernel(request, tmp_path):
     return tmp_path, request.param
 
 
-def run_in(folder, *command):
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = os.environ | {"PATH": path, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+def run_in(folder, served, *command):
+    environment = served | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow
-def test_the_tests_of_a_kernel_find_a_bug_and_name_it(kernel):
+def test_the_tests_of_a_kernel_find_a_bug_and_name_it(kernel, served):
     folder, is_wrong = kernel
     options = (
         "-q",
@@ -98,15 +102,15 @@ def test_the_tests_of_a_kernel_find_a_bug_and_name_it(kernel):
         "-k",
         "float32 and (33 or rank)",
     )
-    ran = run_in(folder, sys.executable, "-m", "pytest", *options)
+    ran = run_in(folder, served, sys.executable, "-m", "pytest", *options)
     assert ran.returncode == int(is_wrong), ran.stdout[-2000:]
     assert ("31 values of padding" in " ".join(ran.stdout.split()).replace("E ", "")) == is_wrong
 
 
 @pytest.mark.slow
-def test_the_check_of_a_pull_request_ends_with_its_verdict(kernel):
+def test_the_check_of_a_pull_request_ends_with_its_verdict(kernel, served):
     folder, is_wrong = kernel
-    ran = run_in(folder, "bash", "check.sh")
+    ran = run_in(folder, served, "bash", "check.sh")
     assert (ran.returncode, ran.stderr) == (int(is_wrong), "")
     assert ("✗ normalized" in ran.stdout) == is_wrong
 
