@@ -126,7 +126,7 @@ def find_type(name: str) -> Any:
     try:
         from ml_dtypes import bfloat16  # for those alone who ask for it: it takes a while to import
     except ImportError as error:
-        raise MissingExtraError(_BFLOAT16, EXTRA) from error
+        raise MissingExtraError.of(_BFLOAT16, EXTRA) from error
     return bfloat16
 
 

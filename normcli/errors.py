@@ -64,8 +64,10 @@ class DataError(NormError):
 class MissingExtraError(DataError):
     """What is asked for needs a library that one of this package's extras brings."""
 
-    def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs the extra: pip install 'normcli[{extra}]'")
+    @classmethod
+    def of(cls, what: str, extra: str) -> MissingExtraError:
+        """Return the error that says what needs which extra."""
+        return cls(f"{what} needs the extra: pip install 'normcli[{extra}]'")
 
 
 class DegenerateError(NormError):

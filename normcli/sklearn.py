@@ -17,7 +17,7 @@ try:
 except ImportError as _error:
     from normcli.errors import MissingExtraError
 
-    raise MissingExtraError("normcli.sklearn", "sklearn") from _error
+    raise MissingExtraError.of("normcli.sklearn", "sklearn") from _error
 
 from normcli.fitting.statistics import find_moments
 from normcli.library.statistics import Statistics, fit

@@ -2,3 +2,21 @@
 
 Needs the extra `dask`. What comes out is the same to the bit for any chunks, workers and order of arrival.
 """
+
+import contextlib
+from collections.abc import Iterator
+
+from normcli.errors import MissingExtraError
+
+
+@contextlib.contextmanager
+def require_dask() -> Iterator[None]:
+    """Say which extra is missing where the block cannot import a module of it."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError.of("dask", "dask") from error
+
+
+with require_dask():
+    import dask  # noqa: F401

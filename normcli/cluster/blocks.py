@@ -6,10 +6,11 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from dask.delayed import delayed
 
 from normcli.engine.run import run
 from normcli.engine.walk import Effort
-from normcli.errors import DataError, MissingExtraError, UsageError
+from normcli.errors import DataError, UsageError
 from normcli.fitting.parts import add_parts, cut_stats, gather_part, holds_apart, join_parts
 from normcli.fitting.subject import choose_subject, require_fittable
 from normcli.fitting.sums import require_no_nan
@@ -22,11 +23,6 @@ from normcli.results.inputs import fit_inputs
 from normcli.tensors.tensor import Tensor
 from normcli.tuples import NamedTuple
 from normcli.version import __version__
-
-try:
-    from dask.delayed import delayed
-except ImportError as _error:
-    raise MissingExtraError("dask", "dask") from _error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

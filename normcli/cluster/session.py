@@ -11,13 +11,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from normcli.errors import DataError, MissingExtraError, NormError
+import dask
 
-try:
-    import dask
+from normcli.cluster import require_dask
+from normcli.errors import DataError, NormError
+
+with require_dask():
     from distributed import Client, LocalCluster
-except ImportError as _error:
-    raise MissingExtraError("--workers and --scheduler", "dask") from _error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

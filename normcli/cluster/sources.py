@@ -7,8 +7,8 @@ import os
 from functools import lru_cache
 
 import numpy as np
-from distributed import get_worker
 
+from normcli.cluster import require_dask
 from normcli.errors import UsageError
 from normcli.tensors.files import load
 from normcli.tensors.opened import StoreVersion
@@ -16,6 +16,9 @@ from normcli.tensors.places import find_place, locate
 from normcli.tensors.stored import Stored
 from normcli.tensors.stores import choose_chunks, limit_threads, open_store
 from normcli.tuples import NamedTuple
+
+with require_dask():
+    from distributed import get_worker
 
 
 class Origin(NamedTuple):

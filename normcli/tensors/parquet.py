@@ -219,7 +219,7 @@ def _import() -> Any:
     try:
         from pyarrow import parquet
     except ImportError as error:
-        raise MissingExtraError("a .parquet file", "parquet") from error
+        raise MissingExtraError.of("a .parquet file", "parquet") from error
     return parquet
 
 

@@ -120,7 +120,7 @@ def _validate(stream: BinaryIO, name: str) -> None:
     try:
         from safetensors import deserialize, safe_open
     except ImportError as error:
-        raise MissingExtraError(name, EXTRA) from error
+        raise MissingExtraError.of(name, EXTRA) from error
     try:
         if isinstance(stream, io.BytesIO):
             deserialize(stream.getvalue())

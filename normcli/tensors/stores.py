@@ -179,7 +179,7 @@ def _import(module: str, what: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise MissingExtraError(what, _EXTRAS[module]) from error
+        raise MissingExtraError.of(what, _EXTRAS[module]) from error
 
 
 # -- writing
