@@ -6,13 +6,13 @@ import functools
 import itertools
 import math
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.numerics.columns import FEW
 from normcli.numerics.leaves import MAX_LEAF
+from normcli.tuples import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -240,7 +240,7 @@ def find_geometry(plan: Plan) -> Geometry:
     return Geometry.of(plan.grid.view_shape, plan.grid.view_axes)
 
 
-@dataclass(slots=True, eq=False, repr=False, match_args=False)
+@dataclass(eq=False, repr=False)
 class _Part:
     """A segment that is not complete: its leaves so far, and how many are missing."""
 

@@ -6,7 +6,6 @@ leaves, which are merged, and a second pass writes.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from normcli.numerics.kernel import SHORTEST_WIDE_LINE
 from normcli.numerics.rational import NOTHING
 from normcli.numerics.solution import Given, solve, solve_given
 from normcli.numerics.workspace import Workspace
+from normcli.tuples import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -208,7 +208,7 @@ class Run(Tiles):
         lengths = tuple(1 if run in place else n for run, n in enumerate(geometry.dims))
         sums: ExactSums = NOTHING
         work = Workspace()
-        alone = dataclasses.replace(geometry, dims=lengths)
+        alone = replace(geometry, dims=lengths)
         for part in alone.tiles(whole=False, block=self.walk.effort.block):
             tile = tuple(
                 part[run] if run not in place else slice(place[run], place[run] + 1) for run in geometry.runs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.engine.run import run_source
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.numerics.solution import Given
-from normcli.tuples import NamedTuple
+from normcli.tuples import NamedTuple, replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,7 +104,7 @@ def normalize_group(
         wanted, place = [at], tuple(at if each == axis else 0 for each in plan.grid.kept_view_axes)
     among = find_geometry(plan)
     lengths = tuple(n if reduced else 1 for n, reduced in zip(among.dims, among.reduced, strict=True))
-    geometry = dataclasses.replace(among, dims=lengths)
+    geometry = replace(among, dims=lengths)
     source = ArraySource(part.take(plan, values), part.plan.grid.view_shape, geometry)
     picker = _Picker(geometry, wanted, dtype)
     effort = _choose_effort(values, among, effort)

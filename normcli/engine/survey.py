@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from normcli.numerics.pairs import Pair
 from normcli.numerics.rational import ExactSums, sum_exactly
 from normcli.numerics.records import Leaves
 from normcli.numerics.whole import measure_rows
-from normcli.tuples import NamedTuple
+from normcli.tuples import NamedTuple, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -154,7 +153,7 @@ def _measure_rows(rows: NDArray[Any], work: Workspace, *, need_sum: bool) -> _Ro
     leaves = measure_rows(plain, rows, work, selected, need_sum=need_sum)
     extremes = [(row, _sum_row(rows, selected, row)) for row in np.flatnonzero(leaves.extreme).tolist()]
     if not need_sum:
-        extremes = [(row, dataclasses.replace(sums, total=0)) for row, sums in extremes]
+        extremes = [(row, replace(sums, total=0)) for row, sums in extremes]
     return _Rows(leaves, extremes, low, high, nan, above, below)
 
 

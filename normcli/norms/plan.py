@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from normcli.norms.layout import make_layout
 from normcli.norms.request import Choices, Request
 from normcli.norms.rules import ParameterRule
 from normcli.norms.spec import NumericSpec, find_iteration, find_window, make_spec
-from normcli.tuples import NamedTuple
+from normcli.tuples import NamedTuple, dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

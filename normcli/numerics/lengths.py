@@ -7,7 +7,6 @@ the sum over- or underflows, and the length has no larger error than the sum, wh
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -31,6 +30,7 @@ from normcli.numerics.records import Leaves, Records, count_values
 from normcli.numerics.rounding import Scaled, round_scaled, widen
 from normcli.numerics.whole import measure_rows
 from normcli.numerics.workspace import Workspace
+from normcli.tuples import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,7 +62,7 @@ _OUT_OF_RANGE = 5000
 """Exponents of lengths that are 0 or infinite beside any value."""
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class Powers(Records):
     """The sums of powers of leaves.
 
@@ -86,7 +86,7 @@ class Powers(Records):
     count: Floats
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class Lengths:
     """Count and ℓp length of groups, of any p but 2; `scale` as of `Moments`.
 

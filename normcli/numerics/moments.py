@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from normcli.numerics.pairs import (
     two_square,
     two_sum,
 )
+from normcli.tuples import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Recall = Callable[[int], ExactSums]
 
 
-@dataclass(slots=True, eq=False, repr=False, match_args=False)
+@dataclass(eq=False, repr=False)
 class Moments:
     """What is known of groups.
 

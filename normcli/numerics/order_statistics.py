@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from normcli.numerics.pairs import (
     two_prod,
 )
 from normcli.numerics.records import Records, count_values
-from normcli.tuples import NamedTuple
+from normcli.tuples import NamedTuple, dataclass
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -61,7 +60,7 @@ class Total(NamedTuple):
         return sum((times * Fraction(value) for times, value in terms if times), Fraction(0)) / self.of
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class Extremes(Records):
     """The least and the largest value of leaves or groups: all arrays of one shape.
 

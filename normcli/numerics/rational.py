@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +10,11 @@ import numpy as np
 from normcli.dtypes import is_long_integer
 from normcli.norms.rules import EpsMode
 from normcli.numerics.kept import KEPT_BITS, MEAN_BITS
+from normcli.tuples import dataclass
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from numpy.typing import NDArray
 
 _MANTISSA, _HALF = 53, 26
@@ -25,7 +26,7 @@ ROOT_BITS = 300
 """Bits of a root; one more says whether it is exact. So it is rounded to fewer bits as the root itself is."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExactSums:
     """The sums of some values.
 
@@ -51,9 +52,13 @@ class ExactSums:
         square = (self.square << 2 * a) + (other.square << 2 * b)
         return ExactSums(self.count + other.count, total, square, exponent)
 
+    def repeat(self, times: int) -> ExactSums:
+        """Return the sums where each value counts so many times."""
+        return ExactSums(self.count * times, self.total * times, self.square * times, self.exponent)
+
     def sum_values(self) -> Fraction:
         """Return the sum."""
-        return scale(Fraction(self.total), self.exponent)
+        return scale(make_fraction(self.total), self.exponent)
 
     def mean(self) -> Fraction:
         """Return the mean."""
@@ -61,12 +66,12 @@ class ExactSums:
 
     def sum_squares(self) -> Fraction:
         """Return the sum of squares."""
-        return scale(Fraction(self.square), 2 * self.exponent)
+        return scale(make_fraction(self.square), 2 * self.exponent)
 
     def scatter(self) -> Fraction:
         """Return the sum of squared deviations from the mean."""
         scatter = self.count * self.square - self.total * self.total
-        return scale(Fraction(scatter, self.count), 2 * self.exponent)
+        return scale(make_fraction(scatter) / self.count, 2 * self.exponent)
 
 
 NOTHING = ExactSums(0, 0, 0, 0)
@@ -99,6 +104,13 @@ def sum_exactly(values: NDArray[Any]) -> ExactSums:
     return ExactSums(count, total, square, base)
 
 
+def make_fraction(value: float) -> Fraction:
+    """Return an integer or a double as a fraction."""
+    from fractions import Fraction  # on use: few calculations come to it
+
+    return Fraction(value)
+
+
 def scale(value: Fraction, exponent: int) -> Fraction:
     """Return value · 2^exponent."""
     power = 1 << abs(exponent)
@@ -109,7 +121,7 @@ def find_exponent(value: Fraction) -> int:
     """Return the e of 2^e ≤ |value| < 2^(e + 1), for a value that is not 0."""
     size = abs(value)
     e = size.numerator.bit_length() - size.denominator.bit_length()
-    return e if size >= scale(Fraction(1), e) else e - 1
+    return e if size >= scale(make_fraction(1), e) else e - 1
 
 
 def find_root(square: Fraction, bits: int = ROOT_BITS) -> Fraction:
@@ -120,13 +132,13 @@ def find_root(square: Fraction, bits: int = ROOT_BITS) -> Fraction:
     scaled = scale(square, 2 * shift)
     root = math.isqrt(math.floor(scaled))
     if root * root == scaled:
-        return scale(Fraction(root), -shift)
-    return scale(Fraction(2 * root + 1), -shift - 1)
+        return scale(make_fraction(root), -shift)
+    return scale(make_fraction(2 * root + 1), -shift - 1)
 
 
 def add_eps(square: Fraction, eps: float | None, mode: EpsMode | None, bits: int = ROOT_BITS) -> Fraction:
     """Return what a group is divided by, from its variance, mean square or squared length."""
-    added = Fraction(eps or 0.0)
+    added = make_fraction(eps or 0.0)
     match mode:
         case EpsMode.INSIDE:
             return find_root(square + added, bits)
@@ -140,29 +152,34 @@ def add_eps(square: Fraction, eps: float | None, mode: EpsMode | None, bits: int
 
 def round_once(value: Fraction) -> float:
     """Return the nearest double, ties to even; infinite beyond them."""
+    return divide_once(value.numerator, value.denominator)
+
+
+def divide_once(a: int, b: int, exponent: int = 0) -> float:
+    """Return the double nearest to a / b · 2^exponent, ties to even, for b > 0; infinite beyond them."""
     try:
-        return float(value)
+        return (a << max(exponent, 0)) / (b << max(-exponent, 0))
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.inf if a > 0 else -math.inf
 
 
 def keep_exactly(value: Fraction) -> tuple[float, float]:
     """Return what is kept of a value: the nearest double, and 24 bits of what that leaves."""
     high = float(value)
-    return high, _round_to_unit(value - Fraction(high), high, KEPT_BITS)
+    return high, _round_to_unit(value - make_fraction(high), high, KEPT_BITS)
 
 
 def keep_mean(value: Fraction) -> tuple[float, float, float]:
     """Return what is kept of a mean: the nearest double, that of the rest, 36 bits of what both leave."""
     high = float(value)
-    rest = value - Fraction(high)
+    rest = value - make_fraction(high)
     middle = float(rest)
-    return high, middle, _round_to_unit(rest - Fraction(middle), middle, MEAN_BITS)
+    return high, middle, _round_to_unit(rest - make_fraction(middle), middle, MEAN_BITS)
 
 
 def _round_to_unit(rest: Fraction, above: float, bits: int) -> float:
     """Return what the double above leaves, rounded to the last of the bits that are kept."""
     if above == 0.0:
         return 0.0
-    unit = scale(Fraction(1), math.frexp(above)[1] - _MANTISSA - bits)
+    unit = scale(make_fraction(1), math.frexp(above)[1] - _MANTISSA - bits)
     return float(round(rest / unit) * unit)

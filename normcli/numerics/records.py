@@ -6,12 +6,12 @@ nor on how the work is cut into blocks, on the number of threads, or on the orde
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from normcli.numerics.pairs import Distilled, distill, two_diff, two_prod, two_square
+from normcli.tuples import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,20 +29,19 @@ class Records:
     much, or are such, that the record does not hold what it should.
     """
 
-    __slots__ = ()
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    __match_args__: ClassVar[tuple[str, ...]] = ()
     extreme: Selected
     count: Floats
 
     @classmethod
     def empty(cls, shape: tuple[int, ...]) -> Self:
         """Return records of zeros."""
-        names = cls.__dataclass_fields__
+        names = cls.__match_args__
         return cls(*(np.zeros(shape, np.bool_ if name == "extreme" else np.float64) for name in names))
 
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """Return the arrays, in the order of the fields."""
-        return tuple(getattr(self, name) for name in self.__dataclass_fields__)
+        return tuple(getattr(self, name) for name in self.__match_args__)
 
     def map(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the records with a function (an index, a reshape) applied to each array."""
@@ -62,7 +61,7 @@ class Records:
             mine[index] = new
 
 
-@dataclass(slots=True, eq=False, repr=False, match_args=False)
+@dataclass(eq=False, repr=False)
 class Leaves(Records):
     """The exact sums of leaves, each a sum of doubles.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from normcli.engine.run import measure
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.norms.rules import ZeroRule
 from normcli.numerics.divisor import find_divisor
-from normcli.numerics.rational import round_once, sum_exactly
+from normcli.numerics.rational import NOTHING, divide_once, sum_exactly
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple
 
@@ -185,21 +184,25 @@ def _combine(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
 def _combine_moments(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
     """Return the mean, and the mean square or the variance, that follow exactly from those of finite groups."""
     names = [name for name in ("mean", "ms", "var") if name in measured]
-    count, squares, totals = 0, Fraction(0), dict.fromkeys(names, Fraction(0))
+    totals = dict.fromkeys(names, NOTHING)
     for groups in _iterate_finite(measured):
         weights = groups.get(COUNT, np.full(groups[names[0]].shape, plan.grid.group_size)) if names else ()
         for weight in sorted({int(each) for each in np.ravel(weights).tolist()}):  # np.unique imports numpy.ma
             chosen = np.equal(weights, weight)
             for name in names:
-                sums = sum_exactly(groups[name][chosen])
-                totals[name] += sums.sum_values() * (weight - plan.spec.ddof if name == "var" else weight)
-                squares += sums.sum_squares() * weight if name == "mean" else 0
-            count += weight * int(np.count_nonzero(chosen))
+                times = weight - plan.spec.ddof if name == "var" else weight
+                totals[name] += sum_exactly(groups[name][chosen]).repeat(times)
+    count = totals[names[0]].count if names else 0
     if not count:
         return dict.fromkeys(names, math.nan)
+    found = {name: divide_once(sums.total, count, sums.exponent) for name, sums in totals.items()}
     if "var" in names:  # the means differ from group to group
-        totals["var"] += squares - totals["mean"] ** 2 / count
-    return {name: round_once(total / count) for name, total in totals.items()}
+        within, mean = totals["var"], totals["mean"]
+        unit = min(within.exponent, 2 * mean.exponent)
+        square = within.total * count << within.exponent - unit
+        square += count * mean.square - mean.total**2 << 2 * mean.exponent - unit
+        found["var"] = divide_once(square, count**2, unit)
+    return found
 
 
 def _iterate_finite(measured: Mapping[str, Floats]) -> Iterator[dict[str, Floats]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from normcli.engine.inputs import Inputs
@@ -11,6 +10,7 @@ from normcli.engine.walk import Effort
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
 from normcli.norms.plan import ParameterShapes
+from normcli.tuples import replace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
