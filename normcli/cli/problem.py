@@ -106,7 +106,7 @@ def make_problem(
     parameters = load_parameters(plan, settings)
     if running is not None and running.state is not None:
         what = f"{plan.norm.name} of {plan.grid.shape}"
-        running.state.require_shape(plan.grid.running.stats_shape, running.names[0], what)
+        running.state.require_shape(plan.grid.running.stats_shape, running.names[0], what, plan.advise_layout)
     known = None if running is None else fit_given(plan, running.statistics, running.names)
     if evaluation and known is None:
         raise UsageError(

@@ -18,7 +18,7 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.axes import choose_axes, choose_rows, choose_split
 from normcli.norms.divisors import ORDER_STATISTICS
 from normcli.norms.grid import Grid, Reach
-from normcli.norms.layout import make_layout
+from normcli.norms.layout import CHANNEL_LAST_LAYOUTS, make_layout
 from normcli.norms.request import Choices, Request
 from normcli.norms.rules import ParameterRule
 from normcli.norms.spec import NumericSpec, find_iteration, find_window, make_spec
@@ -203,9 +203,19 @@ class Plan:
         for candidate, target in candidates:
             with contextlib.suppress(ValueError):
                 return np.broadcast_to(candidate, target, subok=True).reshape(shape)  # maps stay maps
+        advice = self.advise_layout(values.shape)
         raise DataError(
-            f"{name} has the shape {values.shape}; {self.norm.name} of {self.grid.shape} takes {shape}"
+            f"{name} has the shape {values.shape}; {self.norm.name} of {self.grid.shape} takes {shape}{advice}"
         )
+
+    def advise_layout(self, shape: tuple[int, ...]) -> str:
+        """Return what a refusal adds where a shape is that of channels that are last; nothing elsewhere."""
+        layout, lengths = self.grid.layout, self.grid.shape
+        other = CHANNEL_LAST_LAYOUTS.get(len(lengths))
+        is_guessed = self.request.layout is None and other not in (None, layout.letters)
+        if not is_guessed or layout.channel not in self.grid.kept or shape != lengths[-1:]:
+            return ""
+        return f"; --layout {other} where channels are last"
 
 
 @functools.lru_cache(maxsize=512)

@@ -17,6 +17,8 @@ from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
     from normcli.results.result import Result
@@ -51,7 +53,13 @@ class State(NamedTuple):
     batches: int = 0
     columns: tuple[str, ...] | None = None
 
-    def require_shape(self, shape: tuple[int, ...], name: str, what: str) -> None:
+    def require_shape(
+        self,
+        shape: tuple[int, ...],
+        name: str,
+        what: str,
+        advise: Callable[[tuple[int, ...]], str] | None = None,
+    ) -> None:
         """Raise `DataError` unless there are statistics for each of the channels that something has.
 
         Parameters
@@ -61,10 +69,14 @@ class State(NamedTuple):
             What the running mean is called.
         what : str
             What has the channels.
+        advise : callable, optional
+            Returns what is added to the refusal of a shape.
         """
         found = self.statistics.mean.shape
         if found != shape:
-            raise DataError(f"{name} has the shape {found}; {what} takes {shape}")
+            raise DataError(
+                f"{name} has the shape {found}; {what} takes {shape}{advise(found) if advise else ''}"
+            )
 
 
 class Update(NamedTuple):
@@ -180,9 +192,8 @@ def update(state: State, result: Result, rule: RunningRule) -> Update:
     if state.batches >= MOST_BATCHES:
         raise DataError(f"{state.batches} batches have been counted, and one more cannot be")
     kept = state.statistics
-    state.require_shape(
-        plan.grid.running.stats_shape, "the running mean", f"{plan.norm.name} of {plan.grid.shape}"
-    )
+    what = f"{plan.norm.name} of {plan.grid.shape}"
+    state.require_shape(plan.grid.running.stats_shape, "the running mean", what, plan.advise_layout)
     _require_finite(plan, "running", kept)
     with np.errstate(all="ignore"):
         batch = measure_batch(result, rule.ddof)

@@ -260,13 +260,13 @@ def _fold(label: str, facts: Sequence[str], view: View, style: str = "") -> Iter
 
 
 def _lay_out(band: Sequence[Matrix | None] | None, view: View) -> Iterator[Text]:
-    """Set matrices side by side, as many to a line as fit."""
+    """Set matrices side by side, as many as fit, and the others below them behind an empty line."""
     row: list[tuple[int, list[Text]]] = []
     used = 0
     for matrix in band or [None]:
         extent, lines = (1, [Text("…")]) if matrix is None else _render_matrix(matrix, view)
         if row and view.width is not None and used + extent > view.width:
-            yield from _join(row)
+            yield from (*_join(row), Text())
             row, used = [], 0
         row.append((used, lines))
         used += extent + len(GUTTER)

@@ -85,6 +85,36 @@ def test_parameters_of_another_shape_are_refused(shape):
         make_plan(Request("bn"), SHAPE, np.dtype("f8")).fit_parameter("gamma", np.ones(shape))
 
 
+@pytest.mark.parametrize(
+    ("request_", "advice"),
+    [
+        pytest.param(Request("bn"), "; --layout NHWC where channels are last", id="bn"),
+        pytest.param(Request("bn", layout="NCHW"), "", id="a layout is given"),
+        pytest.param(Request("bn", axes=(1, 2, 3)), "", id="the channels are reduced"),
+    ],
+)
+def test_parameters_of_channels_that_are_last_are_refused_with_the_layout(request_, advice):
+    plan = make_plan(request_, (2, 6, 6, 4), np.dtype("f8"))
+    assert plan.advise_layout((4,)) == advice
+    assert plan.advise_layout((5,)) == ""
+    with pytest.raises(DataError, match=rf" takes \(\d,\){advice}$"):
+        plan.fit_parameter("gamma", np.ones(4))
+
+
+def test_running_statistics_of_channels_that_are_last_are_refused_with_the_layout(
+    normcli, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    photos = ("bn", "--shape", "2,6,6,4")
+    assert normcli(*photos, "--layout", "NHWC", "--momentum", "0.1", "--state", "s.npz").code == 0
+    for given in (
+        ("--eval", "--state", "s.npz"),
+        ("--running-mean", "[1,2,3,4]", "--running-var", "1", "--eval"),
+    ):
+        ran = normcli(*photos, *given)
+        assert (ran.code, ran.err.endswith(" takes (6,); --layout NHWC where channels are last\n")) == (3, True)
+
+
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("request_", "message"),
