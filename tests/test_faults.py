@@ -39,6 +39,8 @@ class Disk:
 
     def call(self, function, *arguments, **options):
         self.names.append(function.__name__)
+        if function.__name__ == "fsync" and len(self.names) != self.at:
+            return None  # waits for a disk, and changes nothing that a test sees
         if len(self.names) == self.at and self.fault != "short":
             raise OSError(self.fault, os.strerror(self.fault))
         if self.fault == "short":
