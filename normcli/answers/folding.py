@@ -22,7 +22,7 @@ from normcli.documents.excerpt import build_excerpt
 from normcli.documents.numbers import format_statistic
 from normcli.documents.plans import list_facts
 from normcli.printable import make_printable
-from normcli.running.fold import divide, format_divisor, format_outgoing, spread
+from normcli.running.fold import arrange, divide, format_divisor, format_outgoing, spread
 from normcli.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ class Folding:
         Where the weight came from.
     eps_from : str or None
         Where eps was given; None for the norm's default.
+    order : tuple of str
+        The axes of the weight as it was given, which the folded one has too.
     """
 
     layer: Layer
@@ -62,6 +64,7 @@ class Folding:
     proof: tuple[float, float]
     source: str
     eps_from: str | None = None
+    order: tuple[str, ...] = ("out", "in", "…")
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return a header, the channels, the proof."""
@@ -71,11 +74,12 @@ class Folding:
             f"transposed {kind}" if self.layer.transposed else kind,
             *((f"{self.layer.groups} groups",) if self.layer.groups > 1 else ()),
             format_outgoing(channels),
+            f"({', '.join(self.order)})",
         )
         origin = "" if self.eps_from is None else f" ({make_printable(self.eps_from)})"
         factor = f"factor = gamma / {format_divisor(norm)}", f"eps {norm.eps:g}{origin}"
         formula = ("weight · factor, (bias − mean) · factor + beta", *factor)
-        given = list_facts(Tensor(weight, self.source), self.folded.weight.dtype)
+        given = list_facts(Tensor(self._arrange_back(weight), self.source), self.folded.weight.dtype)
         lines = (("formula", formula), ("weight", given), ("layer", kinds))
         yield Facts("fold · batch normalization into the layer before it", lines)
         yield self._list_channels(view)
@@ -106,7 +110,7 @@ class Folding:
             "eps_from": self.eps_from,
             **describe_members(self.layer, "groups", "transposed"),
             "dtype": self.folded.weight.dtype.name,
-            "shape": list(self.folded.weight.shape),
+            "shape": list(self.arrays()["weight"].shape),
             "proof": {"max_abs": largest, "largest": size, "ok": ok},
             **describe_value(self.arrays()),
         }
@@ -123,7 +127,12 @@ class Folding:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return weight and bias under their names, as they are saved."""
         bias = self.folded.bias
-        return {"weight": self.folded.weight, **({} if bias is None else {"bias": bias})}
+        weight = self._arrange_back(self.folded.weight)
+        return {"weight": weight, **({} if bias is None else {"bias": bias})}
+
+    def _arrange_back(self, weight: NDArray[Any]) -> NDArray[Any]:
+        arranged = arrange(weight, self.order, transposed=self.layer.transposed, back=True)
+        return np.ascontiguousarray(arranged)
 
     def _channels(self) -> list[list[float]]:
         """Return mean, variance, factor and bias of each channel."""

@@ -28,6 +28,34 @@ if TYPE_CHECKING:
 
 _NORM = NORMS["bn"]
 
+_MOST_AXES = 5
+_TORCH = (("out", "in", "…"), ("in", "out", "…"))
+_KERAS = (("…", "in", "out"), ("…", "out", "in"))
+_FLAX, _MLX = (_KERAS[0],) * 2, (("out", "…", "in"),) * 2
+_KERNELS = {
+    "keras": _KERAS, "tensorflow": _KERAS, "tensorflow-moments": _KERAS,
+    "flax-linen": _FLAX, "flax-nnx": _FLAX, "mlx": _MLX,
+}  # fmt: skip
+"""Framework → the axes of the weight of a layer, and of a transposed one: Keras 3 base_conv.py,
+base_conv_transpose.py and dense.py; Flax linen/linear.py and nnx/nn/linear.py (transpose_kernel=False); MLX
+nn/layers/convolution.py, convolution_transpose.py and linear.py. All others are as torch's."""
+
+
+def find_order(framework: str | None, *, transposed: bool) -> tuple[str, ...]:
+    """Return the axes of a framework's weights: `in`, `out` and `…` for those of the kernel."""
+    return _KERNELS.get(framework or "", _TORCH)[transposed]
+
+
+def arrange(
+    weight: NDArray[Any], order: tuple[str, ...], *, transposed: bool, back: bool = False
+) -> NDArray[Any]:
+    """Return a weight of some order of axes in that of `Layer`, or one of `Layer` back in its own order."""
+    if not 2 <= weight.ndim <= _MOST_AXES:
+        return weight
+    places = [order.index(name) for name in _TORCH[transposed][:2]]
+    own = tuple(n if n < order.index("…") else n - len(order) for n in places)
+    return np.moveaxis(weight, *((0, 1), own) if back else (own, (0, 1)))
+
 
 class Layer(NamedTuple):
     """A convolution or a linear layer.
@@ -204,16 +232,14 @@ def _scale(layer: Layer, dtype: np.dtype[Any], solution: Solution, gamma: Floats
 
 def _require_layer(layer: Layer) -> None:
     shape = layer.weight.shape
-    if len(shape) < 2 or len(shape) > 5:
+    if not 2 <= len(shape) <= _MOST_AXES:
         raise DataError(
             f"the weight has the shape {shape}: a linear layer's has 2 axes, a convolution's 3 to 5"
         )
     if not layer.weight.size:
         raise DataError(f"the weight has the shape {shape}: it holds no values")
     if layer.groups < 1 or shape[0] % layer.groups:
-        raise DataError(
-            f"{layer.groups} groups do not divide the {shape[0]} channels of the weight's first axis"
-        )
+        raise DataError(f"{layer.groups} groups do not divide the {shape[0]} channels of the weight")
     if layer.bias is not None and layer.bias.shape != (layer.channels,):
         raise DataError(f"the bias has the shape {layer.bias.shape}; {format_outgoing(layer.channels)}")
 

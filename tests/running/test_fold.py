@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError
+from normcli.norms.conventions import CONVENTIONS
 from normcli.numerics.solution import Given
 from normcli.running.fold import Affine, Layer, apply, divide, fold, prove
 from tests.reference.real import Real
@@ -72,6 +73,65 @@ def test_weight_and_bias_are_rounded_once(dtype, name, rng):
     for c, factor in enumerate(factors):
         exact = (Real.of(float(layer.bias[c])) - norm.running.mean[c]) * factor + float(norm.beta[c])
         assert measure_ulp(folded.bias[c], exact, dtype) <= 0.501
+
+
+@pytest.mark.parametrize(
+    "like", [row.framework for row in CONVENTIONS if row.norm == "bn" and row.channel == "last"]
+)
+@pytest.mark.parametrize("shape", [(3, 3, 3, 3), (2, 3, 4, 5), (4, 6)], ids=["square", "HWIO", "dense"])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_weight_is_read_and_saved_in_the_order_of_its_framework(
+    like, shape, transposed, normcli, rng, tmp_path
+):
+    weight, mean, var = rng.normal(size=shape), *rng.uniform(1.0, 2.0, (2, shape[-1]))
+    axis = {"mlx": 0}.get(like, -2 if transposed and not like.startswith("flax") else -1)
+    weight = np.moveaxis(weight, -1, axis)
+    for name, values in {"w": weight, "m": mean, "v": var}.items():
+        np.save(tmp_path / f"{name}.npy", values)
+    given = {"--conv-weight": "w.npy", "--running-mean": "m.npy", "--running-var": "v.npy", "-o": "f.npz"}
+    paths = [word for option, name in given.items() for word in (option, tmp_path / name)]
+    ran = normcli("fold", *paths, "--like", like, "--eps", "0.5", *(["--transposed"] if transposed else []))
+    assert ran.code == 0
+    with np.load(tmp_path / "f.npz") as folded:
+        factor = np.moveaxis((1 / np.sqrt(var + 0.5)).reshape(-1, *(1,) * (len(shape) - 1)), 0, axis)
+        np.testing.assert_allclose(folded["weight"], weight * factor, rtol=1e-14)
+
+
+def test_a_kernel_of_keras_folds_to_what_its_layers_do(normcli, rng, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x, kernel = rng.normal(size=(2, 6, 5, 3)), rng.normal(size=(3, 3, 3, 3))
+    mean, var, gamma, beta = rng.uniform(0.5, 2.0, (4, 3))
+    for name, values in {"w": kernel, "m": mean, "v": var, "g": gamma, "b": beta}.items():
+        np.save(f"{name}.npy", values)
+    norm = ("--running-mean", "m.npy", "--running-var", "v.npy", "--gamma", "g.npy", "--beta", "b.npy")
+    assert normcli("fold", "--conv-weight", "w.npy", *norm, "--like", "keras", "-o", "f.npz").code == 0
+
+    def convolve(weight):
+        windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(1, 2))
+        return np.einsum("nyxihw,hwio->nyxo", windows, weight)
+
+    with np.load("f.npz") as folded:
+        y = convolve(folded["weight"]) + folded["bias"]
+    expected = (convolve(kernel) - mean) / np.sqrt(var + 1e-3) * gamma + beta
+    np.testing.assert_allclose(y, expected, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("options", "end"),
+    [
+        ((), "2 channels come out of a weight (out, in, …); --like keras takes (…, in, out)"),
+        (("--like", "mlx"), "2 channels come out of a weight (out, …, in); --like keras takes (…, in, out)"),
+        (("--transposed",), "3 channels come out of a weight (in, out, …)"),
+    ],
+)
+def test_statistics_of_another_axis_are_refused_with_the_order(options, end, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("w.npy", np.ones((2, 3, 4, 5)))
+    ran = normcli(
+        "fold", "--conv-weight", "w.npy", "--running-mean", "[1,2,3,4,5]", "--running-var", "1", *options
+    )
+    assert (ran.code, ran.raw) == (3, b"")
+    assert ran.err == f"normcli: --running-mean has the shape (5,); {end}\n"
 
 
 def find_exactly(layer, norm):
@@ -299,4 +359,4 @@ def test_a_state_of_one_channel_is_not_folded_into_several(normcli, tmp_path):
     np.save(tmp_path / "w.npy", np.ones((3, 2)))
     ran = normcli("fold", "--conv-weight", tmp_path / "w.npy", "--state", tmp_path / "s.npz")
     assert (ran.code, ran.out) == (3, "")
-    assert "has the shape (1,); the layer takes (3,)" in ran.err
+    assert "has the shape (1,); 3 channels come out of a weight (out, in, …)" in ran.err
