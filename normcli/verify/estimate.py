@@ -14,7 +14,7 @@ from normcli.tuples import NamedTuple
 from normcli.verify.affine import ESTIMATED, NO_AFFINE, AffineStep
 from normcli.verify.bounds import measure_noise
 from normcli.verify.careful import fit_carefully
-from normcli.verify.evidence import COMMON_EPS, MOMENTS, Model, standardize
+from normcli.verify.evidence import COMMON_EPS, MOMENTS, Model, is_centred, standardize
 from normcli.verify.groups import put_back, take_groups
 from normcli.verify.hypothesis import Hypothesis, Sample
 from normcli.verify.levels import Level, choose_careless
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from normcli.dtypes import Floats
+    from normcli.norms.divisors import Divisor
     from normcli.norms.grid import Grid
     from normcli.verify.plain import PlainMap
 
@@ -72,11 +73,12 @@ def estimate(
     if np.isnan(y).any():  # no gamma and beta make it of finite groups, and others are passed over
         return
     for grid, divisor in itertools.product(grids, MOMENTS):  # any other differs by a scale and a shift
-        rows = take_groups(grid, x)
-        if not np.isfinite(rows).all():
+        every = [axes for axes in _choose_parameter_axes(grid, most) if _may_show(grid, axes, divisor)]
+        rows = take_groups(grid, x) if every else None
+        if rows is None or not np.isfinite(rows).all():
             continue
         sample = Sample(grid, np.arange(grid.group_count), standardize(rows, divisor), take_groups(grid, y))
-        for axes in _choose_parameter_axes(grid, most):
+        for axes in every:
             found = _estimate_along(axes, sample, x, y, dtype)
             yield from found
             if found and not axes:  # one pair for all values, which others would be as well
@@ -89,9 +91,10 @@ def _estimate_along(
     """Return the hypotheses of some groups with a gamma and a beta along some axes, or no beta if that does."""
     plain = Hypothesis(sample, NO_AFFINE, Model(sample.standard.divisor, EpsMode.INSIDE))
     rough: list[Estimated] = []
-    for shifts in (True,) if sample.standard.centred else (False, True):
+    for shifts in _list_shifts(sample.standard.divisor):
         target = _Target(x, y, axes, dtype, shifts)
-        found = list(_pursue(plain, target)) if _count_numbers(sample, target) > 0 else []
+        is_shown = _count_numbers(sample.grid, axes, sample.standard.divisor, shifts=shifts) > 0
+        found = list(_pursue(plain, target)) if is_shown else []
         if any(not is_half(np.dtype(find_type(one.precision))) for one in found):
             return found
         rough = rough or found
@@ -126,16 +129,25 @@ class _Target(NamedTuple):
         return fit_lines(values, self.y, axes, through_zero=not self.shifts)
 
 
-def _count_numbers(sample: Sample, target: _Target) -> int:
+def _list_shifts(divisor: Divisor) -> tuple[bool, ...]:
+    """Return whether there is a beta: without one first, where groups are not centred."""
+    return (True,) if is_centred(divisor) else (False, True)
+
+
+def _may_show(grid: Grid, axes: tuple[int, ...], divisor: Divisor) -> bool:
+    """Whether y may show anything beyond a gamma along some axes, or a gamma and a beta."""
+    return any(_count_numbers(grid, axes, divisor, shifts=shifts) > 0 for shifts in _list_shifts(divisor))
+
+
+def _count_numbers(grid: Grid, axes: tuple[int, ...], divisor: Divisor, *, shifts: bool) -> int:
     """Return how many numbers of the groups' statistics y may show beyond those that are fitted.
 
     Every group shows a factor, and where its 0 lies; a gamma and a beta for each group, or for all groups
     together, take as many away, and eps takes one. Single values with one gamma show no more than they are.
     """
-    grid, axes, is_centred = sample.grid, target.axes, sample.standard.centred
-    if is_centred and grid.group_size == 2:  # −1 and 1 are the order of two values, no more
+    if is_centred(divisor) and grid.group_size == 2:  # −1 and 1 are the order of two values, no more
         return 0
-    numbers, fitted = 1 + is_centred, 1 + target.shifts
+    numbers, fitted = 1 + is_centred(divisor), 1 + shifts
     kept = dict(zip(grid.kept, grid.stats_shape, strict=True))
     taken = math.prod(kept.get(axis, 1) for axis in axes)
     lines = math.prod(length if axis in axes else kept.get(axis, 1) for axis, length in enumerate(grid.shape))
@@ -258,7 +270,7 @@ def _weigh(sample: Sample, target: _Target, fit: _Fit) -> float:
     """
     grid, rows = sample.grid, sample.standard.rows
     maps = target.x, put_back(grid, rows - rows.mean(axis=1, keepdims=True))
-    numbers = _count_numbers(sample, target)
+    numbers = _count_numbers(grid, target.axes, sample.standard.divisor, shifts=target.shifts)
     return min(numbers * _count_bits(grid, values, target, fit) for values in maps)
 
 

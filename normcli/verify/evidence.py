@@ -60,7 +60,7 @@ class Standard:
     @property
     def centred(self) -> bool:
         """Whether something was subtracted."""
-        return ROWS[self.divisor].centre is not Centre.NOTHING
+        return is_centred(self.divisor)
 
     @cached_property
     def missing(self) -> Selected | None:
@@ -110,6 +110,11 @@ STANDARDS = (*MOMENTS, *(divisor for divisor in DIVISORS if divisor.is_by_order)
 
 ROWS = {divisor: next(row for row in NORMS.values() if row.divisor == divisor) for divisor in DIVISORS}
 """The first norm that divides so."""
+
+
+def is_centred(divisor: Divisor) -> bool:
+    """Whether something is subtracted of what is divided so."""
+    return ROWS[divisor].centre is not Centre.NOTHING
 
 
 def standardize(rows: NDArray[Any], divisor: Divisor, *, omits_nan: bool = True) -> Standard:

@@ -78,7 +78,7 @@ class Nearness:
         samples, is_large, grids = self.samples, self.samples.x.size > MOST_VALUES, self._list_hopeful()
         tried = (
             Hypothesis(sample, affine, model)
-            for sample in samples.take_samples(FEW_VALUES if is_large else MOST_VALUES, grids)
+            for sample in samples.take_samples(FEW_VALUES if is_large else MOST_VALUES, grids, roughly=True)
             for affine, model in itertools.product(samples.affines, _PLAIN_MODELS[sample.standard.divisor])
         )
         precision = samples.levels[-1].precision
@@ -86,10 +86,9 @@ class Nearness:
         hypothesis = min(named, key=lambda h: self._judge(h)[0], default=None)
         if hypothesis is None:
             return None
-        sample = hypothesis.sample
-        if is_large:
-            sample = samples.take_some(sample.grid, MOST_VALUES, sample.standard.divisor) or sample
-            hypothesis = hypothesis._replace(sample=sample)
+        grid, divisor = hypothesis.sample.grid, hypothesis.sample.standard.divisor
+        sample = samples.take_some(grid, MOST_VALUES, divisor) or hypothesis.sample
+        hypothesis = hypothesis._replace(sample=sample)
         models = [
             hypothesis.model._replace(eps_mode=mode, ddof=ddof, low=eps, high=eps)
             for mode, ddof, eps in itertools.product((EpsMode.INSIDE, EpsMode.OUTSIDE), (0, 1), COMMON_EPS)

@@ -85,6 +85,7 @@ class Inputs:
         self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor, *, roughly: bool = False
     ) -> Chosen | None:
         """Return some groups, standardized, roughly if so wished; None if none of them has finite values."""
+        roughly = roughly and divisor.is_by_order  # others are standardized in one way
         key = (grid, divisor, chosen.tobytes(), roughly)
         if key not in self._kept:
             rows = self._widened.take(grid, chosen)
