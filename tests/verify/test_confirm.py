@@ -21,7 +21,7 @@ from normcli.verify.samples import MOST_VALUES
 from normcli.verify.sentence import format_sentence
 from tests.marks import sampled, slowly
 
-SHAPE = (1600, 128)
+SHAPE = (1601, 83)
 
 
 def make(shape=SHAPE, seed=0, dtype="float32"):
@@ -47,9 +47,9 @@ NORMS = [
     *slowly(
         [
             pytest.param("rms", {}, SHAPE, id="rms"),
-            pytest.param("bn", {}, (50, 8, 20, 30), id="bn"),
+            pytest.param("bn", {}, (47, 7, 19, 23), id="bn"),
             pytest.param("lp", {"p": 1.0}, SHAPE, id="lp"),
-            pytest.param("minmax", {}, (16000, 11), id="minmax"),
+            pytest.param("minmax", {}, (12007, 11), id="minmax"),
         ]
     ),
 ]
@@ -77,7 +77,8 @@ def test_one_wrong_value_at_the_last_place_is_no_match():
 @pytest.mark.slow
 @pytest.mark.parametrize("affine", ["given", *slowly(["hidden"])])
 def test_gamma_and_beta_are_part_of_it(affine):
-    x, gamma, beta = make(), make(128 * 1100, 1)[:128], make(128 * 1100, 2)[:128]
+    x, gamma, beta = (make((1600, 128), seed) for seed in range(3))
+    gamma, beta = gamma[0], beta[0]
     y = normalize(x, "ln", gamma=gamma, beta=beta).normalized
     given = (gamma, beta) if affine == "given" else (None, None)
     assert identify(Question(x, y, *given)).kind is Kind.NORM
@@ -86,7 +87,7 @@ def test_gamma_and_beta_are_part_of_it(affine):
     assert (found.kind, found.nearest.mismatches, found.nearest.first) == (Kind.NONE, 1, place)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", *slowly(["float16", "float64"])])
 def test_groups_that_are_rare_are_no_exceptions(dtype):
     x = make()
     x[77], x[78], x[79] = 3.1, 0.0, 100.0 + 1e-4 * x[79]
@@ -115,14 +116,16 @@ def test_groups_outside_of_the_sample_may_show_another_eps():
     assert (match.eps, match.eps_range[0] > 0.0) == (1e-9, True)
 
 
+@pytest.mark.slow
 def test_nan_that_does_not_count_is_confirmed():
-    x = make((16000, 9), dtype="float64")
+    x = make((18757, 7), dtype="float64")
     x[[5, 77], 3] = np.nan
     y = normalize(x, "zscore", axes=(0,), nan="omit").normalized
     assert identify(Question(x, y), "zscore").kind is Kind.NORM
     assert identify(Question(x, alter(y, (78, 3), 0.25)), "zscore").kind is not Kind.NORM
 
 
+@pytest.mark.slow
 def test_one_wrong_value_of_the_sample_is_an_exception():
     """Of the sample of groups; that of a plain map of each row has not the value, and it explains that."""
     x = make()
@@ -132,7 +135,7 @@ def test_one_wrong_value_of_the_sample_is_an_exception():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lengths", [(1600, 1), (1, 128)])
+@pytest.mark.parametrize("lengths", [(SHAPE[0], 1), (1, SHAPE[1])])
 def test_a_plain_map_is_one_of_all_values(lengths):
     x, rng = make(), np.random.default_rng(1)
     y = (rng.uniform(0.5, 2.0, lengths) * x + rng.normal(size=lengths)).astype("f4")
@@ -142,8 +145,9 @@ def test_a_plain_map_is_one_of_all_values(lengths):
     assert identify(Question(x, alter(y, place, y[place] + np.float32(1.0)))).kind is Kind.NONE
 
 
+@pytest.mark.slow
 def test_a_map_of_more_lines_than_a_sample_holds_is_one_of_all():
-    x = make((150_000, 6))
+    x = make((132_001, 6))
     y = (np.random.default_rng(1).uniform(0.5, 2.0, (len(x), 1)) * x + 1.0).astype("f4")
     assert find_plain_map(x, y, y.dtype).axes == (0,)
     assert find_plain_map(x, alter(y, (77_777, 3), y[77_777, 3] + 1.0), y.dtype) is None
@@ -159,7 +163,7 @@ def test_a_slip_is_one_of_all_values():
 
 @pytest.mark.slow
 def test_a_window_is_one_of_all_values():
-    x = make((3000, 7, 8))
+    x = make((2803, 7, 7))
     y = normalize(x, "lrn", size=3).normalized
     assert identify(Question(x, y), "lrn").matches[0].norm == "lrn"
     assert not identify(Question(x, alter(y, (2777, 3, 3), 9.0)), "lrn").matches

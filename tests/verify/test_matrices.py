@@ -13,7 +13,12 @@ from normcli.verify.sentence import format_sentence
 
 @pytest.mark.parametrize(
     ("shape", "rows", "dtype"),
-    [((12, 9), 0, "float32"), ((6, 4, 3, 3), 1, "float32"), ((6, 4, 3), 2, "float64"), ((9, 12), 0, "float64")],
+    [
+        ((13, 11), 0, "float32"),
+        ((5, 3, 2, 3), 1, "float32"),
+        ((5, 3, 2), 2, "float64"),
+        ((11, 13), 0, "float64"),
+    ],
 )
 def test_a_matrix_over_its_singular_value_is_a_match(shape, rows, dtype, rng):
     w = rng.normal(size=shape).astype(dtype)
@@ -31,14 +36,14 @@ def test_its_own_result_has_every_bit(rng):
 
 
 def test_a_singular_value_that_is_still_iterated_is_a_possibility_alone(rng):
-    w = rng.normal(size=(12, 9)).astype("float32")
+    w = rng.normal(size=(13, 11)).astype("float32")
     found = identify(Question(w, (w / np.linalg.norm(w, 2) * 1.0001).astype("float32")))
     assert (found.kind, found.matches) == (Kind.AFFINE, ())
     assert any("sn, w divided" in name for name in found.known)
 
 
 def test_too_few_bits_are_named_once(rng):
-    w = rng.normal(size=(12, 9)).astype("float16")
+    w = rng.normal(size=(13, 11)).astype("float16")
     sentence = format_sentence(identify(Question(w, normalize(w, "sn").normalized)))
     assert sentence.count("(sn)") == 1
     assert "sn, w divided" not in sentence

@@ -55,7 +55,7 @@ def test_a_and_b_of_each_index_are_found(axis, dtype):
 
 
 def test_one_factor_for_all_is_told_with_its_fewest_digits():
-    x = make((6, 5, 4))
+    x = make((7, 5, 3))
     found = identify(Question(x, x * np.float32(0.5)))
     assert (found.plain.axes, found.plain.scale.item(), found.plain.shift.item()) == ((), 0.5, 0.0)
     assert format_sentence(found).startswith("y = 0.5 · x, one factor for all values")
@@ -111,7 +111,7 @@ def test_a_large_eps_that_several_groups_share_is_told_and_no_match():
     assert "none in use" in format_sentence(found)
 
 
-IMAGES = np.random.default_rng(3).integers(0, 256, (2, 3, 6, 7)).astype("f4")
+IMAGES = np.random.default_rng(3).integers(0, 256, (2, 3, 5, 7)).astype("f4")
 MEAN, STD = (np.array(z, "f4")[:, None, None] for z in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
 
 
@@ -121,11 +121,11 @@ MEAN, STD = (np.array(z, "f4")[:, None, None] for z in ((0.485, 0.456, 0.406), (
         pytest.param(IMAGES, IMAGES / np.float32(255), "x / 255", id="bytes"),
         pytest.param(IMAGES, IMAGES / np.float32(127.5) - 1, "x / 127.5 − 1", id="from -1 to 1"),
         pytest.param(IMAGES, (IMAGES / np.float32(255) - MEAN) / STD, "ImageNet's mean and std of 0 to 255", id="imagenet"),
-        pytest.param(
-            make((12, 9)), make((12, 9)) / np.linalg.norm(make((12, 9)), 2) * 1.0001, "spectral norm", id="iterated"
-        ),
         *slowly(
             [
+                pytest.param(
+                    make((13, 11)), make((13, 11)) / np.linalg.norm(make((13, 11)), 2) * 1.0001, "spectral norm", id="iterated"
+                ),
                 pytest.param(IMAGES / 255, (IMAGES / 255 - MEAN) / STD, "ImageNet's mean and std of 0 to 1", id="0 to 1"),
                 pytest.param(IMAGES[:, :1] / 255, (IMAGES[:, :1] / 255 - 0.1307) / 0.3081, "MNIST", id="mnist"),
                 pytest.param(make((4, 9)), make((4, 9)) / 1.00001**0.5, "variance 1, eps 1e-05", id="torch, untrained"),

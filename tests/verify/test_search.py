@@ -66,7 +66,7 @@ def test_the_order_of_casts_is_told_by_the_share_of_equal_values(framework):
 
 def test_the_rounding_of_float32_does_not_exclude_an_eps_of_its_size():
     random = np.random.default_rng
-    x, gamma = random(0).normal(0.7, 2.0, (30, 24)).astype("f2"), random(3).normal(1.0, 0.3, 24).astype("f2")
+    x, gamma = random(0).normal(0.7, 2.0, (29, 23)).astype("f2"), random(3).normal(1.0, 0.3, 23).astype("f2")
     wide = x.astype("f4")
     quotient = wide * (np.float32(1) / np.sqrt((wide * wide).mean(1, keepdims=True) + np.float32(1e-6)))
     y = (quotient.astype("f2").astype("f4") * gamma.astype("f4")).astype("f2")
@@ -149,7 +149,7 @@ def test_integers_that_float64_rounds_are_what_they_are():
 
 
 def test_a_factor_of_each_output_may_be_weight_normalization():
-    w, g = make((6, 4, 3, 3), mean=0.0), make((6, 1, 1, 1), 5)
+    w, g = make((7, 3, 3, 3), mean=0.0), make((7, 1, 1, 1), 5)
     found = ask(w, w * (g / np.sqrt((w * w).sum((1, 2, 3), keepdims=True))))
     assert not found.matches
     assert "weight normalization with g" in format_sentence(found)
@@ -297,8 +297,8 @@ def test_noise_that_half_precision_could_lose_is_no_exception():
 
 
 def test_a_usual_eps_with_coarse_sums_is_told_before_one_that_none_uses():
-    x, gamma = make((8, 96), dtype="float16", mean=0.0), make(96, 1, "float16")
-    square = (x * x).sum(-1, keepdims=True, dtype="f2") / np.float16(96)
+    x, gamma = make((7, 97), dtype="float16", mean=0.0), make(97, 1, "float16")
+    square = (x * x).sum(-1, keepdims=True, dtype="f2") / np.float16(97)
     y = (x.astype("f4") / np.sqrt(square.astype("f4") + np.float32(1e-5)) * gamma.astype("f4")).astype("f2")
     found = ask(x, y, gamma, norm="rms")
     first, other, *_ = found.doubtful
@@ -326,7 +326,7 @@ def test_a_gamma_that_is_to_be_found_hides_no_sums_of_half_precision():
 
 
 def test_a_beta_that_is_to_be_found_hides_no_means_of_half_precision():
-    x, gamma, beta = (make(shape, seed, "float16") for seed, shape in enumerate([(24, 64), 64, 64]))
+    x, gamma, beta = (make(shape, seed, "float16") for seed, shape in enumerate([(23, 61), 61, 61]))
     wide, found = x.astype("f8"), []
     for mean in (wide.mean(1, keepdims=True), x.mean(1, keepdims=True, dtype="f2").astype("f8")):
         y = (wide - mean) / np.sqrt(wide.var(1, keepdims=True) + 1e-5) * gamma + beta
@@ -335,9 +335,9 @@ def test_a_beta_that_is_to_be_found_hides_no_means_of_half_precision():
 
 
 def test_a_group_that_is_off_as_a_whole_is_told():
-    x, gamma = make((8, 128), dtype="float16", mean=0.0), make(128, 1, "float16")
+    x, gamma = make((7, 127), dtype="float16", mean=0.0), make(127, 1, "float16")
     exact = normalize(x.astype("f8"), "rms", axes=-1, eps=1e-5).normalized * gamma
-    factors = np.random.default_rng(2).uniform(0.9995, 1.0005, (8, 1))
+    factors = np.random.default_rng(2).uniform(0.9995, 1.0005, (7, 1))
     factors[3] = 0.9985
     exact *= factors
     sentence = format_sentence(ask(x, exact.astype("f2"), gamma, norm="rms"))
@@ -345,13 +345,13 @@ def test_a_group_that_is_off_as_a_whole_is_told():
 
 
 def test_an_eps_that_sums_of_half_precision_make_is_no_evidence():
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], (8, 96))
-    x, gamma = (0.011 * signs).astype("f2"), np.random.default_rng(1).normal(1, 0.5, 96).astype("f2")
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (7, 97))
+    x, gamma = (0.011 * signs).astype("f2"), np.random.default_rng(1).normal(1, 0.5, 97).astype("f2")
     assert ask(x, sum_in_half(x, gamma), gamma, norm="rms").kind is not Kind.NORM
 
 
 def test_an_eps_that_no_framework_has_takes_many_groups_to_show():
-    x = make((32, 24), dtype="float16", mean=0.0)
+    x = make((31, 23), dtype="float16", mean=0.0)
     y = normalize(x.astype("f8"), "rms", axes=-1, eps=1e-2).normalized.astype("f2")
     (match, *_), few = ask(x, y, norm="rms").matches, ask(x[:3], y[:3], norm="rms")
     assert (match.eps, match.has_default_eps) == (1e-2, False)
