@@ -103,14 +103,15 @@ class _Gatherer:
             (sums.below, batch.below),
         ):
             np.add.at(mine, groups, found)
-        add_batch(sums.total, sums.square, groups, batch)
-        if not self._images:
-            return
-        if not batch.whole and batch.leaves.count.shape[-1] != self._leaf_count:
-            self._add_parts(groups, batch)
+        if not self._images or not (batch.whole or batch.leaves.count.shape[-1] == self._leaf_count):
+            add_batch(sums.total, sums.square, groups, batch)
+            if self._images:
+                self._add_parts(groups, batch)
             return
         total, square = Fixed.zeros(len(groups)), Fixed.zeros(len(groups))
         add_batch(total, square, np.arange(len(groups)), batch)
+        sums.total.gather(total, groups)
+        sums.square.gather(square, groups)
         self._add_deviations(groups, find_deviations(total, square, count), count)
 
     def _add_parts(self, groups: Integers, batch: Batch) -> None:

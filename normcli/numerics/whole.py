@@ -239,14 +239,14 @@ def measure_parts(kernel: Kernel, rows: NDArray[Any], *, need_sum: bool) -> Leav
     need_sum : bool
     """
     shape = rows.shape[:2]
-    numbers = np.empty((7, shape[0] * shape[1]))
+    numbers = np.empty((7, *shape))
     rule = Rule(1.0, 0.0, 0, 0, need_sum, exact=False, exact_results=False)
-    left = _call(kernel, rule, Groups(rows, None), None, tuple(numbers))
-    leaves = Leaves.empty(numbers.shape[1:])
-    leaves.sum_0, leaves.sum_1, leaves.sum_2 = numbers[:3]
-    leaves.square_0, leaves.square_1, leaves.square_2, leaves.square_3 = numbers[3:]
-    leaves.extreme[left], leaves.count[:] = True, float(rows.shape[2] * rows.shape[3])
-    return leaves.reshape(shape)
+    left = _call(kernel, rule, Groups(rows, None), None, tuple(numbers.reshape(7, -1)))
+    extreme, count = np.zeros(shape, np.bool_), np.full(shape, float(rows.shape[2] * rows.shape[3]))
+    extreme.reshape(-1)[left] = True
+    shift, sum_left, square_left = np.zeros((3, *shape))
+    s0, s1, s2, q0, q1, q2, q3 = numbers
+    return Leaves(shift, s0, s1, s2, q0, q1, q2, q3, sum_left, square_left, extreme, count)
 
 
 def measure_rows(
@@ -274,7 +274,8 @@ def measure_rows(
     if kernel is None or not is_served(rows.dtype):
         return plain(rows, work, selected, need_sum=need_sum)
     leaves = measure_parts(kernel, rows[None, :, None, :], need_sum=need_sum).reshape(rows.shape[:1])
-    leaves.count = count_values(rows, selected)
+    if selected is not None:
+        leaves.count = count_values(rows, selected)
     again = leaves.extreme.copy()
     if again.any():
         part = None if selected is None else selected[again]

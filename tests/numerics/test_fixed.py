@@ -107,3 +107,11 @@ def test_equal_numbers_have_equal_digits_however_they_came_about(number):
     one, other = Fixed(np.array([[number]])), Fixed(np.array([[number % 2**32], [number >> 32]]))
     assert one.settle().digits.tolist() == other.settle().digits.tolist()
     assert to_fractions(one) == to_fractions(other) == [number]
+
+
+def test_numbers_of_which_several_go_to_one_group_add_up():
+    many, few = Fixed.zeros(4), Fixed.zeros(2)
+    many.add(np.arange(4), np.array([[2.0**80], [-1.5], [2.0**-70], [0.25]]))
+    few.gather(many, np.array([1, 0, 1, 0]))
+    few.gather(many, np.array([1, 0, 1, 0]))
+    assert few.integers() == ([-5 << 95, (1 << 177) + (1 << 27)], -96)
