@@ -58,7 +58,8 @@ WORDS_OF_EVERY_LANGUAGE = {
     *VERBS, *BY_ANY_NAME, *FIELDS, *EXTRAS, *(convention.framework for convention in CONVENTIONS), "onnxruntime", "median", "channels",
     "normcli", "normalized", "help", "OPTIONS", "TOPIC", "ARGS", "LETTERS", "explain", "compare", "draw", "fit", "merge", "apply", "invert",
     "identify", "check", "restore", "input", "stats", "numpy", "flax-linen", "comma", "semicolon", "tab", "bar", "null", "none",
-    "Xv",  # of the formula uᵀXv
+    # of the formula uᵀXv; names of a statistic and of the only group, which files hold as they are
+    "Xv", "sigma", "all",
     # authors and names of programs and classes
     "Ioffe", "Szegedy", "Ba", "Kiros", "Hinton", "Ulyanov", "Vedaldi", "Lempitsky", "Wu", "He", "Zhang", "Sennrich", "Salimans",
     "Kingma", "Qiao", "Miyato", "Krizhevsky", "et", "al", "Welford", "StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler",
