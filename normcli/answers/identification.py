@@ -208,5 +208,6 @@ def _describe_slip(slip: Slip) -> Mapping[str, Any]:
 def _describe_match(match: Match) -> dict[str, Any]:
     absent = {name for name in ("p", "window", "rows") if getattr(match, name) is None}
     members = describe_members(match, *(name for name in _MEMBERS if name not in absent))
-    made = match.iteration
-    return members if made is None else {**members, "iterations": made.steps, "start": made.start}
+    if (steps := match.steps) is None:
+        return members
+    return {**members, "iterations": steps.fewest, "most_iterations": steps.most, "start": steps.start}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.norms.rules import ZeroRule
 from normcli.numerics.divisor import Solution, replace_zero
 from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.rational import (
@@ -120,11 +121,16 @@ def solve_singular(plan: Plan, measured: SingularValues, *, exact: bool) -> Solu
     nothing = np.zeros(len(values))
     sizes = np.array([1.0 if value.known is None else value.known for value in values])
 
+    def replace(value: SingularValue) -> Fraction | None:
+        """Return what replaces a σ of 0: of an estimate, values that are not 0 are infinite over it."""
+        if value.known is None and plan.spec.zero_rule is ZeroRule.NAN:
+            return Fraction(0)
+        return replace_zero(Fraction(0), plan.spec.zero_rule)
+
     def ask(group: int, bits: int = 0) -> tuple[Fraction, Fraction | None]:
         value = values[group]
-        if value.known is None:
-            return Fraction(0), value.find(bits or ROOT_BITS) or replace_zero(Fraction(0), plan.spec.zero_rule)
-        return Fraction(0), replace_zero(Fraction(0), plan.spec.zero_rule)
+        found = None if value.known is not None else value.find(bits or ROOT_BITS) or None
+        return Fraction(0), replace(value) if found is None else found
 
     solution = Solution(
         Triple(nothing.copy(), nothing.copy(), nothing.copy()),
@@ -138,7 +144,7 @@ def solve_singular(plan: Plan, measured: SingularValues, *, exact: bool) -> Solu
             continue
         found = None if value.known is not None else value.find() or None
         sizes[group] = 0.0 if found is None else round_once(found)
-        divisor = replace_zero(Fraction(0), plan.spec.zero_rule) if found is None else found
+        divisor = replace(value) if found is None else found
         solution.settle(group, Fraction(0), divisor, sizes[group], exact=exact)
     assert row.spread is not None
     solution.statistics = {row.spread: sizes}

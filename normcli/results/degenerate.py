@@ -182,6 +182,11 @@ class _Search:
 
     def _judge_flat_groups(self, flat: GroupNumbers) -> None:
         norm, spec, is_nan = self.plan.norm, self.plan.spec, self._makes_nan
+        if spec.iteration is not None and flat.size:  # its vectors may be at a right angle to what they meet
+            there = self._find_holders(self.values, _is_not_zero, self.selection)
+            values = "its normalized values are infinite or NaN" if is_nan else "it is divided by 1"
+            missed = np.intersect1d(flat, there, assume_unique=True)
+            self._report("zero", missed, f"is not all zeros, but its σ by these vectors is 0: {values}")
         size = norm.divisor.size
         if norm.divisor.resists_outliers or norm.is_partial:
             values = "NaN" if is_nan else norm.format_zero(spec.zero_rule)
@@ -258,6 +263,10 @@ class _Search:
 def _find_groups(test: Test, *statistics: Floats) -> GroupNumbers:
     """Return the numbers of the groups whose statistics pass a test, in order."""
     return np.concatenate([_NO_GROUPS, *find_places(test, *statistics)])
+
+
+def _is_not_zero(values: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.asarray(values != 0.0)
 
 
 def _is_zero(values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -406,8 +406,11 @@ class StepList(StepWriter):
         if divisor.value != 0 and small is None:
             return divisor
         if self.running or self.spec.window is not None or self.spec.zero_rule is ZeroRule.NAN:
-            self._stop(Step("zero", f"The divisor is {small or 0}, by which nothing can be divided."))
-        why, result = "" if small else ", as all values are", ""
+            why = ", by which nothing can be divided"
+            if self.spec.iteration is not None:
+                why = ": what is not 0 is infinite over it, and 0 is NaN"
+            self._stop(Step("zero", f"The divisor is {small or 0}{why}."))
+        why, result = "" if small or self.spec.iteration is not None else ", as all values are", ""
         if self.plan.norm.centre is not Centre.NOTHING:
             why, result = "", ", and the values are only centred"
         self.steps.append(Step("zero", f"The divisor is {small or 0}{why}: it counts as 1{result}."))

@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
     from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan
-    from normcli.norms.spec import Iteration, Window
+    from normcli.norms.spec import Window
     from normcli.verify.affine import AffineStep
     from normcli.verify.estimates import Start
     from normcli.verify.evidence import Model, Standard
+    from normcli.verify.matrices import Steps
 
 
 class Scope(NamedTuple):
@@ -122,8 +123,8 @@ class Match(NamedTuple):
         Of `lrn`, which has no eps.
     rows : tuple of int or None
         Of `sn`: the axes that are the rows of its matrix.
-    iteration : Iteration or None
-        Of `sn` by power iterations: these.
+    steps : Steps or None
+        Of `sn`: the power iterations from a given start that give y.
     by_default : bool
         Whether the axes are the norm's or a framework's own choice.
     bits : float
@@ -162,7 +163,7 @@ class Match(NamedTuple):
     affine: str = "none"
     window: Window | None = None
     rows: tuple[int, ...] | None = None
-    iteration: Iteration | None = None
+    steps: Steps | None = None
     by_default: bool = True
     bits: float = math.inf
     is_odd: bool = False

@@ -385,7 +385,7 @@ def describe_matrix(fitted: FittedMatrix, actual: Floats, scope: Scope, precisio
         furthest=Furthest(*find_furthest(actual, fitted.exact, ulp, scope.dtype)),
         order=scope.order,
         rows=fitted.rows,
-        iteration=fitted.iteration,
+        steps=fitted.steps,
         by_default=fitted.rows == default,
         bits=fitted.bits,
     )

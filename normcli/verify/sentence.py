@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from normcli.numerics.solution import Given
     from normcli.verify.hypothesis import Match
     from normcli.verify.identify import Identification
+    from normcli.verify.matrices import Steps
     from normcli.verify.reproduction import Reproduction
 
 USUAL_REFERENCE = "torch"
@@ -44,7 +45,7 @@ _BEYOND_ROUNDING = 4.0
 _SHORT_DIGITS, _LONG_DIGITS = 10, 18
 """Significant digits of an exact value: one more than tells neighbours apart."""
 
-_TELLING = ("norm", "axes", "groups", "group_order", "ddof", "p", "affine", "window", "rows", "iteration")
+_TELLING = ("norm", "axes", "groups", "group_order", "ddof", "p", "affine", "window", "rows", "steps")
 """What a sentence says of a match, eps aside."""
 
 _MOST_OTHERS = 3
@@ -168,9 +169,8 @@ def _format_match(match: Match, layout: Layout) -> str:
         return " ".join(parts)
     if match.rows is not None:
         parts.append(f"with rows along {format_axes(match.rows, layout)}")
-    if match.iteration is not None:
-        count = format_count(match.iteration.steps, "power iteration")
-        parts.append(f"by {count} from {match.iteration.start}")
+    if match.steps is not None:
+        parts.append(_format_steps(match.steps))
     if match.p is not None:
         parts.append(f"with p {match.p:g}")
     if match.takes_eps:
@@ -180,6 +180,17 @@ def _format_match(match: Match, layout: Layout) -> str:
     if match.order != tuple(sorted(match.order)):
         parts.append(f"(its axes in the order {match.order})")
     return " ".join(parts)
+
+
+def _format_steps(steps: Steps) -> str:
+    """Return what estimated σ, no closer than y tells."""
+    if steps.is_largest:
+        return f"by the largest singular value or {steps.fewest} and more power iterations from {steps.start}"
+    if steps.most is None:
+        return f"by {steps.fewest} or more power iterations from {steps.start}"
+    if steps.most > steps.fewest:
+        return f"by {steps.fewest} to {steps.most} power iterations from {steps.start}"
+    return f"by {format_count(steps.fewest, 'power iteration')} from {steps.start}"
 
 
 def _format_eps(match: Match) -> str:

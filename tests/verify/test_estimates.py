@@ -31,7 +31,7 @@ def test_the_number_of_iterations_is_identified_from_their_start(count, w, rng):
     found = identify(iterate(w, u, count), w, u=u)
     assert found
     (match,) = found.found.matches
-    assert (match.norm, match.rows, match.iteration.steps) == ("sn", (0,), count)
+    assert (match.norm, match.rows, match.steps.fewest) == ("sn", (0,), count)
     assert "by 1 power iteration from u" in str(identify(iterate(w, u, 1), w, u=u))
 
 
@@ -51,7 +51,7 @@ def test_rows_are_found_from_v(w, rng):
     v = rng.normal(size=17)
     y = normalize(w, "sn", rows=1, v=v, iterations=3).normalized
     (match,) = identify(y, w, v=v).found.matches
-    assert (match.rows, match.iteration.steps, match.equal) == ((1,), 3, 1.0)
+    assert (match.rows, match.steps.fewest, match.equal) == ((1,), 3, 1.0)
     with pytest.raises(UsageError, match="power iterations start from one of u and v"):
         identify(y, w, u=v, v=v)
 
@@ -62,7 +62,7 @@ def test_identify_takes_a_start(normcli, w, rng, tmp_path):
         np.save(tmp_path / f"{name}.npy", values)
     files = ("-i", tmp_path / "w.npy", "--actual", tmp_path / "y.npy")
     match = normcli("identify", *files, "--u", tmp_path / "u.npy", "-f", "json").json["matches"][0]
-    assert (match["norm"], match["iterations"], match["start"]) == ("sn", 4, "u")
+    assert (match["norm"], match["iterations"], match["most_iterations"], match["start"]) == ("sn", 4, 4, "u")
 
 
 @pytest.mark.parametrize(
