@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import TYPE_CHECKING
 
@@ -48,10 +49,12 @@ NAMES = frozenset((
 
 _SENTENCES = re.compile(r"(?<=[.?!\]]) (?=[A-ZΣ√x̂“|`([-]|[a-z]+: )")
 
+_CLAUSES = ((re.compile("; or "), "；或"), (re.compile("; "), "；"))
+"""What joins clauses, each of them a message: sought before a message that would have several as a value."""
+
 _JOINTS = (
     (re.compile(r" {3,}"), "   "),
     (re.compile(" · "), " · "),
-    (re.compile("; "), "；"),
     (re.compile(": "), "："),
     (re.compile(", and |, "), "、"),
     (re.compile(" and "), " 和 "),
@@ -59,6 +62,9 @@ _JOINTS = (
     (re.compile(" → "), " → "),
 )
 """Where several messages may be joined, and what joins them in Chinese; the loosest joint first."""
+
+_STOPPED = re.compile(r"[\w%)]\.$")
+"""The end of a sentence: its stop is no part of its last value."""
 
 _NUMBERED = re.compile(r"[-−\d.,e+]*\d\.")
 """A number that ends a sentence, which is no value: its stop is the sentence's."""
@@ -165,6 +171,8 @@ class Reader:
                 yield marked[1] + inner
         for sentences in self._join(text, _SENTENCES, "\0", names, seen):
             yield _ENDED.sub("。", sentences).replace("\0", "")
+        for joint, joined in _CLAUSES:
+            yield from self._join(text, joint, joined, names, seen)
         for message in self._templates:
             values = message.match(text)
             if values is None:
@@ -204,6 +212,8 @@ class Reader:
             return value.replace(", ", "、")
         if bare == "a" or _NUMBERED.fullmatch(bare) or _TORN.fullmatch(bare):  # an article, not an axis
             return None
+        if _STOPPED.search(bare) and not find_foreign_words(bare):
+            return None
         if kind != _WORDLESS and not is_short:
             read = self._read(value, names, seen)
             if read is None or ": " in bare or find_foreign_words(bare):
@@ -216,12 +226,26 @@ class Reader:
     def _join(
         self, text: str, joint: re.Pattern[str], joined: str, names: frozenset[str], seen: dict[str, str | None]
     ) -> Iterator[str]:
-        """Yield the reading of a text of several parts, if all of them are known."""
-        parts = joint.split(text)
+        """Yield the reading of a text of several parts, if all of them are known.
+
+        Some parts may be one message together, which has the joint in itself.
+        """
+        parts = self._gather(joint.split(text), text)
         if len(parts) > 1:
             read = [self._read(part, names, seen) for part in parts]
             if None not in read:
                 yield joined.join(filter(None, read))
+
+    def _gather(self, parts: list[str], text: str) -> list[str]:
+        """Return the parts of a text, those next to each other that are a message together as one."""
+        if len(parts) < 3:
+            return parts
+        for first, last in itertools.combinations(range(len(parts)), 2):
+            start = text.find(parts[first])
+            end = text.find(parts[last], start) + len(parts[last])
+            if text[start:end] in self._constant and 0 < last - first < len(parts) - 1:
+                return [*parts[:first], text[start:end], *self._gather(parts[last + 1 :], text[end:])]
+        return parts
 
 
 _NAMED = r"(?:--[\w-]+|\(\d[\d, ]*\)|[A-Za-z][\w-]*(?:[:=][\w:=.+-]*)?(?: [\d.e+-]+)?)"
@@ -238,7 +262,7 @@ def _separate(text: str) -> str:
 
 _HAN = "\u4e00-\u9fff"
 _CLOSED = re.compile(f"(?<=[{_HAN}，。：；）、]) (?=[{_HAN}（])")
-_MEETING = re.compile(f"(?<=[{_HAN}])(?=[A-Za-z0-9√−]|-\\d)|(?<=[A-Za-z0-9%])(?=[{_HAN}])")
+_MEETING = re.compile(f"(?<=[{_HAN}])(?=[A-Za-z0-9√−ℓ]|-\\d)|(?<=[A-Za-z0-9%\u0302])(?=[{_HAN}])")
 
 
 def _space(text: str) -> str:

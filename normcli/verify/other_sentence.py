@@ -51,7 +51,7 @@ def format_other_map(found: Identification, layout: Layout) -> str:
         return _format_rough(first, found.question, layout)
     odd = next((match for match in found.doubtful if match.is_odd), None)
     if odd is not None:
-        told = f"{find_norm(odd.norm)[0].title} ({odd.norm}) over {format_axes(odd.axes, layout)}"
+        told = _format_norm(odd, layout)
         return (
             f"No norm is identified: {told} would need an eps of {odd.eps:.6g}, "
             "which is none in use and not small beside the variances."
@@ -61,8 +61,17 @@ def format_other_map(found: Identification, layout: Layout) -> str:
     return f"No norm is identified: {names} would fit, but on so few values so would many other things."
 
 
+def _format_norm(match: Match, layout: Layout) -> str:
+    return " ".join([format_title(match), f"over {format_axes(match.axes, layout)}"])
+
+
+def format_title(match: Match) -> str:
+    """Return the norm of a match in words, and its name."""
+    return f"{find_norm(match.norm)[0].title} ({match.norm})"
+
+
 def _format_hidden_rounding(match: Match, asked: Question, layout: Layout) -> str:
-    near = f"{find_norm(match.norm)[0].title} ({match.norm}) over {format_axes(match.axes, layout)}"
+    near = _format_norm(match, layout)
     return (
         f"No norm is identified: {near} with eps {match.eps:g}{format_affine(match.affine, asked)} would fit, "
         "but on so few values so would another eps with statistics that are rounded to "
@@ -71,7 +80,7 @@ def _format_hidden_rounding(match: Match, asked: Question, layout: Layout) -> st
 
 
 def _format_rough(match: Match, asked: Question, layout: Layout) -> str:
-    near = f"{find_norm(match.norm)[0].title} ({match.norm}) over {format_axes(match.axes, layout)}"
+    near = _format_norm(match, layout)
     share = f"only {100.0 * match.equal:.3g} % of the values are the exact ones"
     if match.sums_in_half:
         half = match.precision.split(",")[0]
@@ -111,15 +120,16 @@ _NEAR_ROUNDINGS = 8.0
 
 def _format_slip(slip: Slip, layout: Layout, dtype: np.dtype[Any]) -> str:
     split = slip.grid.split
-    groups = f" in {split.groups} {split.order} groups" if split is not None else ""
-    what = "x minus its mean" if slip.centred else "x"
-    axes = format_axes(slip.grid.axes, layout)
+    parts = ["x minus its mean" if slip.centred else "x", f"over {format_axes(slip.grid.axes, layout)}"]
+    if split is not None:
+        parts.append(f"in {split.groups} {split.order} groups")
+    told = ", ".join([" ".join(parts), slip.words]) + WAYS[slip.affine]
     if is_half(dtype) and slip.measure_factor() <= _NEAR_ROUNDINGS * get_eps(dtype):
         return (
-            f"y is near {what} over {axes}{groups}, {slip.words}{WAYS[slip.affine]}; "
+            f"y is near {told}; "
             f"a norm's kernel that calculates in {dtype}, or rounds to it on the way, might give it as well."
         )
-    return f"y is no norm of the table: {what} over {axes}{groups}, {slip.words}{WAYS[slip.affine]}."
+    return f"y is no norm of the table: {told}."
 
 
 def _format_plain(found: Identification, plain: PlainMap, layout: Layout) -> str:
@@ -210,9 +220,7 @@ def _format_names(matches: Iterable[Match]) -> str:
 
 def _list_names(matches: Iterable[Match]) -> list[str]:
     """Return the names of matches, each once, those of whose eps nothing is known left out."""
-    names = dict.fromkeys(
-        f"{find_norm(match.norm)[0].title} ({match.norm})" for match in matches if not match.is_odd
-    )
+    names = dict.fromkeys(format_title(match) for match in matches if not match.is_odd)
     return [*names][:_MOST_NAMES]
 
 

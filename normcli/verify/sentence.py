@@ -18,7 +18,13 @@ from normcli.verify.affine import ESTIMATED
 from normcli.verify.apart import format_axes, list_hidden_by_gamma, list_untold
 from normcli.verify.estimates import tell_estimate
 from normcli.verify.identify import Question, identify
-from normcli.verify.other_sentence import OF_OTHER_MAPS, format_affine, format_other_map, format_stored
+from normcli.verify.other_sentence import (
+    OF_OTHER_MAPS,
+    format_affine,
+    format_other_map,
+    format_stored,
+    format_title,
+)
 from normcli.verify.samples import MOST_VALUES
 from normcli.verify.weight import CERTAIN
 
@@ -157,8 +163,7 @@ def _format_nearly(found: Identification, layout: Layout) -> str:
 
 def _format_match(match: Match, layout: Layout) -> str:
     """Return the norm with its axes and numbers: `LayerNorm over d with eps 1e-05 outside the root`."""
-    title = find_norm(match.norm)[0].title
-    parts = [f"{title} ({match.norm})"]
+    parts = [format_title(match)]
     if match.groups is not None:
         parts.append(f"with {match.groups} {match.group_order} group{'s' if match.groups > 1 else ''}")
     parts.append(f"over {format_axes(match.axes, layout)}")
