@@ -12,7 +12,7 @@ from normcli.norms.conventions import CONVENTIONS, list_frameworks
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import GroupOrder
-from normcli.norms.spec import Iteration, Window
+from normcli.norms.spec import Window
 from normcli.norms.table import NORMS
 from normcli.numerics.solution import Given
 from normcli.verify.affine import NO_AFFINE, WAYS, AffineStep
@@ -20,6 +20,7 @@ from normcli.verify.estimates import tell_estimate
 from normcli.verify.evaluation import Evaluation
 from normcli.verify.hypothesis import Furthest, Match
 from normcli.verify.identify import Identification, Question
+from normcli.verify.matrices import Steps
 from normcli.verify.nearest import Nearest
 from normcli.verify.other_sentence import format_stored
 from normcli.verify.plain import PlainMap
@@ -64,7 +65,7 @@ PARTS = [
     {"norm": "gn", "groups": 2, "group_order": GroupOrder.CONTIGUOUS, "affine": "gamma"}, {"norm": "lp", "p": 2.0, "eps_mode": "outside", "like": ()},
     {"norm": "lp", "p": 1.5, "eps_mode": None, "eps_range": (0.0, 2.5)}, {"norm": "lrn", "window": Window(1, 2, 4, 0.5, 0.75, 2.0, 4)},
     {"norm": "sn", "axes": (0, 1, 2), "rows": (0,), "eps_range": (0.0, 0.0)},
-    *({"norm": "sn", "axes": (0, 1, 2), "rows": (1,), "iteration": Iteration(steps, u=None, v=(1.0,)), "equal": 0.5} for steps in (1, 13)),
+    *({"norm": "sn", "axes": (0, 1, 2), "rows": (1,), "steps": Steps("v", *told), "equal": 0.5} for told in [(1, 1, False), (13, 13, False), (2, 4, False), (9, None, False), (9, None, True)]),
     *({"affine": way} for way in WAYS),
     *({"norm": name, "axes": (0, 1), "like": tuple(list_frameworks(name))} for name in NORMS if name != "lrn"),
 ]  # fmt: skip
