@@ -76,25 +76,28 @@ def _format_norm(norm: Norm) -> tuple[str, ...]:
 
 
 class ConventionTable:
-    """The rows of the table of conventions, of one norm or of all.
+    """The rows of the table of conventions, of one norm, of one framework or of all.
 
     Parameters
     ----------
-    norm : str or None
-        The short name.
+    name : str or None
+        The short name of a norm, or a framework's name.
     """
 
-    def __init__(self, norm: str | None = None) -> None:
-        self._norm = norm
-        self._conventions = [row for row in CONVENTIONS if norm in (None, row.norm)]
+    def __init__(self, name: str | None = None) -> None:
+        self._name = name
+        self._conventions = [row for row in CONVENTIONS if name in (None, row.norm, row.framework)]
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return one table, and where one norm is asked for the notes on each row."""
+        """Return one table, and where one name is asked for the notes on each row."""
         rows = [Row(_format_convention(row)) for row in self._conventions]
         yield Table(None, _COLUMNS, (False,) * len(_COLUMNS), rows)
-        told = ((row.framework, " ".join(_list_notes(row))) for row in self._conventions)
-        notes = tuple((framework, (note,)) for framework, note in told if note)
-        if self._norm is not None and notes:
+        told = (
+            (row.norm if row.framework == self._name else row.framework, " ".join(_list_notes(row)))
+            for row in self._conventions
+        )
+        notes = tuple((label, (note,)) for label, note in told if note)
+        if self._name is not None and notes:
             yield Facts("notes", notes)
 
     def data(self) -> Mapping[str, Any]:

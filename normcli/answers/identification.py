@@ -168,8 +168,8 @@ class IdentificationAnswer:
         }
 
     def _to_cells(self, match: Match) -> tuple[str, ...]:
-        low, high = match.eps_range
-        eps = (f"{match.eps:g}", f"{low:.3g} … {high:.3g}", match.eps_mode or "floor")
+        ends = dict.fromkeys(f"{end:.3g}" for end in match.eps_range)
+        eps = (f"{match.eps:g}", " … ".join(ends), match.eps_mode or "floor")
         groups = "" if match.groups is None else f" {match.groups} {match.group_order}"
         return (
             f"{match.norm}{groups}" + ("" if match.p is None else f" p {match.p:g}"),

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import click
 
+from normcli.cli.settings import NOTES
 from normcli.errors import ExitCode, UsageError
-from normcli.printable import agree
+from normcli.language import is_translating, translate
+from normcli.printable import agree, make_printable
 from normcli.tensors.places import find_place
 from normcli.tensors.tensor import STANDARD_STREAM, STREAMED
 from normcli.tuples import NamedTuple
-from normcli.writers import PICTURES, SUFFIXES, write, write_picture
+from normcli.writers import PAINTED, PICTURES, SUFFIXES, write, write_picture
 
 if TYPE_CHECKING:
     import contextlib
@@ -251,7 +253,19 @@ def choose_document_file(answer: AnswerOptions, formats: Collection[str]) -> Des
     named = SUFFIXES[require_file(output, [suffix for suffix, name in SUFFIXES.items() if name in formats])]
     if format_name not in (None, named):
         raise UsageError(f"--format {format_name} and --output {output} are two formats; give one")
+    if named == PAINTED and is_translating():
+        _note_english(output)
     return Destination(output, named)
+
+
+def _note_english(output: str) -> None:
+    """Say, once the picture is drawn, that its words are English: its fonts have no other letters."""
+    context = click.get_current_context(silent=True)
+    if context is not None and not context.params.get("quiet"):
+        text = make_printable(
+            f"normcli: {output}: {translate('words in PNG pictures are English; in SVG, Chinese')}"
+        )
+        context.meta.setdefault(NOTES, []).append(lambda: click.echo(text, err=True))
 
 
 def choose_tensor_file(answer: AnswerOptions, shown: Sequence[str] = ()) -> Destination | None:
@@ -360,7 +374,8 @@ def choose_files_for(names: Sequence[str], answer: AnswerOptions) -> list[Destin
         except OSError as error:
             raise UsageError(f"--output {output}: the folder cannot be made: {error.strerror}") from error
     elif len(names) > 1:
-        raise UsageError(f"--output {output}: {len(names)} results need a folder: -o {output}{os.sep}")
+        folder = "FOLDER" if output == STANDARD_STREAM else output
+        raise UsageError(f"--output {output}: {len(names)} results need a folder: -o {folder}{os.sep}")
     return [cast("Destination", choose_tensor_file(answer._replace(output=path))) for path in paths]
 
 

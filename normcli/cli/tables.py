@@ -27,22 +27,26 @@ def _list_norms(settings: Settings) -> None:
     print_document(Catalogue(), settings.answer)
 
 
-def _list_conventions(settings: Settings, norm: str | None) -> None:
+def _list_conventions(settings: Settings, name: str | None) -> None:
     """Print what each framework does where a norm leaves a choice.
 
-    Of one NORM, or of all.
+    Of one NORM, of one FRAMEWORK, or of all.
 
     \b
       normcli conventions gn
+      normcli conventions keras
       normcli conventions --format json
       normcli gn --groups 2 --shape 2,4,4,4 --like mlx   follow one
 
     Each row was read in the source that it names. "as given" stands for what the framework has no default for.
     """
     from normcli.answers.catalogue import ConventionTable
+    from normcli.norms.conventions import CONVENTIONS
     from normcli.norms.table import find_norm
 
-    print_document(ConventionTable(None if norm is None else find_norm(norm)[0].name), settings.answer)
+    if name is not None and name.lower() not in {row.framework for row in CONVENTIONS}:
+        name = find_norm(name)[0].name
+    print_document(ConventionTable(name and name.lower()), settings.answer)
 
 
 NORMS = Verb(
@@ -54,5 +58,9 @@ NORMS = Verb(
 CONVENTIONS = Verb(
     "conventions",
     _list_conventions,
-    options=(click.argument("norm", required=False, type=NormName()), options.FORMAT, options.COLOUR),
+    options=(
+        click.argument("name", required=False, metavar="[NORM|FRAMEWORK]", type=NormName()),
+        options.FORMAT,
+        options.COLOUR,
+    ),
 )

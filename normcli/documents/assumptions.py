@@ -42,11 +42,13 @@ def list_assumed(plans: Iterable[Plan]) -> tuple[tuple[str, tuple[str, ...]], ..
     >>> list_assumed([make_plan(Request("ln"), (2, 3, 4, 4), np.dtype("f8"))])
     (('assumed', ('W alone is reduced; --axes CHW for images',)),)
     """
-    facts = tuple(dict.fromkeys(fact for plan in plans for fact in _find_assumed(plan)))
+    plans = list(plans)
+    several = len({plan.norm.name for plan in plans}) > 1
+    facts = tuple(dict.fromkeys(fact for plan in plans for fact in _find_assumed(plan, named=several)))
     return (("assumed", facts),) if facts else ()
 
 
-def _find_assumed(plan: Plan) -> Iterator[str]:
+def _find_assumed(plan: Plan, *, named: bool) -> Iterator[str]:
     grid, rank = plan.grid, len(plan.grid.shape)
     letters = grid.layout.letters
     if letters is None or rank not in _KINDS:
@@ -61,7 +63,11 @@ def _find_assumed(plan: Plan) -> Iterator[str]:
         return
     if grid.axes == (rank - 1,) and grid.layout.channel != rank - 1:
         sample = "".join(letter for axis, letter in enumerate(letters) if axis != grid.layout.batch)
-        yield f"{letters[-1]} alone is reduced; --axes {sample} for {_KINDS[rank]}"
+        axis, name = letters[-1], plan.norm.name
+        if named:
+            yield f"{name} reduces {axis} alone; --axes {sample} for {_KINDS[rank]}"
+        else:
+            yield f"{axis} alone is reduced; --axes {sample} for {_KINDS[rank]}"
 
 
 def _may_end_in_channels(plan: Plan) -> bool:

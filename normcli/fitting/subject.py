@@ -142,7 +142,9 @@ def require_alike(
             f"{name} has the shape {shape}, and {first} ({wanted}): all axes but the batch must agree"
         )
     if name_dtype(dtype) != subject.dtype:
-        raise DataError(f"{name} is {name_dtype(dtype)}, and {first} {subject.dtype}: all must be of one dtype")
+        cure = f"save x.astype({subject.dtype!r})"
+        found = f"{name} is {name_dtype(dtype)}, and {first} {subject.dtype}"
+        raise DataError(f"{found}: all must be of one dtype; {cure} in its place")
 
 
 def require_order(subject: Subject, dimensions: Sequence[str] | None, name: str) -> None:

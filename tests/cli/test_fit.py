@@ -231,6 +231,16 @@ def test_bad_files_can_be_left_out_and_are_listed(bad, normcli, tmp_path):
     assert (tmp_path / "stats.npz").exists()
 
 
+def test_files_of_two_dtypes_are_refused_with_a_cure(data, normcli):
+    np.save("y.npy", np.zeros((2, 3, 5, 4)))
+    ran = normcli("fit", "bn", "x0.npy", "y.npy")
+    assert (ran.code, ran.out) == (3, "")
+    told = (
+        "y.npy is float64, and x0.npy float32: all must be of one dtype; save x.astype('float32') in its place"
+    )
+    assert ran.err == f"normcli: {told}\n"
+
+
 def test_nothing_but_bad_files(normcli, tmp_path):
     (tmp_path / "a.npy").write_bytes(b"nothing")
     ran = normcli("fit", "bn", tmp_path / "a.npy", "--skip-bad")
@@ -256,7 +266,8 @@ def test_nothing_but_bad_files(normcli, tmp_path):
         (["merge", "no.npz"], 3, "there is no such file"),
         (["apply", "s.npz"], 2, "give a stats file and the files"),
         (["apply", "s.npz", "x0.npy"], 2, "say where it goes"),
-        (["apply", "s.npz", "x0.npy", "x1.npy", "-o", "y.npy"], 2, "2 results need a folder"),
+        (["apply", "s.npz", "x0.npy", "x1.npy", "-o", "y.npy"], 2, "2 results need a folder: -o y.npy/"),
+        (["apply", "s.npz", "x0.npy", "x1.npy", "-o", "-"], 2, "2 results need a folder: -o FOLDER/"),
         (["apply", "s.npz", "x0.npy", "x0.npy", "-o", "y/"], 2, "two of the files"),
         (["apply", "s.npz", "x0.npy", "-o", "y.npy"], 3, "s.npz: there is no such file"),
     ],

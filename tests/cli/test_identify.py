@@ -118,3 +118,12 @@ def test_bad_input_is_one_line(arguments, code, message, files, normcli, monkeyp
     assert (ran.code, ran.raw) == (code, b"")
     assert message in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_an_interval_of_one_number_is_printed_as_one(normcli, tmp_path):
+    tensor = ("--shape", "2,3,4,4")
+    assert normcli("bn", *tensor, "--eps", "0.001", "-o", tmp_path / "y.npy").code == 0
+    row = next(
+        line for line in normcli("identify", *tensor, "--actual", tmp_path / "y.npy").lines if line[:3] == "bn "
+    )
+    assert row.split()[4:7] == ["0.001", "0.001", "inside"]

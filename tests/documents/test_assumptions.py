@@ -47,6 +47,13 @@ def test_what_was_guessed_is_said_where_it_matters(norm, options, shape, facts):
     assert list_facts(Request(norm, **options), shape=shape) == facts
 
 
+def test_of_several_norms_it_is_said_which_reduces_the_last_axis_alone():
+    requests = (Request("bn"), Request("ln"), Request("rms"))
+    assert list_facts(*requests, shape=(2, 3, 4, 4)) == [
+        f"{norm} reduces W alone; --axes CHW for images" for norm in ("ln", "rms")
+    ]
+
+
 def test_of_several_norms_it_is_said_once():
     requests = (Request("bn"), Request("in"), Request("ln"))
     assert list_facts(*requests, shape=(2, 4, 6)) == [TOKENS]

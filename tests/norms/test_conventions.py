@@ -269,6 +269,13 @@ def test_conventions_as_json(normcli):
     assert json.dumps(rows)
 
 
+def test_conventions_of_a_framework(normcli):
+    rows = normcli("conventions", "Keras", "-f", "json").json["conventions"]
+    assert [row["norm"] for row in rows] == [row.norm for row in CONVENTIONS if row.framework == "keras"]
+    out = normcli("conventions", "keras").out
+    assert "GroupNormalization(groups=-1)" in out[out.index("notes") :]
+
+
 def test_conventions_of_no_norm(normcli):
     ran = normcli("conventions", "bm")
     assert (ran.code, ran.out) == (2, "")
