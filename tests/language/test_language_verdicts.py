@@ -20,11 +20,13 @@ from normcli.verify.estimates import tell_estimate
 from normcli.verify.evaluation import Evaluation
 from normcli.verify.hypothesis import Furthest, Match
 from normcli.verify.identify import Identification, Question
+from normcli.verify.known_maps import CONSTANTS, SCALERS
 from normcli.verify.matrices import Steps
 from normcli.verify.nearest import Nearest
 from normcli.verify.other_sentence import format_stored
 from normcli.verify.plain import PlainMap
 from normcli.verify.sentence import format_sentence
+from normcli.verify.slips import _OF_SQUARES
 
 X = np.random.default_rng(0).normal(0.7, 2.0, (3, 4, 5)).astype("f4")
 FOUND = Match(
@@ -32,6 +34,7 @@ FOUND = Match(
     eps=1e-5, eps_range=(9e-6, 1.1e-5), eps_mode="inside",
 )  # fmt: skip
 FRAMEWORKS = {convention.framework for convention in CONVENTIONS}
+OWN = {"StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler", "ImageNet", "False"}
 ENGLISH_MARKS = re.compile("[\u4e00-\u9fff）][,;:.](?!\\w)|[,;:] ?[\u4e00-\u9fff（]|[.;]。|上上|  ")
 
 
@@ -48,7 +51,7 @@ def say(*matches, gamma=None, beta=None, **found):
 
 def assert_is_chinese(sentence):
     said = translate(sentence)
-    assert set(find_foreign_words(said)) <= {*FRAMEWORKS, *NORMS}, sentence
+    assert set(find_foreign_words(said)) <= {*FRAMEWORKS, *NORMS, *OWN}, sentence
     assert not ENGLISH_MARKS.search(said), said
 
 
@@ -120,3 +123,29 @@ def test_too_little_evidence():
         {"precision": "float16, rounded before gamma", "equal": 0.12345}, {"cancelled": 0.2},
     ):  # fmt: skip
         assert_is_chinese(say(doubtful=(ln._replace(**changed),)))
+
+
+def test_slips():
+    told = "y is no norm of the table: x minus its mean over axes h, w"
+    for axes in (told, f"{told} in 2 interleaved groups"):
+        for square in ("variance", "mean square"):
+            for eps in ("eps 1e-05", "an eps of up to 1.5e-05", "without eps", "eps 1e-05, ddof 1"):
+                for slip in _OF_SQUARES:
+                    assert_is_chinese(f"{axes}, {slip.words.format(what=square)} ({eps}), then gamma and beta.")
+        padded = "divided by the root of a variance that counts 4 values of padding, 0 less the mean, beside the 25 of each group"
+        for words in ("not divided by anything", "divided by one number for all, 2.5", padded):
+            assert_is_chinese(f"{axes}, {words}.")
+
+
+def test_known_maps():
+    for known in (*CONSTANTS, *SCALERS):
+        assert_is_chinese(
+            f"y = 0.5 · x, one factor for all values. It may be {known.words}, a scaler fitted elsewhere, or no norm at all."
+        )
+
+
+def test_how_many_derivatives_there_are_not():
+    for count, verb in ((1, "is"), (4, "are")):
+        text = f"dx of {count} of 8 values {verb} NaN: groups of numbers that are not finite, or divided by 0, have no derivative"
+        assert_is_chinese(text)
+        assert translate(text).startswith(f"8 个值中有 {count} 个的 dx 是 NaN")
