@@ -24,7 +24,7 @@ from normcli.documents.plans import (
     name_inputs,
 )
 from normcli.errors import UsageError
-from normcli.printable import agree, format_count
+from normcli.printable import format_count
 from normcli.results.result import Result
 from normcli.tensors.pieces import forget, iterate_pieces
 from normcli.writers import GRADIENTS
@@ -119,11 +119,11 @@ class GradientsAnswer:
         count = sum(int(np.count_nonzero(np.isnan(piece))) for piece in iterate_pieces(self.gradients.dx))
         if not count:
             return ()
-        of = f"{count:,} of {format_count(self.gradients.dx.size, 'value')}"
+        values = format_count(self.gradients.dx.size, "value")
         why = "groups of numbers that are not finite, or divided by 0, have no derivative"
         if self.gradients.plan.spec.rows is not None:
             why = "matrices of 0, of what is not finite, or with two largest singular values have none"
-        return (f"dx of {of} {agree(count, 'is', 'are')} NaN: {why}",)
+        return (f"dx is NaN for {count:,} of {values}: {why}",)
 
     def _list_parameters(self, view: View) -> Table:
         """Return the table of dgamma and dbeta."""

@@ -61,7 +61,7 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
 
     From dy, the derivative of a loss by the normalized tensor, follow dx, dgamma = Σ dy · x̂ and dbeta = Σ dy.
     Each number is the exact one, rounded once to its dtype, whatever the conditioning: a kernel's gradients can
-    be held against it to the ulp.
+    be held against it to the ulp. Of sn, that is dx no smaller than 2⁻⁸⁰ of the largest, and all of rank 1.
 
     Without --dy one is drawn, and never all ones, where two of the three terms of dx cancel. -o saves dx, and
     --print and -f json have dgamma and dbeta too. From .npy to .npy the memory is the same for any size.

@@ -82,6 +82,8 @@ def choose_subject(request: Request, tensor: Tensor) -> Subject:
     """
     shape, dtype = tensor.values.shape, tensor.dtype
     request = request.adopt_layout(find_layout(tensor.dimensions))
+    if request.iterates:  # a start that has another length is no reason to give another
+        require_fittable(make_plan(request._replace(iterations=None, u=None, v=None), shape, dtype))
     plan = make_plan(request, shape, dtype)
     require_fittable(plan)
     layout, features = plan.grid.layout, request.feature_axes

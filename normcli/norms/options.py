@@ -276,7 +276,7 @@ OPTIONS = (
     ),
     Option(
         "v", OptionKind.VECTOR,
-        "Likewise, one a column: of torch's parametrizations and Equinox. u and v: uᵀXv as it stands.",
+        "Likewise, one a column: of torch's parametrizations and Equinox. u and v: uᵀXv as it stands, not < 0.",
         _has_matrices, metavar="VALUE", is_allowed=_is_start, requirement=_NO_START,
     ),
     Option(

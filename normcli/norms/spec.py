@@ -11,6 +11,7 @@ from normcli.dtypes import get_eps, is_half, is_short_float
 from normcli.errors import UsageError
 from normcli.norms.divisors import LENGTH, WINDOW_POWER, Measurement
 from normcli.norms.rules import EpsMode, EpsRule, ExtraNeighbour, FlatRule, ZeroRule
+from normcli.printable import format_count
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -184,7 +185,8 @@ def find_iteration(chosen: Choices, height: int, width: int) -> Iteration | None
     for name, vector, length, lines in (("u", u, height, "rows"), ("v", v, width, "columns")):
         if vector is not None and len(vector) != length:
             raise UsageError(
-                f"{name} has {len(vector)} numbers, and the matrix {length} {lines}: it takes one for each"
+                f"{name} has {format_count(len(vector), 'number')}, and the matrix {length} {lines}: "
+                "it takes one for each"
             )
     if u is not None and v is not None:
         if count:

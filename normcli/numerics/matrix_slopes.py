@@ -5,8 +5,10 @@ Of a loss whose derivative by y = W/σ is g, and with the singular vectors u and
     dx = (g − ⟨g, y⟩ · u vᵀ) / σ,
 
 as ∂σ/∂W = u vᵀ. Power iterations have their own u and v, which frameworks take for constants: the formula is
-the same. Vectors are taken to 160 bits: what cancels to less than 2⁻¹⁴⁰ of its terms is 0, and what cancels to
-less than 2⁻⁸⁰ right to 2⁻¹⁵⁰ of them. Every other result is the exact one, rounded once.
+the same. Of a matrix of rank 1, u vᵀ = W/σ, and every result is the exact one, rounded once. Of others, vectors
+are taken to 160 bits of their lengths: results are right to some 2⁻¹⁵⁰ of the largest of σ · dx and dy, and are
+the exact ones, rounded once, as far as they are no smaller than 2⁻⁸⁰ of it. What cancels to less than 2⁻¹⁴⁰ of
+its terms is 0.
 """
 
 from __future__ import annotations
@@ -94,10 +96,15 @@ def differentiate_matrix(
         Of dx.
     iteration : Iteration or None
     """
+    gradient, values = _lay_exactly(dy), _lay_exactly(matrix)
+    is_simple = (iteration is None or iteration.steps > 0) and _is_of_rank_1(values)
+    if is_simple and iteration is None:
+        return _differentiate_simple(values, gradient, dtype)
     slope = find_slope(matrix, iteration)
     if slope is None:
         return None
-    gradient, values = _lay_exactly(dy), _lay_exactly(matrix)
+    if is_simple:
+        return _differentiate_simple(values, gradient, dtype)
     product = int((gradient.values * values.values).sum())
     total = scale(Fraction(product), gradient.exponent + values.exponent)
     factor = -total / (slope.sigma * slope.sigma * slope.lengths[0] * slope.lengths[1])  # of column · row
@@ -115,6 +122,27 @@ def differentiate_matrix(
     sides = (each.move(lowest).values.reshape(-1).tolist() for each in (own, plain))
     exact = [_add(a, b) for a, b in zip(*sides, strict=True)]
     return _round_integers(exact, lowest, dtype).reshape(matrix.shape)
+
+
+def _is_of_rank_1(matrix: Whole) -> bool:
+    """Whether a matrix that is not all 0 is a column times a row."""
+    values = matrix.values
+    if min(values.shape) == 1:
+        return True
+    row, column = np.unravel_index(int(np.argmax(np.abs(values))), values.shape)
+    return bool(np.all(values * values[row, column] == values[:, [column]] * values[[row], :]))
+
+
+def _differentiate_simple(matrix: Whole, gradient: Whole, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return (dy − ⟨dy, W⟩ W / ‖W‖²) / ‖W‖, dx of a matrix of rank 1: the numerator times ‖W‖² is exact."""
+    square, product = matrix.sum_squares(), int((gradient.values * matrix.values).sum())
+    top = gradient.values * square - matrix.values * product
+    root = find_root(Fraction(square))  # of the integers: their power of two is taken last
+    inverse = 1 / (square * root)
+    unit = find_exponent(inverse) - _BITS
+    exact = (top * round(scale(inverse, -unit))).reshape(-1).tolist()
+    exponent = gradient.exponent - matrix.exponent + unit
+    return _round_integers(exact, exponent, dtype).reshape(matrix.values.shape)
 
 
 def _add(a: int, b: int) -> int:

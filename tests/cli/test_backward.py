@@ -102,7 +102,7 @@ def test_evaluation_and_masks(normcli, files):
 def test_groups_without_a_derivative_are_told(normcli):
     ran = normcli("backward", "ln", "--data", "[[1,1],[1,2]]", "--eps", "0", "--print", "dx")
     assert ran.lines[:2] == ["nan", "nan"]
-    assert "dx of 2 of 4 values are NaN" in ran.err
+    assert "dx is NaN for 2 of 4 values" in ran.err
     assert normcli("backward", "ln", "--data", "[[1,1]]", "--strict").code == 4
 
 
@@ -138,3 +138,9 @@ def test_standard_input_holds_one_tensor(normcli):
     assert (ran.code, ran.out) == (2, "")
     assert "standard input holds one of the tensors" in ran.err
     assert "lp has no gamma" in normcli("backward", "lp", "--shape", "2,3", "--print", "dgamma").err
+
+
+def test_chinese_counts_all_values_of_which_some_have_no_derivative(normcli):
+    data = "[[[1,0],[0,1]],[[1,2],[3,4]]]"
+    ran = normcli("--lang", "zh", "backward", "sn", "--axes", "1,2", "--rows", "1", "--data", data)
+    assert "8 个值中有 4 个的 dx 为 NaN" in ran.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import mpmath
@@ -143,3 +144,26 @@ def test_integers_are_rounded_as_fractions_are(dtype, exponent, rng):
         expected = round_fractions([scale(Fraction(value), exponent) for value in values], dtype)
         found = _round_integers(values, exponent, dtype)
     np.testing.assert_array_equal(found, expected, strict=True)
+
+
+def differentiate_rank_1(w, g):
+    """Return dx in rationals, but for a root to 120 digits."""
+    w, g = ([[Fraction(value) for value in row] for row in each.tolist()] for each in (w, g))
+    square = sum(value * value for row in w for value in row)
+    product = sum(a * b for rows in zip(w, g, strict=True) for a, b in zip(*rows, strict=True))
+    root = Fraction(math.isqrt(int(square * 10**240)), 10**120)
+    return [
+        [float((b - product * a / square) / root) for a, b in zip(*rows, strict=True)]
+        for rows in zip(w, g, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("start", [{}, {"u": [1.0, 2.0, -1.0], "iterations": 2}])
+@pytest.mark.parametrize("row", [[1.0], [3.0, -5.0, 2.0**40]])
+def test_values_of_rank_1_are_exact_however_far_apart(start, row):
+    w = np.outer([1.0, 2.0**80, -7.0], row)
+    g = np.zeros(w.shape)
+    g[1, 0] = 1.0
+    dx = backward(w, g, "sn", **start).dx
+    np.testing.assert_array_equal(dx, differentiate_rank_1(w, g))
+    assert dx[0, 0] != 0.0

@@ -88,7 +88,8 @@ def test_nothing_left_is_0(given):
     x = np.array([[2.0, 0.0], [0.0, 0.0]])
     assert normalize(x, "sn", **given).sigma == 0.0
     np.testing.assert_array_equal(normalize(x, "sn", **given).normalized, x)
-    assert np.isnan(normalize(x, "sn", like="torch", **given).normalized).all()
+    over_0 = normalize(x, "sn", like="torch", **given).normalized
+    np.testing.assert_array_equal(over_0, [[np.inf, np.nan], [np.nan, np.nan]])
 
 
 def test_several_matrices_have_one_start(rng):
@@ -109,6 +110,7 @@ def test_arrays_of_any_shape_are_starts(rng):
     [
         ({"iterations": 3}, "iterations start from a vector: give u"),
         ({"u": [1, 2, 3]}, "u has 3 numbers, and the matrix 2 rows"),
+        ({"u": [1]}, "u has 1 number, and the matrix 2 rows"),
         ({"v": [1, 2]}, "v has 2 numbers, and the matrix 3 columns"),
         ({"u": [0, 0]}, "u is not a list of finite numbers of which one at least is not 0"),
         ({"v": [1, np.nan, 0]}, "v is not a list of finite numbers"),
@@ -221,3 +223,10 @@ def test_flax(count):
             u = np.asarray(variable)
     y = np.asarray(module(np.eye(7, dtype="f4"), update_stats=True))
     assert_within_float32(x, y, iterations=count, u=u, like="flax-nnx")
+
+
+def test_fit_refuses_a_start_of_any_length_as_it_refuses_the_norm(normcli, tmp_path):
+    np.save(tmp_path / "w.npy", np.eye(2))
+    ran = normcli("fit", "sn", "-i", tmp_path / "w.npy", "--u", "[1]", "-o", tmp_path / "stats.npz")
+    assert ran.code == 2
+    assert "does not follow from those of its parts" in ran.err
