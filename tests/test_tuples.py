@@ -1,9 +1,7 @@
-"""Named tuples and data classes that are made quickly are those of `typing` and `dataclasses`."""
+"""Named tuples that are made quickly are those of `typing`."""
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import pickle
 import typing
 
@@ -55,64 +53,3 @@ def test_tuples_have_fields_defaults_and_methods():
         Quick()
     with pytest.raises(AttributeError):
         point.x = 1
-
-
-def make_pair(of):
-    @of.dataclass(frozen=True)
-    class Box:
-        """A box."""
-
-        size: int
-        name: str = of.field(default="b", compare=False)
-
-        @functools.cached_property
-        def double(self) -> int:
-            return 2 * self.size
-
-    @of.dataclass(frozen=True, eq=False)
-    class Lid(Box):
-        colour: str = "red"
-
-    return Box, Lid
-
-
-@tuples.dataclass(eq=False, repr=False)
-class Changing:
-    x: int
-    y: int = 3
-    names: list[str] = tuples.field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.total = self.x + self.y
-
-
-@pytest.mark.parametrize("of", [tuples, dataclasses], ids=["ours", "those of Python"])
-def test_data_classes_are_as_those_of_dataclasses(of):
-    box, lid = make_pair(of)
-    one = box(2)
-    assert repr(one).endswith("Box(size=2, name='b')")
-    assert (one.double, box.__doc__, box.__match_args__) == (4, "A box.", ("size", "name"))
-    assert one == box(size=2, name="other")
-    assert one != box(3)
-    assert one != lid(2)
-    assert hash(one) == hash(box(2, "other"))
-    changed = of.replace(one, size=5)
-    assert (changed.size, changed.name, changed.double) == (5, "b", 10)
-    assert vars(lid(1)) == {"size": 1, "name": "b", "colour": "red"}
-    for change in (lambda: setattr(one, "size", 1), lambda: delattr(one, "size")):
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            change()
-    with pytest.raises(TypeError, match=r"__init__\(\) missing 1 required positional argument: 'size'"):
-        box()
-    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
-        box(1, colour="red")
-
-
-def test_data_classes_that_change_are_equal_to_themselves_alone_and_can_be_pickled():
-    one = Changing(1)
-    one.y = 9
-    one.names.append("z")
-    assert (one.y, one.total, one.names) == (9, 4, ["z"])
-    assert (Changing(1).names, Changing(1, names=["a"]).names) == ([], ["a"])
-    assert one != Changing(1, 9)
-    assert vars(pickle.loads(pickle.dumps(one))) == vars(one)

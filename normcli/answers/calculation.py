@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,6 @@ from normcli.documents.plans import (
 from normcli.errors import UsageError
 from normcli.tensors.nested import to_lists
 from normcli.tensors.pieces import forget, iterate_pieces
-from normcli.tuples import dataclass
 from normcli.writers import FIELDS
 
 if TYPE_CHECKING:

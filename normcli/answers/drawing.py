@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from normcli.answers.calculation import Answer
@@ -15,7 +16,6 @@ from normcli.documents.excerpt import choose_positions, format_hidden
 from normcli.pictures.histogram import MOST_LINES
 from normcli.pictures.legend import ReachOwners, WindowOwners, choose_owners
 from normcli.printable import format_count
-from normcli.tuples import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import dask
@@ -22,7 +23,7 @@ from normcli.norms.request import Request
 from normcli.results.arguments import read_array, read_dtype
 from normcli.results.arrays import find_lazy
 from normcli.results.result import Result
-from normcli.tuples import NamedTuple, dataclass
+from normcli.tuples import NamedTuple
 from normcli.version import __version__
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ import functools
 import itertools
 import math
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.numerics.columns import FEW
 from normcli.numerics.leaves import MAX_LEAF
-from normcli.tuples import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from normcli.numerics.integers import widen_exactly
 from normcli.numerics.inverse import invert as invert_elements
 from normcli.numerics.rounding import store
 from normcli.numerics.solution import solve
-from normcli.tuples import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

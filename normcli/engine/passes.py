@@ -7,6 +7,7 @@ leaves, which are merged, and a second pass writes.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from normcli.numerics.kernel import SHORTEST_WIDE_LINE
 from normcli.numerics.rational import NOTHING
 from normcli.numerics.solution import Given, solve, solve_given
 from normcli.numerics.workspace import Workspace
-from normcli.tuples import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

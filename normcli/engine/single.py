@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.engine.run import run_source
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.numerics.solution import Given
-from normcli.tuples import NamedTuple, replace
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from normcli.numerics.pairs import Pair
 from normcli.numerics.rational import ExactSums, sum_exactly
 from normcli.numerics.records import Leaves
 from normcli.numerics.whole import measure_rows
-from normcli.tuples import NamedTuple, replace
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from normcli.errors import DataError
 from normcli.norms.layout import Layout
 from normcli.norms.rules import GroupOrder
 from normcli.printable import make_printable
-from normcli.tuples import NamedTuple, dataclass, field, replace
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from normcli.norms.layout import CHANNEL_LAST_LAYOUTS, make_layout
 from normcli.norms.request import Choices, Request
 from normcli.norms.rules import ParameterRule
 from normcli.norms.spec import NumericSpec, find_iteration, find_window, make_spec
-from normcli.tuples import NamedTuple, dataclass, field, replace
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from normcli.dtypes import get_eps, is_float
 from normcli.norms.divisors import ORDER_STATISTICS
 from normcli.norms.rules import FlatRule, ZeroRule
 from normcli.numerics.pairs import Pair
-from normcli.tuples import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

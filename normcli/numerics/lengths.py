@@ -7,6 +7,7 @@ the sum over- or underflows, and the length has no larger error than the sum, wh
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,6 @@ from normcli.numerics.records import Leaves, Records, count_values
 from normcli.numerics.rounding import Scaled, round_scaled, widen
 from normcli.numerics.whole import measure_rows
 from normcli.numerics.workspace import Workspace
-from normcli.tuples import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

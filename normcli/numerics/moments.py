@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from normcli.numerics.pairs import (
     two_square,
     two_sum,
 )
-from normcli.tuples import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from normcli.numerics.pairs import (
     two_prod,
 )
 from normcli.numerics.records import Records, count_values
-from normcli.tuples import NamedTuple, dataclass
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from fractions import Fraction

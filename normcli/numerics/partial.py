@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,6 @@ import numpy as np
 from normcli.norms.rules import Centre
 from normcli.numerics.divisor import FAINT
 from normcli.numerics.pairs import Pair, Triple
-from normcli.tuples import replace
 
 if TYPE_CHECKING:
     from normcli.norms.plan import Plan

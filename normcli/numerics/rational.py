@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from normcli.dtypes import is_long_integer
 from normcli.norms.rules import EpsMode
 from normcli.numerics.kept import KEPT_BITS, MEAN_BITS
-from normcli.tuples import dataclass
 
 if TYPE_CHECKING:
     from fractions import Fraction

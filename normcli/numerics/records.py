@@ -6,12 +6,12 @@ nor on how the work is cut into blocks, on the number of threads, or on the orde
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from normcli.numerics.pairs import Distilled, distill, two_diff, two_prod, two_square
-from normcli.tuples import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

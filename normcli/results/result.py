@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -15,7 +16,6 @@ from normcli.norms.request import Fill
 from normcli.results.arrays import Give, keep
 from normcli.results.departures import find_all_degeneracies
 from normcli.results.promises import Check, check_promises
-from normcli.tuples import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

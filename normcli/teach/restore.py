@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from normcli.norms.table import NORMS
 from normcli.numerics.divisor import find_divisor
 from normcli.results.calculate import calculate
 from normcli.tensors.pieces import iterate_pieces
-from normcli.tuples import NamedTuple, replace
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from normcli.engine.run import run
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
-from normcli.tuples import NamedTuple, replace
+from normcli.tuples import NamedTuple
 from normcli.verify.affine import AffineStep
 from normcli.verify.groups import take_groups, widen
 from normcli.verify.hypothesis import measure_equality

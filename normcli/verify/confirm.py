@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from normcli.norms.rules import Centre
 from normcli.numerics.divisor import find_divisor
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch
-from normcli.tuples import replace
 from normcli.verify.bounds import LARGEST_RSTD, MOST
 from normcli.verify.evidence import ROWS
 from normcli.verify.ulp import measure_unit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from normcli.engine.inputs import Inputs
@@ -10,7 +11,6 @@ from normcli.engine.walk import Effort
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
 from normcli.norms.plan import ParameterShapes
-from normcli.tuples import replace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from normcli.norms.layout import Layout
 from normcli.norms.rules import GroupOrder
 from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import PIECE
-from normcli.tuples import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.numerics.divisor import find_divisor
 from normcli.numerics.rounding import store
-from normcli.tuples import NamedTuple, replace
+from normcli.tuples import NamedTuple
 from normcli.verify.affine import ESTIMATED
 from normcli.verify.evidence import COMMON_EPS, ROWS
 from normcli.verify.groups import take_groups

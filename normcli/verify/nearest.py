@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from normcli.norms.divisors import LENGTH, ROOT_MEAN_SQUARE
 from normcli.norms.rules import EpsMode
-from normcli.tuples import NamedTuple, replace
+from normcli.tuples import NamedTuple
 from normcli.verify.confirm import find_strange_groups
 from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, MOMENTS, STANDARDS, Model
 from normcli.verify.hypothesis import Hypothesis, Match, Sample

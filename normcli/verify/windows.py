@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.spec import Window
 from normcli.norms.table import NORMS
-from normcli.tuples import NamedTuple, replace
+from normcli.tuples import NamedTuple
 from normcli.verify.evidence import choose_eps
 
 if TYPE_CHECKING:
