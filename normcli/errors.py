@@ -61,7 +61,7 @@ class DataError(NormError):
     exit_code = ExitCode.BAD_DATA
 
 
-class MissingExtraError(DataError):
+class MissingExtraError(DataError, ImportError):
     """What is asked for needs a library that one of this package's extras brings."""
 
     @classmethod

@@ -1,10 +1,12 @@
 """Errors keep what they are when they are told again, and say which extra is missing."""
 
+import pkgutil
 import sys
 
 import numpy as np
 import pytest
 
+import normcli
 from normcli.errors import MissingExtraError, NormError, name_subject
 
 
@@ -60,3 +62,11 @@ def test_work_on_a_cluster_asks_for_dask_in_the_same_words(
     ran = normcli(*verb, *option)
     assert (ran.code, ran.raw) == (3, b"")
     assert ran.err == "normcli: dask needs the extra: pip install 'normcli[dask]'\n"
+
+
+def test_modules_of_a_missing_extra_are_passed_over_where_all_are_walked(monkeypatch):
+    for module in [name for name in sys.modules if name.startswith("normcli.cluster")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "dask", None)
+    found = {module.name for module in pkgutil.walk_packages(normcli.__path__, "normcli.")}
+    assert {"normcli.cluster", "normcli.writers.table"} <= found
