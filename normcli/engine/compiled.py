@@ -249,13 +249,13 @@ def _join(arrays: list[NDArray[Any]], kept: int) -> list[NDArray[Any]] | None:
     """Return views of arrays of one shape with two axes of groups and two of values; None if they do not do."""
     if all(a.flags.c_contiguous for a in arrays):
         return [a.reshape(1, -1, 1, math.prod(a.shape[kept:])) for a in arrays]
-    shape = _find_shape(arrays[0].shape, tuple([a.strides for a in arrays]), kept)
+    shape = find_shape(arrays[0].shape, tuple([a.strides for a in arrays]), kept)
     # Axes that lie behind each other are joined, which takes no copy.
     return None if shape is None else [a.reshape(shape) for a in arrays]
 
 
 @functools.lru_cache(maxsize=64)
-def _find_shape(shape: Shape, strides: tuple[Shape, ...], kept: int) -> Shape | None:
+def find_shape(shape: Shape, strides: tuple[Shape, ...], kept: int) -> Shape | None:
     """Return the shape of two axes of groups and two of values that arrays can take; None if there is none."""
     groups: list[Shape] = []
     values: list[Shape] = []

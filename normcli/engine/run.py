@@ -12,6 +12,7 @@ from normcli.engine.blocks import CopyingSource, open_sink, open_source
 from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.passes import Run
+from normcli.engine.small import run_small
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.norms.divisors import Measurement
@@ -78,6 +79,9 @@ def run(
     require_place(out, plan, values)
     if _has_no_values(plan):
         return np.empty(plan.grid.shape, dtype) if out is None else out, _fill_statistics(plan, inputs.given)
+    small = None if copy is not None else run_small(plan, values, inputs, out, effort)
+    if small is not None:
+        return small
     geometry = find_geometry(plan)
     opened = open_source(values, plan, geometry)
     if copy is not None:

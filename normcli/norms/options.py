@@ -345,9 +345,9 @@ OPTIONS = (
 )  # fmt: skip
 """The table, in the order in which help texts list the options."""
 
-NAMES = tuple(option.name for option in OPTIONS)
-
 _BY_NAME = {option.name: option for option in OPTIONS}
+
+NAMES = _BY_NAME.keys()
 
 
 def find_option(name: str) -> Option:

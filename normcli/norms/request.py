@@ -73,11 +73,11 @@ class Request(NamedTuple):
 
     def adopt_layout(self, layout: str | None) -> Request:
         """Return the same with the layout of a tensor whose axes have names, where it has none of its own."""
-        return self if self.layout is not None else self._replace(layout=layout)
+        return self if self.layout is not None or layout is None else self._replace(layout=layout)
 
     def adopt_dtype(self, dtype: str | None) -> Request:
         """Return the same with the output's dtype that goes with a tensor, where none is asked for."""
-        return self if self.dtype is not None else self._replace(dtype=dtype)
+        return self if self.dtype is not None or dtype is None else self._replace(dtype=dtype)
 
     @classmethod
     def collect(cls, norm: str, given: Mapping[str, Any]) -> Request:
@@ -88,8 +88,8 @@ class Request(NamedTuple):
         UsageError
             If a value is of another kind than its option.
         """
-        chosen = [(option, value) for option in OPTIONS if (value := given.get(option.name)) is not None]
-        return cls(norm, **{option.name: option.convert(value) for option, value in chosen})
+        chosen = {name: value for name, value in given.items() if value is not None and name in NAMES}
+        return cls(norm, **{name: find_option(name).convert(value) for name, value in chosen.items()})
 
 
 class Choices:

@@ -55,15 +55,18 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     NormError
         As `normalize`.
     """
+    options = {name: value for name, value in options.items() if value is not None}  # few of them all
     given = options.get
-    request = Request.collect(norm, {**options, "dtype": read_dtype("dtype", given("dtype"))})
+    if "dtype" in options:
+        options["dtype"] = read_dtype("dtype", given("dtype"))
+    request = Request.collect(norm, options)
     taken = take(x, "x")
     values, addends = taken.values, _read_addends(taken, options)
     if addends is not None:
         values, request = addends.add(), request.adopt_dtype(addends.output_dtype)
     plan = make_plan(request.adopt_layout(taken.layout), values.shape, values.dtype, taken.columns)
-    named = {name: given(name) for name in ("gamma", "beta", "mask")}
-    arrays = {name: _arrange(array, name, taken) for name, array in named.items() if array is not None}
+    named = ("gamma", "beta", "mask")
+    arrays = {name: _arrange(options[name], name, taken) for name in named if name in options}
     padded = _convert(
         "lengths", given("lengths"), lambda counts: tuple(map(operator.index, counts)), "are no integers"
     )
@@ -80,7 +83,7 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
 def _read_addends(taken: Taken, options: Mapping[str, Any]) -> Addends | None:
     """Return what is to be added first; None where there is no residual."""
     residual, kind = options.get("residual"), options.get("residual_sum")
-    if kind not in (None, *ResidualSum):
+    if kind is not None and kind not in tuple(ResidualSum):
         raise UsageError(f"residual_sum {kind!r} is none of {', '.join(ResidualSum)}")
     if residual is None:
         if kind is not None:

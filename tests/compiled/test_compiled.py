@@ -19,7 +19,7 @@ from ml_dtypes import bfloat16
 from normcli import NormError, backward, normalize
 from normcli import compiled as room
 from normcli.compiled import COMPILED, NUMPY, STAMP, VARIABLE, Kernel, describe_kernel, find_kernel
-from normcli.engine import compiled as engine
+from normcli.engine import small
 from normcli.engine.inputs import Inputs, Selection
 from normcli.engine.run import run
 from normcli.engine.walk import Effort
@@ -106,13 +106,17 @@ def test_the_version_says_which_kernel_runs():
 
 def compare(x, norm, kernel, **options):
     """Assert that a variant of the kernel gives the same bits as NumPy; NaN is one value."""
-    with mock.patch.object(engine, "find_kernel", return_value=None):
+    with mock.patch.object(room, "_load", return_value=None):
         wanted = normalize(x, norm, **options)
-    with mock.patch.object(engine, "find_kernel", return_value=kernel):
-        found = normalize(x, norm, **options)
-    for name in wanted.statistics:
-        assert_same(found.statistics[name], wanted.statistics[name], name)
-    assert_same(found.normalized, wanted.normalized, "normalized")
+    for most in (small.MOST_VALUES, 0):  # at once where it is small, and in tiles
+        with (
+            mock.patch.object(room, "_load", return_value=kernel),
+            mock.patch.object(small, "MOST_VALUES", most),
+        ):
+            found = normalize(x, norm, **options)
+        for name in wanted.statistics:
+            assert_same(found.statistics[name], wanted.statistics[name], name)
+        assert_same(found.normalized, wanted.normalized, "normalized")
 
 
 def assert_same(found, wanted, name):
@@ -267,7 +271,7 @@ def test_bits_in_passes(norm, dtype, kind, shape, last, block, whole, parameters
     selection = None if masked is None else Selection(rng.random(x.shape) < 0.7, omits_nan=last, fill=masked)
     results = []
     for kernel in (None, KERNEL):
-        with mock.patch.object(engine, "find_kernel", return_value=kernel):
+        with mock.patch.object(room, "_load", return_value=kernel):
             effort = Effort(threads=1, block=block, whole=whole)
             results.append(run(plan, x, Inputs(gamma, beta, known, selection), effort=effort))
     (wanted, statistics), (found, others) = results

@@ -72,7 +72,7 @@ def test_what_is_of_another_kind_is_refused_by_name(option):
 
 
 def test_no_axes_have_a_text_too():
-    assert Option.format(OPTIONS[NAMES.index("axes")], ()) == "()"
+    assert Option.format(find_option("axes"), ()) == "()"
 
 
 IN_RANGE = {
