@@ -22,7 +22,7 @@ from normcli.documents.excerpt import build_excerpt
 from normcli.documents.numbers import format_statistic
 from normcli.documents.plans import list_facts
 from normcli.printable import make_printable
-from normcli.running.fold import arrange, divide, format_divisor, format_outgoing, spread
+from normcli.running.fold import arrange, divide, format_divisor, format_outgoing, is_rounding, spread
 from normcli.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from normcli.running.fold import Affine, Layer
 
 _COLUMNS = ("channel", "mean", "var", "factor", "bias")
-
-_ROUNDINGS = 64.0
-"""A difference of so many roundings of the largest value is rounding."""
 
 
 @dataclass(frozen=True)
@@ -88,22 +85,12 @@ class Folding:
             yield Line(("on a random batch values leave float64: there is nothing to compare",))
             return
         line = f"on a random batch: largest difference {largest:.2g}, where values reach {size:.3g}"
-        yield Line((line,), self._holds)
-
-    @property
-    def _holds(self) -> bool:
-        """Whether the largest difference is within rounding."""
-        from normcli.dtypes import get_eps
-
-        largest, size = self.proof
-        summands = self.layer.weight.size / max(1, self.layer.channels)
-        rounding = get_eps(self.folded.weight.dtype) * max(size, 1.0) * math.sqrt(max(1.0, summands))
-        return largest <= _ROUNDINGS * rounding
+        yield Line((line,), is_rounding(self.folded, self.proof))
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON."""
         largest, size = describe_value(self.proof)
-        ok = self._holds if all(map(math.isfinite, self.proof)) else None
+        ok = is_rounding(self.folded, self.proof) if all(map(math.isfinite, self.proof)) else None
         return {
             "schema": SCHEMA,
             **describe_members(self.norm, "eps", "eps_mode"),

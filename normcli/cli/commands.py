@@ -36,7 +36,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "merge": ("fit", "Merge stats files, or print one."),
     "apply": ("apply", "Normalize files with fitted statistics."),
     "invert": ("apply", "Undo what apply did."),
-    "fold": ("fold", "Fold batch normalization into the layer before it."),
+    "fold": ("fold", "Fold batch or spectral normalization into a layer."),
     "generate": ("generate", "Write a seeded tensor and nothing else."),
     "norms": ("tables", "Print the table of norms: axes, formulas, parameters, sources."),
     "conventions": ("tables", "Print what each framework does where a norm leaves a choice."),

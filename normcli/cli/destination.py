@@ -165,10 +165,10 @@ class Destination(NamedTuple):
     def write_arrays(
         self,
         files: contextlib.ExitStack,
-        arrays: Mapping[str, NDArray[np.float64]],
+        arrays: Mapping[str, NDArray[Any]],
         columns: tuple[str, ...] | None = None,
     ) -> None:
-        """Write arrays under their names, as nested lists in `.json` or as arrays in `.npz`.
+        """Write arrays under their names, as nested lists in `.json`, as arrays in `.npz` or `.safetensors`.
 
         `columns` are the names of their last axis, if it has some: a member of that name.
         """
@@ -183,6 +183,11 @@ class Destination(NamedTuple):
         if self.format_name == "npz":
             named = {} if columns is None else {"columns": np.array(columns, dtype=np.str_)}
             write_npz(stream, named | dict(arrays))
+            return
+        if self.format_name == "safetensors":
+            from normcli.tensors.safetensors import write_named
+
+            write_named(stream, arrays)
             return
         members: dict[str, Any] = {} if columns is None else {"columns": columns}
         members |= {name: NestedLists(array) for name, array in arrays.items()}

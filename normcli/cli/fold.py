@@ -1,26 +1,31 @@
-"""`normcli fold`: batch normalization folded into the layer before it."""
+"""`normcli fold`: batch normalization folded into the layer before it, spectral into the weight it divides."""
 
 from __future__ import annotations
 
 import contextlib
 from typing import TYPE_CHECKING
 
-from click import option
+from click import argument, option
 
 from normcli.cli import options
-from normcli.cli.destination import STATISTICS_SUFFIXES, choose_values_file, print_document
+from normcli.cli.destination import choose_values_file, print_document
 from normcli.cli.problem import adopt_eps, load_running
 from normcli.cli.sources import load_affine, load_optional, load_parameter
-from normcli.cli.types import Framework
+from normcli.cli.types import Framework, NormName
 from normcli.cli.verbs import Verb
-from normcli.errors import DataError, UsageError
-from normcli.norms.table import NORMS
+from normcli.errors import DataError, UsageError, name_subject
+from normcli.norms.options import find_option, list_own_options
+from normcli.norms.request import Choices
+from normcli.norms.table import NORMS, OF_MATRICES, find_norm
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from numpy.typing import NDArray
 
+    from normcli.answers.matrix_folding import MatrixFolding
     from normcli.cli.problem import Running
     from normcli.cli.settings import Settings
     from normcli.norms.rules import EpsMode
@@ -28,6 +33,10 @@ if TYPE_CHECKING:
     from normcli.running.fold import Layer
 
 _NORM = NORMS["bn"]
+_MATRICES = NORMS[OF_MATRICES]
+
+_ARCHIVES = (".npz", ".safetensors")
+_SUFFIXES = (".json", *_ARCHIVES)
 
 _LAYER = (
     option(
@@ -39,8 +48,17 @@ _LAYER = (
 )
 
 
-def _run(settings: Settings, conv_weight: str | None, conv_bias: str | None, *, transposed: bool) -> None:
-    """Fold batch normalization into the layer before it.
+class _Source(NamedTuple):
+    """Where the layer is that is folded into, as it was given."""
+
+    conv_weight: str | None
+    conv_bias: str | None
+    checkpoint: str | None
+    transposed: bool
+
+
+def _run(settings: Settings, norm: str, **source: Any) -> None:
+    """Fold batch normalization, or spectral normalization, into a layer.
 
     The result is one layer that does the work of both after training, in the dtype of the weight. Both are run
     on a random batch, and the largest difference is printed.
@@ -48,37 +66,116 @@ def _run(settings: Settings, conv_weight: str | None, conv_bias: str | None, *, 
     The weight is (out, in/groups, …) as torch's, under --like keras or flax-linen (…, in/groups, out), of
     Keras's transposed layers (…, out, in), of MLX (out, …, in). The result has the order of the weight.
 
+    Of bn, the default NORM, it is the one behind the layer. Of sn the weight is divided by σ = uᵀXv of --u and
+    --v as they were kept, or of --iterations from one of them; without them, by its largest singular value.
+    Where σ is off, that value is not 1 afterwards. With --checkpoint it is every such weight of a state dict.
+
     \b
       normcli fold --conv-weight w.npy --running-mean m.npy --running-var v.npy -o folded.npz
       normcli fold --conv-weight hwio.npy --like keras --running-mean m.npy --running-var v.npy -o folded.npz
       normcli fold --conv-weight w.npy --conv-bias c.npy --gamma g.npy --beta b.npy --state bn.npz
+      normcli fold sn --conv-weight w.npy --u u.npy --v v.npy -o folded.npz
+      normcli fold sn --checkpoint gan.safetensors -o plain.safetensors
     """
-    if conv_weight is None:
-        raise UsageError("fold needs --conv-weight FILE")
-    destination = choose_values_file(settings.answer.output, suffixes=STATISTICS_SUFFIXES)
-    from normcli.answers.folding import Folding
-    from normcli.running.fold import Affine, Layer, arrange, find_order, fold, prove
+    row = find_norm(norm)[0]
+    if row.name not in _FOLDS:
+        raise UsageError(f"{row.name} is no norm that a layer takes up; {' and '.join(_FOLDS)} are")
+    Choices(settings.request._replace(norm=row.name, groups=None, like=None))
+    _FOLDS[row.name](settings, _Source(**source))
 
-    weight, bias = load_parameter("conv-weight", conv_weight), load_optional("conv-bias", conv_bias)
-    if weight.ndim < 1:
-        raise DataError("--conv-weight holds a single number; a layer's weight has 2 axes or more")
-    groups = settings.request.groups
-    order = find_order(settings.request.like, transposed=transposed)
-    arranged = arrange(weight, order, transposed=transposed)
-    layer = Layer(arranged, bias, 1 if groups is None else groups, transposed)
+
+def _fold_batch(settings: Settings, source: _Source) -> None:
+    """Fold batch normalization into the layer before it."""
+    if source.checkpoint is not None:
+        raise UsageError("--checkpoint is of sn: normcli fold sn --checkpoint FILE")
+    destination = choose_values_file(settings.answer.output, suffixes=_SUFFIXES)
+    from normcli.answers.folding import Folding
+    from normcli.running.fold import Affine, arrange, fold, prove
+
+    layer, order = _load_layer(settings, source)
+    arranged = layer._replace(weight=arrange(layer.weight, order, transposed=layer.transposed))
     running = load_running(settings.running._replace(evaluation=True), _NORM.name)
     if running is None:
         raise UsageError("fold needs running statistics: --running-mean and --running-var, or --state FILE")
-    if weight.ndim > 1:
-        _require_channels(layer, running, weight, order)
+    if layer.weight.ndim > 1:
+        _require_channels(arranged, running, layer.weight, order)
     eps, eps_mode, eps_from = _choose_eps(settings, running.state)
     norm = Affine(running.statistics, eps, **load_affine(settings.parameters), eps_mode=eps_mode)
-    folded = fold(layer, norm)
-    document = Folding(layer, norm, folded, prove(layer, norm, folded), conv_weight, eps_from, order)
+    folded = fold(arranged, norm)
+    proof = prove(arranged, norm, folded)
+    document = Folding(arranged, norm, folded, proof, str(source.conv_weight), eps_from, order)
     if destination is not None:
         with contextlib.ExitStack() as files:
             destination.write_arrays(files, document.arrays())
     print_document(document, settings.answer)
+
+
+def _fold_matrices(settings: Settings, source: _Source) -> None:
+    """Fold spectral normalization into a weight, or into those of a state dict."""
+    given = {"--running-mean": settings.running.running_mean, "--running-var": settings.running.running_var}
+    given |= {"--state": settings.running.state, "--gamma": settings.parameters.gamma}
+    other = _find_given(given | {"--beta": settings.parameters.beta})
+    if other is not None:
+        raise UsageError(f"{other} is of bn; sn has none")
+    suffixes = _SUFFIXES if source.checkpoint is None else _ARCHIVES
+    destination = choose_values_file(settings.answer.output, suffixes=suffixes)
+    document = (_fold_weight if source.checkpoint is None else _fold_checkpoint)(settings, source)
+    if destination is not None:
+        with contextlib.ExitStack() as files:
+            destination.write_arrays(files, document.saved)
+    print_document(document, settings.answer)
+
+
+def _fold_weight(settings: Settings, source: _Source) -> MatrixFolding:
+    from normcli.answers.matrix_folding import MatrixFolding
+    from normcli.running.matrix_fold import fold_matrix
+
+    layer, order = _load_layer(settings, source)
+    name = str(source.conv_weight)
+    with name_subject(f"--conv-weight {name}"):
+        folded = fold_matrix(layer, settings.request, order, name)
+    bias = {} if layer.bias is None else {"bias": layer.bias}
+    return MatrixFolding((folded,), {"weight": folded.weight, **bias}, name, settings.request.like)
+
+
+def _fold_checkpoint(settings: Settings, source: _Source) -> MatrixFolding:
+    from normcli.answers.matrix_folding import MatrixFolding
+    from normcli.running.matrix_fold import fold_state
+    from normcli.tensors.many import load_all
+
+    options = {
+        f"--{name}": getattr(settings.request, name)
+        for name in ("groups", *list_own_options(_MATRICES), "like")
+    }
+    given = {"--conv-weight": source.conv_weight, "--conv-bias": source.conv_bias, **options}
+    other = _find_given(given | {"--transposed": source.transposed or None})
+    if other is not None:
+        raise UsageError(f"{other} goes with --conv-weight, not with --checkpoint")
+    path = str(source.checkpoint)
+    with name_subject(f"--checkpoint {path}"):
+        folded, saved = fold_state(load_all(path))
+    return MatrixFolding(folded, saved, path)
+
+
+def _find_given(options: Mapping[str, Any]) -> str | None:
+    """Return the first of some options that is given."""
+    return next((name for name, value in options.items() if value is not None), None)
+
+
+def _load_layer(settings: Settings, source: _Source) -> tuple[Layer, tuple[str, ...]]:
+    """Return the layer, its weight as it was given, and the order of the weight's axes."""
+    from normcli.running.fold import Layer, find_order
+
+    if source.conv_weight is None:
+        raise UsageError("fold needs --conv-weight FILE")
+    weight, bias = (
+        load_parameter("conv-weight", source.conv_weight),
+        load_optional("conv-bias", source.conv_bias),
+    )
+    if weight.ndim < 1:
+        raise DataError("--conv-weight holds a single number; a layer's weight has 2 axes or more")
+    groups, order = settings.request.groups, find_order(settings.request.like, transposed=source.transposed)
+    return Layer(weight, bias, 1 if groups is None else groups, source.transposed), order
 
 
 def _require_channels(layer: Layer, running: Running, weight: NDArray[Any], order: tuple[str, ...]) -> None:
@@ -111,17 +208,23 @@ def _choose_eps(settings: Settings, state: State | None) -> tuple[float, EpsMode
     return spec.eps or 0.0, spec.eps_mode or EpsMode.INSIDE, source
 
 
+_FOLDS = {_NORM.name: _fold_batch, _MATRICES.name: _fold_matrices}
+"""The norms that a layer takes up → what does so."""
+
 FOLD = Verb(
     "fold",
     _run,
     options=(
+        argument("norm", required=False, default=_NORM.name, metavar="[NORM]", type=NormName()),
         *_LAYER,
         *options.RUNNING[1:],
         options.STATE,
         *options.declare_affine(("gamma", "beta"), with_synonyms=False),
         option("--eps", type=float, help=f"As in training. [default: the state's, or {_NORM.eps:g}]"),
-        option("--like", type=Framework(_NORM.name), help="Take a framework's eps and order of axes."),
-        options.output("Save weight and bias, as .npz or .json."),
+        *(options.declare(find_option(name)) for name in list_own_options(_MATRICES)),
+        option("--checkpoint", metavar="FILE", help="Of sn: a state dict of torch's, as .npz or .safetensors."),
+        option("--like", type=Framework(_NORM.name), help="Take a framework's eps, rows and order of axes."),
+        options.output("Save weight and bias, or the whole state dict: .npz, .safetensors, or .json."),
         *options.TABLE,
         options.QUIET,
     ),

@@ -223,6 +223,9 @@ _ROWS = (
 NORMS: Mapping[str, Norm] = MappingProxyType({row.name: row for row in _ROWS})
 """The table: short name → row, in the order in which the norms are listed everywhere."""
 
+OF_MATRICES = next(row.name for row in _ROWS if row.rows is not None)
+"""The norm whose groups are matrices."""
+
 BY_ANY_NAME: Mapping[str, Norm] = MappingProxyType({name: row for row in _ROWS for name in row.names})
 """Every name, alias and preset, in lower case → its row."""
 

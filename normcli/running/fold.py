@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import is_float
+from normcli.dtypes import get_eps, is_float
 from normcli.errors import DataError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -131,7 +132,7 @@ def fold(layer: Layer, norm: Affine) -> Layer:
     -----
     As torch 2.13's `fuse_conv_bn_eval` and `fuse_linear_bn_eval`, and Ioffe & Szegedy 2015, section 3.1.
     """
-    _require_layer(layer)
+    require_layer(layer)
     channels = layer.channels
     mean, var, gamma, beta = spread(norm, channels)
     bias = np.zeros(channels) if layer.bias is None else widen(layer.bias)
@@ -230,7 +231,8 @@ def _scale(layer: Layer, dtype: np.dtype[Any], solution: Solution, gamma: Floats
     return normalize(weight, dtype, solution, Parameters(gamma.reshape(along))).reshape(layer.weight.shape)
 
 
-def _require_layer(layer: Layer) -> None:
+def require_layer(layer: Layer) -> None:
+    """Raise `DataError` unless the weight and the bias are of a layer's shape."""
     shape = layer.weight.shape
     if not 2 <= len(shape) <= _MOST_AXES:
         raise DataError(
@@ -285,6 +287,26 @@ def _correlate(x: Floats, weight: Floats) -> Floats:
     return np.moveaxis(y, -1, 1)
 
 
+def draw_batch(layer: Layer, seed: int = 0) -> Floats:
+    """Return a random input of a layer: four samples, of a few positions."""
+    weight = layer.weight
+    channels = weight.shape[0] if layer.transposed else weight.shape[1] * layer.groups
+    shape = (4, channels, *(n + 3 for n in weight.shape[2:]))
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+_ROUNDINGS = 64.0
+"""A difference of so many roundings of the largest value is rounding."""
+
+
+def is_rounding(folded: Layer, proof: tuple[float, float]) -> bool:
+    """Whether what `prove` returned of a folded layer is a difference within rounding."""
+    largest, size = proof
+    summands = folded.weight.size / max(1, folded.channels)
+    rounding = get_eps(folded.weight.dtype) * max(size, 1.0) * math.sqrt(max(1.0, summands))
+    return largest <= _ROUNDINGS * rounding
+
+
 def prove(layer: Layer, norm: Affine, folded: Layer, seed: int = 0) -> tuple[float, float]:
     """Run a random batch through layer and norm, and through what they were folded into.
 
@@ -294,10 +316,7 @@ def prove(layer: Layer, norm: Affine, folded: Layer, seed: int = 0) -> tuple[flo
         The largest difference, and the largest magnitude of the output; NaN or infinite where that is beyond
         float64.
     """
-    weight = layer.weight
-    channels = weight.shape[0] if layer.transposed else weight.shape[1] * layer.groups
-    shape = (4, channels, *(n + 3 for n in weight.shape[2:]))
-    x = np.random.default_rng(seed).standard_normal(shape)
+    x = draw_batch(layer, seed)
     with np.errstate(all="ignore"):
         y = apply(layer, x)
         along = (1, -1, *(1,) * (y.ndim - 2))

@@ -9,9 +9,9 @@ import sys
 import zipfile
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from normcli.errors import DataError, NormError
+from normcli.errors import DataError, NormError, UsageError
 from normcli.tensors.files import FORMATS, load, split_key
 from normcli.tensors.npz import find_arrays
 from normcli.tensors.places import find_place
@@ -22,6 +22,8 @@ from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from normcli.tensors.tables import TableOptions
     from normcli.tensors.tensor import Tensor
@@ -119,6 +121,23 @@ def list_keys(path: str) -> list[str]:
                 return list(find_arrays(archive))
     except Exception:  # whatever a damaged archive raises; loading it says what is wrong
         return []
+
+
+def load_all(path: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an `.npz` or `.safetensors` file, by name.
+
+    Raises
+    ------
+    UsageError
+        If it is of another format.
+    DataError
+        If it cannot be read, or one of its arrays.
+    """
+    keys = list_keys(path)
+    if not keys:
+        load(path)  # which says what is wrong with it
+        raise UsageError(f"{path} holds no arrays by name; .npz and .safetensors do")
+    return {key: load(f"{path}:{key}").values for key in keys}
 
 
 def describe_source(name: str) -> str:

@@ -79,17 +79,48 @@ def start_safetensors(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[
 def write_safetensors(stream: BinaryIO, key: str, values: NDArray[Any]) -> None:
     """Write a single tensor under a name."""
     region = _write_header(stream, key, values.shape, values.dtype)
-    stream.write(np.asarray(values, region.dtype, order="C").reshape(-1).view(np.uint8).data)
+    _write_values(stream, values, region.dtype)
+
+
+def write_named(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write tensors under their names, the widest dtypes first, so that each lies where its dtype wants it.
+
+    As `safetensors.torch` does, it says that they are of PyTorch, which some readers ask for.
+    """
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    widest_first = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)
+    end = 0
+    for key, values in widest_first:
+        header[key] = _describe(values.shape, values.dtype, end)
+        end += values.nbytes
+    _write_text(stream, header)
+    for _, values in widest_first:
+        _write_values(stream, values, values.dtype.newbyteorder("<"))
+
+
+def _write_values(stream: BinaryIO, values: NDArray[Any], dtype: np.dtype[Any]) -> None:
+    stream.write(np.asarray(values, dtype, order="C").reshape(-1).view(np.uint8).data)
 
 
 def _write_header(stream: BinaryIO, key: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Region:
     """Write the header of a single tensor; return where its values are to go."""
+    offset = _write_text(stream, {key: _describe(shape, dtype, 0)})
+    return Region(dtype.newbyteorder("<"), shape, offset)
+
+
+def _describe(shape: tuple[int, ...], dtype: np.dtype[Any], start: int) -> dict[str, Any]:
+    """Return what a header says of a tensor whose values begin so many bytes behind it."""
     name = next(name for name, other in _DTYPES.items() if other == dtype.name)
-    size = math.prod(shape) * dtype.itemsize
-    header = json.dumps({key: {"dtype": name, "shape": shape, "data_offsets": [0, size]}}).encode()
+    end = start + math.prod(shape) * dtype.itemsize
+    return {"dtype": name, "shape": shape, "data_offsets": [start, end]}
+
+
+def _write_text(stream: BinaryIO, members: Mapping[str, Any]) -> int:
+    """Write a header; return its length, with that of its length."""
+    header = json.dumps(members).encode()
     header += b" " * (-len(header) % _ALIGNMENT)
     stream.write(len(header).to_bytes(_LENGTH_BYTES, "little") + header)
-    return Region(dtype.newbyteorder("<"), shape, _LENGTH_BYTES + len(header))
+    return _LENGTH_BYTES + len(header)
 
 
 def _find_region(stream: BinaryIO, name: str, key: str | None) -> Region:

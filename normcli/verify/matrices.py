@@ -11,7 +11,7 @@ from normcli.dtypes import get_eps, is_half
 from normcli.engine.run import run
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS
+from normcli.norms.table import OF_MATRICES
 from normcli.tuples import NamedTuple
 from normcli.verify.estimates import MOST_TRIED, iterate
 
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
     from normcli.norms.spec import Iteration
     from normcli.verify.estimates import Start
-
-OF_MATRICES = next(norm.name for norm in NORMS.values() if norm.rows is not None)
-"""The norm whose groups are matrices."""
 
 _NEAR = 2.0**-40
 """How far off a singular value of LAPACK's may be, as a part of it."""

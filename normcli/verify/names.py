@@ -12,12 +12,11 @@ from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import AxesChoice, AxesRule, EpsMode, EpsRule, GroupOrder, ParameterRule
-from normcli.norms.table import NORMS
+from normcli.norms.table import NORMS, OF_MATRICES
 from normcli.tuples import NamedTuple
 from normcli.verify.affine import ESTIMATED
 from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
 from normcli.verify.hypothesis import Furthest, Match, find_furthest, measure_equality
-from normcli.verify.matrices import OF_MATRICES
 from normcli.verify.one_pass import measure_step
 from normcli.verify.ulp import measure_distance
 from normcli.verify.windows import WINDOWED

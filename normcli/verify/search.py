@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.dtypes import find_type, is_half
+from normcli.norms.table import OF_MATRICES
 from normcli.tuples import NamedTuple
 from normcli.verify.confirmation import Confirmation
 from normcli.verify.estimate import estimate
 from normcli.verify.groups import widen
-from normcli.verify.matrices import OF_MATRICES, find_matrices
+from normcli.verify.matrices import find_matrices
 from normcli.verify.names import describe_matrix, describe_window
 from normcli.verify.ranking import BY_LUCK, rank_matches
 from normcli.verify.samples import FEW_VALUES, MOST_VALUES, Samples, list_grids

@@ -1,0 +1,265 @@
+"""Spectral normalization folded into the weight that it divides, alone or in a state dict of torch's."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.engine.matrices import lay_matrix
+from normcli.errors import DataError, name_subject
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.table import OF_MATRICES
+from normcli.results.calculate import calculate
+from normcli.running.fold import Layer, apply, arrange, draw_batch, require_layer
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from normcli.norms.spec import Iteration
+
+_AT_REST = ("keras",)
+"""The frameworks whose evaluation divides by nothing: Keras 3.15.1 writes the weight back divided, in training
+(layers/normalization/spectral_normalization.py:80)."""
+
+
+class FoldedMatrix(NamedTuple):
+    """A layer whose weight is divided by σ, what it was before, and what σ is.
+
+    Parameters
+    ----------
+    name : str
+        What the weight is called.
+    layer, folded : Layer
+    rows : tuple of int
+        The axes that are the rows of the matrix.
+    iteration : Iteration or None
+        What estimates σ; None where it is the largest singular value.
+    sigma : float
+        The exact value, rounded once.
+    largest : float
+        The largest singular value: exact where that is σ, otherwise of LAPACK.
+    weight : ndarray
+        The folded one, with its axes in the order of the weight that was given.
+    """
+
+    name: str
+    layer: Layer
+    folded: Layer
+    rows: tuple[int, ...]
+    iteration: Iteration | None
+    sigma: float
+    largest: float
+    weight: NDArray[Any]
+
+    @property
+    def off(self) -> float:
+        """How far σ is above the largest singular value, as a part of it; negative below it."""
+        return self.sigma / self.largest - 1.0
+
+    def prove(self) -> tuple[float, float]:
+        """Run a random batch through both layers.
+
+        Returns
+        -------
+        tuple of float
+            The largest difference, and the largest magnitude of the output; NaN or infinite where that is
+            beyond float64.
+        """
+        x = draw_batch(self.layer)
+        with np.errstate(all="ignore"):
+            bare = self.layer._replace(bias=None), self.folded._replace(bias=None)
+            expected, found = apply(bare[0], x) / self.sigma, apply(bare[1], x)
+            return float(np.abs(found - expected).max()), float(np.abs(expected).max())
+
+
+def divides_in_evaluation(framework: str | None) -> bool:
+    """Whether a framework's layer divides its weight by σ in evaluation."""
+    return framework not in _AT_REST
+
+
+def fold_matrix(layer: Layer, request: Request, order: tuple[str, ...], name: str) -> FoldedMatrix:
+    """Return the layer without spectral normalization: its weight over σ, in the weight's dtype, and its bias.
+
+    Parameters
+    ----------
+    layer : Layer
+        The weight with its axes in an order of its own.
+    request : Request
+        Rows, iterations, u, v and framework. By default the rows are those of the framework, and of a
+        transposed convolution of torch's the second axis.
+    order : tuple of str
+        The order of the weight's axes, as `find_order` returns it.
+    name : str
+
+    Raises
+    ------
+    DataError
+        If the weight is not of a layer's shape or not finite, or σ is 0 or negative.
+    UsageError
+        If u or v is of another length, as `make_plan`.
+
+    Notes
+    -----
+    As torch 2.13's `remove_spectral_norm`, and `remove_parametrizations` in evaluation: σ = uᵀWv of the vectors
+    as they are (nn/utils/spectral_norm.py:101, nn/utils/parametrizations.py:516).
+    """
+    weight = layer.weight
+    arranged = layer._replace(weight=arrange(weight, order, transposed=layer.transposed))
+    require_layer(arranged)
+    if not np.isfinite(weight).all():
+        raise DataError("the weight holds NaN or an infinity")
+    if request.rows is None and layer.transposed and request.like in (None, "torch"):
+        request = request._replace(rows=(1,))
+    request = request._replace(norm=OF_MATRICES, groups=None)
+    plan = make_plan(request, weight.shape, weight.dtype)
+    result = calculate(plan, weight)
+    sigma = float(result.sigma.reshape(-1)[0])
+    if not sigma:
+        raise DataError("σ is 0, by which nothing can be divided")
+    y = result.normalized
+    if not np.isfinite(y).all():
+        raise DataError(f"the folded weight is beyond {y.dtype.name}; give the weight in a wider dtype")
+    iteration, rows = plan.spec.iteration, plan.spec.rows or ()
+    largest = sigma if iteration is None else _find_largest(lay_matrix(plan, weight))
+    folded = arranged._replace(weight=arrange(y, order, transposed=layer.transposed))
+    return FoldedMatrix(name, arranged, folded, rows, iteration, sigma, largest, y)
+
+
+def _find_largest(matrix: NDArray[Any]) -> float:
+    """Return the largest singular value, as LAPACK has it."""
+    return float(np.linalg.norm(matrix.astype(np.float64), 2))
+
+
+# -- state dicts
+
+
+class Kept(NamedTuple):
+    """What a state dict keeps of a spectrally normalized weight: names of arrays, and of what remains."""
+
+    name: str
+    weight: str
+    u: str
+    v: str
+
+
+_HOOKED = re.compile(r"(.*)_orig")
+_PARAMETRIZED = re.compile(r"((?:.*\.)?)parametrizations\.([^.]+)\.original")
+
+
+def find_kept(names: Collection[str]) -> Iterator[Kept]:
+    """Yield the spectrally normalized weights of a state dict, by the names of its arrays.
+
+    `torch.nn.utils.spectral_norm` keeps `weight_orig`, `weight_u` and `weight_v`, and
+    `torch.nn.utils.parametrizations.spectral_norm` keeps `parametrizations.weight.original`,
+    `parametrizations.weight.0._u` and `parametrizations.weight.0._v`. Without the norm either is `weight`.
+
+    Raises
+    ------
+    DataError
+        If one of the three is missing, another parametrization goes with it, or the weight is there too.
+
+    Examples
+    --------
+    >>> [*find_kept(["conv.weight_orig", "conv.weight_u", "conv.weight_v", "conv.bias"])]
+    [Kept(name='conv.weight', weight='conv.weight_orig', u='conv.weight_u', v='conv.weight_v')]
+    """
+    for weight in names:
+        kept = _name_kept(weight, names)
+        if kept is None:
+            continue
+        if kept.v not in names or kept.u not in names:
+            there, missing = (kept.u, kept.v) if kept.u in names else (kept.v, kept.u)
+            raise DataError(
+                f"{weight} has {there} and no {missing}, as old versions of torch save it; "
+                "load and save it with a newer one"
+            )
+        if kept.name in names:
+            raise DataError(f"there are {weight} and {kept.name}, which is to be made of it")
+        yield kept
+
+
+def _name_kept(weight: str, names: Collection[str]) -> Kept | None:
+    """Return what goes with an array; None where it is no spectrally normalized weight."""
+    hooked = _HOOKED.fullmatch(weight)
+    if hooked is not None:
+        kept = Kept(hooked[1], weight, f"{hooked[1]}_u", f"{hooked[1]}_v")
+        return kept if kept.u in names or kept.v in names else None
+    parametrized = _PARAMETRIZED.fullmatch(weight)
+    if parametrized is None:
+        return None
+    stem = weight.removesuffix("original")
+    others = {name for name in names if name.startswith(stem)} - {weight}
+    kept = Kept("".join(parametrized.groups()), weight, f"{stem}0._u", f"{stem}0._v")
+    if not any(name.endswith(("._u", "._v")) for name in others):
+        return None
+    strange = sorted(others - {kept.u, kept.v})
+    if strange:
+        raise DataError(
+            f"{strange[0]} is of another parametrization of {kept.name}; remove that in torch first"
+        )
+    return kept
+
+
+def fold_state(arrays: Mapping[str, NDArray[Any]]) -> tuple[list[FoldedMatrix], dict[str, NDArray[Any]]]:
+    """Fold every spectrally normalized weight of a state dict of torch's.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+
+    Returns
+    -------
+    list of FoldedMatrix
+    dict of str to ndarray
+        The state dict of the module without spectral normalization, in the same order.
+
+    Raises
+    ------
+    DataError
+        If there is none, or one cannot be folded.
+    """
+    kept = {each.weight: each for each in find_kept(arrays)}
+    if not kept:
+        raise DataError(
+            "no layer keeps spectral normalization: that is weight_orig, weight_u, weight_v, or "
+            "parametrizations.weight.original, .0._u, .0._v"
+        )
+    gone = {name for each in kept.values() for name in (each.u, each.v)}
+    folded, after = [], {}
+    for name, values in arrays.items():
+        if name in kept:
+            with name_subject(name):
+                folded.append(_fold_kept(kept[name], arrays))
+            after[kept[name].name] = folded[-1].weight
+        elif name not in gone:
+            after[name] = values
+    return folded, after
+
+
+def _fold_kept(kept: Kept, arrays: Mapping[str, NDArray[Any]]) -> FoldedMatrix:
+    weight, u, v = (arrays[name] for name in (kept.weight, kept.u, kept.v))
+    request = Request.collect(OF_MATRICES, {"u": u, "v": v})
+    axis = _find_rows(weight, u.reshape(-1), v.reshape(-1))
+    order = ("in", "out", "…") if axis else ("out", "in", "…")
+    return fold_matrix(Layer(weight, transposed=bool(axis)), request._replace(rows=(axis,)), order, kept.name)
+
+
+def _find_rows(weight: NDArray[Any], u: NDArray[Any], v: NDArray[Any]) -> int:
+    """Return the axis of the rows: 1 of a transposed convolution, otherwise 0, as u and v tell.
+
+    Where both are as long, it is the axis along which they come nearer to the singular vectors: uᵀWv is
+    largest there.
+    """
+    wide = [values.astype(np.float64) for values in (weight, u, v)]
+    sigmas = {}
+    for axis in range(min(weight.ndim, 2)):
+        matrix = np.moveaxis(wide[0], axis, 0).reshape(weight.shape[axis], -1)
+        if matrix.shape == (u.size, v.size):
+            sigmas[axis] = float(wide[1] @ matrix @ wide[2])
+    return max(sigmas, key=lambda axis: sigmas[axis], default=0)

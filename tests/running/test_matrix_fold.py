@@ -1,0 +1,224 @@
+"""Spectral normalization folded into weights, one or those of a state dict."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.errors import DataError
+from normcli.norms.request import Request
+from normcli.running.fold import Layer, find_order, is_rounding
+from normcli.running.matrix_fold import find_kept, fold_matrix, fold_state
+from tests.reference.rounding import measure_ulp
+
+TORCH = ("out", "in", "…")
+
+
+def fold(weight, *, layer=None, like=None, transposed=False, **options):
+    request = Request.collect("", options | {"like": like})
+    layer = Layer(weight, transposed=transposed)
+    return fold_matrix(layer, request, find_order(like, transposed=transposed), "w")
+
+
+def draw_vectors(weight, axis, rng):
+    matrix = np.moveaxis(weight, axis, 0).reshape(weight.shape[axis], -1)
+    u, v = (values / np.linalg.norm(values) for values in map(rng.uniform, (0, 0), (1, 1), matrix.shape))
+    return matrix, u, v
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_weight_over_sigma_is_rounded_once(dtype, axis, rng):
+    weight = rng.uniform(0.1, 1.0, (4, 3, 2, 2)).astype(dtype)
+    matrix, u, v = draw_vectors(weight, axis, rng)
+    found = fold(weight, u=u, v=v, transposed=bool(axis))
+    sigma = u @ matrix.astype(np.float64) @ v
+    assert (found.rows, found.weight.dtype) == ((axis,), weight.dtype)
+    assert found.sigma == pytest.approx(sigma, rel=1e-14)
+    exact = weight.astype(np.float64) / found.sigma
+    assert all(
+        measure_ulp(y, float(e), dtype) <= 0.51 + (dtype == "float64")
+        for y, e in zip(found.weight.flat, exact.flat, strict=True)
+    )
+
+
+def test_without_vectors_the_largest_singular_value_is_1_afterwards(rng):
+    found = fold(rng.normal(size=(5, 4)))
+    assert np.linalg.norm(found.weight, 2) == pytest.approx(1.0, rel=1e-14)
+    assert (found.off, found.iteration) == (0.0, None)
+
+
+@pytest.mark.parametrize("like", ["keras", "flax-linen", "flax-nnx"])
+def test_the_rows_of_frameworks_with_channels_last(like, rng):
+    weight, u = rng.normal(size=(3, 3, 2, 4)), rng.normal(size=4)
+    found = fold(weight, like=like, u=u)
+    assert found.rows == (3,)
+    np.testing.assert_array_equal(found.weight, normalize(weight, "sn", u=u, rows=3).normalized)
+    assert found.layer.weight.shape == (4, 2, 3, 3)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_random_batch_proves_it_and_refutes_another_weight(transposed, rng):
+    found = fold(rng.normal(size=(4, 4, 3)), transposed=transposed)
+    assert is_rounding(found.folded, found.prove())
+    wrong = found._replace(folded=found.folded._replace(weight=found.folded.weight * 1.001))
+    assert not is_rounding(wrong.folded, wrong.prove())
+
+
+@pytest.mark.parametrize(
+    ("weight", "options", "message"),
+    [
+        pytest.param(np.zeros((2, 2)), {}, "σ is 0", id="zeros"),
+        pytest.param(np.array([[1.0, np.nan]]), {}, "NaN or an infinity", id="NaN"),
+        pytest.param(np.ones(3), {}, "a linear layer's has 2 axes", id="a vector"),
+        pytest.param(np.eye(2), {"u": [1, 0], "v": [-1, 0]}, "u and v are of another matrix", id="negative"),
+        pytest.param(np.float16([[1, 300]]), {"u": [1], "v": [1e-3, 0]}, "beyond float16", id="too large"),
+    ],
+)
+@pytest.mark.all_quick
+def test_what_cannot_be_folded(weight, options, message):
+    with pytest.raises(DataError, match=message):
+        fold(weight, **options)
+
+
+# -- state dicts
+
+HOOK = {"conv.weight_orig": (4, 3, 2), "conv.weight_u": (4,), "conv.weight_v": (6,)}
+PARAMETRIZED = {
+    "a.parametrizations.weight.original": (3, 5),
+    "a.parametrizations.weight.0._u": (3,),
+    "a.parametrizations.weight.0._v": (5,),
+}
+
+
+def test_both_forms_are_folded_and_all_else_stays(rng):
+    shapes = {"a.bias": (3,)} | PARAMETRIZED | HOOK | {"fc.weight_orig": (2, 2), "fc.weight_mask": (2, 2)}
+    arrays = {name: rng.uniform(0.5, 1.0, shape) for name, shape in shapes.items()}
+    folded, after = fold_state(arrays)
+    assert [*after] == ["a.bias", "a.weight", "conv.weight", "fc.weight_orig", "fc.weight_mask"]
+    assert [each.name for each in folded] == ["a.weight", "conv.weight"]
+    assert after["a.bias"] is arrays["a.bias"]
+    u, v = arrays["conv.weight_u"], arrays["conv.weight_v"]
+    expected = arrays["conv.weight_orig"] / (u @ arrays["conv.weight_orig"].reshape(4, -1) @ v)
+    np.testing.assert_allclose(after["conv.weight"], expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shape", [(4, 3, 2), (4, 4, 2)], ids=["lengths tell", "the vectors tell"])
+def test_the_rows_are_those_that_u_and_v_are_of(axis, shape, rng):
+    weight = rng.normal(size=shape)
+    matrix = np.moveaxis(weight, axis, 0).reshape(shape[axis], -1)
+    left, _, right = np.linalg.svd(matrix)
+    arrays = {"weight_orig": weight, "weight_u": left[:, 0], "weight_v": right[0]}
+    folded, after = fold_state(arrays)
+    assert folded[0].rows == (axis,)
+    np.testing.assert_allclose(after["weight"], weight / np.linalg.norm(matrix, 2), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        pytest.param(["w", "b"], "no layer keeps spectral normalization", id="none"),
+        pytest.param(["w_orig", "w_mask"], "no layer keeps", id="pruned"),
+        pytest.param(["w_orig", "w_u"], "w_orig has w_u and no w_v", id="an old torch"),
+        pytest.param(["w_orig", "w_u", "w_v", "w"], "there are w_orig and w", id="there already"),
+        pytest.param([*PARAMETRIZED, "a.parametrizations.weight.1._u"], "another parametrization", id="two"),
+        pytest.param(["parametrizations.w.original"], "no layer keeps", id="another parametrization alone"),
+    ],
+)
+@pytest.mark.all_quick
+def test_what_is_no_such_state_dict(names, message):
+    with pytest.raises(DataError, match=message):
+        fold_state({name: np.ones((3, 5)) for name in names})
+
+
+def test_weights_by_any_name():
+    assert [kept.name for kept in find_kept(["a.b.parametrizations.kernel.original", *(
+        f"a.b.parametrizations.kernel.0._{end}" for end in "uv"
+    )])] == ["a.b.kernel"]  # fmt: skip
+
+
+# -- the command
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, rng):
+    monkeypatch.chdir(tmp_path)
+    weight = rng.normal(size=(4, 3, 2))
+    left, _, right = np.linalg.svd(weight.reshape(4, -1))
+    arrays = {"weight_orig": weight, "weight_u": left[:, 0], "weight_v": right[0], "bias": np.ones(4)}
+    for name, values in arrays.items():
+        np.save(f"{name.removeprefix('weight_')}.npy", values)
+    np.savez("model.npz", **arrays)
+    np.savez("late.npz", **arrays | {"weight_u": left[:, 0] * 0.9})
+    return weight
+
+
+def test_a_weight_from_file_to_file(normcli, folder):
+    line = ("--conv-weight", "orig.npy", "--conv-bias", "bias.npy", "--u", "u.npy", "--v", "v.npy")
+    ran = normcli("fold", "sn", *line, "-o", "f.npz")
+    assert ran.code == 0
+    assert "✓ folded, its largest singular value is 1\n" in ran.out
+    assert "✓ on a random batch" in ran.out
+    with np.load("f.npz") as saved:
+        expected = folder / np.linalg.norm(folder.reshape(4, -1), 2)
+        np.testing.assert_allclose(saved["weight"], expected, rtol=1e-12)
+        np.testing.assert_array_equal(saved["bias"], np.ones(4))
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
+def test_a_state_dict_from_file_to_file(suffix, normcli, folder):
+    assert normcli("fold", "sn", "--checkpoint", "model.npz", "-o", f"plain.{suffix}").code == 0
+    for key, shape in {"weight": "4\n3\n2\n", "bias": "4\n"}.items():
+        assert normcli("bn", f"plain.{suffix}:{key}", "--axes", "0", "--print", "shape").out == shape
+    assert normcli("fold", "sn", "--checkpoint", f"plain.{suffix}").code == 3
+
+
+def test_vectors_that_are_far_off_are_told(normcli, folder):
+    told = normcli("fold", "sn", "--checkpoint", "late.npz").out
+    assert (
+        "✗ σ of weight is 10 % below the largest singular value   that of the folded weight is 1.11111, not 1"
+        in told
+    )
+
+
+def test_json(normcli, folder):
+    answer = json.loads(normcli("fold", "sn", "--checkpoint", "late.npz", "-f", "json").out)
+    (weight,) = answer["weights"]
+    assert (answer["norm"], weight["name"], weight["rows"], weight["iterations"]) == ("sn", "weight", [0], 0)
+    assert weight["off"] == pytest.approx(-0.1)
+    assert weight["proof"]["ok"]
+    assert np.shape(weight["weight"]) == (4, 3, 2)
+
+
+def test_keras_divides_by_nothing_in_evaluation(normcli, folder):
+    told = normcli("fold", "sn", "--conv-weight", "orig.npy", "--like", "keras", "--u", "1,1").out
+    assert "evaluation of keras divides by nothing" in told
+    assert "1 power iteration from u" in told
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        pytest.param("sn", 2, "--conv-weight FILE", id="nothing"),
+        pytest.param("ln --conv-weight orig.npy", 2, "ln is no norm that a layer takes up; bn and sn are", id="ln"),
+        pytest.param("sn --conv-weight orig.npy --gamma 1", 2, "--gamma is of bn", id="gamma"),
+        pytest.param("sn --conv-weight orig.npy --eps 1", 2, "sn has no option eps", id="eps"),
+        pytest.param("--conv-weight orig.npy --u u.npy", 2, "bn has no option u", id="u of bn"),
+        pytest.param("--checkpoint model.npz", 2, "--checkpoint is of sn", id="checkpoint of bn"),
+        pytest.param("sn --checkpoint model.npz --u u.npy", 2, "--u goes with --conv-weight", id="both"),
+        pytest.param("sn --checkpoint u.npy", 2, "holds no arrays by name", id="no archive"),
+        pytest.param("sn --checkpoint model.npz -o y.json", 2, ".npz, .safetensors are known", id="suffix"),
+        pytest.param("sn --checkpoint gone.npz", 3, "there is no such file", id="no file"),
+        pytest.param("sn --conv-weight orig.npy --u v.npy", 2, "u has 6 numbers, and the matrix 4 rows", id="length"),
+    ],
+)  # fmt: skip
+@pytest.mark.all_quick
+def test_refusals(line, code, message, normcli, folder):
+    ran = normcli("fold", *line.split())
+    assert (ran.code, ran.out) == (code, "")
+    assert message in ran.err
+    assert ran.err.count("\n") == 1
