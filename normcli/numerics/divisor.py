@@ -59,7 +59,7 @@ class Solution:
     centred: bool
     statistics: dict[str, Floats] = field(default_factory=dict)
     faint: Selected | None = None
-    numbers: Integers | None = None
+    numbers: Any = None
     ask: Callable[[int, int], tuple[Fraction, Fraction | None]] | None = None
 
     def __post_init__(self) -> None:
@@ -77,7 +77,6 @@ class Solution:
 
         if self.ask is not None:
             return self.ask(number, bits)
-        assert self.numbers is not None  # by `__post_init__`
         place = np.flatnonzero(np.ravel(self.numbers) == number)[0]
         factor = 1 if self.scale is None else Fraction(2) ** -int(np.ravel(self.scale)[place])
         mean, divisor = (
@@ -100,7 +99,7 @@ class Solution:
             None if self.scale is None else function(self.scale),
             self.centred,
             faint=None if self.faint is None else function(self.faint),
-            numbers=None if self.numbers is None else function(self.numbers),
+            numbers=function(self.numbers),
             ask=self.ask,
         )
 

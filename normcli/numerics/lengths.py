@@ -259,10 +259,12 @@ def settle(lengths: Lengths, place: int, exact: Exact) -> None:
 
 
 def find_length_of_all(values: Floats, p: float) -> float:
-    """Return the length of finite values, p > 0; of lengths of groups, that of all groups together."""
-    width = min(max(1, values.size), MAX_LEAF)
+    """Return the length of some finite values, p > 0; of lengths of groups, that of all groups together."""
+    width = min(values.size, MAX_LEAF)
     rows = np.pad(values, (0, -values.size % width)).reshape(-1, width)
     lengths = merge_powers(measure_powers(rows, Workspace(), p=p).reshape((1, -1)), values.size, p=p)
+    if lengths.undecided is not None and lengths.undecided.any():
+        settle(lengths, 0, find_length(values, p))
     scale = 0 if lengths.scale is None else lengths.scale
     return float(round_scaled(Scaled(lengths.length, -scale))[0])
 

@@ -184,8 +184,7 @@ def find_slope(matrix: NDArray[Any], iteration: Iteration | None) -> Slope | Non
         assert iteration.v is not None
         return Slope(sigma, fix(iteration.u), fix(iteration.v).T, (Fraction(1), Fraction(1)))
     found = PowerIterations(iteration).find_directions(matrix, _BITS)
-    if found is None:
-        return None
+    assert found is not None  # as σ is not 0
     column, row = found.u.whole, found.v.whole
     return Slope(sigma, column, row.T, (_find_length(column), _find_length(row)))
 

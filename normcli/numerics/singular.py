@@ -88,7 +88,7 @@ class SingularValue:
         enclosure = self._enclose_square(self._matrix, bits)
         if enclosure is None:
             return Fraction(0)
-        low, high = map(find_root, enclosure)
+        low, high = (find_root(end, max(bits // 2, ROOT_BITS)) for end in enclosure)
         unit = find_exponent(high) - bits // 2
         short = scale(Fraction(round(scale(low, -unit))), unit)
         if low <= short <= high:

@@ -192,7 +192,7 @@ def _divide_exactly(sums: _Sums, places: Places, quotient: Pair, window: Window)
     size = np.abs(scaled)
     inexact = (rest is not None) | ((members != 0.0) & ~((size > _SMALLEST) & (size < _LARGEST))).any(axis=1)
     hi, lo = quotient
-    ulp = np.spacing(np.where((np.abs(np.frexp(hi)[0]) == 0.5) & (lo < 0.0), np.nextafter(hi, 0.0), hi))
+    ulp = np.spacing(np.where(lo < 0.0, np.nextafter(hi, 0.0), hi))
     half = np.copysign(0.5 * ulp, lo)
     parts: list[Floats] = [a for column in scaled.T for a in two_square(column)]
     parts += [-a for a in (*two_prod(hi, float(window.size)), half * window.size)]

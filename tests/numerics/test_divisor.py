@@ -129,3 +129,15 @@ def test_a_divisor_of_0_is_replaced_by_its_rule(rule, one):
     np.testing.assert_array_equal(pair.hi, [one, 3.0])
     assert replace_zero(Fraction(0), rule) == (None if np.isnan(one) else 1)
     assert replace_zero(THIRD, rule) == THIRD
+
+
+def test_parts_of_a_solution_keep_the_numbers_of_their_groups():
+    numbers = np.arange(6.0).reshape(2, 3)
+    zeros = np.zeros((2, 3))
+    solution = Solution(
+        Triple(numbers, zeros, zeros), Pair(1.0 + numbers, zeros), np.full((2, 3), 1), centred=True
+    )
+    part = solution.take(lambda a: a[1:, ::-2])
+    assert part.numbers.tolist() == [[5, 3]]
+    assert part.recall(3) == (Fraction(3, 2), 2)
+    assert solution.reshape((3, 2)).recall(4) == (2, Fraction(5, 2))

@@ -211,6 +211,16 @@ def test_a_tie_is_rounded_to_even(exact):
     assert float(out[0, 1]) == 0.9375
 
 
+def test_ties_that_beta_leaves_of_a_rounded_quotient_go_to_even(rng):
+    """γ / divisor is 1, though the quotient is rounded: 2⁻¹⁰⁰ more than the tie would decide it."""
+    ties = (257.0 + 2.0 * np.arange(128)) * 2.0**-68
+    centre = Triple(*lay([keep_mean(-1 - Fraction(tie)) for tie in ties], 3))
+    odd = 2.0 * rng.integers(2**19, 2**20, (128, 1)) + 1.0
+    zero, one = np.zeros((128, 1)), np.ones((128, 1))
+    case = Case(zero.astype(ml_dtypes.bfloat16), centre, Pair(odd, zero), odd, -one)
+    assert find_worst(case, "bfloat16") == (0.5, 0)
+
+
 def test_a_difference_may_be_beyond_float64():
     largest, one = np.array([[1.7e308]]), np.ones((1, 1))
     case = Case(largest, Triple(-largest, 0 * one, 0 * one), Pair(1e154 * one, 0 * one))
@@ -296,3 +306,45 @@ def test_subnormal_results_are_rounded_once(lo):
         total = Pair(hi, np.full(hi.shape, lo))
         found = round_pair(total, np.full(hi.shape, exponent), PRECISIONS["float64"])
         assert found.tolist() == [float((Fraction(a) + Fraction(lo)) * Fraction(2) ** exponent) for a in hi]
+
+
+@pytest.mark.parametrize("gamma", [0.0, -0.0])
+@pytest.mark.parametrize("x", [1e300, 3.0, 1e-300])
+def test_of_a_gamma_of_0_beta_is_left(x, gamma):
+    one = np.ones((1, 1))
+    for beta in (1e-300, -2.5, 5e-324):
+        case = Case(
+            x * one, Triple(one, 0 * one, 0 * one), Pair(3 * one, one * 2.0**-60), gamma * one, beta * one
+        )
+        assert find_worst(case, "float64") == (0.0, 0)
+
+
+@pytest.mark.parametrize("centred", [True, False], ids=["centred", "not centred"])
+@pytest.mark.parametrize("size", [3, 2**20 + 1, 2**60 + 1])
+def test_long_integers_are_within_half_an_ulp_and_a_hundredth(size, centred, rng):
+    """They are two doubles each; the scale of a solution is a power of two that they are multiplied by."""
+    x = rng.integers(-(2**62), 2**62, (3, 20)) + np.arange(20)
+    x[:, 10:] = 2**61 + rng.integers(-4 * size, 4 * size, (3, 10))
+    for scale in (None, np.array([[0], [3], [-900]])):
+        unit = [Fraction(2) ** int(k) for k in ([0, 0, 0] if scale is None else scale.ravel())]
+        means = [(2**61 + Fraction(number, 3)) * by for number, by in enumerate(unit)]
+        centres = Triple(*lay([keep_mean(mean) for mean in means], 3))
+        divisors = Pair(*lay([keep_divisor(Fraction(3 * size, 2) * by) for by in unit], 2))
+        beta = rng.normal(size=(3, 20))
+        for parameters in (Parameters(), Parameters(None, beta), Parameters(1.0 + beta * beta, None)):
+            out = np.empty(x.shape)
+            solution = Solution(centres, divisors, scale, centred)
+            places = apply(x, out, solution, Workspace(), parameters, exact=True)
+            for (i, j), value in np.ndenumerate(x):
+                exact = int(value) * unit[i] - (sum(Fraction(part[i, 0]) for part in centres) if centred else 0)
+                exact /= sum(Fraction(part[i, 0]) for part in divisors)
+                exact *= Fraction(1 if parameters.gamma is None else parameters.gamma[i, j])
+                exact += Fraction(0 if parameters.beta is None else parameters.beta[i, j])
+                assert measure_error(out[i, j], exact, "float64") <= ALLOWED
+            assert places is None
+
+
+def test_no_values_have_no_results():
+    zero, one = np.zeros((0, 1)), np.ones((0, 1))
+    solution = Solution(Triple(zero, zero, zero), Pair(one, zero), None, centred=True)
+    assert apply(np.empty((0, 3)), np.empty((0, 3)), solution, Workspace(), exact=True) is None

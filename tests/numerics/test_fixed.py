@@ -115,3 +115,14 @@ def test_numbers_of_which_several_go_to_one_group_add_up():
     few.gather(many, np.array([1, 0, 1, 0]))
     few.gather(many, np.array([1, 0, 1, 0]))
     assert few.integers() == ([-5 << 95, (1 << 177) + (1 << 27)], -96)
+
+
+def test_groups_are_taken_and_folded_along_either_axis():
+    fixed, numbers = Fixed.zeros(6), np.array([3.0, 2.0**-70, -1.0, 2.0**90, 0.0, 5.0])
+    fixed.add(np.arange(6), numbers[:, None])
+    fixed.add(np.arange(0), np.empty((0, 4)))
+    exact = np.array([Fraction(number) for number in numbers], object)
+    assert to_fractions(fixed.take(np.array([5, 1, 1]))) == exact[[5, 1, 1]].tolist()
+    for shape, axis in (((2, 3), 0), ((2, 3), 1), ((6,), 0), ((1, 2, 3), 1)):
+        expected = np.add.reduce(exact.reshape(shape), axis=axis, keepdims=True)
+        assert to_fractions(fixed.fold(shape, axis)) == expected.reshape(-1).tolist()

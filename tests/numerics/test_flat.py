@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from normcli import normalize
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.numerics.flat import find_flat
+from normcli.numerics.divisor import Solution
+from normcli.numerics.flat import find_flat, replace_flat
+from normcli.numerics.pairs import Pair, Triple
 
 EPS, EPS32 = 2.0**-52, 2.0**-23
 
@@ -67,3 +71,18 @@ def test_flat_groups_are_normalized_as_constant_ones():
     np.testing.assert_array_equal(not_a_number.normalized[:, 1], by_one.normalized[:, 1])
     small = normalize(x[:, :1] * 2.0**-900 * np.array([1.0]), "minmax", like="sklearn").normalized
     np.testing.assert_array_equal(small, (x[:, :1] - 1.0) * 2.0**-900)
+
+
+@pytest.mark.parametrize(("like", "divisor"), [("sklearn", 1), ("scipy", None)])
+def test_a_flat_group_is_recalled_as_it_is_normalized(like, divisor):
+    plan = make_plan(Request("zscore", like=like), (3, 2), np.dtype("f8"))
+    numbers = {"std": np.array([1e-20, 2.0]), "var": np.array([1e-40, 4.0]), "mean": np.array([3.0, 3.0])}
+    zeros = np.zeros(2)
+    solution = Solution(
+        Triple(zeros, zeros, zeros), Pair(numbers["std"], zeros), None, centred=True, statistics=numbers
+    )
+    assert replace_flat(plan, solution, 3).ask is None
+    solution.ask = lambda group, bits: (Fraction(group), Fraction(bits))
+    found = replace_flat(plan, solution, 3)
+    assert [found.recall(group, 7) for group in (0, 1)] == [(0, divisor), (1, 7)]
+    np.testing.assert_array_equal(found.divisor.hi, [divisor or np.nan, 2.0])

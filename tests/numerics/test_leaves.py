@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from normcli.numerics.columns import measure_columns
-from normcli.numerics.leaves import find_inexact, measure_leaves, measure_short_leaves
+from normcli.numerics.leaves import find_inexact, find_small, measure_leaves, measure_short_leaves
 from normcli.numerics.lengths import measure_powers
 from normcli.numerics.records import Leaves, fold_leaves
 from normcli.numerics.workspace import Workspace
@@ -210,3 +210,12 @@ def test_a_workspace_gives_the_same_memory_again():
     first = work.get("a", (3, 4))
     assert np.shares_memory(first, work.get("a", (2, 2), np.float32))
     assert not np.shares_memory(first, work.get("b", (3, 4)))
+
+
+def test_which_sums_may_be_inexact():
+    """The least |x| that is not 0, times 2²⁸, is the largest bound; of zeros every bound is."""
+    rows = np.array([[0.0, 0.0], [0.0, -0.5], [3.0, 0.5], [-1.0, 2.0]], np.float32)
+    for factor, expected in ((1.0, False), (1.0 + 2.0**-50, True)):
+        bound = np.array([1e30, 2.0**27, 2.0**27, 2.0**28]) * factor
+        for found in (find_inexact(rows, bound), find_small(rows, bound, -1), find_small(rows.T, bound, 0)):
+            assert found.tolist() == [False, expected, expected, expected]

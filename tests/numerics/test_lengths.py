@@ -15,8 +15,15 @@ from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.kept import Kept
-from normcli.numerics.lengths import find_length, fold_powers, measure_powers, merge_powers
-from normcli.numerics.powers import keep_fraction
+from normcli.numerics.lengths import (
+    DecimalLength,
+    find_length,
+    find_length_of_all,
+    fold_powers,
+    measure_powers,
+    merge_powers,
+)
+from normcli.numerics.powers import keep_fraction, use_digits
 from normcli.numerics.workspace import Workspace
 from tests.marks import sampled, slowly
 
@@ -247,3 +254,43 @@ def test_large_p_of_float32(p, dtype):
     result = normalize(x, "lp", p=p)
     for row, norm in zip(x.astype(np.float64).tolist(), result.norm, strict=True):
         assert norm == round_once(find_exactly(row, p))
+
+
+@pytest.mark.parametrize("p", [INF, -INF, 0.0, 3.0, -1.3])
+def test_leaves_of_any_cut_whose_values_are_far_apart(p):
+    x = np.random.default_rng(9).standard_normal((2, 60))
+    x *= 10.0 ** (np.arange(60) * 10.0 - 300.0)
+    expected = merge_powers(measure_powers(x, Workspace(), p=p).reshape((2, -1)), 60, p=p)
+    for size in (20, 3, 1):
+        leaves = measure_powers(x.reshape(-1, size), Workspace(), p=p).reshape((2, -1))
+        found = merge_powers(leaves, 60, p=p)
+        np.testing.assert_array_equal(np.array(found.length), np.array(expected.length))
+
+
+@pytest.mark.parametrize("p", [1e300, 7.0, 1.0, -7.0, -1e300])
+@pytest.mark.parametrize("order", [1, -1], ids=["rising", "falling"])
+def test_lengths_in_decimals_of_values_that_come_one_after_another(p, order):
+    """Of any p: powers are taken of what is no larger than 1, and those before are made to fit."""
+    values = np.array([1e-300, 2.0, 3.0, 1e300])[::order]
+    length = DecimalLength(p)
+    with use_digits(90):
+        for part in (values[:1], np.zeros(2), values[1:3], values[3:]):
+            length.add(part)
+        found = float(length.find())
+    assert found == pytest.approx({True: 1e300, False: 1e-300}[p > 0], rel=1e-15)
+
+
+@pytest.mark.parametrize("p", [1.0, 0.5, 3.0])
+@pytest.mark.parametrize("scale", [2.0**-500, 1.0, 2.0**500])
+def test_the_length_of_all_is_rounded_once(p, scale):
+    """Of more values than a leaf has, too: of equal ones, it is what one is times a number that is known."""
+    values = np.random.default_rng(13).standard_normal(9) * scale
+    assert find_length_of_all(values, p) == round_once(find_exactly(values.tolist(), p))
+    assert find_length_of_all(np.full(2**15, scale), p) == math.ldexp(scale, round(15 / p))
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_a_count_has_no_unit(scale):
+    result = normalize(np.array([[3.0, 0.0, 5.0]]) * scale, "lp", p=0.0, eps=0.0)
+    assert result.norm.tolist() == [2.0]
+    np.testing.assert_array_equal(result.normalized, np.array([[3.0, 0.0, 5.0]]) * scale / 2.0)

@@ -11,8 +11,9 @@ import pytest
 
 from normcli import backward
 from normcli.errors import UsageError
+from normcli.norms.spec import Iteration
 from normcli.numerics.exact_slopes import round_fractions
-from normcli.numerics.matrix_slopes import _round_integers, differentiate_matrix
+from normcli.numerics.matrix_slopes import _round_integers, differentiate_matrix, find_slope
 from normcli.numerics.rational import scale
 
 
@@ -167,3 +168,29 @@ def test_values_of_rank_1_are_exact_however_far_apart(start, row):
     dx = backward(w, g, "sn", **start).dx
     np.testing.assert_array_equal(dx, differentiate_rank_1(w, g))
     assert dx[0, 0] != 0.0
+
+
+@pytest.mark.parametrize(
+    "iteration", [None, Iteration(40, u=(1.0, 1.0), v=None), Iteration(0, u=(1.0, 0.0), v=(0.0, 1.0, 0.0))]
+)
+def test_the_vectors_of_a_slope_have_its_value(iteration):
+    x = np.array([[1.0, 5.0, 2.0], [0.0, 2.0, 4.0]])
+    slope = find_slope(x, iteration)
+    u, v = (np.array(numbers, float) for numbers in slope.list_vectors())
+    np.testing.assert_allclose([u @ u, v @ v, u @ x @ v], [1.0, 1.0, float(slope.sigma)], rtol=1e-14)
+
+
+def test_of_a_value_of_0_there_is_no_slope():
+    assert find_slope(np.eye(2), Iteration(0, u=(1.0, 0.0), v=(0.0, 1.0))) is None
+    assert find_slope(np.diag([0.0, 1.0]), Iteration(1, u=(1.0, 0.0), v=None)) is None
+
+
+def test_gradients_at_a_right_angle_are_divided_alone():
+    x, dy = np.diag([2.0, 1.0]), np.array([[0.0, 3.0], [5.0, 0.0]])
+    np.testing.assert_array_equal(differentiate_matrix(x, dy, np.dtype("f8"), None), dy / 2.0)
+
+
+def test_long_integers_are_exact(rng):
+    x, dy = np.array([[2**60 + 1, 3], [-5, 2**53 + 1]]), rng.normal(size=(2, 2))
+    found = differentiate_matrix(x, dy, np.dtype("f8"), None)
+    np.testing.assert_array_equal(found, differentiate(x, dy))

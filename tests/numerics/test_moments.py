@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from normcli import normalize
 from normcli.numerics.columns import measure_columns
 from normcli.numerics.leaves import measure_leaves, measure_short_leaves
 from normcli.numerics.moments import choose_scale, find_moments
@@ -75,3 +76,31 @@ def test_values_far_from_zero_have_exact_variances_in_columns():
     moments = find_moments(leaves, 5, None, centred=True, short=False)
     assert moments.error.max() < 2.0**-95
     require_exact(moments, x.T, short=False)
+
+
+def test_sums_that_are_infinite_are_those_of_doubles():
+    x = np.array([[np.inf, 1.0, 2.0], [1.0, 3.0, 5.0], [-np.inf, 0.0, 1.0], [np.inf, -np.inf, 1.0]])
+    with np.errstate(all="ignore"):
+        moments = find_moments(
+            measure_leaves(x, Workspace(), need_sum=True), 3, None, centred=True, short=False
+        )
+    np.testing.assert_array_equal(moments.mean, [[np.inf, 3.0, -np.inf, np.nan], [0.0] * 4, [0.0] * 4])
+    assert (moments.square.hi[1], moments.square.lo[1]) == (24.0, 0.0)
+    assert not np.isfinite(moments.square.hi[[0, 2, 3]]).any()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", ">f8"])
+@pytest.mark.parametrize("ddof", [0, 1])
+def test_groups_of_which_few_values_count(dtype, ddof):
+    """None, one, or some; of one that is too large for its square, the mean alone is there if ddof is 1."""
+    x = np.array([[3.0, 1.0, 5.0, 0.5], [1.0, 2.0, 4.0, 8.0], [1e30, 7.0, 7.0, 7.0]]).astype(dtype)
+    if dtype == "float64":
+        x[2, 0] = 1e200
+    mask = np.array([[False] * 4, [True, False, True, True], [True, False, False, False]])
+    found = normalize(x, "ln", ddof=ddof, mask=mask)
+    some = normalize(x[1:2, [0, 2, 3]], "ln", ddof=ddof)
+    assert (found.mean[1], found.var[1], found.rstd[1]) == (some.mean[0], some.var[0], some.rstd[0])
+    np.testing.assert_array_equal(found.normalized[1, [0, 2, 3]], some.normalized[0])
+    assert found.mean[2] == float(x[2, 0])
+    np.testing.assert_array_equal(found.var[2], np.nan if ddof else 0.0)
+    np.testing.assert_array_equal(float(found.normalized[2, 0]), np.nan if ddof else 0.0)

@@ -128,3 +128,29 @@ def test_a_range_of_0_is_replaced_by_1_where_doubles_overflow():
     _, solution = solve_rows("minmax", np.array([[1.7e308, 1.7e308]]))
     k = 0 if solution.scale is None else int(solution.scale[0])
     assert math.ldexp(solution.divisor.hi[0], -k) == 1.0
+
+
+HALF = 2.0**-53
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param([-1, -1, -1, 5e-324, 1e-323, 1, 1, 1], id="the centre alone is subnormal"),
+        pytest.param([-1.7e308, -1.7e308, -1.0, 1.7e308, 1.7e308], id="the spread alone is beyond doubles"),
+        pytest.param([0, 0, -1.6e308, 1.7e308, 0, 1, 2, 3, 4], id="neither, though ends are large"),
+        *(
+            pytest.param([0, low, low, low, 4 * (1 + part), 5], id=f"a third double decides: {low}, {part}")
+            for low in (0.0, 2.0**-170, -(2.0**-170))
+            for part in (2.0**-52, 3 * 2.0**-52)
+        ),
+        *(
+            pytest.param([-third, -third, 0.0, 0.0, 1.0, 1.0 + part], id=f"of a spread: {third}, {part}")
+            for third in (2.0**-78, 3 * 2.0**-78, 2.0**-170)
+            for part in (0.0, 2.0**-52)
+        ),
+    ],
+)
+def test_what_the_centre_or_the_spread_alone_leaves_open(row, sign):
+    check("robust", sign * np.array([row], dtype=float))

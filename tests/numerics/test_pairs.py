@@ -103,3 +103,14 @@ def test_places_are_lowered_and_raised_to_the_least_and_largest_pair():
         values = Pair(sign * np.ones(2), sign * np.array([-tiny, 2 * tiny]))
         change(target, np.array([1, 1]), values)
         assert (sign * target.lo).tolist() == [0.0, -tiny, -tiny]
+
+
+@pytest.mark.parametrize("low", [0.0, 2.0**-60])
+def test_the_least_and_the_largest_at_places_named_more_than_once(low):
+    """The second doubles decide where the first are the same."""
+    for turn, change in ((1.0, pairs.lower_at), (-1.0, pairs.raise_at)):
+        target = Pair(turn * np.array([1.0, 1.0, 1.0]), np.zeros(3))
+        values = Pair(turn * np.array([1.0, 0.5, 0.5, 2.0]), turn * np.array([-low, low, -low, -low]))
+        change(target, np.array([0, 1, 1, 2]), values)
+        assert (turn * target.hi).tolist() == [1.0, 0.5, 1.0]
+        assert (turn * target.lo).tolist() == [-low, -low, 0.0]

@@ -11,7 +11,7 @@ import pytest
 from normcli import normalize
 from normcli.errors import DataError, UsageError
 from normcli.norms.spec import Iteration
-from normcli.numerics.power import PowerIterations
+from normcli.numerics.power import PowerIterations, _bound_stretch
 
 LINES = [pytest.param("u", id="from u"), pytest.param("v", id="from v")]
 
@@ -230,3 +230,41 @@ def test_fit_refuses_a_start_of_any_length_as_it_refuses_the_norm(normcli, tmp_p
     ran = normcli("fit", "sn", "-i", tmp_path / "w.npy", "--u", "[1]", "-o", tmp_path / "stats.npz")
     assert ran.code == 2
     assert "does not follow from those of its parts" in ran.err
+
+
+@pytest.mark.parametrize("closely", [True, False])
+@pytest.mark.parametrize("exponent", [0, 600, -600])
+@pytest.mark.parametrize("left", [[1], [1, 2], [3, -1, 2], [5, 5, 7, 0]])
+def test_a_matrix_stretches_no_vector_more_than_its_bound(left, exponent, closely):
+    """The largest singular value of one of rank 1 is its length, and no bound is nearer than doubles tell."""
+    matrix = np.ldexp(np.outer(left, [2.0, -3.0, 1.0]), exponent)
+    square = sum(Fraction(value) ** 2 for value in matrix.ravel())
+    bound = _bound_stretch(matrix, closely=closely)
+    assert square <= bound * bound <= square * Fraction(1001, 1000)
+    both = np.kron(np.eye(2), matrix)  # two largest values: closely, 2^(1/8) of one
+    bound = _bound_stretch(both, closely=closely)
+    factor = Fraction(2) ** (1 if not closely else 0)
+    assert square <= bound * bound <= square * factor * Fraction(120 if closely else 101, 100)
+
+
+def test_units_and_a_start_at_a_right_angle():
+    iterations = PowerIterations(Iteration(1, u=(3.0, 0.0), v=None))
+    v, u = iterations.find_units(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    np.testing.assert_array_equal((v, u), [[0.6, 0.8], [1.0, 0.0]])
+    assert iterations.find_units(np.array([[0.0, 0.0], [1.0, 2.0]])) is None
+    assert iterations.find_units(np.zeros((2, 2))) is None
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_starts_that_are_nearly_at_a_right_angle(name):
+    """Of the bits that are there at first nothing is left."""
+    matrix = np.diag([1.0, 2.0**-600])
+    start = (2.0**-600, 1.0) if name == "u" else (2.0**-900, 1.0)
+    iterations = PowerIterations(Iteration(1, **({"u": None, "v": None} | {name: start})))
+    square = iterate_exactly(matrix, start, 1, name)
+    low, high = iterations.enclose_square(matrix, 100)
+    assert low <= square <= high
+    assert (high - low) * 2**100 <= square
+    found = iterations.find_directions(matrix, 100)
+    for column in found:
+        assert column.error << 100 <= column.whole.find_size()

@@ -11,6 +11,7 @@ import pytest
 from normcli.norms.rules import EpsMode
 from normcli.numerics.rational import (
     NOTHING,
+    ExactSums,
     add_eps,
     find_exponent,
     find_root,
@@ -69,3 +70,12 @@ def test_exponents_and_ends_of_the_range():
     assert [find_exponent(Fraction(value)) for value in (1, 0.75, -8, 5e-324)] == [0, -1, 3, -1074]
     assert round_once(Fraction(10) ** 400) == np.inf
     assert round_once(-(Fraction(10) ** 400)) == -np.inf
+
+
+def test_sums_of_values_that_count_several_times_and_of_none():
+    values = np.array([3.0, -0.5, 0.0])
+    assert sum_exactly(values).repeat(4).scatter() == sum_exactly(np.tile(values, 4)).scatter()
+    assert sum_exactly(values).repeat(4).mean() == Fraction(5, 6)
+    assert sum_exactly(values).repeat(4).count == 12
+    assert sum_exactly(np.zeros((2, 3))) == ExactSums(6, 0, 0, 0)
+    assert sum_exactly(np.array([], np.int64)) == NOTHING

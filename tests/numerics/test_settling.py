@@ -9,7 +9,11 @@ import pytest
 
 from normcli import normalize
 from normcli.norms.rules import EpsMode
+from normcli.numerics.divisor import Solution
+from normcli.numerics.kernel import Parameters
+from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.rational import add_eps, round_once, sum_exactly
+from normcli.numerics.settling import normalize as normalize_in_memory
 from normcli.numerics.settling import round_to_odd
 
 
@@ -69,3 +73,23 @@ def test_constant_groups_need_no_exact_arithmetic(monkeypatch):
     for value in (0.0, 1.0):
         for name in ("ln", "rms", "zscore"):
             normalize(np.full((8, 5), value), name, eps=None if name == "zscore" else 0.0)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("x", [[2**62 + 1, 5, -7], [0.3, 5.0, -7.0]], ids=["long integers", "doubles"])
+def test_values_in_memory_are_settled_where_beta_cancels(x, dtype):
+    x, zero, one = np.array([x]), np.zeros((1, 1)), np.ones((1, 1))
+    solution = Solution(Triple(zero + 0.5, zero, zero), Pair(3.0 * one, zero), None, centred=True)
+    gamma = np.array([[1.0, 2.0, 0.1]])
+    exact = [
+        Fraction(a) * (Fraction(b) - Fraction(1, 2)) / 3 for a, b in zip(gamma[0], x[0].tolist(), strict=True)
+    ]
+    for beta in (np.array([[-float(value) for value in exact]]), np.array([[1.0, -3.0, 0.0]])):
+        found = normalize_in_memory(x, np.dtype(dtype), solution, Parameters(gamma, beta))
+        sums = [value + Fraction(number) for value, number in zip(exact, beta[0], strict=True)]
+        assert found.tolist() == [
+            [
+                np.dtype(dtype).type(round_to_odd(value) if dtype == "float32" else round_once(value))
+                for value in sums
+            ]
+        ]

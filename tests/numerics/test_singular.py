@@ -10,8 +10,10 @@ import pytest
 
 from normcli import normalize
 from normcli.errors import UsageError
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
 from normcli.numerics.rational import find_root
-from normcli.numerics.singular import SingularValue
+from normcli.numerics.singular import SingularValue, SingularValues, solve_singular
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.measuring import measure_groups
 
@@ -130,3 +132,16 @@ def test_against_the_reference(dtype, rng):
 def test_the_value_is_a_field(normcli):
     assert normalize([[3, 0], [4, 5]], "sn").sigma == math.sqrt(45)
     assert normcli("sn", "--data", "[[3,0],[4,5]]", "--print", "sigma").out == f"{math.sqrt(45)!r}\n"
+
+
+def test_a_value_is_recalled_to_as_many_bits_as_are_asked_for():
+    plan = make_plan(Request("sn", axes=(1, 2)), (3, 2, 2), np.dtype("f8"))
+    golden = np.array([[1.0, 1.0], [1.0, 0.0]])
+    values = [SingularValue(matrix) for matrix in (2.0**-1000 * golden, 0 * golden, np.diag([3.0, 1.0]))]
+    solution = solve_singular(plan, SingularValues(3, values), exact=True)
+    mean, found = solution.recall(0, 310)
+    ratio = found * 2**1000
+    assert (mean, abs(ratio * ratio - ratio - 1) < Fraction(1, 2**307)) == (0, True)
+    assert [solution.recall(group) for group in (1, 2)] == [(0, 1), (0, 3)]
+    plan = make_plan(Request("sn", axes=(1, 2), like="torch"), (3, 2, 2), np.dtype("f8"))
+    assert solve_singular(plan, SingularValues(3, values), exact=True).recall(1) == (0, None)

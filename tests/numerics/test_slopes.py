@@ -14,10 +14,12 @@ from normcli.numerics.exact_slopes import solve_exactly, sum_powers
 from normcli.numerics.pairs import Pair
 from normcli.numerics.slope_sums import Rows, Sums, find_deviations, needs_decimals
 from normcli.numerics.slopes import (
+    Slopes,
     _invert,
     differentiate,
     find_p,
     find_shares,
+    flatten,
     round_known,
     solve_slopes,
 )
@@ -136,3 +138,95 @@ def test_the_inverse_of_0_and_of_infinity_has_no_low_part():
     with np.errstate(all="ignore"):
         inverse = _invert(Pair(np.array([np.inf, 0.0, 4.0]), np.zeros(3)))
     np.testing.assert_array_equal(inverse, ([0.0, np.inf, 0.25], [0.0, 0.0, 0.0]))
+
+
+def lay_slopes(steepness, inverse=1.0):
+    zero = np.zeros((1, 1))
+    nothing = Pair(zero, zero)
+    return Slopes(
+        nothing,
+        zero,
+        nothing,
+        zero,
+        Pair(zero + steepness, zero),
+        Pair(zero + inverse, zero),
+        nothing,
+        None,
+        zero != 0.0,
+    )
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize(
+    ("d", "dy", "gamma", "steepness", "inverse", "unclear"),
+    [
+        pytest.param(2.0**249, 1.0, 1.0, 1.0, 1.0, False, id="within"),
+        pytest.param(2.0**251, 1.0, 1.0, 1.0, 1.0, True, id="a large value"),
+        pytest.param(2.0**-251, 1.0, 1.0, 1.0, 1.0, True, id="a small value"),
+        pytest.param(1.0, 2.0**251, 1.0, 1.0, 1.0, True, id="a large gradient"),
+        pytest.param(1.0, 2.0**-251, 1.0, 1.0, 1.0, True, id="a small gradient"),
+        pytest.param(1.0, 2.0, 2.0**251, 1.0, 1.0, True, id="a large gamma"),
+        pytest.param(1.0, 2.0, 2.0**-251, 1.0, 1.0, True, id="a small gamma"),
+        pytest.param(2.0**-240, 2.0, 1.0, 2.0**-1000, 1.0, True, id="what steepness loses"),
+        pytest.param(2.0**-240, 2.0, 1.0, 2.0**-500, 1.0, False, id="what it does not lose"),
+        pytest.param(1.0, 4.0, 1.0, 1.0, 2.0**-900, True, id="a small result"),
+        pytest.param(1.0, 4.0, 1.0, 1.0, 2.0**1010, True, id="a large result"),
+        pytest.param(0.0, 0.0, 1.0, 1.0, 1.0, False, id="zeros"),
+    ],
+)  # fmt: skip
+def test_what_leaves_the_range_of_doubles_is_not_decided(d, dy, gamma, steepness, inverse, unclear, sign):
+    one = np.ones((1, 1))
+    for signs in ((sign, 1.0, 1.0), (1.0, sign, 1.0), (1.0, 1.0, sign)):
+        rows = Rows(Pair(signs[0] * d * one, 0.0 * one), signs[1] * dy * one, None, None)
+        slopes = lay_slopes(signs[2] * steepness, inverse)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = differentiate(rows, slopes, None if gamma == 1.0 else gamma * one, 2.0)
+        assert found.unclear.tolist() == [[unclear]]
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_shares_that_are_lost_are_not_decided(sign):
+    one, small = np.ones((1, 1)), 2.0**-240
+    for d, dy, inverse, unclear in (
+        (small, small, 2.0**-900, True),
+        (small, 1.0, 1.0, False),
+        (0.0, sign, 1.0, False),
+        (1.0, 0.0, 1.0, False),
+    ):
+        found = find_shares(
+            Rows(Pair(d * one, 0.0 * one), sign * dy * one, None, None), lay_slopes(1.0, inverse)
+        )
+        assert found.unclear.tolist() == [[unclear]]
+
+
+@pytest.mark.parametrize("p", [2.0, 1.0, 0.0, np.inf, -np.inf, 3.0])
+def test_sums_of_parts_are_merged_exactly(p):
+    x, dy = np.rint(X), np.where(X > 1.0, DY, 1e300)
+    dy[3, 5], x[2, 1], x[1, 4] = np.inf, 2.0**-600, 0.0
+    whole, first, second = (Sums(4, p) for _ in range(3))
+    for sums, part in ((whole, slice(None)), (first, slice(2)), (second, slice(2, None))):
+        sums.add(np.arange(4), Rows(find_deviations(x[:, part], None, None), dy[:, part], None, None))
+    first.merge(second)
+    for name in ("totals", "powers", "gradients", "products"):
+        mine, other = (getattr(sums, name).take(np.arange(3)).settle() for sums in (first, whole))
+        assert (mine.low, mine.digits.tolist()) == (other.low, other.digits.tolist())
+    for name in ("count", "ties", "peak", "rough", "unknown"):
+        mine, other = (np.array(getattr(sums, name))[..., :3] for sums in (first, whole))
+        np.testing.assert_array_equal(mine, other)
+    assert first.unknown[3]
+    np.testing.assert_allclose(np.add(*first.lengths), np.add(*whole.lengths), rtol=2.0**-52)
+
+
+@pytest.mark.parametrize(("like", "inverse"), [("sklearn", 1.0), ("scipy", np.nan)])
+def test_flat_groups_are_divided_by_what_replaces_0(like, inverse):
+    plan = make_plan(Request("zscore", axes=(1,), like=like), X.shape, X.dtype)
+    _, _, slopes, _ = solve_groups("ln", {})
+    flat = np.array([True, False, True, False])
+    found = flatten(plan, slopes, flat)
+    for part in (found.steepness.hi, found.steepness.lo, found.inverse.lo):
+        np.testing.assert_array_equal(part[flat], [0.0, 0.0])
+    np.testing.assert_array_equal(found.inverse.hi[flat], [inverse, inverse])
+    for before, after in ((slopes.steepness, found.steepness), (slopes.inverse, found.inverse)):
+        for part, left in zip(before, after, strict=True):
+            np.testing.assert_array_equal(left[~flat], part[~flat])
+    np.testing.assert_array_equal(found.mean, slopes.mean)

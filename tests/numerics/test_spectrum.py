@@ -17,6 +17,7 @@ from normcli.numerics.spectrum import (
     _round,
     _Written,
     enclose_square,
+    find_leading,
 )
 
 HADAMARD = np.kron([[1, 1], [1, -1]], np.kron([[1, 1], [1, -1]], [[1, 1], [1, -1]])).astype(float)
@@ -198,3 +199,12 @@ def test_doubles_are_rounded_to_a_grid(exponent):
     assert whole.values.tolist() == [
         [int(Fraction(value) / unit // 1) for value in row] for row in values.tolist()
     ]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_vectors_of_one_column_are_exact(turned):
+    matrix = np.array([[3.0], [-4.0]])
+    square, left, right = find_leading(matrix.T if turned else matrix, 100)
+    assert square == (25, 25)
+    long, short = (right, left) if turned else (left, right)
+    assert (short.scale(0).tolist(), long.scale(0).tolist()) == ([[1.0]], [[3.0], [-4.0]])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from normcli.numerics.window import count_in_windows
 from tests.marks import sampled, slowly
 
 
@@ -36,14 +37,14 @@ def check(x, **options):
     window = result.plan.spec.window
     for n, c in np.ndindex(*x.shape):
         members = x[n, max(0, c - window.before) : c + window.after + 1]
-        square = sum(Fraction(float(v)) ** 2 for v in members)
+        square = sum(Fraction(v) ** 2 for v in members.tolist())
         assert result.ms[n, c] == divide(square, window.size)
         base = Fraction(window.k) + Fraction(window.alpha) * square / window.divisor
         if base == 0 or (base < 0 and window.exponent % 1.0):
             continue
         factor = (mpmath.mpf(base.numerator) / base.denominator) ** -mpmath.mpf(window.exponent)
         assert measure_ulp(result.rstd[n, c], factor) <= 0.5000001
-        assert measure_ulp(result.normalized[n, c], factor * mpmath.mpf(float(x[n, c]))) <= 0.51
+        assert measure_ulp(result.normalized[n, c], factor * mpmath.mpf(x[n, c].item())) <= 0.51
 
 
 KINDS = {
@@ -114,6 +115,7 @@ def test_mean_squares_that_are_hardly_beyond_the_middle_of_two_doubles(offset):
     assert all((number * number - offset) % 2**53 == 2**52 for number in numbers)
     check(np.array([numbers], dtype=float), size=1)
     check(np.array([numbers], dtype=float) * 2.0**-600, size=1)
+    check(np.array([numbers], dtype=float) * 2.0**480, size=1)  # a mean square beyond doubles
 
 
 @pytest.mark.parametrize("missing", [7, 15, 23])
@@ -165,3 +167,21 @@ def test_infinities_and_nan_stay_in_their_windows():
     np.testing.assert_array_equal(result.normalized[0, :2], [np.nan, 0.0])
     assert np.isnan(result.normalized[0, 2:]).all()
     np.testing.assert_array_equal(result.ms[0], [math.inf, math.inf, math.nan, math.nan, math.nan])
+
+
+def test_windows_of_long_integers_are_exact():
+    x = np.array([[2**62 + 1, 2**53 + 1, -3, 2**60 - 1, -(2**63)], [0, 1, 2**54 + 3, 0, 7]])
+    check(x, size=3, alpha=1.0)
+    check(x, size=1, alpha=1e-30, exponent=-1.5)
+
+
+def test_how_many_values_of_each_window_count():
+    selected = np.random.default_rng(6).random((3, 7)) < 0.6
+    for size in (1, 2, 3, 4, 20):
+        window = normalize(np.ones((3, 7)), "lrn", size=size).plan.spec.window
+        expected = [
+            [sum(row[max(0, c - window.before) : c + window.after + 1]) for c in range(7)]
+            for row in selected.tolist()
+        ]
+        assert count_in_windows(selected, window, 1).tolist() == expected
+        assert count_in_windows(selected.T, window, 0).T.tolist() == expected
