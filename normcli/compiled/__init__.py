@@ -48,7 +48,7 @@ class Kernel(NamedTuple):
         return str(self.module.VARIANTS[self.variant])
 
     @property
-    def normalize(self) -> Callable[..., tuple[bytes, bytes]]:
+    def normalize(self) -> Callable[..., int]:
         """Normalize groups, or measure them."""
         return functools.partial(self.module.normalize, self.variant)
 

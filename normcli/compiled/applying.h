@@ -14,6 +14,26 @@ struct operands {
 /* Gamma and beta of up to PIECE values; -0 is added where there is no beta, which changes nothing. */
 struct affine {
     double gamma[PIECE], top[PIECE], low[PIECE], step[PIECE], beta[PIECE];
+    int64_t place[5]; /* whose they are */
+};
+
+/* What batches are worked on in. */
+struct memory {
+    struct batch batch;
+    struct operands operands;
+    struct affine affine;
+    int64_t missed[PIECE];
+    double y[PIECE];
+    double values[SHORT * BATCH]; /* as they are measured: a leaf and more, or neighbours */
+};
+
+/* Values that are worked on together: some of one group, or a line of neighbours. */
+struct line {
+    const char *from, *loaded; /* the values, and the same as they were measured, or NULL */
+    char *to;
+    ptrdiff_t step, out_step, n; /* from value to value in memory, and how many they are */
+    ptrdiff_t group, i;          /* the number of the first group, and which of its values is the first */
+    int g, groups;               /* its number in the batch, and how many groups take turns */
 };
 
 #define TOP_BITS (~((1LL << 27) - 1))
@@ -76,18 +96,21 @@ ALWAYS double get(const void *from, enum kind kind, ptrdiff_t i)
     return kind == F64 ? ((const double *)from)[i] : (double)((const float *)from)[i];
 }
 
-/* `apply_short`: of group g + i * across; returns whether a value is missed. */
-ALWAYS int64_t apply_short(const void *x, enum kind in, void *y, enum kind out, ptrdiff_t n, const struct operands *o, int g,
-                           int across, const struct affine *a, int64_t *missed)
+/* `apply_short`: of one group, or of some that lie `across`; returns whether a value is missed. */
+ALWAYS int64_t apply_short(struct memory *m, const struct line *line, const void *x, enum kind in, void *y, enum kind out,
+                           bool across, bool affine)
 {
-    int64_t any = 0;
+    const struct operands *o = &m->operands;
+    const struct affine *a = &m->affine;
+    const ptrdiff_t n = line->n, g = line->g;
+    int64_t any = 0, *missed = m->missed;
 #pragma omp simd reduction(| : any)
     for (ptrdiff_t i = 0; i < n; i++) {
         const ptrdiff_t k = g + i * across;
         double value = ((get(x, in, i) - o->centre[k]) - o->second[k]) * o->factor[k];
-        if (a) value *= a->gamma[i];
+        if (affine) value *= a->gamma[i];
         value = from_bits(get_bits(value) & ~((1LL << 8) - 1));
-        if (a) {
+        if (affine) {
             value += a->beta[i];
             missed[i] = (fabs(value) < 0x1p-12 * fabs(a->beta[i])) | (a->gamma[i] != a->gamma[i]) ? -1 : 0;
             any |= missed[i];
@@ -98,22 +121,26 @@ ALWAYS int64_t apply_short(const void *x, enum kind in, void *y, enum kind out, 
 }
 
 /* `apply_exact`: the same for float64 results. */
-ALWAYS int64_t apply_exact(const double *x, double *result, ptrdiff_t n, const struct operands *o, int g, int across,
-                           const struct affine *a, bool centred, bool gamma, bool beta, int64_t *missed)
+ALWAYS int64_t apply_exact(struct memory *m, const struct line *line, const void *values, enum kind in, double *result,
+                           bool across, bool centred, bool gamma, bool beta)
 {
+    const struct operands *o = &m->operands;
+    const struct affine *a = &m->affine;
+    const ptrdiff_t n = line->n, g = line->g;
     const double least = centred ? (beta ? 0.0 : gamma ? 0x1p-9 : 0x1p-12) : 0x1p-600, most = centred ? 8.0 : 0x1p600;
-    int64_t any = 0;
+    int64_t any = 0, *missed = m->missed;
 #pragma omp simd reduction(| : any)
     for (ptrdiff_t i = 0; i < n; i++) {
         const ptrdiff_t k = g + i * across;
+        const double value = get(values, in, i);
         double t, r;
         if (centred) {
-            t = (x[i] + o->shift[k]) - o->shift[k];
-            r = (x[i] - t) - o->rest[k];
+            t = (value + o->shift[k]) - o->shift[k];
+            r = (value - t) - o->rest[k];
             t = (t - o->centre[k]) - o->second[k];
         } else {
-            t = from_bits(get_bits(x[i]) & TOP_BITS);
-            r = x[i] - t;
+            t = from_bits(get_bits(value) & TOP_BITS);
+            r = value - t;
         }
         double y = t * o->top[k];
         t = t * o->low[k] + r * o->factor[k];
@@ -121,7 +148,7 @@ ALWAYS int64_t apply_exact(const double *x, double *result, ptrdiff_t n, const s
         int64_t miss = !(size <= most) | (size < least);
         if (!gamma && !beta) { /* zeros are right, but for -0, which keeps its sign */
             const double zero = centred ? o->exact[k] : 0.0;
-            miss &= !((x[i] == zero) & (size == 0.0) & (get_bits(x[i]) != INT64_MIN));
+            miss &= !((value == zero) & (size == 0.0) & (get_bits(value) != INT64_MIN));
         }
         if (gamma) {
             const double cut = 0x1.8p30;
@@ -147,21 +174,6 @@ ALWAYS int64_t apply_exact(const double *x, double *result, ptrdiff_t n, const s
         any |= miss;
     }
     return any;
-}
-
-static int64_t apply_exactly(const double *x, double *y, ptrdiff_t n, const struct operands *o, int g, bool across,
-                             const struct affine *a, bool centred, bool gamma, bool beta, int64_t *missed)
-{
-    WITH(s, across, WITH(c, centred, WITH(m, gamma, WITH(b, beta,
-        return apply_exact(x, y, n, o, g, s, a, c, m, b, missed)))))
-}
-
-static int64_t apply_shortly(const void *x, enum kind in, void *y, enum kind out, ptrdiff_t n, const struct operands *o, int g,
-                             bool across, const struct affine *a, int64_t *missed)
-{
-    WITH(s, across, WITH(i, in == F64, WITH(h, a != NULL, WITH_KIND(k, out,
-        return apply_short(x, i ? F64 : F32, y, k, n, o, g, s, h ? a : NULL, missed)))))
-    return 0;
 }
 
 #endif

@@ -24,8 +24,7 @@ static const ptrdiff_t SIZES[] = {[F64] = 8, [F32] = 4, [F16] = 2, [BF16] = 2};
 struct view {
     char *data;
     enum kind kind;
-    ptrdiff_t shape[3], strides[3]; /* without the parts */
-    ptrdiff_t parts, part_stride;
+    ptrdiff_t shape[4], strides[4];
 };
 
 /* Gamma or beta: of value i of group g, values[starts[g] + i / span]. `values` is NULL where there is none. */
@@ -54,21 +53,19 @@ struct task {
     struct view in, out; /* out.data is NULL if nothing is to be written */
     struct parameter parameters[2]; /* gamma and beta */
     struct rule rule;
-    const double *given[5];   /* three doubles of each mean, two of each divisor; NULL: they are measured */
-    const double *counts[2];  /* how many values count, and degrees of freedom; NULL: all, and those of the rule */
-    const uint8_t *selected;  /* which values of all groups count; NULL: all do */
+    ptrdiff_t groups, n;      /* and values of each */
+    const double *known;      /* three doubles of each mean, two of each divisor; NULL: they are measured */
+    const double *counts;     /* how many values count, and degrees of freedom; NULL: all, and those of the rule */
+    const bool *selected;     /* which values of all groups count; NULL: all do */
     double *results[NUMBERS]; /* where each statistic, or each double of the sums, of all groups goes; or NULL */
-    bool sums_only;           /* the groups are measured alone */
-    void *memory;             /* of `size` in struct routines, used again for every batch */
-    int64_t *left;            /* numbers of groups that are left to Python */
+    bool *left;               /* which groups are left to Python */
     struct missed *missed;    /* and values of the others */
-    ptrdiff_t left_count, missed_count, missed_most;
+    ptrdiff_t missed_count, missed_most;
 };
 
 struct routines {
     const char *name;
     bool (*runs)(void);
-    size_t size;
     void (*normalize)(struct task *task);
 };
 

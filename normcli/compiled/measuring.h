@@ -21,7 +21,7 @@ struct batch {
     struct sums sums[BATCH / LANES];
     double counts[2][BATCH];     /* how many values of each group count, and degrees of freedom */
     double known[5][BATCH];      /* three doubles of each mean, and two of each divisor */
-    double statistics[4][BATCH]; /* mean, square, root, inverse */
+    double results[NUMBERS][BATCH]; /* mean, square, root, inverse; or the doubles of the sums */
     int64_t left[BATCH];         /* not 0: Python has to work on it */
 };
 
@@ -186,10 +186,10 @@ static void measure_group(const struct view *in, const char *from, bool need_sum
 {
     struct sums all = {0};
     const bool doubles = in->kind == F64;
-    const ptrdiff_t size = find_size(in), leaf = LEAF * 4 / size, step = in->strides[2];
-    for (ptrdiff_t part = 0; part < in->parts && !all.left[0]; part++, from += in->part_stride) {
-        for (ptrdiff_t i = 0; i < in->shape[2] && !all.left[0]; i += leaf) {
-            const ptrdiff_t n = in->shape[2] - i < leaf ? in->shape[2] - i : leaf;
+    const ptrdiff_t size = find_size(in), leaf = LEAF * 4 / size, step = in->strides[3];
+    for (ptrdiff_t part = 0; part < in->shape[2] && !all.left[0]; part++, from += in->strides[2]) {
+        for (ptrdiff_t i = 0; i < in->shape[3] && !all.left[0]; i += leaf) {
+            const ptrdiff_t n = in->shape[3] - i < leaf ? in->shape[3] - i : leaf;
             const char *x = from + i * step;
             if (n % LANES || !is_loaded(in->kind, step)) {
                 load_values(x, in->kind, step, n, memory);
@@ -203,28 +203,19 @@ static void measure_group(const struct view *in, const char *from, bool need_sum
     put_sums(batch, g, &all);
 }
 
-/* Neighbours are worked on side by side, line by line. A line has a value of each, or `together`, where they lie in
- * memory one behind the other: so many. */
-static int find_together(const struct view *view, int groups)
-{
-    int together = 1;
-    if (view->strides[1] != SIZES[view->kind] || view->strides[2] != groups * view->strides[1]) return together;
-    while (2 * together * groups <= BATCH) together *= 2;
-    return together;
-}
-
-/* Measure neighbours, SHORT lines at a time, which are still in `memory` afterwards. */
+/* Measure neighbours line by line, a line having `together` values of each, one behind the other. SHORT lines at a time
+ * are in `memory`, the last of them still afterwards. */
 static void measure_across(const struct view *in, const char *from, int groups, int together, bool need_sum,
                            struct batch *batch, char *memory)
 {
     const bool doubles = in->kind == F64;
-    const ptrdiff_t size = find_size(in), n = in->shape[2];
+    const ptrdiff_t size = find_size(in), n = in->shape[3];
     for (ptrdiff_t i = 0, next = 0; i < n; i = next) {
         int lines = 0;
         for (; next < n && lines < SHORT; next += together, lines++) {
             const ptrdiff_t count = groups * (n - next < together ? n - next : together);
             char *to = memory + lines * BATCH * size;
-            load_values(from + next * in->strides[2], in->kind, in->strides[1], count, to);
+            load_values(from + next * in->strides[3], in->kind, in->strides[1], count, to);
             memset(to + count * size, 0, (size_t)((BATCH - count) * size));
         }
         for (int g = 0; g < groups * together; g += LANES)

@@ -2,27 +2,42 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include <stdlib.h>
-
 #include "kernel.h"
 
 static const char STAMP[] =
 #include "stamp.h"
     ;
 
+static const char FORMATS[] = "dfeH"; /* in the order of enum kind */
+
 static const struct routines *const VARIANTS[] = {
 #ifdef HAS_LEVELS
     &routines_v4, &routines_v3,
 #endif
     &routines_baseline};
-enum { VARIANT_COUNT = sizeof VARIANTS / sizeof VARIANTS[0], MOST_BUFFERS = 15, DOUBLE = sizeof(double), VECTOR = 64 };
+enum { VARIANT_COUNT = sizeof VARIANTS / sizeof VARIANTS[0] };
 
-/* A task, and the buffers that it reads and writes, which are released together. */
-struct call {
-    struct task task;
-    Py_ssize_t groups, n; /* and values of each */
-    Py_buffer held[MOST_BUFFERS];
-    int count;
+/* The buffers of a call, in its order, and what each has to be: of one of some formats, and of so many bytes for each
+ * group, or for each value if that is 0, or of any number of them if it is ANY. */
+enum { IN, OUT, LEFT, MISSED, KNOWN, COUNTS, SELECTED, GAMMA, BETA, GAMMA_STARTS, BETA_STARTS, RESULTS, ANY = -1 };
+enum { BUFFERS = RESULTS + NUMBERS };
+static const struct {
+    const char *formats;
+    Py_ssize_t bytes;
+    bool is_written;
+} KINDS[] = {
+    [IN] = {FORMATS, ANY, false},
+    [OUT] = {FORMATS, ANY, true},
+    [LEFT] = {"?", sizeof(bool), true},
+    [MISSED] = {"d", ANY, true},
+    [KNOWN] = {"d", 5 * sizeof(double), false},
+    [COUNTS] = {"d", 2 * sizeof(double), false},
+    [SELECTED] = {"?", 0, false},
+    [GAMMA] = {"d", ANY, false},
+    [BETA] = {"d", ANY, false},
+    [GAMMA_STARTS] = {"lq", sizeof(int64_t), false},
+    [BETA_STARTS] = {"lq", sizeof(int64_t), false},
+    [RESULTS] = {"d", sizeof(double), true},
 };
 
 /* Return false, with a ValueError that says what is wrong, unless something holds. */
@@ -32,142 +47,93 @@ static bool require(bool holds, const char *otherwise)
     return holds;
 }
 
-/* Take a buffer of a rank and of one of some formats, aligned; NULL with an exception otherwise. */
-static Py_buffer *take(struct call *call, PyObject *object, const char *formats, int rank, bool writable)
+/* Take a buffer: of four axes, or without gaps; false with an exception if it is not what it has to be. */
+static bool take(Py_buffer *b, PyObject *object, int number)
 {
-    Py_buffer *b = &call->held[call->count];
-    if (PyObject_GetBuffer(object, b, PyBUF_FORMAT | PyBUF_STRIDES | (writable ? PyBUF_WRITABLE : 0)) < 0) return NULL;
-    call->count++;
+    const int kind = number < RESULTS ? number : RESULTS, rank = kind <= OUT ? 4 : 0;
+    const int flags = (rank ? PyBUF_STRIDES : PyBUF_ND) | (KINDS[kind].is_written ? PyBUF_WRITABLE : 0);
+    if (object == Py_None) return true;
+    if (!object || PyObject_GetBuffer(object, b, PyBUF_FORMAT | flags) < 0) return false;
     const char *format = b->format ? b->format : "B";
-    bool fits = b->ndim == rank && format[0] && !format[1] && strchr(formats, format[0]) && b->itemsize > 0;
+    bool fits = format[0] && !format[1] && strchr(KINDS[kind].formats, format[0]) && (!rank || b->ndim == rank);
     fits = fits && (uintptr_t)b->buf % (size_t)b->itemsize == 0;
     for (int i = 0; fits && i < rank; i++) fits = b->strides[i] % b->itemsize == 0;
-    return require(fits, "a buffer is not of the rank or of the format that it should be, or not aligned") ? b : NULL;
+    return require(fits, "a buffer is not of the rank or of the format that it should be, or not aligned");
 }
 
-/* The same without gaps, of so many bytes, or of any number if that is -1. */
-static Py_buffer *take_flat(struct call *call, PyObject *object, const char *formats, Py_ssize_t bytes, bool writable)
+static struct view make_view(const Py_buffer *b)
 {
-    Py_buffer *b = take(call, object, formats, 1, writable);
-    const bool fits = b && (b->shape[0] < 2 || b->strides[0] == b->itemsize) && (bytes < 0 || b->len == bytes);
-    return b && require(fits, "a buffer has gaps, or not as many numbers as groups") ? b : NULL;
+    struct view view = {.data = b->buf};
+    if (!view.data) return view;
+    view.kind = (enum kind)(strchr(FORMATS, b->format[0]) - FORMATS);
+    memcpy(view.shape, b->shape, sizeof view.shape), memcpy(view.strides, b->strides, sizeof view.strides);
+    return view;
 }
 
-static bool take_view(struct call *call, PyObject *object, bool writable, struct view *view)
+/* Whether gamma or beta has a value for each of all groups, or is not there. */
+static bool is_inside(const struct parameter *p, Py_ssize_t count, const struct task *task)
 {
-    static const char FORMATS[] = "dfeH"; /* in the order of enum kind */
-    const Py_buffer *b = take(call, object, FORMATS, 4, writable);
-    if (!b) return false;
-    view->kind = (enum kind)(strchr(FORMATS, b->format[0]) - FORMATS);
-    view->data = b->buf, view->parts = b->shape[2], view->part_stride = b->strides[2];
-    for (int i = 0; i < 3; i++) view->shape[i] = b->shape[i < 2 ? i : 3], view->strides[i] = b->strides[i < 2 ? i : 3];
-    return require(b->itemsize == SIZES[view->kind] && b->len > 0, "a view is empty, or its numbers are of another length");
+    if (!p->values) return true;
+    const int64_t most = p->span > 0 && p->starts ? count - ((task->n - 1) / p->span + 1) : -1;
+    bool inside = most >= 0;
+    for (Py_ssize_t g = 0; inside && g < task->groups; g++) inside = p->starts[g] >= 0 && p->starts[g] <= most;
+    return inside;
 }
 
-/* Some doubles of each group, one kind behind the other; or None. */
-static bool take_doubles(struct call *call, PyObject *object, int count, const double **to)
-{
-    if (object == Py_None) return true;
-    const Py_buffer *b = take_flat(call, object, "d", count * call->groups * DOUBLE, false);
-    for (int k = 0; b && k < count; k++) to[k] = (const double *)b->buf + k * call->groups;
-    return b;
-}
-
-/* Where each statistic is to be written, or each double of the sums if there are seven; None for nowhere. */
-static bool take_results(struct call *call, PyObject *tuple)
-{
-    const Py_ssize_t count = PyTuple_Check(tuple) ? PyTuple_Size(tuple) : 0;
-    call->task.sums_only = count == NUMBERS;
-    if (!require(count == 4 || count == NUMBERS, "neither four statistics nor seven doubles of sums")) return false;
-    for (Py_ssize_t k = 0; k < count; k++) {
-        PyObject *object = PyTuple_GetItem(tuple, k);
-        const Py_buffer *b = object == Py_None ? NULL : take_flat(call, object, "d", call->groups * DOUBLE, true);
-        if (object != Py_None && !b) return false;
-        call->task.results[k] = b ? b->buf : NULL;
-    }
-    return true;
-}
-
-/* (values, starts, span) or None. */
-static bool take_parameter(struct call *call, PyObject *object, struct parameter *p)
-{
-    PyObject *values, *starts;
-    if (object == Py_None) return true;
-    if (!PyArg_ParseTuple(object, "OOn", &values, &starts, &p->span)) return false;
-    const Py_buffer *v = take_flat(call, values, "d", -1, false);
-    const Py_buffer *s = v ? take_flat(call, starts, "lq", call->groups * (Py_ssize_t)sizeof(int64_t), false) : NULL;
-    if (!s) return false;
-    p->values = v->buf, p->starts = s->buf;
-    const int64_t most = p->span > 0 ? v->shape[0] - ((call->n - 1) / p->span + 1) : -1;
-    bool inside = s->itemsize == sizeof(int64_t);
-    for (Py_ssize_t g = 0; inside && g < call->groups; g++) inside = p->starts[g] >= 0 && p->starts[g] <= most;
-    return require(inside, "a parameter has fewer values than its groups need");
-}
-
-static bool is_known(const struct task *task, Py_ssize_t n)
+/* Complete a task of which rule and spans are known; false with an exception if buffers do not belong together. */
+static bool complete(struct task *task, const Py_buffer *held)
 {
     const struct rule *rule = &task->rule;
-    return (n < 1 << 26 || task->sums_only) && rule->mode >= NO_EPS && rule->mode <= SQUARE_FLOOR && rule->zero >= ZERO
-        && rule->zero <= NOT_A_NUMBER && rule->freedom > 0.0;
-}
-
-/* Run a task that is complete; returns what `normalize` does. */
-static PyObject *run(struct task *task, const struct routines *routines, Py_ssize_t groups, Py_ssize_t n)
-{
-    PyObject *result = NULL;
-    task->missed_most = groups * n / 64 + 64;
-    task->memory = aligned_alloc(VECTOR, (routines->size + VECTOR - 1) / VECTOR * VECTOR);
-    task->left = malloc((size_t)groups * sizeof *task->left);
-    task->missed = malloc((size_t)task->missed_most * sizeof *task->missed);
-    if (task->memory && task->left && task->missed) {
-        Py_BEGIN_ALLOW_THREADS
-        routines->normalize(task);
-        Py_END_ALLOW_THREADS
-        result = Py_BuildValue("y#y#", task->left, task->left_count * (Py_ssize_t)sizeof *task->left,
-                               task->missed, task->missed_count * (Py_ssize_t)sizeof *task->missed);
-    } else {
-        PyErr_NoMemory();
+    task->in = make_view(&held[IN]), task->out = make_view(&held[OUT]);
+    const ptrdiff_t *shape = task->in.shape;
+    task->groups = shape[0] * shape[1], task->n = shape[2] * shape[3];
+    task->left = held[LEFT].buf, task->known = held[KNOWN].buf, task->counts = held[COUNTS].buf;
+    task->missed = held[MISSED].buf, task->missed_most = held[MISSED].len / (Py_ssize_t)sizeof *task->missed;
+    task->selected = held[SELECTED].buf;
+    for (int k = 0; k < NUMBERS; k++) task->results[k] = held[RESULTS + k].buf;
+    bool fits = task->left && held[IN].len > 0 && (!task->out.data || !memcmp(shape, task->out.shape, sizeof task->in.shape));
+    for (int i = 0; fits && i < BUFFERS; i++) {
+        const Py_ssize_t bytes = KINDS[i < RESULTS ? i : RESULTS].bytes;
+        fits = !held[i].buf || bytes == ANY || held[i].len == task->groups * (bytes ? bytes : task->n);
     }
-    free(task->memory), free(task->left), free(task->missed);
-    return result;
+    for (int k = 0; fits && k < 2; k++) {
+        struct parameter *p = &task->parameters[k];
+        p->values = held[GAMMA + k].buf, p->starts = held[GAMMA_STARTS + k].buf;
+        fits = is_inside(p, held[GAMMA + k].len / (Py_ssize_t)sizeof(double), task);
+    }
+    const bool known = (task->n < 1 << 26 || task->results[NUMBERS - 1]) && rule->mode >= NO_EPS && rule->freedom > 0.0
+        && rule->mode <= SQUARE_FLOOR && rule->zero >= ZERO && rule->zero <= NOT_A_NUMBER;
+    return require(fits, "a buffer has not as many numbers as its groups need") && require(known, "a rule that is not known");
 }
 
 PyDoc_STRVAR(normalize_doc,
-"normalize(variant, in, out, given, results, gamma, beta, rule, counts, selected) -> (bytes, bytes)\n\n"
-"Normalize groups, by what is given of them or by what is measured; return the numbers (int64) of those that are\n"
-"left, of which nothing is written that holds, and values of others that have to be calculated in pairs: for each\n"
-"seven doubles, its number in all groups, itself, and its group's mean and divisor.");
+"normalize(variant, rule, spans, (in, out, left, missed, known, counts, selected, gamma, beta, gamma_starts,\n"
+"beta_starts, *results)) -> int\n\n"
+"Normalize groups, by what is known of them or by what is measured. `left` says which groups are left, of which nothing\n"
+"is written that holds; `missed` has values of others that have to be calculated in pairs: for each seven doubles, its\n"
+"number in all groups, itself, and its group's mean and divisor. Return how many these are.");
 
 static PyObject *normalize(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    PyObject *in, *out, *given, *results, *gamma, *beta, *counts, *selected, *result = NULL;
+    PyObject *buffers, *result = NULL;
+    Py_buffer held[BUFFERS] = {{0}};
+    struct task task = {.missed_count = 0};
+    struct rule *rule = &task.rule;
     int variant;
-    struct call call = {.count = 0};
-    struct task *task = &call.task;
-    struct rule *rule = &task->rule;
-    if (!PyArg_ParseTuple(args, "iOOOOOO(ddiippp)OO", &variant, &in, &out, &given, &results, &gamma, &beta,
-                          &rule->freedom, &rule->eps, &rule->mode, &rule->zero, &rule->centred, &rule->exact,
-                          &rule->exact_results, &counts, &selected))
+    if (!PyArg_ParseTuple(args, "i(ddiippp)(nn)O!", &variant, &rule->freedom, &rule->eps, &rule->mode, &rule->zero,
+                          &rule->centred, &rule->exact, &rule->exact_results, &task.parameters[0].span,
+                          &task.parameters[1].span, &PyTuple_Type, &buffers))
         return NULL;
     const bool runs = variant >= 0 && variant < VARIANT_COUNT && VARIANTS[variant]->runs();
-    if (!require(runs, "no such variant runs here") || !take_view(&call, in, false, &task->in)) goto end;
-    call.groups = task->in.shape[0] * task->in.shape[1], call.n = task->in.parts * task->in.shape[2];
-    if (!take_doubles(&call, given, 5, task->given) || !take_doubles(&call, counts, 2, task->counts)) goto end;
-    if (given == Py_None && !take_results(&call, results)) goto end;
-    if (selected != Py_None) {
-        const Py_buffer *b = take_flat(&call, selected, "?", call.groups * call.n, false);
-        if (!b) goto end;
-        task->selected = b->buf;
+    bool fits = require(runs, "no such variant runs here");
+    for (int i = 0; fits && i < BUFFERS; i++) fits = take(&held[i], PyTuple_GetItem(buffers, i), i);
+    if (fits && complete(&task, held)) {
+        Py_BEGIN_ALLOW_THREADS
+        VARIANTS[variant]->normalize(&task);
+        Py_END_ALLOW_THREADS
+        result = PyLong_FromSsize_t(task.missed_count);
     }
-    if (out != Py_None) {
-        if (!take_view(&call, out, true, &task->out)) goto end;
-        const bool fits = !memcmp(task->in.shape, task->out.shape, sizeof task->in.shape) && task->in.parts == task->out.parts;
-        if (!require(fits, "the results are not of the shape of the values")) goto end;
-    }
-    if (!take_parameter(&call, gamma, &task->parameters[0]) || !take_parameter(&call, beta, &task->parameters[1])) goto end;
-    if (require(is_known(task, call.n), "a rule that is not known")) result = run(task, VARIANTS[variant], call.groups, call.n);
-end:
-    while (call.count > 0) PyBuffer_Release(&call.held[--call.count]);
+    for (int i = 0; i < BUFFERS; i++) PyBuffer_Release(&held[i]);
     return result;
 }
 

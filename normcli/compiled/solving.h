@@ -121,10 +121,18 @@ ALWAYS mask is_moderate(vector a, double least, double largest)
     return ((a < largest) & (a > least)) | (a == 0.0);
 }
 
-/* Solves groups g to g + LANES of a batch; with `shown` also roots and inverses, which nothing is divided by. */
-ALWAYS void solve_lanes(const struct rule *rule, struct batch *batch, int g, bool shown)
+/* Solve groups g to g + LANES of a batch; roots and inverses, which nothing is divided by, where they are asked for. */
+ALWAYS void solve_lanes(const struct task *task, struct batch *batch, int g)
 {
+    const struct rule *rule = &task->rule;
+    const bool shown = task->results[2] || task->results[3];
     struct sums sums = batch->sums[g / LANES];
+    if (task->results[NUMBERS - 1]) { /* all that is asked for are sums */
+        order_sums(&sums);
+        for (int k = 0; k < NUMBERS; k++) put(batch->results[k] + g, sums.at[k]);
+        memcpy(batch->left + g, &sums.left, sizeof sums.left);
+        return;
+    }
     const vector zero = fill(0.0), one = fill(1.0), n = load(batch->counts[0] + g);
     vector *sum = sums.at, *square = sums.at + SQUARE, mean[3] = {zero, zero, zero};
     vector value[2], error, root[2] = {zero, zero}, divisor[2], used[2], low = zero;
@@ -166,13 +174,13 @@ ALWAYS void solve_lanes(const struct rule *rule, struct batch *batch, int g, boo
         pair_divide(&hi, &lo, one, zero, used[0], used[1]);
         hi = choose(endless, fill((double)INFINITY), hi), lo = choose(endless, zero, lo);
         undecided |= ~is_decided(root[0], root[1], more) | ~is_decided(hi, lo, more);
-        put(batch->statistics[2] + g, root[0]), put(batch->statistics[3] + g, hi);
+        put(batch->results[2] + g, root[0]), put(batch->results[3] + g, hi);
     }
     undecided |= ~is_moderate(of_value[0], LEAST * LEAST, LARGEST * LARGEST);
     undecided |= ~is_moderate(divisor[0], LEAST, LARGEST);
     for (int k = 0; k < 3; k++) put(batch->known[k] + g, mean[k]);
     put(batch->known[3] + g, divisor[0]), put(batch->known[4] + g, low);
-    put(batch->statistics[0] + g, mean[0]), put(batch->statistics[1] + g, of_value[0]);
+    put(batch->results[0] + g, mean[0]), put(batch->results[1] + g, of_value[0]);
     memcpy(batch->left + g, &undecided, sizeof undecided);
 }
 

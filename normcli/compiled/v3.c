@@ -7,5 +7,5 @@
 
 static bool runs(void) { return __builtin_cpu_supports("x86-64-v3"); }
 
-const struct routines routines_v3 = {"x86-64-v3", runs, sizeof(struct memory), normalize};
+const struct routines routines_v3 = {"x86-64-v3", runs, normalize};
 #endif

@@ -7,5 +7,5 @@
 
 static bool runs(void) { return __builtin_cpu_supports("x86-64-v4"); }
 
-const struct routines routines_v4 = {"x86-64-v4", runs, sizeof(struct memory), normalize};
+const struct routines routines_v4 = {"x86-64-v4", runs, normalize};
 #endif

@@ -34,6 +34,9 @@ _MODES = (None, EpsMode.INSIDE, EpsMode.OUTSIDE, EpsMode.FLOOR, EpsMode.SQUARE_F
 _ZERO_RULES = (ZeroRule.ZERO, ZeroRule.ONE, ZeroRule.NAN)
 """In the order of `enum eps_mode` and `enum zero_rule` of kernel.h."""
 
+_RESULTS = 7
+"""Arrays that the kernel writes at most: four statistics, or the doubles of two sums."""
+
 _LONGEST = 1 << 26
 """Groups of fewer values have counts whose products are doubles."""
 
@@ -195,9 +198,7 @@ def apply_to_rows(
         Full float64 results; otherwise enough for 24 bits.
     """
     known = np.concatenate([a.reshape(-1)[numbers] for a in (*solution.mean, *solution.divisor)])
-    return _call(
-        kernel, Rule(1.0, 0.0, 0, 0, solution.centred, exact, exact), rows, known, None, None, selected
-    )
+    return _call(kernel, Rule(1.0, 0.0, 0, 0, solution.centred, exact, exact), rows, known, (), None, selected)
 
 
 def _call(
@@ -205,20 +206,23 @@ def _call(
     rule: Rule,
     groups: Groups,
     known: Floats | None,
-    statistics: Statistics | None,
+    statistics: Statistics,
     counts: Floats | None = None,
     selected: Selected | None = None,
 ) -> Integers:
     """Call the kernel, calculate in pairs the values that it has missed, and return the groups left."""
     x, out, *parameters = groups
-    exposed = _expose(x), None if out is None else _expose(out)
-    chosen = None if selected is None else np.ascontiguousarray(selected).reshape(-1)
-    found = kernel.normalize(*exposed, known, statistics, *parameters, rule, counts, chosen)
-    left, missed = map(np.frombuffer, found)
-    numbers = left.view(np.int64)
-    if out is None or not missed.size:
+    left = np.empty(x.shape[0] * x.shape[1], np.bool_)
+    missed = None if out is None else np.empty((x.size // 64 + 64, 7))
+    arrays, starts, spans = zip(*((None, None, 0) if p is None else p for p in parameters), strict=True)
+    chosen = None if selected is None else np.ascontiguousarray(selected)
+    given = _expose(x), None if out is None else _expose(out), left, missed, known, counts, chosen
+    rest = (None,) * (_RESULTS - len(statistics))
+    found = kernel.normalize(rule, spans, (*given, *arrays, *starts, *statistics, *rest))
+    numbers: Integers = left.nonzero()[0]
+    if out is None or missed is None or not found:
         return numbers
-    number, values, *mean, hi, lo = missed.reshape(-1, 7).T
+    number, values, *mean, hi, lo = missed[:found].T
     group, place = np.divmod(number.astype(np.int64), x.shape[2] * x.shape[3])
     affine = (None if p is None else p.values[p.starts[group] + place // p.span] for p in parameters)
     elements = Elements(values, Triple(*mean) if rule.centred else None, Pair(hi, lo), *affine)

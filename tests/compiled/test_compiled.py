@@ -337,8 +337,8 @@ def test_halves_are_rounded_once(variant, dtype):
     results, wanted = np.empty((2, x.size), np.uint16 if dtype == "bfloat16" else dtype)
     given = np.array([0.0, 0.0, 0.0, 1.0, 0.0])
     rule = Rule(1.0, 0.0, 0, 0, centred=False, exact=False, exact_results=False)
-    views = x.reshape(1, 1, 1, -1), results.reshape(1, 1, 1, -1)
-    KERNEL.module.normalize(variant, *views, given, None, None, None, rule, None, None)
+    views = {"x": x.reshape(1, 1, 1, -1), "out": results.reshape(1, 1, 1, -1), "left": np.zeros(1, np.bool_)}
+    assert call_kernel(variant=variant, known=given, rule=rule, results=(), **views) == 0
     with np.errstate(over="ignore"):
         store(wanted.view(DTYPES[dtype]), ((x * (1 + 2.0**-48)).view(np.int64) & ~255).view(np.float64))
     assert_same(results.view(DTYPES[dtype]), wanted.view(DTYPES[dtype]), dtype)
@@ -401,7 +401,27 @@ def test_parameters_may_lie_oddly_in_memory(lay, verb):
     np.testing.assert_array_equal(getattr(result, name), getattr(expected, name))
 
 
-RULE = (3.0, 1e-5, 1, 0, True, True, True)
+def call_kernel(
+    *, variant=None, rule=(3.0, 1e-5, 1, 0, True, True, True), spans=(1, 1), results=None, **change
+):
+    """Call the kernel's function on two groups of three values, but for what is changed."""
+    names = ("x", "out", "left", "missed", "known", "counts", "selected")
+    names += ("gamma", "beta", "gamma_starts", "beta_starts")
+    buffers = dict.fromkeys(names) | {"x": np.ones((1, 2, 1, 3)), "out": np.zeros((1, 2, 1, 3))}
+    buffers |= {"left": np.zeros(2, np.bool_), "missed": np.zeros((9, 7))} | change
+    assert tuple(buffers) == names
+    results = np.zeros((4, 2)) if results is None else results
+    rest = (None,) * (7 - len(results))
+    variant = KERNEL.variant if variant is None else variant
+    return KERNEL.module.normalize(variant, rule, spans, (*buffers.values(), *results, *rest))
+
+
+@needs_kernel
+def test_right_buffers_are_taken():
+    assert call_kernel() == 0
+    assert call_kernel(x=np.ones((1, 2, 1, 6))[..., ::2], known=np.ones(10), results=()) == 0
+    some = {"counts": np.full(4, 3.0), "selected": np.ones((2, 3), np.bool_)}
+    assert call_kernel(gamma=np.ones(4), gamma_starts=np.array([0, 1]), **some) == 6
 
 
 @needs_kernel
@@ -415,30 +435,41 @@ RULE = (3.0, 1e-5, 1, 0, True, True, True)
         pytest.param({"x": np.zeros(49, np.uint8)[1:].view(np.float64).reshape(1, 2, 1, 3)}, id="not aligned"),
         pytest.param({"out": np.zeros((1, 2, 1, 4))}, id="other shape"),
         pytest.param({"out": b"123"}, id="not writable"),
-        pytest.param({"numbers": (np.zeros(3),) * 4}, id="statistics of other groups"),
-        pytest.param({"numbers": (np.zeros(2),) * 3}, id="too few statistics"),
-        pytest.param({"given": np.zeros(15)}, id="means of other groups"),
-        pytest.param({"gamma": (np.zeros(2), np.zeros(2, np.int64), 1)}, id="gamma too short"),
-        pytest.param({"gamma": (np.zeros(3), np.array([0, 1]), 1)}, id="gamma begins too late"),
-        pytest.param({"gamma": (np.zeros(3), np.array([0, -1]), 1)}, id="gamma begins too early"),
-        pytest.param({"gamma": (np.zeros(3), np.zeros(1, np.int64), 1)}, id="gamma of fewer groups"),
-        pytest.param({"gamma": (np.zeros(3), np.zeros(2, np.int64), 0)}, id="gamma of no span"),
-        pytest.param({"beta": (np.zeros(3, np.float32), np.zeros(2, np.int64), 1)}, id="beta of floats"),
+        pytest.param({"x": None}, id="no values"),
+        pytest.param({"left": None}, id="no place for what is left"),
+        pytest.param({"left": np.zeros(3, np.bool_)}, id="what is left of other groups"),
+        pytest.param({"left": np.zeros(2, np.int8)}, id="what is left as integers"),
+        pytest.param({"missed": np.zeros((9, 14))[:, ::2]}, id="a place for values with gaps"),
+        pytest.param({"results": np.zeros((4, 3))}, id="statistics of other groups"),
+        pytest.param({"results": np.zeros((4, 2), np.float32)}, id="statistics as floats"),
+        pytest.param({"known": np.zeros(15)}, id="means of other groups"),
+        pytest.param({"gamma": np.zeros(2), "gamma_starts": np.zeros(2, np.int64)}, id="gamma too short"),
+        pytest.param({"gamma": np.zeros(3), "gamma_starts": np.array([0, 1])}, id="gamma begins too late"),
+        pytest.param({"gamma": np.zeros(3), "gamma_starts": np.array([0, -1])}, id="gamma begins too early"),
+        pytest.param({"gamma": np.zeros(3), "gamma_starts": np.zeros(1, np.int64)}, id="gamma of fewer groups"),
+        pytest.param({"gamma": np.zeros(3)}, id="gamma begins nowhere"),
+        pytest.param(
+            {"gamma": np.zeros(3), "gamma_starts": np.zeros(2, np.int64), "spans": (0, 0)},
+            id="gamma of no span",
+        ),
+        pytest.param(
+            {"beta": np.zeros(3, np.float32), "beta_starts": np.zeros(2, np.int64)}, id="beta of floats"
+        ),
         pytest.param({"counts": np.ones(2)}, id="counts without freedom"),
         pytest.param({"selected": np.ones(5, np.bool_)}, id="a mask of fewer values"),
-        pytest.param({"rule": (0.0, *RULE[1:])}, id="no freedom"),
+        pytest.param({"rule": (0.0, 1e-5, 1, 0, True, True, True)}, id="no freedom"),
         pytest.param({"rule": (3.0, 0.0, 9, 0, True, True, True)}, id="no such eps mode"),
         pytest.param({"variant": 99}, id="no such variant"),
     ],
 )
 def test_wrong_buffers_are_refused(change):
-    given = {
-        "variant": KERNEL.variant,
-        "x": np.ones((1, 2, 1, 3)),
-        "out": np.zeros((1, 2, 1, 3)),
-        "given": None,
-        "numbers": (np.zeros(2),) * 4,
-    }
-    given |= {"gamma": None, "beta": None, "rule": RULE, "counts": None, "selected": None} | change
-    with pytest.raises((ValueError, TypeError, BufferError)):
-        KERNEL.module.normalize(*given.values())
+    with pytest.raises((ValueError, BufferError)):
+        call_kernel(**change)
+
+
+@needs_kernel
+def test_too_few_buffers_are_refused():
+    with pytest.raises(IndexError):
+        KERNEL.module.normalize(
+            KERNEL.variant, (3.0, 1e-5, 1, 0, True, True, True), (1, 1), (np.ones((1, 2, 1, 3)),)
+        )
