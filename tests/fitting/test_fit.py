@@ -362,3 +362,72 @@ def test_quantiles_count_nan_or_not(nan):
     np.testing.assert_equal(fields["median"][0], 2.0 if nan == "omit" else np.nan)
     turned = round_arrays([x.T[:, :1], x.T[:, 1:]], Request("robust", layout="CN", axes=(1,)), Policy(nan))
     np.testing.assert_array_equal(turned["median"], fields["median"])
+
+
+def test_others_may_survey_the_tensors(rng):
+    """Whoever does is given how, and all that are left; results come in their order."""
+    parts, given = [make(rng, (n, 3), "float32") for n in (2, 4, 1)], []
+
+    def survey_all(survey, sources):
+        given.extend(source.name for source in sources)
+        return [survey.survey(source, Effort()) for source in sources]
+
+    sources = [Named(f"{i}.npy", lambda wanted, x=x, i=i: Tensor(x, f"{i}.npy")) for i, x in enumerate(parts)]
+    found = fit(Request("bn"), sources, Policy(), Effort(), survey_all).stats
+    assert given == ["0.npy", "1.npy", "2.npy"]
+    require_same(round_stats(found).fields, round_arrays(parts))
+
+
+def test_of_bad_files_alone_nothing_is_left():
+    def load(wanted):
+        raise DataError("no numbers")
+
+    for sources, told in (
+        ([Named("a.npy", load), Named("b.npy", load)], r"^no file is left to fit: a\.npy: no numbers$"),
+        ([], "^no file is left to fit$"),
+    ):
+        with pytest.raises(DataError, match=told):
+            fit(Request("bn"), sources, Policy(skips_bad=True), Effort())
+    with pytest.raises(DataError, match=r"^a\.npy: no numbers$"):
+        fit(Request("bn"), [Named("a.npy", load)], Policy(), Effort())
+
+
+def test_quantiles_of_long_integers_beside_other_numbers_are_those_of_doubles():
+    parts = [np.array([[2**53 + 1], [2**60 + 1]]), np.array([[0.5], [2.5], [3.0]])]
+    tensors = [Tensor(x, f"{i}.csv", has_no_dtype=True) for i, x in enumerate(parts)]
+    sources = [Named(tensor.source, lambda wanted, tensor=tensor: tensor) for tensor in tensors]
+    fitted = fit(Request("robust"), sources, Policy(), Effort())
+    assert [name for name, _ in fitted.notes] == ["the quantiles"]
+    assert round_stats(fitted.stats).fields["q3"].tolist() == [2.0**53]
+    assert not fit(Request("robust"), sources[:1], Policy(), Effort()).notes
+
+
+def test_a_file_that_changes_before_its_quantiles_are_found_is_refused():
+    versions = iter([1, 2, 3])
+    source = Named("a.npy", lambda wanted: Tensor(np.ones((3, 1)), "a.npy"))
+    other = Named("b.npy", lambda wanted: Tensor(np.ones((3, 1)), "b.npy", opened=next(versions)))
+    with pytest.raises(DataError, match=r"^b\.npy changed while it was read"):
+        fit(Request("robust"), [source, other], Policy(), Effort())
+
+
+@pytest.mark.skipif(not can_fork(), reason="this system has no cheap processes")
+def test_an_observer_sees_what_processes_read(workers, rng):
+    parts, seen = [make(rng, (2, 3), "float32") for _ in range(3)], []
+
+    class Seen:
+        def expect(self, byte_count):
+            seen.append(("expect", byte_count))
+
+        def advance(self, byte_count):
+            seen.append(("advance", byte_count))
+
+    fit_arrays(parts, threads=2, observer=Seen())
+    assert seen == [("expect", 72), *[("advance", 24)] * 3]
+
+
+def test_tiles_that_are_unlike_or_many_are_added_in_turns(rng):
+    x = make(rng, (5, 40, 7, 90), "float32")
+    x[4, 3, 2, 1] = np.nan
+    whole = round_arrays([x], Request("bn"))
+    for effort in ({"block": 600, "whole": 1}, {"block": 64}):
+        require_same(round_arrays([x], Request("bn"), **effort), whole)

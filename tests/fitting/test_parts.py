@@ -9,6 +9,7 @@ import pytest
 
 from normcli.engine.run import run
 from normcli.engine.walk import DEFAULT_EFFORT
+from normcli.errors import DataError
 from normcli.fitting.parts import add_parts, cut_stats, gather_part, join_parts
 from normcli.fitting.stats_file import describe_stats
 from normcli.fitting.subject import choose_subject
@@ -85,3 +86,14 @@ def test_a_block_is_normalized_with_the_statistics_of_its_groups(request_, shape
         block = np.ascontiguousarray(x[box])
         plan = part.plan("x", block)
         assert run(plan, block, part.fit_inputs(plan))[0].tobytes() == whole[box].tobytes()
+
+
+def test_blocks_have_their_columns_and_one_is_needed(rng):
+    x = make(rng, (5, 4), "float64")
+    tensor = Tensor(x, "x", columns=("a", "b", "c", "d"))
+    subject = choose_subject(Request("zscore"), tensor)
+    part = gather_part(subject, x.shape, (slice(0, 5), slice(0, 4)), x, DEFAULT_EFFORT)
+    stats = join_parts(subject, x.shape, [part], omits_nan=False)
+    assert cut_stats(stats, x.shape, (slice(0, 5), slice(1, 3))).subject.columns == ("b", "c")
+    with pytest.raises(DataError, match="^there is no block to fit$"):
+        add_parts(subject, x.shape, [])

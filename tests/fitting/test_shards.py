@@ -10,6 +10,7 @@ import pytest
 
 import normcli as library
 from normcli.errors import DataError
+from normcli.fitting.shards import Shards, join_shards
 
 
 @pytest.fixture
@@ -181,3 +182,39 @@ def test_what_holds_all_shards_is_a_fit_like_any_other(shards, folder, normcli):
     assert normcli("apply", "all.npz", "x.npy", "-o", "y.npy").err == ""
     twice = normcli("merge", "all.npz", "whole.npz", "-f", "json").json
     assert twice["samples"] == 22
+
+
+HALVES = Shards(2, (1,), "a"), Shards(2, (2,), "a")
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "together"),
+    [
+        pytest.param(None, HALVES[0], HALVES[0], id="the first of other data"),
+        pytest.param(HALVES[0], None, HALVES[0], id="the second of other data"),
+        pytest.param(None, None, None, id="neither in parts"),
+        pytest.param(*HALVES, Shards(2, (1, 2), "a"), id="two halves"),
+        pytest.param(*HALVES[::-1], Shards(2, (1, 2), "a"), id="the other way round"),
+        pytest.param(HALVES[0], Shards(2, (2,), ""), Shards(2, (1, 2), "a"), id="of inputs that one tells"),
+        pytest.param(
+            Shards(2, (1,), ""), HALVES[1], Shards(2, (1, 2), "a"), id="of inputs that the other tells"
+        ),
+        pytest.param(Shards(2, (1, 2), "a"), Shards(3, (1, 2, 3), "b"), None, id="two whole fits"),
+    ],
+)
+def test_which_parts_are_held_together(mine, theirs, together):
+    assert join_shards(mine, theirs) == together
+
+
+@pytest.mark.parametrize(
+    ("theirs", "told"),
+    [
+        pytest.param(Shards(3, (2,), "a"), "they are not parts of one fit$", id="of another number"),
+        pytest.param(Shards(2, (2,), "b"), "^they are shards of different inputs", id="of other inputs"),
+        pytest.param(Shards(2, (1,), "a"), "^both hold shard 1 of 2, which would count twice$", id="the same"),
+        pytest.param(Shards(2, (1, 2), "a"), "^both hold shard 1 of 2, which would count twice$", id="all"),
+    ],
+)
+def test_parts_that_do_not_go_together(theirs, told):
+    with pytest.raises(DataError, match=told):
+        join_shards(HALVES[0], theirs)

@@ -63,3 +63,13 @@ def test_what_cannot_be_gathered_is_refused(norm, asked, told):
 )  # fmt: skip
 def test_dtypes_have_one_name_in_a_file(name, is_one):
     assert is_dtype_name(name) == is_one
+
+
+def test_what_has_no_samples_is_refused():
+    with pytest.raises(
+        UsageError, match="^zscore of a tensor without axes has no samples: there is nothing to fit$"
+    ):
+        choose_subject(Request("zscore", axes=()), Tensor(np.array(1.0), "x"))
+    for start in ({"u": (1.0, 2.0)}, {"v": (1.0,)}, {"iterations": 3}):
+        with pytest.raises(UsageError, match="^sn has the largest singular value of a whole matrix"):
+            choose_subject(Request("sn", axes=(0, 1), **start), Tensor(np.ones((4, 3)), "x"))

@@ -448,3 +448,17 @@ def test_how_running_statistics_are_kept_is_said():
     assert str(RunningRule()) == "0.1 of the new, ddof 1"
     assert str(RunningRule(0.99, "old", 0)) == "0.99 of the old, ddof 0"
     assert str(RunningRule(None)) == "none, the cumulative average, ddof 1"
+
+
+def test_which_conventions_widen_half_precision():
+    widening = {(row.framework, row.norm) for row in CONVENTIONS if row.widens}
+    assert {("torch", "ln"), ("llama", "rms"), ("keras", "zscore")} < widening
+    assert not {("sklearn", "zscore"), ("torch", "lp"), ("tensorflow", "ln")} & widening
+
+
+@pytest.mark.parametrize("like", ["torch", None])
+def test_eps_is_of_the_dtype_that_it_is_added_in(like):
+    """A convention that calculates short floats in their own dtype rounds it to that."""
+    for dtype in (np.float16, np.float32):
+        plan = make_plan(Request("lp", like=like, eps=1e-3), (4, 4), np.dtype(dtype))
+        assert plan.spec.eps == (float(dtype(1e-3)) if like and dtype is np.float16 else 1e-3)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from normcli.errors import UsageError
-from normcli.norms.layout import make_layout
+from normcli.norms.layout import find_layout, make_layout
 
 
 @pytest.mark.parametrize(
@@ -133,3 +133,19 @@ def test_words_refuse(spec, message):
 def test_make_layout_refuses_words(text, message):
     with pytest.raises(UsageError, match=message):
         make_layout(text, 3)
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "text"),
+    [
+        pytest.param(("n", "C"), "nC", id="letters"),
+        pytest.param(("n", "l"), "n,l", id="letters without a channel"),
+        pytest.param(("n", "c1"), "n,c1", id="not all letters"),
+        pytest.param(("time",), "time,", id="one word"),
+        pytest.param((), None, id="none"),
+        pytest.param(("x", "x"), None, id="twice"),
+        pytest.param(None, None, id="no names"),
+    ],
+)
+def test_names_of_axes_in_a_file_make_a_layout(dimensions, text):
+    assert find_layout(dimensions) == text

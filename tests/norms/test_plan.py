@@ -341,3 +341,56 @@ def test_plans_are_the_same_for_the_same_request_and_nobody_changes_them():
     assert make_plan(Request("ln"), SHAPE, np.dtype("f8")) is plan
     with pytest.raises(FrozenInstanceError):
         plan.spec = plan.spec._replace(eps=1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "start", "steps"),
+    [
+        pytest.param({}, None, None, id="none"),
+        pytest.param({"u": (1.0, 2.0)}, "u", 1, id="one, from u"),
+        pytest.param({"v": (1.0, 2.0, 3.0)}, "v", 1, id="one, from v"),
+        pytest.param({"v": (1.0, 2.0, 3.0), "iterations": 4}, "v", 4, id="several"),
+        pytest.param({"u": (1.0, 2.0), "v": (1.0, 2.0, 3.0)}, "u and v", 0, id="of both none"),
+        pytest.param({"u": (1.0, 2.0), "v": (1.0, 2.0, 3.0), "iterations": 0}, "u and v", 0, id="of both 0"),
+    ],
+)
+def test_what_iterations_start_from(options, start, steps):
+    plan = make_plan(Request("sn", **options), (2, 3), np.dtype("f8"))
+    iteration = plan.spec.iteration
+    assert (iteration and iteration.start, iteration and iteration.steps) == (start, steps)
+    assert plan.norm.divisor.size.startswith("largest" if start is None else "estimate of")
+    assert iteration is None or (iteration.u, iteration.v) == (options.get("u"), options.get("v"))
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        pytest.param(
+            {"iterations": 2},
+            "iterations start from a vector: give u (--u), one number a row, or v (--v), one a column",
+            id="from nothing",
+        ),
+        pytest.param(
+            {"u": (1.0,)}, "u has 1 number, and the matrix 2 rows: it takes one for each", id="a short u"
+        ),
+        pytest.param(
+            {"v": (1.0, 2.0)},
+            "v has 2 numbers, and the matrix 3 columns: it takes one for each",
+            id="a short v",
+        ),
+        pytest.param(
+            {"u": (1.0, 2.0), "v": (1.0, 2.0, 3.0), "iterations": 1},
+            "iterations start from one of u and v and make the other; leave out one, or iterations",
+            id="from both",
+        ),
+        pytest.param(
+            {"u": (1.0, 2.0), "iterations": 0},
+            "iterations 0 is uᵀXv of a u and a v as they are: give both",
+            id="none of one",
+        ),
+    ],
+)
+def test_iterations_that_cannot_be_are_refused(options, told):
+    with pytest.raises(UsageError) as refused:
+        make_plan(Request("sn", **options), (2, 3), np.dtype("f8"))
+    assert str(refused.value) == told

@@ -91,3 +91,9 @@ def test_weight_norm_has_a_gain_and_no_bias():
 def test_each_divisor_has_statistics():
     assert all(row.statistics for row in NORMS.values())
     assert {row.divisor for row in NORMS.values()} == set(DIVISORS)
+
+
+@pytest.mark.parametrize("name", [3, None, b"bn"])
+def test_a_norm_is_named_by_a_text(name):
+    with pytest.raises(UsageError, match=f"^norm {name!r} is not a name$"):
+        find_norm(name)
