@@ -174,7 +174,8 @@ class Answer:
         UsageError
             If the answer has no such field.
         """
-        result, names = self.result, (*self.result.statistics, *FIELDS)
+        result = self.result
+        names = (*result.statistics, *result.plan.norm.vector_names, *FIELDS)
         if name not in names:
             raise UsageError(f"--print {name}: {result.plan.norm.name} has {', '.join(names)}")
         if name == "count":
@@ -202,6 +203,10 @@ class Answer:
             return Line(("y: running statistics promise nothing of its mean and variance to check",))
         if not self.result.input.size:
             return Line(("y: no values to check",))
+        if self.result.plan.spec.iteration is not None:
+            from normcli.answers.estimate import tell_estimate  # few answers need this
+
+            return tell_estimate(self.result)
         if not checks:
             return Line(("y: this norm promises no mean, variance or length to check",))
         if all(math.isnan(check.lowest) for check in checks):

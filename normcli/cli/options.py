@@ -248,7 +248,7 @@ def _join_words(
 
 def print_of(norm: Norm) -> Option:
     """Return the option that prints fields of a norm's answer."""
-    return print_fields((*norm.all_statistics, *FIELDS))
+    return print_fields((*norm.all_statistics, *norm.vector_names, *FIELDS))
 
 
 EMITTED = ("numpy", "torch", "keras", "flax", "tensorflow", "onnx")

@@ -45,11 +45,15 @@ class MatrixRun(Run):
                 for run in geometry.runs
             )
 
-    def _measure_group(self, tile: Slices, work: Workspace) -> SingularValue:
-        """Return the largest singular value of a group, whose values come in the order of its axes."""
+    def load_matrix(self, tile: Slices, work: Workspace) -> NDArray[Any]:
+        """Return a group, whose values come in the order of its axes, as a matrix; what does not count is 0."""
         geometry = self.geometry
         values = self._load_selected(tile, work, geometry.kept_runs + geometry.reduced_runs)[1]
-        return SingularValue(lay_matrix(self.plan, values), choose_enclosure(self.plan.spec.iteration))
+        return lay_matrix(self.plan, values)
+
+    def _measure_group(self, tile: Slices, work: Workspace) -> SingularValue:
+        """Return the largest singular value of a group, or its estimate."""
+        return SingularValue(self.load_matrix(tile, work), choose_enclosure(self.plan.spec.iteration))
 
 
 def lay_matrix(plan: Plan, values: NDArray[Any]) -> NDArray[Any]:

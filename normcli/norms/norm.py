@@ -103,6 +103,11 @@ class Norm(NamedTuple):
         return tuple(dict.fromkeys((*self.statistics, *others)))
 
     @property
+    def vector_names(self) -> tuple[str, ...]:
+        """What a result of matrices tells besides, when it is asked for."""
+        return () if self.rows is None else ("u", "v", "largest")
+
+    @property
     def parameter_names(self) -> tuple[str, ...]:
         """`("gamma", "beta")`, `("gamma",)` or `()`."""
         if self.parameters is ParameterRule.NONE:

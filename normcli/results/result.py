@@ -162,6 +162,41 @@ class Result:
     sigma = Statistic("The largest singular value of each matrix.")
 
     @property
+    def u(self) -> NDArray[np.float64]:
+        """Of `sn`: u of σ = uᵀXv, of length 1: (…, rows). The singular vector, or what iterations leave of it.
+
+        Rounded once. The largest number of a singular v is positive. As it was given, where u and v both were.
+        NaN of a matrix of zeros, one that is not finite, and one with two largest singular values.
+        """
+        return self._vectors[0]
+
+    @property
+    def v(self) -> NDArray[np.float64]:
+        """Of `sn`: v, likewise: (…, columns)."""
+        return self._vectors[1]
+
+    @functools.cached_property
+    def _vectors(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self._require_matrices("singular vectors")
+        from normcli.engine.singular_vectors import find_vectors  # few results are of matrices
+
+        return find_vectors(self.plan, self.input, self.inputs)
+
+    @functools.cached_property
+    def largest(self) -> NDArray[np.float64]:
+        """Of `sn`: the largest singular value, rounded once, also where `sigma` is an estimate of it."""
+        self._require_matrices("largest singular value")
+        if self.plan.spec.iteration is None:
+            return self.sigma
+        from normcli.engine.singular_vectors import find_largest
+
+        return find_largest(self.plan, self.input, self.inputs)
+
+    def _require_matrices(self, what: str) -> None:
+        if self.plan.spec.rows is None:
+            raise MissingStatisticError(f"{self.plan.norm.name} has no {what}")
+
+    @property
     def axes(self) -> tuple[int, ...]:
         """The axes that were reduced."""
         return self.plan.grid.axes

@@ -12,6 +12,7 @@ from normcli.errors import DataError, name_subject
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import OF_MATRICES
+from normcli.numerics.singular import approximate_largest
 from normcli.results.calculate import calculate
 from normcli.running.fold import Layer, apply, arrange, draw_batch, require_layer
 from normcli.tuples import NamedTuple
@@ -43,7 +44,7 @@ class FoldedMatrix(NamedTuple):
     sigma : float
         The exact value, rounded once.
     largest : float
-        The largest singular value: exact where that is σ, otherwise of LAPACK.
+        The largest singular value: exact where that is σ, otherwise to ten digits.
     weight : ndarray
         The folded one, with its axes in the order of the weight that was given.
     """
@@ -126,14 +127,9 @@ def fold_matrix(layer: Layer, request: Request, order: tuple[str, ...], name: st
     if not np.isfinite(y).all():
         raise DataError(f"the folded weight is beyond {y.dtype.name}; give the weight in a wider dtype")
     iteration, rows = plan.spec.iteration, plan.spec.rows or ()
-    largest = sigma if iteration is None else _find_largest(lay_matrix(plan, weight))
+    largest = sigma if iteration is None else approximate_largest(lay_matrix(plan, weight))
     folded = arranged._replace(weight=arrange(y, order, transposed=layer.transposed))
     return FoldedMatrix(name, arranged, folded, rows, iteration, sigma, largest, y)
-
-
-def _find_largest(matrix: NDArray[Any]) -> float:
-    """Return the largest singular value, as LAPACK has it."""
-    return float(np.linalg.norm(matrix.astype(np.float64), 2))
 
 
 # -- state dicts

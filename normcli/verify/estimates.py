@@ -94,16 +94,21 @@ def tell_estimate(plan: Plan, found: Identification) -> str:
     sigma, largest = 1.0 / factor, float(value.find())
     tolerance = _ROUNDINGS * get_eps(choose_counting_dtype(found.question.y.dtype))
     parts = ["", _compare(sigma, largest, tolerance)]
-    iteration = spec.iteration
-    if iteration is not None and iteration.steps:
-        name = iteration.start
-        start = Start(name, getattr(iteration, name))
-        near = [steps for steps, made in iterate(matrix, start) if abs(made - sigma) <= tolerance * sigma]
-        if near:
-            parts.append(f"That many power iterations from {name} would give it, to rounding: {near[0]}.")
-        else:
-            parts.append(f"No number of power iterations from {name} up to {MOST_TRIED} gives it.")
+    if spec.iteration is not None:
+        parts.append(_count_iterations(spec.iteration, matrix, sigma, tolerance))
     return " ".join(parts)
+
+
+def _count_iterations(iteration: Iteration, matrix: Floats, sigma: float, tolerance: float) -> str:
+    """Return how many iterations from what was given, be it u, v or both, give σ."""
+    for name in ("u", "v"):
+        vector = getattr(iteration, name)
+        if vector is None:
+            continue
+        for steps, made in iterate(matrix, Start(name, vector)):
+            if abs(made - sigma) <= tolerance * sigma:
+                return f"That many power iterations from {name} would give it, to rounding: {steps}."
+    return f"No number of power iterations from {iteration.start} up to {MOST_TRIED} gives it."
 
 
 def _compare(sigma: float, largest: float, tolerance: float) -> str:

@@ -100,3 +100,12 @@ def test_check_tells_that_no_number_of_iterations_gives_it(w, rng):
 def test_check_tells_nothing_of_what_is_no_one_factor(w):
     assert "Taken for x / σ" not in str(check(w / np.abs(w).max(axis=1, keepdims=True), w, "sn"))
     assert "Taken for x / σ" not in str(check(w * 2, w, "rms"))
+
+
+@pytest.mark.parametrize("start", ["u", *slowly(["v"])])
+def test_check_of_both_vectors_tries_iterations_from_each(start, w, rng):
+    x = np.abs(w[:4, :3])
+    given = {name: rng.uniform(size=size) for name, size in zip("uv", x.shape, strict=True)}
+    y = normalize(x, "sn", iterations=2, **{start: given[start]}).normalized
+    told = str(check(y, x, "sn", rtol=0, atol=0, **given))
+    assert f"That many power iterations from {start} would give it, to rounding: " in told
