@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.inputs import fit_inputs
-from normcli.verify.check import check
+from normcli.verify.check import check, require_shape
 from normcli.verify.tally import Comparison
 from normcli.verify.ulp import choose_tolerance
 from tests.strategies import options_for
@@ -201,3 +202,21 @@ def test_what_is_expected_where_it_is_furthest_in_ulp():
     near = Comparison(choose_tolerance(np.dtype("f4")))
     near.compare(actual[::2], expected[::2], 0)
     assert not near.is_near_zero
+
+
+@pytest.mark.parametrize(
+    ("shape", "fits"),
+    [
+        ((6,), True),
+        ((1, 6, 1), True),
+        ((2, 3), False),
+        ((5,), False),
+        ((7,), False),
+        ((1,), False),
+        ((), False),
+        ((6, 2), False),
+    ],
+)
+def test_a_statistic_may_be_flat_or_have_ones(shape, fits):
+    with nullcontext() if fits else pytest.raises(DataError, match=r"^the shape is \("):
+        require_shape(plan_of("zscore", (4, 6)), "mean", np.zeros(shape))

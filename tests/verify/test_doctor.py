@@ -17,7 +17,7 @@ from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.arguments import read_arguments
-from normcli.verify.doctor import compare, examine, find_lost, locate_overflow
+from normcli.verify.doctor import compare, examine, find_lost, locate_overflow, require_sums
 from normcli.verify.ulp import choose_tolerance, measure_distance
 
 HALF = np.dtype(np.float16)
@@ -248,3 +248,21 @@ def test_lost_variances_are_those_below_0_and_those_of_0_where_values_differ():
     moments = Moments(np.zeros(5), np.array([-1.0, 0.0, 0.0, 1.0, -2.0]))
     negative, zero = find_lost(moments, np.array([3, 4, 5, 6, 7]), np.array([True, True, False, True, True]))
     assert (negative.count, negative.first, zero.count, zero.first) == (2, 3, 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("norm", "options", "told"),
+    [
+        ("minmax", {}, "minmax adds nothing: its statistics are single values, exact in any precision"),
+        ("zscore", {"no_mean": True}, "doctor examines whole norms; leave out no_mean and no_scale of zscore"),
+        ("sn", {}, "doctor examines means and sums of squares of groups; sn takes a largest singular value"),
+        ("lrn", {"size": 3}, "doctor examines means and sums of squares of groups; lrn takes those of windows"),
+        ("lp", {"p": 3.0}, "doctor examines means and sums of squares of groups; lp with p 3 has others"),
+    ],
+)
+def test_what_has_no_sums_of_groups_is_refused(norm, options, told):
+    with pytest.raises(UsageError) as refused:
+        require_sums(make_plan(Request(norm, **options), (3, 4), np.dtype("f4")))
+    assert str(refused.value) == told
+    for norm, options in (("lp", {"p": 2.0}), ("ln", {}), ("rms", {}), ("wn", {})):
+        require_sums(make_plan(Request(norm, **options), (3, 4), np.dtype("f4")))

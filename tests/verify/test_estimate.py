@@ -91,3 +91,25 @@ def test_an_eps_that_was_rounded_to_float32_is_fitted_in_float64_alone():
     short = (normalize(X, "ln", eps=1e-3).normalized * gamma).astype("f4").astype("f8")
     (_, model, _), *_ = [one for one in fit(short, (2,), dtype="f4") if one[0].scale.shape == (1, 1, 4)]
     assert (model.low, model.high) == (1e-3, 1e-3)
+
+
+@pytest.mark.parametrize(("along", "axes"), [(None, ()), (1, (1,)), (2, (2,))])
+def test_where_one_pair_fits_no_others_are_told_and_else_they_are(along, axes):
+    gamma = 2.5 if along is None else np.linspace(0.5, 2.0, X.shape[along])
+    y = normalize(X, "ln", eps=1e-3).normalized * (gamma if along != 1 else gamma[:, None])
+    shapes = [one[0].scale.shape for one in fit(y, (2,), 100.0)]
+    assert shapes
+    wanted = tuple(n if axis in axes else 1 for axis, n in enumerate(X.shape))
+    assert set(shapes) == {wanted}
+
+
+@pytest.mark.parametrize("size", [1e-3, 0.01, 1.0])
+@pytest.mark.parametrize("eps", [1e-3, 1e-5])
+def test_an_eps_far_above_the_variances_is_fitted(size, eps):
+    """Where groups are not alike, no gamma does without it."""
+    x = size * X * np.linspace(0.1, 1.0, 12)[:, None, None]
+    y = normalize(x, "ln", eps=eps).normalized * np.linspace(0.5, 2.0, 4)
+    found = list(estimate(x, y, np.dtype("f8"), [choose_grid((2,))]))
+    assert (
+        next(one.hypothesis.model.low for one in found if one.hypothesis.affine.scale.shape == (1, 1, 4)) == eps
+    )

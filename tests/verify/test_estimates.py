@@ -7,6 +7,7 @@ import pytest
 
 from normcli import check, identify, normalize
 from normcli.errors import UsageError
+from normcli.verify.estimates import _compare
 from tests.marks import slowly
 
 
@@ -109,3 +110,26 @@ def test_check_of_both_vectors_tries_iterations_from_each(start, w, rng):
     y = normalize(x, "sn", iterations=2, **{start: given[start]}).normalized
     told = str(check(y, x, "sn", rtol=0, atol=0, **given))
     assert f"That many power iterations from {start} would give it, to rounding: " in told
+
+
+@pytest.mark.parametrize(
+    ("sigma", "told"),
+    [
+        pytest.param(2.0 - 2.0**-9, "to rounding.", id="a little less"),
+        pytest.param(2.0 + 2.0**-9, "to rounding.", id="a little more"),
+        pytest.param(2.0 - 2.0**-8, "too few power iterations end below it, and so would many", id="less"),
+        pytest.param(2.0 + 2.0**-8, "no power iterations end above it.", id="more"),
+    ],
+)
+def test_how_sigma_lies_beside_the_largest_value(sigma, told):
+    sentence = _compare(sigma, 2.0, 2.0**-10)
+    assert sentence.startswith(f"Taken for x / σ, σ is {sigma:.6g}")
+    assert told in sentence
+    assert ("0.195 % above" in sentence, "0.195 % below" in sentence) == (told[:2] == "no", told[:3] == "too")
+    assert "the largest singular value, 2" in sentence
+
+
+@pytest.mark.parametrize("factor", [-0.3, 0.0])
+def test_check_tells_nothing_of_a_factor_that_no_sigma_has(factor, w):
+    assert "Taken for x / σ" not in str(check(w * np.float32(factor), w, "sn"))
+    assert "Taken for x / σ" not in str(check(w * 0 + 1, w * 0, "sn"))

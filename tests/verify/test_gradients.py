@@ -8,6 +8,7 @@ import pytest
 from normcli import backward
 from normcli.errors import DataError, UsageError
 from normcli.results.backward import BackwardProblem
+from normcli.verify.faults import _choose, make_terms
 from normcli.verify.gradients import check_gradients
 
 RNG = np.random.default_rng(0)
@@ -237,3 +238,28 @@ def test_every_fault_of_the_tables_is_tried():
     told = [*WRONG_DX, "gamma multiplies dx at the end"]
     for words, _ in (*_DX, *_DX_OF_GAMMA):
         assert any(words.startswith(known) for known in told), words
+
+
+def test_of_other_lengths_only_what_all_have_is_told():
+    right = backward(X, DY, "lp", p=3.0)
+    problem = BackwardProblem(right.plan, X, DY, right.inputs)
+    assert make_terms(right) is None
+    assert check_gradients(problem, {"dx": -right.dx}).faults["dx"] == "dx: its sign is turned."
+
+
+def test_faults_of_very_many_values_are_not_looked_for(monkeypatch):
+    monkeypatch.setattr("normcli.verify.faults._MOST_VALUES", X.size)
+    assert check("dx", 0 * X).faults
+    monkeypatch.setattr("normcli.verify.faults._MOST_VALUES", X.size - 1)
+    assert not check("dx", 0 * X).faults
+
+
+def test_of_two_faults_that_are_as_near_none_is_named():
+    right, off = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
+    one, other = ("one", 5.0 * off), ("other", 5.0 * off + [0.0, 0.0, 0.01])
+    near = 5.0 * off + [0.0, 0.0, 0.005]
+    assert _choose(near, right, iter([one])) == "one"
+    assert _choose(near, right, iter([one, ("the same", one[1])])) == "one, or on these data the same: the same"
+    assert _choose(near, right, iter([one, other])) is None
+    assert _choose(one[1], right, iter([one, other])) == "one"
+    assert _choose(right + 0.001, right, iter([one, other])) is None

@@ -79,3 +79,13 @@ def test_every_set_of_axes_is_tried_and_those_that_come_with_groups():
     assert sorted(split) == [(0, 2), (0, 2, 3), (2,), (2, 3)]
     assert len(split) == len(set(split))
     assert all(grid.canonical == grid for grid in grids)
+
+
+def test_with_each_group_of_channels_the_most_axes_are_tried_first():
+    for shape in ((6, 4, 3), (4, 6), (2, 4, 3, 8)):
+        tried: dict[tuple[int, int], list[int]] = {}
+        for grid in enumerate_grids(shape):
+            if grid.split is not None:
+                tried.setdefault(grid.split[:2], []).append(len(grid.axes))
+        assert tried
+        assert all(counts == sorted(counts, reverse=True) for counts in tried.values())

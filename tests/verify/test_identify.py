@@ -519,3 +519,13 @@ def test_results_of_float64_that_were_calculated_in_float32(gamma):
     match = found.matches[0]
     assert (match.norm, match.eps, match.precision) == ("ln", 1e-3, "float32")
     assert gamma is not None or match.equal > 0.3
+
+
+def test_algorithms_are_looked_for_where_bits_are_not_the_exact_ones(monkeypatch):
+    x, asked = np.random.default_rng(0).normal(size=(40, 16)).astype("f4"), []
+    monkeypatch.setattr("normcli.verify.identify.reproduce", lambda *given: asked.append(given) or ())
+    y = normalize(x, "ln").normalized
+    assert identification.identify(Question(x, y)).matches[0].equal == 1.0
+    assert not asked
+    assert identification.identify(Question(x, np.nextafter(y, np.float32(9)))).matches
+    assert asked

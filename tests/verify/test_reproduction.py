@@ -213,7 +213,9 @@ def test_a_plain_map_is_tried_as_norms_of_the_other_axes():
     assert list_all(kept=(1,)) == make("bn", "rms", axes=(0,))
 
 
-def test_shares_of_a_sample_are_held_against_all():
+@pytest.mark.parametrize("piece", [1, 100, 1 << 20])
+def test_shares_of_a_sample_are_held_against_all(piece, monkeypatch):
+    monkeypatch.setattr("normcli.verify.reproduction.PIECE", piece)
     x, y = plant(parse_computation("one-pass:float16"), "ln", "float16")
     (told, *_) = reproduce(x, y, [Candidate(Request("ln"), "none", (0, 1))])
     assert hold_against_all([told], x, y) == (told,)

@@ -7,7 +7,7 @@ import pytest
 
 from normcli import normalize
 from normcli.verify.identify import Question, identify
-from normcli.verify.windows import _enumerate_sides, _sum_windows, find_windows, gives
+from normcli.verify.windows import EXPONENTS, _enumerate_sides, _fit, _Seen, _sum_windows, find_windows, gives
 
 
 @pytest.mark.parametrize("size", [3, 4])
@@ -123,3 +123,18 @@ def test_a_window_gives_y_within_four_times_its_slack():
     slack = np.full(y.shape, 2.0**-20)
     assert gives(1, window, LRN, y + 3.9 * slack, slack)
     assert not gives(1, window, LRN, y + 4.1 * slack, slack)
+
+
+def test_every_twentieth_is_tried_as_an_exponent_and_common_ones_first():
+    assert sorted(EXPONENTS) == [n / 20 for n in range(1, 31)]
+    assert EXPONENTS[:3] == (0.75, 0.5, 1.0)
+
+
+def test_values_that_no_line_passes_have_no_constant():
+    size = np.array([1.0, 2.0, 3.0])
+    seen = _Seen(2.0 + 0.5 * size, size, np.full(3, 1e-9))
+    assert [(k, round(least, 6)) for k, least, *_ in _fit(seen, 1.0)] == [(2.0, 0.5)]
+    with np.errstate(all="ignore"):
+        assert not list(_fit(seen._replace(ratio=np.array([1.0, np.inf, 2.0])), 1.0))
+    assert not list(_fit(seen._replace(ratio=np.array([9.0, 1.0, 5.0])), 1.0))
+    assert not list(_fit(seen._replace(ratio=4.0 - size / 2.0), 1.0))
