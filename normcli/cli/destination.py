@@ -12,12 +12,12 @@ import click
 
 from normcli.cli.settings import NOTES
 from normcli.errors import ExitCode, UsageError
-from normcli.language import is_translating, translate
+from normcli.language import translate
 from normcli.printable import agree, make_printable
 from normcli.tensors.places import find_place
 from normcli.tensors.tensor import STANDARD_STREAM, STREAMED
 from normcli.tuples import NamedTuple
-from normcli.writers import PAINTED, PICTURES, SUFFIXES, write, write_picture
+from normcli.writers import PAINTED, PICTURES, SUFFIXES, has_letters, write, write_picture
 
 if TYPE_CHECKING:
     import contextlib
@@ -258,18 +258,17 @@ def choose_document_file(answer: AnswerOptions, formats: Collection[str]) -> Des
     named = SUFFIXES[require_file(output, [suffix for suffix, name in SUFFIXES.items() if name in formats])]
     if format_name not in (None, named):
         raise UsageError(f"--format {format_name} and --output {output} are two formats; give one")
-    if named == PAINTED and is_translating():
+    if named == PAINTED and not has_letters():
         _note_english(output)
     return Destination(output, named)
 
 
 def _note_english(output: str) -> None:
-    """Say, once the picture is drawn, that its words are English: its fonts have no other letters."""
+    """Say, once the picture is drawn, that its words are English: no font here has other letters."""
     context = click.get_current_context(silent=True)
     if context is not None and not context.params.get("quiet"):
-        text = make_printable(
-            f"normcli: {output}: {translate('words in PNG pictures are English; in SVG, Chinese')}"
-        )
+        reason = "no Chinese font is known here, so words in the PNG are English; in SVG, Chinese"
+        text = make_printable(f"normcli: {output}: {translate(reason)}")
         context.meta.setdefault(NOTES, []).append(lambda: click.echo(text, err=True))
 
 

@@ -6,7 +6,7 @@ import contextlib
 from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
-from normcli.language import speak_english
+from normcli.language import is_translating, speak_english
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,9 +63,18 @@ def write(document: Document, format_name: str, stream: TextIO, view: View) -> N
 
 
 def write_picture(drawable: Drawable, format_name: str, stream: BinaryIO) -> None:
-    """Write a picture in one of the formats of `PICTURES`; PNG in English, which its fonts have."""
-    with speak_english() if format_name == PAINTED else contextlib.nullcontext():
+    """Write a picture in one of the formats of `PICTURES`; PNG in English where there is no font for others."""
+    with speak_english() if format_name == PAINTED and not has_letters() else contextlib.nullcontext():
         _find(PICTURES[format_name])(drawable.scene(), stream)
+
+
+def has_letters() -> bool:
+    """Whether a PNG can be in the language that was chosen: English, or one that there is a font for here."""
+    if not is_translating():
+        return True
+    from normcli.language.fonts import find_chinese_fonts
+
+    return find_chinese_fonts() is not None
 
 
 def _find(place: tuple[str, str]) -> Callable[..., None]:

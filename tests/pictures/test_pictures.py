@@ -183,17 +183,6 @@ def test_all_lies_within_the_view_and_no_text_on_another(norm, shape, options):
         assert not meets.any(), (boxes[i][1], boxes[i + 1 + int(np.argmax(meets))][1])
 
 
-def test_a_png_says_in_chinese_that_its_words_are_english(normcli, tmp_path):
-    line = ("draw", "bn", "--shape", "2,2", "-o")
-    assert normcli(*line, tmp_path / "p.png", "--lang", "zh").err.endswith(
-        "p.png: PNG 图中的文字为英文；SVG 图中为中文\n"
-    )
-    assert normcli(*line, tmp_path / "p.png", "--lang", "zh", "--quiet").err == ""
-    assert (
-        normcli(*line, tmp_path / "p.png").err == normcli(*line, tmp_path / "p.svg", "--lang", "zh").err == ""
-    )
-
-
 @pytest.mark.parametrize("values", ["y", "xhat", "input", "none"])
 @pytest.mark.parametrize(("norm", "shape"), [(norm, COMMON) for norm in OF_EACH_KIND])
 def test_any_values_that_are_shown_are_those_of_the_result(norm, shape, values):

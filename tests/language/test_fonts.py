@@ -1,0 +1,46 @@
+"""Fonts with Chinese letters, found by the names of their files."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from normcli.language.fonts import Fonts, find_chinese_fonts, holds_chinese
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems keep fonts elsewhere")
+
+
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "own"))
+    monkeypatch.setenv("XDG_DATA_DIRS", f"{tmp_path}/none:{tmp_path}/shared")
+    find_chinese_fonts.cache_clear()
+    yield tmp_path
+    find_chinese_fonts.cache_clear()
+
+
+def install(folder, *paths):
+    files = [folder / path for path in paths]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    return files
+
+
+@pytest.mark.parametrize("place", ["own/fonts/a", "shared/fonts", "home/.fonts"])
+def test_a_family_is_found_with_its_weights_wherever_it_is(place, folder):
+    names = ("NotoSansCJK-Bold.ttc", "NotoSansCJK-Regular.ttc")
+    files = install(folder, *(f"{place}/{name}" for name in names))
+    install(folder, f"{place}/NotoSansCJK-Light.ttc", f"{place}/NotoSerifCJK-Regular.ttc", f"{place}/msyh.ttc")
+    assert find_chinese_fonts() == Fonts("Noto Sans CJK SC", tuple(files))
+
+
+def test_where_there_is_none(folder):
+    install(folder, "own/fonts/DejaVuSans.ttf", "own/fonts/msyh.txt", "own/fonts/simheibold2.ttf")
+    assert find_chinese_fonts() is None
+
+
+def test_which_texts_hold_chinese():
+    assert [holds_chinese(text) for text in ("批", "a，b", "√(var + eps) · ℓₚ ‖x‖ — ½")] == [True, True, False]
