@@ -152,10 +152,8 @@ def _find_square(seen: Seen, slip: _OfSquares, measured: tuple[str, Floats]) -> 
     for ddof in (0, 1) if what == "variance" else (0,):
         square = exact * (seen.group_size / (seen.group_size - ddof))
         low, high = float((lowest - square).max()), float((highest - square).min())
-        if max(low, 0.0) > high or high < 0.0:
-            continue
-        eps = choose_eps(max(low, 0.0), high)
-        if eps not in COMMON_EPS or seen.count_scale(0) + seen.count_shift() < CERTAIN:
+        eps = next((eps for eps in COMMON_EPS if max(low, 0.0) <= eps <= high), None)
+        if eps is None or seen.count_scale(0) + seen.count_shift() < CERTAIN:
             continue
         if float(np.log2(1.0 + square / (highest - lowest)).sum()) + seen.count_shift() < CERTAIN:
             continue  # eps is nearly all that divides, and hides the squares

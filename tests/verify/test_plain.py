@@ -13,6 +13,7 @@ from normcli.verify.plain import (
     Block,
     _choose_lengths,
     _enumerate_axes,
+    _pick,
     find_global_map,
     find_plain_map,
     fit_lines,
@@ -353,3 +354,16 @@ def test_values_in_lines_of_their_own_show_no_map():
     y = 2 * x
     y[1, 7] = 9.0
     assert find_plain_map(x, y, np.dtype("f8")) is None
+
+
+@pytest.mark.parametrize("most", [1, 60, 1 << 17])
+@pytest.mark.parametrize("lengths", [(3, 4, 5), (9, 1, 7), (1, 8, 2), (2, 2, 1)])
+def test_values_of_evenly_spread_indices_are_picked_part_by_part_or_at_once(lengths, most, monkeypatch):
+    monkeypatch.setattr("normcli.verify.plain.MOST_SAMPLED", most)
+    values = np.arange(9 * 8 * 7.0).reshape(9, 8, 7)
+    rows, columns = (
+        [(n - 1) * i // max(1, k - 1) for i in range(k)] for n, k in zip((9, 8), lengths, strict=False)
+    )
+    start = (7 - lengths[2]) // 2
+    expected = values[np.ix_(rows, columns)][..., start : start + lengths[2]]
+    np.testing.assert_array_equal(_pick(values, lengths), expected)
