@@ -63,13 +63,18 @@ def _convert_vector(value: Any) -> tuple[float, ...]:
     return tuple(float(operator.pos(part)) for part in parts)
 
 
+def read_flag(value: Any) -> bool:
+    """Return a boolean of Python, NumPy or another library, or what is 0 or 1."""
+    return bool(operator.index(value.item() if hasattr(value, "item") else value))
+
+
 _CONVERTERS: Mapping[OptionKind, Callable[[Any], Any]] = {
     OptionKind.INTEGER: operator.index,
     OptionKind.NUMBER: lambda value: float(operator.pos(value)),  # a string has no sign
     OptionKind.AXES: _convert_axes,
     OptionKind.PAIR: _convert_pair,
     OptionKind.VECTOR: _convert_vector,
-    OptionKind.FLAG: lambda value: bool(operator.index(value)) or None,  # what is not asked for is left open
+    OptionKind.FLAG: lambda value: read_flag(value) or None,  # what is not asked for is left open
 }
 
 _WORDS_OF_FLAGS = {"yes": True, "no": False}

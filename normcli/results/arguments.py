@@ -10,6 +10,7 @@ import numpy as np
 from normcli.dtypes import OUTPUT_DTYPES
 from normcli.engine.walk import Effort
 from normcli.errors import UsageError
+from normcli.norms.options import read_flag
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.solution import Given
@@ -74,7 +75,7 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     running = _pair_running(given("running_mean"), given("running_var"))
     inputs = fit_inputs(plan, values, arrays, running, selection)
     threads = _convert("threads", given("threads"), operator.index, "is not an integer")
-    keeps = given("statistics") is not False
+    keeps = _convert("statistics", given("statistics"), read_flag, "is not yes or no") is not False
     effort = Effort(threads=threads, keeps_statistics=keeps, keeps_copies=keeps)
     require_threads(effort)
     return Arguments(plan, values, inputs, effort, taken.give)

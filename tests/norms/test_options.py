@@ -169,6 +169,9 @@ def test_texts_are_no_numbers_in_python(name):
         pytest.param("range", [0, 1], (0.0, 1.0), id="a list of integers"),
         pytest.param("no_mean", False, None, id="a flag that is down"),
         pytest.param("no_mean", 1, True, id="a flag that is up"),
+        pytest.param("no_mean", np.True_, True, id="a boolean of NumPy"),
+        pytest.param("no_scale", np.False_, None, id="one of NumPy that is down"),
+        pytest.param("no_scale", np.ones((), bool), True, id="an array of one boolean"),
         pytest.param("eps", None, None, id="nothing"),
     ],
 )
@@ -176,6 +179,12 @@ def test_arguments_are_converted(name, value, converted):
     found = find_option(name).convert(value)
     assert found == converted
     assert type(found) is type(converted)
+
+
+@pytest.mark.parametrize("value", [np.float64(1.0), [True, False], np.array([True, False])], ids=repr)
+def test_what_is_no_flag(value):
+    with pytest.raises(UsageError, match="is not yes or no"):
+        find_option("no_mean").convert(value)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,11 @@ def test_a_result_says_what_was_done(rng):
     assert repr(result) == "<Result: bn of (2, 3, 4, 4), groups 3 × 32, float64>"
 
 
+def test_statistics_are_kept_or_not():
+    with pytest.raises(NormError, match="^statistics 'no' is not yes or no$"):
+        normalize([1.0], "ln", statistics="no")
+
+
 def test_each_norm_has_its_own_statistics(rng):
     x = rng.normal(size=(2, 3))
     assert normalize(x, "rms").ms.shape == normalize(x, "rms").rms.shape == (2,)
@@ -171,12 +176,13 @@ def test_statistics_of_short_groups_are_measured_from_a_copy(axes):
         np.testing.assert_array_equal(result.statistics[name], values)
 
 
-def test_statistics_that_are_not_kept_take_no_memory(monkeypatch):
+@pytest.mark.parametrize("no", [False, np.False_, 0], ids=repr)
+def test_statistics_that_are_not_kept_take_no_memory(no, monkeypatch):
     def measure(*arguments):
         raise AssertionError("nobody has asked")
 
     monkeypatch.setattr("normcli.results.calculate.measure", measure)
-    result = normalize(np.ones((300, 4)), "ln", statistics=False)
+    result = normalize(np.ones((300, 4)), "ln", statistics=no)
     assert result.normalized.shape == (300, 4)
     assert len(result.statistics) == 4
     with pytest.raises(AssertionError, match="nobody has asked"):
