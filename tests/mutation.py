@@ -80,10 +80,13 @@ class Found:
 SURVIVED, ROOM = "none", "room"
 
 REACHING_SECONDS = 3
-"""How long the tests of a module, and of others, that run a changed line may take together: the quickest of them are run."""
+"""How long the tests of a module, and of others, that run a changed line may take together: the quickest of them are run.
 
-SECONDS, ROOM_SECONDS = 20, 300
-"""How long they may take after a change, of processor time, and all quick tests of a room: those of `verify` take a minute."""
+Twice as long if what is changed runs as the module is imported; then all tests of the module are run, too.
+"""
+
+SECONDS = 20
+"""How long they may take after a change, of processor time."""
 
 SAME = ("core/ReplaceComparisonOperator_Is_Eq", "core/ReplaceComparisonOperator_IsNot_NotEq")
 """Changes that mean nothing: what is compared by `is` is None, or of an enumeration."""
@@ -196,7 +199,7 @@ class Tests:
         if find_kernel() is not None:
             runs.append((ROOM, COMPILED_KERNEL, tests))
         for name, environment, all_names in runs:
-            names = self.reached.within(all_names, REACHING_SECONDS)
+            names = self.reached.within(all_names, REACHING_SECONDS if within else 2 * REACHING_SECONDS)
             if within:
                 yield name, self.collected.passes(names, environment, self.copy / mutant.module, after, SECONDS)
             else:
@@ -204,7 +207,6 @@ class Tests:
         if not within:  # what runs as modules are imported is no test's
             if (self.copy / nearest).exists():
                 yield "module", passes([nearest], self.copy, NUMPY, SECONDS)
-            yield ROOM, passes([folder, "-m", "not slow"], self.copy, NUMPY, ROOM_SECONDS)
 
 
 def lines_of(source: str, line: int) -> range:

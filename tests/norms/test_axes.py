@@ -63,6 +63,7 @@ def test_axes_that_are_reduced(options, axes):
         pytest.param((2, 0), None, r"the divisors of 0 \(axis 1\) are none$", id="no channels"),
         pytest.param((2, 1024), None, "512, 1024$", id="many"),
         pytest.param((2, 2048), None, "512, 1024$", id="more divisors than are listed"),
+        pytest.param((2, 2050), None, "205, 410$", id="the next divisor is 1025"),
     ],
 )
 def test_groups_that_make_no_sense(shape, groups, message):

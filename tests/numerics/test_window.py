@@ -185,3 +185,12 @@ def test_how_many_values_of_each_window_count():
         ]
         assert count_in_windows(selected, window, 1).tolist() == expected
         assert count_in_windows(selected.T, window, 0).T.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("k", "exponent"),
+    [(-6.856897012870585, 3.0), (-6.8125755404154, 7.0), (-3.9292746437519157, -5.0), (1e5 / 3, 0.75)],
+)
+def test_windows_of_zeros_have_a_power_of_the_constant_alone(k, exponent):
+    """The C library rounds some of these otherwise."""
+    check(np.zeros((1, 2)), size=1, k=k, exponent=exponent)
