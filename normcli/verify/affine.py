@@ -152,7 +152,7 @@ def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) ->
     if parameter is None:
         return []
     values = np.asarray(parameter, dtype=np.float64)
-    lengths = values.shape if values.size > 1 else ()
+    lengths = () if values.size == 1 else values.shape
     broadcast = (1,) * (len(shape) - len(lengths)) + lengths
     if 1 in lengths and all(n in (1, full) for n, full in zip(broadcast, shape, strict=False)):
         return [values.reshape(broadcast)]
@@ -164,7 +164,11 @@ def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) ->
     starts = [start for start in range(last, -1, -1) if shape[start : start + len(lengths)] == lengths]
     if starts:
         return [_view(values, start, len(shape)) for start in starts]
-    grouped = [axis for axis in (1, len(shape) - 1) if len(shape) > 2 and shape[axis] % values.size == 0]
+    grouped = [
+        axis
+        for axis in (1, len(shape) - 1)
+        if len(shape) > 2 and values.size and shape[axis] % values.size == 0
+    ]
     if len(lengths) > 1 or not grouped:
         raise DataError(f"{name} has the shape {values.shape}, which no axes of {shape} have")
     return [_view(np.repeat(values, shape[axis] // values.size), axis, len(shape)) for axis in grouped]
