@@ -204,9 +204,8 @@ class Tests:
                 yield name, self.collected.passes(names, environment, self.copy / mutant.module, after, SECONDS)
             else:
                 yield name, passes([mutant.module, *names], self.copy, environment, SECONDS)
-        if not within:  # what runs as modules are imported is no test's
-            if (self.copy / nearest).exists():
-                yield "module", passes([nearest], self.copy, NUMPY, SECONDS)
+        if not within and (self.copy / nearest).exists():  # what runs as modules are imported is no test's
+            yield "module", passes([nearest], self.copy, NUMPY, SECONDS)
 
 
 def lines_of(source: str, line: int) -> range:
