@@ -248,9 +248,9 @@ class Reader:
         return parts
 
 
-_NAMED = r"(?:--[\w-]+|\(\d[\d, ]*\)|[A-Za-z][\w-]*(?:[:=][\w:=.+-]*)?(?: [\d.e+-]+)?)"
+_NAMED = r"(?:--[\w-]+|\(\d[\d, ]*\)|[-−]?\d[\d.e+-]*|[A-Za-z][\w-]*(?:[:=][\w:=.+-]*)?(?: [\d.e+-]+)?)"
 _NAMES_LISTED = re.compile(rf"{_NAMED}(?:, {_NAMED})+")
-"""Names and shapes with commas between, a name with its options or number: `bn, gn:groups=2`, `atol 0`."""
+"""Names, shapes, numbers with commas between; a name with options or a number: `bn, gn:groups=2`, `atol 0`."""
 
 _BETWEEN = re.compile(r", (?![^(]*\))")
 
