@@ -25,6 +25,8 @@ from normcli.numerics.workspace import Workspace
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from normcli.dtypes import Floats
     from normcli.engine.blocks import Sink, Source
     from normcli.engine.geometry import Geometry, Slices
@@ -110,23 +112,35 @@ class Run(Tiles):
         add : callable
             Called with a `Batch` for each tile, in any order, by one thread at a time.
         """
-        from normcli.engine.survey import measure_batch  # for fitting alone
+        from normcli.engine.survey import measure_batch, measure_groups  # for fitting alone
 
         geometry = self.geometry
         order = geometry.kept_runs + geometry.reduced_runs
         dtype = self.native if self.exact else np.dtype(np.float32)
+        most = COLUMN_BLOCK if geometry.count <= _SHORT_GROUP else BLOCK
+        are_leaves = self.whole and geometry.cut is None
 
         def work_on(tile: Slices, work: Workspace) -> None:
             groups = geometry.number_groups(tile)
-            rows = self._load(tile, work, order, dtype).reshape(len(groups), -1)
-            pieces = geometry.cut_leaves(rows, tile)
-            batch = measure_batch(pieces, groups, work, need_sum=self.centred, whole=self.whole)
+
+            def load(part: Slices) -> NDArray[Any]:
+                return self._load(part, work, order, dtype)
+
+            if are_leaves:
+                cut = geometry.tiles(self.whole, min(self.walk.effort.block, most), tile)
+                parts = (load(part).reshape(-1, geometry.count) for part in cut)
+                batch = measure_groups(parts, groups, dtype, work, need_sum=self.centred)
+            else:
+                pieces = geometry.cut_leaves(load(tile).reshape(len(groups), -1), tile)
+                batch = measure_batch(pieces, groups, work, need_sum=self.centred, whole=self.whole)
             with self._lock:
                 add(batch)
 
-        most = COLUMN_BLOCK if geometry.count <= _SHORT_GROUP else BLOCK
         self.walk.expect(1)
-        self.walk.each(work_on, whole=self.whole, line=geometry.longest_leaf, most=most)
+        at_once = min(4, 4096 * geometry.count // most) if are_leaves else 1
+        self.walk.each(
+            work_on, whole=self.whole, line=geometry.longest_leaf, most=most, at_once=max(1, at_once)
+        )
 
     def _count_all(self, selection: TileSelection) -> Floats:
         """Return how many values of each group count; the tensor is read only if NaN does not count."""

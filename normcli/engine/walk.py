@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import threading
@@ -41,40 +40,6 @@ class Observer(Protocol):
         ...
 
 
-class StoppedError(Exception):
-    """Ends a walk whose results nobody waits for any more."""
-
-
-class Workspaces:
-    """The workspaces of several walks at once: together they work on no more tiles at a time than there are.
-
-    Parameters
-    ----------
-    count : int
-    """
-
-    def __init__(self, count: int) -> None:
-        self._free = [Workspace() for _ in range(count)]
-        self._turns = threading.Semaphore(count)
-        self._stopped = False
-
-    @contextlib.contextmanager
-    def lend(self) -> Iterator[Workspace]:
-        """Wait for a workspace that no other tile is worked on in; raise `StoppedError` once all are to end."""
-        with self._turns:
-            if self._stopped:
-                raise StoppedError
-            work = self._free.pop()
-            try:
-                yield work
-            finally:
-                self._free.append(work)
-
-    def stop(self) -> None:
-        """Let all walks end after the tiles that they are working on."""
-        self._stopped = True
-
-
 class Effort(NamedTuple):
     """Threads, sizes of tiles, an observer, and what is kept: no bit of a result depends on it.
 
@@ -90,8 +55,6 @@ class Effort(NamedTuple):
         Whether statistics are kept. Of short groups, the memory for them takes longer than the arithmetic.
     keeps_copies : bool
         Whether a copy of the tensor may be kept instead, of which they are measured when they are asked for.
-    workspaces : Workspaces or None
-        Those of all walks at once; by default each thread has its own.
     """
 
     threads: int | None = None
@@ -100,7 +63,6 @@ class Effort(NamedTuple):
     whole: int = WHOLE
     keeps_statistics: bool = True
     keeps_copies: bool = False
-    workspaces: Workspaces | None = None
 
 
 DEFAULT_EFFORT = Effort()
@@ -163,13 +125,21 @@ class Walk:
             self.effort.observer.expect(passes * self._size * self._source.dtype.itemsize)
 
     def each(
-        self, work_on: Work, *, whole: bool | None, line: int, most: int = BLOCK, within: Slices | None = None
+        self,
+        work_on: Work,
+        *,
+        whole: bool | None,
+        line: int,
+        most: int = BLOCK,
+        within: Slices | None = None,
+        at_once: int = 1,
     ) -> None:
         """Work on every tile of about `most` values, of all or of those within a part that holds whole groups.
 
-        `whole` is as in `Geometry.tiles`; `line` is the length that operands broadcast along.
+        `whole` is as in `Geometry.tiles`; `line` is the length that operands broadcast along; `at_once` is for
+        what works on tiles part by part: how many times as large they are.
         """
-        block = min(self._block, most)
+        block = min(self._block, most) * at_once
         tiles = self._geometry.tiles(whole, block, within)
         size = self._size if within is None else math.prod(find_lengths(within))
         tile_count = -(-size // block)
@@ -202,15 +172,13 @@ class Walk:
 
     def _work_through(self, tiles: Iterator[Slices], work_on: Work, line: int) -> None:
         """Work on tiles until there are no more."""
-        shared = self.effort.workspaces
-        own = contextlib.nullcontext(Workspace())
+        work = Workspace()
         with np.errstate(all="ignore"):
             if line >= _SMALL_BUFFER:
                 np.setbufsize(_SMALL_BUFFER)
             for tile in tiles:
-                with own if shared is None else shared.lend() as work:
-                    work_on(tile, work)
-                    self._source.forget()
+                work_on(tile, work)
+                self._source.forget()
                 self._advance(tile)
 
     def _advance(self, tile: Slices) -> None:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
-from normcli.compiled import find_kernel
-from normcli.engine.files import lies_in_file
 from normcli.engine.inputs import Selection
 from normcli.engine.order import find_quantiles
-from normcli.engine.walk import Effort, Workspaces, count_processors
+from normcli.engine.walk import Effort, count_processors
 from normcli.errors import DataError, UsageError
 from normcli.fitting.gather import gather
 from normcli.fitting.statistics import Stats
 from normcli.fitting.subject import choose_subject, require_alike, require_order
 from normcli.fitting.sums import require_no_nan
-from normcli.fitting.workers import can_fork, run_in_processes, run_in_threads
+from normcli.fitting.workers import can_fork, run_in_processes
 from normcli.norms.divisors import Measurement
 from normcli.tensors.opened import refuse_changed
 from normcli.tuples import NamedTuple
@@ -246,17 +242,7 @@ class _Fitting(NamedTuple):
         """Yield the statistics of each tensor, or what is wrong with it; of much data several at once."""
         most, size = self.effort.threads or count_processors(), self.tensor.values.nbytes
         workers = min(most, len(sources))
-        # The compiled kernel leaves Python's lock to other threads; they start sooner than processes.
-        in_threads = find_kernel() is not None and isinstance(self.tensor.values, np.memmap)
-        is_little = workers < 2 or size * len(sources) < MUCH
-        if not is_little and in_threads and lies_in_file(self.tensor.values):
-            shared = Workspaces(most)
-            effort = self.effort._replace(workspaces=shared)
-            yield from run_in_threads(
-                lambda n: self._survey(sources[n], effort), range(len(sources)), shared.stop
-            )
-            return
-        if is_little or in_threads or not can_fork():
+        if workers < 2 or size * len(sources) < MUCH or not can_fork():
             for source in sources:
                 yield self._survey(source, self.effort)
             return

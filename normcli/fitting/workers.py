@@ -1,78 +1,28 @@
-"""Tasks in threads; or in processes, where the many short calls of NumPy would wait for Python's lock."""
+"""Tasks in processes: in threads, the many short calls of NumPy would wait for Python's lock."""
 
 from __future__ import annotations
 
-import itertools
+import os
+import pickle
 import sys
-import threading
-from collections import deque
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from normcli.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import BinaryIO
 
 Outcome = TypeVar("Outcome")
 
-_AT_ONCE = 2
-"""Tasks in threads at a time: while one begins or ends, the tiles of the other keep all processors busy."""
+_NUMBER = 4
+"""Bytes of a number in a pipe, from which several processes read: so few are never torn."""
 
-_task: Callable[[int], Any] | None = None
-"""The task of a worker: inherited by the fork, so that it need not be picklable."""
+_LENGTH = 8
+"""Bytes of the length of what a worker has found."""
 
-
-class _Running(threading.Thread, Generic[Outcome]):
-    """A task in a thread."""
-
-    def __init__(self, task: Callable[[int], Outcome], number: int) -> None:
-        super().__init__()
-        self._work: Callable[[], Outcome] = lambda: task(number)
-
-    def run(self) -> None:
-        try:
-            self._outcome, self._error = self._work(), None
-        except BaseException as error:
-            self._error = error
-
-    def wait(self) -> Outcome:
-        """Return what the task returns, or raise what it raises."""
-        self.join()
-        if self._error is not None:
-            raise self._error
-        return self._outcome
-
-
-def run_in_threads(
-    task: Callable[[int], Outcome], numbers: Sequence[int], stop: Callable[[], None]
-) -> Iterator[Outcome]:
-    """Yield the results of a task for some numbers, in their order, of which the next two are always at work.
-
-    Parameters
-    ----------
-    task : callable
-        Takes a number; an exception ends all.
-    numbers : sequence of int
-    stop : callable
-        Called if no more results are wanted; tasks then end early.
-    """
-    running: deque[_Running[Outcome]] = deque()
-    waiting = iter(numbers)
-
-    def start(count: int) -> None:
-        for number in itertools.islice(waiting, count):
-            running.append(_Running(task, number))
-            running[-1].start()
-
-    try:
-        start(_AT_ONCE)
-        while running:
-            outcome = running[0].wait()
-            running.popleft()
-            start(1)
-            yield outcome
-    finally:
-        stop()
-        for thread in running:
-            thread.join()
+_AHEAD = 2
+"""Numbers for each worker that wait in the pipe, so that none waits for this process."""
 
 
 def can_fork() -> bool:
@@ -90,28 +40,107 @@ def run_in_processes(task: Callable[[int], Outcome], numbers: Sequence[int], wor
     numbers : sequence of int
     workers : int
         How many processes.
+
+    Raises
+    ------
+    DataError
+        If a process was ended from outside.
     """
-    global _task  # a fork inherits it; a worker is sent numbers alone
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    _task = task
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("fork"), initializer=_begin)
+    queue, feed = os.pipe()
+    team = dict(_start(task, queue, feed) for _ in range(workers))
+    at_work, waiting, done = set(team), iter(numbers), dict[int, Outcome]()
     try:
-        yield from pool.map(_run, numbers)
+        with os.fdopen(feed, "wb", buffering=0) as stream:
+            _feed(stream, waiting, _AHEAD * workers)
+            for number in numbers:
+                while number not in done:
+                    found, outcome, error = _receive(at_work)
+                    if error is not None:
+                        raise error
+                    done[found] = outcome
+                    _feed(stream, waiting, 1)
+                yield done.pop(number)
     finally:
-        pool.shutdown(cancel_futures=True)
-        _task = None
+        os.close(queue)
+        _end(team)
 
 
-def _begin() -> None:
-    """Let an interrupt end a worker at once and silently: its parent reports it."""
+def _feed(stream: BinaryIO, waiting: Iterator[int], count: int) -> None:
+    """Write the next numbers to the pipe; close it behind the last, so that workers end."""
+    for _ in range(count):
+        number = next(waiting, None)
+        if number is None:
+            stream.close()
+            return
+        stream.write(number.to_bytes(_NUMBER, "little"))
+
+
+def _receive(at_work: set[int]) -> Any:
+    """Wait for a worker; return a number, what its task returned, and what it raised.
+
+    Workers are known by their pipes; those that have ended are left out from then on.
+    """
+    import select
+
+    while at_work:
+        poll = select.poll()
+        for found in at_work:
+            poll.register(found, select.POLLIN)
+        for found, event in poll.poll():
+            length = _read(found, _LENGTH) if event & select.POLLIN else b""
+            if data := _read(found, int.from_bytes(length, "little")):
+                return pickle.loads(data)
+            at_work.discard(found)
+    raise DataError("a process that reads files was ended from outside; --threads 1 starts none")
+
+
+def _read(descriptor: int, count: int) -> bytes:
+    """Return so many bytes of a pipe, or what there is of them."""
+    data = b""
+    while len(data) < count and (part := os.read(descriptor, count - len(data))):
+        data += part
+    return data
+
+
+def _start(task: Callable[[int], Any], queue: int, feed: int) -> tuple[int, int]:
+    """Start a worker, which takes numbers from a pipe until it is closed; return its pipe and its process."""
+    found, to = os.pipe()
+    process = os.fork()
+    if process:
+        os.close(to)
+        return found, process
+    try:
+        os.close(feed)
+        _work(task, queue, to)
+    finally:
+        os._exit(0)  # nothing of what this copy of the program would do at its end
+
+
+def _work(task: Callable[[int], Any], queue: int, to: int) -> None:
+    """Do the task for numbers from a pipe."""
     import signal
 
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for ending in (signal.SIGINT, signal.SIGTERM):  # at once and silently: the parent reports it
+        signal.signal(ending, signal.SIG_DFL)
+    with os.fdopen(to, "wb") as stream:
+        while raw := os.read(queue, _NUMBER):
+            number = int.from_bytes(raw, "little")
+            found: tuple[int, Any, BaseException | None]
+            try:
+                found = number, task(number), None
+            except BaseException as error:
+                found = number, None, error
+            data = pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
+            stream.write(len(data).to_bytes(_LENGTH, "little") + data)
+            stream.flush()
 
 
-def _run(number: int) -> Any:
-    assert _task is not None
-    return _task(number)
+def _end(team: Mapping[int, int]) -> None:
+    """Wait for the workers, after those that are still at work were ended."""
+    import signal
+
+    for process in team.values():
+        os.kill(process, signal.SIGTERM)
+    for found, process in team.items():
+        os.close(found)
+        os.waitpid(process, 0)

@@ -244,13 +244,27 @@ def measure_parts(kernel: Kernel, rows: NDArray[Any], *, need_sum: bool) -> Leav
     """
     shape = rows.shape[:2]
     numbers = np.empty((7, *shape))
-    rule = Rule(1.0, 0.0, 0, 0, need_sum, exact=False, exact_results=False)
-    left = _call(kernel, rule, Groups(rows, None), None, tuple(numbers.reshape(7, -1)))
+    left = sum_parts(kernel, rows, tuple(numbers.reshape(7, -1)), need_sum=need_sum)
     extreme, count = np.zeros(shape, np.bool_), np.full(shape, float(rows.shape[2] * rows.shape[3]))
     extreme.reshape(-1)[left] = True
     shift, sum_left, square_left = np.zeros((3, *shape))
     s0, s1, s2, q0, q1, q2, q3 = numbers
     return Leaves(shift, s0, s1, s2, q0, q1, q2, q3, sum_left, square_left, extreme, count)
+
+
+def sum_parts(kernel: Kernel, rows: NDArray[Any], to: tuple[Floats, ...], *, need_sum: bool) -> Integers:
+    """Write the sums and squares of leaves, as `Leaves` has them; return the numbers of those that are left.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    rows : ndarray
+        As of `measure_parts`.
+    to : tuple of seven ndarrays, each of shape (leaves,)
+    need_sum : bool
+    """
+    rule = Rule(1.0, 0.0, 0, 0, need_sum, exact=False, exact_results=False)
+    return _call(kernel, rule, Groups(rows, None), None, to)
 
 
 def measure_rows(

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
-import time
 
 import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.compiled import find_kernel
-from normcli.engine.passes import Run
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.fitting.fit import Policy, fit
@@ -244,6 +240,26 @@ def test_of_what_scikit_learn_calculates_it_is_the_nearer_to_the_truth(rng):
     assert ours <= theirs
 
 
+@pytest.mark.usefixtures("either_kernel")
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64"])
+@pytest.mark.parametrize("norm", ["bn", "maxabs"])
+def test_parts_of_tiles_change_no_bit(norm, dtype, rng):
+    x = make(rng, (6, 7, 5, 16), dtype)
+    if dtype == "int64":
+        x[2, 3] += 2**60
+    else:  # in some parts alone: what is not finite, and what the kernel leaves
+        x[1, 2, 0, 0], x[3, 4, 0, :3], x[5, 5, 4, 15] = np.nan, (np.inf, -np.inf, np.inf), -np.inf
+        x[4, 1], x[4, 1, 0, 0] = 0.0, np.finfo(dtype).smallest_subnormal
+    request = Request(norm, axes=(0, 2, 3))
+    fitted = [round_arrays([x], request, Policy("omit"), threads=1, block=n) for n in (100, 500, 1 << 20)]
+    require_same(fitted[0], fitted[1])
+    require_same(fitted[1], fitted[2])
+    rows = x.transpose(1, 0, 2, 3).reshape(7, -1)
+    np.testing.assert_array_equal(fitted[0]["min"], np.nanmin(rows, axis=1).astype("float64"))
+    np.testing.assert_array_equal(fitted[0]["max"], np.nanmax(rows, axis=1).astype("float64"))
+    np.testing.assert_array_equal(fitted[0]["nan_count"], np.isnan(rows).sum(axis=1))
+
+
 @pytest.fixture
 def workers(monkeypatch):
     """Let small tensors be surveyed in processes, and count how often that is done."""
@@ -283,53 +299,41 @@ def test_what_is_wrong_in_a_process_is_told(workers, rng):
 
 
 @pytest.fixture
-def fit_files(monkeypatch, tmp_path):
-    """Fit small files as large ones are: mapped, two at once; return the fitted, and how many walked at once."""
-    if find_kernel() is None:
-        pytest.skip("files are fitted in processes without the compiled kernel")
-    monkeypatch.setattr("normcli.fitting.fit.MUCH", 0)
+def fit_files(workers, monkeypatch, tmp_path):
+    """Fit small files as large ones are: mapped, in processes."""
     monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 0)
-    at_once, most, real = [], [], Run.survey
-
-    def survey(run, add):
-        at_once.append(run)
-        most.append(len(at_once))
-        time.sleep(0.01)
-        real(run, add)
-        at_once.remove(run)
-
-    monkeypatch.setattr(Run, "survey", survey)
 
     def fit_arrays(arrays, policy=None, **effort):
         paths = [str(tmp_path / f"{i}.npy") for i in range(len(arrays))]
         for path, array in zip(paths, arrays, strict=True):
             np.save(path, array)
         sources = list(name_tensors(paths))
-        return fit(Request("bn"), sources, policy or Policy(), Effort(**effort)), max(most)
+        return fit(Request("bn"), sources, policy or Policy(), Effort(**effort))
 
     return fit_arrays
 
 
-def test_files_at_once_change_no_bit(fit_files, rng):
+@pytest.mark.skipif(not can_fork(), reason="this system has no cheap processes")
+def test_files_at_once_change_no_bit(fit_files, workers, rng):
     parts = [make(rng, (n, 3, 8, 5), "float32") for n in (2, 5, 1, 7, 4)]
-    fitted, at_once = fit_files(parts, threads=2, block=64)
-    assert at_once == 2
+    fitted = fit_files(parts, threads=2)
+    assert workers == [2]
     require_same(round_stats(fitted.stats).fields, round_arrays(parts, threads=1))
 
 
-def test_one_thread_reads_one_file_at_a_time(fit_files, rng):
-    assert fit_files([make(rng, (4, 3, 8), "float32")] * 3, threads=1)[1] == 1
+def test_one_thread_reads_one_file_at_a_time(fit_files, workers, rng):
+    fit_files([make(rng, (4, 3, 8), "float32")] * 3, threads=1)
+    assert not workers
 
 
-def test_what_is_wrong_with_a_file_is_told_in_order_and_ends_the_others(fit_files, rng):
+@pytest.mark.skipif(not can_fork(), reason="this system has no cheap processes")
+def test_what_is_wrong_with_a_file_is_told_in_order(fit_files, rng):
     parts = [make(rng, (2, 3, 4), "float32") for _ in range(6)]
     parts[2] = make(rng, (2, 4, 4), "float32")
     parts[4][0, 0, 0] = np.nan
-    before = threading.active_count()
     with pytest.raises(DataError, match=r"2\.npy has the shape"):
         fit_files(parts, threads=2)
-    assert threading.active_count() == before
-    fitted, _ = fit_files(parts, Policy(nan="raise", skips_bad=True), threads=2)
+    fitted = fit_files(parts, Policy(nan="raise", skips_bad=True), threads=2)
     assert ["2.npy has the shape" in fitted.bad[0], "4.npy: 1 value is NaN" in fitted.bad[1]] == [True, True]
     assert (len(fitted.bad), fitted.stats.files) == (2, 4)
 

@@ -1,45 +1,80 @@
-"""Tasks in threads: in their order, two at a time, and none goes on once nobody waits for it."""
+"""Tasks in processes: in their order, several at a time, and none goes on once nobody waits for it."""
 
 from __future__ import annotations
 
-import threading
+import os
+import signal
+import time
 
 import pytest
 
-from normcli.fitting.workers import run_in_threads
+from normcli.errors import DataError
+from normcli.fitting.workers import can_fork, run_in_processes
+
+pytestmark = pytest.mark.skipif(not can_fork(), reason="this system has no cheap processes")
 
 
-def test_results_come_in_order_and_two_are_at_work():
-    both = threading.Barrier(2, timeout=5)
+@pytest.fixture(autouse=True)
+def none_is_left():
+    """Require that no process is left behind, and no pipe."""
+    before = len(os.listdir("/proc/self/fd"))
+    yield
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+    assert len(os.listdir("/proc/self/fd")) == before
 
+
+def test_results_come_in_order_from_as_many_processes():
     def work(number):
-        both.wait()  # until another is at work
-        return number
+        time.sleep(0.01 * (number % 3 == 0))
+        return number, os.getpid()
 
-    assert list(run_in_threads(work, range(6), lambda: None)) == list(range(6))
+    results = list(run_in_processes(work, range(20), 3))
+    assert [number for number, _ in results] == list(range(20))
+    assert len({process for _, process in results}) == 3
+
+
+def test_results_that_no_pipe_holds():
+    sizes = [1 << 20, 0, 3, 1 << 20]
+    assert [len(data) for data in run_in_processes(lambda n: b"x" * sizes[n], range(4), 2)] == sizes
+
+
+def test_more_workers_than_tasks():
+    assert list(run_in_processes(lambda number: -number, range(1), 3)) == [0]
 
 
 def test_tasks_end_once_no_more_results_are_wanted():
-    stopped, begun, before = threading.Event(), [], threading.active_count()
-
-    def work(number):
-        begun.append(number)
-        assert number == 0 or stopped.wait(5)
-
-    results = run_in_threads(work, range(9), stopped.set)
+    results = run_in_processes(lambda number: number and time.sleep(60), range(9), 2)
     next(results)
+    started = time.monotonic()
     results.close()
-    assert begun == [0, 1, 2]
-    assert threading.active_count() == before
+    assert time.monotonic() - started < 5
 
 
 def test_what_a_task_raises_ends_the_others():
-    stopped = threading.Event()
-
     def work(number):
         if number == 0:
             raise ValueError("broken")
-        assert stopped.wait(5)
+        time.sleep(60)
 
     with pytest.raises(ValueError, match="broken"):
-        list(run_in_threads(work, range(9), stopped.set))
+        list(run_in_processes(work, range(9), 2))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_process_that_is_killed_is_told(workers):
+    def work(number):
+        if number == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(DataError, match="was ended from outside"):
+        list(run_in_processes(work, range(6), workers))
+
+
+def test_an_interrupt_ends_a_worker_silently(capfd):
+    def work(number):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(DataError, match="was ended from outside"):
+        list(run_in_processes(work, range(2), 2))
+    assert capfd.readouterr() == ("", "")
