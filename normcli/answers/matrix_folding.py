@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from normcli.documents.document import Section, View
     from normcli.running.matrix_fold import FoldedMatrix
 
-_COLUMNS = ("weight", "shape", "rows", "sigma", "largest", "off")
+_COLUMNS = ("weight", "rows", "sigma", "largest", "off")
 
 _FAR = 0.01
 """A σ so large a part off is of vectors far from the singular ones: of few iterations, or of another weight."""
@@ -61,7 +61,8 @@ class MatrixFolding:
             told = f"evaluation of {self.like} divides by nothing: this is what its next training step makes"
             lines.append(("note", (told,)))
         dtypes = dict.fromkeys(each.folded.weight.dtype.name for each in self.folded)
-        count = format_count(len(self.folded), "weight")
+        shape = format_shape(self.folded[0].weight.shape)
+        count = shape if len(self.folded) == 1 else format_count(len(self.folded), "weight")
         lines.append(("weight", (make_printable(self.source), count, ", ".join(dtypes))))
         yield Facts("fold · spectral normalization into the weight that it divides", tuple(lines))
         yield self._list_weights(view)
@@ -85,18 +86,19 @@ class MatrixFolding:
             each = self.folded[number]
             numbers = (format_statistic(value, view.digits) for value in (each.sigma, each.largest))
             rows = ",".join(map(str, each.rows))
-            return Row(
-                (make_printable(each.name), format_shape(each.weight.shape), rows, *numbers, _format_off(each))
-            )
+            return Row((make_printable(each.name), rows, *numbers, _format_off(each)))
 
-        numeric = (False, False, True, True, True, True)
+        numeric = (False, *(True,) * (len(_COLUMNS) - 1))
         return build_excerpt(Table(None, _COLUMNS, numeric), make_row, len(self.folded), "weight", view)
 
     def _judge_sigmas(self) -> Line:
         """Return whether the largest singular values are 1 now, as far as σ was the largest before."""
-        worst = max(self.folded, key=lambda each: (abs(each.off) > _FAR, abs(each.off), -each.off))
+        worst = max(self.folded, key=lambda each: abs(each.off))
+        is_near = abs(worst.off) <= _FAR
+        if is_near:
+            worst = min(self.folded, key=lambda each: each.off)  # the largest afterwards
         after = f"{1.0 / (1.0 + worst.off):.6g}"
-        if abs(worst.off) <= _FAR:
+        if is_near:
             if len(self.folded) == 1:
                 told = f"folded, its largest singular value is {after}"
             else:
@@ -161,4 +163,4 @@ class MatrixFolding:
 
 def _format_off(each: FoldedMatrix) -> str:
     """Return how far σ is off in per cent; of what is rounding, 0."""
-    return "0" if abs(each.off) <= _ROUNDED else f"{100.0 * each.off:+.2g} %".replace("-", "−")
+    return "0" if abs(each.off) <= _ROUNDED else f"{100.0 * each.off:+.3g} %".replace("-", "−")

@@ -171,6 +171,11 @@ class Destination(NamedTuple):
         """Write arrays under their names, as nested lists in `.json`, as arrays in `.npz` or `.safetensors`.
 
         `columns` are the names of their last axis, if it has some: a member of that name.
+
+        Raises
+        ------
+        UsageError
+            If one would not be read back.
         """
         import numpy as np
 
@@ -179,6 +184,9 @@ class Destination(NamedTuple):
         from normcli.tensors.whole import open_whole
         from normcli.writers.structured import format_json
 
+        if self.format_name != "json":
+            for array in arrays.values():
+                self._find_format(array.shape, array.dtype)
         stream = files.enter_context(open_whole(str(self.path)))
         if self.format_name == "npz":
             named = {} if columns is None else {"columns": np.array(columns, dtype=np.str_)}

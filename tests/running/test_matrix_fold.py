@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from normcli.dtypes import find_type
 from normcli.errors import DataError
 from normcli.norms.request import Request
 from normcli.running.fold import Layer, find_order, is_rounding
 from normcli.running.matrix_fold import find_kept, fold_matrix, fold_state
+from normcli.tensors.safetensors import write_named
 from tests.reference.rounding import measure_ulp
 
 TORCH = ("out", "in", "…")
@@ -183,6 +185,35 @@ def test_vectors_that_are_far_off_are_told(normcli, folder):
         "✗ σ of weight is 10 % below the largest singular value   that of the folded weight is 1.11111, not 1"
         in told
     )
+
+
+def test_of_several_weights_the_largest_singular_value_is_told(normcli, folder):
+    with np.load("model.npz") as kept:
+        arrays = dict(kept)
+    parts = {"a": 1.005, "b": 0.998, "c": 1.0}
+    several = {f"{part}.{name}": values for part in parts for name, values in arrays.items()}
+    several |= {f"{part}.weight_u": arrays["weight_u"] * factor for part, factor in parts.items()}
+    np.savez("several.npz", **several)
+    told = normcli("fold", "sn", "--checkpoint", "several.npz").out
+    assert "✓ folded, their largest singular values are 1.002 at most" in told
+    ends = [line.split(" " * 3)[-1].strip() for line in told.splitlines()[6:9]]
+    assert ends == ["+0.5 %", "−0.2 %", "0"]
+
+
+def test_a_file_that_does_not_hold_the_weight_is_refused(normcli, tmp_path):
+    weight, path = np.ones((2, 2), dtype="float32"), tmp_path / "w.safetensors"
+    kept = {"weight_orig": weight, "weight_u": weight[0], "weight_v": weight[0]}
+    with path.open("wb") as stream:
+        write_named(stream, {name: values.astype(find_type("bfloat16")) for name, values in kept.items()})
+    ran = normcli("fold", "sn", "--checkpoint", path, "-o", tmp_path / "y.npz")
+    assert (ran.code, ran.out) == (2, "")
+    assert "bfloat16" in ran.err
+    assert not (tmp_path / "y.npz").exists()
+
+
+def test_a_pickle_is_not_read(normcli, tmp_path):
+    (tmp_path / "gan.pt").touch()
+    assert "is a pickle" in normcli("fold", "sn", "--checkpoint", tmp_path / "gan.pt").err
 
 
 def test_json(normcli, folder):
