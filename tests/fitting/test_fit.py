@@ -435,3 +435,17 @@ def test_tiles_that_are_unlike_or_many_are_added_in_turns(rng):
     whole = round_arrays([x], Request("bn"))
     for effort in ({"block": 600, "whole": 1}, {"block": 64}):
         require_same(round_arrays([x], Request("bn"), **effort), whole)
+
+
+@pytest.mark.parametrize("norm", ["zscore", "minmax", "maxabs", "bn"])
+def test_groups_of_infinities_alone_or_beside_others_are_those_of_the_norm(norm):
+    """Of images, they have no deviation of their own either."""
+    inf = math.inf
+    x = np.array([[inf, inf], [-inf, -inf], [-inf, inf], [1.0, -inf], [inf, 1.0], [1.0, 3.0]]).T
+    with np.errstate(all="ignore"):
+        expected = normalize(x, norm, axes=(0,)).statistics
+        found = round_arrays([x[:1], x[1:]], Request(norm, axes=(0,)))
+        images = round_arrays([x[..., None, None]], Request("bn"))["image_std"]
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values.reshape(-1), err_msg=name)
+    np.testing.assert_array_equal(images, [np.nan] * 5 + [0.0])

@@ -123,6 +123,7 @@ def test_numpy_reads_it_without_pickle_and_finds_the_statistics(rng, tmp_path):
         pytest.param(lambda m: m.update(sum=m["sum"] + 2**32), "sum is .*, not from -2147483648 to 4294967295", id="digit"),
         pytest.param(lambda m: m.update(sum=np.full((2, 3), -1)), "no digit but the highest is negative", id="sign"),
         pytest.param(lambda m: m.update(sum=np.zeros((161, 3), int)), r"sum has the shape \(161, 3\)", id="places"),
+        pytest.param(lambda m: m.update(sum=np.zeros((0, 3), int)), r"sum has the shape \(0, 3\), not \(places", id="0 places"),
         pytest.param(lambda m: m.update(sum=np.array(0)), r"sum has the shape \(\), not \(places, \*\(3,\)\)", id="no places"),
         pytest.param(lambda m: m.update(sum_low=m["sum_low"] + 1), "sum is .*, which counts, min and max do not", id="a place"),
         pytest.param(lambda m: m.update(square_low=m["square_low"] - 1), "square is .*, which counts, min and", id="squares"),
@@ -412,3 +413,13 @@ def test_a_group_without_values_has_sums_of_0(tmp_path):
         np.savez(path, **members | {name: digits})
         with pytest.raises(DataError, match=f"{name} is .*, which counts, min and max do not allow"):
             read_stats(path)
+
+
+def test_what_nan_does_is_alike_in_what_is_merged():
+    omitted, propagated = (fit_arrays([np.ones((3, 2))], policy=Policy(nan)) for nan in ("omit", "propagate"))
+    for first, other, told in (
+        (omitted, propagated, "b and a differ in NaN: propagated and omitted; they cannot be merged"),
+        (propagated, omitted, "b and a differ in NaN: omitted and propagated; they cannot be merged"),
+    ):
+        with pytest.raises(DataError, match=f"^{told}$"):
+            merge_stats(first, other, "a", "b")

@@ -138,3 +138,8 @@ def test_the_command_writes_the_tensor_that_tells(low, drawn):
         suggestion.command
         == f"normcli generate --shape 3,4,16 {drawn} --seed 0 --rng numpy --dtype float32 -o x.npy"
     )
+
+
+def test_a_norm_that_the_tensor_does_not_allow_is_no_candidate():
+    other = FOUND._replace(norm="rms", eps_range=(1e-5, 1e-5))
+    assert tell(FOUND._replace(norm="gn", groups=3, group_order="contiguous", axes=(1, 2)), other) is None
