@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import numpy as np
 import pytest
+from _pytest.doctest import DoctestModule
 
 from normcli.cli.run import run
 from normcli.compiled import COMPILED, NUMPY, VARIABLE, find_kernel
@@ -40,15 +42,34 @@ ASKED_FOR = ("peers", "browser")
 """Marks of tests that run only where `-m` names the mark: they need more than the [test] extra."""
 
 
+def pytest_configure(config):
+    """Draw 60 examples of a property, and 20 in the quick loop."""
+    quick = "not slow" in (config.getoption("-m") or "")
+    hypothesis.settings.register_profile(
+        "tests", hypothesis.settings(), max_examples=20 if quick else 60, deadline=None
+    )
+    hypothesis.settings.load_profile("tests")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Look for no garbage while thousands of tests are made, nor among them later: nothing of it is freed before the end."""
+    """Look for no garbage while thousands of tests are made, nor among them later: nothing of it is freed before the end.
+
+    Later look for it seldom: tests make little, and each look costs more than what it finds.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(10_000, 20, 20)
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Look for no examples in the docstrings of tests."""
+    return [collector for collector in (yield) if not isinstance(collector, DoctestModule)]
 
 
 def pytest_collection_modifyitems(config, items):
@@ -65,8 +86,8 @@ def pytest_collection_modifyitems(config, items):
 KERNELS = [NUMPY] if find_kernel() is None else [NUMPY, COMPILED]
 """What there is of the kernels, by what `NORMCLI_KERNEL` calls them."""
 
-QUICK_CASES = 3
-"""Of a test with more cases, so many are of the quick loop, spread over all of them; the others count as slow.
+QUICK_CASES = 2
+"""Of a test with more cases, so many are of the quick loop, the first and the last of them; the others count as slow.
 
 Of a test with the mark `all_quick` they all are: each of its cases runs lines of its own, as refusals do.
 """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given as for_all
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from normcli import normalize
@@ -43,7 +42,6 @@ def test_every_value_is_the_exact_one_rounded_once(norm, dtype, affine, eps_mode
     assert result.warnings == ()
 
 
-@settings(max_examples=60, deadline=None)
 @for_all(st.integers(1, 3), st.integers(1, 40), st.integers(1, 3000), st.integers(64, 5000), st.integers(1, 3))
 def test_no_bit_depends_on_tiles_threads_or_order(n, c, length, block, threads):
     rng = np.random.default_rng(n * c * length)

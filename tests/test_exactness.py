@@ -257,7 +257,7 @@ def cases(draw):
     return x, norm, options
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=5 * settings().max_examples // 2)
 @given(cases())
 def test_any_tensor(case):
     x, norm, options = case

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -50,22 +51,25 @@ def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+def walk_statements(node: ast.AST, *, typing_too: bool = True) -> Iterator[ast.AST]:
+    """Yield the statements in a node, those for type checking alone only if asked."""
+    for field in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for statement in getattr(node, field, ()):
+            if isinstance(statement, ast.If) and "TYPE_CHECKING" in ast.dump(statement.test) and not typing_too:
+                continue
+            yield statement
+            yield from walk_statements(statement, typing_too=typing_too)
+
+
 @functools.cache
 def imports(path: Path, *, typing_too: bool) -> set[str]:
     """Return the modules that a file imports, those for type checking alone only if asked."""
     found: set[str] = set()
-
-    def walk(node: ast.AST) -> None:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test) and not typing_too:
-                continue
-            if isinstance(child, ast.Import):
-                found.update(alias.name for alias in child.names)
-            if isinstance(child, ast.ImportFrom) and child.module:
-                found.add(child.module)
-            walk(child)
-
-    walk(parse(path))
+    for statement in walk_statements(parse(path), typing_too=typing_too):
+        if isinstance(statement, ast.Import):
+            found.update(alias.name for alias in statement.names)
+        if isinstance(statement, ast.ImportFrom) and statement.module:
+            found.add(statement.module)
     return found
 
 
@@ -121,7 +125,7 @@ def test_named_tuples_are_those_that_are_quickly_imported():
     of_typing = {
         module
         for module, path in MODULES.items()
-        for node in ast.walk(parse(path))
+        for node in walk_statements(parse(path))
         if isinstance(node, ast.ImportFrom) and node.module == "typing"
         if "NamedTuple" in {alias.name for alias in node.names}
     }

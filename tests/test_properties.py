@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from normcli import normalize
@@ -20,7 +20,6 @@ from tests.strategies import (
 
 pytestmark = pytest.mark.usefixtures("either_kernel")
 
-FEW = settings(max_examples=60, deadline=None)
 TOLERANCE = 1e-9
 
 
@@ -28,14 +27,12 @@ def _layout(shape):
     return "NCDHW"[: len(shape)]
 
 
-@FEW
 @given(tensors(dtypes=("float64", "int16")), every_norm)
 def test_the_normalized_tensor_keeps_the_norms_promise(x, norm):
     result = normalize(x, norm, **options_for(norm, x.shape))
     assert all(check.ok for check in result.check), result.check
 
 
-@FEW
 @given(tensors(dtypes=("float64",)), deviation_norms, st.floats(-100, 100))
 def test_shifting_changes_nothing(x, norm, shift):
     options = options_for(norm, x.shape)
@@ -43,7 +40,6 @@ def test_shifting_changes_nothing(x, norm, shift):
     np.testing.assert_allclose(one, other, atol=1e-6)
 
 
-@FEW
 @given(tensors(dtypes=("float64",)), grouped_norms, st.sampled_from([0.25, 2.0, 1024.0]))
 def test_scaling_by_a_power_of_two_changes_nothing_without_eps(x, norm, scale):
     options = options_for(norm, x.shape) | ({} if NORMS[norm].eps is None else {"eps": 0.0})
@@ -51,7 +47,6 @@ def test_scaling_by_a_power_of_two_changes_nothing_without_eps(x, norm, scale):
     np.testing.assert_array_equal(one, other)
 
 
-@FEW
 @given(tensors(), every_norm, st.randoms(use_true_random=False))
 def test_permuting_the_axes_permutes_the_answer(x, norm, random):
     letters = _layout(x.shape)
@@ -71,7 +66,6 @@ def test_permuting_the_axes_permutes_the_answer(x, norm, random):
     np.testing.assert_allclose(moved.normalized, plain.normalized.transpose(order), atol=atol)
 
 
-@FEW
 @given(tensors(), every_norm)
 def test_the_memory_order_of_the_input_changes_no_bit(x, norm):
     options = options_for(norm, x.shape)
@@ -89,7 +83,6 @@ def test_the_memory_order_of_the_input_changes_no_bit(x, norm):
             np.testing.assert_array_equal(other.statistics[name], values)
 
 
-@FEW
 @given(tensors(), every_norm)
 def test_the_input_is_never_written_to(x, norm):
     before = x.copy()
@@ -99,7 +92,6 @@ def test_the_input_is_never_written_to(x, norm):
     assert not np.shares_memory(result.normalized, x)
 
 
-@FEW
 @given(tensors(dtypes=("float64",)), deviation_norms_with_eps_inside)
 def test_the_variance_of_the_output_is_v_over_v_plus_eps(x, norm):
     result = normalize(x, norm, eps=0.5, **options_for(norm, x.shape))

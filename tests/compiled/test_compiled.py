@@ -12,7 +12,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ml_dtypes import bfloat16
 
@@ -170,7 +170,6 @@ NAMES = ["ln", "rms", "bn", "in", "lp", "ws", "mvn", "zscore"]
 
 @needs_kernel
 @pytest.mark.parametrize("variant", list_variants())
-@settings(max_examples=60, deadline=None)
 @given(
     norm=st.sampled_from(NAMES),
     dtype=st.sampled_from([*FLOATS, "int16", "int64"]),
@@ -217,7 +216,6 @@ def test_bits_of_both_kernels(
 
 
 @needs_kernel
-@settings(max_examples=60, deadline=None)
 @given(
     norm=st.sampled_from(["minmax", "maxabs", "midrange", 1.0, np.inf, -np.inf, 3.0, 0.0]),
     dtype=st.sampled_from([*FLOATS, "int16", "int64"]),
@@ -241,7 +239,6 @@ def test_bits_of_extremes_and_lengths(norm, dtype, kind, shape, axis, order, mas
 
 @pytest.mark.slow
 @needs_kernel
-@settings(max_examples=60, deadline=None)
 @given(
     norm=st.sampled_from(["bn", "in", "gn", "rms"]),
     dtype=st.sampled_from([*FLOATS, "int32", "int64"]),

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from normcli.numerics.fixed import Fixed
@@ -21,7 +21,6 @@ def to_fractions(fixed):
     return [Fraction(value) * Fraction(2) ** exponent for value in integers]
 
 
-@settings(deadline=None)
 @given(DOUBLES, st.integers(-40, 40))
 def test_doubles_of_any_range_add_up_exactly(values, exponent):
     fixed = Fixed.zeros(1)
@@ -30,7 +29,6 @@ def test_doubles_of_any_range_add_up_exactly(values, exponent):
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(DOUBLES, DOUBLES, DOUBLES)
 def test_merging_in_any_order_gives_the_same_digits(a, b, c):
     def make(*lists):
@@ -75,7 +73,6 @@ def test_small_numbers_beside_large_ones_are_about_what_they_are():
     np.testing.assert_allclose(fixed.round(), numbers, rtol=1e-15)
 
 
-@settings(deadline=None)
 @given(DOUBLES, st.integers(1, 4))
 def test_few_doubles_are_within_what_they_say_that_they_leave(values, size):
     fixed = Fixed.zeros(2)

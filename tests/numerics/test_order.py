@@ -58,7 +58,7 @@ def test_ranks_are_those_of_numpy_percentile(count, shares):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("digit", [11, *slowly([16, 4])])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_digits_find_what_order_has(dtype, digit, data):
     x = data.draw(floats(dtype))

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -62,7 +62,6 @@ def check(norm, rows):
 
 
 @pytest.mark.parametrize("norm", BY_ORDER)
-@settings(max_examples=60, deadline=None)
 @given(
     hnp.arrays(
         "float64",

@@ -58,7 +58,7 @@ def test_statistics_and_values_are_exact_of_what_counts(norm, dtype, shape, rng)
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @for_all(
     st.sampled_from(["ln", "bn", "rms", "zscore", "l1", "l2"]),
     st.integers(1, 4),
