@@ -31,7 +31,7 @@ def sample(cases):
     drawn = random.Random(cases[0].originalname).sample(cases, len(cases))
     drawn.sort(key=lambda case: case.get_closest_marker("slow") is not None)
     mark = cases[0].get_closest_marker("sampled")
-    times, seen, kept = mark.kwargs.get("times", 2), Counter(), set()
+    times, seen, kept = mark.kwargs.get("times", 1), Counter(), set()
     for case in drawn:
         parameters = case.callspec.params
         values = [(name, repr(parameters[name])) for name in mark.args or parameters]
