@@ -24,7 +24,7 @@ from normcli.compiled import COMPILED, NUMPY, VARIABLE, find_kernel
 from normcli.engine.geometry import Geometry
 from normcli.language import choose_language
 from normcli.norms.plan import Plan, make_plan
-from tests.marks import sample
+from tests.marks import EVERY_CASE, sample
 
 if TYPE_CHECKING:
     from normcli.norms.request import Request
@@ -75,7 +75,7 @@ def pytest_collect_file():
 def pytest_collection_modifyitems(config, items):
     asked = config.getoption("-m")
     left_out = {item for item in items if any(item.get_closest_marker(m) and m not in asked for m in ASKED_FOR)}
-    if "NORMCLI_EVERY_CASE" not in os.environ:
+    if not EVERY_CASE:
         for alike in group_cases(item for item in items if item.get_closest_marker("sampled")):
             left_out.update(set(alike) - set(sample(alike)))
     config.hook.pytest_deselected(items=left_out)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import random
-from collections import Counter
 
 import pytest
 
+EVERY_CASE = "NORMCLI_EVERY_CASE" in os.environ
+"""Whether all cases are tried where otherwise some are drawn."""
+
 sampled = pytest.mark.sampled
-"""Of a product of parameters, try as many cases as it takes to have every value of each twice, or as often as `times` says."""
+"""Of a product of parameters, try as many cases as it takes to have every value of each."""
+
+
+def choose_some(cases, every):
+    """Return one of so many cases, or every case where that is asked for."""
+    return list(cases)[:: 1 if EVERY_CASE else every]
 
 
 def slowly(cases):
@@ -23,7 +31,7 @@ def slowly(cases):
 
 
 def sample(cases):
-    """Return some cases of a test, in their order: every value of every parameter is in two of them, or in `times`.
+    """Return some cases of a test, in their order: every value of every parameter is in one of them.
 
     Which ones is drawn by the name of the test, so that it is the same in every run. Names given to the mark are
     those of the parameters that count: others may follow from them.
@@ -31,11 +39,11 @@ def sample(cases):
     drawn = random.Random(cases[0].originalname).sample(cases, len(cases))
     drawn.sort(key=lambda case: case.get_closest_marker("slow") is not None)
     mark = cases[0].get_closest_marker("sampled")
-    times, seen, kept = mark.kwargs.get("times", 1), Counter(), set()
+    seen, kept = set(), set()
     for case in drawn:
         parameters = case.callspec.params
-        values = [(name, repr(parameters[name])) for name in mark.args or parameters]
-        if min(seen[value] for value in values) < times:
-            seen.update(values)
+        values = {(name, repr(parameters[name])) for name in mark.args or parameters}
+        if values - seen:
+            seen |= values
             kept.add(case)
     return [case for case in cases if case in kept]

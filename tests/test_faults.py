@@ -172,7 +172,7 @@ def test_one_call_that_fails(line, name, folder, normcli):
     try_faults(normcli, line, folder / name, in_every_way=0)
 
 
-@sampled(times=1)
+@sampled
 @pytest.mark.slow
 @pytest.mark.usefixtures("mapped")
 @pytest.mark.parametrize(("line", "name"), COMMANDS)

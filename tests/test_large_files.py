@@ -339,7 +339,7 @@ def long_table(tmp_path_factory):
     path.unlink()
 
 
-@sampled(times=1)
+@sampled
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
 @pytest.mark.parametrize(("extra", "most"), [("with pyarrow", 135), ("without pyarrow", 75)])

@@ -95,6 +95,8 @@ def test_the_tests_of_a_kernel_find_a_bug_and_name_it(kernel, served):
         "-q",
         "-p",
         "no:cacheprovider",
+        "-p",
+        "no:xdist",
         "-c",
         os.devnull,
         "--rootdir",

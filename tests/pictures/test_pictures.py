@@ -190,7 +190,7 @@ def test_any_values_that_are_shown_are_those_of_the_result(norm, shape, values):
     compare_cells(result, ET.fromstring(spell(draw([result], tensor, Options(values=values)))), values)
 
 
-@sampled(times=1)
+@sampled
 @pytest.mark.parametrize(("norm", "shape"), EVERY)
 def test_values_and_legend_are_the_results_to_the_last_bit(norm, shape):
     result, tensor = make(norm, shape)
@@ -224,7 +224,7 @@ def compare_entry(result, entry):
         assert float(text.text) == pytest.approx(expected, rel=1e-7, nan_ok=True)
 
 
-@sampled(times=1)
+@sampled
 @pytest.mark.parametrize(("norm", "shape"), EVERY)
 def test_the_legend_has_the_colour_of_every_group_that_is_shown_exactly_once(norm, shape):
     result, tensor = make(norm, shape)

@@ -199,7 +199,7 @@ def test_a_constant_column_of_zscore_is_only_centred():
     require_exact(found)
 
 
-@sampled(times=1)
+@sampled
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64"])
 @pytest.mark.parametrize("p", [3.0, 0.5, 1.25, -1.5, 16.0, 1 / 16, 0.01, -40.0, 1.0 + 1e-9])
 def test_lengths_of_any_power_are_exact(p, dtype):

@@ -152,7 +152,7 @@ def wrap_numbers(code: str) -> str:
     return re.sub(r"(?<![\w.])\d+(?:\.\d+)?(?:e[-+]?\d+)?", lambda found: f"N('{found[0]}')", code)
 
 
-@sampled(times=1)
+@sampled
 @pytest.mark.parametrize(
     "tensors", [pytest.param(["float32"], id="float32"), *slowly([pytest.param(list(TENSORS), id="each")])]
 )

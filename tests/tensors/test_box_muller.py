@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from normcli.tensors import box_muller
+from tests.marks import choose_some
 
 
 def _make_blocks(numbers):
@@ -40,8 +41,8 @@ def test_products_and_sums_are_rounded_once(monkeypatch):
 
 
 @pytest.mark.slow
-def test_products_and_sums_are_rounded_once_for_every_uniform_value(monkeypatch):
-    for start in range(0, 2**24, 2**13):
+def test_products_and_sums_are_rounded_once_for_a_sixth_of_the_uniform_values(monkeypatch):
+    for start in choose_some(range(0, 2**24, 2**13), 6):
         _check_rounding(np.arange(start, start + 2**13), monkeypatch)
 
 

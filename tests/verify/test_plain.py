@@ -22,13 +22,20 @@ from normcli.verify.plain import (
 from normcli.verify.samples import MOST_VALUES
 from normcli.verify.search import Search
 from normcli.verify.sentence import format_sentence
-from tests.marks import slowly
+from tests.marks import EVERY_CASE, slowly
 from tests.verify.not_norms import make_far_plants, make_plants
 
-EVERY = 5
-"""Of so many plants one is tried. It divides no number of maps, so that each map is, in one shape and dtype or several."""
 
-PLANTS = [*make_plants(), *make_far_plants()][::EVERY]
+def choose_plants():
+    """Return a plant of each map, each in its turn of another shape and dtype; or all."""
+    plants = [*make_plants(), *make_far_plants()]
+    maps = {}
+    for plant in plants:
+        maps.setdefault(plant.name.split(",")[0], []).append(plant)
+    return plants if EVERY_CASE else [of_map[i % len(of_map)] for i, of_map in enumerate(maps.values())]
+
+
+PLANTS = choose_plants()
 
 
 def make(shape, seed=0, dtype="float32"):

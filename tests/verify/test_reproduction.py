@@ -38,7 +38,7 @@ COMPUTATIONS = [
 ]
 
 
-@sampled(times=1)
+@sampled
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("computation", COMPUTATIONS, ids=lambda one: one.name)
 def test_what_gave_the_bits_is_found_or_the_bits_are_the_exact_ones(computation, dtype):
