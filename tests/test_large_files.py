@@ -148,12 +148,46 @@ def test_a_disk_that_fails_later_leaves_the_old_output(normcli, tmp_path, monkey
 
     np.save(tmp_path / "x.npy", np.random.default_rng(2).normal(size=(6, 8)))
     (tmp_path / "y.npy").write_bytes(b"old")
-    monkeypatch.setattr("os.fdatasync", fail)
-    monkeypatch.setattr("normcli.engine.files.FLUSHED_AT_ONCE", 1)
+    monkeypatch.setattr("os.fsync", fail)
     ran = normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy")
     assert (ran.code, ran.raw) == (3, b"")
     assert "y.npy cannot be written: Input/output error" in ran.err
     assert (tmp_path / "y.npy").read_bytes() == b"old"
+
+
+@pytest.fixture
+def sent_on(monkeypatch):
+    """Note where the bytes lie that the disk is told to begin with, and how many; tiles are small."""
+    monkeypatch.setattr("normcli.engine.passes.BUFFER", 4000)
+    monkeypatch.setattr("normcli.engine.passes.BLOCK", 1000)
+    places = []
+
+    def advise(descriptor, start, count, advice):
+        places.append((start, count))
+        raise OSError(22, "Invalid argument")  # as of what takes no advice
+
+    monkeypatch.setattr("os.posix_fadvise", advise)
+    return places
+
+
+@pytest.mark.usefixtures("always_mapped")
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="this system takes no advice")
+@pytest.mark.parametrize("norm", ["ln", "in"])
+def test_the_disk_begins_with_each_tile(norm, normcli, tmp_path, sent_on):
+    x = np.random.default_rng(2).normal(size=(60, 3, 100))
+    np.save(tmp_path / "x.npy", x)
+    assert normcli(norm, "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy").code == 0
+    header = (tmp_path / "y.npy").stat().st_size - x.nbytes
+    starts, counts = zip(*sorted(sent_on), strict=True)
+    assert (len(starts) > 1, sum(counts)) == (True, x.nbytes)
+    assert [*starts, header + x.nbytes] == [header, *(np.cumsum(counts) + header)]
+
+
+@pytest.mark.usefixtures("always_mapped")
+def test_pages_of_several_tiles_are_kept(normcli, tmp_path, sent_on):
+    np.save(tmp_path / "x.npy", np.random.default_rng(2).normal(size=(60, 3, 100)))
+    assert normcli("bn", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy").code == 0
+    assert not sent_on
 
 
 @pytest.fixture(scope="module")

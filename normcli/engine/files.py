@@ -5,9 +5,9 @@ Of a memory map, all pages that were read would stay in memory, and its peak wou
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
-import threading
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -19,7 +19,6 @@ from normcli.tensors.spool import make_scratch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from concurrent.futures import Future, ThreadPoolExecutor
 
     from numpy.typing import NDArray
 
@@ -27,10 +26,6 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
     Move = Callable[[int, list[memoryview], int], int]
-
-
-FLUSHED_AT_ONCE = 64 << 20
-"""Bytes that are written before they are synced to the disk."""
 
 
 def lies_in_file(array: NDArray[Any]) -> TypeGuard[np.memmap[Any, Any]]:
@@ -106,7 +101,7 @@ class FileSink(_TileFile):
 
     def __init__(self, mapped: np.memmap[Any, Any], geometry: Geometry) -> None:
         super().__init__(mapped, geometry, os.O_WRONLY)
-        self._flusher = None if getattr(mapped, "temporary", False) else _Flusher(self._descriptor)
+        self._is_kept = not getattr(mapped, "temporary", False)
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
         """Return the buffer that a tile is to be written to."""
@@ -114,54 +109,21 @@ class FileSink(_TileFile):
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
         """Write the buffer to the file."""
-        if self._flusher is not None:
-            self._flusher.count(values.nbytes)
         self._move(os.pwritev, tile, values)
+        if self._is_kept:
+            self._send_on(tile, values)
 
-    def close(self) -> None:
-        """Close the file; raise the error of a sync that failed, if there was one."""
-        try:
-            if self._flusher is not None:
-                self._flusher.close()
-        finally:
-            super().close()
+    def _send_on(self, tile: Slices, values: NDArray[Any]) -> None:
+        """Let the disk begin with a tile that lies in one piece, so that the last sync is short.
 
-
-class _Flusher:
-    """Syncs what is written while the rest is calculated, so that the last sync is short."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor, self._pending = descriptor, 0
-        self._lock = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
-        self._sync: Future[None] | None = None
-
-    def count(self, byte_count: int) -> None:
-        """Count bytes that are about to be written; sync once they are many, if the last sync is over.
-
-        Raises
-        ------
-        OSError
-            If that has failed: the error is reported once for each open file, and the next sync may succeed.
+        Told that pages are not needed soon, Linux begins to write those that have to be written, and drops the
+        others: so pages that other tiles will write to are left alone.
         """
-        with self._lock:
-            self._pending += byte_count
-            if self._pending < FLUSHED_AT_ONCE or not (self._sync is None or self._sync.done()):
-                return
-            self._pending = 0
-            if self._pool is None:
-                from concurrent.futures import ThreadPoolExecutor  # slow to import, and short files need none
-
-                self._pool = ThreadPoolExecutor(1)
-            if self._sync is not None:
-                self._sync.result()
-            self._sync = self._pool.submit(os.fdatasync, self._descriptor)
-
-    def close(self) -> None:
-        """Wait for the last sync; raise its error, if there was one."""
-        if self._pool is not None and self._sync is not None:
-            with self._pool:
-                self._sync.result()
+        position, piece = next(_find_pieces(self._dims, tile, values))
+        if piece.size == values.size and hasattr(os, "posix_fadvise"):
+            start = self._offset + position * self.dtype.itemsize
+            with contextlib.suppress(OSError):  # not every file takes advice
+                os.posix_fadvise(self._descriptor, start, values.nbytes, os.POSIX_FADV_DONTNEED)
 
 
 def _find_pieces(
