@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shutil
 from pathlib import Path
 
@@ -10,7 +12,8 @@ import pytest
 
 import normcli as library
 from normcli.errors import DataError
-from normcli.fitting.shards import Shards, join_shards
+from normcli.fitting.shards import Shards, digest_inputs, join_shards
+from normcli.tensors.many import describe_source, name_tensors
 
 
 @pytest.fixture
@@ -218,3 +221,14 @@ def test_which_parts_are_held_together(mine, theirs, together):
 def test_parts_that_do_not_go_together(theirs, told):
     with pytest.raises(DataError, match=told):
         join_shards(HALVES[0], theirs)
+
+
+def test_inputs_are_told_apart_by_names_sizes_and_order(folder):
+    names = list(name_tensors(["part0.npy", "part1.npy", "x.npy"]))
+    digest = digest_inputs(names[:2])
+    assert re.fullmatch("[0-9a-f]{16}", digest)
+    assert (
+        digest
+        == hashlib.sha256("\n".join(describe_source(one.name) for one in names[:2]).encode()).hexdigest()[:16]
+    )
+    assert len({digest, digest_inputs(names[1::-1]), digest_inputs(names[1:]), digest_inputs(names)}) == 4

@@ -11,7 +11,7 @@ from normcli import normalize
 from normcli.errors import DataError
 from normcli.fitting.fit import Policy
 from normcli.fitting.statistics import round_stats
-from normcli.fitting.stats_file import merge_stats, read_stats, write_stats
+from normcli.fitting.stats_file import _bound_sums, merge_stats, read_stats, write_stats
 from normcli.norms.request import Request
 from tests.fitting.test_fit import fit_arrays, make
 from tests.strategies import GROUPED, options_for
@@ -423,3 +423,61 @@ def test_what_nan_does_is_alike_in_what_is_merged():
     ):
         with pytest.raises(DataError, match=f"^{told}$"):
             merge_stats(first, other, "a", "b")
+
+
+@pytest.mark.parametrize(("group", "total"), [(0, 1), (1, 40)])
+def test_deviations_of_images_are_of_those_that_there_are(group, total, rng, tmp_path):
+    """Of a group without a value they are 0."""
+    x = make(rng, (5, 3, 4, 4), "float64", scale=1.0)
+    x[:, 0] = np.nan
+    path = write(tmp_path / "s.npz", [x], policy=Policy("omit"))
+    with np.load(path) as archive:
+        members = dict(archive)
+    digits = np.zeros((1, 3), np.int64)
+    digits[0, group] = total
+    np.savez(path, **members | {"image_std_sum": digits, "image_std_sum_low": np.array(0)})
+    with pytest.raises(DataError, match=f"image_std_sum is {total}.0, which counts, min and max do not allow"):
+        read_stats(path)
+
+
+def test_what_sums_can_be_follows_from_counts_and_extremes():
+    """A group of two numbers, one of tiny ones, one of none, one beside an infinity."""
+    x = np.array([[3.0, 1e-141, np.nan, 2.0], [-4.0, -1e-150, np.nan, np.inf], [1.0, 0.0, np.nan, 2.0]])
+    sums = fit_arrays([x[:, :, None]], Request("bn"), Policy("omit")).sums
+    bounds = {name: (least.tolist(), most.tolist()) for name, least, most in _bound_sums(sums)}
+    assert bounds["total"] == ([-12.0, -3 * 1e-150, 0.0, 4.0], [9.0, 3 * 1e-141, 0.0, np.inf])
+    np.testing.assert_array_equal(bounds["square"], [[16.0, np.nan, 0.0, np.inf], [48.0, np.nan, 0.0, np.inf]])
+    np.testing.assert_array_equal(bounds["deviation"], [[0.0] * 4, [21.0, 3 * (1e-141 + 1e-150), 0.0, np.inf]])
+    uncentred = fit_arrays([x], Request("maxabs")).sums
+    assert [name for name, *_ in _bound_sums(uncentred)] == ["square", "deviation"]
+
+
+@pytest.mark.parametrize("kind", ["sum", "square", "image_std_sum"])
+@pytest.mark.parametrize(
+    ("digits", "low", "told"),
+    [
+        pytest.param([[5], [-1]], -81, "_low is -81, not from -80 to 78", id="below the places"),
+        pytest.param([[5], [-1]], 79, "_low is 79, not from -80 to 78", id="beyond the places"),
+        pytest.param([[-1], [5], [6]], 0, " is -1, and no digit but the highest is negative", id="a negative first digit"),
+        pytest.param([[5], [-1], [6]], 0, " is -1, and no digit but the highest is negative", id="a negative second digit"),
+        pytest.param([[2**32], [0]], 0, " is 4294967296, not from -2147483648 to 4294967295", id="a large digit"),
+        pytest.param([[0], [-(2**31) - 1]], 0, " is -2147483649, not from -2147483648 to 4294967295", id="a small digit"),
+        pytest.param([[2**32 - 1], [-(2**31)]], 10, " is -.*, which counts, min and max do not allow", id="the least number"),
+        pytest.param([[2**32 - 1], [2**32 - 1]], 78, " is inf, which counts, min and max do not allow", id="the largest"),
+    ],
+)  # fmt: skip
+def test_exact_sums_that_cannot_be_are_refused(kind, digits, low, told, rng, tmp_path):
+    path = write(tmp_path / "s.npz", [make(rng, (5, 1, 4), "float64")])
+    with np.load(path) as archive:
+        members = dict(archive)
+    np.savez(path, **members | {kind: np.array(digits), f"{kind}_low": np.array(low)})
+    with pytest.raises(DataError, match=f" {kind}{told}$"):
+        read_stats(path)
+
+
+@pytest.mark.parametrize("names", [(None, "ab"), ("ab", None), ("ab", "ab"), (None, None)])
+def test_merged_columns_have_the_names_that_one_has(names, rng):
+    x = make(rng, (5, 2), "float64")
+    first, other = (fit_columns(x, name and tuple(name), Request("zscore")) for name in names)
+    merged = merge_stats(first, other, "1.npz", "2.npz").subject.columns
+    assert merged == (("a", "b") if any(names) else None)

@@ -11,6 +11,7 @@ from normcli import NORMS, normalize
 from normcli.engine.run import run
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
+from normcli.fitting.subject import choose_subject
 from normcli.fitting.use import Use, invert_stats
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.options import find_option
@@ -18,6 +19,7 @@ from normcli.norms.request import Request
 from normcli.norms.rules import Centre, EpsRule
 from normcli.numerics.rational import find_root, round_once, sum_exactly
 from normcli.results.calculate import calculate
+from normcli.tensors.tensor import Tensor
 from tests.conftest import plan_request
 from tests.fitting.test_fit import fit_arrays, make
 
@@ -188,3 +190,16 @@ def test_what_the_mean_cancels_comes_back_exactly(fitted, y, ddof, normcli, tmp_
     sums = sum_exactly(np.array(fitted))
     root = find_root(sums.scatter() / (sums.count - ddof), 5000)
     assert np.load("z.npy")[0, 0] == round_once(sums.mean() + Fraction(y) * root)
+
+
+@pytest.mark.parametrize(
+    ("axes", "layout", "wanted"),
+    [((0,), "NC", ("a", "b")), ((0, 1), "NC", None), ((1,), "CN", None)],
+    ids=["kept", "reduced", "samples"],
+)
+def test_columns_are_wanted_where_they_have_statistics_of_their_own(axes, layout, wanted):
+    subject = choose_subject(
+        Request("zscore", axes=axes, layout=layout), Tensor(np.ones((3, 2)), "x", columns=("a", "b"))
+    )
+    stats = fit_arrays([np.arange(6.0).reshape(3, 2)], Request("zscore", axes=axes, layout=layout))
+    assert Use(stats._replace(subject=subject)).wanted == wanted
