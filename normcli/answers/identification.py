@@ -165,6 +165,9 @@ class IdentificationAnswer:
             "b": _drop_ones(plain.shift, plain),
             "may_be": list(self.found.known),
             "evaluation": stored,
+            "exceptions": None
+            if plain.exceptions is None
+            else describe_members(plain.exceptions, "mismatches", "compared", "first"),
         }
 
     def _to_cells(self, match: Match) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule, Centre, ParameterRule
 from normcli.norms.table import NORMS
+from normcli.verify.affine import ESTIMATED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -84,6 +85,18 @@ def list_hidden_by_gamma(asked: Question, layout: Layout) -> Iterator[str]:
                 f"samples: given, they would tell, or more than {_FITTED} samples."
             )
             return
+
+
+def list_taken_up(best: Match, matches: Iterable[Match]) -> Iterator[str]:
+    """Yield what a gamma that was fitted hides of a match, beside all matches of the same tensor."""
+    if best.affine != ESTIMATED:
+        return
+    same = [match for match in matches if (match.norm, match.axes) == (best.norm, best.axes)]
+    hidden = ["ddof"] if NORMS[best.norm].centre is Centre.MEAN else []
+    if len({match.eps_mode for match in same}) > 1:
+        hidden.append("whether eps stands inside the root or outside")
+    if hidden:
+        yield f"The fitted gamma hides {' and '.join(hidden)}."
 
 
 def list_untold(best: Match, others: Iterable[Match], asked: Question, layout: Layout) -> Iterator[str]:

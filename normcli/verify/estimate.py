@@ -72,36 +72,48 @@ def estimate(
     """
     if np.isnan(y).any():  # no gamma and beta make it of finite groups, and others are passed over
         return
-    for grid, divisor in itertools.product(grids, MOMENTS):  # any other differs by a scale and a shift
-        every = [axes for axes in _choose_parameter_axes(grid, most) if _may_show(grid, axes, divisor)]
-        rows = take_groups(grid, x) if every else None
-        if rows is None or not np.isfinite(rows).all():
-            continue
-        sample = Sample(grid, np.arange(grid.group_count), standardize(rows, divisor), take_groups(grid, y))
+    for plain, every in list_cases(x, y, grids, most):
         for axes in every:
-            found = _estimate_along(axes, sample, x, y, dtype)
+            found = _estimate_along(axes, plain, x, y, dtype)
             yield from found
             if found and not axes:  # one pair for all values, which others would be as well
                 break
 
 
+def list_cases(
+    x: Floats, y: Floats, grids: Sequence[Grid], most: float = math.inf
+) -> Iterator[tuple[Hypothesis, list[tuple[int, ...]]]]:
+    """Yield the groups of finite values by each standard, and the axes that gamma and beta may run along."""
+    for grid, divisor in itertools.product(grids, MOMENTS):  # any other differs by a scale and a shift
+        every = [axes for axes in _choose_parameter_axes(grid, most) if any(list_shifts(grid, axes, divisor))]
+        rows = take_groups(grid, x) if every else None
+        if rows is None or not np.isfinite(rows).all():
+            continue
+        sample = Sample(grid, np.arange(grid.group_count), standardize(rows, divisor), take_groups(grid, y))
+        yield Hypothesis(sample, NO_AFFINE, Model(divisor, EpsMode.INSIDE)), every
+
+
+def list_shifts(grid: Grid, axes: tuple[int, ...], divisor: Divisor) -> Iterator[bool]:
+    """Yield whether there is a beta, where y shows more than is fitted; none first if nothing is centred."""
+    for shifts in (True,) if is_centred(divisor) else (False, True):
+        if _count_numbers(grid, axes, divisor, shifts=shifts) > 0:
+            yield shifts
+
+
 def _estimate_along(
-    axes: tuple[int, ...], sample: Sample, x: Floats, y: Floats, dtype: np.dtype[Any]
+    axes: tuple[int, ...], plain: Hypothesis, x: Floats, y: Floats, dtype: np.dtype[Any]
 ) -> list[Estimated]:
     """Return the hypotheses of some groups with a gamma and a beta along some axes, or no beta if that does."""
-    plain = Hypothesis(sample, NO_AFFINE, Model(sample.standard.divisor, EpsMode.INSIDE))
     rough: list[Estimated] = []
-    for shifts in _list_shifts(sample.standard.divisor):
-        target = _Target(x, y, axes, dtype, shifts)
-        is_shown = _count_numbers(sample.grid, axes, sample.standard.divisor, shifts=shifts) > 0
-        found = list(_pursue(plain, target)) if is_shown else []
+    for shifts in list_shifts(plain.sample.grid, axes, plain.sample.standard.divisor):
+        found = list(_pursue(plain, Target(x, y, axes, dtype, shifts)))
         if any(not is_half(np.dtype(find_type(one.precision))) for one in found):
             return found
         rough = rough or found
     return rough
 
 
-class _Target(NamedTuple):
+class Target(NamedTuple):
     """What gamma and beta are fitted to.
 
     Parameters
@@ -129,16 +141,6 @@ class _Target(NamedTuple):
         return fit_lines(values, self.y, axes, through_zero=not self.shifts)
 
 
-def _list_shifts(divisor: Divisor) -> tuple[bool, ...]:
-    """Return whether there is a beta: without one first, where groups are not centred."""
-    return (True,) if is_centred(divisor) else (False, True)
-
-
-def _may_show(grid: Grid, axes: tuple[int, ...], divisor: Divisor) -> bool:
-    """Whether y may show anything beyond a gamma along some axes, or a gamma and a beta."""
-    return any(_count_numbers(grid, axes, divisor, shifts=shifts) > 0 for shifts in _list_shifts(divisor))
-
-
 def _count_numbers(grid: Grid, axes: tuple[int, ...], divisor: Divisor, *, shifts: bool) -> int:
     """Return how many numbers of the groups' statistics y may show beyond those that are fitted.
 
@@ -156,19 +158,19 @@ def _count_numbers(grid: Grid, axes: tuple[int, ...], divisor: Divisor, *, shift
     return min(numbers * (grid.group_count - taken), shown - fitted * parameters) - 1
 
 
-def _pursue(plain: Hypothesis, target: _Target) -> Iterator[Estimated]:
+def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
     """Yield a hypothesis with each place of eps, if some eps fit."""
     least = float(plain.sample.standard.size.min(initial=math.inf)) ** 2
     shown = [0.0, *(eps for eps in _LIKELY_EPS if eps > _BESIDE * least)]
     counted = np.isfinite(target.y)
     most = _HOPEFUL * float(np.std(target.y, where=counted))
-    rests = (fit.rest for fit in _regress_each(plain, shown, target))
+    rests = (fit.rest for fit in regress_each(plain, shown, target))
     if all(float(rest.max(where=counted, initial=0.0)) > most for rest in rests):
         return
-    usual = _list_usual(target.dtype)
+    usual = list_usual(target.dtype)
     for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
         moved = plain._replace(model=plain.model._replace(eps_mode=mode))
-        fits = dict(zip(usual, _regress_each(moved, usual, target), strict=True))
+        fits = dict(zip(usual, regress_each(moved, usual, target), strict=True))
         rough = {eps: fits[eps].affine for eps in usual if fits[eps].explains}
         careful = _choose_careful(moved, rough, target)
         if fitted := careful or rough:
@@ -180,7 +182,7 @@ def _pursue(plain: Hypothesis, target: _Target) -> Iterator[Estimated]:
 
 
 def _choose_careful(
-    hypothesis: Hypothesis, rough: Mapping[float, AffineStep], target: _Target
+    hypothesis: Hypothesis, rough: Mapping[float, AffineStep], target: Target
 ) -> dict[float, AffineStep]:
     """Return, by eps, the gamma and beta with which careful kernels of half precision give y, if they do."""
     if not is_half(target.dtype):
@@ -192,7 +194,7 @@ def _choose_careful(
     return {eps: affine for eps, affine in found.items() if affine is not None}
 
 
-def _list_usual(dtype: np.dtype[Any]) -> tuple[float, ...]:
+def list_usual(dtype: np.dtype[Any]) -> tuple[float, ...]:
     """Return the usual eps, the likelier ones first; in float64 those that were rounded to float32 too."""
     if dtype.itemsize <= _LONGEST_ROUNDED:
         return COMMON_EPS
@@ -215,7 +217,7 @@ def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]
     yield from (axes for axes in chosen if math.prod(grid.shape[axis] for axis in axes) < most)
 
 
-class _Fit(NamedTuple):
+class Fit(NamedTuple):
     """A gamma and a beta that were fitted.
 
     Parameters
@@ -239,14 +241,14 @@ _AT_ONCE = 1 << 16
 """Values that are fitted at once, with as many eps as that makes room for."""
 
 
-def _regress_each(hypothesis: Hypothesis, every: Sequence[float], target: _Target) -> Iterator[_Fit]:
-    """Yield the gamma and beta of least squares with each eps."""
+def regress_each(hypothesis: Hypothesis, every: Sequence[float], target: Target) -> Iterator[Fit]:
+    """Yield the gamma and beta of least squares with each eps; what is NaN in y does not count."""
     step = max(1, _AT_ONCE // target.x.size)
     for start in range(0, len(every), step):
         yield from _regress(hypothesis, every[start : start + step], target)
 
 
-def _regress(hypothesis: Hypothesis, several: Sequence[float], target: _Target) -> Iterator[_Fit]:
+def _regress(hypothesis: Hypothesis, several: Sequence[float], target: Target) -> Iterator[Fit]:
     grid, standard, size = hypothesis.sample.grid, hypothesis.sample.standard, np.abs(target.y)
     factors = np.stack([hypothesis.measure_factors(eps) for eps in several])
     rows = standard.values * factors
@@ -260,10 +262,10 @@ def _regress(hypothesis: Hypothesis, several: Sequence[float], target: _Target) 
     for gamma, beta, noise, rest in zip(lines.scale, lines.shift, noises, rests, strict=True):
         slack = level.measure(size + np.abs(beta)) + np.abs(gamma) * put_back(grid, noise)
         allowed = np.where(slack > 0.0, slack, level.measure(np.ones(1)))
-        yield _Fit(AffineStep(ESTIMATED, gamma, beta if target.shifts else None), rest, allowed)
+        yield Fit(AffineStep(ESTIMATED, gamma, beta if target.shifts else None), rest, allowed)
 
 
-def _weigh(sample: Sample, target: _Target, fit: _Fit) -> float:
+def _weigh(sample: Sample, target: Target, fit: Fit) -> float:
     """Return the bits of evidence: what a map with as many numbers leaves, which knows nothing of the groups.
 
     That map takes x as it is, or less its group's mean: then nothing is seen of what divides.
@@ -274,7 +276,7 @@ def _weigh(sample: Sample, target: _Target, fit: _Fit) -> float:
     return min(numbers * _count_bits(grid, values, target, fit) for values in maps)
 
 
-def _count_bits(grid: Grid, values: Floats, target: _Target, fit: _Fit) -> float:
+def _count_bits(grid: Grid, values: Floats, target: Target, fit: Fit) -> float:
     """Return by how many bits of what is allowed a group is off, on average, in a line through some values."""
     lines = target.fit(values)
     off = take_groups(grid, np.abs(target.y - lines.apply(values)) / fit.allowed).max(axis=1)

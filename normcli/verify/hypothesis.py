@@ -52,6 +52,8 @@ class Scope(NamedTuple):
         In whose last place distances are counted.
     start : Start or None
         What power iterations may have started from.
+    is_laid_out : bool
+        Whether a layout says which axis is the channel: then what a framework takes for it is no default.
     """
 
     norm: str | None
@@ -59,6 +61,7 @@ class Scope(NamedTuple):
     order: tuple[int, ...]
     dtype: np.dtype[Any]
     start: Start | None = None
+    is_laid_out: bool = False
 
 
 _MOST_LOST = 64.0

@@ -29,6 +29,7 @@ from normcli.verify.ranking import rank_matches
 from normcli.verify.reproduction import hold_against_all, list_candidates, reproduce
 from normcli.verify.samples import MOST_VALUES, Inputs, Samples
 from normcli.verify.search import Search
+from normcli.verify.trimmed_map import find_trimmed_map
 from normcli.verify.ulp import choose_counting_dtype
 from normcli.verify.weight import CERTAIN
 
@@ -170,7 +171,7 @@ def _identify(question: Question, norm: str | None) -> Identification:
     sampled = MOST_VALUES if x.size > MOST_VALUES else None
     dtype = choose_counting_dtype(y.dtype)
     inputs = Inputs(x, _order(y, orders[0]))
-    scopes = [Scope(norm, channels, order, dtype, start) for order in orders]
+    scopes = [Scope(norm, channels, order, dtype, start, layout is not None) for order in orders]
     samples = [Samples(inputs, _order(y, scope.order), affines, scope) for scope in scopes]
     first, search = samples[0], Search(samples[0])
     plain = find_global_map(x, first.y, dtype)
@@ -196,22 +197,32 @@ def _identify(question: Question, norm: str | None) -> Identification:
     nearest = Nearness(first).find_nearest() if sampled else None
     if nearest is not None and nearest.bits >= CERTAIN:
         return blank._replace(nearest=nearest, doubtful=())
-    plain = find_plain_map(x, first.y, dtype)
+    plain = find_plain_map(x, first.y, dtype) or find_trimmed_map(x, first.y, dtype)
+    most = math.inf if plain is None else math.prod(x.shape[axis] for axis in plain.axes)
     if gamma is None and beta is None:
-        most = math.inf if plain is None else math.prod(x.shape[axis] for axis in plain.axes)
         estimated = rank_matches(search.estimate_matches(most))  # with fewer pairs than such a map
         matches, doubtful = _part(estimated, doubtful)
     if matches:
         return _confirm(blank._replace(matches=matches, doubtful=()), samples)
     blank = blank._replace(doubtful=doubtful)
-    if plain is not None:
+    if plain is not None and not plain.axes and plain.exceptions is None:
+        return _read(blank, plain, first)
+    nearest = nearest or Nearness(first).find_nearest()
+    if nearest is not None and nearest.bits >= CERTAIN and not doubtful:
+        return blank._replace(nearest=nearest)
+    is_open = gamma is None and beta is None and not doubtful
+    mostly = Nearness(first).find_estimated(most) if is_open else None
+    if mostly is not None:
+        return blank._replace(nearest=mostly)
+    if plain is not None and plain.exceptions is None:
         return _read(blank, plain, first)
     if doubtful:
         return blank
     same = sum(
         int(np.count_nonzero(a == b)) for a, b in zip(iterate_pieces(x), iterate_pieces(first.y), strict=True)
     )
-    nearest = nearest or Nearness(first).find_nearest()
+    if plain is not None and 2 * same <= x.size:
+        return _read(blank, plain, first)
     return blank._replace(nearest=nearest, unchanged=same if 2 * same > x.size else None)
 
 

@@ -174,7 +174,8 @@ def _name_hypothesis(
         own = _has_own_eps(norm, model) and any(_is_own(norm, hypothesis, axis) for axis in scope.channels)
         if like or own:
             chosen = [find_convention(framework, norm.name).axes for framework in like]
-            named.append((norm, like, users, own or any(axes is not AxesRule.GIVEN for axes in chosen)))
+            theirs = not scope.is_laid_out and any(axes is not AxesRule.GIVEN for axes in chosen)
+            named.append((norm, like, users, own or theirs))
     if any(by_default for *_, by_default in named):
         return named
     if len(grid.kept) == 1:  # the output axis of weights, which may be any

@@ -12,12 +12,14 @@ import numpy as np
 from normcli.norms.divisors import LENGTH, ROOT_MEAN_SQUARE
 from normcli.norms.rules import EpsMode
 from normcli.tuples import NamedTuple
+from normcli.verify.affine import ESTIMATED
 from normcli.verify.confirm import find_strange_groups
 from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, MOMENTS, STANDARDS, Model
 from normcli.verify.hypothesis import Hypothesis, Match, Sample
 from normcli.verify.levels import Level, choose_careless
 from normcli.verify.ranking import rank_matches
 from normcli.verify.samples import FEW_VALUES, MOST_VALUES, Samples
+from normcli.verify.trimmed import estimate_trimmed
 from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:
@@ -96,11 +98,22 @@ class Nearness:
             if hypothesis.model.divisor in MOMENTS
         ]
         refined = [hypothesis, *(hypothesis._replace(model=model) for model in models)]
-        best = min(refined, key=lambda h: self._judge(h)[0])
-        _, wrong = self._judge(best)
-        match = rank_matches(samples.describe(best, precision))[0]
-        bits, level = self._count_bits(best, wrong), self._careless
-        if is_large and bits >= CERTAIN:
+        return self._tell(min(refined, key=lambda h: self._judge(h)[0]))
+
+    def find_estimated(self, most: float) -> Nearest | None:
+        """Return what explains all but a few values with fewer pairs of a gamma and a beta than a number."""
+        precision = self.samples.levels[-1].precision
+        tried = (h for h in estimate_trimmed(self.samples, most) if any(self.samples.describe(h, precision)))
+        best = min(tried, key=lambda h: self._judge(h)[0], default=None)
+        nearest = None if best is None else self._tell(best)
+        return nearest if nearest is not None and nearest.bits >= CERTAIN else None
+
+    def _tell(self, best: Hypothesis) -> Nearest | None:
+        """Return a hypothesis with the values that it does not explain."""
+        samples, level = self.samples, self._careless
+        match = rank_matches(samples.describe(best, samples.levels[-1].precision))[0]
+        bits = self._count_bits(best, self._judge(best)[1])
+        if samples.x.size > MOST_VALUES and bits >= CERTAIN:
             strange = find_strange_groups(best, match.eps, samples.x, samples.y, level, samples.scope.dtype)
             return self.list_exceptions(match._replace(bits=bits), strange, level)
         parts = self._mark_wrong(best, level)
@@ -146,7 +159,10 @@ class Nearness:
             spread = float(np.std(explained)) if explained.size else 0.0
             bits = np.log2(np.maximum(np.nan_to_num(spread / width, nan=0.0, posinf=0.0), 1.0))
         bits = np.minimum(bits, math.log2(max(1, len(np.unique(explained)))))  # of 0 and 1 each shows one bit
-        return float(bits[~wrong].sum() - (bits[wrong] + math.log2(wrong.size)).sum())
+        affine = hypothesis.affine
+        fitted = [p.size for p in (affine.scale, affine.shift) if p is not None and affine.way == ESTIMATED]
+        taken = sum(fitted) * float(bits.max(initial=0.0))
+        return float(bits[~wrong].sum() - (bits[wrong] + math.log2(wrong.size)).sum() - taken)
 
     def _judge(
         self, hypothesis: Hypothesis, level: Level | None = None

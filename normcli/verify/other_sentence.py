@@ -147,6 +147,10 @@ def _format_plain(found: Identification, plain: PlainMap, layout: Layout) -> str
         possible += _list_names(match for match in found.doubtful if match.bits > 0.0)
     elif found.evaluation is not None and found.evaluation.mean.any():  # no batch has the mean 0
         sentences.append(format_evaluation(found.evaluation))
+    if (left := plain.exceptions) is not None:
+        index = ", ".join(map(str, left.first))
+        count = f"{left.mismatches:,} of {left.compared:,} values"
+        sentences.insert(1, f"This leaves out {count}, the first at ({index}).")
     possible += ["any norm's evaluation with stored statistics", "a scaler fitted elsewhere"]
     sentences.append(f"It may be {', '.join(possible)}, or no norm at all.")
     sentences += list_hidden_by_map(found.question, plain, layout)

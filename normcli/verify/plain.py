@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats
+    from normcli.dtypes import Floats, Selected
 
     Axes = tuple[int, ...]
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MOST_SAMPLED = 1 << 17
 """Values that a map is held against; of larger tensors some indices of each axis are taken."""
 
-_FEW_SAMPLED = 1 << 12
+FEW_SAMPLED = 1 << 12
 """Values that a map is tried on first."""
 
 _SIMPLE = 2
@@ -56,6 +56,14 @@ _REFINEMENTS = 3
 """Times that what a line leaves is fitted again: then its numbers are those of least squares."""
 
 
+class Exceptions(NamedTuple):
+    """Values that are not what a map makes: how many of how many, and the index of the first."""
+
+    mismatches: int
+    compared: int
+    first: tuple[int, ...]
+
+
 class PlainMap(NamedTuple):
     """y = a · x + b.
 
@@ -67,12 +75,15 @@ class PlainMap(NamedTuple):
         a and b, of the tensor's rank, with lengths of 1 for the other axes.
     digits : int
         The significant digits of a and b together, of one pair for all; 0 where there are more pairs.
+    exceptions : Exceptions or None
+        The values that it does not explain, if any.
     """
 
     axes: Axes
     scale: Floats
     shift: Floats
     digits: int = 0
+    exceptions: Exceptions | None = None
 
     @property
     def is_simple(self) -> bool:
@@ -85,9 +96,14 @@ class PlainMap(NamedTuple):
 
     def explains(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> bool:
         """Whether y, of a dtype, is what the map gives when it is calculated so well."""
+        return not self.find_exceptions(x, y, dtype, level).any()
+
+    def find_exceptions(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> Selected:
+        """Return which values of y are not what the map gives; of an x that is not finite, none is."""
         with np.errstate(all="ignore"):
             explained = (np.abs(y - self.apply(x)) <= self.allow(x, y, dtype, level)) & np.isfinite(y)
-        return bool(explained[np.isfinite(x)].all())
+        strange: Selected = ~explained & np.isfinite(x)
+        return strange
 
     def allow(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
         """Return how far each value of y may be off."""
@@ -112,7 +128,7 @@ def find_plain_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> Pl
     dtype : numpy.dtype
         In which y was rounded.
     """
-    return _find(x, y, dtype, _enumerate_axes(x.shape))
+    return _find(x, y, dtype, enumerate_axes(x.shape))
 
 
 def find_global_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
@@ -122,7 +138,7 @@ def find_global_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> P
 
 def _find(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], every: Iterable[Axes]) -> PlainMap | None:
     """Return the first map that explains a few values, more, and all; None where one explains but a sample."""
-    few, more = Block(x, y, _FEW_SAMPLED), Block(x, y, MOST_SAMPLED)
+    few, more = Block(x, y, FEW_SAMPLED), Block(x, y, MOST_SAMPLED)
     for axes, level in itertools.product(every, list_levels(dtype)):
         fitted = more.fit(axes, dtype, level) if few.fit(axes, dtype, level) is not None else None
         if fitted is not None:
@@ -135,7 +151,7 @@ def _explains_all(
 ) -> bool:
     """Whether a map that explains a sample explains all values: lines that were not sampled are fitted anew."""
     precision = max(level.precision, dtype.name, key=lambda name: get_eps(np.dtype(find_type(name))))
-    careless = Level(precision, _BEYOND_SAMPLE * level.ulp, _BEYOND_SAMPLE * level.roundings)
+    careless = Level(precision, BEYOND_SAMPLE * level.ulp, BEYOND_SAMPLE * level.roundings)
     axis = max(fitted.axes, key=lambda axis: x.shape[axis], default=0)
     is_known = all(fitted.scale.shape[axis] == x.shape[axis] for axis in fitted.axes)
     step = max(1, PIECE * x.shape[axis] // x.size)
@@ -154,7 +170,7 @@ def _explains_all(
     return True
 
 
-_BEYOND_SAMPLE = 4.0
+BEYOND_SAMPLE = 4.0
 """So many times further off than its own values may be what a line was not fitted to, in y's dtype."""
 
 
@@ -165,7 +181,7 @@ def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
     return (*levels, Level(_SHORTER, 1.0, _SHORT_ROUNDINGS)) if dtype == np.float64 else levels
 
 
-def _enumerate_axes(shape: tuple[int, ...]) -> Iterator[Axes]:
+def enumerate_axes(shape: tuple[int, ...]) -> Iterator[Axes]:
     """Yield the axes that a and b may differ along, those with the fewest pairs first."""
     wide = [axis for axis, length in enumerate(shape) if length > 1]
     sets = (axes for count in range(len(wide)) for axes in itertools.combinations(wide, count))
@@ -190,12 +206,12 @@ class Block:
     def fit(self, axes: Axes, dtype: np.dtype[Any], level: Level) -> PlainMap | None:
         """Return the map with a pair for each index of some axes, if it explains values enough to show it."""
         x, y = self.take(axes)
-        unit = level.ulp / level.measure(np.ones(1)) * measure_unit(y, dtype)
+        unit = measure_own_unit(y, dtype, level)
         for through_zero in (True, False):
             fitted = fit_lines(x, y, axes, unit, through_zero=through_zero)
             if fitted.explains(x, y, dtype, level):
                 numbers = 1 if through_zero else 2
-                if _count_bits(fitted, fitted.allow(x, y, dtype, level), x, y, numbers) < CERTAIN:
+                if count_bits(fitted, fitted.allow(x, y, dtype, level), x, y, numbers) < CERTAIN:
                     return None
                 return fitted if axes else _simplify(fitted, x, y, dtype, level)
         return None
@@ -280,7 +296,12 @@ def fit_lines(x: Floats, y: Floats, axes: Axes, unit: Floats | float = 0.0, *, t
     return PlainMap(axes, np.ldexp(scale, large_y - large_x), np.ldexp(shift, large_y))
 
 
-def _count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers: int) -> float:
+def measure_own_unit(y: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
+    """Return what the last rounding leaves of y, in units of what others leave of the terms."""
+    return level.ulp / level.measure(np.ones(1)) * measure_unit(y, dtype)
+
+
+def count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers: int) -> float:
     """Return how many bits of y the map gives beyond the numbers of each line."""
     others = tuple(axis for axis in range(x.ndim) if axis not in fitted.axes)
     finite = np.isfinite(x) & np.isfinite(y)

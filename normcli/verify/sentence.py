@@ -15,7 +15,7 @@ from normcli.norms.table import find_norm
 from normcli.printable import agree, format_count
 from normcli.results.normalize import normalize
 from normcli.verify.affine import ESTIMATED
-from normcli.verify.apart import format_axes, list_hidden_by_gamma, list_untold
+from normcli.verify.apart import format_axes, list_hidden_by_gamma, list_taken_up, list_untold
 from normcli.verify.estimates import tell_estimate
 from normcli.verify.identify import Question, identify
 from normcli.verify.other_sentence import (
@@ -108,7 +108,8 @@ def format_sentence(found: Identification, reference: str = USUAL_REFERENCE) -> 
         equal = _choose_others(best, others)
         exactness = _format_computation(found.reproductions) or _format_exactness(best)
         exactness += _format_reference(best, asked, reference)
-        untold = "".join(f" {sentence}" for sentence in list_untold(best, equal, asked, layout))
+        unseen = (*list_taken_up(best, found.matches), *list_untold(best, equal, asked, layout))
+        untold = "".join(f" {sentence}" for sentence in unseen)
         return f"y is {described}{exactness}.{_format_others(best, equal, asked, layout)}{untold}{sample}"
     near = found.nearest
     if near is None:

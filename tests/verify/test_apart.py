@@ -7,7 +7,14 @@ import pytest
 
 from normcli import normalize
 from normcli.norms.layout import make_layout
-from normcli.verify.apart import format_axes, join_words, list_hidden_by_gamma, list_hidden_by_map, list_untold
+from normcli.verify.apart import (
+    format_axes,
+    join_words,
+    list_hidden_by_gamma,
+    list_hidden_by_map,
+    list_taken_up,
+    list_untold,
+)
 from normcli.verify.hypothesis import Furthest, Match
 from normcli.verify.identify import Kind, Question, identify
 from normcli.verify.plain import PlainMap
@@ -172,3 +179,22 @@ def test_axes_and_words_are_listed():
     assert format_axes((0, 3), LAYOUT) == "axes n, w"
     assert format_axes((0, 3), make_layout(None, 7)) == "axes 0, 3"
     assert [join_words(words) for words in ((), ("a",), ("a", "b"))] == ["nothing", "a", "a or b"]
+
+
+@pytest.mark.parametrize(
+    ("norm", "affine", "modes", "said"),
+    [
+        ("ln", "estimated", ["inside"], ["The fitted gamma hides ddof."]),
+        (
+            "ln", "estimated", ["inside", "outside"],
+            ["The fitted gamma hides ddof and whether eps stands inside the root or outside."],
+        ),
+        ("rms", "estimated", ["inside", "outside"], ["The fitted gamma hides whether eps stands inside the root or outside."]),
+        ("rms", "estimated", ["inside"], []),
+        ("ln", "gamma, beta", ["inside", "outside"], []),
+    ],
+)  # fmt: skip
+def test_what_a_fitted_gamma_hides_is_said(norm, affine, modes, said):
+    matches = [MATCH._replace(norm=norm, affine=affine, eps_mode=mode) for mode in modes]
+    other = MATCH._replace(norm="gn", affine=affine, eps_mode="floor")
+    assert list(list_taken_up(matches[0], [*matches, other])) == said

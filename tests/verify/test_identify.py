@@ -529,3 +529,12 @@ def test_algorithms_are_looked_for_where_bits_are_not_the_exact_ones(monkeypatch
     assert not asked
     assert identification.identify(Question(x, np.nextafter(y, np.float32(9)))).matches
     assert asked
+
+
+def test_a_layout_that_was_given_names_the_norm_of_its_channel_first():
+    x = np.random.default_rng(1).normal(size=(1, 3, 64)).astype("f4")
+    y = normalize(x, "ln", axes=-1).normalized
+    found = [
+        identification.identify(Question(x, y, layout=layout)).matches[0] for layout in (None, "ncl", "bnd")
+    ]
+    assert [match.norm for match in found] == ["bn", "bn", "ln"]

@@ -1,0 +1,91 @@
+"""gamma and beta that nobody gave, where a few values of y are wrong: fitted to the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.norms.rules import EpsMode
+from normcli.verify.estimate import Target, list_cases, list_shifts, list_usual, regress_each
+from normcli.verify.groups import widen
+from normcli.verify.hypothesis import Hypothesis
+from normcli.verify.samples import MOST_VALUES, Samples, list_grids
+from normcli.verify.trimming import leave_out, leave_out_extremes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from normcli.dtypes import Floats
+    from normcli.norms.grid import Grid
+    from normcli.verify.estimate import Fit
+    from normcli.verify.hypothesis import Sample
+
+_FIRST_EPS = 1e-5
+
+_ROUGH = 0.02
+"""Values that are further off than this part of y's spread are left out before eps is chosen."""
+
+_FEW_VALUES, _LEAST_ROWS = 1 << 14, 8
+"""What is fitted to, of groups that do not reach along the first axis: so many values, but so many rows."""
+
+_MOST_EPS = 3
+"""Of the usual eps, those that leave the least are tried."""
+
+
+def estimate_trimmed(samples: Samples, most: float) -> Iterator[Hypothesis]:
+    """Yield the hypotheses with a gamma and a beta that most values agree with, by each usual eps.
+
+    Parameters
+    ----------
+    samples : Samples
+        Of tensors that no gamma and beta explains as a whole.
+    most : float
+        There are fewer pairs than this.
+    """
+    rows = min(len(samples.x), samples.count_samples())
+    few = min(rows, max(_LEAST_ROWS, _FEW_VALUES * len(samples.x) // samples.x.size))
+    for count, reaches in ((few, False), (rows, True)):  # along the first axis, which takes all of it
+        if count and (rows == len(samples.x) or not reaches):
+            grids = list_grids((count, *samples.x.shape[1:]))
+            yield from _estimate_of(samples, count, most, [g for g in grids if (0 in g.axes) is reaches])
+
+
+def _estimate_of(samples: Samples, rows: int, most: float, grids: Sequence[Grid]) -> Iterator[Hypothesis]:
+    """Yield what most values of the first rows agree with."""
+    x, y, dtype = widen(samples.x[:rows]), leave_out_extremes(widen(samples.y[:rows])), samples.scope.dtype
+    if not np.isfinite(x).all():
+        return
+    for plain, every in list_cases(x, y, grids, most):
+        grid, _, standard, *_ = plain.sample
+        sample = samples.take_some(replace(grid, shape=samples.x.shape), MOST_VALUES, standard.divisor)
+        for axes in every:
+            for shifts in list_shifts(grid, axes, standard.divisor):
+                target = Target(x, y, axes, dtype, shifts)
+                if sample is not None:
+                    yield from _fit_likely_eps(plain, target, sample)
+
+
+def _fit_likely_eps(plain: Hypothesis, target: Target, sample: Sample) -> Iterator[Hypothesis]:
+    """Yield a hypothesis of a sample with each place of eps, and eps that most values agree with."""
+    least = _ROUGH * float(np.nanstd(target.y))
+    left = leave_out(partial(_fit_line, plain, _FIRST_EPS, target, least=least), target.y, target.axes)
+    if left is None:
+        return
+    rough = target._replace(y=left[0])
+    for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
+        moved, usual = plain._replace(model=plain.model._replace(eps_mode=mode)), list_usual(target.dtype)
+        fits = zip(usual, regress_each(moved, usual, rough), strict=True)
+        over = {eps: float(np.nanmedian(fit.rest / fit.allowed)) for eps, fit in fits}
+        for eps in sorted(usual, key=lambda eps: over[eps])[:_MOST_EPS]:
+            left = leave_out(partial(_fit_line, moved, eps, target), target.y, target.axes)
+            if left is not None:
+                yield Hypothesis(sample, left[1].affine, moved.model._replace(low=eps, high=eps))
+
+
+def _fit_line(plain: Hypothesis, eps: float, target: Target, y: Floats, least: float = 0.0) -> Fit:
+    """Return the gamma and beta of least squares of other values; no less is allowed than `least`."""
+    fit = next(regress_each(plain, [eps], target._replace(y=y)))
+    return fit._replace(allowed=np.maximum(fit.allowed, least))

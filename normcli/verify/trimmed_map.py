@@ -1,0 +1,99 @@
+"""Plain maps that explain all but a few values."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.tensors.mapped import fetch
+from normcli.tensors.pieces import PIECE
+from normcli.tuples import NamedTuple
+from normcli.verify.levels import Level
+from normcli.verify.plain import (
+    BEYOND_SAMPLE,
+    FEW_SAMPLED,
+    MOST_SAMPLED,
+    Block,
+    Exceptions,
+    PlainMap,
+    count_bits,
+    enumerate_axes,
+    fit_lines,
+    list_levels,
+    measure_own_unit,
+)
+from normcli.verify.trimming import leave_out, leave_out_extremes
+from normcli.verify.weight import CERTAIN
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats
+
+_BITS_OF_A_VALUE = 24.0
+"""What it takes to say a value that is wrong, beside its place."""
+
+
+class _Trial(NamedTuple):
+    made: PlainMap
+    rest: Floats
+    allowed: Floats
+
+
+def find_trimmed_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
+    """Return the plain map of fewest numbers that explains all but a few values of y, with those; or None.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Of one shape.
+    dtype : numpy.dtype
+        In which y was rounded.
+    """
+    few, more = Block(x, y, FEW_SAMPLED), Block(x, y, MOST_SAMPLED)
+    level = next(level for level in list_levels(dtype) if level.precision == dtype.name)
+    for axes in enumerate_axes(x.shape):
+        if _fit_map(*few.take(axes), axes, dtype, level) is None:
+            continue
+        fitted = _fit_map(*more.take(axes), axes, dtype, level)
+        if fitted is not None and all(fitted.scale.shape[axis] == x.shape[axis] for axis in axes):
+            return fitted._replace(exceptions=_list_exceptions(fitted, x, y, dtype, level))
+    return None
+
+
+def _fit_map(
+    x: Floats, y: Floats, axes: tuple[int, ...], dtype: np.dtype[Any], level: Level
+) -> PlainMap | None:
+    """Return the map with a pair for each index of some axes, if most values show it."""
+
+    def fit(values: Floats) -> _Trial:
+        made = fit_lines(x, values, axes, measure_own_unit(values, dtype, level), through_zero=False)
+        return _Trial(made, np.abs(values - made.apply(x)), made.allow(x, values, dtype, level))
+
+    left = leave_out(fit, leave_out_extremes(y), axes)
+    if left is None:
+        return None
+    kept, (made, _, allowed) = left
+    strange = int(np.isnan(kept).sum())
+    shown = count_bits(made, allowed, x, kept, 2)
+    taken = strange * (_BITS_OF_A_VALUE + math.log2(y.size))
+    return made if shown - taken >= CERTAIN else None
+
+
+def _list_exceptions(
+    fitted: PlainMap, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], level: Level
+) -> Exceptions:
+    """Return which values of all a map does not explain."""
+    careless = Level(level.precision, BEYOND_SAMPLE * level.ulp, BEYOND_SAMPLE * level.roundings)
+    count, first, step = 0, x.size, max(1, PIECE * len(x) // x.size)
+    for start in range(0, len(x), step):
+        some, theirs = (fetch(values[start : start + step]).astype(np.float64) for values in (x, y))
+        cut = slice(start, start + step) if 0 in fitted.axes else slice(None)
+        here = PlainMap(fitted.axes, fitted.scale[cut], fitted.shift[cut])
+        strange = np.flatnonzero(here.find_exceptions(some, theirs, dtype, careless))
+        if strange.size:
+            first = min(first, start * x[0].size + int(strange[0]))
+            count += strange.size
+    return Exceptions(count, x.size, tuple(int(i) for i in np.unravel_index(min(first, x.size - 1), x.shape)))
