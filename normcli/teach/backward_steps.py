@@ -25,16 +25,9 @@ from normcli.teach.expression import (
     evaluate,
 )
 from normcli.teach.numbers import Numbers
+from normcli.teach.statistic_steps import ABOUT_MEAN, ABOUT_ZERO, SIGMA, enumerate_words, name_length
 from normcli.teach.step_writer import NoNumberError, Terms, X
-from normcli.teach.steps import (
-    ABOUT_MEAN,
-    ABOUT_ZERO,
-    SIGMA,
-    StepList,
-    enumerate_words,
-    name_group,
-    name_length,
-)
+from normcli.teach.steps import StepList, name_group
 from normcli.teach.story import Step
 
 if TYPE_CHECKING:
@@ -109,9 +102,9 @@ class BackwardSteps(StepList):
 
     def _measure(self) -> None:
         """Add the steps to the divisor, and put the definitions in numbers."""
-        _, divisor = self._find_centre_and_divisor()
+        _, divisor = self.find_centre_and_divisor()
         assert divisor is not None  # of every norm that has a derivative
-        is_fixed = self._replace_zero(divisor) is not divisor
+        is_fixed = self.replace_zero(divisor) is not divisor
         if is_fixed and self.spec.zero_rule is not ZeroRule.ONE:
             self._stop(Step("zero", "There is no derivative by values that 0 stands for."))
         group, dy = self.group, self.group.gradients
