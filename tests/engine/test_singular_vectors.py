@@ -88,6 +88,7 @@ def test_other_norms_have_none(name):
 # -- the answer
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("options", "told"),
     [

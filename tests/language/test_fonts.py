@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
+from pathlib import Path
 
 import pytest
 
-from normcli.language.fonts import Fonts, find_chinese_fonts, holds_chinese
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems keep fonts elsewhere")
+from normcli.language.fonts import Fonts, _list_folders, find_chinese_fonts, holds_chinese
 
 
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
+    monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "own"))
     monkeypatch.setenv("XDG_DATA_DIRS", f"{tmp_path}/none:{tmp_path}/shared")
@@ -40,6 +39,16 @@ def test_a_family_is_found_with_its_weights_wherever_it_is(place, folder):
 def test_where_there_is_none(folder):
     install(folder, "own/fonts/DejaVuSans.ttf", "own/fonts/msyh.txt", "own/fonts/simheibold2.ttf")
     assert find_chinese_fonts() is None
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    ("platform", "first"), [("win32", "C:/Windows/Fonts"), ("darwin", "/System/Library/Fonts")]
+)
+def test_other_systems_keep_them_elsewhere(platform, first, folder, monkeypatch):
+    monkeypatch.setattr("sys.platform", platform)
+    monkeypatch.delenv("WINDIR", raising=False)
+    assert Path(_list_folders()[0]) == Path(first)
 
 
 def test_which_texts_hold_chinese():

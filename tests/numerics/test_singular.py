@@ -13,7 +13,7 @@ from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.rational import find_root
-from normcli.numerics.singular import SingularValue, SingularValues, solve_singular
+from normcli.numerics.singular import SingularValue, SingularValues, approximate_largest, solve_singular
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.measuring import measure_groups
 
@@ -145,3 +145,20 @@ def test_a_value_is_recalled_to_as_many_bits_as_are_asked_for():
     assert [solution.recall(group) for group in (1, 2)] == [(0, 1), (0, 3)]
     plan = make_plan(Request("sn", axes=(1, 2), like="torch"), (3, 2, 2), np.dtype("f8"))
     assert solve_singular(plan, SingularValues(3, values), exact=True).recall(1) == (0, None)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (1, 1)], ids=str)
+@pytest.mark.parametrize("scale", [1.0, 2.0**-1040, 2.0**1020], ids=["plain", "tiny", "huge"])
+def test_the_largest_singular_value_to_ten_digits(shape, scale, rng):
+    x = rng.uniform(-1.0, 1.0, shape)
+    found = approximate_largest(x * scale)
+    assert found == pytest.approx(np.linalg.norm(x * 2.0**-3, 2) * scale * 8.0, rel=1e-9, abs=0.0)
+    assert found == float(f"{found:.10g}")
+
+
+@pytest.mark.parametrize(
+    ("x", "value"),
+    [([[0.0]], 0.0), ([[1.0, -np.inf]], np.inf), ([[np.nan, np.inf]], np.nan), ([[-3.0, 4.0]], 5.0)],
+)
+def test_the_largest_singular_value_of_plain_matrices(x, value):
+    np.testing.assert_array_equal(approximate_largest(np.array(x)), value)

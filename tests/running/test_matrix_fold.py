@@ -198,6 +198,10 @@ def test_of_several_weights_the_largest_singular_value_is_told(normcli, folder):
     assert "✓ folded, their largest singular values are 1.002 at most" in told
     ends = [line.split(" " * 3)[-1].strip() for line in told.splitlines()[6:9]]
     assert ends == ["+0.5 %", "−0.2 %", "0"]
+    np.savez("far.npz", **several | {f"{part}.weight_u": arrays["weight_u"] / 2 for part in "ab"})
+    told = normcli("fold", "sn", "--checkpoint", "far.npz").out
+    assert "✗ σ of a.weight is 50 % below" in told
+    assert "of 1 more it is off by over 1 %" in told
 
 
 def test_a_file_that_does_not_hold_the_weight_is_refused(normcli, tmp_path):
@@ -223,6 +227,21 @@ def test_json(normcli, folder):
     assert weight["off"] == pytest.approx(-0.1)
     assert weight["proof"]["ok"]
     assert np.shape(weight["weight"]) == (4, 3, 2)
+
+
+def test_lines_hold_a_weight_each(normcli, folder):
+    line = ("fold", "sn", "--conv-weight", "orig.npy", "-f")
+    header, weight = normcli(*line, "csv").out.splitlines()
+    assert header == "name,sigma,largest,off"
+    sigma = float(normalize(folder, "sn").sigma)
+    assert weight == f"orig.npy,{sigma!r},{sigma!r},0.0"
+    assert json.loads(normcli(*line, "jsonl").out)["sigma"] == sigma
+
+
+def test_a_batch_beyond_float64_proves_nothing(normcli):
+    line = ("fold", "sn", "--conv-weight", "[[1e308,1e308],[1e308,0]]")
+    assert "nothing to compare" in normcli(*line).out
+    assert json.loads(normcli(*line, "-f", "json").out)["weights"][0]["proof"]["ok"] is None
 
 
 def test_keras_divides_by_nothing_in_evaluation(normcli, folder):
