@@ -294,12 +294,9 @@ def _solve_length(plan: Plan, measured: Lengths) -> Solution:
     measured = leave_to_eps(measured, plan.spec.eps)
     k = measured.scale
     square = length = measured.length  # eps is added to squares of p = 2 alone
-    unit = None if plan.spec.p == 0 else k  # a count has no unit
-    divisor = add_eps(square, length, plan.spec.eps, plan.spec.eps_mode, unit)
+    divisor = add_eps(square, length, plan.spec.eps, plan.spec.eps_mode, k)
     divisor = replace_zeros(divisor, plan.spec.zero_rule)
-    if k is not None and unit is None:  # the values are scaled all the same
-        divisor = Pair(np.ldexp(divisor.hi, k), divisor.lo)
     zero = np.zeros_like(length.hi)
     mean = Triple(zero, zero, zero)
-    norm = length.hi if unit is None else round_scaled(Scaled(length, -unit))
+    norm = length.hi if k is None else round_scaled(Scaled(length, -k))
     return Solution(mean, divisor, k, centred=False, statistics={"norm": norm})

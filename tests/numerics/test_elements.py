@@ -232,11 +232,12 @@ def test_a_difference_may_be_beyond_float64():
 def test_infinities_nan_and_zeros_are_those_of_doubles(x, size):
     values, sizes, zero = np.array([[x]]), np.array([[size]]), np.zeros((1, 1))
     out = np.empty_like(values)
-    for mean in (None, Triple(zero, zero, zero)):
-        solution = Solution(mean or Triple(zero, zero, zero), Pair(sizes, zero), None, mean is not None)
+    for mean in (None, 0.0, 3.0, -math.inf):
+        centre = Triple(zero + (mean or 0.0), zero, zero)
+        solution = Solution(centre, Pair(sizes, zero), None, mean is not None)
         apply(values, out, solution, Workspace(), exact=True)
         with np.errstate(all="ignore"):
-            wanted = (values if mean is None else values - zero) / sizes
+            wanted = (values if mean is None else values - mean) / sizes
         np.testing.assert_array_equal(out, wanted)
         if not math.isnan(wanted[0, 0]):
             assert np.signbit(out[0, 0]) == np.signbit(wanted[0, 0])
@@ -348,3 +349,19 @@ def test_no_values_have_no_results():
     zero, one = np.zeros((0, 1)), np.ones((0, 1))
     solution = Solution(Triple(zero, zero, zero), Pair(one, zero), None, centred=True)
     assert apply(np.empty((0, 3)), np.empty((0, 3)), solution, Workspace(), exact=True) is None
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("centred", [True, False], ids=["centred", "not centred"])
+def test_ordinary_values_are_calculated_by_one_sequence(centred, exact, rng, monkeypatch):
+    """None is calculated again by itself, which takes a hundred times as long."""
+    monkeypatch.setattr("normcli.numerics.kernel.calculate_again", None)
+    mean = Triple(np.array([[1.0]]), np.array([[2.0**-55]]), np.array([[2.0**-110]]))
+    out = np.empty((1, 64), np.float64 if exact else np.float32)
+    solution = Solution(mean, Pair(np.array([[3.0]]), np.array([[2.0**-54]])), None, centred)
+    for least, gamma in ((2.0**-11, None), (2.0**-8, rng.uniform(1.0, 2.0, (1, 64)))):
+        quotients = np.concatenate([[least, 7.5], rng.uniform(0.01, 7.0, 62)]) * rng.choice([-1.0, 1.0], 64)
+        x = (quotients * 3.0 + centred)[None].astype(out.dtype)
+        assert apply(x, out, solution, Workspace(), Parameters(gamma), exact=exact) is None
+        expected = quotients * (1.0 if gamma is None else gamma[0])
+        np.testing.assert_allclose(out[0], expected, rtol=1e-12 if exact else 1e-3)

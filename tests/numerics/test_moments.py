@@ -104,3 +104,18 @@ def test_groups_of_which_few_values_count(dtype, ddof):
     assert found.mean[2] == float(x[2, 0])
     np.testing.assert_array_equal(found.var[2], np.nan if ddof else 0.0)
     np.testing.assert_array_equal(float(found.normalized[2, 0]), np.nan if ddof else 0.0)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("count", [3, 4, 5])
+def test_means_that_a_third_double_decides_are_rounded_once(count, sign):
+    """Two doubles are in the middle of two: what the third adds tells which is nearer."""
+    rows = [
+        [count * (1.0 + unit * 2.0**-52), count * half * 2.0**-53, count * low, *[0.0] * (count - 3)]
+        for unit in (0.0, 1.0)
+        for half in (1.0, -1.0)
+        for low in (2.0**-150, -(2.0**-150), 2.0**-106, -(2.0**-106))
+    ]
+    x = sign * np.array(rows)
+    found = normalize(x, "ln").mean
+    assert found.tolist() == [float(sum(map(Fraction, row)) / count) for row in x.tolist()]
