@@ -135,5 +135,8 @@ def _find_pieces(
     while depth > 0 and tile[depth].stop - tile[depth].start == dims[depth]:
         depth -= 1
     base = sum(part.start * stride for part, stride in zip(tile, strides, strict=True))
+    if not depth:
+        yield base, buffer
+        return
     for index in np.ndindex(*buffer.shape[:depth]):
         yield base + sum(i * stride for i, stride in zip(index, strides, strict=False)), buffer[index]

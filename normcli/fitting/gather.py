@@ -12,8 +12,9 @@ from normcli.engine.geometry import Geometry
 from normcli.engine.passes import Run
 from normcli.engine.survey import join_batches
 from normcli.fitting.subject import find_batch, find_positions, has_images
-from normcli.fitting.sums import Sums, find_deviations
+from normcli.fitting.sums import Sums, find_deviations, make_exact, round_deviations
 from normcli.numerics.fixed import Fixed
+from normcli.numerics.moments import find_moments
 from normcli.numerics.pairs import lower_at, raise_at, two_prod, two_square
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from normcli.engine.survey import Batch
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
+    from normcli.numerics.rational import ExactSums
 
 
 def gather(plan: Plan, values: NDArray[Any], effort: Effort, *, apart: bool = False) -> Sums:
@@ -103,16 +105,19 @@ class _Gatherer:
             (sums.below, batch.below),
         ):
             np.add.at(mine, groups, found)
-        if not self._images or not (batch.whole or batch.leaves.count.shape[-1] == self._leaf_count):
+        is_leaf = batch.whole and batch.leaves.count.shape[-1] == 1
+        if is_leaf or not self._images or not (batch.whole or batch.leaves.count.shape[-1] == self._leaf_count):
             add_batch(sums.total, sums.square, groups, batch)
-            if self._images:
+            if self._images and is_leaf:
+                self.sums.add_deviations(groups, _find_leaf_deviations(batch), count)
+            elif self._images:
                 self._add_parts(groups, batch)
             return
         total, square = Fixed.zeros(len(groups)), Fixed.zeros(len(groups))
         add_batch(total, square, np.arange(len(groups)), batch)
         sums.total.gather(total, groups)
         sums.square.gather(square, groups)
-        self._add_deviations(groups, find_deviations(total, square, count), count)
+        self.sums.add_deviations(groups, find_deviations(total, square, count), count)
 
     def _add_parts(self, groups: Integers, batch: Batch) -> None:
         """Keep some leaves of each sample, and add its deviation once all of its leaves are there."""
@@ -123,12 +128,20 @@ class _Gatherer:
             if len(counts) == self._leaf_count:
                 del self._pending[number]
                 count = np.array([sum(counts)])
-                self._add_deviations(groups[row : row + 1], find_deviations(total, square, count), count)
+                self.sums.add_deviations(groups[row : row + 1], find_deviations(total, square, count), count)
 
-    def _add_deviations(self, groups: Integers, deviations: Floats, count: Floats) -> None:
-        some = count > 0
-        self.sums.deviation.add(groups[some], deviations[some][:, None])
-        np.add.at(self.sums.images, groups[some], 1)
+
+def _find_leaf_deviations(batch: Batch) -> Floats:
+    """Return the deviation of each group of a batch whose groups are a leaf each, as `find_deviations`."""
+
+    def recall(row: int) -> ExactSums:
+        total, square = Fixed.zeros(1), Fixed.zeros(1)
+        add_batch(total, square, np.zeros(1, dtype=np.int64), batch.take(row))
+        return make_exact(total, square, batch.leaves.count[row].astype(np.int64))[0]
+
+    leaves = batch.leaves.reshape((len(batch.groups),))
+    n = np.maximum(leaves.count, 1.0)
+    return round_deviations(find_moments(leaves, n, recall, centred=True, short=False), leaves.count)
 
 
 def add_batch(total: Fixed, square: Fixed, groups: Integers, batch: Batch) -> None:

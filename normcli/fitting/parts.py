@@ -178,9 +178,7 @@ def _close_samples(subject: Subject, whole: Plan, part: Part) -> Part:
     """Return the sums of groups from those of each sample, now that all values of these samples are there."""
     plan = _plan_block(subject, whole, tuple(cut.stop - cut.start for cut in part.box), apart=True)
     sums = part.sums
-    some = np.flatnonzero(sums.count > 0)
     deviations = find_deviations(sums.total, sums.square, sums.count.astype(np.float64))
-    sums.deviation.add(some, deviations[some][:, None])
-    sums.images[some] += 1
+    sums.add_deviations(np.arange(len(deviations)), deviations, sums.count)
     folded = sums.fold(plan.grid.stats_shape, plan.grid.kept.index(whole.grid.layout.batch or 0))
     return Part(part.box, folded)

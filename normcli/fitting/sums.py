@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 _SMALL, _LARGE = 2.0**-400, 2.0**400
 """Squares between these are no trouble as pairs."""
 
+_SHIFT = 512
+"""What larger deviations are divided by, as an exponent: the largest would be too large to be added."""
+
 _DIGITS, _SQUARED_DIGITS = range(-480, 449), range(-960, 865)
 """Exponents of digits, of sums and of sums of squares, whose squares and multiples stay within doubles."""
 
@@ -105,6 +108,13 @@ class Sums:
                 part = held.map(lambda a: a[groups]) if isinstance(held, Pair) else held[groups]
             setattr(taken, member.name, part)
         return taken
+
+    def add_deviations(self, groups: Integers, deviations: Floats, count: NDArray[Any]) -> None:
+        """Add the deviations of samples, of so many values each, to those of groups; several may go to one."""
+        some, large = count > 0, deviations >= _LARGE
+        for chosen, exponent in ((some & ~large, 0), (some & large, _SHIFT)):
+            self.deviation.add(groups[chosen], np.ldexp(deviations[chosen], -exponent)[:, None], exponent)
+        np.add.at(self.images, groups[some], 1)
 
     def merge(self, other: Sums, groups: NDArray[np.intp] | slice = ALL) -> None:
         """Add the sums of other values of some groups, each named once.
@@ -204,9 +214,12 @@ def _find_means(total: Fixed, count: Integers) -> Floats:
 
 def find_deviations(total: Fixed, square: Fixed, count: Floats) -> Floats:
     """Return √(Σ(x − mean)² / n) of each group, rounded once, and 0 where there is no value."""
-    some = count > 0
-    n = np.where(some, count, 1.0)
-    moments = _make_moments(total, square, n, centred=True)
+    return round_deviations(_make_moments(total, square, np.maximum(count, 1.0), centred=True), count)
+
+
+def round_deviations(moments: Moments, count: Floats) -> Floats:
+    """Return the same of moments, which are of a count of 1 where there is no value."""
+    some, n = count > 0, np.maximum(count, 1.0)
     root = pair_root(pair_divide(moments.square, two_prod(n, n)))
     beyond = (root.hi != 0.0) & ~((root.hi > _SMALL) & (root.hi < _LARGE))
     undecided = moments.undecided | beyond | ~is_decided(root, moments.error + _ROOT_ERROR)
