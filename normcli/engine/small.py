@@ -9,6 +9,7 @@ import numpy as np
 
 from normcli.compiled import find_kernel
 from normcli.dtypes import is_short_float
+from normcli.engine.blocks import open_parameter
 from normcli.engine.compiled import find_shape
 from normcli.engine.geometry import find_geometry
 from normcli.numerics.whole import (
@@ -22,13 +23,16 @@ from normcli.numerics.whole import (
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
+    from normcli.engine.geometry import Geometry
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.whole import Rule
+    from normcli.numerics.whole import RowParameter, Rule
 
 MOST_VALUES = 1 << 14
 """Of larger tensors, what a walk takes is little beside the arithmetic."""
@@ -42,21 +46,29 @@ class _Layout(NamedTuple):
     rule : Rule
     names : tuple of str or None
         Of the four statistics of the kernel, as `name_statistics` returns them.
-    runs, order : tuple of int
-        The lengths of the runs of kept and reduced axes, and those that are kept first.
+    geometry : Geometry
+    order : tuple of int
+        The runs of its axes, those that are kept first.
     shape : tuple of int
         Two axes of groups and two of their values.
     """
 
     rule: Rule
     names: tuple[str | None, ...]
-    runs: tuple[int, ...]
+    geometry: Geometry
     order: tuple[int, ...]
     shape: tuple[int, ...]
 
     def lay(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return a view of an array in C order as groups."""
-        return values.reshape(self.runs).transpose(self.order).reshape(self.shape)
+        return values.reshape(self.geometry.dims).transpose(self.order).reshape(self.shape)
+
+    def lay_parameters(self, plan: Plan, inputs: Inputs) -> Iterator[RowParameter | None]:
+        """Yield gamma and beta for rows of groups."""
+        ends = tuple([(0, length) for length in self.geometry.dims])
+        for values, offset in ((inputs.gamma, plan.spec.gamma_offset), (inputs.beta, 0)):
+            spread = open_parameter(plan, self.geometry, values, offset)
+            yield None if spread is None else spread.lay_rows(ends, self.geometry.reduced_runs)
 
 
 def run_small(
@@ -68,7 +80,8 @@ def run_small(
     """
     if (
         values.size > min(MOST_VALUES, effort.block, effort.whole)
-        or any(given is not None for given in inputs)
+        or any(given is not None for given in inputs[2:])
+        or any(isinstance(given, np.memmap) for given in inputs[:2])
         or effort.observer is not None
         or not effort.keeps_statistics
         or type(values) is not np.ndarray
@@ -76,15 +89,18 @@ def run_small(
     ):
         return None
     kernel, dtype = find_kernel(), plan.choose_output_dtype(values.dtype)
-    layout = None if kernel is None else _find_layout(plan, values.dtype, dtype)
+    given = inputs.gamma is not None, inputs.beta is not None
+    layout = None if kernel is None else _find_layout(plan, values.dtype, dtype, given)
     if kernel is None or layout is None:
         return None
     result = np.empty(plan.grid.shape, dtype) if out is None else out
     groups = layout.shape[0] * layout.shape[1]
     statistics = {name: np.empty(groups) for name in plan.norm.statistics}
     places = tuple([None if name is None else statistics[name] for name in layout.names])
+    parameters = layout.lay_parameters(plan, inputs) if any(given) else ()
     with np.errstate(all="ignore"):
-        left = normalize_groups(kernel, layout.rule, Groups(layout.lay(values), layout.lay(result)), places)
+        tensor = Groups(layout.lay(values), layout.lay(result), *parameters)
+        left = normalize_groups(kernel, layout.rule, tensor, places)
     if left.size:
         return None
     shape = plan.grid.stats_shape
@@ -92,9 +108,13 @@ def run_small(
 
 
 @functools.lru_cache(maxsize=64)
-def _find_layout(plan: Plan, dtype: np.dtype[Any], output: np.dtype[Any]) -> _Layout | None:
-    """Return how a plan's tensors are given to the kernel; None if they cannot be."""
+def _find_layout(
+    plan: Plan, dtype: np.dtype[Any], output: np.dtype[Any], given: tuple[bool, bool]
+) -> _Layout | None:
+    """Return how tensors are given to the kernel, with gamma and beta or without; None if they cannot be."""
     geometry = find_geometry(plan)
+    if any(given) and plan.spec.rounds_before_gamma:
+        return None
     if not (is_served(dtype) and is_served(output) and is_plan_served(plan, geometry.count)):
         return None
     order = geometry.kept_runs + geometry.reduced_runs
@@ -103,5 +123,6 @@ def _find_layout(plan: Plan, dtype: np.dtype[Any], output: np.dtype[Any]) -> _La
     if shape is None:
         return None
     exact = not (is_short_float(dtype) and is_short_float(output))
-    rule = make_rule(plan, geometry.count, exact=exact, exact_results=exact)
-    return _Layout(rule, name_statistics(plan), geometry.dims, order, shape)
+    # Beta may cancel all but the last bits of what it is added to.
+    rule = make_rule(plan, geometry.count, exact=exact or given[1], exact_results=exact)
+    return _Layout(rule, name_statistics(plan), geometry, order, shape)

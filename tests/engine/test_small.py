@@ -51,6 +51,22 @@ def test_the_same_bits_as_in_tiles(request_, dtype):
         assert (found[1][name].shape, found[1][name].tobytes()) == (array.shape, array.tobytes())
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("given", [("gamma",), ("beta",), ("gamma", "beta")], ids="-".join)
+@pytest.mark.parametrize("norm", ["bn", "ln", "gn"])
+def test_the_same_bits_with_gamma_and_beta(norm, given, dtype):
+    x = make(dtype=dtype)
+    plan = make_plan(Request(norm, groups=2 if norm == "gn" else None), x.shape, x.dtype)
+    rng = np.random.default_rng(7)
+    inputs = Inputs(**{name: rng.standard_normal(plan.parameters.shape).astype(dtype) for name in given})
+    found = small.run_small(plan, x, inputs, None, DEFAULT_EFFORT)
+    with mock.patch.object(small, "MOST_VALUES", 0):
+        wanted = run(plan, x, inputs)
+    assert found is not None
+    assert found[0].tobytes() == wanted[0].tobytes()
+    assert {name: a.tobytes() for name, a in found[1].items()} == {k: a.tobytes() for k, a in wanted[1].items()}
+
+
 @pytest.mark.parametrize("norm", ["bn", "ln", "rms"])
 def test_groups_that_the_kernel_leaves_are_normalized_in_tiles(norm):
     x = make()
@@ -81,8 +97,10 @@ class Watching:
 ONES = np.ones((1, 4, 1, 1))
 
 LEFT_TO_TILES = [
-    pytest.param({"inputs": Inputs(gamma=ONES)}, id="gamma"),
-    pytest.param({"inputs": Inputs(beta=ONES)}, id="beta"),
+    pytest.param(
+        {"inputs": Inputs(gamma=ONES), "request": Request("rms", like="llama")}, id="rounded before gamma"
+    ),
+    pytest.param({"inputs": Inputs(gamma=ONES.view(np.memmap))}, id="gamma in a file"),
     pytest.param({"inputs": Inputs(given=Given(ONES, ONES))}, id="running statistics"),
     pytest.param({"inputs": Inputs(selection=Selection(omits_nan=True))}, id="values that do not count"),
     pytest.param({"effort": Effort(observer=Watching())}, id="somebody watches"),
