@@ -39,8 +39,8 @@ def _run(settings: Settings, actual: str | None, name: str | None, suggests: boo
     wanted = None if name is None else find_norm(name)[0].name
     from normcli.answers.identification import IdentificationAnswer
     from normcli.norms.layout import make_layout
-    from normcli.verify.estimates import find_start
     from normcli.verify.identify import Question, identify
+    from normcli.verify.iterations import find_start
     from normcli.verify.sentence import format_sentence
 
     source = load_input(settings)

@@ -24,7 +24,7 @@ from normcli.results.normalize import require_options
 from normcli.tensors.tensor import Tensor
 from normcli.verify import check as checking
 from normcli.verify import identify as identification
-from normcli.verify.estimates import find_start
+from normcli.verify.iterations import find_start
 from normcli.verify.remark import remark_on
 from normcli.verify.sentence import format_sentence
 from normcli.verify.ulp import choose_tolerance

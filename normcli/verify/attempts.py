@@ -25,15 +25,33 @@ if TYPE_CHECKING:
     from normcli.algorithms.sums import Values
     from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
+    from normcli.norms.request import Request
     from normcli.verify.affine import AffineStep
     from normcli.verify.exact_rows import Affine
-    from normcli.verify.reproduction import Candidate
 
 LEAST_SHARE = 0.9
 """The share of bits that a computation has to give to be named."""
 
 _THINNED = 4
 """Of so many columns one is tried first: where too much of it differs, the others are not needed."""
+
+
+class Candidate(NamedTuple):
+    """A norm that y may be.
+
+    Parameters
+    ----------
+    request : Request
+        With axes, groups and eps.
+    way : str
+        How gamma and beta entered.
+    order : tuple of int
+        The axes of the actual tensor, in the order of the input's.
+    """
+
+    request: Request
+    way: str
+    order: tuple[int, ...]
 
 
 class Attempt(NamedTuple):

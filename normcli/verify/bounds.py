@@ -17,8 +17,8 @@ from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats
-    from normcli.verify.evidence import Standard
     from normcli.verify.levels import Level
+    from normcli.verify.standards import Standard
 
 
 class Noise(NamedTuple):

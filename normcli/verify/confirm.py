@@ -21,7 +21,7 @@ from normcli.numerics.divisor import find_divisor
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch
 from normcli.verify.bounds import LARGEST_RSTD, MOST
-from normcli.verify.evidence import ROWS
+from normcli.verify.standards import ROWS
 from normcli.verify.ulp import measure_unit
 
 if TYPE_CHECKING:

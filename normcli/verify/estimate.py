@@ -14,11 +14,13 @@ from normcli.tuples import NamedTuple
 from normcli.verify.affine import ESTIMATED, NO_AFFINE, AffineStep
 from normcli.verify.bounds import measure_noise
 from normcli.verify.careful import fit_carefully
-from normcli.verify.evidence import COMMON_EPS, MOMENTS, Model, is_centred, standardize
+from normcli.verify.evidence import COMMON_EPS
 from normcli.verify.groups import put_back, take_groups
 from normcli.verify.hypothesis import Hypothesis, Sample
 from normcli.verify.levels import Level, choose_careless
+from normcli.verify.model import Model
 from normcli.verify.plain import fit_lines
+from normcli.verify.standards import MOMENTS, is_centred, standardize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

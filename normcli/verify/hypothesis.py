@@ -18,8 +18,9 @@ from normcli.numerics.divisor import find_divisor
 from normcli.numerics.rounding import store
 from normcli.tuples import NamedTuple
 from normcli.verify.affine import ESTIMATED
-from normcli.verify.evidence import COMMON_EPS, ROWS
+from normcli.verify.evidence import COMMON_EPS
 from normcli.verify.groups import take_groups
+from normcli.verify.standards import ROWS
 from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.norms.spec import Window
     from normcli.verify.affine import AffineStep
-    from normcli.verify.estimates import Start
-    from normcli.verify.evidence import Model, Standard
+    from normcli.verify.iterations import Start
     from normcli.verify.matrices import Steps
+    from normcli.verify.model import Model
+    from normcli.verify.standards import Standard
 
 
 class Scope(NamedTuple):

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.verify.estimates import Start
     from normcli.verify.evaluation import Evaluation
     from normcli.verify.hypothesis import Match
+    from normcli.verify.iterations import Start
     from normcli.verify.plain import PlainMap
     from normcli.verify.reproduction import Reproduction
     from normcli.verify.slips import Slip

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
-    from normcli.verify.evidence import Model, Standard
+    from normcli.verify.model import Model
+    from normcli.verify.standards import Standard
 
 _EUCLIDEAN = 2.0
 

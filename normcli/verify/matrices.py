@@ -13,14 +13,14 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import OF_MATRICES
 from normcli.tuples import NamedTuple
-from normcli.verify.estimates import MOST_TRIED, iterate
+from normcli.verify.iterations import MOST_TRIED, iterate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from normcli.dtypes import Floats
     from normcli.norms.spec import Iteration
-    from normcli.verify.estimates import Start
+    from normcli.verify.iterations import Start
 
 _NEAR = 2.0**-40
 """How far off a singular value of LAPACK's may be, as a part of it."""

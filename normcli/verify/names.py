@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.norms.spec import Window
     from normcli.verify.affine import AffineStep
-    from normcli.verify.evidence import Model
     from normcli.verify.hypothesis import Hypothesis, Scope
     from normcli.verify.matrices import FittedMatrix
+    from normcli.verify.model import Model
     from normcli.verify.windows import FittedWindow
 
 

@@ -14,11 +14,13 @@ from normcli.norms.rules import EpsMode
 from normcli.tuples import NamedTuple
 from normcli.verify.affine import ESTIMATED
 from normcli.verify.confirm import find_strange_groups
-from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, MOMENTS, STANDARDS, Model
+from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS
 from normcli.verify.hypothesis import Hypothesis, Match, Sample
 from normcli.verify.levels import Level, choose_careless
+from normcli.verify.model import Model
 from normcli.verify.ranking import rank_matches
 from normcli.verify.samples import FEW_VALUES, MOST_VALUES, Samples
+from normcli.verify.standards import MOMENTS, STANDARDS
 from normcli.verify.trimmed import estimate_trimmed
 from normcli.verify.weight import CERTAIN
 

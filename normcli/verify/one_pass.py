@@ -13,13 +13,14 @@ import numpy as np
 
 from normcli.norms.divisors import DEVIATION
 from normcli.norms.rules import EpsMode
-from normcli.verify.evidence import COMMON_EPS, Model, choose_eps
+from normcli.verify.evidence import COMMON_EPS, choose_eps
+from normcli.verify.model import Model
 from normcli.verify.ulp import measure_unit
 from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats
-    from normcli.verify.evidence import Standard
+    from normcli.verify.standards import Standard
 
 
 def fit_one_pass(

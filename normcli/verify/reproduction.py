@@ -24,7 +24,7 @@ from normcli.norms.table import NORMS
 from normcli.tensors.pieces import PIECE
 from normcli.tuples import NamedTuple
 from normcli.verify.affine import ESTIMATED, NO_AFFINE, enumerate_affine_steps
-from normcli.verify.attempts import LEAST_SHARE, Attempt, Trial
+from normcli.verify.attempts import LEAST_SHARE, Attempt, Candidate, Trial
 from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:
@@ -48,24 +48,6 @@ MOST_SURVIVORS = 48
 
 _MOST_HELD = 4
 """Computations that a sample found are held against every value, up to so many: those that are named."""
-
-
-class Candidate(NamedTuple):
-    """A norm that y may be.
-
-    Parameters
-    ----------
-    request : Request
-        With axes, groups and eps.
-    way : str
-        How gamma and beta entered.
-    order : tuple of int
-        The axes of the actual tensor, in the order of the input's.
-    """
-
-    request: Request
-    way: str
-    order: tuple[int, ...]
 
 
 class Reproduction(NamedTuple):

@@ -15,14 +15,7 @@ from normcli.norms.table import NORMS
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple
 from normcli.verify.bounds import bound_factors, measure_noise
-from normcli.verify.evidence import (
-    MOMENTS,
-    STANDARDS,
-    Standard,
-    fit_models,
-    standardize,
-    standardize_roughly,
-)
+from normcli.verify.evidence import fit_models
 from normcli.verify.groups import Widened, enumerate_grids, widen
 from normcli.verify.hypothesis import Hypothesis, Match, Sample
 from normcli.verify.levels import Level, list_levels
@@ -30,6 +23,7 @@ from normcli.verify.names import describe_hypothesis
 from normcli.verify.one_pass import fit_one_pass
 from normcli.verify.screen import SCREENED, lie_on_line, measure_offset
 from normcli.verify.slips import Bounded
+from normcli.verify.standards import MOMENTS, STANDARDS, Standard, standardize, standardize_roughly
 from normcli.verify.ulp import measure_unit
 from normcli.verify.weight import count_fine
 

@@ -10,7 +10,8 @@ import numpy as np
 from normcli.numerics.rounding import widen
 from normcli.printable import format_count
 from normcli.tuples import NamedTuple
-from normcli.verify.evidence import COMMON_EPS, MOMENTS, choose_eps
+from normcli.verify.evidence import COMMON_EPS, choose_eps
+from normcli.verify.standards import MOMENTS
 from normcli.verify.weight import CERTAIN, Seen
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
     from normcli.norms.grid import Grid
     from normcli.verify.affine import AffineStep
-    from normcli.verify.evidence import Standard
+    from normcli.verify.standards import Standard
 
 
 class Bounded(NamedTuple):

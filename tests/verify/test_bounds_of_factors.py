@@ -7,8 +7,8 @@ import pytest
 
 from normcli.norms.divisors import DEVIATION, ROOT_MEAN_SQUARE
 from normcli.verify.bounds import LARGEST_RSTD, MOST, Noise, bound_factors, measure_noise
-from normcli.verify.evidence import standardize
 from normcli.verify.levels import Level
+from normcli.verify.standards import standardize
 
 EPS = 2.0**-23
 ROWS = np.array([[1.0, 3.0], [-6.0, -2.0], [7.0, 7.0]])

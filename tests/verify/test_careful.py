@@ -10,9 +10,10 @@ from normcli.norms.divisors import DEVIATION
 from normcli.norms.rules import EpsMode
 from normcli.verify.affine import ESTIMATED, AffineStep
 from normcli.verify.careful import fit_carefully
-from normcli.verify.evidence import Model, standardize
 from normcli.verify.groups import enumerate_grids, take_groups
 from normcli.verify.hypothesis import Hypothesis, Sample
+from normcli.verify.model import Model
+from normcli.verify.standards import standardize
 
 HALF = np.dtype("f2")
 X = np.random.default_rng(0).normal(0.7, 2.0, (16, 6)).astype(HALF).astype("f8")

@@ -10,15 +10,15 @@ from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
 from normcli.norms.rules import EpsMode
 from normcli.verify.affine import NO_AFFINE, AffineStep
 from normcli.verify.confirm import find_strange_groups
-from normcli.verify.evidence import Model
-from normcli.verify.evidence import standardize as standardize_groups
 from normcli.verify.groups import enumerate_grids
 from normcli.verify.hypothesis import Hypothesis, Sample
 from normcli.verify.identify import Kind, Question, identify
 from normcli.verify.levels import Level
+from normcli.verify.model import Model
 from normcli.verify.plain import Exceptions, find_plain_map
 from normcli.verify.samples import MOST_VALUES
 from normcli.verify.sentence import format_sentence
+from normcli.verify.standards import standardize as standardize_groups
 from tests.marks import sampled, slowly
 
 SHAPE = (1601, 83)

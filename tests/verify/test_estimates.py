@@ -7,8 +7,9 @@ import pytest
 
 from normcli import check, identify, normalize
 from normcli.errors import UsageError
-from normcli.verify.estimates import Start, _compare
-from normcli.verify.estimates import iterate as _iterate
+from normcli.verify.estimates import _compare
+from normcli.verify.iterations import Start
+from normcli.verify.iterations import iterate as _iterate
 from tests.marks import slowly
 
 

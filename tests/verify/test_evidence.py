@@ -9,14 +9,8 @@ import pytest
 
 from normcli.norms.divisors import DEVIATION, HALF_RANGE, LENGTH, RANGE, ROOT_MEAN_SQUARE
 from normcli.norms.rules import EpsMode
-from normcli.verify.evidence import (
-    MOMENTS,
-    STANDARDS,
-    choose_eps,
-    fit_models,
-    standardize,
-    standardize_roughly,
-)
+from normcli.verify.evidence import choose_eps, fit_models
+from normcli.verify.standards import MOMENTS, STANDARDS, standardize, standardize_roughly
 
 ROWS = np.random.default_rng(0).normal(0.7, 2.0, (6, 9)) * np.linspace(0.5, 2.0, 6)[:, None]
 WIDTH = 2.0**-26

@@ -13,9 +13,10 @@ from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
 from normcli.norms.rules import EpsMode
 from normcli.verify.affine import ESTIMATED, NO_AFFINE, AffineStep
-from normcli.verify.evidence import Model, standardize
 from normcli.verify.groups import take_groups
 from normcli.verify.hypothesis import Furthest, Hypothesis, Match, Sample, measure_equality
+from normcli.verify.model import Model
+from normcli.verify.standards import standardize
 
 X = np.random.default_rng(0).normal(0.7, 2.0, (4, 6, 5))
 CHOSEN = np.array([1, 3, 4])

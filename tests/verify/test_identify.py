@@ -18,10 +18,10 @@ from normcli.norms.table import NORMS
 from normcli.verify import estimate as estimation
 from normcli.verify import identify as identification
 from normcli.verify import samples
-from normcli.verify.evidence import STANDARDS, standardize
 from normcli.verify.groups import enumerate_grids, put_back, take_groups
 from normcli.verify.identify import Question
 from normcli.verify.sentence import format_sentence
+from normcli.verify.standards import STANDARDS, standardize
 from tests.marks import sampled, slowly
 
 IMAGES = (4, 12, 5, 6)

@@ -12,9 +12,10 @@ from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
 from normcli.norms.rules import EpsMode
 from normcli.verify.affine import ESTIMATED, AffineStep
-from normcli.verify.evidence import Model, standardize
 from normcli.verify.hypothesis import Hypothesis, Sample
+from normcli.verify.model import Model
 from normcli.verify.moved import find_moved_group
+from normcli.verify.standards import standardize
 
 ROWS, VALUES = 4, 256
 UNIT = 2.0**-10

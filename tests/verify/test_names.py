@@ -13,11 +13,12 @@ from normcli.norms.rules import AxesRule, EpsMode, EpsRule
 from normcli.norms.spec import Window
 from normcli.norms.table import NORMS
 from normcli.verify.affine import ESTIMATED, NO_AFFINE, AffineStep
-from normcli.verify.evidence import Model, standardize
 from normcli.verify.groups import enumerate_grids, take_groups
 from normcli.verify.hypothesis import Hypothesis, Sample, Scope
 from normcli.verify.matrices import FittedMatrix
+from normcli.verify.model import Model
 from normcli.verify.names import describe_hypothesis, describe_matrix, describe_window
+from normcli.verify.standards import standardize
 from normcli.verify.windows import FittedWindow
 
 X = np.random.default_rng(0).normal(0.7, 2.0, (3, 6, 4, 5)).astype("f4")

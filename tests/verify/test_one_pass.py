@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from normcli.norms.divisors import DEVIATION, ROOT_MEAN_SQUARE
-from normcli.verify.evidence import standardize
 from normcli.verify.identify import Question, identify
 from normcli.verify.one_pass import fit_one_pass, measure_step
 from normcli.verify.sentence import format_sentence
+from normcli.verify.standards import standardize
 
 
 def make(mean):

@@ -12,9 +12,10 @@ from normcli.algorithms.table import ALGORITHMS, CASTS, DTYPES, FORMS, KERNELS
 from normcli.dtypes import find_type
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.verify.attempts import Candidate
 from normcli.verify.hypothesis import Furthest, Match
 from normcli.verify.identify import Kind, Question, identify
-from normcli.verify.reproduction import MOST_SURVIVORS, Candidate, hold_against_all, list_candidates, reproduce
+from normcli.verify.reproduction import MOST_SURVIVORS, hold_against_all, list_candidates, reproduce
 from normcli.verify.sentence import format_sentence
 from tests.marks import sampled
 

@@ -12,12 +12,13 @@ from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
 from normcli.norms.rules import EpsMode
 from normcli.verify.affine import NO_AFFINE, AffineStep, enumerate_affine_steps
 from normcli.verify.evaluation import read_evaluation
-from normcli.verify.evidence import MOMENTS, STANDARDS, Model
 from normcli.verify.groups import enumerate_grids
 from normcli.verify.hypothesis import Furthest, Hypothesis, Match, Scope
 from normcli.verify.identify import Question, identify
+from normcli.verify.model import Model
 from normcli.verify.plain import PlainMap
 from normcli.verify.samples import Inputs, Samples, list_grids
+from normcli.verify.standards import MOMENTS, STANDARDS
 
 X = np.random.default_rng(0).normal(0.7, 2.0, (12, 8)).astype("f4")
 ROWS = next(grid for grid in enumerate_grids(X.shape) if grid.axes == (1,))

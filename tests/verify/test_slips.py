@@ -12,11 +12,11 @@ from normcli.norms.layout import Layout
 from normcli.numerics.solution import Given
 from normcli.testing import provocations
 from normcli.verify.affine import AffineStep
-from normcli.verify.evidence import standardize
 from normcli.verify.identify import Kind, Question, identify
 from normcli.verify.other_sentence import format_evaluation, format_stored
 from normcli.verify.sentence import format_sentence
 from normcli.verify.slips import Bounded, Slip, find_slips
+from normcli.verify.standards import standardize
 from tests.marks import slowly
 
 
