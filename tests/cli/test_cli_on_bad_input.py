@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -10,16 +11,17 @@ import pytest
 USAGE, DATA = 2, 3
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    np.save("x.npy", np.arange(24.0).reshape(2, 3, 4))
-    np.savez("two.npz", a=np.arange(3), b=np.arange(3))
-    np.save("objects.npy", np.array([None, 1], dtype=object), allow_pickle=True)
-    np.save("complex.npy", np.array([1j]))
-    np.save("text.npy", np.array(["a"]))
-    np.save("gamma.npy", np.ones(5))
-    whole = (tmp_path / "x.npy").read_bytes()
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder of files that each test has links to."""
+    made = tmp_path_factory.mktemp("bad")
+    np.save(made / "x.npy", np.arange(24.0).reshape(2, 3, 4))
+    np.savez(made / "two.npz", a=np.arange(3), b=np.arange(3))
+    np.save(made / "objects.npy", np.array([None, 1], dtype=object), allow_pickle=True)
+    np.save(made / "complex.npy", np.array([1j]))
+    np.save(made / "text.npy", np.array(["a"]))
+    np.save(made / "gamma.npy", np.ones(5))
+    whole = (made / "x.npy").read_bytes()
     files = {
         "empty.npy": b"", "cut.npy": whole[:-50], "random.npy": bytes(range(256)), "random.npz": bytes(range(256)),
         "claims.npy": whole.replace(b"(2, 3, 4)", b"(9, 9, 9)"), "ragged.json": b"[[1,2],[3]]",
@@ -27,9 +29,15 @@ def folder(tmp_path, monkeypatch):
         "ragged.csv": b"1,2\n3\n", "words.csv": b"a,b\n1,x\n", "empty.csv": b"", "x.txt": b"1,2\n",
     }  # fmt: skip
     for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
-    (tmp_path / "folder").mkdir()
-    return tmp_path
+        (made / name).write_bytes(content)
+    (made / "folder").mkdir()
+    return made
+
+
+@pytest.fixture
+def folder(made, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return shutil.copytree(made, tmp_path, copy_function=os.link, dirs_exist_ok=True)
 
 
 CASES = [

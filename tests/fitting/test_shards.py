@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
 import re
 import shutil
 from pathlib import Path
@@ -11,19 +13,24 @@ import numpy as np
 import pytest
 
 import normcli as library
+from normcli.cli.run import run
 from normcli.errors import DataError
 from normcli.fitting.shards import Shards, digest_inputs, join_shards
 from normcli.tensors.many import describe_source, name_tensors
 
 
 @pytest.fixture
-def folder(tmp_path, rng, monkeypatch):
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    x = rng.normal(size=(11, 3, 4))
+    save_inputs()
+    return tmp_path
+
+
+def save_inputs():
+    x = np.random.default_rng(20240607).normal(size=(11, 3, 4))
     np.save("x.npy", x)
     for number, part in enumerate(np.array_split(x, 5)):
         np.save(f"part{number}.npy", part)
-    return tmp_path
 
 
 @pytest.mark.parametrize("inputs", [["x.npy"], [f"part{n}.npy" for n in range(5)]], ids=["samples", "files"])
@@ -37,14 +44,23 @@ def test_shards_are_merged_to_the_bits_of_one_fit(inputs, folder, normcli):
     assert library.merge(*map(library.load, ("2.npz", "1.npz", "3.npz"))) == library.fit(np.load("x.npy"), "bn")
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    with contextlib.chdir(tmp_path_factory.mktemp("shards")):
+        save_inputs()
+        for number in (1, 2, 3, 4):
+            assert run(["fit", "bn", "x.npy", "--shard", f"{number}/4", "-o", f"{number}.npz", "-q"]) == 0
+        assert run(["fit", "bn", "x.npy", "--shard", "1/2", "-o", "half.npz", "-q"]) == 0
+        assert run(["fit", "bn", "x.npy", "-o", "whole.npz", "-q"]) == 0
+        assert run(["merge", "1.npz", "2.npz", "3.npz", "4.npz", "-o", "all.npz", "-q"]) == 0
+        shutil.copy("2.npz", "copy.npz")
+        return Path.cwd()
+
+
 @pytest.fixture
-def shards(folder, normcli):
-    for number in (1, 2, 3, 4):
-        assert normcli("fit", "bn", "x.npy", "--shard", f"{number}/4", "-o", f"{number}.npz", "-q").code == 0
-    assert normcli("fit", "bn", "x.npy", "--shard", "1/2", "-o", "half.npz", "-q").code == 0
-    assert normcli("fit", "bn", "x.npy", "-o", "whole.npz", "-q").code == 0
-    assert normcli("merge", "1.npz", "2.npz", "3.npz", "4.npz", "-o", "all.npz", "-q").code == 0
-    shutil.copy("2.npz", "copy.npz")
+def shards(made, folder):
+    for path in made.glob("*.npz"):
+        os.link(path, path.name)
 
 
 @pytest.mark.parametrize(

@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from normcli import NORMS, backward, normalize
+from normcli.cli.run import run
 from tests.strategies import options_for
 
 SHAPE = (2, 4, 3, 2)
 
 
+RECIPE = ["--shape", "3,4", "--dist", "normal", "--dtype", "float32", "--gamma", "[1,2,3,4]"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    with contextlib.chdir(tmp_path_factory.mktemp("golden")):
+        assert run(["golden", "bn", *RECIPE, "-o", "g"]) == 0
+        return Path("g").absolute()
+
+
 @pytest.fixture
-def folder(tmp_path, monkeypatch, normcli):
+def folder(made, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    recipe = ["--shape", "3,4", "--dist", "normal", "--dtype", "float32"]
-    ran = normcli("golden", "bn", *recipe, "--gamma", "[1,2,3,4]", "-o", "g")
+    return shutil.copytree(made, tmp_path / "g")
+
+
+def test_it_is_written_in_silence_and_nothing_beside_it(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = normcli("golden", "bn", *RECIPE, "-o", "g")
     assert (ran.code, ran.raw, ran.err) == (0, b"", "")
     assert os.listdir(tmp_path) == ["g"]
-    return tmp_path / "g"
 
 
 def rewrite(folder, change):
