@@ -25,6 +25,7 @@ from normcli.engine.geometry import Geometry
 from normcli.language import choose_language
 from normcli.norms.plan import Plan, make_plan
 from tests.marks import EVERY_CASE, sample
+from tests.served import serve
 
 if TYPE_CHECKING:
     from normcli.norms.request import Request
@@ -171,6 +172,13 @@ def normcli(capsysbinary, monkeypatch):
         return Ran(code, captured.out, captured.err.decode())
 
     return call
+
+
+@pytest.fixture(scope="session")
+def served():
+    """An environment whose `normcli` is forked from one that has imported the program, and starts at once."""
+    with serve() as environment:
+        yield environment
 
 
 @pytest.fixture(scope="module", params=KERNELS)

@@ -155,8 +155,8 @@ def test_on_the_command_line(normcli, rng):
 
 
 def test_check_of_an_evaluation(normcli, tmp_path):
-    normcli("bn", "--shape", "2,3,4,4", "--eval", *RUNNING, "-o", tmp_path / "y.npy")
-    arguments = ("check", "bn", "--shape", "2,3,4,4", "--actual", tmp_path / "y.npy")
+    normcli("bn", "--shape", "2,3,4", "--eval", *RUNNING, "-o", tmp_path / "y.npy")
+    arguments = ("check", "bn", "--shape", "2,3,4", "--actual", tmp_path / "y.npy")
     assert normcli(*arguments, "--eval", *RUNNING).code == 0
     assert normcli(*arguments).code == 1
     constant = ("check", "bn", "--data", "[[1,1],[1,1]]", "--eval", "--running-mean", "0", "--running-var", "1")

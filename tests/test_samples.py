@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from tests.conftest import ROOT
-from tests.served import serve
 
 SAMPLES = ROOT / "samples"
 SCRIPTS = sorted(SAMPLES.glob("*.sh"))
@@ -48,12 +47,6 @@ PRINTED = {
 
 def test_there_is_a_script_for_each_document():
     assert [script.name[:3] for script in SCRIPTS] == list(PRINTED)
-
-
-@pytest.fixture(scope="module")
-def served():
-    with serve() as environment:
-        yield environment
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -156,9 +155,9 @@ def test_bad_input(line, code, message, normcli, folder):
 
 
 @pytest.mark.slow
-def test_a_pipe(folder):
-    shell = f"{sys.executable} -m normcli ln -i x.npy -o - | {sys.executable} -m normcli check ln -i x.npy --actual -"
-    assert subprocess.run(shell, shell=True, capture_output=True, check=False).returncode == 0
+def test_a_pipe(folder, served):
+    line = "normcli ln -i x.npy -o - | normcli check ln -i x.npy --actual -"
+    assert subprocess.run(line, shell=True, capture_output=True, check=False, env=served).returncode == 0
 
 
 def test_a_mismatch_is_explained_by_the_convention_that_made_it(normcli, tmp_path):

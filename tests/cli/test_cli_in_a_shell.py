@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pty
 import re
@@ -24,14 +25,18 @@ def start(*arguments, **settings):
     return subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **settings)
 
 
-def on_a_terminal(*arguments, columns=80, **environment) -> str:
+@pytest.fixture
+def on_a_terminal(served):
     """Run on a pseudo terminal of so many columns; return what it shows."""
+    return functools.partial(run_on_a_terminal, served["PATH"])
+
+
+def run_on_a_terminal(path, *arguments, columns=80, **environment) -> str:
     pid, terminal = pty.fork()
     if pid == 0:
         plain = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM", "COLORTERM")}
-        os.environ.clear()
-        os.environ.update(plain | {"TERM": "xterm-256color", "COLUMNS": str(columns)} | environment)
-        os.execv(sys.executable, [*COMMAND, *arguments])
+        terminal = {"PATH": path, "TERM": "xterm-256color", "COLUMNS": str(columns)}
+        os.execvpe("normcli", ["normcli", *arguments], plain | terminal | environment)
     shown = b""
     while True:
         try:
@@ -83,8 +88,9 @@ def test_a_signal_leaves_the_old_file_whole(tmp_path, number, code):
     assert os.listdir(tmp_path) == ["y.csv"]
 
 
-def test_a_pipe_has_no_colour_and_a_terminal_has():
-    plain = subprocess.run([*COMMAND, "bn", "--shape", "2,3"], capture_output=True, check=True).stdout
+def test_a_pipe_has_no_colour_and_a_terminal_has(served, on_a_terminal):
+    command = ["normcli", "bn", "--shape", "2,3"]
+    plain = subprocess.run(command, capture_output=True, check=True, env=served).stdout
     assert b"\x1b" not in plain
     assert "\x1b[" in on_a_terminal("bn", "--shape", "2,3")
 
@@ -101,14 +107,14 @@ def test_a_pipe_has_no_colour_and_a_terminal_has():
         ),
     ],
 )
-def test_a_terminal_without_colours(arguments, environment):
+def test_a_terminal_without_colours(arguments, environment, on_a_terminal):
     assert "\x1b" not in on_a_terminal("bn", "--shape", "2,3", *arguments, **environment)
 
 
 @pytest.mark.parametrize("term", ["dumb", *slowly(["xterm-256color"])])
-def test_always_means_on_a_pipe_and_a_dumb_terminal_too(term):
-    environment = {k: v for k, v in os.environ.items() if k != "COLORTERM"} | {"TERM": term, "NO_COLOR": "1"}
-    command = [*COMMAND, "bn", "--shape", "2,3", "--color", "always"]
+def test_always_means_on_a_pipe_and_a_dumb_terminal_too(term, served):
+    environment = {k: v for k, v in served.items() if k != "COLORTERM"} | {"TERM": term, "NO_COLOR": "1"}
+    command = ["normcli", "bn", "--shape", "2,3", "--color", "always"]
     assert b"48;5;" in subprocess.run(command, capture_output=True, check=True, env=environment).stdout
 
 
@@ -122,7 +128,7 @@ def test_always_means_on_a_pipe_and_a_dumb_terminal_too(term):
         *slowly(["bn --shape 2,3,4,4", "ln --shape 8,64,32,32", "gn --groups 2 --shape 2,4,3,3"]),
     ],
 )
-def test_nothing_is_wider_than_the_terminal(line, columns):
+def test_nothing_is_wider_than_the_terminal(line, columns, on_a_terminal):
     shown = re.sub(r"\x1b\[[0-9;]*m", "", on_a_terminal(*line.split(), columns=columns))
     widest = max(shown.splitlines(), key=len)
     assert len(widest) <= columns, widest
@@ -193,17 +199,17 @@ def test_a_termination_while_an_archive_is_read_is_no_damage(tmp_path):
 
 
 @pytest.mark.slow
-def test_control_characters_never_reach_the_terminal(tmp_path):
+def test_control_characters_never_reach_the_terminal(tmp_path, served):
     path = tmp_path / "a\x1b[31mb\nc.csv"
     path.write_text('"x\x1b[31m","y\ty","z\nz"\n1,2,3\n4,5,7\n')
     for format_name in ("table", "markdown"):
-        ran = subprocess.run(
-            [*COMMAND, "zscore", "-i", str(path), "-f", format_name], capture_output=True, check=True
-        )
+        command = ["normcli", "zscore", "-i", str(path), "-f", format_name]
+        ran = subprocess.run(command, capture_output=True, check=True, env=served)
         assert b"\x1b" not in ran.stdout
         assert b"c=0 x\\x1b[31m" in ran.stdout
         assert b"c=2 z\\x0az" in ran.stdout
-    ran = subprocess.run([*COMMAND, "zscore", "-i", "\x1b[31m.npy"], capture_output=True, check=False)
+    command = ["normcli", "zscore", "-i", "\x1b[31m.npy"]
+    ran = subprocess.run(command, capture_output=True, check=False, env=served)
     assert b"\x1b" not in ran.stderr
 
 
@@ -231,10 +237,9 @@ def test_a_hangup_that_is_ignored_stays_so():
     assert ran.stdout.splitlines()[-1] == "SIG_IGN False"
 
 
-def test_a_pipeline():
-    line = "{0} generate --shape 2,3,4,4 -o - | {0} bn -i - -o - | {0} ln -i - --print group_count"
-    shell = line.format(f"{sys.executable} -m normcli")
-    assert subprocess.run(shell, shell=True, capture_output=True, check=True).stdout == b"24\n"
+def test_a_pipeline(served):
+    line = "normcli generate --shape 2,3,4,4 -o - | normcli bn -i - -o - | normcli ln -i - --print group_count"
+    assert subprocess.run(line, shell=True, capture_output=True, check=True, env=served).stdout == b"24\n"
 
 
 def test_without_numpy_one_line_says_how_to_install_it():
