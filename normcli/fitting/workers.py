@@ -121,7 +121,8 @@ def _work(task: Callable[[int], Any], queue: int, to: int) -> None:
     import signal
 
     for ending in (signal.SIGINT, signal.SIGTERM):  # at once and silently: the parent reports it
-        signal.signal(ending, signal.SIG_DFL)
+        if signal.getsignal(ending) is not signal.SIG_IGN:  # as of what runs in the background
+            signal.signal(ending, signal.SIG_DFL)
     with os.fdopen(to, "wb") as stream:
         while raw := os.read(queue, _NUMBER):
             number = int.from_bytes(raw, "little")

@@ -71,10 +71,17 @@ def test_a_process_that_is_killed_is_told(workers):
         list(run_in_processes(work, range(6), workers))
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_a_worker_silently(capfd):
-    def work(number):
-        os.kill(os.getpid(), signal.SIGINT)
-
     with pytest.raises(DataError, match="was ended from outside"):
-        list(run_in_processes(work, range(2), 2))
+        list(run_in_processes(lambda number: os.kill(os.getpid(), signal.SIGINT), range(2), 2))
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_that_is_ignored_ends_no_worker():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    assert list(run_in_processes(lambda number: os.kill(os.getpid(), signal.SIGINT), range(2), 2)) == [
+        None,
+        None,
+    ]
