@@ -56,7 +56,7 @@ static void write_line(struct task *task, struct memory *m, const struct line *l
     const bool gamma = task->parameters[0].values, beta = task->parameters[1].values;
     const bool exact = task->rule.exact_results, affine = find_affine(task, &m->affine, line);
     const enum kind kind = task->out.kind, in = task->in.kind == F64 ? F64 : F32;
-    const bool direct = line->out_step == SIZES[kind] && (kind == F64 || (!exact && kind != F16));
+    const bool direct = line->out_step == SIZES[kind] && (kind == F64 || !exact);
     const void *x = is_loaded(task->in.kind, line->step) ? line->from : line->loaded ? line->loaded : (char *)m->values;
     void *y = direct ? line->to : (char *)m->y;
     int64_t any = 0;

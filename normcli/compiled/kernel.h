@@ -14,8 +14,7 @@
 #endif
 
 enum kind { F64, F32, F16, BF16 };
-enum eps_mode { NO_EPS, INSIDE, OUTSIDE, FLOOR, SQUARE_FLOOR };
-enum zero_rule { ZERO, ONE, NOT_A_NUMBER };
+enum eps_mode { INSIDE, OUTSIDE, FLOOR };
 enum { SUM = 0, SQUARE = 3, NUMBERS = 7 }; /* three doubles of a sum, and four of one of squares */
 
 static const ptrdiff_t SIZES[] = {[F64] = 8, [F32] = 4, [F16] = 2, [BF16] = 2};
@@ -36,8 +35,9 @@ struct parameter {
 
 /* What a group is divided by, as plan.spec and `_resolve` have it. */
 struct rule {
-    double freedom, eps;
-    int mode, zero; /* of enum eps_mode and enum zero_rule */
+    double freedom, eps, eps_rest;
+    double of_zero; /* the inverse of a divisor that is 0; NaN where such groups are left */
+    int mode;       /* of enum eps_mode */
     int centred;
     int exact;         /* more than 24 bits of the divisor are kept */
     int exact_results; /* results have more than 24 bits */

@@ -11,10 +11,9 @@
 /* A float16: its exponent and fraction are those of a float that is 2^-112 as large, which a product mends. */
 ALWAYS float widen_half(uint16_t half)
 {
-    const uint32_t size = (uint32_t)(half & 0x7fff) << 13;
+    const int32_t same = (int16_t)half * (1 << 13) & ~0x70000000;
     const uint32_t above = (half & 0x7c00) == 0x7c00 ? 0x7f800000u : 0u;
-    const uint32_t bits = get_float_bits(make_float(size) * 0x1p112f) | above;
-    return make_float(bits | (uint32_t)(half & 0x8000) << 16);
+    return make_float(get_float_bits(make_float((uint32_t)same) * 0x1p112f) | above);
 }
 
 /* As `round_to_odd` of rounding.py, but to 13 bits: what is then rounded to two bits fewer, or more, is rounded once.
@@ -25,21 +24,14 @@ ALWAYS uint32_t round_to_odd(double value)
     return get_float_bits((float)from_bits((bits | ((bits & rest) + rest)) & ~rest));
 }
 
-/* Of a float rounded to odd; below 2^-14, adding 0.5 rounds to multiples of 2^-24. */
-ALWAYS uint16_t narrow_to_half(uint32_t odd)
+/* A bfloat16 has the upper bits of a float, a float16 others of one that is 2^-112 as large, as above; both to nearest. */
+ALWAYS uint16_t narrow(double value, enum kind kind)
 {
-    const uint32_t size = odd & 0x7fffffffu, least = 0x47800000u;
-    const uint32_t capped = size < least ? size : least;
-    const uint32_t normal = (capped + 0xfffu + ((capped >> 13) & 1u) - (112u << 23)) >> 13;
-    const uint32_t small = get_float_bits(make_float(capped) + 0.5f) - get_float_bits(0.5f);
-    const uint32_t bits = size > 0x7f800000u ? 0x7e00u : capped < 0x38800000u ? small : normal;
-    return (uint16_t)(bits | ((odd >> 16) & 0x8000u));
-}
-
-ALWAYS uint16_t narrow_to_bfloat16(double value)
-{
-    const uint32_t bits = round_to_odd(value), rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-    return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded >> 16);
+    const uint32_t odd = round_to_odd(value), size = odd & 0x7fffffffu, endless = 0x47800000u, cut = kind == F16 ? 13 : 16;
+    const float capped = make_float(size < endless ? size : endless);
+    const uint32_t bits = kind == F16 ? get_float_bits(capped * 0x1p-112f) : size;
+    const uint32_t rounded = (bits + (1u << (cut - 1)) - 1u + ((bits >> cut) & 1u)) >> cut;
+    return (uint16_t)((size <= 0x7f800000u ? rounded : kind == F16 ? 0x7e00u : 0x7fc0u) | ((odd >> 16) & 0x8000u));
 }
 
 ALWAYS float widen(const void *from, enum kind kind)
@@ -52,7 +44,7 @@ ALWAYS void store(void *to, enum kind kind, double value)
 {
     if (kind == F64) *(double *)to = value;
     else if (kind == F32) *(float *)to = (float)value;
-    else *(uint16_t *)to = kind == F16 ? narrow_to_half(round_to_odd(value)) : narrow_to_bfloat16(value);
+    else *(uint16_t *)to = narrow(value, kind);
 }
 
 /* Do the same for any kind of numbers, which is then known to the compiler. */
@@ -64,39 +56,20 @@ ALWAYS void store(void *to, enum kind kind, double value)
     case BF16: { const enum kind name = BF16; __VA_ARGS__; break; } \
     }
 
-/* For values i of n of a kind k that lie `step` bytes from each other; `done` are done if they are float16s side by side. */
-#define FOR_EACH(which, step, done, ...)                                                                  \
-    WITH_KIND(k, which, WITH(dense, step == SIZES[k],                                                     \
-        for (ptrdiff_t i = k == F16 && dense ? done : 0, by = dense ? SIZES[k] : step; i < n; i++) {      \
-            __VA_ARGS__;                                                                                  \
-        }))
-
-/* What some processors do with eight float16s at once: return how many of n are done. */
-ALWAYS ptrdiff_t widen_halves(const uint16_t *from, ptrdiff_t n, float *to)
-{
-    ptrdiff_t i = 0;
-#ifdef __F16C__
-    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(from + i))));
-#endif
-    return (void)from, (void)n, (void)to, i;
-}
-
-ALWAYS ptrdiff_t narrow_to_halves(const double *values, ptrdiff_t n, uint16_t *to)
-{
-    ptrdiff_t i = 0;
-#ifdef __F16C__
-    for (float odd[8]; i + 8 <= n; i += 8) {
-        for (int k = 0; k < 8; k++) odd[k] = make_float(round_to_odd(values[i + k]));
-        _mm_storeu_si128((void *)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(odd), 0));
-    }
-#endif
-    return (void)values, (void)n, (void)to, i;
-}
+/* For values i of n, from some on, of a kind k that lie `step` bytes from each other; side by side, that is known. */
+#define FOR_EACH(which, step, first, ...)                                                        \
+    WITH_KIND(k, which, WITH(dense, step == SIZES[k],                                            \
+        for (ptrdiff_t i = first, by = dense ? SIZES[k] : step; i < n; i++) { __VA_ARGS__; }))
 
 /* Put n values that lie `step` bytes from each other into memory, as floats, or as doubles if they are. */
 static void load_values(const char *from, enum kind kind, ptrdiff_t step, ptrdiff_t n, void *to)
 {
-    FOR_EACH(kind, step, widen_halves((const void *)from, n, to),
+    ptrdiff_t done = 0;
+#ifdef __F16C__
+    for (; kind == F16 && step == SIZES[F16] && done + 8 <= n; done += 8)
+        _mm256_storeu_ps((float *)to + done, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(from + done * SIZES[F16]))));
+#endif
+    FOR_EACH(kind, step, done,
         if (k == F64) ((double *)to)[i] = *(const double *)(const void *)(from + i * by);
         else ((float *)to)[i] = widen(from + i * by, k))
 }
@@ -107,7 +80,7 @@ static bool is_loaded(enum kind kind, ptrdiff_t step) { return kind <= F32 && st
 /* Write doubles to places that lie `step` bytes from each other. */
 static void store_values(char *to, enum kind kind, ptrdiff_t step, const double *values, ptrdiff_t n)
 {
-    FOR_EACH(kind, step, narrow_to_halves(values, n, (void *)to), store(to + i * by, k, values[i]))
+    FOR_EACH(kind, step, 0, store(to + i * by, k, values[i]))
 }
 
 #endif

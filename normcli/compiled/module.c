@@ -101,8 +101,8 @@ static bool complete(struct task *task, const Py_buffer *held)
         p->values = held[GAMMA + k].buf, p->starts = held[GAMMA_STARTS + k].buf;
         fits = is_inside(p, held[GAMMA + k].len / (Py_ssize_t)sizeof(double), task);
     }
-    const bool known = (task->n < 1 << 26 || task->results[NUMBERS - 1]) && rule->mode >= NO_EPS && rule->freedom > 0.0
-        && rule->mode <= SQUARE_FLOOR && rule->zero >= ZERO && rule->zero <= NOT_A_NUMBER;
+    const bool known = (task->n < 1 << 26 || task->results[NUMBERS - 1]) && rule->freedom > 0.0 && rule->mode >= INSIDE
+        && rule->mode <= FLOOR;
     return require(fits, "a buffer has not as many numbers as its groups need") && require(known, "a rule that is not known");
 }
 
@@ -120,8 +120,8 @@ static PyObject *normalize(PyObject *Py_UNUSED(self), PyObject *args)
     struct task task = {.missed_count = 0};
     struct rule *rule = &task.rule;
     int variant;
-    if (!PyArg_ParseTuple(args, "i(ddiippp)(nn)O!", &variant, &rule->freedom, &rule->eps, &rule->mode, &rule->zero,
-                          &rule->centred, &rule->exact, &rule->exact_results, &task.parameters[0].span,
+    if (!PyArg_ParseTuple(args, "i(ddddippp)(nn)O!", &variant, &rule->freedom, &rule->eps, &rule->eps_rest,
+                          &rule->of_zero, &rule->mode, &rule->centred, &rule->exact, &rule->exact_results, &task.parameters[0].span,
                           &task.parameters[1].span, &PyTuple_Type, &buffers))
         return NULL;
     const bool runs = variant >= 0 && variant < VARIANT_COUNT && VARIANTS[variant]->runs();

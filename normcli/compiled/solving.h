@@ -53,18 +53,16 @@ ALWAYS mask find_mean(const vector *sum, vector n, bool exact, vector *mean)
 ALWAYS void find_scatter(const vector *sum, const vector *square, vector n, bool exact, vector *scatter, vector *error)
 {
     vector terms[14], double_sum = 2.0 * sum[0];
-    int count = 4;
     two_prod(&terms[0], &terms[1], n, square[0]);
     two_prod(&terms[2], &terms[3], n, square[1]);
+    two_prod(&terms[4], &terms[5], sum[0], -sum[0]);
     const bool more = is_any((square[2] != 0.0) | (square[3] != 0.0) | (sum[1] != 0.0));
     if (more) {
-        two_prod(&terms[4], &terms[5], n, square[2]);
-        two_prod(&terms[6], &terms[7], n, square[3]);
+        two_prod(&terms[6], &terms[7], n, square[2]);
+        two_prod(&terms[8], &terms[9], n, square[3]);
         two_prod(&terms[10], &terms[11], double_sum, -sum[1]);
         two_prod(&terms[12], &terms[13], sum[1], -sum[1]);
-        count = 8;
     }
-    two_prod(&terms[count], &terms[count + 1], sum[0], -sum[0]);
     const bool two = !exact && !more;
     const mask left = more ? distill(terms, 14, 3) : exact ? distill(terms, 6, 3) : distill(terms, 6, 2);
     if (two) terms[2] = fill(0.0);
@@ -90,26 +88,17 @@ ALWAYS mask divides(vector a, vector al, vector q, vector ql, vector d)
 /* `add_eps` of divisor.py. */
 ALWAYS void add_eps(const struct rule *rule, const vector *square, const vector *root, vector *divisor)
 {
-    const vector eps = fill(rule->eps);
-    vector added = eps, rest = fill(0.0), s, e;
-    divisor[0] = root[0], divisor[1] = root[1];
-    if (rule->mode == NO_EPS || rule->eps == 0.0) return;
-    if (rule->mode == INSIDE) {
-        two_sum(&s, &e, square[0], eps);
-        const vector low = e + square[1];
-        quick_two_sum(&s, &e, s, low);
-        pair_root(&divisor[0], &divisor[1], s, e);
+    const vector eps = fill(rule->eps), rest = fill(rule->eps_rest), *value = rule->mode == INSIDE ? square : root;
+    vector s, e;
+    if (rule->mode == FLOOR) {
+        const mask under = (root[0] < eps) | ((root[0] == eps) & (root[1] < rest));
+        divisor[0] = choose(under, eps, root[0]), divisor[1] = choose(under, rest, root[1]);
         return;
     }
-    if (rule->mode == OUTSIDE) {
-        two_sum(&s, &e, root[0], eps);
-        const vector low = e + root[1];
-        quick_two_sum(&divisor[0], &divisor[1], s, low);
-        return;
-    }
-    if (rule->mode == SQUARE_FLOOR) pair_root(&added, &rest, eps, fill(0.0));
-    const mask under = (root[0] < added) | ((root[0] == added) & (root[1] < rest));
-    divisor[0] = choose(under, added, root[0]), divisor[1] = choose(under, rest, root[1]);
+    two_sum(&s, &e, value[0], eps);
+    const vector low = e + value[1];
+    quick_two_sum(&divisor[0], &divisor[1], s, low);
+    if (rule->mode == INSIDE) pair_root(&divisor[0], &divisor[1], divisor[0], divisor[1]);
 }
 
 #define FAINT 0x1p-800
@@ -135,7 +124,7 @@ ALWAYS void solve_lanes(const struct task *task, struct batch *batch, int g)
     }
     const vector zero = fill(0.0), one = fill(1.0), n = load(batch->counts[0] + g);
     vector *sum = sums.at, *square = sums.at + SQUARE, mean[3] = {zero, zero, zero};
-    vector value[2], error, root[2] = {zero, zero}, divisor[2], used[2], low = zero;
+    vector value[2], error, root[2] = {zero, zero}, divisor[2], low = zero;
     mask undecided = sums.left;
     if (is_any((square[2] != 0.0) | (square[3] != 0.0))) distill(square, 4, 4);
     else two_sum(&square[0], &square[1], square[0], square[1]);
@@ -158,21 +147,17 @@ ALWAYS void solve_lanes(const struct task *task, struct batch *batch, int g)
     const bool close = is_any(~is_decided(of_value[0], of_value[1], rounded)); /* it may be half way between doubles */
     error = close ? choose(divides(value[0], value[1], of_value[0], of_value[1], freedom), error, rounded) : rounded;
     const vector more = error + 0x1p-98;
-    const bool eps_inside = rule->mode == INSIDE && rule->eps != 0.0;
-    if (shown || !eps_inside) pair_root(&root[0], &root[1], of_value[0], of_value[1]);
+    if (shown || rule->mode != INSIDE) pair_root(&root[0], &root[1], of_value[0], of_value[1]);
     add_eps(rule, of_value, root, divisor);
-    used[0] = divisor[0], used[1] = divisor[1];
     const mask is_zero = divisor[0] == 0.0;
     divisor[0] = choose(is_zero, one, divisor[0]);
-    if (rule->zero == NOT_A_NUMBER) undecided |= is_zero;
-    if (rule->zero == ONE) used[0] = divisor[0];
+    if (isnan(rule->of_zero)) undecided |= is_zero;
     undecided |= rule->exact ? keep(divisor[0], divisor[1], more, 24, &low) : ~is_decided(divisor[0], divisor[1], more);
     undecided |= ~is_decided(of_value[0], of_value[1], error);
     if (shown) {
         vector hi, lo;
-        const mask endless = used[0] == 0.0;
-        pair_divide(&hi, &lo, one, zero, used[0], used[1]);
-        hi = choose(endless, fill((double)INFINITY), hi), lo = choose(endless, zero, lo);
+        pair_divide(&hi, &lo, one, zero, divisor[0], divisor[1]);
+        hi = choose(is_zero, fill(rule->of_zero), hi);
         undecided |= ~is_decided(root[0], root[1], more) | ~is_decided(hi, lo, more);
         put(batch->results[2] + g, root[0]), put(batch->results[3] + g, hi);
     }

@@ -13,7 +13,7 @@ from normcli.norms.rules import EpsMode, ZeroRule
 from normcli.numerics.divisor import find_freedom
 from normcli.numerics.elements import Elements
 from normcli.numerics.kernel import calculate_again
-from normcli.numerics.pairs import Pair, Triple
+from normcli.numerics.pairs import Pair, Triple, pair_root
 from normcli.numerics.records import Leaves, count_values
 from normcli.tuples import NamedTuple
 
@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 
     Statistics = tuple[Floats | None, ...]
 
-_MODES = (None, EpsMode.INSIDE, EpsMode.OUTSIDE, EpsMode.FLOOR, EpsMode.SQUARE_FLOOR)
-_ZERO_RULES = (ZeroRule.ZERO, ZeroRule.ONE, ZeroRule.NAN)
-"""In the order of `enum eps_mode` and `enum zero_rule` of kernel.h."""
+_MODES = (EpsMode.INSIDE, EpsMode.OUTSIDE, EpsMode.FLOOR)
+"""In the order of `enum eps_mode` of kernel.h; what is not among them comes to a floor."""
+
+_OF_ZERO = {ZeroRule.ZERO: np.inf, ZeroRule.ONE: 1.0, ZeroRule.NAN: np.nan}
+"""The inverse of a divisor that is 0; the kernel leaves such groups where it is NaN."""
 
 _RESULTS = 7
 """Arrays that the kernel writes at most: four statistics, or the doubles of two sums."""
@@ -81,8 +83,9 @@ class Rule(NamedTuple):
 
     freedom: float
     eps: float
+    eps_rest: float
+    of_zero: float
     eps_mode: int
-    zero_rule: int
     centred: bool
     exact: bool
     exact_results: bool
@@ -98,10 +101,13 @@ def make_rule(plan: Plan, count: int, *, exact: bool, exact_results: bool) -> Ru
     exact, exact_results : bool
         Whether more than 24 bits of the divisors are kept, and whether results have more.
     """
-    spec = plan.spec
-    modes = _MODES.index(spec.eps_mode), _ZERO_RULES.index(spec.zero_rule)
-    centred = plan.norm.divisor.about_mean
-    return Rule(find_freedom(plan, count), spec.eps or 0.0, *modes, centred, exact, exact_results)
+    spec, eps, mode = plan.spec, Pair(plan.spec.eps or 0.0, 0.0), plan.spec.eps_mode
+    if mode is EpsMode.SQUARE_FLOOR:
+        eps = pair_root(eps)
+    # An eps of 0 is a floor of 0: nothing is added.
+    number = _MODES.index(mode) if mode in _MODES and spec.eps else _MODES.index(EpsMode.FLOOR)
+    centred, of_zero = plan.norm.divisor.about_mean, _OF_ZERO[spec.zero_rule]
+    return Rule(find_freedom(plan, count), *map(float, eps), of_zero, number, centred, exact, exact_results)
 
 
 class Groups(NamedTuple):
@@ -198,7 +204,9 @@ def apply_to_rows(
         Full float64 results; otherwise enough for 24 bits.
     """
     known = np.concatenate([a.reshape(-1)[numbers] for a in (*solution.mean, *solution.divisor)])
-    return _call(kernel, Rule(1.0, 0.0, 0, 0, solution.centred, exact, exact), rows, known, (), None, selected)
+    return _call(
+        kernel, Rule(1.0, 0.0, 0.0, 0.0, 0, solution.centred, exact, exact), rows, known, (), None, selected
+    )
 
 
 def _call(
@@ -263,7 +271,7 @@ def sum_parts(kernel: Kernel, rows: NDArray[Any], to: tuple[Floats, ...], *, nee
     to : tuple of seven ndarrays, each of shape (leaves,)
     need_sum : bool
     """
-    rule = Rule(1.0, 0.0, 0, 0, need_sum, exact=False, exact_results=False)
+    rule = Rule(1.0, 0.0, 0.0, 0.0, 0, need_sum, exact=False, exact_results=False)
     return _call(kernel, rule, Groups(rows, None), None, to)
 
 
