@@ -91,13 +91,8 @@ static void prepare_affine(struct affine *a, ptrdiff_t n, bool exact)
     }
 }
 
-ALWAYS double get(const void *from, enum kind kind, ptrdiff_t i)
-{
-    return kind == F64 ? ((const double *)from)[i] : (double)((const float *)from)[i];
-}
-
 /* `apply_short`: of one group, or of some that lie `across`; returns whether a value is missed. */
-ALWAYS int64_t apply_short(struct memory *m, const struct line *line, const void *x, enum kind in, void *y, enum kind out,
+ALWAYS int64_t apply_short(struct memory *m, const struct line *line, const char *x, enum kind in, char *y, enum kind out,
                            bool across, bool affine)
 {
     const struct operands *o = &m->operands;
@@ -107,7 +102,7 @@ ALWAYS int64_t apply_short(struct memory *m, const struct line *line, const void
 #pragma omp simd reduction(| : any)
     for (ptrdiff_t i = 0; i < n; i++) {
         const ptrdiff_t k = g + i * across;
-        double value = ((get(x, in, i) - o->centre[k]) - o->second[k]) * o->factor[k];
+        double value = ((fetch(x + i * SIZES[in], in) - o->centre[k]) - o->second[k]) * o->factor[k];
         if (affine) value *= a->gamma[i];
         value = from_bits(get_bits(value) & ~((1LL << 8) - 1));
         if (affine) {
@@ -115,13 +110,13 @@ ALWAYS int64_t apply_short(struct memory *m, const struct line *line, const void
             missed[i] = (fabs(value) < 0x1p-12 * fabs(a->beta[i])) | (a->gamma[i] != a->gamma[i]) ? -1 : 0;
             any |= missed[i];
         }
-        store((char *)y + i * SIZES[out], out, value);
+        store(y + i * SIZES[out], out, value);
     }
     return any;
 }
 
 /* `apply_exact`: the same for float64 results. */
-ALWAYS int64_t apply_exact(struct memory *m, const struct line *line, const void *values, enum kind in, double *result,
+ALWAYS int64_t apply_exact(struct memory *m, const struct line *line, const char *x, enum kind in, void *result,
                            bool across, bool centred, bool gamma, bool beta)
 {
     const struct operands *o = &m->operands;
@@ -132,7 +127,7 @@ ALWAYS int64_t apply_exact(struct memory *m, const struct line *line, const void
 #pragma omp simd reduction(| : any)
     for (ptrdiff_t i = 0; i < n; i++) {
         const ptrdiff_t k = g + i * across;
-        const double value = get(values, in, i);
+        const double value = fetch(x + i * SIZES[in], in);
         double t, r;
         if (centred) {
             t = (value + o->shift[k]) - o->shift[k];
@@ -169,7 +164,7 @@ ALWAYS int64_t apply_exact(struct memory *m, const struct line *line, const void
             y = y + t;
             if (gamma) miss |= y != y;
         }
-        result[i] = y;
+        ((double *)result)[i] = y;
         missed[i] = -miss;
         any |= miss;
     }

@@ -10,14 +10,6 @@
 #define WITH(name, condition, ...) \
     if (condition) { enum { name = true }; __VA_ARGS__; } else { enum { name = false }; __VA_ARGS__; }
 
-/* Groups that are solved together; the instructions that a file is compiled for decide it. */
-#if defined(__AVX512F__)
-enum { LANES = 8 };
-#elif defined(__AVX__)
-enum { LANES = 4 };
-#else
-enum { LANES = 2 };
-#endif
 typedef double vector __attribute__((vector_size(8 * LANES)));
 typedef int64_t mask __attribute__((vector_size(8 * LANES)));
 typedef float floats __attribute__((vector_size(4 * LANES)));

@@ -38,9 +38,11 @@ static bool find_affine(const struct task *task, struct affine *a, const struct 
     return true;
 }
 
-/* Leave a value of group g of a batch to Python, or its group, if there is no room. */
-static void miss(struct task *task, struct batch *b, int g, ptrdiff_t number, double x)
+/* Leave value k of a line to Python, or its group, if there is no room. */
+static void miss(struct task *task, struct batch *b, const struct line *line, int k, double x)
 {
+    const int turn = k % line->groups, g = line->g + turn;
+    const ptrdiff_t number = (line->group + turn) * task->n + line->i + k / line->groups;
     if (b->left[g] || (task->selected && !task->selected[number])) return;
     if (task->missed_count == task->missed_most) {
         b->left[g] = -1;
@@ -57,10 +59,10 @@ static void write_line(struct task *task, struct memory *m, const struct line *l
     const bool exact = task->rule.exact_results, affine = find_affine(task, &m->affine, line);
     const enum kind kind = task->out.kind, in = task->in.kind == F64 ? F64 : F32;
     const bool direct = line->out_step == SIZES[kind] && (kind == F64 || !exact);
-    const void *x = is_loaded(task->in.kind, line->step) ? line->from : line->loaded ? line->loaded : (char *)m->values;
-    void *y = direct ? line->to : (char *)m->y;
+    const char *x = is_loaded(task->in.kind, line->step) ? line->from : line->loaded ? line->loaded : (char *)m->values;
+    char *y = direct ? line->to : (char *)m->y;
     int64_t any = 0;
-    if (x == m->values && !line->loaded) load_values(line->from, task->in.kind, line->step, line->n, m->values);
+    if (x == (char *)m->values && !line->loaded) load_values(line->from, task->in.kind, line->step, line->n, m->values);
     WITH(s, line->groups > 1, WITH(d, in == F64,
         if (exact) {
             WITH(c, task->rule.centred, WITH(p, gamma, WITH(q, beta,
@@ -68,9 +70,8 @@ static void write_line(struct task *task, struct memory *m, const struct line *l
         } else {
             WITH(p, affine, WITH_KIND(k, direct ? kind : F64, any = apply_short(m, line, x, d ? F64 : F32, y, k, s, p)))
         }))
-    for (ptrdiff_t k = 0, by = line->groups; any && k < line->n; k++)
-        if (m->missed[k])
-            miss(task, &m->batch, line->g + (int)(k % by), (line->group + k % by) * task->n + line->i + k / by, get(x, in, k));
+    for (int k = 0; any && k < line->n; k++)
+        if (m->missed[k]) miss(task, &m->batch, line, k, fetch(x + k * SIZES[in], in));
     if (!direct) store_values(line->to, kind, line->out_step, m->y, line->n);
 }
 
@@ -131,7 +132,8 @@ static void work_on_batch(struct task *task, struct memory *m, ptrdiff_t outer, 
     const bool columns = stands(in) && (!to || stands(out));
     const bool across = count > 1 && (columns || (in->shape[2] == 1 && n < SHORT));
     const bool dense = across && is_dense(in, count) && (!to || is_dense(out, count));
-    const int together = !across ? 0 : dense ? BATCH / count : 1;
+    int together = across;
+    while (dense && 2 * together * count <= BATCH) together *= 2;
     memset(b->left, 0, sizeof b->left);
     if (!task->known) solve_batch(task, m, from, first, count, together);
     for (int k = 0; k < 5; k++) {

@@ -34,10 +34,11 @@ ALWAYS uint16_t narrow(double value, enum kind kind)
     return (uint16_t)((size <= 0x7f800000u ? rounded : kind == F16 ? 0x7e00u : 0x7fc0u) | ((odd >> 16) & 0x8000u));
 }
 
-ALWAYS float widen(const void *from, enum kind kind)
+ALWAYS double fetch(const void *from, enum kind kind)
 {
-    const uint16_t *half = from;
-    return kind == F32 ? *(const float *)from : kind == F16 ? widen_half(*half) : make_float((uint32_t)*half << 16);
+    const uint16_t half = kind < F16 ? 0 : *(const uint16_t *)from;
+    if (kind == F64) return *(const double *)from;
+    return kind == F32 ? *(const float *)from : kind == F16 ? widen_half(half) : make_float((uint32_t)half << 16);
 }
 
 ALWAYS void store(void *to, enum kind kind, double value)
@@ -70,8 +71,8 @@ static void load_values(const char *from, enum kind kind, ptrdiff_t step, ptrdif
         _mm256_storeu_ps((float *)to + done, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(from + done * SIZES[F16]))));
 #endif
     FOR_EACH(kind, step, done,
-        if (k == F64) ((double *)to)[i] = *(const double *)(const void *)(from + i * by);
-        else ((float *)to)[i] = widen(from + i * by, k))
+        if (k == F64) ((double *)to)[i] = fetch(from + i * by, k);
+        else ((float *)to)[i] = (float)fetch(from + i * by, k))
 }
 
 /* Whether values that lie `step` bytes from each other are as load_values leaves them. */

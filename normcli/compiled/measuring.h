@@ -76,8 +76,9 @@ ALWAYS vector load_squares(struct block block, ptrdiff_t i, vector *p, vector *e
     return value;
 }
 
-/* Find the largest size of each lane, as bits, and the least but 0, or the number before it. */
-#define FIND_RANGE(type, most)                                                                               \
+/* Of the largest size of each lane, and of the least but 0 or the number before it: the exponents, biased as those of
+ * doubles; that of a subnormal number is the next one's. */
+#define FIND_EXPONENTS(type, most, fraction, bias)                                                           \
     type largest = {0}, least = largest + most;                                                              \
     for (ptrdiff_t i = 0; i < block.n; i++) {                                                                \
         type size, other;                                                                                    \
@@ -87,20 +88,18 @@ ALWAYS vector load_squares(struct block block, ptrdiff_t i, vector *p, vector *e
             largest[k] = size[k] > largest[k] ? size[k] : largest[k];                                        \
             least[k] = other[k] < least[k] ? other[k] : least[k];                                            \
         }                                                                                                    \
-    }
+    }                                                                                                        \
+    largest >>= fraction, least >>= fraction;                                                                \
+    *high = __builtin_convertvector(largest - (largest == 0), mask) + bias;                                  \
+    *low = __builtin_convertvector(least - (least == 0), mask) + bias;
 
-/* The exponents of these, as those of doubles; those of a row together. */
+/* The same of floats or doubles; those of a row together. */
 ALWAYS void find_exponents(struct block block, mask *high, mask *low)
 {
     if (block.doubles) {
-        FIND_RANGE(mask, INT64_MAX)
-        *high = largest >> 52, *low = least >> 52;
+        FIND_EXPONENTS(mask, INT64_MAX, 52, 0)
     } else {
-        FIND_RANGE(ints, INT32_MAX)
-        largest >>= 23, least >>= 23;
-        largest -= largest == 0, least -= least == 0; /* subnormal numbers have the exponent of the next */
-        *high = __builtin_convertvector(largest, mask) + (1023 - 127);
-        *low = __builtin_convertvector(least, mask) + (1023 - 127);
+        FIND_EXPONENTS(ints, INT32_MAX, 23, 1023 - 127)
     }
     int64_t highest = (*high)[0], lowest = (*low)[0];
     for (int k = 1; k < LANES; k++) {
@@ -108,7 +107,7 @@ ALWAYS void find_exponents(struct block block, mask *high, mask *low)
         lowest = (*low)[k] < lowest ? (*low)[k] : lowest;
     }
     if (block.row) *high = (mask){0} + highest, *low = (mask){0} + lowest;
-    *high |= (*high == 0) & 1023; /* nothing but zeros */
+    *high |= (*high == 1) & 1023; /* nothing but zeros */
 }
 
 /* `_HIGHEST` and `_LOWEST` of records.py, as biased exponents. */
