@@ -107,7 +107,8 @@ def make_rule(plan: Plan, count: int, *, exact: bool, exact_results: bool) -> Ru
     # An eps of 0 is a floor of 0: nothing is added.
     number = _MODES.index(mode) if mode in _MODES and spec.eps else _MODES.index(EpsMode.FLOOR)
     centred, of_zero = plan.norm.divisor.about_mean, _OF_ZERO[spec.zero_rule]
-    return Rule(find_freedom(plan, count), *map(float, eps), of_zero, number, centred, exact, exact_results)
+    freedom, hi, lo = find_freedom(plan, count), float(eps.hi), float(eps.lo)
+    return Rule(freedom, hi, lo, of_zero, number, centred, exact, exact_results)
 
 
 class Groups(NamedTuple):
