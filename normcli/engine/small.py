@@ -20,7 +20,6 @@ from normcli.numerics.whole import (
     name_statistics,
     normalize_groups,
 )
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +37,7 @@ MOST_VALUES = 1 << 14
 """Of larger tensors, what a walk takes is little beside the arithmetic."""
 
 
-class _Layout(NamedTuple):
+class _Layout:
     """How tensors in C order are given to the kernel: what does not change from call to call.
 
     Parameters
@@ -53,11 +52,15 @@ class _Layout(NamedTuple):
         Two axes of groups and two of their values.
     """
 
-    rule: Rule
-    names: tuple[str | None, ...]
-    geometry: Geometry
-    order: tuple[int, ...]
-    shape: tuple[int, ...]
+    def __init__(  # a named tuple takes longer to make than all else here at the start
+        self,
+        rule: Rule,
+        names: tuple[str | None, ...],
+        geometry: Geometry,
+        order: tuple[int, ...],
+        shape: tuple[int, ...],
+    ) -> None:
+        self.rule, self.names, self.geometry, self.order, self.shape = rule, names, geometry, order, shape
 
     def lay(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return a view of an array in C order as groups."""

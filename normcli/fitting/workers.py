@@ -141,7 +141,7 @@ def _end(team: Mapping[int, int]) -> None:
     import signal
 
     for process in team.values():
-        os.kill(process, signal.SIGTERM)
+        os.kill(process, signal.SIGKILL)
     for found, process in team.items():
         os.close(found)
         os.waitpid(process, 0)
