@@ -194,3 +194,9 @@ def test_how_many_values_of_each_window_count():
 def test_windows_of_zeros_have_a_power_of_the_constant_alone(k, exponent):
     """The C library rounds some of these otherwise."""
     check(np.zeros((1, 2)), size=1, k=k, exponent=exponent)
+
+
+def test_windows_of_zeros_without_a_constant_are_divided_by_0():
+    result = normalize(np.array([[0.0, 0.0, 3.0]]), "lrn", size=1, k=0.0, alpha=1.0, exponent=0.5)
+    np.testing.assert_array_equal(result.rstd, [[np.inf, np.inf, 1 / 3]])
+    np.testing.assert_array_equal(result.normalized, [[np.nan, np.nan, 1.0]])
