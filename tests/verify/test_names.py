@@ -7,9 +7,9 @@ import pytest
 
 from normcli import normalize
 from normcli.errors import NormError
-from normcli.norms.conventions import find_convention, list_frameworks
+from normcli.norms.conventions import CONVENTIONS, find_convention, list_frameworks
 from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
-from normcli.norms.rules import AxesRule, EpsMode, EpsRule
+from normcli.norms.rules import AxesChoice, AxesRule, EpsMode, EpsRule
 from normcli.norms.spec import Window
 from normcli.norms.table import NORMS
 from normcli.verify.affine import ESTIMATED, NO_AFFINE, AffineStep
@@ -17,7 +17,7 @@ from normcli.verify.groups import enumerate_grids, take_groups
 from normcli.verify.hypothesis import Hypothesis, Sample, Scope
 from normcli.verify.matrices import FittedMatrix
 from normcli.verify.model import Model
-from normcli.verify.names import describe_hypothesis, describe_matrix, describe_window
+from normcli.verify.names import _may_choose, describe_hypothesis, describe_matrix, describe_window
 from normcli.verify.standards import standardize
 from normcli.verify.windows import FittedWindow
 
@@ -245,3 +245,11 @@ def test_matrices_are_named_with_their_rows(rows, by_default):
 def test_weights_are_divided_by_their_euclidean_length_alone(p, named):
     matches = describe((0, 2, 3), ROOT_MEAN_SQUARE, p=p, mode=EpsMode.FLOOR, floor=1.0, square=1.0)
     assert {match.norm for match in matches} == named
+
+
+def test_a_caller_may_choose_all_axes_but_one_where_the_framework_lets_them():
+    free = next(row for row in CONVENTIONS if row.chooses is AxesChoice.ALL_BUT_ONE)
+    fixed = next(row for row in CONVENTIONS if row.chooses is None)
+    for grid in enumerate_grids((4, 6, 3)):
+        one = grid.split is None and len(grid.kept) == 1
+        assert (_may_choose(free, grid), _may_choose(fixed, grid)) == (one, False)
