@@ -113,9 +113,8 @@ static void solve_batch(const struct task *task, struct memory *m, const char *f
     struct batch *b = &m->batch;
     const bool centred = task->rule.centred;
     const size_t size = (size_t)count * sizeof(double);
-    if (together) measure_across(&task->in, from, count, together, centred, b, (char *)m->values);
-    for (int g = 0; g < count && !together; g++)
-        measure_group(&task->in, from + g * task->in.strides[1], centred, b, g, m->values);
+    for (int g = 0, groups = together ? count : 1; g < count; g += groups)
+        measure(&task->in, from + g * task->in.strides[1], groups, together, centred, b, g, (char *)m->values);
     for (int k = 0; k < 2 && task->counts; k++) memcpy(b->counts[k], task->counts + k * task->groups + first, size);
     for (int g = 0; g < count; g += LANES) solve_lanes(task, b, g);
     for (int k = 0; k < NUMBERS; k++)

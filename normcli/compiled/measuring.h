@@ -180,47 +180,38 @@ ALWAYS void measure_block(struct block block, bool more, struct sums *known)
 /* Bytes of a value as it is measured. */
 static ptrdiff_t find_size(const struct view *view) { return view->kind == F64 ? 8 : 4; }
 
-/* Measure one group of any length, group g of a batch. `memory` has room for SHORT * BATCH doubles. */
-static void measure_group(const struct view *in, const char *from, bool need_sum, struct batch *batch, int g, void *memory)
+/* Measure one group of any length, whose memory has room for SHORT * BATCH doubles, or neighbours line by line, a line having
+ * `together` values of each. Of these, SHORT lines at a time are in `memory`, the last of them still afterwards. */
+static void measure(const struct view *in, const char *from, int groups, int together, bool need_sum, struct batch *batch,
+                    int first, char *memory)
 {
+    const bool doubles = in->kind == F64, row = !together;
+    const ptrdiff_t size = find_size(in), n = in->shape[3], step = in->strides[row ? 3 : 1];
+    const ptrdiff_t each = row ? LEAF * 4 / size : together, most = row ? 1 : SHORT;
     struct sums all = {0};
-    const bool doubles = in->kind == F64;
-    const ptrdiff_t size = find_size(in), leaf = LEAF * 4 / size, step = in->strides[3];
     for (ptrdiff_t part = 0; part < in->shape[2] && !all.left[0]; part++, from += in->strides[2]) {
-        for (ptrdiff_t i = 0; i < in->shape[3] && !all.left[0]; i += leaf) {
-            const ptrdiff_t n = in->shape[3] - i < leaf ? in->shape[3] - i : leaf;
-            const char *x = from + i * step;
-            if (n % LANES || !is_loaded(in->kind, step)) {
-                load_values(x, in->kind, step, n, memory);
-                memset((char *)memory + n * size, 0, (size_t)(LANES * size));
-                x = memory;
+        for (ptrdiff_t i = 0, next = 0; i < n && !all.left[0]; i = next) {
+            ptrdiff_t lines = 0, count = 0;
+            const char *x = memory;
+            for (; next < n && lines < most; next += each, lines++) {
+                const char *line = from + next * in->strides[3];
+                char *to = memory + lines * BATCH * size;
+                count = groups * (n - next < each ? n - next : each);
+                if (row && count % LANES == 0 && is_loaded(in->kind, step)) {
+                    x = line;
+                    continue;
+                }
+                load_values(line, in->kind, step, count, to);
+                memset(to + count * size, 0, (size_t)((row ? LANES : BATCH - count) * size));
             }
-            WITH(d, doubles, WITH(s, need_sum,
-                measure_block((struct block){x, LANES, (n + LANES - 1) / LANES, d, true, s}, part || i, &all)))
+            for (int g = 0; g < (row ? 1 : groups * together); g += LANES)
+                WITH(r, row, WITH(d, doubles, WITH(s, need_sum,
+                    const ptrdiff_t rows = r ? (count + LANES - 1) / LANES : lines;
+                    const struct block block = {x + g * size, r ? LANES : BATCH, rows, d, r, s};
+                    measure_block(block, part || i, r ? &all : &batch->sums[g / LANES]))))
         }
     }
-    put_sums(batch, g, &all);
-}
-
-/* Measure neighbours line by line, a line having `together` values of each, one behind the other. SHORT lines at a time
- * are in `memory`, the last of them still afterwards. */
-static void measure_across(const struct view *in, const char *from, int groups, int together, bool need_sum,
-                           struct batch *batch, char *memory)
-{
-    const bool doubles = in->kind == F64;
-    const ptrdiff_t size = find_size(in), n = in->shape[3];
-    for (ptrdiff_t i = 0, next = 0; i < n; i = next) {
-        int lines = 0;
-        for (; next < n && lines < SHORT; next += together, lines++) {
-            const ptrdiff_t count = groups * (n - next < together ? n - next : together);
-            char *to = memory + lines * BATCH * size;
-            load_values(from + next * in->strides[3], in->kind, in->strides[1], count, to);
-            memset(to + count * size, 0, (size_t)((BATCH - count) * size));
-        }
-        for (int g = 0; g < groups * together; g += LANES)
-            WITH(d, doubles, WITH(s, need_sum,
-                measure_block((struct block){memory + g * size, BATCH, lines, d, false, s}, i, &batch->sums[g / LANES])))
-    }
+    if (row) put_sums(batch, first, &all);
     for (int g = 0; g < groups && together > 1; g++) { /* the sums of values that lie together */
         struct sums all = {0};
         for (int i = g; i < groups * together; i += groups) add_lane(&all, &batch->sums[i / LANES], i % LANES);
