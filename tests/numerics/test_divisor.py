@@ -141,3 +141,9 @@ def test_parts_of_a_solution_keep_the_numbers_of_their_groups():
     assert part.numbers.tolist() == [[5, 3]]
     assert part.recall(3) == (Fraction(3, 2), 2)
     assert solution.reshape((3, 2)).recall(4) == (2, Fraction(5, 2))
+
+
+def test_divisors_of_sizes_whose_squares_underflow_beside_a_tiny_eps():
+    sizes = np.array([1.3, 0.7, 3.0]) * 2.0 ** np.array([-537.0, -545.0, -560.0])
+    expected = [round_once(find_root(Fraction(size) ** 2 + Fraction(5e-324))) for size in sizes]
+    np.testing.assert_array_equal(find_divisor(sizes, 5e-324, EpsMode.INSIDE), expected)
