@@ -189,41 +189,54 @@ def _identify(question: Question, norm: str | None) -> Identification:
         return _read(blank._replace(doubtful=(*matches, *doubtful)), plain, first)
     if matches:
         return _confirm(blank._replace(matches=matches, doubtful=()), samples)
-    slips = search.find_slips()
-    if slips:
+    return _find_others(blank, samples, search)
+
+
+def _find_others(blank: Identification, samples: Sequence[Samples], search: Search) -> Identification:
+    """Return what a tensor may be that no norm fits as it is: a slip, a map, a norm but for a few values."""
+    x, first = blank.question.x, samples[0]
+    if slips := search.find_slips():
         return blank._replace(slip=slips[0], doubtful=())
-    if any(match.bits >= CERTAIN for match in doubtful):  # too odd or too rough, and not too few values
+    if any(match.bits >= CERTAIN for match in blank.doubtful):  # too odd or too rough, and not too few values
         return blank
-    nearest = Nearness(first).find_nearest() if sampled else None
+    nearest = Nearness(first).find_nearest() if blank.sampled else None
     if nearest is not None and nearest.bits >= CERTAIN:
         return blank._replace(nearest=nearest, doubtful=())
+    dtype = first.scope.dtype
     plain = find_plain_map(x, first.y, dtype) or find_trimmed_map(x, first.y, dtype)
-    most = math.inf if plain is None else math.prod(x.shape[axis] for axis in plain.axes)
-    if gamma is None and beta is None:
-        estimated = rank_matches(search.estimate_matches(most))  # with fewer pairs than such a map
-        matches, doubtful = _part(estimated, doubtful)
-    if matches:
-        return _confirm(blank._replace(matches=matches, doubtful=()), samples)
-    blank = blank._replace(doubtful=doubtful)
+    pairs = math.inf if plain is None else math.prod(x.shape[axis] for axis in plain.axes)
+    is_open = blank.question.gamma is None and blank.question.beta is None
+    if is_open:
+        estimated = rank_matches(search.estimate_matches(pairs))  # with fewer pairs than such a map
+        matches, doubtful = _part(estimated, blank.doubtful)
+        blank = blank._replace(doubtful=doubtful)
+        if matches:
+            return _confirm(blank._replace(matches=matches, doubtful=()), samples)
     if plain is not None and not plain.axes and plain.exceptions is None:
         return _read(blank, plain, first)
     nearest = nearest or Nearness(first).find_nearest()
-    if nearest is not None and nearest.bits >= CERTAIN and not doubtful:
-        return blank._replace(nearest=nearest)
-    is_open = gamma is None and beta is None and not doubtful
-    mostly = Nearness(first).find_estimated(most) if is_open else None
-    if mostly is not None:
-        return blank._replace(nearest=mostly)
+    blank = blank._replace(nearest=nearest)
+    if not blank.doubtful:
+        if nearest is not None and nearest.bits >= CERTAIN:
+            return blank
+        mostly = Nearness(first).find_estimated(pairs) if is_open else None
+        if mostly is not None:
+            return blank._replace(nearest=mostly)
+    return _find_map(blank, plain, first)
+
+
+def _find_map(blank: Identification, plain: PlainMap | None, samples: Samples) -> Identification:
+    """Return a plain map that explains a tensor, or most of it; or what comes nearest."""
     if plain is not None and plain.exceptions is None:
-        return _read(blank, plain, first)
-    if doubtful:
-        return blank
-    same = sum(
-        int(np.count_nonzero(a == b)) for a, b in zip(iterate_pieces(x), iterate_pieces(first.y), strict=True)
-    )
-    if plain is not None and 2 * same <= x.size:
-        return _read(blank, plain, first)
-    return blank._replace(nearest=nearest, unchanged=same if 2 * same > x.size else None)
+        return _read(blank._replace(nearest=None), plain, samples)
+    if blank.doubtful:
+        return blank._replace(nearest=None)
+    x = blank.question.x
+    pieces = zip(iterate_pieces(x), iterate_pieces(samples.y), strict=True)
+    same = sum(int(np.count_nonzero(here == there)) for here, there in pieces)
+    if 2 * same > x.size:
+        return blank._replace(unchanged=same)
+    return blank if plain is None else _read(blank._replace(nearest=None), plain, samples)
 
 
 def _tell_algorithm(found: Identification) -> Identification:
