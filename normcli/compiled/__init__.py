@@ -45,7 +45,7 @@ class Kernel(NamedTuple):
     @property
     def name(self) -> str:
         """The name of the variant."""
-        return str(self.module.VARIANTS[self.variant])
+        return next(name for name, number in list_variants(self.module).items() if number == self.variant)
 
     @property
     def normalize(self) -> Callable[..., int]:
@@ -85,7 +85,12 @@ def _load() -> Kernel | None:
     with open(STAMP) as stream:  # noqa: PTH123
         if f'"{module.STAMP}"' != stream.read().strip():
             return None
-    return Kernel(module, next(i for i, name in enumerate(module.VARIANTS) if name is not None))
+    return Kernel(module, min(list_variants(module).values()))
+
+
+def list_variants(module: Any) -> dict[str, int]:
+    """Return the numbers of the variants that run here, by their names."""
+    return {name: number for name, number in vars(module).items() if isinstance(number, int)}
 
 
 def describe_kernel() -> str:

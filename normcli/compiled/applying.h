@@ -1,6 +1,5 @@
 /* `prepare`, `prepare_short`, `apply_exact` and `apply_short` of sequences.py, to the bit. */
-#ifndef NORMCLI_APPLYING_H
-#define NORMCLI_APPLYING_H
+#pragma once
 
 #include "measuring.h"
 
@@ -170,5 +169,3 @@ ALWAYS int64_t apply_exact(struct memory *m, const struct line *line, const char
     }
     return any;
 }
-
-#endif

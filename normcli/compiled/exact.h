@@ -1,6 +1,5 @@
 /* Arithmetic without rounding, on vectors of doubles: what normcli/numerics/pairs.py does. */
-#ifndef NORMCLI_EXACT_H
-#define NORMCLI_EXACT_H
+#pragma once
 
 #include "kernel.h"
 
@@ -26,12 +25,8 @@ ALWAYS vector choose(mask where, vector a, vector b) { return (vector)((where & 
 ALWAYS vector absolute(vector a) { return (vector)((mask)a & INT64_MAX); }
 ALWAYS void put(double *to, vector a) { memcpy(to, &a, sizeof a); }
 
-ALWAYS vector load(const double *from)
-{
-    vector a;
-    memcpy(&a, from, sizeof a);
-    return a;
-}
+/* A vector that lies anywhere in memory. */
+#define LOAD(type, from) (((const struct { type a; } __attribute__((packed, may_alias)) *)(from))->a)
 
 ALWAYS bool is_any(mask where)
 {
@@ -121,5 +116,3 @@ ALWAYS void add(vector *numbers, int size, vector term, mask *left)
 /* Of doubles that are no subnormal numbers: the e of 2^(e-1) <= |a| < 2^e, as frexp has it, and 2^e. */
 ALWAYS mask find_exponent(vector a) { return (((mask)a >> 52) & 0x7ff) - 1022; }
 ALWAYS vector make_power(mask e) { return (vector)((e + 1023) << 52); }
-
-#endif

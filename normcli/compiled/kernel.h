@@ -1,6 +1,5 @@
 /* What the files of the compiled kernel share: kinds of numbers, and what is asked for. */
-#ifndef NORMCLI_KERNEL_H
-#define NORMCLI_KERNEL_H
+#pragma once
 
 #include <float.h>
 #include <math.h>
@@ -75,5 +74,3 @@ struct routines {
 extern const struct routines routines_v3, routines_v4;
 #endif
 extern const struct routines routines_baseline;
-
-#endif

@@ -1,6 +1,5 @@
 /* Values of any kind to floats or doubles, and results back, each rounded once. */
-#ifndef NORMCLI_LOADING_H
-#define NORMCLI_LOADING_H
+#pragma once
 
 #ifdef __F16C__
 #include <immintrin.h>
@@ -71,8 +70,7 @@ static void load_values(const char *from, enum kind kind, ptrdiff_t step, ptrdif
         _mm256_storeu_ps((float *)to + done, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(from + done * SIZES[F16]))));
 #endif
     FOR_EACH(kind, step, done,
-        if (k == F64) ((double *)to)[i] = fetch(from + i * by, k);
-        else ((float *)to)[i] = (float)fetch(from + i * by, k))
+        store((char *)to + i * (k == F64 ? 8 : 4), k == F64 ? F64 : F32, fetch(from + i * by, k)))
 }
 
 /* Whether values that lie `step` bytes from each other are as load_values leaves them. */
@@ -83,5 +81,3 @@ static void store_values(char *to, enum kind kind, ptrdiff_t step, const double 
 {
     FOR_EACH(kind, step, 0, store(to + i * by, k, values[i]))
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* `measure_leaves`, `measure_short_leaves` and `measure_columns` of leaves.py and columns.py: exact sums, by other ways. */
-#ifndef NORMCLI_MEASURING_H
-#define NORMCLI_MEASURING_H
+#pragma once
 
 #include "loading.h"
 
@@ -52,26 +51,19 @@ ALWAYS void put_sums(struct batch *batch, int g, const struct sums *sums)
 ALWAYS void order_sums(struct sums *sums) { distill(sums->at, 3, 3), distill(sums->at + SQUARE, 4, 4); }
 
 /* Values are looked at in lines of LANES: one of each of some groups, or so many of one group, which is then a row.
- * From line to line there are `step` values. */
+ * From line to line there are `step` bytes. */
 struct block {
-    const void *x;
+    const char *x;
     ptrdiff_t step, n; /* lines */
     bool doubles, row; /* doubles or floats */
     bool need_sum;
 };
 
-ALWAYS vector load_line(struct block block, ptrdiff_t i)
-{
-    if (block.doubles) return load((const double *)block.x + i * block.step);
-    floats values;
-    memcpy(&values, (const float *)block.x + i * block.step, sizeof values);
-    return __builtin_convertvector(values, vector);
-}
-
 /* x and e of x + e = the square of line i, and the line itself. */
 ALWAYS vector load_squares(struct block block, ptrdiff_t i, vector *p, vector *e)
 {
-    const vector value = load_line(block, i);
+    const char *x = block.x + i * block.step;
+    const vector value = block.doubles ? LOAD(vector, x) : __builtin_convertvector(LOAD(floats, x), vector);
     two_prod(p, e, value, value);
     return value;
 }
@@ -81,9 +73,7 @@ ALWAYS vector load_squares(struct block block, ptrdiff_t i, vector *p, vector *e
 #define FIND_EXPONENTS(type, most, fraction, bias)                                                           \
     type largest = {0}, least = largest + most;                                                              \
     for (ptrdiff_t i = 0; i < block.n; i++) {                                                                \
-        type size, other;                                                                                    \
-        memcpy(&size, (const char *)block.x + i * block.step * (ptrdiff_t)sizeof size[0], sizeof size);      \
-        size &= most, other = (size - 1) & most;                                                             \
+        const type size = LOAD(type, block.x + i * block.step) & most, other = (size - 1) & most;            \
         for (int k = 0; k < LANES; k++) {                                                                    \
             largest[k] = size[k] > largest[k] ? size[k] : largest[k];                                        \
             least[k] = other[k] < least[k] ? other[k] : least[k];                                            \
@@ -207,7 +197,7 @@ static void measure(const struct view *in, const char *from, int groups, int tog
             for (int g = 0; g < (row ? 1 : groups * together); g += LANES)
                 WITH(r, row, WITH(d, doubles, WITH(s, need_sum,
                     const ptrdiff_t rows = r ? (count + LANES - 1) / LANES : lines;
-                    const struct block block = {x + g * size, r ? LANES : BATCH, rows, d, r, s};
+                    const struct block block = {x + g * size, (r ? LANES : BATCH) * (d ? 8 : 4), rows, d, r, s};
                     measure_block(block, part || i, r ? &all : &batch->sums[g / LANES]))))
         }
     }
@@ -218,5 +208,3 @@ static void measure(const struct view *in, const char *from, int groups, int tog
         put_sums(batch, g, &all);
     }
 }
-
-#endif

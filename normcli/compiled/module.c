@@ -139,19 +139,12 @@ static PyObject *normalize(PyObject *Py_UNUSED(self), PyObject *args)
 
 static PyMethodDef methods[] = {{"normalize", normalize, METH_VARARGS, normalize_doc}, {NULL, NULL, 0, NULL}};
 
-/* What Python reads: the stamp of the sources, and the names of the variants that run here (None for others). */
+/* What Python reads: the stamp of the sources, and by their names the numbers of the variants that run here. */
 static int execute(PyObject *module)
 {
-    PyObject *names = PyTuple_New(VARIANT_COUNT);
-    bool done = names;
-    for (int i = 0; done && i < VARIANT_COUNT; i++) {
-        PyObject *name = VARIANTS[i]->runs() ? PyUnicode_FromString(VARIANTS[i]->name) : Py_NewRef(Py_None);
-        done = name && PyTuple_SetItem(names, i, name) == 0;
-    }
-    done = done && PyModule_AddObjectRef(module, "VARIANTS", names) == 0;
-    done = done && PyModule_AddStringConstant(module, "STAMP", STAMP) == 0;
-    Py_XDECREF(names);
-    return done ? 0 : -1;
+    for (int i = 0; i < VARIANT_COUNT; i++)
+        if (VARIANTS[i]->runs() && PyModule_AddIntConstant(module, VARIANTS[i]->name, i) < 0) return -1;
+    return PyModule_AddStringConstant(module, "STAMP", STAMP);
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)execute}, {0, NULL}};

@@ -1,7 +1,6 @@
 /* `find_moments` of moments.py and `_resolve` of solution.py, with the same bounds of errors, for LANES groups.
  * Of groups that these do not decide, only `left` holds. */
-#ifndef NORMCLI_SOLVING_H
-#define NORMCLI_SOLVING_H
+#pragma once
 
 #include "measuring.h"
 
@@ -38,11 +37,9 @@ ALWAYS mask find_mean(const vector *sum, vector n, bool exact, vector *mean)
         distill(rest, 3, 3);
     }
     const mask is_exact = (rest[0] == 0.0) & (rest[1] == 0.0) & (rest[2] == 0.0);
-    vector hi, mid, lo;
-    two_sum(&hi, &mid, quotient[0], quotient[1]);
-    two_sum(&mid, &lo, mid, quotient[2]);
-    two_sum(&hi, &mid, hi, mid);
-    two_sum(&mid, &lo, mid, lo);
+    for (int pass = 0; pass < 2; pass++)
+        for (int k = 0; k < 2; k++) two_sum(&quotient[k], &quotient[k + 1], quotient[k], quotient[k + 1]);
+    const vector hi = quotient[0], mid = quotient[1], lo = quotient[2];
     const mask undecided = keep(mid, lo, choose(is_exact, fill(0.0), fill(0x1p-103)), 36, &mean[2]);
     const mask certain = is_decided(hi, mid, choose(is_exact & (lo == 0.0), fill(0.0), fill(0x1p-100)));
     mean[0] = hi, mean[1] = mid, mean[2] = exact ? mean[2] : fill(0.0);
@@ -76,11 +73,8 @@ ALWAYS void find_scatter(const vector *sum, const vector *square, vector n, bool
 ALWAYS mask divides(vector a, vector al, vector q, vector ql, vector d)
 {
     vector terms[6] = {a, al};
-    vector p, e;
-    two_prod(&p, &e, q, d);
-    terms[2] = -p, terms[3] = -e;
-    two_prod(&p, &e, ql, d);
-    terms[4] = -p, terms[5] = -e;
+    two_prod(&terms[2], &terms[3], q, -d);
+    two_prod(&terms[4], &terms[5], ql, -d);
     const mask left = distill(terms, 6, 2);
     return ~left & (terms[0] == 0.0) & (terms[1] == 0.0);
 }
@@ -105,10 +99,7 @@ ALWAYS void add_eps(const struct rule *rule, const vector *square, const vector 
 #define LEAST 0x1p-450
 #define LARGEST 0x1p450
 
-ALWAYS mask is_moderate(vector a, double least, double largest)
-{
-    return ((a < largest) & (a > least)) | (a == 0.0);
-}
+ALWAYS mask is_moderate(vector a, double least, double most) { return ((a < most) & (a > least)) | (a == 0.0); }
 
 /* Solve groups g to g + LANES of a batch; roots and inverses, which nothing is divided by, where they are asked for. */
 ALWAYS void solve_lanes(const struct task *task, struct batch *batch, int g)
@@ -122,17 +113,16 @@ ALWAYS void solve_lanes(const struct task *task, struct batch *batch, int g)
         memcpy(batch->left + g, &sums.left, sizeof sums.left);
         return;
     }
-    const vector zero = fill(0.0), one = fill(1.0), n = load(batch->counts[0] + g);
+    const vector zero = fill(0.0), one = fill(1.0), n = LOAD(vector, batch->counts[0] + g);
     vector *sum = sums.at, *square = sums.at + SQUARE, mean[3] = {zero, zero, zero};
-    vector value[2], error, root[2] = {zero, zero}, divisor[2], low = zero;
+    vector value[2], of_value[2], error, root[2] = {zero, zero}, divisor[2], low = zero;
     mask undecided = sums.left;
     if (is_any((square[2] != 0.0) | (square[3] != 0.0))) distill(square, 4, 4);
     else two_sum(&square[0], &square[1], square[0], square[1]);
-    vector freedom = load(batch->counts[1] + g);
+    vector freedom = LOAD(vector, batch->counts[1] + g);
     if (rule->centred) {
         if (is_any((sum[1] != 0.0) | (sum[2] != 0.0))) distill(sum, 3, 3);
-        undecided |= sum[2] != 0.0;
-        undecided |= find_mean(sum, n, rule->exact, mean);
+        undecided |= (sum[2] != 0.0) | find_mean(sum, n, rule->exact, mean);
         find_scatter(sum, square, n, rule->exact, value, &error);
         undecided |= (absolute(mean[0]) < FAINT) & (mean[0] != 0.0);
         freedom *= n;
@@ -141,7 +131,6 @@ ALWAYS void solve_lanes(const struct task *task, struct batch *batch, int g)
         const vector rest = absolute(square[2]) + absolute(square[3]);
         error = 2.0 * rest / choose(value[0] > 0.0, value[0], fill(1.0));
     }
-    vector of_value[2];
     pair_divide(&of_value[0], &of_value[1], value[0], value[1], freedom, zero);
     const vector rounded = error + 0x1p-99;
     const bool close = is_any(~is_decided(of_value[0], of_value[1], rounded)); /* it may be half way between doubles */
@@ -168,5 +157,3 @@ ALWAYS void solve_lanes(const struct task *task, struct batch *batch, int g)
     put(batch->results[0] + g, mean[0]), put(batch->results[1] + g, of_value[0]);
     memcpy(batch->left + g, &undecided, sizeof undecided);
 }
-
-#endif

@@ -1,1 +1,1 @@
-"c71452ae6dad0fe1"
+"6b0fcac0fa20af1f"
