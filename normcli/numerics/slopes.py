@@ -268,8 +268,7 @@ def _solve_length(plan: Plan, sums: Sums, power: Pair, product: Pair) -> _Solved
         ties = np.maximum(sums.ties, 1).astype(np.float64)
     total = length
     if decimals:
-        rough = sums.rough | (sums.lengths.hi == 0.0)
-        rough |= ~_is_within(sums.lengths.hi, _LEAST_VALUE, _LARGEST_VALUE)
+        rough = sums.rough | ~_is_within(sums.lengths.hi, _LEAST_VALUE, _LARGEST_VALUE)
         total = Pair(np.where(rough, 1.0, sums.lengths.hi), np.where(rough, 0.0, sums.lengths.lo))
         root = take_root(total, sums.p)
         length = root.value.map(lambda part: np.ldexp(part, root.exponent))

@@ -65,6 +65,13 @@ def test_a_constant_group_that_is_divided_by_1_has_one():
     assert slope.flatten(plan) == slope
 
 
+@pytest.mark.parametrize(("like", "least"), [("torch", 2.0), ("tensorflow", 4.0)])
+@pytest.mark.parametrize(("more", "follows"), [(-1.0, True), (0.0, True), (2.0**-50, False), (1.0, False)])
+def test_below_a_floor_of_the_length_or_of_its_square_the_divisor_is_a_constant(like, least, more, follows):
+    _, _, slope = solve("lp", x=np.array([[1.0, -1.0, 1.0, 1.0]]), eps=least + more, like=like)
+    assert (slope.steepness != 0) == follows
+
+
 def test_a_group_that_counts_as_constant_is_divided_by_what_constant_ones_are():
     plan, _, slope = solve("zscore")
     flat = slope.flatten(plan)

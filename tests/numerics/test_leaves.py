@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from normcli.numerics.columns import measure_columns
-from normcli.numerics.leaves import find_inexact, find_small, measure_leaves, measure_short_leaves
+from normcli.numerics.leaves import _join_terms, find_inexact, find_small, measure_leaves, measure_short_leaves
 from normcli.numerics.lengths import measure_powers
 from normcli.numerics.records import Leaves, fold_leaves
 from normcli.numerics.workspace import Workspace
@@ -119,6 +119,18 @@ def test_zeros_do_not_make_a_narrow_leaf_doubtful(n):
         bound = np.abs(x.astype("f8")).sum(axis=-1)
         doubtful = find_inexact(x, bound)
     np.testing.assert_array_equal(doubtful, [False, False, False, True, False, True])
+
+
+def test_short_rows_that_are_looked_at_together_are_told_one_by_one():
+    x = np.ones((2048, 4), np.float32)
+    x[[5, 1500], 0] = 2.0**60
+    assert np.flatnonzero(find_inexact(x, x.sum(axis=-1, dtype="f8"))).tolist() == [5, 1500]
+
+
+@pytest.mark.parametrize(("n", "count"), [(511, 3), (512, 3), (513, 4)])
+def test_terms_of_one_unit_are_added_where_that_is_exact(n, count):
+    places = [(0, 0), (0, 1), (1, 1), (0, 2)]
+    assert len(_join_terms({place: np.ones(2) for place in places}, n)) == count
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e200])

@@ -20,6 +20,7 @@ from normcli.numerics.lengths import (
     find_length,
     find_length_of_all,
     fold_powers,
+    has_powers,
     measure_powers,
     merge_powers,
 )
@@ -294,3 +295,11 @@ def test_a_count_has_no_unit(scale):
     result = normalize(np.array([[3.0, 0.0, 5.0]]) * scale, "lp", p=0.0, eps=0.0)
     assert result.norm.tolist() == [2.0]
     np.testing.assert_array_equal(result.normalized, np.array([[3.0, 0.0, 5.0]]) * scale / 2.0)
+
+
+@pytest.mark.parametrize(
+    ("p", "has"),
+    [(0.0, False), (1.0, False), (np.inf, False), (-np.inf, False), (0.5, True), (2.0, True), (-1.0, True)],
+)
+def test_lengths_that_are_roots_of_sums_of_powers(p, has):
+    assert has_powers(p) == has

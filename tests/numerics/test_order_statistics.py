@@ -149,6 +149,8 @@ HALF = 2.0**-53
             for third in (2.0**-78, 3 * 2.0**-78, 2.0**-170)
             for part in (0.0, 2.0**-52)
         ),
+        pytest.param([-1, -3 * 2.0**-76, -(2.0**-170), 0, 1, 1], id="a third double decides what is kept"),
+        pytest.param([-(2.0**900), -(2.0**900), 0, 2.0**970, 2.0**970], id="of a large spread, all bits"),
     ],
 )
 def test_what_the_centre_or_the_spread_alone_leaves_open(row, sign):

@@ -82,6 +82,13 @@ def test_given_variances_of_any_size_are_divided_by(var, eps):
     require_exact(backward(X, DY, "bn", running_mean=0.5, running_var=var, eps=eps, gamma=GAMMA))
 
 
+@pytest.mark.parametrize("p", [-1.5, 0.5, 1.25, 3])
+def test_groups_of_zeros_are_divided_by_their_floor(p):
+    x = np.concatenate((X[:1], np.zeros((3, 6))))
+    found = backward(x, DY, "lp", p=p, eps=0.5)
+    np.testing.assert_array_equal(found.dx[1:], 2.0 * DY[1:])
+
+
 @pytest.mark.parametrize(("var", "dx"), [(0.0, np.inf), (np.inf, 0.0), (np.nan, np.nan)])
 def test_given_variances_that_no_group_has(var, dx):
     found = backward(X, np.ones(X.shape), "bn", running_mean=0.5, running_var=var, eps=0.0).dx

@@ -200,3 +200,11 @@ def test_windows_of_zeros_without_a_constant_are_divided_by_0():
     result = normalize(np.array([[0.0, 0.0, 3.0]]), "lrn", size=1, k=0.0, alpha=1.0, exponent=0.5)
     np.testing.assert_array_equal(result.rstd, [[np.inf, np.inf, 1 / 3]])
     np.testing.assert_array_equal(result.normalized, [[np.nan, np.nan, 1.0]])
+
+
+@pytest.mark.parametrize("members", [(929887677, 191360, 171), (929887677, 191334, 3159)])
+def test_mean_squares_a_quarter_of_a_unit_below_a_power_of_two(members):
+    """Doubles are twice as dense there: these are 2 above, and 2 below, the middle of two, of 2^112."""
+    row = np.array([[2.0**56 - 8, *members]])
+    check(row, size=4)
+    check(np.ldexp(row, -60), size=4)

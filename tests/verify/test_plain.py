@@ -294,6 +294,12 @@ def test_what_is_not_finite_counts_for_no_line():
     assert (found.scale.item(), found.shift.item()) == pytest.approx((2.0, 1.0))
 
 
+def test_a_shift_as_small_as_the_last_bit_of_most_terms_is_found_from_the_smallest():
+    x = np.array([0.0, 1.0, 2.0, 2.0**-30, 3 * 2.0**-30, 2.0**-60, 3 * 2.0**-60])
+    found = fit_lines(x, 3 * x + 5 * 2.0**-60, (), through_zero=False)
+    assert found.shift.item() * 2.0**60 == pytest.approx(5, rel=1e-5)
+
+
 def test_a_line_through_one_value_is_flat():
     found = fit_lines(np.full(5, 3.0), np.full(5, 7.0), (), through_zero=False)
     assert (found.scale.item(), found.shift.item()) == (0.0, 7.0)
