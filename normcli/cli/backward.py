@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from click import option
 
 from normcli.cli import options
-from normcli.cli.destination import collect_fields
+from normcli.cli.destination import ARCHIVES, collect_fields
 from normcli.cli.outputs import choose_outputs
 from normcli.cli.problem import Problem, load_problem, warn_of_input
 from normcli.cli.sources import load_typed, require_one_stream
@@ -46,7 +46,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         *DY_OPTIONS,
         *options.of_problem(named),
         *options.COUNTING,
-        options.output("Save dx; - is standard output."),
+        options.output("Save dx; - is standard output. As .npz, .safetensors: dgamma and dbeta too."),
         options.OVERWRITE,
         options.ANSWER_OR_TENSOR_FORMAT,
         options.print_fields(GRADIENTS),
@@ -63,8 +63,9 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
     Each number is the exact one, rounded once to its dtype, whatever the conditioning: a kernel's gradients can
     be held against it to the ulp. Of sn, that is dx no smaller than 2⁻⁸⁰ of the largest, and all of rank 1.
 
-    Without --dy one is drawn, and never all ones, where two of the three terms of dx cancel. -o saves dx, and
-    --print and -f json have dgamma and dbeta too. From .npy to .npy the memory is the same for any size.
+    Without --dy one is drawn, and never all ones, where two of the three terms of dx cancel. -o saves dx; .npz,
+    .safetensors, --print and -f json have dgamma and dbeta too. From .npy to .npy the memory is the same for
+    any size.
 
     \b
       normcli backward ln -i x.npy --dy dy.npy --gamma g.npy -o dx.npy
@@ -85,13 +86,16 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
     slope = load_gradient(settings, problem, dy, dy_seed)
     with contextlib.ExitStack() as files, settings.run.open_effort() as effort:
         warn_of_input(settings.run, problem, problem.calculate(effort, statistics_alone=True))
-        out = outputs.start(files, problem)
+        is_archive = outputs.tensor is not None and f".{outputs.tensor.format_name}" in ARCHIVES
+        out = None if is_archive else outputs.start(files, problem)
         asked = BackwardProblem(problem.plan, problem.tensor.values, slope.values, problem.inputs)
         found = calculate_backward(asked, out=out, effort=effort)
         answer = GradientsAnswer(found, problem.tensor, slope)
         fields = collect_fields(answer, settings.answer.fields)
         warnings = answer.warnings
-        if outputs.tensor is not None and out is None:
+        if outputs.tensor is not None and is_archive:
+            outputs.tensor.write_arrays(files, found.collect())
+        elif outputs.tensor is not None and out is None:
             outputs.tensor.write_tensor(files, Saved.like(problem.tensor, found.dx))
     settings.run.warn(problem.plan.norm.name, *warnings)
     if fields:

@@ -43,6 +43,9 @@ class HasFields(Protocol):
 STORE = "zarr"
 """The format of a store, which is a folder."""
 
+ARCHIVES = (".npz", ".safetensors")
+"""The files that hold arrays in binary, each under its name."""
+
 STATISTICS_SUFFIXES = (".json", ".npz")
 """The files that several arrays are saved in, each under its name."""
 

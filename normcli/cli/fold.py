@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from click import argument, option
 
 from normcli.cli import options
-from normcli.cli.destination import choose_values_file, print_document
+from normcli.cli.destination import ARCHIVES, choose_values_file, print_document
 from normcli.cli.problem import adopt_eps, load_running
 from normcli.cli.sources import load_affine, load_optional, load_parameter
 from normcli.cli.types import Framework, NormName
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 _NORM = NORMS["bn"]
 _MATRICES = NORMS[OF_MATRICES]
 
-_ARCHIVES = (".npz", ".safetensors")
-_SUFFIXES = (".json", *_ARCHIVES)
+_SUFFIXES = (".json", *ARCHIVES)
 
 _LAYER = (
     option(
@@ -117,7 +116,7 @@ def _fold_matrices(settings: Settings, source: _Source) -> None:
     other = _find_given(given | {"--beta": settings.parameters.beta})
     if other is not None:
         raise UsageError(f"{other} is of bn; sn has none")
-    suffixes = _SUFFIXES if source.checkpoint is None else _ARCHIVES
+    suffixes = _SUFFIXES if source.checkpoint is None else ARCHIVES
     destination = choose_values_file(settings.answer.output, suffixes=suffixes)
     document = (_fold_weight if source.checkpoint is None else _fold_checkpoint)(settings, source)
     if destination is not None:

@@ -81,6 +81,11 @@ class Gradients:
         values: NDArray[Any] | None = getattr(self, name)
         return values
 
+    def collect(self) -> dict[str, NDArray[Any]]:
+        """Return every gradient that there is, by its name."""
+        found = {name: self.field(name) for name in self.plan.norm.gradient_names}
+        return {name: values for name, values in found.items() if values is not None}
+
     def __repr__(self) -> str:
         return f"<Gradients: {self.plan.norm.name} of {self.plan.grid.shape}, {self.dx.dtype}>"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from normcli import NORMS, backward
 
@@ -32,6 +33,19 @@ def test_what_is_saved_and_printed_is_what_python_returns(files, tmp_path, normc
     np.testing.assert_array_equal(np.array(found["dx"], np.float32), expected.dx)
     np.testing.assert_array_equal(np.array(found["dgamma"], np.float32), expected.dgamma)
     assert found["dy"] == {"source": str(files["dy"]), "shape": [4, 6, 5], "dtype": "float32"}
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
+@pytest.mark.parametrize(("norm", "names"), [("bn", ("dx", "dgamma", "dbeta")), ("lp", ("dx",))])
+def test_an_archive_holds_every_gradient_under_its_name(norm, names, suffix, files, tmp_path, normcli):
+    path = tmp_path / f"gradients.{suffix}"
+    given = ("-i", files["x"], "--dy", files["dy"])
+    assert normcli("backward", norm, *given, "-o", path).code == 0
+    found = dict(np.load(path)) if suffix == "npz" else load_file(path)
+    expected = backward(np.load(files["x"]), np.load(files["dy"]), norm)
+    assert sorted(found) == sorted(names)
+    for name in names:
+        np.testing.assert_array_equal(found[name], expected.field(name))
 
 
 def test_a_drawn_gradient_is_told_and_drawn_again_by_its_recipe(normcli, tmp_path):
