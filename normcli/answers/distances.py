@@ -31,7 +31,7 @@ def build_line(name: str, found: Comparison) -> Line:
     values = format_count(found.compared, "value")
     if not found.compared:
         return Line((f"{name}: there are no values to compare",), mark=True)
-    where = f", where only {found.max_ulp_expected:.2g} is expected" if found.is_near_zero else ""
+    where = f", at an exact value of {found.max_ulp_expected:.2g}" if found.is_near_zero else ""
     furthest = (
         f"furthest {format_ulp(found.max_ulp)} ulp{where}",
         f"largest difference {found.max_abs:.3g}",

@@ -96,30 +96,38 @@ Fault = tuple[str, "Callable[[Terms], Any]"]
 _PULL = "the x̂ · mean(dy · gamma · x̂) term"
 
 _DX: tuple[Fault, ...] = (
-    ("the mean(dy · gamma) term is missing", lambda t: t.differentiate(a=0.0)),
-    ("mean(dy · gamma) is subtracted twice", lambda t: t.differentiate(a=2.0)),
-    ("mean(dy · gamma) is added, not subtracted", lambda t: t.differentiate(a=-1.0)),
     (f"{_PULL} is missing", lambda t: t.differentiate(b=0.0)),
     (f"{_PULL} is subtracted twice", lambda t: t.differentiate(b=2.0)),
     (f"{_PULL} is added, not subtracted", lambda t: t.differentiate(b=-1.0)),
-    ("both means are added, not subtracted", lambda t: t.differentiate(a=-1.0, b=-1.0)),
     ("the statistics are taken as constants: it is dy · gamma / divisor", lambda t: t.g / t.divisor),
-    ("both means are divided by n − 1, not n", lambda t: t.differentiate(a=t.excess, b=t.excess)),
     ("the mean of the x̂ term is divided by n − 1, not n", lambda t: t.differentiate(b=t.excess)),
-    ("both means are sums: they are not divided by n", lambda t: t.differentiate(a=t.size, b=t.size)),
+    ("the mean of the x̂ term is a sum: it is not divided by n", lambda t: t.differentiate(b=t.size)),
     ("it is not divided by the divisor", lambda t: t.differentiate() * t.divisor),
     ("it is divided by the divisor twice", lambda t: t.differentiate() / t.divisor),
     ("it is divided by n besides", lambda t: t.differentiate() / t.size),
 )
 """How a dx may be wrong."""
 
+_DX_OF_CENTRE: tuple[Fault, ...] = (
+    ("the mean(dy · gamma) term is missing", lambda t: t.differentiate(a=0.0)),
+    ("mean(dy · gamma) is subtracted twice", lambda t: t.differentiate(a=2.0)),
+    ("mean(dy · gamma) is added, not subtracted", lambda t: t.differentiate(a=-1.0)),
+    ("both means are added, not subtracted", lambda t: t.differentiate(a=-1.0, b=-1.0)),
+    ("both means are divided by n − 1, not n", lambda t: t.differentiate(a=t.excess, b=t.excess)),
+    ("both means are sums: they are not divided by n", lambda t: t.differentiate(a=t.size, b=t.size)),
+)
+"""How a dx may be wrong where a mean is subtracted: without one, dx has no mean(dy · gamma)."""
+
 _DX_OF_GAMMA: tuple[Fault, ...] = (
     ("gamma is left out", lambda t: t.differentiate(g=t.dy)),
-    ("gamma multiplies dx at the end, not dy before the means", lambda t: t.gamma * t.differentiate(g=t.dy)),
+    (
+        "gamma multiplies dx at the end, not dy before it is averaged",
+        lambda t: t.gamma * t.differentiate(g=t.dy),
+    ),
     ("gamma multiplies twice", lambda t: t.differentiate(g=t.g * t.gamma)),
     (f"gamma multiplies {_PULL} once more", lambda t: t.differentiate(b=t.gamma)),
     (
-        "gamma is left out of dy itself, though not of its means",
+        "gamma is left out of dy itself, though not of what is averaged",
         lambda t: t.differentiate() + (t.dy - t.g) / t.divisor,
     ),
 )
@@ -185,7 +193,8 @@ def _list_faults(exact: Gradients, name: str, right: Floats) -> Iterator[tuple[s
         if terms is None:
             return
         shape = right.shape
-        for words, make in (*_DX, *(() if exact.inputs.gamma is None else _DX_OF_GAMMA)):
+        own = (_DX_OF_CENTRE if terms.centres else ()), (() if exact.inputs.gamma is None else _DX_OF_GAMMA)
+        for words, make in itertools.chain(*own, _DX):
             yield words, make(terms).reshape(shape)
         if exact.inputs.given is not None:
             trained = make_terms(replace(exact, inputs=exact.inputs._replace(given=None)))
@@ -198,10 +207,8 @@ def _list_faults(exact: Gradients, name: str, right: Floats) -> Iterator[tuple[s
             names = exact.plan.grid.layout.names
             for axes in _list_axes(len(shape), terms.axes):
                 over = "×".join(names[axis] for axis in axes)
-                yield (
-                    f"its means are over {over}, not over the axes of the norm",
-                    terms.differentiate(axes=axes),
-                )
+                means = f"its means are over {over}" if terms.centres else f"its mean is over {over}"
+                yield f"{means}, not over the axes of the norm", terms.differentiate(axes=axes)
                 if set(axes) > set(terms.axes):
                     more = math.prod(shape[axis] for axis in axes) / terms.size
                     yield (

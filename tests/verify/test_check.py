@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
+from normcli.answers.distances import build_line
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.norms.plan import make_plan
@@ -199,6 +200,7 @@ def test_what_is_expected_where_it_is_furthest_in_ulp():
     for comparison in (whole, parts):
         assert (comparison.max_ulp, comparison.max_ulp_expected) == (2.0**30, 2.0**-30)
         assert comparison.is_near_zero
+        assert build_line("y", comparison).facts[1] == "furthest 1.074e+09 ulp, at an exact value of 9.3e-10"
     near = Comparison(choose_tolerance(np.dtype("f4")))
     near.compare(actual[::2], expected[::2], 0)
     assert not near.is_near_zero

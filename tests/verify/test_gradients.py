@@ -58,6 +58,9 @@ WRONG_DX = {
     "both means are sums: they are not divided by n": (
         (P.g - N * mean(P.g) - N * P.xhat * mean(P.g * P.xhat)) / P.divisor
     ),
+    "the mean of the x̂ term is a sum: it is not divided by n": (
+        (P.g - mean(P.g) - N * P.xhat * mean(P.g * P.xhat)) / P.divisor
+    ),
     "it is divided by the divisor twice": (P.g - mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor**2,
     "it is divided by n besides": (P.g - mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor / N,
     "gamma multiplies twice": (
@@ -198,6 +201,21 @@ def test_faults_that_are_the_same_on_the_data_are_both_named():
 
 
 @pytest.mark.parametrize(
+    ("fault", "share"),
+    [
+        ("x̂ · mean(dy · gamma · x̂) term is added, not subtracted", -1.0),
+        ("mean of the x̂ term is a sum: it is not divided by n", 5.0),
+    ],
+)
+def test_faults_of_a_norm_without_a_centre_speak_of_its_one_mean(fault, share):
+    x, dy = X.reshape(-1, 5), DY.reshape(-1, 5)
+    exact = backward(x, dy, "rms", gamma=GAMMA.repeat(2)[:5])
+    wrong = make_terms(exact).differentiate(b=share).reshape(x.shape)
+    found = check_gradients(BackwardProblem(exact.plan, x, dy, exact.inputs), {"dx": wrong})
+    assert found.faults["dx"] == f"dx: the {fault}."
+
+
+@pytest.mark.parametrize(
     ("norm", "options"), [("ln", {}), ("rms", {}), ("mvn", {}), ("gn", {"groups": 2}), ("lp", {})]
 )
 def test_other_norms_are_judged_by_the_same_expressions(norm, options):
@@ -228,7 +246,7 @@ def test_gamma_at_the_end_is_told_where_it_varies_within_groups():
     wrong = gamma * (DY - mean(DY, -1) - xhat * mean(DY * xhat, -1)) / divisor
     right = backward(X, DY, "ln", gamma=gamma)
     found = check_gradients(BackwardProblem(right.plan, X, DY, right.inputs), {"dx": wrong})
-    assert found.faults["dx"] == "dx: gamma multiplies dx at the end, not dy before the means."
+    assert found.faults["dx"] == "dx: gamma multiplies dx at the end, not dy before it is averaged."
 
 
 def test_every_fault_of_the_tables_is_tried():
