@@ -12,9 +12,8 @@ static bool find_affine(const struct task *task, struct affine *a, const struct 
     const struct parameter *p = task->parameters;
     int64_t place[5] = {line->n, line->groups > 1 ? line->group : -1};
     for (int k = 0; k < 2; k++) {
-        if (!p[k].values) continue;
-        place[2 + k] = p[k].starts[line->group];
-        if (p[k].span < task->n) place[4] = line->i;
+        if (p[k].values) place[2 + k] = p[k].starts[line->group];
+        if (p[k].values && p[k].span < task->n) place[4] = line->i;
     }
     if (!p[0].values && !p[1].values) return false;
     if (!memcmp(place, a->place, sizeof place)) return true;
@@ -22,10 +21,8 @@ static bool find_affine(const struct task *task, struct affine *a, const struct 
     for (int k = 0; k < 2; k++, p++) {
         double *to = k ? a->beta : a->gamma;
         const int n = (int)line->n, groups = line->groups;
-        if (!p->values) {
-            for (int j = 0; j < n; j++) to[j] = k ? -0.0 : 1.0;
-            continue;
-        }
+        for (int j = 0; !p->values && j < n; j++) to[j] = k ? -0.0 : 1.0;
+        if (!p->values) continue;
         const int64_t *starts = p->starts + line->group;
         const double *value = p->values + line->i / p->span;
         ptrdiff_t end = (p->span - line->i % p->span) * groups; /* of what has the same value of every group */

@@ -150,8 +150,7 @@ ALWAYS void solve_lanes(const struct task *task, struct batch *batch, int g)
         undecided |= ~is_decided(root[0], root[1], more) | ~is_decided(hi, lo, more);
         put(batch->results[2] + g, root[0]), put(batch->results[3] + g, hi);
     }
-    undecided |= ~is_moderate(of_value[0], LEAST * LEAST, LARGEST * LARGEST);
-    undecided |= ~is_moderate(divisor[0], LEAST, LARGEST);
+    undecided |= ~is_moderate(of_value[0], LEAST * LEAST, LARGEST * LARGEST) | ~is_moderate(divisor[0], LEAST, LARGEST);
     for (int k = 0; k < 3; k++) put(batch->known[k] + g, mean[k]);
     put(batch->known[3] + g, divisor[0]), put(batch->known[4] + g, low);
     put(batch->results[0] + g, mean[0]), put(batch->results[1] + g, of_value[0]);
