@@ -73,6 +73,12 @@ class MatrixFolding:
     def _proofs(self) -> list[tuple[float, float]]:
         return [each.prove() for each in self.folded]
 
+    @property
+    def _is_of_evaluation(self) -> bool:
+        """Whether σ is of the vectors as they are, by which a model divides in evaluation."""
+        iteration = self.folded[0].iteration
+        return iteration is not None and not iteration.steps and divides_in_evaluation(self.like)
+
     def _tell_sigma(self) -> str:
         iteration = self.folded[0].iteration
         if iteration is None:
@@ -92,7 +98,7 @@ class MatrixFolding:
         return build_excerpt(Table(None, _COLUMNS, numeric), make_row, len(self.folded), "weight", view)
 
     def _judge_sigmas(self) -> Line:
-        """Return whether the largest singular values are 1 now, as far as σ was the largest before."""
+        """Return what the largest singular values are now: 1, as far as σ was the largest before."""
         worst = max(self.folded, key=lambda each: abs(each.off))
         is_near = abs(worst.off) <= _FAR
         if is_near:
@@ -114,10 +120,11 @@ class MatrixFolding:
         facts = (
             beside,
             f"that of the folded weight is {after}, not 1",
+            *(("in evaluation the model divides by the same σ",) if self._is_of_evaluation else ()),
             "its vectors are far from the singular ones",
             *((f"of {others} more it is off by over 1 %",) if others else ()),
         )
-        return Line(facts, mark=False)
+        return Line(facts)  # no mark: the fold is right, as it does what the model does
 
     def _tell_proof(self) -> Line:
         proofs = self._proofs

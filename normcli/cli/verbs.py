@@ -8,11 +8,11 @@ import re
 import stat
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from normcli.cli.commands import CommandGroup
+from normcli.cli.commands import VERBS, CommandGroup
 from normcli.cli.languages import LANGUAGE, TranslatedContext
 from normcli.cli.types import FileName
 from normcli.norms.options import find_option
@@ -117,6 +117,9 @@ class Verb(NamedTuple):
         return "\n\n".join([summary, f"The norm is {named.norm.title}: {named.norm.summary}.", *rest])
 
 
+_MOST_VERBS = 4
+"""So many verbs are named that have an option which another has not."""
+
 _MAY_BE_BLANK = "delimiter"
 """The option that may be a blank, which is one character of a table."""
 
@@ -132,13 +135,45 @@ class _Command(click.Command):
         parse = parser.parse_args
 
         def parse_args(args: list[str]) -> tuple[dict[str, Any], list[str], list[click.Parameter]]:
-            given, rest, order = parse(args)
+            try:
+                given, rest, order = parse(args)
+            except click.NoSuchOption as error:
+                _name_verbs(ctx, error.option_name)
+                raise
             if not ctx.resilient_parsing:
                 _check_given(ctx, given, order)
             return given, rest, order
 
         vars(parser)["parse_args"] = parse_args
         return parser
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as click does; the error of an argument too many names the options that take files."""
+        ctx.allow_extra_args = True
+        rest = super().parse_args(ctx, args)
+        if rest and not ctx.resilient_parsing:
+            takers = [param for param in self.params if param.metavar == "FILE" and param.name != "output"]
+            remedy = f"; a file goes to {', '.join(param.opts[0] for param in takers)}" if takers else ""
+            which = agree(len(rest), "argument", "arguments")
+            raise click.UsageError(f"Got unexpected extra {which} ({' '.join(rest)}){remedy}", ctx)
+        return rest
+
+
+def _name_verbs(ctx: click.Context, option: str) -> None:
+    """Raise `NoSuchOption` with the verbs that have an option, which this one has not; return if none has."""
+    root, norm = ctx.find_root(), str(ctx.info_name)
+    norm = norm if norm.lower() in BY_ANY_NAME else next(iter(NORMS))
+    found = []
+    for name in (norm, *VERBS):
+        command = cast("click.Group", root.command).get_command(root, name)
+        if isinstance(command, click.Group):
+            command = command.get_command(root, norm)
+        params = () if command is None else command.params
+        if any(option in param.opts and not getattr(param, "hidden", False) for param in params):
+            found.append(name)
+    if found:
+        listed = ", ".join(found[:_MOST_VERBS]) + (", …" if len(found) > _MOST_VERBS else "")
+        raise click.NoSuchOption(option, f"No such option {option!r}; it is an option of {listed}", ctx=ctx)
 
 
 def _check_given(ctx: click.Context, given: Mapping[str, Any], order: Sequence[click.Parameter]) -> None:

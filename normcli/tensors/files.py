@@ -326,9 +326,11 @@ def find_format(path: str, option: str) -> FileFormat:
     if suffix in _PICKLES:
         load = f"{_PICKLES[suffix].format(path=path)}; x = x if isinstance(x, dict) else {{'x': x}}"
         save = f"save_file(x, '{Path(path).with_suffix('.safetensors')}')"
+        function = "torch.load" if _PICKLES[suffix] is _FROM_TORCH else "pickle.loads"
+        part = f"where the tensors are a part of it, choose that: x = {function}(…)['G']"
         raise UsageError(
             f"{option} {path} is a pickle, which may run anything when it is read; if you trust it: "
-            f'python -c "{load}; {save}"'
+            f'python -c "{load}; {save}"; {part}'
         )
     if suffix not in FORMATS:
         what = f"the suffix {suffix}" if suffix else "no suffix"

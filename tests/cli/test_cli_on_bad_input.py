@@ -103,6 +103,17 @@ CASES = [
     pytest.param("bn --shape 2,3 --high x", USAGE, "'x' is not a number", id="number of words"),
     pytest.param("bn -i x.npy --eps -1", USAGE, "eps -1.0", id="negative eps"),
     pytest.param("lp -i x.npy --p nan", USAGE, "p nan is not a number", id="p is nan"),
+    pytest.param(
+        "ln -i x.npy --at 1,2", USAGE, "'--at'; it is an option of explain, draw (", id="of other verbs"
+    ),
+    pytest.param("fit ln --shape 3", USAGE, "an option of ln, explain, compare, draw, … (", id="of many verbs"),
+    pytest.param("ln --lay NC", USAGE, "Did you mean one of: '--lang'", id="an option of no verb"),
+    pytest.param(
+        "fold sn gan.npz",
+        USAGE,
+        "(gan.npz); a file goes to --conv-weight, --conv-bias, --checkpoint (",
+        id="no option before a file",
+    ),
     pytest.param("bn -i x.npy --p 1", USAGE, "No such option", id="an option of another norm"),
     pytest.param("zscore -i x.npy --gamma 1", USAGE, "No such option", id="gamma of zscore"),
     pytest.param("bn -i x.npy --dtype int8", USAGE, "--dtype", id="dtype"),

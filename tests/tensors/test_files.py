@@ -176,6 +176,8 @@ def test_a_pickle_is_refused_with_what_turns_it_into_safetensors(suffix, tmp_pat
     (tmp_path / f"x{suffix}").write_bytes(pickle.dumps(np.arange(3.0)))
     with pytest.raises(UsageError, match="x.* is a pickle") as caught:
         load(f"x{suffix}")
+    function = "pickle.loads" if suffix == ".pkl" else "torch.load"
+    assert str(caught.value).endswith(f"a part of it, choose that: x = {function}(…)['G']")
     command = re.search('python -c "(.*)"', str(caught.value))[1]
     if suffix != ".pkl":
         assert "torch.load('x" in command
