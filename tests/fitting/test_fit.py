@@ -386,6 +386,9 @@ def test_of_bad_files_alone_nothing_is_left():
     def load(wanted):
         raise DataError("no numbers")
 
+    nothing = Named("n.npy", lambda wanted: Tensor(np.full((2, 3), np.nan), "n.npy"))
+    with pytest.raises(DataError, match=r"^no file is left to fit: n\.npy: 6 values are NaN"):
+        fit(Request("bn"), [nothing], Policy(nan="raise", skips_bad=True), Effort())
     for sources, told in (
         ([Named("a.npy", load), Named("b.npy", load)], r"^no file is left to fit: a\.npy: no numbers$"),
         ([], "^no file is left to fit$"),

@@ -29,6 +29,7 @@ def test_columns_have_names_where_they_are_no_samples():
         pytest.param("ncl", None, False, id="the other has no names"),
         pytest.param("ncl", "nc", False, id="of another rank"),
         pytest.param("ncl", "nab", False, id="other names"),
+        pytest.param("nlc", ("n", "n", "n"), False, id="names that make no layout"),
     ],
 )
 def test_axes_of_one_name_stand_at_one_place(first, other, is_refused):

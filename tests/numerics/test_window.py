@@ -208,3 +208,8 @@ def test_mean_squares_a_quarter_of_a_unit_below_a_power_of_two(members):
     row = np.array([[2.0**56 - 8, *members]])
     check(row, size=4)
     check(np.ldexp(row, -60), size=4)
+
+
+@pytest.mark.parametrize("triple", [(3, 4, 5), (5, 12, 13), (8, 15, 17), (20, 21, 29)])
+def test_windows_whose_term_is_nearly_1_are_rounded_once(triple):
+    check(np.array([triple[:2]]) * (2.0 / triple[2]), size=2, k=0.0, alpha=1.0, exponent=0.75)
