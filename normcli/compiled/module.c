@@ -33,11 +33,9 @@ static const struct {
     [KNOWN] = {"d", 5 * sizeof(double), false},
     [COUNTS] = {"d", 2 * sizeof(double), false},
     [SELECTED] = {"?", 0, false},
-    [GAMMA] = {"d", ANY, false},
-    [BETA] = {"d", ANY, false},
-    [GAMMA_STARTS] = {"lq", sizeof(int64_t), false},
-    [BETA_STARTS] = {"lq", sizeof(int64_t), false},
-    [RESULTS] = {"d", sizeof(double), true},
+    [GAMMA ... BETA] = {"d", ANY, false},
+    [GAMMA_STARTS ... BETA_STARTS] = {"lq", sizeof(int64_t), false},
+    [RESULTS ... BUFFERS - 1] = {"d", sizeof(double), true},
 };
 
 /* Return false, with a ValueError that says what is wrong, unless something holds. */
@@ -50,12 +48,12 @@ static bool require(bool holds, const char *otherwise)
 /* Take a buffer: of four axes, or without gaps; false with an exception if it is not what it has to be. */
 static bool take(Py_buffer *b, PyObject *object, int number)
 {
-    const int kind = number < RESULTS ? number : RESULTS, rank = kind <= OUT ? 4 : 0;
-    const int flags = (rank ? PyBUF_STRIDES : PyBUF_ND) | (KINDS[kind].is_written ? PyBUF_WRITABLE : 0);
+    const int rank = number <= OUT ? 4 : 0;
+    const int flags = (rank ? PyBUF_STRIDES : PyBUF_ND) | (KINDS[number].is_written ? PyBUF_WRITABLE : 0);
     if (object == Py_None) return true;
     if (!object || PyObject_GetBuffer(object, b, PyBUF_FORMAT | flags) < 0) return false;
     const char *format = b->format ? b->format : "B";
-    bool fits = format[0] && !format[1] && strchr(KINDS[kind].formats, format[0]) && (!rank || b->ndim == rank);
+    bool fits = format[0] && !format[1] && strchr(KINDS[number].formats, format[0]) && (!rank || b->ndim == rank);
     fits = fits && (uintptr_t)b->buf % (size_t)b->itemsize == 0;
     for (int i = 0; fits && i < rank; i++) fits = b->strides[i] % b->itemsize == 0;
     return require(fits, "a buffer is not of the rank or of the format that it should be, or not aligned");
@@ -93,7 +91,7 @@ static bool complete(struct task *task, const Py_buffer *held)
     for (int k = 0; k < NUMBERS; k++) task->results[k] = held[RESULTS + k].buf;
     bool fits = task->left && held[IN].len > 0 && (!task->out.data || !memcmp(shape, task->out.shape, sizeof task->in.shape));
     for (int i = 0; fits && i < BUFFERS; i++) {
-        const Py_ssize_t bytes = KINDS[i < RESULTS ? i : RESULTS].bytes;
+        const Py_ssize_t bytes = KINDS[i].bytes;
         fits = !held[i].buf || bytes == ANY || held[i].len == task->groups * (bytes ? bytes : task->n);
     }
     for (int k = 0; fits && k < 2; k++) {
@@ -106,13 +104,12 @@ static bool complete(struct task *task, const Py_buffer *held)
     return require(fits, "a buffer has not as many numbers as its groups need") && require(known, "a rule that is not known");
 }
 
-PyDoc_STRVAR(normalize_doc,
-"normalize(variant, rule, spans, (in, out, left, missed, known, counts, selected, gamma, beta, gamma_starts,\n"
-"beta_starts, *results)) -> int\n\n"
-"Normalize groups, by what is known of them or by what is measured. `left` says which groups are left, of which nothing\n"
-"is written that holds; `missed` has values of others that have to be calculated in pairs: for each seven doubles, its\n"
-"number in all groups, itself, and its group's mean and divisor. Return how many these are.");
-
+/* normalize(variant, rule, spans, (in, out, left, missed, known, counts, selected, gamma, beta, gamma_starts,
+ * beta_starts, *results)) -> int
+ *
+ * Normalize groups, by what is known of them or by what is measured. `left` says which groups are left, of which nothing
+ * is written that holds; `missed` has values of others that have to be calculated in pairs: for each seven doubles, its
+ * number in all groups, itself, and its group's mean and divisor. Return how many these are. */
 static PyObject *normalize(PyObject *Py_UNUSED(self), PyObject *args)
 {
     PyObject *buffers, *result = NULL;
@@ -137,7 +134,7 @@ static PyObject *normalize(PyObject *Py_UNUSED(self), PyObject *args)
     return result;
 }
 
-static PyMethodDef methods[] = {{"normalize", normalize, METH_VARARGS, normalize_doc}, {NULL, NULL, 0, NULL}};
+static PyMethodDef methods[] = {{"normalize", normalize, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
 
 /* What Python reads: the stamp of the sources, and by their names the numbers of the variants that run here. */
 static int execute(PyObject *module)

@@ -90,8 +90,7 @@ ALWAYS void add_eps(const struct rule *rule, const vector *square, const vector 
         return;
     }
     two_sum(&s, &e, value[0], eps);
-    const vector low = e + value[1];
-    quick_two_sum(&divisor[0], &divisor[1], s, low);
+    quick_two_sum(&divisor[0], &divisor[1], s, e + value[1]);
     if (rule->mode == INSIDE) pair_root(&divisor[0], &divisor[1], divisor[0], divisor[1]);
 }
 
