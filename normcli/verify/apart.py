@@ -91,12 +91,11 @@ def list_taken_up(best: Match, matches: Iterable[Match]) -> Iterator[str]:
     """Yield what a gamma that was fitted hides of a match, beside all matches of the same tensor."""
     if best.affine != ESTIMATED:
         return
+    if NORMS[best.norm].centre is Centre.MEAN:
+        yield "The fitted gamma hides ddof."
     same = [match for match in matches if (match.norm, match.axes) == (best.norm, best.axes)]
-    hidden = ["ddof"] if NORMS[best.norm].centre is Centre.MEAN else []
-    if len({match.eps_mode for match in same}) > 1:
-        hidden.append("whether eps stands inside the root or outside")
-    if hidden:
-        yield f"The fitted gamma hides {' and '.join(hidden)}."
+    for mode in sorted({match.eps_mode for match in same if match.eps_mode} - {best.eps_mode}):
+        yield f"Eps {mode} the root fits as well."
 
 
 def list_untold(best: Match, others: Iterable[Match], asked: Question, layout: Layout) -> Iterator[str]:

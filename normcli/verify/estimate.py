@@ -178,7 +178,7 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
         if fitted := careful or rough:
             precision = choose_careless(target.dtype).precision if careful else target.dtype.name
             high, first = math.inf if max(usual) in fitted else max(fitted), next(iter(fitted))
-            bits = _weigh(plain.sample, target, fits[first])
+            bits = weigh(plain.sample, target, fits[first])
             model = moved.model._replace(low=min(fitted), high=high, bits=bits)
             yield Estimated(plain._replace(model=model, affine=fitted[first]), precision)
 
@@ -267,10 +267,11 @@ def _regress(hypothesis: Hypothesis, several: Sequence[float], target: Target) -
         yield Fit(AffineStep(ESTIMATED, gamma, beta if target.shifts else None), rest, allowed)
 
 
-def _weigh(sample: Sample, target: Target, fit: Fit) -> float:
+def weigh(sample: Sample, target: Target, fit: Fit) -> float:
     """Return the bits of evidence: what a map with as many numbers leaves, which knows nothing of the groups.
 
-    That map takes x as it is, or less its group's mean: then nothing is seen of what divides.
+    That map takes x as it is, or less its group's mean: then nothing is seen of what divides. NaN in y does not
+    count.
     """
     grid, rows = sample.grid, sample.standard.rows
     maps = target.x, put_back(grid, rows - rows.mean(axis=1, keepdims=True))
@@ -281,5 +282,5 @@ def _weigh(sample: Sample, target: Target, fit: Fit) -> float:
 def _count_bits(grid: Grid, values: Floats, target: Target, fit: Fit) -> float:
     """Return by how many bits of what is allowed a group is off, on average, in a line through some values."""
     lines = target.fit(values)
-    off = take_groups(grid, np.abs(target.y - lines.apply(values)) / fit.allowed).max(axis=1)
-    return float(np.log2(np.maximum(off, 1.0)).mean())
+    off = np.fmax.reduce(take_groups(grid, np.abs(target.y - lines.apply(values)) / fit.allowed), axis=1)
+    return float(np.log2(np.fmax(off, 1.0)).mean())

@@ -25,6 +25,8 @@ from normcli.verify.trimmed import estimate_trimmed
 from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from normcli.dtypes import Selected
@@ -58,6 +60,10 @@ class Nearest(NamedTuple):
         The index of the first of them.
     bits : float
         What the values that it explains show, less what it takes to say which others it does not.
+    others : tuple of Match
+        Norms that leave as few unexplained.
+    shared : tuple of (int, int)
+        The axes along which all of several such values have one index, and that index.
     """
 
     match: Match
@@ -65,6 +71,8 @@ class Nearest(NamedTuple):
     compared: int
     first: tuple[int, ...]
     bits: float
+    others: tuple[Match, ...] = ()
+    shared: tuple[tuple[int, int], ...] = ()
 
 
 class Nearness:
@@ -88,9 +96,10 @@ class Nearness:
         )
         precision = samples.levels[-1].precision
         named = (h for h in tried if samples.scope.norm is None or any(samples.describe(h, precision)))
-        hypothesis = min(named, key=lambda h: self._judge(h)[0], default=None)
-        if hypothesis is None:
+        alike = self._choose(list(named))
+        if not alike:
             return None
+        hypothesis = alike[0]
         grid, divisor = hypothesis.sample.grid, hypothesis.sample.standard.divisor
         sample = samples.take_some(grid, MOST_VALUES, divisor) or hypothesis.sample
         hypothesis = hypothesis._replace(sample=sample)
@@ -100,29 +109,54 @@ class Nearness:
             if hypothesis.model.divisor in MOMENTS
         ]
         refined = [hypothesis, *(hypothesis._replace(model=model) for model in models)]
-        return self._tell(min(refined, key=lambda h: self._judge(h)[0]))
+        return self._tell(refined)
 
     def find_estimated(self, most: float) -> Nearest | None:
         """Return what explains all but a few values with fewer pairs of a gamma and a beta than a number."""
         precision = self.samples.levels[-1].precision
-        tried = (h for h in estimate_trimmed(self.samples, most) if any(self.samples.describe(h, precision)))
-        best = min(tried, key=lambda h: self._judge(h)[0], default=None)
-        nearest = None if best is None else self._tell(best)
+        tried = [h for h in estimate_trimmed(self.samples, most) if any(self.samples.describe(h, precision))]
+        nearest = self._tell(tried)
         return nearest if nearest is not None and nearest.bits >= CERTAIN else None
 
-    def _tell(self, best: Hypothesis) -> Nearest | None:
-        """Return a hypothesis with the values that it does not explain."""
-        samples, level = self.samples, self._careless
-        match = rank_matches(samples.describe(best, samples.levels[-1].precision))[0]
+    def _choose(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+        """Return those that leave the fewest values unexplained; if that is most of them, the nearest."""
+        judged = [self._judge(hypothesis)[0] for hypothesis in hypotheses]
+        best = min(judged, default=(_MOSTLY, math.inf))
+        found = zip(hypotheses, judged, strict=True)
+        return [h for h, result in found if result == best or (result[0] == best[0] < _MOSTLY)]
+
+    def _tell(self, hypotheses: list[Hypothesis]) -> Nearest | None:
+        """Return the first that leaves the fewest values unexplained, with those and what does as well."""
+        alike = self._choose(hypotheses)
+        if not alike:
+            return None
+        level = self._choose_level(alike[0])
+        match, *others = rank_matches(self._describe_alike(alike, level))
+        best = match.hypothesis
+        assert best is not None  # of those that were described
+        others = [other for other in others if other.by_default >= match.by_default]
         bits = self._count_bits(best, self._judge(best)[1])
-        if samples.x.size > MOST_VALUES and bits >= CERTAIN:
-            strange = find_strange_groups(best, match.eps, samples.x, samples.y, level, samples.scope.dtype)
-            return self.list_exceptions(match._replace(bits=bits), strange, level)
+        if self.samples.x.size > MOST_VALUES and bits >= CERTAIN:
+            x, y, dtype = self.samples.x, self.samples.y, self.samples.scope.dtype
+            strange = find_strange_groups(best, match.eps, x, y, level, dtype)
+            nearest = self.list_exceptions(match._replace(bits=bits), strange, level)
+            return None if nearest is None else nearest._replace(others=tuple(others))
         parts = self._mark_wrong(best, level)
-        return _make_nearest(match, parts, bits, sum(mask.size for _, mask in parts))
+        return _make_nearest(match, parts, bits, sum(mask.size for _, mask in parts), tuple(others))
+
+    def _describe_alike(self, alike: list[Hypothesis], level: Level) -> Iterator[Match]:
+        """Yield each norm and place of eps once, by the first hypothesis, with all eps that do as well."""
+        every: dict[object, list[Hypothesis]] = {}
+        for hypothesis in alike:
+            model = hypothesis.model._replace(low=0.0, high=0.0)
+            every.setdefault((hypothesis.sample.grid, hypothesis.affine.way, model), []).append(hypothesis)
+        for same in every.values():
+            ends = [hypothesis.model.low for hypothesis in same]
+            for match in self.samples.describe(same[0], level.precision):
+                yield match._replace(eps_range=(min(ends), max(ends)))
 
     def _list_hopeful(self) -> list[Grid]:
-        """Return the ways of grouping that two of three groups do not refute; all of them, if there is none.
+        """Return the ways of grouping that most of up to three groups do not refute; all, if there is none.
 
         Of few values, those that split no axis stay: sums in low precision leave no group on its line.
         """
@@ -132,15 +166,16 @@ class Nearness:
         hopeful = [
             grid
             for grid in self.samples.grids
-            if grid.group_size > _NEARLY_ON_ANY
-            and sum(self._may_be(grid, at) for at in (0, grid.group_count // 2, -1)) > 1
+            if grid.group_size > _NEARLY_ON_ANY and self._may_mostly_be(grid)
         ]
         if is_large:
             return hopeful or whole
         return [*hopeful, *(grid for grid in whole if grid not in hopeful)] if hopeful else small
 
-    def _may_be(self, grid: Grid, group: int) -> bool:
-        return self.samples.may_be(grid, self.samples.affines, group)
+    def _may_mostly_be(self, grid: Grid) -> bool:
+        """Whether most of the first, the middle and the last group may be; of two groups, one of them."""
+        tried = {0, grid.group_count // 2, grid.group_count - 1}
+        return 2 * sum(self.samples.may_be(grid, self.samples.affines, group) for group in tried) >= len(tried)
 
     def _mark_wrong(self, hypothesis: Hypothesis, level: Level) -> list[tuple[Sample, Selected]]:
         """Return which values of sampled groups are not explained, and of those that are not finite."""
@@ -157,7 +192,8 @@ class Nearness:
         if sample.standard.centred and sample.standard.group_size == 2:  # −1 and 1 are the order of two values
             return 0.0
         with np.errstate(all="ignore"):
-            width = np.maximum(self.samples.tolerate(hypothesis, self._careless), 2.0**-1000)
+            level = self._choose_level(hypothesis)
+            width = np.maximum(self.samples.tolerate(hypothesis, level), 2.0**-1000)
             spread = float(np.std(explained)) if explained.size else 0.0
             bits = np.log2(np.maximum(np.nan_to_num(spread / width, nan=0.0, posinf=0.0), 1.0))
         bits = np.minimum(bits, math.log2(max(1, len(np.unique(explained)))))  # of 0 and 1 each shows one bit
@@ -165,6 +201,10 @@ class Nearness:
         fitted = [p.size for p in (affine.scale, affine.shift) if p is not None and affine.way == ESTIMATED]
         taken = sum(fitted) * float(bits.max(initial=0.0))
         return float(bits[~wrong].sum() - (bits[wrong] + math.log2(wrong.size)).sum() - taken)
+
+    def _choose_level(self, hypothesis: Hypothesis) -> Level:
+        """Return how careless a kernel may be; a gamma that was fitted is known no better than y."""
+        return self.samples.levels[-1] if hypothesis.affine.way == ESTIMATED else self._careless
 
     def _judge(
         self, hypothesis: Hypothesis, level: Level | None = None
@@ -175,7 +215,9 @@ class Nearness:
         with np.errstate(all="ignore"):
             error = np.abs(sample.actual - predicted)
             neither = np.isnan(sample.actual) & np.isnan(predicted)
-            wrong = ~(neither | (error <= self.samples.tolerate(hypothesis, level or self._careless)))
+            wrong = ~(
+                neither | (error <= self.samples.tolerate(hypothesis, level or self._choose_level(hypothesis)))
+            )
             part = float(wrong.mean())
             explained = error if part >= _MOSTLY else error[~wrong]
             known = explained[~np.isnan(explained)]
@@ -197,14 +239,23 @@ class Nearness:
         return _make_nearest(match, parts, match.bits, compared)
 
 
-def _make_nearest(match: Match, parts: list[tuple[Sample, Selected]], bits: float, compared: int) -> Nearest:
-    count = sum(int(mask.sum()) for _, mask in parts)
-    return Nearest(match, count, compared, min(_locate_first(*part) for part in parts), bits)
+def _make_nearest(
+    match: Match,
+    parts: list[tuple[Sample, Selected]],
+    bits: float,
+    compared: int,
+    others: tuple[Match, ...] = (),
+) -> Nearest:
+    places = np.concatenate([_locate(*part) for part in parts], axis=1)
+    first = places[:, np.lexsort(places[::-1])[:1]].reshape(-1) if places.size else np.zeros(len(places), int)
+    several = places.shape[1] > 1
+    same = [several and bool(np.all(along == along[0])) for along in places]
+    shape = parts[0][0].grid.shape
+    shared = tuple((axis, int(first[axis])) for axis, is_same in enumerate(same) if is_same and shape[axis] > 1)
+    return Nearest(match, places.shape[1], compared, tuple(map(int, first)), bits, others, shared)
 
 
-def _locate_first(sample: Sample, wrong: NDArray[np.bool_]) -> tuple[int, ...]:
-    """Return the index in the tensor of the first value that is wrong; of none, the last."""
+def _locate(sample: Sample, wrong: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Return the indices in the tensor of the values that are wrong, shape (rank, values)."""
     rows, columns = np.nonzero(wrong)
-    shape = sample.grid.shape
-    flat = np.ravel_multi_index(sample.grid.locate_values(sample.chosen[rows], columns), shape)
-    return tuple(int(i) for i in np.unravel_index(flat.min(initial=math.prod(shape) - 1), shape))
+    return np.stack(sample.grid.locate_values(sample.chosen[rows], columns)).reshape(len(sample.grid.shape), -1)

@@ -213,7 +213,7 @@ class Block:
                 numbers = 1 if through_zero else 2
                 if count_bits(fitted, fitted.allow(x, y, dtype, level), x, y, numbers) < CERTAIN:
                     return None
-                return fitted if axes else _simplify(fitted, x, y, dtype, level)
+                return fitted if axes else simplify(fitted, x, y, dtype, level)
         return None
 
     def take(self, axes: Axes) -> tuple[Floats, Floats]:
@@ -313,7 +313,7 @@ def count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers:
     return float(bits.sum() * (max(0, in_line - numbers) / in_line))
 
 
-def _simplify(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> PlainMap:
+def simplify(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> PlainMap:
     """Return a map of one pair with as few digits as explain y."""
     a, b = float(fitted.scale.flat[0]), float(fitted.shift.flat[0])
     middle = float(np.mean(x[np.isfinite(x)]))

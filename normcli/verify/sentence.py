@@ -120,7 +120,13 @@ def format_sentence(found: Identification, reference: str = USUAL_REFERENCE) -> 
         return f"No norm reproduces y; it is the input, except for {count}."
     if near.bits >= CERTAIN:
         count = f"{near.mismatches:,} of {near.compared:,} values"
-        return f"y is {described}, except for {count}, the first at {_format_index(near.first)}.{sample}"
+        equal = _choose_others(near.match, near.others)
+        untold = "".join(f" {sentence}" for sentence in list_taken_up(near.match, [near.match]))
+        more = f"{_format_others(near.match, equal, asked, layout)}{untold}{sample}"
+        if near.shared:
+            place = " ".join(f"{layout.name(axis)}={index}" for axis, index in near.shared)
+            more = f" All of them are at {place}.{more}"
+        return f"y is {described}, except for {count}, the first at {_format_index(near.first)}.{more}"
     distance = f"with differences of up to {near.match.max_abs:.3g}"
     hidden = "".join(f" {sentence}" for sentence in list_hidden_by_gamma(asked, layout))
     nearly = _format_nearly(found, layout)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.norms.rules import EpsMode
-from normcli.verify.estimate import Target, list_cases, list_shifts, list_usual, regress_each
+from normcli.verify.estimate import Target, list_cases, list_shifts, list_usual, regress_each, weigh
 from normcli.verify.groups import widen
 from normcli.verify.hypothesis import Hypothesis
 from normcli.verify.samples import MOST_VALUES, Samples, list_grids
 from normcli.verify.trimming import leave_out, leave_out_extremes
+from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,11 +29,14 @@ _FIRST_EPS = 1e-5
 _ROUGH = 0.02
 """Values that are further off than this part of y's spread are left out before eps is chosen."""
 
+_HOPELESS = 16.0
+"""Where half of the values are so many times further off at first, it is not this norm."""
+
 _FEW_VALUES, _LEAST_ROWS = 1 << 14, 8
 """What is fitted to, of groups that do not reach along the first axis: so many values, but so many rows."""
 
-_MOST_EPS = 3
-"""Of the usual eps, those that leave the least are tried."""
+_NEAR, _MOST_EPS = 1.5, 6
+"""Of the usual eps, those that leave no more than so many times what the best leaves; so many at most."""
 
 
 def estimate_trimmed(samples: Samples, most: float) -> Iterator[Hypothesis]:
@@ -71,7 +75,8 @@ def _estimate_of(samples: Samples, rows: int, most: float, grids: Sequence[Grid]
 def _fit_likely_eps(plain: Hypothesis, target: Target, sample: Sample) -> Iterator[Hypothesis]:
     """Yield a hypothesis of a sample with each place of eps, and eps that most values agree with."""
     least = _ROUGH * float(np.nanstd(target.y))
-    left = leave_out(partial(_fit_line, plain, _FIRST_EPS, target, least=least), target.y, target.axes)
+    fit = partial(_fit_line, plain, _FIRST_EPS, target, least=least)
+    left = leave_out(fit, target.y, target.axes, _HOPELESS)
     if left is None:
         return
     rough = target._replace(y=left[0])
@@ -79,9 +84,10 @@ def _fit_likely_eps(plain: Hypothesis, target: Target, sample: Sample) -> Iterat
         moved, usual = plain._replace(model=plain.model._replace(eps_mode=mode)), list_usual(target.dtype)
         fits = zip(usual, regress_each(moved, usual, rough), strict=True)
         over = {eps: float(np.nanmedian(fit.rest / fit.allowed)) for eps, fit in fits}
-        for eps in sorted(usual, key=lambda eps: over[eps])[:_MOST_EPS]:
+        near = [eps for eps in usual if over[eps] <= _NEAR * min(over.values())]
+        for eps in near[:_MOST_EPS]:
             left = leave_out(partial(_fit_line, moved, eps, target), target.y, target.axes)
-            if left is not None:
+            if left is not None and weigh(plain.sample, target._replace(y=left[0]), left[1]) >= CERTAIN:
                 yield Hypothesis(sample, left[1].affine, moved.model._replace(low=eps, high=eps))
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.dtypes import is_half
 from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import PIECE
 from normcli.tuples import NamedTuple
@@ -23,6 +25,7 @@ from normcli.verify.plain import (
     fit_lines,
     list_levels,
     measure_own_unit,
+    simplify,
 )
 from normcli.verify.trimming import leave_out, leave_out_extremes
 from normcli.verify.weight import CERTAIN
@@ -53,46 +56,57 @@ def find_trimmed_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> 
         In which y was rounded.
     """
     few, more = Block(x, y, FEW_SAMPLED), Block(x, y, MOST_SAMPLED)
-    level = next(level for level in list_levels(dtype) if level.precision == dtype.name)
+    levels = list_levels(dtype)
+    level = levels[0] if is_half(dtype) else levels[1]  # arithmetic of half precision explains too much
     for axes in enumerate_axes(x.shape):
         if _fit_map(*few.take(axes), axes, dtype, level) is None:
             continue
         fitted = _fit_map(*more.take(axes), axes, dtype, level)
         if fitted is not None and all(fitted.scale.shape[axis] == x.shape[axis] for axis in axes):
-            return fitted._replace(exceptions=_list_exceptions(fitted, x, y, dtype, level))
+            exceptions = _list_exceptions(fitted, x, y, dtype, level)
+            return fitted._replace(exceptions=exceptions) if exceptions.mismatches else None
     return None
 
 
 def _fit_map(
     x: Floats, y: Floats, axes: tuple[int, ...], dtype: np.dtype[Any], level: Level
 ) -> PlainMap | None:
-    """Return the map with a pair for each index of some axes, if most values show it."""
+    """Return the map with a pair for each index of some axes, or a factor, if most values show it."""
 
-    def fit(values: Floats) -> _Trial:
-        made = fit_lines(x, values, axes, measure_own_unit(values, dtype, level), through_zero=False)
+    def fit(values: Floats, *, through_zero: bool) -> _Trial:
+        unit = measure_own_unit(values, dtype, level)
+        made = fit_lines(x, values, axes, unit, through_zero=through_zero)
         return _Trial(made, np.abs(values - made.apply(x)), made.allow(x, values, dtype, level))
 
-    left = leave_out(fit, leave_out_extremes(y), axes)
-    if left is None:
-        return None
-    kept, (made, _, allowed) = left
-    strange = int(np.isnan(kept).sum())
-    shown = count_bits(made, allowed, x, kept, 2)
-    taken = strange * (_BITS_OF_A_VALUE + math.log2(y.size))
-    return made if shown - taken >= CERTAIN else None
+    for through_zero in (True, False):
+        left = leave_out(partial(fit, through_zero=through_zero), leave_out_extremes(y), axes)
+        if left is None:
+            continue
+        kept, (made, _, allowed) = left
+        counted = np.isfinite(kept)
+        shown = count_bits(made, allowed, x, kept, 1 if through_zero else 2)
+        taken = np.count_nonzero(~counted) * (_BITS_OF_A_VALUE + math.log2(y.size))
+        if shown - taken < CERTAIN:
+            return None
+        if axes:
+            return made
+        some, theirs = (values[counted].reshape(*(1,) * (x.ndim - 1), -1) for values in (x, kept))
+        return simplify(made, some, theirs, dtype, level)
+    return None
 
 
 def _list_exceptions(
     fitted: PlainMap, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], level: Level
 ) -> Exceptions:
     """Return which values of all a map does not explain."""
-    careless = Level(level.precision, BEYOND_SAMPLE * level.ulp, BEYOND_SAMPLE * level.roundings)
+    beyond = BEYOND_SAMPLE if x.size > MOST_SAMPLED else 1.0
+    level = Level(level.precision, beyond * level.ulp, beyond * level.roundings)
     count, first, step = 0, x.size, max(1, PIECE * len(x) // x.size)
     for start in range(0, len(x), step):
         some, theirs = (fetch(values[start : start + step]).astype(np.float64) for values in (x, y))
         cut = slice(start, start + step) if 0 in fitted.axes else slice(None)
         here = PlainMap(fitted.axes, fitted.scale[cut], fitted.shift[cut])
-        strange = np.flatnonzero(here.find_exceptions(some, theirs, dtype, careless))
+        strange = np.flatnonzero(here.find_exceptions(some, theirs, dtype, level))
         if strange.size:
             first = min(first, start * x[0].size + int(strange[0]))
             count += strange.size

@@ -6,6 +6,7 @@ others are fitted again, until rounding explains those; what was left out is jud
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
@@ -21,7 +22,7 @@ _BEYOND = 64.0
 _MOST_WRONG = 0.2
 """The part of the values that may be left out."""
 
-_ROUNDS = 8
+_ROUNDS = 24
 """Times that values are left out; those that are half as far off as a line's worst, or further, go at once."""
 
 
@@ -48,7 +49,7 @@ def leave_out_extremes(y: Floats) -> Floats:
 
 
 def leave_out(
-    fit: Callable[[Floats], _AnyFit], y: Floats, axes: tuple[int, ...]
+    fit: Callable[[Floats], _AnyFit], y: Floats, axes: tuple[int, ...], most: float = math.inf
 ) -> tuple[Floats, _AnyFit] | None:
     """Return y less the values that are off by more than is allowed, as NaN, and the fit of the others.
 
@@ -61,13 +62,17 @@ def leave_out(
     y : ndarray
     axes : tuple of int
         There is a line for each index of these.
+    most : float
+        Where half of the values are off by more times of what is allowed than this at first, none is left out.
     """
     others = tuple(axis for axis in range(y.ndim) if axis not in axes)
-    for _ in range(_ROUNDS):
+    for number in range(_ROUNDS):
         if float(np.isnan(y).mean()) > _MOST_WRONG:
             return None
         fitted = fit(y)
         over = np.nan_to_num(fitted.rest / fitted.allowed, nan=0.0, posinf=np.inf)
+        if number == 0 and float(np.median(over)) > most:
+            return None
         left_out = over > np.maximum(over.max(axis=others, keepdims=True) / 2.0, 1.0)
         if not left_out.any():
             return y, fitted

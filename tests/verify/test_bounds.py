@@ -115,7 +115,7 @@ def test_what_is_wrong_in_a_constant_group_is_said(constant):
     y[1] = [9.0, -7.0, 5.0]
     sentence = format_sentence(identify(Question(x, y)))
     assert "layer normalization (ln) over axis c with eps 1e-05" in sentence
-    assert "except for 3 of 18 values, the first at (1, 0)" in sentence
+    assert "except for 3 of 18 values, the first at (1, 0). All of them are at n=1." in sentence
 
 
 def test_what_is_wrong_where_x_is_not_finite_is_counted():

@@ -86,13 +86,13 @@ def test_the_nearest_has_the_gamma_and_beta_that_were_given():
     assert (near.match.affine, near.mismatches, near.first) == ("gamma, beta", 1, (0, 0))
 
 
-def test_the_nearest_is_said_in_the_precision_of_a_careless_kernel():
+def test_the_nearest_is_said_in_the_precision_that_it_is_judged_in():
     half = normalize(X.astype("f2"), "ln").normalized.copy()
     half[3, 5] += 1
     double = normalize(X.astype("f8"), "ln").normalized.copy()
     double[3, 5] += 1
-    assert find(half, X.astype("f2")).match.precision == "float16"
-    assert find(double, X.astype("f8")).match.precision == "float32"
+    assert find(half, X.astype("f2")).match.precision == "float32"
+    assert find(double, X.astype("f8")).match.precision == "float64"
 
 
 def test_groups_of_two_values_are_no_evidence():

@@ -83,7 +83,10 @@ def test_wrong_values_are_told_from_a_gamma_and_a_beta_of_its_own(
     words = "then a gamma and a beta that were fitted to the values"
     told = f"layer normalization (ln) over axis c with eps 0.001 inside the root, {words}"
     index = ", ".join(map(str, first))
-    assert format_sentence(found) == f"y is {told}, except for {count} of 960 values, the first at ({index})."
+    place = f" All of them are at n={first[0]}." if count == 40 else ""
+    said = f"y is {told}, except for {count} of 960 values, the first at ({index}).{place}"
+    assert format_sentence(found).startswith(said)
+    assert format_sentence(found).endswith(" The fitted gamma hides ddof.")
 
 
 @pytest.mark.parametrize(
@@ -169,3 +172,37 @@ def test_a_map_of_a_large_tensor_with_wrong_values() -> None:
     found = identify(Question(x, y))
     assert found.plain is not None
     assert (found.plain.axes, found.plain.exceptions) == ((1,), Exceptions(2, x.size, (39, 7, 29, 29)))
+
+
+@pytest.mark.parametrize(
+    "seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
+)
+def test_values_of_half_precision_that_tell_nothing_are_told_as_no_map(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = (rng.normal(size=(8, 32)) * 0.1 + 3.0).astype(np.float16)
+    y = normalize(x, "ln", gamma=rng.normal(size=32) + 1.0, beta=rng.normal(size=32)).normalized
+    assert identify(Question(x, np.asarray(y))).kind is Kind.UNDECIDED
+
+
+@pytest.mark.parametrize("dtype", ["float16", pytest.param("float32", marks=pytest.mark.slow)])
+def test_a_wrong_value_makes_no_eps_surer(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x, gamma, beta = (rng.normal(size=size).astype(dtype) for size in ((32, 128), 128, 128))
+    y = np.array(normalize(x, "ln", gamma=gamma, beta=beta).normalized)
+    y[3, 127] = 0.0
+    near = identify(Question(x, y, gamma, beta)).nearest
+    assert near is not None
+    assert (near.match.norm, near.match.eps, near.match.eps_mode, near.mismatches) == ("ln", 1e-5, "inside", 1)
+    assert near.match.eps_range[0] == (0.0 if dtype == "float16" else 1e-5)
+    estimated = identify(Question(x, y)).nearest
+    assert estimated is not None
+    assert (estimated.match.norm, estimated.match.eps, estimated.mismatches) == ("ln", 1e-5, 1)
+
+
+def test_two_groups_of_which_one_has_a_wrong_value() -> None:
+    x = np.random.default_rng(0).integers(-9, 10, (2, 40)).astype(np.float64)
+    y = np.array(normalize(x, "minmax", axes=-1).normalized)
+    y[1, 3] = 5.0
+    near = identify(Question(x, y)).nearest
+    assert near is not None
+    assert (near.match.norm, near.mismatches, near.first) == ("minmax", 1, (1, 3))
