@@ -17,7 +17,7 @@ from normcli.verify.hypothesis import Furthest, Match
 from normcli.verify.identify import Kind, Question, identify
 from normcli.verify.reproduction import MOST_SURVIVORS, hold_against_all, list_candidates, reproduce
 from normcli.verify.sentence import format_sentence
-from tests.marks import sampled
+from tests.marks import sampled, slowly
 
 SHAPE = (11, 47)
 
@@ -214,7 +214,7 @@ def test_a_plain_map_is_tried_as_norms_of_the_other_axes():
     assert list_all(kept=(1,)) == make("bn", "rms", axes=(0,))
 
 
-@pytest.mark.parametrize("piece", [1, 100, 1 << 20])
+@pytest.mark.parametrize("piece", [1, *slowly([100, 1 << 20])])
 def test_shares_of_a_sample_are_held_against_all(piece, monkeypatch):
     monkeypatch.setattr("normcli.verify.reproduction.PIECE", piece)
     x, y = plant(parse_computation("one-pass:float16"), "ln", "float16")
