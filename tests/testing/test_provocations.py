@@ -28,6 +28,26 @@ def test_every_norm_and_dtype_has_them_and_what_is_exact_passes(norm, dtype):
         )
 
 
+@pytest.mark.parametrize(
+    ("dtype", "lost"),
+    [
+        ("float16", []),
+        ("bfloat16", ["edge of bfloat16"]),
+        ("float32", ["mean 4.1943e+06 times the spread", "edge of float32"]),
+    ],
+)
+def test_sums_in_float32_are_promised_nothing_of_the_cases_that_the_docstring_names(dtype, lost):
+    found = []
+    for case in provocations("ln", dtype):
+        y = normalize(case.x, "ln", **case.options).normalized
+        try:
+            assert_matches(y, case.x, "ln", accumulate="float32", **case.options)
+        except AssertionError as error:
+            assert "promises nothing of 8 of 8 groups" in str(error)
+            found.append(case.name)
+    assert found == lost
+
+
 @pytest.mark.parametrize("norm", ["ln", "bn", "gn", "in", "wn"])
 def test_group_sizes_are_those_around_powers_of_two(norm):
     found = set()
