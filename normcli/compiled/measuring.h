@@ -187,8 +187,10 @@ static void measure(const struct view *in, const char *from, int groups, int tog
                 const char *line = from + next * in->strides[3];
                 char *to = memory + lines * BATCH * size;
                 count = groups * (n - next < each ? n - next : each);
-                if (row && count % LANES == 0 && is_loaded(in->kind, step)) x = line;
-                if (x == line) continue;
+                if (row && count % LANES == 0 && is_loaded(in->kind, step)) {
+                    x = line;
+                    continue;
+                }
                 load_values(line, in->kind, step, count, to);
                 memset(to + count * size, 0, (size_t)((row ? LANES : BATCH - count) * size));
             }
