@@ -37,6 +37,9 @@ _MATRICES = NORMS[OF_MATRICES]
 
 _SUFFIXES = (".json", *ARCHIVES)
 
+_MOST_NAMES = 5
+"""So many names of weights are written out in a note."""
+
 _LAYER = (
     option(
         "--conv-weight", metavar="FILE", help="The layer's weight: (out, in/groups, …), or as --like has it."
@@ -67,7 +70,8 @@ def _run(settings: Settings, norm: str, **source: Any) -> None:
 
     Of bn, the default NORM, it is the one behind the layer. Of sn the weight is divided by σ = uᵀXv of --u and
     --v as they were kept, or of --iterations from one of them; without them, by its largest singular value.
-    Where σ is off, that value is not 1 afterwards. With --checkpoint it is every such weight of a state dict.
+    Where σ is off, that value is not 1 afterwards. With --checkpoint it is every such weight of a state dict,
+    and --rows is the axis of the rows of those whose shape leaves it open.
 
     \b
       normcli fold --conv-weight w.npy --running-mean m.npy --running-var v.npy -o folded.npz
@@ -145,14 +149,31 @@ def _fold_checkpoint(settings: Settings, source: _Source) -> MatrixFolding:
     options = {
         f"--{name}": getattr(settings.request, name)
         for name in ("groups", *list_own_options(_MATRICES), "like")
+        if name != "rows"
     }
-    given = {"--conv-weight": source.conv_weight, "--conv-bias": source.conv_bias, **options}
-    other = _find_given(given | {"--transposed": source.transposed or None})
+    if source.conv_weight is not None:
+        raise UsageError("--conv-weight and --checkpoint are two sources of weights: give one")
+    other = _find_given({"--conv-bias": source.conv_bias, **options, "--transposed": source.transposed or None})
     if other is not None:
         raise UsageError(f"{other} goes with --conv-weight, not with --checkpoint")
+    rows = settings.request.rows
+    if rows not in (None, "0", "1"):
+        raise UsageError("--rows is 0 or 1 with --checkpoint: the axis of the rows where it is open")
     path = str(source.checkpoint)
     with name_subject(f"--checkpoint {path}"):
-        folded, saved = fold_state(load_all(path))
+        folded, saved = fold_state(load_all(path), int(rows or 0))
+    has_open = [each.name for each in folded if each.has_open_rows]
+    if rows is not None and not has_open:
+        raise UsageError(
+            "--rows is for weights whose rows could be either axis; of this checkpoint none are open"
+        )
+    if rows is None and has_open:
+        names = ", ".join((*has_open[:_MOST_NAMES], *(("…",) if len(has_open) > _MOST_NAMES else ())))
+        settings.run.note(
+            path,
+            f"the rows of {names} could be axis 0 or axis 1: axis 0 is taken, as of all but "
+            "transposed convolutions; --rows 1 takes the other one",
+        )
     return MatrixFolding(folded, saved, path)
 
 

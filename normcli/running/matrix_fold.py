@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.dtypes import get_eps, is_float
 from normcli.engine.matrices import lay_matrix
-from normcli.errors import DataError, name_subject
+from normcli.errors import DataError, UsageError, name_subject
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import OF_MATRICES
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
     from normcli.norms.spec import Iteration
 
 _AT_REST = ("keras",)
@@ -47,6 +50,8 @@ class FoldedMatrix(NamedTuple):
         The largest singular value: exact where that is σ, otherwise to ten digits.
     weight : ndarray
         The folded one, with its axes in the order of the weight that was given.
+    has_open_rows : bool
+        Whether its shape, u and v go with rows along another axis as well.
     """
 
     name: str
@@ -57,6 +62,7 @@ class FoldedMatrix(NamedTuple):
     sigma: float
     largest: float
     weight: NDArray[Any]
+    has_open_rows: bool = False
 
     @property
     def off(self) -> float:
@@ -202,12 +208,17 @@ def _name_kept(weight: str, names: Collection[str]) -> Kept | None:
     return kept
 
 
-def fold_state(arrays: Mapping[str, NDArray[Any]]) -> tuple[list[FoldedMatrix], dict[str, NDArray[Any]]]:
+def fold_state(
+    arrays: Mapping[str, NDArray[Any]], rows: int = 0
+) -> tuple[list[FoldedMatrix], dict[str, NDArray[Any]]]:
     """Fold every spectrally normalized weight of a state dict of torch's.
 
     Parameters
     ----------
     arrays : mapping of str to ndarray
+    rows : int
+        The axis of the rows of weights whose shape, u and v go with both: 0, as torch has it of all but
+        transposed convolutions, or 1.
 
     Returns
     -------
@@ -231,31 +242,56 @@ def fold_state(arrays: Mapping[str, NDArray[Any]]) -> tuple[list[FoldedMatrix], 
     for name, values in arrays.items():
         if name in kept:
             with name_subject(name):
-                folded.append(_fold_kept(kept[name], arrays))
+                folded.append(_fold_kept(kept[name], arrays, rows))
             after[kept[name].name] = folded[-1].weight
         elif name not in gone:
             after[name] = values
     return folded, after
 
 
-def _fold_kept(kept: Kept, arrays: Mapping[str, NDArray[Any]]) -> FoldedMatrix:
+def _fold_kept(kept: Kept, arrays: Mapping[str, NDArray[Any]], rows: int) -> FoldedMatrix:
     weight, u, v = (arrays[name] for name in (kept.weight, kept.u, kept.v))
-    request = Request.collect(OF_MATRICES, {"u": u, "v": v})
-    axis = _find_rows(weight, u.reshape(-1), v.reshape(-1))
+    matrix = weight[:, np.newaxis] if weight.ndim == 1 else weight
+    require_layer(Layer(matrix))
+    axis, is_open = find_rows(matrix, u.reshape(-1), v.reshape(-1), rows)
     order = ("in", "out", "…") if axis else ("out", "in", "…")
-    return fold_matrix(Layer(weight, transposed=bool(axis)), request._replace(rows=(axis,)), order, kept.name)
+    try:
+        request = Request.collect(OF_MATRICES, {"u": u, "v": v, "rows": axis})
+        folded = fold_matrix(Layer(matrix, transposed=bool(axis)), request, order, kept.name)
+    except UsageError as error:  # of u and v, which are data here
+        raise DataError(str(error)) from error
+    return folded._replace(weight=folded.weight.reshape(weight.shape), has_open_rows=is_open)
 
 
-def _find_rows(weight: NDArray[Any], u: NDArray[Any], v: NDArray[Any]) -> int:
-    """Return the axis of the rows: 1 of a transposed convolution, otherwise 0, as u and v tell.
+def find_rows(weight: NDArray[Any], u: NDArray[Any], v: NDArray[Any], rows: int) -> tuple[int, bool]:
+    """Return the axis of the rows, and whether it could be the other one: 1 of a transposed convolution, or 0.
 
-    Where both are as long, it is the axis along which they come nearer to the singular vectors: uᵀWv is
-    largest there.
+    Where both axes have the lengths of u and v, it is the one along which u and v are of one power iteration,
+    as a step of training leaves them until the optimizer moves the weight; otherwise `rows`.
     """
-    wide = [values.astype(np.float64) for values in (weight, u, v)]
-    sigmas = {}
-    for axis in range(min(weight.ndim, 2)):
-        matrix = np.moveaxis(wide[0], axis, 0).reshape(weight.shape[axis], -1)
+    matrices = {}
+    for axis in range(2):
+        matrix = np.moveaxis(weight, axis, 0).reshape(weight.shape[axis], -1)
         if matrix.shape == (u.size, v.size):
-            sigmas[axis] = float(wide[1] @ matrix @ wide[2])
-    return max(sigmas, key=lambda axis: sigmas[axis], default=0)
+            matrices[axis] = matrix.astype(np.float64)
+    if len(matrices) < 2:
+        return next(iter(matrices), 0), False
+    eps = max(get_eps(each.dtype) for each in (weight, u, v, np.zeros(0)) if is_float(each.dtype))
+    left, right = u.astype(np.float64), v.astype(np.float64)
+    with np.errstate(all="ignore"):
+        sigmas = [float(left @ matrix @ right) for matrix in matrices.values()]
+        told = [axis for axis, matrix in matrices.items() if _is_iterated(matrix, left, right, eps)]
+    if len(told) == 1:
+        return told[0], False
+    return rows, not math.isclose(*sigmas, rel_tol=1e-12)
+
+
+def _is_iterated(matrix: Floats, u: Floats, v: Floats, eps: float) -> bool:
+    """Whether u is Wv over its length, or v is Wᵀu over its: all but for rounding of numbers with this eps.
+
+    Torch's hook makes v and then u, its parametrization u and then v (nn/utils/spectral_norm.py:97,
+    nn/utils/parametrizations.py:480).
+    """
+    allowed = 4.0 * eps * np.linalg.norm(matrix)
+    steps = ((matrix @ v, u), (matrix.T @ u, v))
+    return any(np.linalg.norm(made - np.linalg.norm(made) * kept) <= allowed for made, kept in steps)

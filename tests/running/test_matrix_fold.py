@@ -12,7 +12,7 @@ from normcli.dtypes import find_type
 from normcli.errors import DataError
 from normcli.norms.request import Request
 from normcli.running.fold import Layer, find_order, is_rounding
-from normcli.running.matrix_fold import find_kept, fold_matrix, fold_state
+from normcli.running.matrix_fold import find_kept, find_rows, fold_matrix, fold_state
 from normcli.tensors.safetensors import write_named
 from tests.reference.rounding import measure_ulp
 
@@ -120,6 +120,67 @@ def test_the_rows_are_those_that_u_and_v_are_of(axis, shape, rng):
     np.testing.assert_allclose(after["weight"], weight / np.linalg.norm(matrix, 2), rtol=1e-12)
 
 
+def iterate(matrix, rng, *, hooked=True):
+    """Return u and v of one step of torch's, in float32: its hook makes v before u, its parametrization after."""
+    start = rng.normal(size=matrix.shape[0]).astype("float32")
+    v = matrix.T @ (start / np.linalg.norm(start))
+    v /= np.linalg.norm(v)
+    u = matrix @ v
+    u /= np.linalg.norm(u)
+    if not hooked:
+        v = matrix.T @ u
+        v /= np.linalg.norm(v)
+    return u, v
+
+
+def make_square(axis, count, rng):
+    """Return a state dict of square weights, a step of training old."""
+    arrays = {}
+    for number in range(count):
+        size = 2 + number % 3
+        shape = (size, size, 1) if axis else (size, size)
+        weight = rng.uniform(-1, 1, shape).astype("float32")
+        matrix = np.moveaxis(weight, axis, 0).reshape(size, -1)
+        u, v = iterate(matrix, rng, hooked=number % 2 == 0)
+        arrays |= {f"{number}.weight_orig": weight, f"{number}.weight_u": u, f"{number}.weight_v": v}
+    return arrays
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_one_step_of_training_tells_the_rows_of_any_square_weight(axis, rng):
+    arrays = make_square(axis, 800, rng)
+    found = [find_rows(*(arrays[f"{n}.weight_{part}"] for part in ("orig", "u", "v")), 0) for n in range(800)]
+    told = [rows for rows, is_open in found if not is_open]
+    assert len(told) > 795
+    assert {*told} == {axis}
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_one_step_of_training_tells_the_rows_of_a_square_weight(axis, rng):
+    arrays = make_square(axis, 6, rng)
+    folded, after = fold_state(arrays, 1 - axis)
+    assert [(each.rows, each.has_open_rows) for each in folded] == [((axis,), False)] * 6
+    weight, u, v = (arrays[f"5.weight_{part}"] for part in ("orig", "u", "v"))
+    matrix = np.moveaxis(weight, axis, 0).reshape(len(u), -1)
+    np.testing.assert_allclose(after["5.weight"], weight / (u @ matrix @ v), rtol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_the_rows_of_a_weight_that_moved_since_are_those_that_are_asked_for(rows, rng):
+    weight = rng.uniform(-1, 1, (3, 3))
+    u, v = iterate(weight, rng)
+    moved = weight + 1e-3 * rng.uniform(-1, 1, (3, 3))
+    assert find_rows(weight, u, v, rows) == (0, False)
+    assert find_rows(moved, u, v, rows) == (rows, True)
+
+
+def test_rows_along_either_axis_of_a_symmetric_weight_are_not_open(rng):
+    weight, u, v = np.array([[3.0, 1.0], [1.0, 2.0]]), np.array([0.6, 0.8]), np.array([1.0, 0.0])
+    assert find_rows(weight, u, v, 1) == (1, False)
+    weight[0, 1] = 0.5
+    assert find_rows(weight, u, v, 1) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("names", "message"),
     [
@@ -177,6 +238,22 @@ def test_a_state_dict_from_file_to_file(suffix, normcli, folder):
     for key, shape in {"weight": "4\n3\n2\n", "bias": "4\n"}.items():
         assert normcli("bn", f"plain.{suffix}:{key}", "--axes", "0", "--print", "shape").out == shape
     assert normcli("fold", "sn", "--checkpoint", f"plain.{suffix}").code == 3
+
+
+def test_what_leaves_the_rows_open_is_told_and_chosen(normcli, folder):
+    weight = np.array([[4.0, 1.0], [3.0, 2.0]])
+    np.savez("open.npz", **{f"{name}.w_{part}": values for name in "abcdef" for part, values in
+             {"orig": weight, "u": np.array([1.0, 0.0]), "v": np.array([0.6, 0.8])}.items()})  # fmt: skip
+    line = ("fold", "sn", "--checkpoint", "open.npz")
+    ran = normcli(*line, "-f", "csv")
+    assert [row.split(",")[1] for row in ran.out.splitlines()[1:]] == [f"{0.6 * 4 + 0.8!r}"] * 6
+    assert ran.err.startswith(
+        "normcli: open.npz: the rows of a.w, b.w, c.w, d.w, e.w, … could be axis 0 or axis 1"
+    )
+    assert ran.err.endswith("--rows 1 takes the other one\n")
+    ran = normcli(*line, "-f", "csv", "--rows", "1")
+    assert [float(row.split(",")[1]) for row in ran.out.splitlines()[1:]] == [pytest.approx(4.8)] * 6
+    assert ran.err == ""
 
 
 def test_vectors_that_are_far_off_are_told(normcli, folder):
@@ -261,6 +338,9 @@ def test_keras_divides_by_nothing_in_evaluation(normcli, folder):
         pytest.param("--conv-weight orig.npy --u u.npy", 2, "bn has no option u", id="u of bn"),
         pytest.param("--checkpoint model.npz", 2, "--checkpoint is of sn", id="checkpoint of bn"),
         pytest.param("sn --checkpoint model.npz --u u.npy", 2, "--u goes with --conv-weight", id="both"),
+        pytest.param("sn --checkpoint model.npz --conv-weight u.npy", 2, "are two sources", id="both weights"),
+        pytest.param("sn --checkpoint model.npz --rows 1", 2, "of this checkpoint none are open", id="rows"),
+        pytest.param("sn --checkpoint model.npz --rows 2", 2, "--rows is 0 or 1", id="rows 2"),
         pytest.param("sn --checkpoint u.npy", 2, "holds no arrays by name", id="no archive"),
         pytest.param("sn --checkpoint model.npz -o y.json", 2, ".npz, .safetensors are known", id="suffix"),
         pytest.param("sn --checkpoint gone.npz", 3, "there is no such file", id="no file"),
