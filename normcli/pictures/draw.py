@@ -46,6 +46,9 @@ _FACTS = 12.0
 
 _NARROWEST = 440.0
 
+_SLIDE = 16 / 9
+"""Of the two arrangements of several results, that is taken whose sides are nearer to those of a slide."""
+
 _CAPTIONS = {"input": "the input", "xhat": "x̂", "y": "y, normalized"}
 """What stands in the cells → what the picture calls it."""
 
@@ -84,20 +87,37 @@ def draw(
     panels = [
         _draw_panel(result, tensor, chosen, name, plans) for result, name in zip(results, called, strict=True)
     ]
-    per_line = math.ceil(len(panels) / math.ceil(len(panels) / 4))
-    lines = [
-        flow([panel for panel, _ in panels[i : i + per_line]], _BETWEEN, math.inf)
-        for i in range(0, len(panels), per_line)
-    ]
-    if not alone:
-        lines.insert(0, draw_lines(["   ".join(_name_tensor(results[0], tensor))], _FACTS, "muted"))
-    body = stack(lines, _BETWEEN if len(results) > per_line else 20)
+    if alone:
+        body = _stack_parts(*panels[0][:2])
+    else:
+        heading = draw_lines(["   ".join(_name_tensor(results[0], tensor))], _FACTS, "muted")
+        bodies = [
+            _set_in_lines([arrange(head, parts) for head, parts, _ in panels], heading)
+            for arrange in (_stack_parts, _set_parts_beside)
+        ]
+        body = min(bodies, key=lambda body: abs(body.width / body.height - _SLIDE))
     shape = format_shape(results[0].plan.grid.shape)
     norms = " and ".join(dict.fromkeys(result.plan.norm.title for result in results))
     title = f"{norms[0].upper()}{norms[1:]} of a tensor of shape {shape}"
-    description = " ".join(f"{name}: {words}" for name, (_, words) in zip(called, panels, strict=True))
+    description = " ".join(f"{name}: {words}" for name, (*_, words) in zip(called, panels, strict=True))
     width, height = body.width + 2 * _MARGIN, body.height + 2 * _MARGIN
     return Scene(width, height, title, description, (body.at(_MARGIN, _MARGIN),), chosen.scale)
+
+
+def _stack_parts(heading: Panel, parts: list[Panel]) -> Panel:
+    return stack([heading, *parts], 18)
+
+
+def _set_parts_beside(heading: Panel, parts: list[Panel]) -> Panel:
+    """Return a result's picture with its words on the left of its blocks."""
+    return flow([stack([heading, *parts[1:]], 18), parts[0]], _APART, math.inf)
+
+
+def _set_in_lines(panels: list[Panel], heading: Panel) -> Panel:
+    """Return the pictures of several results, at most four to a line, below what they have in common."""
+    per_line = math.ceil(len(panels) / math.ceil(len(panels) / 4))
+    lines = [flow(panels[i : i + per_line], _BETWEEN, math.inf) for i in range(0, len(panels), per_line)]
+    return stack([heading, *lines], _BETWEEN if len(lines) > 1 else 20)
 
 
 def _name_tensor(result: Result, tensor: Tensor) -> tuple[str, str]:
@@ -106,8 +126,8 @@ def _name_tensor(result: Result, tensor: Tensor) -> tuple[str, str]:
 
 def _draw_panel(
     result: Result, tensor: Tensor, options: Options, name: str, plans: Sequence[Plan]
-) -> tuple[Panel, str]:
-    """Return the picture of one result, called so, and what it shows in words.
+) -> tuple[Panel, list[Panel], str]:
+    """Return the heading and the parts of the picture of one result, called so, and what it shows in words.
 
     Those of all plans show the same cells.
     """
@@ -126,7 +146,7 @@ def _draw_panel(
     if alone:
         facts = wrap([*_name_tensor(result, tensor), *facts], _FACTS, width)
     heading = stack([title, draw_lines([f"y = {plan.formula}", *facts], _FACTS, "muted")], 4)
-    return stack([heading, *body], 18), f"{', '.join(format_reduction(plan))}. {words}"
+    return heading, body, f"{', '.join(format_reduction(plan))}. {words}"
 
 
 def _draw_groups(result: Result, options: Options, plans: Sequence[Plan]) -> tuple[list[Panel], str]:

@@ -424,6 +424,22 @@ def test_results_stand_side_by_side_each_with_its_title():
     assert titles[0].x < titles[2].x
 
 
+@pytest.mark.parametrize(
+    ("count", "beside"), [pytest.param(2, True, id="two"), pytest.param(4, False, id="four")]
+)
+def test_words_stand_beside_the_blocks_where_that_is_nearer_to_a_slide(count, beside):
+    norms = [make(norm, (2, 3, 4, 4)) for norm in ("bn", "in", "ln", "rms")[:count]]
+    scene = draw([result for result, _ in norms], norms[0][1])
+    root = ET.fromstring(spell(scene))
+    title, caption = (
+        next(p for p in walk(root) if p.element.text == text) for text in ("bn", "C = 3 to the right")
+    )
+    assert (title.x < caption.x) == beside
+    assert 1 < scene.width / scene.height < 2.2
+    titles = [p.y for p in walk(root) if p.element.get("font-size") == "18"]
+    assert max(titles) - min(titles) < 30
+
+
 def test_too_many_results_are_refused():
     result, tensor = make("bn", (2, 2))
     with pytest.raises(UsageError, match="at most 12 norms"):
