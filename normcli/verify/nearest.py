@@ -11,6 +11,7 @@ import numpy as np
 
 from normcli.norms.divisors import LENGTH, ROOT_MEAN_SQUARE
 from normcli.norms.rules import EpsMode
+from normcli.norms.table import NORMS
 from normcli.tuples import NamedTuple
 from normcli.verify.affine import ESTIMATED
 from normcli.verify.confirm import find_strange_groups
@@ -43,7 +44,7 @@ _PLAIN_MODELS = {
     **{divisor: [Model(divisor, EpsMode.FLOOR)] for divisor in STANDARDS if divisor not in MOMENTS},
 }
 _PLAIN_MODELS[ROOT_MEAN_SQUARE] += [
-    Model(LENGTH, EpsMode.FLOOR, p=p, low=LENGTH_EPS, high=LENGTH_EPS) for p in (2.0, 1.0)
+    Model(LENGTH, EpsMode.FLOOR, p=p, low=LENGTH_EPS, high=LENGTH_EPS) for p in (2.0, 1.0, math.inf)
 ]
 """What is tried for each standard of a way of grouping where nothing fits."""
 
@@ -153,7 +154,10 @@ class Nearness:
         for same in every.values():
             ends = [hypothesis.model.low for hypothesis in same]
             for match in self.samples.describe(same[0], level.precision):
-                yield match._replace(eps_range=(min(ends), max(ends)))
+                if NORMS[match.norm].eps is None and same[0].model.eps_mode is EpsMode.FLOOR:  # it has none
+                    yield match._replace(eps=0.0, eps_range=(0.0, 0.0))
+                else:
+                    yield match._replace(eps_range=(min(ends), max(ends)))
 
     def _list_hopeful(self) -> list[Grid]:
         """Return the ways of grouping that most of up to three groups do not refute; all, if there is none.

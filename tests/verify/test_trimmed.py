@@ -199,6 +199,17 @@ def test_a_wrong_value_makes_no_eps_surer(dtype: str) -> None:
     assert (estimated.match.norm, estimated.match.eps, estimated.mismatches) == ("ln", 1e-5, 1)
 
 
+def test_the_largest_values_with_a_wrong_one_are_no_map_of_columns() -> None:
+    x = np.random.default_rng(0).normal(size=(64, 8)).astype(np.float32)
+    y = np.array(normalize(x, "maxabs").normalized)
+    assert format_sentence(identify(Question(x, y))).startswith(
+        "y is maximum absolute scaling (maxabs) over axis n with p inf"
+    )
+    y[3, 5] = 0.3
+    told = "y is maximum absolute scaling (maxabs) over axis n with p inf, except for 1 of 512 values, the first at (3, 5)."
+    assert format_sentence(identify(Question(x, y))) == told
+
+
 def test_two_groups_of_which_one_has_a_wrong_value() -> None:
     x = np.random.default_rng(0).integers(-9, 10, (2, 40)).astype(np.float64)
     y = np.array(normalize(x, "minmax", axes=-1).normalized)
