@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from normcli.cli import options
 from normcli.cli.destination import collect_fields
 from normcli.cli.outputs import choose_outputs
-from normcli.cli.problem import load_problem
+from normcli.cli.problem import advise, load_problem
 from normcli.cli.verbs import NamedNorm, Verb
 from normcli.errors import UsageError
 from normcli.norms.table import find_norm
@@ -118,7 +118,7 @@ def _run(settings: Settings, emit: str | None) -> None:
             result.settle(check=document is not None and _needs_check(settings.answer.format_name, show))
     outputs.warn(settings.run, problem)
     if not settings.run.quiet:
-        settings.run.warn(result.plan.norm.name, *result.warnings)
+        settings.run.warn(result.plan.norm.name, *advise(result.degeneracies, problem.inputs))
     if document is None and not fields:
         outputs.report(settings.run, result, time.perf_counter() - started)
     if fields:

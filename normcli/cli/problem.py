@@ -11,7 +11,7 @@ from normcli.norms.table import find_norm
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
     from normcli.numerics.solution import Given
+    from normcli.results.degenerate import Degeneracy
     from normcli.results.result import Result
     from normcli.running.average import State
     from normcli.tensors.tensor import Tensor
@@ -193,6 +194,11 @@ def warn_of_input(run: RunOptions, problem: Problem, measured: Result | Checked)
 
     plan, statistics, counts = problem.plan, measured.statistics, measured.counts
     found = find_all_degeneracies(plan, problem.tensor.values, statistics, None, problem.inputs, counts)
-    warnings = [str(kind) for kind in found]
-    run.warn_of_groups(plan.norm.name, warnings)
-    return warnings
+    run.warn_of_groups(plan.norm.name, advise(found, problem.inputs))
+    return [str(kind) for kind in found]
+
+
+def advise(found: Sequence[Degeneracy], inputs: Inputs) -> list[str]:
+    """Return warnings of degenerate groups, of NaN with the option that leaves it out."""
+    spreads = "" if inputs.given is not None else "; --nan omit leaves such values out"
+    return [f"{kind}{spreads}" if kind.kind == "nan" else str(kind) for kind in found]

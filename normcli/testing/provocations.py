@@ -118,8 +118,8 @@ def provocations(
 
     Notes
     -----
-    A kernel under test applies the gamma and the beta of a case, where these are not None (`rms` has a beta too):
-    `options` has them for `assert_matches`.
+    A kernel under test applies the gamma and the beta of a case, where these are not None (`rms` has a beta
+    too): `options` has them for `assert_matches`.
 
     With `accumulate="float32"` some cases fail whatever the kernel does, with the words "promises nothing": of
     bfloat16 and float32 the one at the edge of the dtype, where sums of squares are beyond float32; of float32

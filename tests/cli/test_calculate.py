@@ -330,3 +330,11 @@ def test_fold_has_no_second_weight(normcli):
     assert "--gamma VALUE" in told
     assert "--conv-weight FILE" in told
     assert normcli("fold", "--weight", "1").code == 2
+
+
+def test_what_nan_makes_nan_is_told_with_the_option_that_leaves_it_out(normcli, tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n,3\n4,5\n")
+    told = "group c=0 a holds NaN: its statistics and values are NaN; --nan omit leaves such values out\n"
+    for verb in ((), ("draw",)):
+        assert told in normcli(*verb, "zscore", "-i", tmp_path / "x.csv").err
+    assert normcli("zscore", "-i", tmp_path / "x.csv", "--nan", "omit").err == ""
