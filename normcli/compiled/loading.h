@@ -48,8 +48,13 @@ ALWAYS void store(void *to, enum kind kind, double value)
 }
 
 /* Do the same for any kind of numbers, which is then known to the compiler. */
-#define WITH_KIND(name, which, ...) \
-    WITH(half, (which) >= F16, WITH(odd, (which) % 2, const enum kind name = 2 * half + odd; __VA_ARGS__))
+#define WITH_KIND(name, which, ...)                                 \
+    switch (which) {                                                \
+    case F64: { const enum kind name = F64; __VA_ARGS__; break; }   \
+    case F32: { const enum kind name = F32; __VA_ARGS__; break; }   \
+    case F16: { const enum kind name = F16; __VA_ARGS__; break; }   \
+    case BF16: { const enum kind name = BF16; __VA_ARGS__; break; } \
+    }
 
 /* For values i of n, from some on, of a kind k that lie `step` bytes from each other; side by side, that is known. */
 #define FOR_EACH(which, step, first, ...)                                                        \
