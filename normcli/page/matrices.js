@@ -5,7 +5,7 @@ const SIDES = { x: say("input"), z: say("step"), y: say("normalized") };
 const cells = { x: [], z: [], y: [] };
 
 /** Wide matrices stand one above the other, unless they are long: then they are scrolled. */
-const [WIDE, LONG, FEW_ROWS] = [6, 12, 8];
+const [WIDE, LONG] = [6, 12];
 let isStacked = columns > WIDE && rows <= LONG;
 
 // Transitions of thousands of cells would take a tenth of a second for each of them that is moved over.
@@ -80,15 +80,19 @@ function buildCell(side, cell) {
   return make("td", { tabindex: "-1", "data-cell": cell }, ...(side === "x" ? [makeBadgeOf("cell", cell)] : []), number);
 }
 
-/** Write the numbers of one side, and whose group each cell is. */
+/** How wide a text is, in digits: of most fonts no minus is wider than this, and no point. */
+const WIDTHS = { "−": 1.35, "∞": 1.35, ".": 0.5, "·": 0.5 };
+const measureText = (text) => [...text].reduce((width, letter) => width + (WIDTHS[letter] ?? 1), 0);
+
+/** Write the numbers of one side, and whose group each cell is; returned is the width of the widest. */
 function paintSide(side, numbers, head) {
   const result = current();
   const formatCell = makeCellFormat(numbers);
-  let longest = 0;
+  let widest = 0;
   numbers.forEach((value, cell) => {
     const box = cells[side][cell];
     const text = formatCell(value);
-    longest = Math.max(longest, text.length);
+    widest = Math.max(widest, measureText(text));
     const number = box.lastChild;
     if (number.textContent !== text) number.textContent = text;
     box.className = colour(result, result.owner[cell]);
@@ -102,22 +106,22 @@ function paintSide(side, numbers, head) {
     const { name } = part.querySelector("table").dataset;
     part.querySelector("table").setAttribute("aria-label", `${head}${name && `, ${name}`}`);
   }
-  return longest;
+  return widest;
 }
 
 /** Write all sides; what a step changes keeps its place, so the step's columns are as wide as those of y. */
 function paintTensor(numbers, head) {
   const own = paintSide("x", numbers.x, say("input"));
-  const longest = Math.max(paintSide("z", numbers.z, head), paintSide("y", numbers.y, "y"));
-  const isSame = isStacked ? Math.max(own, longest) : own;
-  find("tensor").style.setProperty("--characters", longest);
-  for (const part of document.querySelectorAll(".side-x")) part.style.setProperty("--characters", isSame);
+  const widest = Math.max(paintSide("z", numbers.z, head), paintSide("y", numbers.y, "y"));
+  const isSame = isStacked ? Math.max(own, widest) : own;
+  find("tensor").style.setProperty("--number", widest);
+  for (const part of document.querySelectorAll(".side-x")) part.style.setProperty("--number", isSame);
 }
 
-/** A few rows that are too wide for the screen are stacked too. */
+/** Matrices that are too wide for the screen are stacked too. */
 function stackIfTooWide() {
   const section = find("tensor");
-  if (isStacked || section.scrollWidth <= section.clientWidth + 2 || x.length > FEW_ROWS * columns) return false;
+  if (isStacked || section.scrollWidth <= section.clientWidth + 2 || rows > LONG) return false;
   isStacked = true;
   buildTensor();
   return true;
@@ -132,9 +136,15 @@ function cueScrolling() {
 
 const colour = (result, group) => (result.window ? "plain" : `c${result.numbers[group] % COLOURS}`);
 
+/** How much wider a badge makes the head of a column, in digits. */
+const BADGE_WIDTH = 3;
+
 function paintBadges() {
   const result = current();
   const kind = choosePlaces(result);
+  const headWidth = Math.max(0, ...(data.columns ?? []).map(measureText)) + (kind === "column" ? BADGE_WIDTH : 0);
+  find("tensor").style.setProperty("--head", headWidth);
+  find("tensor").style.setProperty("--badge", String(Math.max(...result.numbers)).length);
   for (const badge of badges) {
     badge.box.hidden = badge.kind !== kind;
     if (badge.box.hidden) continue;

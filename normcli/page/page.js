@@ -7,13 +7,16 @@ function paint() {
   const result = current();
   const step = result.steps[stepNumber()];
   numbers = calculate(result);
-  if (x.length) paintTensor(numbers, step.head);
+  const paintCells = () => {
+    if (x.length) paintTensor(numbers, step.head);
+    paintBadges();
+  };
+  paintCells();
   if (stackIfTooWide()) {
-    paintTensor(numbers, step.head);
+    paintCells();
     setTabStop(cells.x[0]);
   }
   find("tensor").classList.toggle("later", stepNumber() < result.steps.length - 1);
-  paintBadges();
   paintBlocks();
   showFormula();
   showGroups(numbers);

@@ -2,16 +2,18 @@
 
 const HINT = say("Point at a value, tap it or move to it with the arrow keys: its group lights up, and its way from x to y is told here.");
 
-/** The formula, the part of the step that is shown lit. */
+/** The formula, the part of the step that is shown lit; gamma and beta are in it at their step, given or not. */
 function showFormula() {
   const result = current();
-  const pieces = hasNewParameters(result) ? result.movedFormula : result.formula;
   const { name } = result.steps[stepNumber()];
+  const isTold = result.formula.some(([, steps]) => steps.includes(name));
+  const pieces = hasNewParameters(result) || !isTold ? result.movedFormula : result.formula;
   find("formula").replaceChildren(
     "y = ",
     ...pieces.map(([text, steps]) => make("span", steps.includes(name) ? { class: "part now" } : { class: "part" }, text)),
   );
-  find("facts").textContent = [...(results.length > 1 ? [result.title] : []), ...result.facts].join(" · ");
+  const unchanging = isTold || hasNewParameters(result) ? [] : Object.entries(result.parameters.values).map(([key, [value]]) => `${key} = ${value}`);
+  find("facts").textContent = [...(results.length > 1 ? [result.title] : []), ...result.facts, ...unchanging].join(" · ");
 }
 
 /** The arithmetic of a cell, or of a group alone; without either, what to do. */

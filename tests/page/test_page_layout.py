@@ -1,0 +1,104 @@
+"""Where things stand on a page, in headless Chromium: columns line up, nothing is cut off, the formula holds its step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.page.reader import NARROW, first, make, normal
+
+pytestmark = [
+    pytest.mark.browser,
+    # What the driver itself warns of when it is imported is its own.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+LAPTOP, LARGER = {"width": 1280, "height": 900}, {"width": 1440, "height": 900}
+
+
+def uneven():
+    """A tensor of which only the last matrix has a negative number, and a long one."""
+    values = np.abs(normal(2, 3, 4, 4))
+    values[1, 2, 3, 3] = -3.25
+    return values
+
+
+def find_columns(reader, side):
+    """Return where each column of a side begins and ends, in every matrix."""
+    edges = reader.page.eval_on_selector_all(
+        f".side-{side} tbody tr",
+        "rows => rows.map(row => [...row.querySelectorAll('td')].map(cell => "
+        "[cell.getBoundingClientRect().left, cell.getBoundingClientRect().right]))",
+    )
+    return np.array(edges)
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "viewport"),
+    [
+        pytest.param(uneven(), {}, LAPTOP, id="signs"),
+        pytest.param(normal(4, 2, 4, 3), {"axes": (1,)}, LAPTOP, id="badges-of-cells"),
+        pytest.param(normal(2, 2, 3, 12), {}, LAPTOP, id="stacked"),
+        pytest.param(uneven(), {}, NARROW, id="phone"),
+    ],
+)
+def test_columns_stand_in_line_from_matrix_to_matrix_and_below_their_heads(values, options, viewport, read):
+    reader = read(make(values, "ln" if options else "bn", **options), viewport)
+    for side in "xzy":
+        columns = find_columns(reader, side)
+        assert np.ptp(columns, axis=0).max() < 0.5
+        heads = reader.page.eval_on_selector_all(
+            f".matrix:first-child .side-{side} thead th:not(:has(.corner))",
+            "heads => heads.filter(head => head.closest('thead').clientHeight > 1)"
+            ".map(head => (head.getBoundingClientRect().left + head.getBoundingClientRect().right) / 2)",
+        )
+        if side == "x" or heads:  # of what is stacked the first heads stand for all
+            np.testing.assert_allclose(heads, columns[0].mean(axis=1), atol=0.5)
+
+
+def test_an_edited_number_leaves_its_column_as_wide_as_it_was(read):
+    reader = read(make(uneven()), LAPTOP)
+    before = find_columns(reader, "x")
+    reader.cell(95).click()
+    reader.move("x", -2.1234)
+    assert reader.page.locator(".side-x .edited").count() == 1
+    np.testing.assert_allclose(find_columns(reader, "x"), before, atol=0.5)
+
+
+@pytest.mark.parametrize(
+    ("side", "viewport"), [pytest.param(4, LAPTOP, id="1280"), pytest.param(6, LARGER, id="1440")]
+)
+def test_nothing_is_cut_off_or_covered(side, viewport, read):
+    reader = read(make(normal(2, 3, side, side), "bn", "ln", at=(0, 0, 0, 0)), viewport, link="#step=0")
+    for step in range(reader.page.locator("#chain input").count()):
+        reader.page.locator(f'#chain input[value="{step}"]').check(force=True)
+        boxes = reader.page.eval_on_selector_all(
+            "#tensor, .scroll, #plot", "boxes => boxes.map(box => [box.scrollWidth, box.clientWidth])"
+        )
+        assert len(boxes) == 3
+        assert all(content <= room for content, room in boxes)
+    assert reader.page.locator("#tensor.stacked").count() == (side > 4)
+    story = reader.page.locator("#story").bounding_box()
+    tensor = reader.page.locator("#tensor").bounding_box()
+    assert tensor["x"] + tensor["width"] <= story["x"]
+    assert story["x"] + story["width"] <= viewport["width"]
+
+
+@pytest.mark.parametrize(
+    ("norm", "given", "told"),
+    [
+        pytest.param("bn", {}, "gamma = 1 · beta = 0", id="neither"),
+        pytest.param("bn", {"gamma": 2.0, "beta": 1.0}, None, id="both"),
+        pytest.param("rms", {"like": "gemma"}, "gamma = 0 · beta = 0", id="offset"),
+    ],
+)
+def test_the_step_of_gamma_and_beta_has_them_in_its_formula(norm, given, told, read):
+    reader = read(make(first(), norm, **given))
+    lit = reader.page.locator("#formula .now").all_text_contents()
+    assert [name for name in ("gamma", "beta") if any(name in text for text in lit)] == list(
+        reader.results[0].plan.norm.parameter_names
+    )
+    facts = reader.text("#facts")
+    assert facts.endswith(told) if told else "gamma" not in facts
+    reader.page.locator('#chain input[value="0"]').check(force=True)
+    assert ("gamma" in reader.text("#formula")) == bool(given.get("gamma"))
