@@ -63,4 +63,5 @@ def lay_matrix(plan: Plan, values: NDArray[Any]) -> NDArray[Any]:
     axes = grid.view_axes
     order = sorted(range(len(axes)), key=lambda place: axes[place] not in rows)
     matrix = values.reshape([grid.view_shape[axis] for axis in axes]).transpose(order)
-    return matrix.reshape(math.prod(grid.view_shape[axis] for axis in rows), -1)
+    height = math.prod(grid.view_shape[axis] for axis in rows)
+    return matrix.reshape(height, math.prod(matrix.shape[len(rows) :]))

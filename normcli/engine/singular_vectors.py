@@ -46,9 +46,10 @@ def find_vectors(plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUTS) -
         number of v is positive. NaN where there are none: of a matrix that is 0, is not finite, or has two
         largest singular values, or whose iterations start at a right angle to it.
     """
-    height = math.prod(plan.grid.view_shape[axis] for axis in plan.spec.rows or ())
-    width = plan.grid.group_size // max(1, height)
-    u, v = (np.full((*plan.grid.stats_shape, length), np.nan) for length in (height, width))
+    grid, rows = plan.grid, plan.spec.rows or ()
+    height = math.prod(grid.view_shape[axis] for axis in rows)
+    width = math.prod(grid.view_shape[axis] for axis in grid.view_axes if axis not in rows)
+    u, v = (np.full((*grid.stats_shape, length), np.nan) for length in (height, width))
     for place, matrix in enumerate(iterate_matrices(plan, values, inputs)):
         if not matrix.astype(np.bool_).any() or not np.isfinite(matrix.astype(np.float64)).all():
             continue

@@ -25,6 +25,16 @@ def test_singular_vectors_are_lapack_s_with_a_positive_largest_number(shape, sca
     assert approximate_largest(x) == pytest.approx(values[0] * scale, rel=1e-9)
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (2, 0, 3)], ids=str)
+@pytest.mark.parametrize("rows", [0, 1])
+def test_an_empty_matrix_has_none_and_a_largest_of_0(shape, rows):
+    found = normalize(np.zeros(shape), "sn", rows=rows)
+    assert (found.u.shape, found.v.shape) == ((shape[rows],), (np.prod(np.delete(shape, rows)),))
+    assert np.isnan(found.u).all()
+    assert np.isnan(found.v).all()
+    assert found.largest == 0.0
+
+
 @pytest.mark.parametrize("start", ["u", "v"])
 def test_iterations_leave_their_vectors(start, rng):
     x, given = rng.normal(size=(5, 5)), rng.normal(size=5)
