@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.documents.document import Section, View
+    from normcli.norms.spec import Iteration
     from normcli.running.matrix_fold import FoldedMatrix
 
 _COLUMNS = ("weight", "rows", "sigma", "largest", "off")
@@ -74,13 +75,18 @@ class MatrixFolding:
         return [each.prove() for each in self.folded]
 
     @property
+    def _iteration(self) -> Iteration | None:
+        """What estimates σ; None if of no weight anything does. Of a weight of one axis nothing does."""
+        return next((each.iteration for each in self.folded if each.iteration is not None), None)
+
+    @property
     def _is_of_evaluation(self) -> bool:
         """Whether σ is of the vectors as they are, by which a model divides in evaluation."""
-        iteration = self.folded[0].iteration
+        iteration = self._iteration
         return iteration is not None and not iteration.steps and divides_in_evaluation(self.like)
 
     def _tell_sigma(self) -> str:
-        iteration = self.folded[0].iteration
+        iteration = self._iteration
         if iteration is None:
             return "σ is its largest singular value"
         if not iteration.steps:

@@ -20,7 +20,7 @@ from normcli.norms.table import NORMS, OF_MATRICES, find_norm
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from normcli.norms.rules import EpsMode
     from normcli.running.average import State
     from normcli.running.fold import Layer
+    from normcli.running.matrix_fold import FoldedMatrix
 
 _NORM = NORMS["bn"]
 _MATRICES = NORMS[OF_MATRICES]
@@ -167,14 +168,36 @@ def _fold_checkpoint(settings: Settings, source: _Source) -> MatrixFolding:
         raise UsageError(
             "--rows is for weights whose rows could be either axis; of this checkpoint none are open"
         )
-    if rows is None and has_open:
-        names = ", ".join((*has_open[:_MOST_NAMES], *(("…",) if len(has_open) > _MOST_NAMES else ())))
-        settings.run.note(
-            path,
-            f"the rows of {names} could be axis 0 or axis 1: axis 0 is taken, as of all but "
-            "transposed convolutions; --rows 1 takes the other one",
-        )
+    for note in _describe_state(folded, saved, has_open if rows is None else []):
+        settings.run.note(path, note)
     return MatrixFolding(folded, saved, path)
+
+
+def _describe_state(
+    folded: Sequence[FoldedMatrix], saved: Mapping[str, NDArray[Any]], has_open: Sequence[str]
+) -> Iterator[str]:
+    """Yield what a state dict leaves open, and what stays of its parametrizations."""
+    from normcli.running.matrix_fold import find_parametrized
+
+    if has_open:
+        yield (
+            f"the rows of {_list_names(has_open)} could be axis 0 or axis 1: axis 0 is taken, as of all but "
+            "transposed convolutions; --rows 1 takes the other one"
+        )
+    alone = [each.name for each in folded if each.iteration is None]
+    if alone:
+        yield (
+            f"{_list_names(alone)} is of one axis and without vectors: taken for one that "
+            "spectral_norm divides by its length"
+        )
+    others = find_parametrized(saved)
+    if others:
+        yield f"other parametrizations stay as they are: {_list_names(others)}"
+
+
+def _list_names(names: Sequence[str]) -> str:
+    """Return the first of some names in a row."""
+    return ", ".join((*names[:_MOST_NAMES], *(("…",) if len(names) > _MOST_NAMES else ())))
 
 
 def _find_given(options: Mapping[str, Any]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -142,7 +142,11 @@ def fold_matrix(layer: Layer, request: Request, order: tuple[str, ...], name: st
 
 
 class Kept(NamedTuple):
-    """What a state dict keeps of a spectrally normalized weight: names of arrays, and of what remains."""
+    """What a state dict keeps of a spectrally normalized weight: names of arrays, and of what remains.
+
+    u and v are empty of a weight of one axis, which `torch.nn.utils.parametrizations.spectral_norm` divides by
+    its length (nn/utils/parametrizations.py:494).
+    """
 
     name: str
     weight: str
@@ -152,41 +156,70 @@ class Kept(NamedTuple):
 
 _HOOKED = re.compile(r"(.*)_orig")
 _PARAMETRIZED = re.compile(r"((?:.*\.)?)parametrizations\.([^.]+)\.original")
+_ANY_PARAMETRIZED = re.compile(r"((?:.*\.)?)parametrizations\.([^.]+)\..+")
+
+_LEAST_LENGTH = 1e-12
+"""By which torch divides a weight of one axis that is shorter, unless its eps is another."""
 
 
-def find_kept(names: Collection[str]) -> Iterator[Kept]:
+def find_kept(names: Collection[str], vectors: Collection[str] = ()) -> Iterator[Kept]:
     """Yield the spectrally normalized weights of a state dict, by the names of its arrays.
 
     `torch.nn.utils.spectral_norm` keeps `weight_orig`, `weight_u` and `weight_v`, and
     `torch.nn.utils.parametrizations.spectral_norm` keeps `parametrizations.weight.original`,
-    `parametrizations.weight.0._u` and `parametrizations.weight.0._v`. Without the norm either is `weight`.
+    `parametrizations.weight.0._u` and `parametrizations.weight.0._v`; of a weight of one axis, which `vectors`
+    names, it keeps the first alone. Without the norm either is `weight`.
 
     Raises
     ------
     DataError
-        If one of the three is missing, another parametrization goes with it, or the weight is there too.
+        If one of the three is missing, another parametrization goes with it, or the weight is there too, or
+        twice.
 
     Examples
     --------
     >>> [*find_kept(["conv.weight_orig", "conv.weight_u", "conv.weight_v", "conv.bias"])]
     [Kept(name='conv.weight', weight='conv.weight_orig', u='conv.weight_u', v='conv.weight_v')]
     """
+    found: dict[str, str] = {}
     for weight in names:
-        kept = _name_kept(weight, names)
+        kept = _name_kept(weight, names, vectors)
         if kept is None:
             continue
-        if kept.v not in names or kept.u not in names:
-            there, missing = (kept.u, kept.v) if kept.u in names else (kept.v, kept.u)
-            raise DataError(
-                f"{weight} has {there} and no {missing}, as old versions of torch save it; "
-                "load and save it with a newer one"
-            )
+        if kept.u and (kept.v not in names or kept.u not in names):
+            _refuse_partial(kept, names)
         if kept.name in names:
             raise DataError(f"there are {weight} and {kept.name}, which is to be made of it")
+        if kept.name in found:
+            raise DataError(f"{kept.name} is to be made of both {found[kept.name]} and {weight}")
+        found[kept.name] = weight
         yield kept
 
 
-def _name_kept(weight: str, names: Collection[str]) -> Kept | None:
+def _refuse_partial(kept: Kept, names: Collection[str]) -> NoReturn:
+    """Raise the error of a weight with one of u and v."""
+    there, missing = (kept.u, kept.v) if kept.u in names else (kept.v, kept.u)
+    if missing == kept.u or _HOOKED.fullmatch(kept.weight) is None:
+        raise DataError(f"{kept.weight} has {there} and no {missing}")
+    raise DataError(
+        f"{kept.weight} has {there} and no {missing}, as old versions of torch save it; "
+        "load and save it with a newer one"
+    )
+
+
+def find_parametrized(names: Collection[str]) -> list[str]:
+    """Return the weights of a state dict of torch's that parametrizations make.
+
+    Examples
+    --------
+    >>> find_parametrized(["a.bias", "a.parametrizations.weight.original0"])
+    ['a.weight']
+    """
+    found = (_ANY_PARAMETRIZED.fullmatch(name) for name in names)
+    return [*dict.fromkeys("".join(each.groups()) for each in found if each is not None)]
+
+
+def _name_kept(weight: str, names: Collection[str], vectors: Collection[str]) -> Kept | None:
     """Return what goes with an array; None where it is no spectrally normalized weight."""
     hooked = _HOOKED.fullmatch(weight)
     if hooked is not None:
@@ -198,6 +231,8 @@ def _name_kept(weight: str, names: Collection[str]) -> Kept | None:
     stem = weight.removesuffix("original")
     others = {name for name in names if name.startswith(stem)} - {weight}
     kept = Kept("".join(parametrized.groups()), weight, f"{stem}0._u", f"{stem}0._v")
+    if not others and weight in vectors:
+        return kept._replace(u="", v="")
     if not any(name.endswith(("._u", "._v")) for name in others):
         return None
     strange = sorted(others - {kept.u, kept.v})
@@ -231,7 +266,8 @@ def fold_state(
     DataError
         If there is none, or one cannot be folded.
     """
-    kept = {each.weight: each for each in find_kept(arrays)}
+    vectors = [name for name, values in arrays.items() if values.ndim == 1]
+    kept = {each.weight: each for each in find_kept(arrays, vectors)}
     if not kept:
         raise DataError(
             "no layer keeps spectral normalization: that is weight_orig, weight_u, weight_v, or "
@@ -250,16 +286,21 @@ def fold_state(
 
 
 def _fold_kept(kept: Kept, arrays: Mapping[str, NDArray[Any]], rows: int) -> FoldedMatrix:
-    weight, u, v = (arrays[name] for name in (kept.weight, kept.u, kept.v))
+    weight = arrays[kept.weight]
     matrix = weight[:, np.newaxis] if weight.ndim == 1 else weight
     require_layer(Layer(matrix))
-    axis, is_open = find_rows(matrix, u.reshape(-1), v.reshape(-1), rows)
+    axis, is_open, vectors = 0, False, {}
+    if kept.u:
+        vectors = {"u": arrays[kept.u], "v": arrays[kept.v]}
+        axis, is_open = find_rows(weight, vectors["u"].reshape(-1), vectors["v"].reshape(-1), rows)
     order = ("in", "out", "…") if axis else ("out", "in", "…")
     try:
-        request = Request.collect(OF_MATRICES, {"u": u, "v": v, "rows": axis})
+        request = Request.collect(OF_MATRICES, vectors | {"rows": axis})
         folded = fold_matrix(Layer(matrix, transposed=bool(axis)), request, order, kept.name)
     except UsageError as error:  # of u and v, which are data here
         raise DataError(str(error)) from error
+    if not kept.u and folded.sigma < _LEAST_LENGTH:
+        raise DataError(f"its length is {folded.sigma:.6g}; torch divides by {_LEAST_LENGTH:g} at least")
     return folded._replace(weight=folded.weight.reshape(weight.shape), has_open_rows=is_open)
 
 
@@ -270,7 +311,7 @@ def find_rows(weight: NDArray[Any], u: NDArray[Any], v: NDArray[Any], rows: int)
     as a step of training leaves them until the optimizer moves the weight; otherwise `rows`.
     """
     matrices = {}
-    for axis in range(2):
+    for axis in range(min(weight.ndim, 2)):
         matrix = np.moveaxis(weight, axis, 0).reshape(weight.shape[axis], -1)
         if matrix.shape == (u.size, v.size):
             matrices[axis] = matrix.astype(np.float64)

@@ -189,6 +189,13 @@ def test_rows_along_either_axis_of_a_symmetric_weight_are_not_open(rng):
         pytest.param(["w_orig", "w_u"], "w_orig has w_u and no w_v", id="an old torch"),
         pytest.param(["w_orig", "w_u", "w_v", "w"], "there are w_orig and w", id="there already"),
         pytest.param([*PARAMETRIZED, "a.parametrizations.weight.1._u"], "another parametrization", id="two"),
+        pytest.param(["w_orig", "w_v"], "w_orig has w_v and no w_u$", id="no u"),
+        pytest.param([*PARAMETRIZED][:2], r"has a\.\S+0\._u and no a\.\S+0\._v$", id="no v"),
+        pytest.param(
+            [*PARAMETRIZED, "a.weight_orig", "a.weight_u", "a.weight_v"],
+            "a.weight is to be made of both",
+            id="both forms",
+        ),
         pytest.param(["parametrizations.w.original"], "no layer keeps", id="another parametrization alone"),
     ],
 )
@@ -196,6 +203,41 @@ def test_rows_along_either_axis_of_a_symmetric_weight_are_not_open(rng):
 def test_what_is_no_such_state_dict(names, message):
     with pytest.raises(DataError, match=message):
         fold_state({name: np.ones((3, 5)) for name in names})
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        pytest.param({"w_u": np.ones(2)}, "u has 2 numbers", id="short"),
+        pytest.param({"w_u": np.zeros(3)}, "u is not a list of finite numbers", id="zero"),
+        pytest.param({"w_v": np.full(5, np.nan)}, "v is not a list of finite numbers", id="NaN"),
+        pytest.param(
+            {"w_orig": np.ones(5), "w_u": np.ones(1)}, "u has 1 number, and the matrix 5 rows", id="one axis"
+        ),
+        pytest.param({"w_orig": np.ones((0, 5)), "w_u": np.ones(0)}, "it holds no values", id="empty"),
+    ],
+)
+@pytest.mark.all_quick
+def test_a_state_dict_of_bad_numbers_is_bad_data(changed, message):
+    kept = {"w_orig": np.ones((3, 5)), "w_u": np.ones(3), "w_v": np.ones(5)}
+    with pytest.raises(DataError, match=f"w_orig: .*{message}"):
+        fold_state(kept | changed)
+
+
+def test_a_weight_of_one_axis_is_divided_by_its_length():
+    arrays = {"n.bias": np.ones(2), "n.parametrizations.weight.original": np.array([3.0, -4.0])}
+    folded, after = fold_state(arrays)
+    assert (folded[0].sigma, [*after]) == (5.0, ["n.bias", "n.weight"])
+    np.testing.assert_array_equal(after["n.weight"], [0.6, -0.8])
+    with pytest.raises(DataError, match="torch divides by 1e-12 at least"):
+        fold_state({"parametrizations.weight.original": np.array([1e-13])})
+
+
+def test_the_hook_on_a_weight_of_one_axis():
+    weight = np.array([3.0, 4.0])
+    folded, after = fold_state({"w_orig": weight, "w_u": np.array([0.6, 0.8]), "w_v": np.array([0.5])})
+    assert folded[0].sigma == pytest.approx(2.5)
+    np.testing.assert_allclose(after["w"], weight / 2.5, rtol=1e-15)
 
 
 def test_weights_by_any_name():
@@ -254,6 +296,21 @@ def test_what_leaves_the_rows_open_is_told_and_chosen(normcli, folder):
     ran = normcli(*line, "-f", "csv", "--rows", "1")
     assert [float(row.split(",")[1]) for row in ran.out.splitlines()[1:]] == [pytest.approx(4.8)] * 6
     assert ran.err == ""
+
+
+def test_what_other_parametrizations_do_is_told(normcli, folder):
+    with np.load("model.npz") as kept:
+        arrays = dict(kept)
+    others = {f"g.parametrizations.weight.original{n}": np.ones(2) for n in (0, 1)}
+    np.savez("several.npz", **{"n.parametrizations.weight.original": np.ones(4)}, **others, **arrays)
+    ran = normcli("fold", "sn", "--checkpoint", "several.npz", "-o", "plain.npz")
+    assert ran.code == 0
+    assert "σ = uᵀXv of u and v as they are" in ran.out
+    assert "several.npz: n.weight is of one axis and without vectors" in ran.err
+    assert ran.err.endswith("several.npz: other parametrizations stay as they are: g.weight\n")
+    with np.load("plain.npz") as plain:
+        assert {*plain} == {"n.weight", "weight", "bias", *others}
+        np.testing.assert_array_equal(plain["n.weight"], np.full(4, 0.5))
 
 
 def test_vectors_that_are_far_off_are_told(normcli, folder):
