@@ -104,7 +104,9 @@ class IdentificationAnswer:
             "doubtful": [_describe_match(match) for match in self.found.doubtful],
             "nearest": None
             if nearest is None
-            else _describe_match(nearest.match) | describe_members(nearest, "mismatches", "compared", "first"),
+            else _describe_match(nearest.match)
+            | describe_members(nearest, "mismatches", "compared", "first")
+            | {"others": [_describe_match(match) for match in nearest.others]},
             "computed": [
                 {"name": one.computation.name, "does": one.words}
                 | describe_members(one, "equal", "compared", "bits")

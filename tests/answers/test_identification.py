@@ -47,3 +47,21 @@ def test_a_screen_holds_the_table_and_the_verdict_below_it(y, hidden):
     assert len(lines) < SCREEN + 5  # the table's end at least
     assert any(hidden in line for line in lines)
     assert not any(hidden in line for line in render(document, View(width=80, full=True)))
+
+
+def test_what_fits_as_well_but_for_a_wrong_value_is_in_json():
+    y = normalize(X, "ln", axes=(1, 2, 3)).normalized.copy()
+    y[2, 3, 4, 1] = 9.0
+    nearest = answer(y).data()["nearest"]
+    assert (nearest["norm"], nearest["mismatches"], nearest["first"]) == ("ln", 1, [2, 3, 4, 1])
+    assert "gn" in {match["norm"] for match in nearest["others"]}
+
+
+def test_the_values_that_a_map_leaves_out_are_in_json():
+    y = X * np.arange(1, 7, dtype="f4")[:, None, None] + 1
+    whole = answer(y).data()["affine"]["exceptions"]
+    y[2, 3, 4, 1] = 99.0
+    assert (whole, answer(y).data()["affine"]["exceptions"]) == (
+        None,
+        {"mismatches": 1, "compared": X.size, "first": [2, 3, 4, 1]},
+    )
