@@ -125,10 +125,12 @@ def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inv
         return
     for one in named if len(named) > 1 else ():  # before any is written
         use.plan(one.name, one.load(use.wanted).values)
+    notes: list[tuple[str, str]] = []
     with settings.run.open_effort() as effort:
         for one, destination in pairs:
             messages = _use_one(one, destination, use, effort, inverts=inverts)
-            settings.run.warn(one.name, *messages)
+            notes += [(one.name, message) for message in messages]
+    settings.run.warn_of_files("invert" if inverts else "apply", notes)
 
 
 def _refuse_exchanged(stats: str, files: Sequence[str]) -> None:

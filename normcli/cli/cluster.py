@@ -111,8 +111,9 @@ def use_on_cluster(
         if len(files) > 1:  # before any is written
             run_each(session, functools.partial(_require_usable, use), [one for one, _ in files])
         work = functools.partial(_use_pair, use, use_one, inverts)
-        for (one, _), messages in zip(files, run_each(session, work, files), strict=True):
-            settings.run.warn(one.name, *messages)
+        results = zip(files, run_each(session, work, files), strict=True)
+        notes = [(one.name, message) for (one, _), messages in results for message in messages]
+        settings.run.warn_of_files("invert" if inverts else "apply", notes)
         for one, destination in stores:
             shape = tuple(open_source(one.name).array.shape)
             _write(session, BlockUse(use, shape, inverts), one.name, destination)

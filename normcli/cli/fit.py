@@ -17,7 +17,7 @@ from normcli.cli.types import Shard
 from normcli.cli.verbs import EVALUATION, NamedNorm, Verb
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Choices
-from normcli.printable import agree, format_count
+from normcli.printable import agree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from normcli.fitting.statistics import Stats
 
 _EMITTED = ("torchvision", "keras", "sklearn", "json")
-
-_MOST_NOTES = 3
-"""So many notes on how files were read are written out; the others are counted."""
 
 _OF_ONE_TENSOR = ("--mask", "--lengths", "--fill")
 
@@ -120,11 +117,7 @@ def _fit(
         fitted = fitted._replace(stats=fitted.stats._replace(files=0))  # the first part counts the file
     if shard is not None and shard[1] > 1:
         fitted = fitted._replace(stats=fitted.stats._replace(shards=part))
-    for name, note in fitted.notes[:_MOST_NOTES]:
-        settings.run.warn(name, note)
-    hidden = len(fitted.notes) - _MOST_NOTES
-    if hidden > 0:
-        settings.run.warn("fit", f"{format_count(hidden, 'more such note')}, each of a file")
+    settings.run.warn_of_files("fit", fitted.notes)
     _show(fitted.stats, settings, emit, destination)
     if fitted.bad:
         settings.run._replace(quiet=False).warn("left out", *fitted.bad)

@@ -13,7 +13,7 @@ from normcli.errors import DegenerateError
 from normcli.language import translate
 from normcli.norms.options import NAMES
 from normcli.norms.request import Request
-from normcli.printable import make_printable
+from normcli.printable import format_count, make_printable
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.tensors.tables import TableOptions
 
+
+_MOST_NOTES = 3
+"""So many notes on files are written out; the others are counted."""
 
 NOTES = "normcli.notes"
 """Under this a command's context keeps what is written when it has succeeded."""
@@ -168,6 +171,14 @@ class RunOptions(NamedTuple):
         if not self.quiet:
             for message in messages:
                 click.echo(make_printable(f"normcli: {subject}: {translate(message)}"), err=True)
+
+    def warn_of_files(self, verb: str, notes: Sequence[tuple[str, str]]) -> None:
+        """Write notes, each with the name of its file, as `warn`: the first few; the others are counted."""
+        for name, note in notes[:_MOST_NOTES]:
+            self.warn(name, note)
+        hidden = len(notes) - _MOST_NOTES
+        if hidden > 0:
+            self.warn(verb, f"{format_count(hidden, 'more such note')}, each of a file")
 
     def note(self, subject: str, message: str) -> None:
         """Write how a file was read, as `warn`, once the command has succeeded: an error is the only line."""

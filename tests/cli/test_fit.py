@@ -365,3 +365,14 @@ def test_statistics_that_are_nan_are_told_where_they_are_used(normcli, tmp_path)
         assert (applied.code, applied.err.count("\n")) == (0, bool(said))
         assert said in applied.err
         assert np.isnan(np.load(y)[:, 1]).sum() == (3 if said else 1)
+
+
+def test_notes_on_many_files_are_written_for_the_first_and_counted(data, normcli):
+    for number in range(5):
+        np.save(f"many{number}.npy", np.load("x0.npy"))
+    names = [f"many{number}.npy" for number in range(5)]
+    assert normcli("fit", "bn", *names, "-o", "many.npz").code == 0
+    assert normcli("apply", "many.npz", *names, "-o", "y/", "--dtype", "float16").code == 0
+    lines = normcli("invert", "many.npz", *(f"y/{name}" for name in names), "-o", "x/").err.splitlines()
+    assert ["may be more than 1 ulp" in line for line in lines] == [True, True, True, False]
+    assert lines[-1] == "normcli: invert: 2 more such notes, each of a file"
