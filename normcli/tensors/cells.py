@@ -109,16 +109,24 @@ class CellReader:
         """Raise an error with the first cell that is no number, and the option that leaves all such out."""
         columns = [name_column(self._rows, place) for place in texts]
         cell = shorten(cells[texts[0]])
-        them = "it" if len(texts) == 1 else "them"
-        remedies = [f"--exclude {shlex.quote(join_names(columns))} leaves {them} out"]
-        if len(self._chosen) < self._rows.width:  # some are left out already, by the same option or the other
-            remedies = [f"choose without {', '.join(columns)}"]
+        remedies = [self._advise(set(texts))]
         if self._rows.names is None and where == self._rows.first:
             remedies.insert(0, "--header yes takes the first row for names")
         if self._decimal == "." and any(_COMMA.fullmatch(cells[place].strip()) for place in texts):
             remedies.insert(0, "--decimal , reads decimal commas")
         what = f"{cell!r} is not a number; {', '.join(remedies)}"
         raise DataError(f"{self._rows.name}, {where}, column {columns[0]}: {what}")
+
+    def _advise(self, texts: set[int]) -> str:
+        """Return the option, as it has to be given, that leaves columns out beside those that are left out."""
+        rows = self._rows
+        rest = [place for place in self._chosen if place not in texts]
+        if rows.is_picked:
+            names = shlex.quote(join_names([name_column(rows, place) for place in rest]))
+            return f"--columns {names} takes the others" if rest else "there are no others"
+        places = [place for place in range(rows.width) if place not in rest]
+        names = shlex.quote(join_names([name_column(rows, place) for place in places]))
+        return f"--exclude {names} leaves {'it' if len(places) == 1 else 'them'} out"
 
     def _to_whole(self, cell: str) -> int:
         limits = np.iinfo(self._dtype)  # type: ignore[type-var]

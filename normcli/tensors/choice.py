@@ -44,7 +44,7 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
             raise DataError(f"{rows.name}: the name {shorten(name)!r} has characters that no file can keep")
     if options.columns is not None and options.exclude is not None:
         raise UsageError("--columns and --exclude each say which columns are worked on; give one of them")
-    chosen = tuple(range(rows.width))
+    chosen, rows.is_picked = tuple(range(rows.width)), options.columns is not None
     if options.columns is not None:
         chosen = _find_places(rows, options.columns, "--columns")
     elif options.exclude is not None:

@@ -48,6 +48,8 @@ class Lines:
     unless the table has one column: there it is an empty cell, but at the end of the file.
     """
 
+    is_picked = False
+
     def __init__(self, stream: BinaryIO, name: str, options: TableOptions, usual: str) -> None:
         self.name, self.decimal = name, options.decimal
         self._stream = keep_open(stream, self)

@@ -66,6 +66,8 @@ class Batches:
 
     first = "row 1"
 
+    is_picked = False
+
     def __init__(self, stream: BinaryIO, name: str) -> None:
         self.name = name
         self._stream = keep_open(stream, self)

@@ -48,6 +48,8 @@ class Records:
         Whether it is JSON Lines, and not one array.
     """
 
+    is_picked = False
+
     def __init__(self, stream: BinaryIO, name: str, *, is_lines: bool) -> None:
         self.name = name
         self._stream, self._is_lines = keep_open(stream, self), is_lines

@@ -95,12 +95,15 @@ class Rows(Protocol):
         How many columns there are.
     first : str
         Where the first row stands, for messages: `line 1`.
+    is_picked : bool
+        Whether the caller named the columns to work on (`--columns`), and not those to leave out.
     """
 
     name: str
     names: tuple[str, ...] | None
     width: int
     first: str
+    is_picked: bool
 
     def list_dtypes(self, chosen: Sequence[int]) -> Sequence[type[np.generic]]:
         """Return the dtypes that some columns are read in: the first that holds all exactly is taken."""

@@ -171,6 +171,20 @@ class TestChosenColumns:
         )
 
     @pytest.mark.parametrize(
+        ("option", "remedy"),
+        [
+            ("--exclude", "--exclude name,note leaves them out"),
+            ("--columns", "--columns height takes the others"),
+        ],
+    )
+    def test_its_remedy_is_the_option_that_was_given_whole(self, option, remedy, normcli):
+        given = {"--exclude": "name", "--columns": "height,note"}[option]
+        ran = normcli("zscore", "-i", "people.csv", option, given)
+        assert ran.err.endswith(f"is not a number; {remedy}\n")
+        _, *words = remedy.split()
+        assert normcli("zscore", "-i", "people.csv", option, words[0], "--nan", "omit").code == 0
+
+    @pytest.mark.parametrize(
         ("options", "message"),
         [
             ("--columns tall", "has no column 'tall'; it has name, height, weight, kg, note"),
