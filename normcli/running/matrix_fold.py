@@ -299,6 +299,10 @@ def _fold_kept(kept: Kept, arrays: Mapping[str, NDArray[Any]], rows: int) -> Fol
         folded = fold_matrix(Layer(matrix, transposed=bool(axis)), request, order, kept.name)
     except UsageError as error:  # of u and v, which are data here
         raise DataError(str(error)) from error
+    except DataError as error:
+        if not is_open:
+            raise
+        raise DataError(f"{error}; its rows could be axis {1 - axis} as well: --rows {1 - axis}") from error
     if not kept.u and folded.sigma < _LEAST_LENGTH:
         raise DataError(f"its length is {folded.sigma:.6g}; torch divides by {_LEAST_LENGTH:g} at least")
     return folded._replace(weight=folded.weight.reshape(weight.shape), has_open_rows=is_open)
@@ -324,15 +328,15 @@ def find_rows(weight: NDArray[Any], u: NDArray[Any], v: NDArray[Any], rows: int)
         told = [axis for axis, matrix in matrices.items() if _is_iterated(matrix, left, right, eps)]
     if len(told) == 1:
         return told[0], False
-    return rows, not math.isclose(*sigmas, rel_tol=1e-12)
+    return rows, bool(np.isfinite(sigmas).all()) and not math.isclose(*sigmas, rel_tol=1e-12)
 
 
 def _is_iterated(matrix: Floats, u: Floats, v: Floats, eps: float) -> bool:
-    """Whether u is Wv over its length, or v is Wᵀu over its: all but for rounding of numbers with this eps.
+    """Whether u is Wv over its length, or v is Wᵀu over its: but for arithmetic in float32, and rounding to eps.
 
     Torch's hook makes v and then u, its parametrization u and then v (nn/utils/spectral_norm.py:97,
     nn/utils/parametrizations.py:480).
     """
-    allowed = 4.0 * eps * np.linalg.norm(matrix)
+    allowed = (2.0**-21 + eps) * np.linalg.norm(matrix)
     steps = ((matrix @ v, u), (matrix.T @ u, v))
     return any(np.linalg.norm(made - np.linalg.norm(made) * kept) <= allowed for made, kept in steps)

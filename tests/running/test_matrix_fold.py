@@ -174,6 +174,19 @@ def test_the_rows_of_a_weight_that_moved_since_are_those_that_are_asked_for(rows
     assert find_rows(moved, u, v, rows) == (rows, True)
 
 
+def test_a_negative_product_along_rows_that_are_open_says_so():
+    kept = {
+        "w_orig": np.array([[1.0, -2.0], [3.0, 1.0]]),
+        "w_u": np.array([1.0, 0.0]),
+        "w_v": np.array([0.0, 1.0]),
+    }
+    with pytest.raises(DataError, match="another matrix; its rows could be axis 1 as well: --rows 1$"):
+        fold_state(kept)
+    assert fold_state(kept, 1)[0][0].sigma == 3.0
+    with pytest.raises(DataError, match="NaN or an infinity$"):
+        fold_state(kept | {"w_orig": np.array([[1.0, np.nan], [3.0, 1.0]])})
+
+
 def test_rows_along_either_axis_of_a_symmetric_weight_are_not_open(rng):
     weight, u, v = np.array([[3.0, 1.0], [1.0, 2.0]]), np.array([0.6, 0.8]), np.array([1.0, 0.0])
     assert find_rows(weight, u, v, 1) == (1, False)
