@@ -57,6 +57,7 @@ def test_what_fits_as_well_but_for_a_wrong_value_is_in_json():
     assert "gn" in {match["norm"] for match in nearest["others"]}
 
 
+@pytest.mark.slow
 def test_the_values_that_a_map_leaves_out_are_in_json():
     y = X * np.arange(1, 7, dtype="f4")[:, None, None] + 1
     whole = answer(y).data()["affine"]["exceptions"]
