@@ -332,7 +332,7 @@ def find_rows(weight: NDArray[Any], u: NDArray[Any], v: NDArray[Any], rows: int)
 
 
 def _is_iterated(matrix: Floats, u: Floats, v: Floats, eps: float) -> bool:
-    """Whether u is Wv over its length, or v is Wᵀu over its: but for arithmetic in float32, and rounding to eps.
+    """Whether u is Wv over its length, or v is Wᵀu over its: but for arithmetic in float32 and rounding to eps.
 
     Torch's hook makes v and then u, its parametrization u and then v (nn/utils/spectral_norm.py:97,
     nn/utils/parametrizations.py:480).

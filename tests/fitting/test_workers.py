@@ -15,12 +15,19 @@ pytestmark = pytest.mark.skipif(not can_fork(), reason="this system has no cheap
 
 
 @pytest.fixture(autouse=True)
-def none_is_left():
-    """Require that no process is left behind, and no pipe."""
-    before = len(os.listdir("/proc/self/fd"))
+def none_is_left(monkeypatch):
+    """Require that no process is left behind, and no pipe; a server of other tests may be there."""
+    before, started, fork = len(os.listdir("/proc/self/fd")), [], os.fork
+
+    def record():
+        started.append(fork())
+        return started[-1]
+
+    monkeypatch.setattr(os, "fork", record)
     yield
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    for process in started:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(process, os.WNOHANG)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
