@@ -60,7 +60,7 @@ def estimate_trimmed(samples: Samples, most: float) -> Iterator[Hypothesis]:
 def _estimate_of(samples: Samples, rows: int, most: float, grids: Sequence[Grid]) -> Iterator[Hypothesis]:
     """Yield what most values of the first rows agree with."""
     x, y, dtype = widen(samples.x[:rows]), leave_out_extremes(widen(samples.y[:rows])), samples.scope.dtype
-    if not np.isfinite(x).all():
+    if not np.isfinite(x).all() or np.isnan(y).all():
         return
     for plain, every in list_cases(x, y, grids, most):
         grid, _, standard, *_ = plain.sample

@@ -43,6 +43,8 @@ _AnyFit = TypeVar("_AnyFit", bound=Fitted)
 
 def leave_out_extremes(y: Floats) -> Floats:
     """Return y with NaN where a value is not finite, or so large that least squares would see nothing else."""
+    if not np.isfinite(y).any():
+        return np.full_like(y, np.nan)
     finite = np.where(np.isfinite(y), y, np.nan)
     distance = np.abs(finite - np.nanmedian(finite))
     return np.where(distance <= _BEYOND * np.nanmedian(distance), finite, np.nan)
