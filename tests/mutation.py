@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 
-ROOMS = ("norms", "numerics", "fitting", "verify")
+ROOMS = ("norms", "numerics", "fitting", "checking", "identifying", "doctor", "golden")
 
 IGNORED = (".*", "build", "*.egg-info", "__pycache__", "samples")
 """What the copy goes without."""

@@ -1,12 +1,23 @@
-"""`identify` of what live frameworks made: a short run of the plants that `python -m tests.bench judge` counts."""
+"""A short run of the plants that `python -m tests.bench judge` counts."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
-from normcli.verify.sentence import format_sentence
+from normcli.identifying.phrasing import diagnose
+from tests.marks import slowly
 from tests.peers import PEERS
-from tests.plants import DTYPES, KINDS, Outcome, judge, list_algorithms, plant_peer
+from tests.plants import LISTS, list_all
+from tests.plants.algorithms import list_algorithms
+from tests.plants.faults import list_wrong
+from tests.plants.frameworks import DTYPES, KINDS, OFFSETS, plant_peer
+from tests.plants.judgement import judge
+from tests.plants.kernels import list_kernels
+from tests.plants.outside import list_maps
+from tests.plants.plant import Outcome, Plant
+from tests.plants.wrong_kernels import CHECKED, ask
 from tests.test_conformance import describe, live, load
 
 RUN = [peer for peer in PEERS if peer.module in DTYPES and not peer.options]
@@ -29,11 +40,96 @@ def test_what_a_framework_made_is_named(number, peer):
     if plant is None:
         pytest.skip("the framework has no such operator of this dtype")
     verdict = judge(plant)
-    assert verdict.outcome in (Outcome.RIGHT, Outcome.AMONG), f"{plant.name}: {format_sentence(verdict.found)}"
+    assert verdict.outcome in (Outcome.RIGHT, Outcome.AMONG), (
+        f"{plant.name}: {diagnose(verdict.found).sentence}"
+    )
+
+
+FAR = [
+    (peer, offset)
+    for peer in RUN
+    if (peer.norm, peer.framework) in {("ln", "torch"), ("bn", "torch"), ("rms", "torch"), ("in", "onnx")}
+    for offset in OFFSETS
+]
+
+
+@live
+@pytest.mark.parametrize(
+    ("peer", "offset"), [pytest.param(*case, id=f"{describe(case[0])}, mean {case[1]:g}") for case in FAR]
+)
+def test_what_a_framework_made_of_data_off_centre_is_named_nothing_else(peer, offset):
+    load(peer.module)
+    verdict = judge(plant_peer(peer, "float32", KINDS[0], offset=offset))
+    assert verdict.outcome is not Outcome.WRONG, diagnose(verdict.found).sentence
+
+
+def every(plants, number):
+    """Return some plants as cases of a test, named."""
+    return [pytest.param(plant, id=f"{plant.kind}: {plant.name}") for plant in [*plants][::number]]
+
+
+@pytest.mark.parametrize("plant", [*every(list_maps(), 71), *slowly(every(list_maps(), 13))])
+def test_a_map_is_no_norm(plant):
+    verdict = judge(plant)
+    assert verdict.outcome is Outcome.RIGHT, diagnose(verdict.found).sentence
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("plant", list(list_algorithms())[::23], ids=lambda plant: plant.name)
+@pytest.mark.parametrize("plant", every(list_algorithms(), 23))
 def test_what_an_algorithm_made_is_named(plant):
     verdict = judge(plant)
-    assert verdict.outcome in (Outcome.RIGHT, Outcome.AMONG), format_sentence(verdict.found)
+    assert verdict.outcome in (Outcome.RIGHT, Outcome.AMONG), diagnose(verdict.found).sentence
+
+
+@pytest.mark.parametrize("plant", [*every(list_kernels(), 33), *slowly(every(list_kernels(), 9))])
+def test_what_a_kernel_made_of_data_off_centre_is_named(plant):
+    verdict = judge(plant)
+    assert verdict.outcome in (Outcome.RIGHT, Outcome.AMONG), diagnose(verdict.found).sentence
+
+
+# -- wrong kernels
+
+NAMED = [
+    "rows 2 and 4 exchanged: bn of 32×12, float32, mean 0",
+    "eps 1e-06: bn of 8×6×5×5, float32, mean 0",
+    "median in the place of the mean: zscore of 40×6, float16, mean 0",
+    "both rolled by one channel: bn evaluated of 32×12, float64, mean 0",
+    "2 + gamma: rms of 20×72, float64, mean 30",
+    "y + x: ln of 24×72, float64, mean 30",
+    "rows from 10 on are x: bn of 32×12, float32, mean 3, 1",
+]
+"""One of each joint, small."""
+
+WRONG = {wrong.name: wrong for wrong in list_wrong()}
+
+
+def judge_as_checked(wrong):
+    return judge(Plant(wrong.name, CHECKED, ask(wrong, is_checked=True), wrong.really, wrong))
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize("name", NAMED)
+def test_the_fault_of_a_wrong_kernel_is_named(name):
+    verdict = judge_as_checked(WRONG[name])
+    assert verdict.outcome is Outcome.RIGHT, diagnose(verdict.found).sentence
+
+
+LEAST_NAMED = 0.9
+"""The share of wrong kernels whose fault is named."""
+
+
+@pytest.mark.slow
+def test_most_faults_are_named():
+    outcomes = Counter(judge_as_checked(wrong).outcome for wrong in [*WRONG.values()][::11])
+    assert outcomes[Outcome.RIGHT] >= LEAST_NAMED * outcomes.total()
+
+
+# -- how many there are
+
+
+@live
+def test_every_plant_has_a_kind_and_a_name_of_its_own():
+    names = Counter((plant.kind, plant.name) for plant in list_all())
+    assert not [name for name, count in names.items() if count > 1]
+    assert {kind for kind, _ in names} == {kind for kinds, _ in LISTS for kind in kinds}
+    assert names.total() >= 1500

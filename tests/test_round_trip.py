@@ -7,12 +7,12 @@ import pytest
 
 from normcli import normalize
 from normcli.fitting.stats_file import read_stats
+from normcli.golden.golden import verify_golden
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.divisors import Measurement
 from normcli.norms.options import NAMES, OPTIONS, OptionKind, find_option
 from normcli.norms.rules import AxesRule, EpsMode, EpsRule
 from normcli.norms.table import NORMS
-from normcli.verify.golden import verify_golden
 from tests.marks import sampled, slowly
 
 SHAPE = (4, 6, 12)

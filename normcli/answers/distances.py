@@ -6,24 +6,35 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
+from normcli.checking.tally import Bin
 from normcli.documents.document import Line, Row, Table, describe_members, describe_value
 from normcli.printable import format_count
-from normcli.verify.tally import Bin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from normcli.checking.tally import Comparison
+    from normcli.checking.ulp import Tolerance
     from normcli.documents.document import View
-    from normcli.verify.tally import Comparison
-    from normcli.verify.ulp import Tolerance
 
 _ULP_DIGITS = 4
 
 _SHORT_DIGITS, _LONG_DIGITS = 10, 17
 """Significant digits that tell neighbours apart: of floats of up to 4 bytes, and of float64."""
 
+_LIMIT_DIGITS = 3
+"""Significant digits of the smallest tolerances."""
+
 _FINE_BOUND, _COARSE_STEP = 1024.0, 10
 """Beyond so many ulp a table's histogram goes on in steps of this power of two."""
+
+
+def judge(name: str, found: Comparison) -> Iterator[Line]:
+    """Yield an array's verdict, and the smallest tolerances that pass."""
+    yield build_line(name, found)
+    smallest = build_smallest(found)
+    if smallest is not None:
+        yield smallest
 
 
 def build_line(name: str, found: Comparison) -> Line:
@@ -40,6 +51,48 @@ def build_line(name: str, found: Comparison) -> Line:
     if not found.ok:
         text = f"{found.mismatches:,} of {values} differ{'s' if found.mismatches == 1 else ''}"
     return Line((f"{name}: {text}", *furthest), found.ok)
+
+
+def build_smallest(found: Comparison) -> Line | None:
+    """Return the smallest tolerances that pass, each rounded up; None where each value has its own bound."""
+    smallest, limits, worst = found.smallest, found.tolerance, found.worst
+    if smallest is None or worst is None:
+        return None
+    if found.max_abs == math.inf:
+        actual, expected = (_format_odd(value) for value in (worst.actual, worst.expected))
+        return Line((f"no tolerance passes: {actual} where {expected} is expected",))
+    return Line(
+        (
+            "passes with",
+            f"{_format_limit('rtol', smallest.rtol)} (at atol {limits.atol:g})",
+            f"{_format_limit('atol', smallest.atol)} (at rtol {limits.rtol:g})",
+            f"{format_up(smallest.max_ulp)} ulp",
+        )
+    )
+
+
+def _format_limit(name: str, value: float) -> str:
+    return f"no {name}" if math.isinf(value) else f"{name} {format_up(value)}"
+
+
+def format_up(value: float) -> str:
+    """Return a number ≥ 0 of three significant digits that is no smaller.
+
+    Examples
+    --------
+    >>> format_up(0.00021001), format_up(9895.0)
+    ('0.000211', '9900')
+    """
+    nearest = f"{value:.{_LIMIT_DIGITS - 1}e}"
+    if float(nearest) < value:
+        unit = float(f"1{nearest[nearest.index('e') :]}") / 10 ** (_LIMIT_DIGITS - 1)
+        nearest = f"{float(nearest) + unit:.{_LIMIT_DIGITS - 1}e}"
+    return f"{float(nearest):g}"
+
+
+def _format_odd(value: float) -> str:
+    """Return a value that may not be finite."""
+    return "NaN" if math.isnan(value) else f"{value:.{_SHORT_DIGITS}g}".replace("inf", "∞")
 
 
 def format_element(comparison: Comparison, view: View) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -65,6 +118,7 @@ def describe_comparison(comparison: Comparison) -> dict[str, Any]:
         "dtype": limits.dtype.name,
         **describe_members(comparison, "compared", "mismatches", "max_ulp", "max_ulp_expected", "max_abs"),
         **allowed,
+        "smallest": None if comparison.smallest is None else describe_value(comparison.smallest),
         "histogram": [
             dict(zip(("from", "to", "count"), describe_value(tuple(part)), strict=True))
             for part in comparison.histogram

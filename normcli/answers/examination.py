@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from normcli.algorithms.computation import Computation
+    from normcli.doctor.distribution import Distribution
+    from normcli.doctor.examination import Examination, Finding, Lost
     from normcli.documents.document import Section, View
     from normcli.engine.inputs import Inputs
     from normcli.tensors.tensor import Tensor
-    from normcli.verify.distribution import Distribution
-    from normcli.verify.examination import Examination, Finding, Lost
 
 _COLUMNS = ("worst ulp", "median", "var < 0", "var = 0", "overflow")
 

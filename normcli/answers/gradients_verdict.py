@@ -12,19 +12,20 @@ from normcli.answers.distances import (
     build_line,
     describe_comparison,
     format_element,
+    judge,
     list_tolerance,
 )
-from normcli.documents.document import Facts, Line, describe_members
+from normcli.documents.document import Facts, describe_members
 from normcli.documents.plans import build_header, describe_plan, describe_tensor, list_facts, name_inputs
 from normcli.printable import make_printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from normcli.checking.gradients import CheckedGradients
+    from normcli.checking.tally import Element
     from normcli.documents.document import Section, View
     from normcli.tensors.tensor import Tensor
-    from normcli.verify.gradients import CheckedGradients
-    from normcli.verify.tally import Element
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,23 @@ class GradientsVerdict:
             if name == "dx" and comparison.compared:
                 yield build_histogram(comparison, view)
 
-    def judge(self) -> Iterator[Line]:
-        """Return of each array its verdict, and how it is wrong."""
+    def judge(self) -> Iterator[Section]:
+        """Return of each array its verdict, and first how it is wrong, where that was found."""
         for name, comparison in self.checked.comparisons.items():
-            yield build_line(name, comparison)
-            if name in self.checked.faults:
-                yield Line((self.checked.faults[name],))
+            finding = self.checked.faults.get(name)
+            if finding is None:
+                yield from judge(name, comparison)
+                continue
+            verdict = build_line(name, comparison)
+            others = tuple(fault.words for fault in finding.alternatives)
+            off = verdict.facts[0].removeprefix(f"{name}: "), *verdict.facts[1:]
+            lines = (
+                ("or", others),
+                ("evidence", (finding.evidence,)),
+                ("try", (finding.fault.remedy,)),
+                ("off", off),
+            )
+            yield Facts(f"✗ {name}: {finding.fault.words}.", tuple(entry for entry in lines if any(entry[1])))
 
     def data(self) -> Mapping[str, Any]:
         """Return the verdicts as one object."""
@@ -114,7 +126,22 @@ class GradientsVerdict:
             "source": self.sources[name],
             **describe_comparison(comparison),
             "worst": None if worst is None else self._describe_worst(name, worst),
-            "sentence": self.checked.faults.get(name),
+            **self._describe_fault(name),
+        }
+
+    def _describe_fault(self, name: str) -> Mapping[str, Any]:
+        """Return how an array is wrong: all None where no one fault explains it."""
+        finding = self.checked.faults.get(name)
+        if finding is None:
+            return dict.fromkeys(("sentence", "fault", "cause", "evidence", "alternatives", "remedy"))
+        fault, others = finding.fault, finding.alternatives
+        return {
+            "sentence": finding.sentence,
+            "fault": fault.id,
+            "cause": fault.words,
+            "evidence": finding.evidence or None,
+            "alternatives": [{"fault": other.id, "cause": other.words} for other in others],
+            "remedy": fault.remedy or None,
         }
 
     def _describe_worst(self, name: str, worst: Element) -> Mapping[str, Any]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.answers.diagnosis import build_verdict, describe_diagnosis
 from normcli.documents.document import (
     SCHEMA,
     Facts,
-    Line,
     Row,
     Table,
     describe_members,
@@ -18,19 +18,19 @@ from normcli.documents.document import (
 )
 from normcli.documents.excerpt import format_hidden
 from normcli.documents.plans import describe_tensor, list_facts
-from normcli.verify.affine import NO_AFFINE
-from normcli.verify.sentence import format_share
+from normcli.identifying.affine import NO_AFFINE
+from normcli.identifying.match_words import format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from normcli.documents.document import Section, View
     from normcli.dtypes import Floats
+    from normcli.identifying.diagnosis import Diagnosis
+    from normcli.identifying.hypothesis import Match
+    from normcli.identifying.identify import Identification
+    from normcli.identifying.plain import PlainMap
     from normcli.tensors.tensor import Tensor
-    from normcli.verify.hypothesis import Match
-    from normcli.verify.identify import Identification
-    from normcli.verify.plain import PlainMap
-    from normcli.verify.slips import Slip
 
 _MOST_LINES, _MOST_ON_SCREEN = 12, 4
 """Lines of a table in a pipe, and in a terminal, where the verdict below it is to be seen."""
@@ -69,26 +69,26 @@ class IdentificationAnswer:
     Parameters
     ----------
     found : Identification
-    sentence : str
+    diagnosis : Diagnosis
     source, actual : Tensor
     axis_names : sequence of str
     """
 
     found: Identification
-    sentence: str
+    diagnosis: Diagnosis
     source: Tensor
     actual: Tensor
     axis_names: Sequence[str]
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return a header, the matches, the sentence."""
+        """Return a header, the matches, what made the tensor."""
         lines = (("input", list_facts(self.source)), ("actual", list_facts(self.actual)))
         yield Facts("what made the actual tensor of the input?", lines)
         if self.found.matches:
             yield self._list_matches(view)
         if self.found.plain is not None and self.found.plain.axes:
             yield self._list_lines(self.found.plain, view)
-        yield Line((self.sentence,), bool(self.found.matches))
+        yield build_verdict(self.diagnosis, bool(self.found.matches))
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON."""
@@ -97,10 +97,10 @@ class IdentificationAnswer:
             "schema": SCHEMA,
             "input": describe_tensor(self.source),
             "actual": describe_tensor(self.actual),
-            "verdict": self.found.kind.value,
+            **describe_diagnosis(self.diagnosis),
             "matches": [_describe_match(match) for match in self.found.matches],
             "affine": None if self.found.plain is None else self._describe_map(self.found.plain),
-            "slip": None if self.found.slip is None else _describe_slip(self.found.slip),
+            "slip": None,  # of schema 1: faults have taken its place
             "doubtful": [_describe_match(match) for match in self.found.doubtful],
             "nearest": None
             if nearest is None
@@ -113,7 +113,7 @@ class IdentificationAnswer:
                 for one in self.found.reproductions
             ],
             "sampled": self.found.sampled,
-            "sentence": self.sentence,
+            "sentence": self.diagnosis.sentence,
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
@@ -204,10 +204,6 @@ def _drop_ones(values: Floats, plain: PlainMap) -> Any:
     lengths = [plain.scale.shape[axis] for axis in plain.axes]
     numbers = np.broadcast_to(values, plain.scale.shape)
     return describe_value(numbers.reshape(lengths) if lengths else float(numbers.flat[0]))
-
-
-def _describe_slip(slip: Slip) -> Mapping[str, Any]:
-    return {"axes": list(slip.grid.axes), "groups": slip.grid.groups, "does": slip.words, "affine": slip.affine}
 
 
 def _describe_match(match: Match) -> dict[str, Any]:

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.answers.diagnosis import build_verdict, describe_diagnosis
 from normcli.answers.distances import (
     build_histogram,
-    build_line,
     describe_comparison,
     format_element,
     format_share,
     format_ulp,
+    judge,
     list_tolerance,
 )
+from normcli.checking.check import NORMALIZED
 from normcli.documents.document import (
     Facts,
-    Line,
     LongList,
     Row,
     Table,
@@ -36,7 +37,6 @@ from normcli.documents.plans import (
 )
 from normcli.printable import format_count, make_printable
 from normcli.teach.place import format_index
-from normcli.verify.check import NORMALIZED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,11 +44,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.answers.gradients_verdict import GradientsVerdict
+    from normcli.checking.check import Checked
+    from normcli.checking.tally import Comparison, Element, GroupDifference
     from normcli.documents.document import Section, View
+    from normcli.identifying.diagnosis import Diagnosis
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
-    from normcli.verify.check import Checked
-    from normcli.verify.tally import Comparison, Element, GroupDifference
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,8 @@ class Verdict:
     checked : Checked
     warnings : sequence of str
         Of degenerate groups.
-    sentence : str or None
-        Which norm the actual tensor is instead, or what else its bits show, where that was found.
+    diagnosis : Diagnosis or None
+        What made the actual tensor instead, or what else its bits show; None where all is well.
     gradients : GradientsVerdict or None
         Of the backward pass beside it, where golden files have one.
     """
@@ -79,7 +80,7 @@ class Verdict:
     sources: Mapping[str, str]
     checked: Checked
     warnings: Sequence[str] = ()
-    sentence: str | None = None
+    diagnosis: Diagnosis | None = None
     gradients: GradientsVerdict | None = None
 
     @property
@@ -100,9 +101,9 @@ class Verdict:
         if self.gradients is not None:
             yield from self.gradients.detail(view)
         for name, comparison in self.checked.comparisons.items():
-            yield build_line(name, comparison)
-        if self.sentence is not None:
-            yield Line((self.sentence,))
+            yield from judge(name, comparison)
+        if self.diagnosis is not None:
+            yield build_verdict(self.diagnosis, None if self.checked.ok else False)
         if self.gradients is not None:
             yield from self.gradients.judge()
 
@@ -116,7 +117,8 @@ class Verdict:
             "check": comparisons.pop(NORMALIZED, None),
             "statistics": comparisons,
             **({} if self.gradients is None else {"gradients": self.gradients.describe()}),
-            "sentence": self.sentence,
+            "diagnosis": None if self.diagnosis is None else describe_diagnosis(self.diagnosis),
+            "sentence": None if self.diagnosis is None else self.diagnosis.sentence,
             "warnings": list(self.warnings),
         }
 

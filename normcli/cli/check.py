@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from normcli.answers.gradients_verdict import GradientsVerdict
+    from normcli.checking.check import Checked
     from normcli.cli.settings import AnswerOptions, Settings
     from normcli.documents.document import Document
+    from normcli.identifying.diagnosis import Diagnosis
     from normcli.norms.norm import Norm
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
-    from normcli.verify.check import Checked
 
 _COUNTED_IN = option(
     "--dtype",
@@ -65,8 +66,8 @@ def _run(
     """Check a tensor against the exact result of a norm.
 
     Says which value is the worst and where it lies, how far all are off in units of the last place (ulp), and
-    which groups differ. Exit code: 0 if all agree, 1 if any differs. Of a folder that normcli golden wrote, it
-    checks all files.
+    which groups differ; then what the tensor has otherwise than the norm that was asked for, and what to
+    try. Exit code: 0 if all agree, 1 if any differs. Of a folder that normcli golden wrote, all files.
 
     With --backward, gradients are checked: those of a loss whose derivative by the normalized tensor is --dy.
     Of wrong ones it says how: a term that is missing or taken twice, a sign, other axes, part of a batch.
@@ -92,8 +93,8 @@ def _run(
         return
     paths = _find_actual(find_norm(settings.request.norm)[0], actual)
     require_one_stream(settings, *paths.values())
-    from normcli.verify.check import NORMALIZED, check
-    from normcli.verify.ulp import choose_tolerance
+    from normcli.checking.check import NORMALIZED, check
+    from normcli.checking.ulp import choose_tolerance
 
     tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
     if settings.run.is_clustered:
@@ -109,13 +110,12 @@ def _run(
         arrays = {name: tensor.values for name, tensor in tensors.items()}
         checked = check(plan, values, arrays, problem.inputs, tolerate, effort)
     sources = {name: tensor.source for name, tensor in tensors.items()}
-    sentence = None
+    told = None
     if NORMALIZED in tensors:
-        from normcli.verify.remark import remark_on
+        from normcli.identifying.request_phrasing import diagnose_actual
 
-        actual_values = tensors[NORMALIZED].values
-        sentence = remark_on(plan, values, actual_values, problem.inputs, ok=checked.ok)
-    _report(settings, problem, checked, sources, sentence)
+        told = diagnose_actual(plan, values, tensors[NORMALIZED].values, problem.inputs, ok=checked.ok)
+    _report(settings, problem, checked, sources, told)
 
 
 def _find_actual(norm: Norm, actual: Mapping[str, str | None]) -> dict[str, str]:
@@ -130,7 +130,7 @@ def _find_actual(norm: Norm, actual: Mapping[str, str | None]) -> dict[str, str]
 
 
 def _load_actual(name: str, path: str, plan: Plan, settings: Settings) -> Tensor:
-    from normcli.verify.check import NORMALIZED, require_shape
+    from normcli.checking.check import NORMALIZED, require_shape
 
     option = "--actual" if name == NORMALIZED else f"--actual-{name}"
     with name_subject(option):
@@ -145,16 +145,16 @@ def _report(
     problem: Problem,
     checked: Checked,
     sources: Mapping[str, str],
-    sentence: str | None = None,
+    told: Diagnosis | None = None,
     gradients: GradientsVerdict | None = None,
 ) -> None:
-    """Warn of the input, and print what was compared and where it came from; `sentence` says what made it."""
+    """Warn of the input, and print what was compared and where it came from; `told` says what made it."""
     from normcli.answers.verdict import Verdict
     from normcli.documents.plans import name_inputs
 
     warnings = warn_of_input(settings.run, problem, checked)
     given = name_inputs(problem.inputs)
-    verdict = Verdict(problem.plan, problem.tensor, given, sources, checked, warnings, sentence, gradients)
+    verdict = Verdict(problem.plan, problem.tensor, given, sources, checked, warnings, told, gradients)
     print_verdict(verdict, settings.answer, ok=verdict.ok)
 
 
@@ -185,7 +185,7 @@ def _verify(folder: str, settings: Settings) -> None:
     """
     from pathlib import Path
 
-    from normcli.verify.golden import verify_golden
+    from normcli.golden.golden import verify_golden
 
     with settings.run.open_effort() as effort:
         (plan, tensor, inputs, dy), checked, gradients, note = verify_golden(Path(folder), effort)

@@ -61,9 +61,9 @@ def check_backward(
         raise UsageError("there is nothing to check: give --actual-dx FILE, --actual-dgamma or --actual-dbeta")
     require_one_stream(settings, asked["dy"], *paths.values())
     from normcli.answers.gradients_verdict import GradientsVerdict
+    from normcli.checking.gradients import check_gradients
+    from normcli.checking.ulp import choose_tolerance
     from normcli.results.backward import BackwardProblem
-    from normcli.verify.gradients import check_gradients
-    from normcli.verify.ulp import choose_tolerance
 
     problem = load_problem(settings)
     plan = problem.plan

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from normcli.cli.destination import STORE, choose_tensor_file
 from normcli.cli.sources import load_affine
 from normcli.errors import UsageError
+from normcli.identifying.diagnosis import Diagnosis
 from normcli.tensors.places import find_place, locate
 from normcli.tensors.tensor import STANDARD_STREAM
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from normcli.answers.verdict import Verdict
+    from normcli.checking.ulp import Tolerance
     from normcli.cli.destination import Destination
     from normcli.cli.settings import Settings
     from normcli.cluster.blocks import BlockNorm, BlockUse
@@ -25,16 +27,16 @@ if TYPE_CHECKING:
     from normcli.fitting.use import Use
     from normcli.norms.request import Request
     from normcli.tensors.many import Named
-    from normcli.verify.ulp import Tolerance
 
     Pair = tuple[Named, Destination]
     UseOne = Callable[..., list[str]]
 
 _NO_CLUSTER = "--scheduler and --workers"
 
-_NOT_LOOKED_FOR = (
-    "What made the tensor is not looked for on a cluster: check on one machine, without --scheduler and "
-    "--workers, looks for it."
+_NOT_LOOKED_FOR = Diagnosis(
+    "none",
+    "what made the tensor is not looked for on a cluster",
+    next_step="check on one machine, without --scheduler and --workers",
 )
 
 
@@ -167,9 +169,9 @@ def check_on_cluster(
     paths : mapping of str to str
         The arrays to check, by what they hold.
     tolerate : callable
-        As of `normcli.verify.check.check`.
+        As of `normcli.checking.check.check`.
     """
-    from normcli.verify.check import NORMALIZED
+    from normcli.checking.check import NORMALIZED
 
     actual = paths.get(NORMALIZED)
     given = {
@@ -198,8 +200,8 @@ def check_on_cluster(
     affine = load_affine(settings.parameters, None)
     parameters = {name: None if a is None else plan.fit_parameter(name, a) for name, a in affine.items()}
     tensor = Tensor(make_hollow(plan.grid.shape, plan.tensor_dtype), source)
-    sentence = None if found.ok else _NOT_LOOKED_FOR
-    return Verdict(plan, tensor, parameters, {NORMALIZED: actual}, found, sentence=sentence)
+    told = None if found.ok else _NOT_LOOKED_FOR
+    return Verdict(plan, tensor, parameters, {NORMALIZED: actual}, found, diagnosis=told)
 
 
 def _find_source(settings: Settings, given: Mapping[str, Any], what: str) -> str:

@@ -41,7 +41,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "norms": ("tables", "Print the table of norms: axes, formulas, parameters, sources."),
     "conventions": ("tables", "Print what each framework does where a norm leaves a choice."),
     "completion": ("completion", "Print what makes bash, zsh or fish complete commands and values."),
-    "help": ("help", "Explain file formats, exit codes, layouts or words; show a command's help."),
+    "help": ("help", "Explain file formats, exit codes, layouts, words or faults; show a command's help."),
 }
 """Verb → the module of this folder that has its record, under its name in capitals, and what it does."""
 

@@ -69,7 +69,7 @@ def _run(settings: Settings, require: str | None, max_ulp: float | None) -> None
     required = None if require is None else parse_computation(require)
     destination = choose_document_file(settings.answer, FORMATS)
     from normcli.answers.examination import ExaminationAnswer
-    from normcli.verify.doctor import examine, require_sums
+    from normcli.doctor.doctor import examine, require_sums
 
     problem = load_problem(settings)
     require_sums(problem.plan)

@@ -34,9 +34,9 @@ def _run(settings: Settings, backward: bool, dy: str | None, dy_seed: int | None
     if settings.answer.output is None:
         raise UsageError("golden needs a folder: -o DIR")
     require_one_stream(settings, dy)
+    from normcli.golden.golden import write_golden
+    from normcli.golden.manifest import Subject
     from normcli.tensors.whole import open_folder, require_new_folder
-    from normcli.verify.golden import write_golden
-    from normcli.verify.manifest import Subject
 
     require_new_folder(settings.answer.output, "--output")
     problem, recipe = load_problem(settings), _describe_recipe(settings)

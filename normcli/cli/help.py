@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
 
 def _run(settings: Settings, words: tuple[str, ...]) -> None:
-    """Explain file formats, exit codes, layouts or words; show the help of a command.
+    """Explain file formats, exit codes, layouts, words or faults; show the help of a command.
 
     \b
       normcli help formats     what -i and -o take, what -f prints
       normcli help exit-codes  what the shell gets
       normcli help layouts     letters of axes; the channel and the batch axis
       normcli help words       what the words of answers mean
+      normcli help faults      what check and identify may find wrong
       normcli help bn          the same as normcli bn --help
     """
     ctx = click.get_current_context()
@@ -37,7 +38,7 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
         for list_rows in TOPICS[words[0]]:
             title, rows = list_rows()
             with formatter.section(title):
-                formatter.write_dl([(translate(term), text) for term, text in rows.items()])
+                _write_rows(formatter, rows)
             _, _, text = inspect.cleandoc(list_rows.__doc__ or "").partition("\n\n")
             if text:
                 formatter.write_paragraph()
@@ -48,6 +49,20 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
     _require_command(words, ctx)
     with commands.make_context(root.info_name, [*words, "--help"]) as context:
         commands.invoke(context)
+
+
+def _write_rows(formatter: click.HelpFormatter, rows: Mapping[str, str]) -> None:
+    """Write terms with what they mean: beside them, or below them where one has several lines."""
+    lines = [
+        ("" if number else translate(term), line)
+        for term, text in rows.items()
+        for number, line in enumerate(text.split("\n"))
+    ]
+    formatter.write_dl(lines, col_max=30 if len(lines) == len(rows) else _INDENT)
+
+
+_INDENT = 2
+"""Of lines below a term."""
 
 
 def _require_command(words: tuple[str, ...], ctx: click.Context) -> None:
@@ -193,11 +208,55 @@ def _list_words() -> Topic:
     }
 
 
+JOINTS = {
+    "stored": "running statistics, in evaluation",
+    "stats": "means and divisors of groups",
+    "affine": "how gamma and beta are applied",
+    "after": "what follows gamma and beta",
+    "order": "the order of rows, axes and memory",
+    "where": "parts of y that are otherwise than the rest",
+    "dx": "the gradient of x, in backward passes",
+    "dgamma": "the gradient of gamma",
+    "dbeta": "the gradient of beta",
+}
+"""What the id of a fault begins with, up to its hyphen, and where a kernel that has it is wrong."""
+
+
+def _list_joints() -> Topic:
+    """List where a norm may be wrong.
+
+    check and identify name one of these where it gives every value of a tensor, or every one of a part of it.
+    JSON has its id as fault; ids stay as they are. Below an id stand the cause, what to try, and the fault in
+    NumPy, where x is the input, y the right result, xhat that before gamma and beta, d the divisor; in backward
+    passes g is dy · gamma, and right the right gradient. What N, K, A or AXIS is, the tensor shows.
+    """
+    return "Ids of faults begin with the part of a norm that is wrong", {
+        f"{name}-": text for name, text in JOINTS.items()
+    }
+
+
+def _list_faults(joint: str) -> Callable[[], Topic]:
+    """Return what lists the faults of a joint."""
+
+    def list_rows() -> Topic:
+        from normcli.checking.gradient_faults import list_faults
+        from normcli.identifying.faults.opening import FAULTS
+
+        rows = {}
+        for fault in (each.generalize() for each in (*(row.fault for row in FAULTS), *list_faults())):
+            if fault.id.startswith(f"{joint}-"):
+                rows[fault.id] = "\n".join((fault.words, f"try: {fault.remedy}", fault.example))
+        return f"{JOINTS[joint].capitalize()} ({joint}-)", rows
+
+    return list_rows
+
+
 TOPICS: Mapping[str, Sequence[Callable[[], Topic]]] = {
     "formats": (_list_tensor_files, _list_answer_formats, _list_statistics_files),
     "exit-codes": (_list_exit_codes,),
     "layouts": (_list_layouts,),
     "words": (_list_words,),
+    "faults": (_list_joints, *map(_list_faults, JOINTS)),
 }
 """Topic → what lists its tables from those in force; below each stands its docstring but for the first line."""
 

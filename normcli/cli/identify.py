@@ -19,7 +19,7 @@ from normcli.printable import format_count
 
 if TYPE_CHECKING:
     from normcli.cli.settings import Settings
-    from normcli.verify.identify import Identification
+    from normcli.identifying.identify import Identification
 
 
 def _run(settings: Settings, actual: str | None, name: str | None, suggests: bool) -> None:
@@ -28,6 +28,10 @@ def _run(settings: Settings, actual: str | None, name: str | None, suggests: boo
     Exit code 0 if something reproduces it, 1 if nothing does. Without gamma and beta, ones that
     fit are looked for, channel by channel. Where several norms or algorithms fit, --suggest prints the command
     that writes the tensor on which they differ most: what the kernel makes of it tells them apart.
+
+    The last lines are the cause, the evidence, what fits as well, what to try, and what would tell more.
+    JSON has them as cause, evidence, alternatives, remedy and next_step, beside verdict (norm, fault,
+    affine, undecided or none) and the fault's id; that of check has them as diagnosis.
 
     \b
       normcli identify -i x.npy --actual y.npy
@@ -38,27 +42,28 @@ def _run(settings: Settings, actual: str | None, name: str | None, suggests: boo
         raise UsageError("identify needs --actual FILE: the tensor that somebody's norm made of the input")
     wanted = None if name is None else find_norm(name)[0].name
     from normcli.answers.identification import IdentificationAnswer
+    from normcli.identifying.identify import Question, identify
+    from normcli.identifying.iterations import find_start
+    from normcli.identifying.phrasing import diagnose
     from normcli.norms.layout import make_layout
-    from normcli.verify.identify import Question, identify
-    from normcli.verify.iterations import find_start
-    from normcli.verify.sentence import format_sentence
 
     source = load_input(settings)
     theirs = load_actual(actual, settings, source.columns)
     parameters = load_affine(settings.parameters, source.columns)
     letters, start = settings.request.layout, find_start(settings.request)
     layout = make_layout(letters, source.values.ndim)
-    found = identify(Question(source.values, theirs.values, **parameters, layout=letters, start=start), wanted)
+    asked = source.values, theirs.values, parameters.get("gamma"), parameters.get("beta")
+    found = identify(Question(*asked, layout=letters, start=start), wanted)
     if suggests:
         _print_suggestion(settings, found)
         return
-    answer = IdentificationAnswer(found, format_sentence(found), source, theirs, layout.names)
+    answer = IdentificationAnswer(found, diagnose(found), source, theirs, layout.names)
     print_verdict(answer, settings.answer, ok=bool(found.matches))
 
 
 def _print_suggestion(settings: Settings, found: Identification) -> None:
     """Print the command whose tensor tells apart what fits; leave with a difference where there is none."""
-    from normcli.verify.suggestion import suggest
+    from normcli.identifying.suggestion import suggest
 
     suggestion = suggest(found)
     if suggestion is None:

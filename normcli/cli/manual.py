@@ -59,7 +59,10 @@ def _find_options() -> Mapping[str, str]:
 
 def _list_terms(terms: Mapping[str, str]) -> Iterator[str]:
     for term, text in terms.items():
-        yield from (".TP", f'.B "{_escape(term).strip()}"', _escape(text))
+        first, *others = map(_escape, text.split("\n"))
+        yield from (".TP", f'.B "{_escape(term).strip()}"', first)
+        for line in others:
+            yield from (".br", line)
 
 
 def _escape(text: str) -> str:

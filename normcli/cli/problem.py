@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.checking.check import Checked
     from normcli.cli.settings import RunningOptions, RunOptions, Settings
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from normcli.results.result import Result
     from normcli.running.average import State
     from normcli.tensors.tensor import Tensor
-    from normcli.verify.check import Checked
 
 
 class Problem(NamedTuple):

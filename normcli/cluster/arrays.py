@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from dask.delayed import Delayed
     from numpy.typing import NDArray
 
+    from normcli.checking.check import Checked
+    from normcli.checking.ulp import Tolerance
     from normcli.fitting.parts import Box
     from normcli.fitting.statistics import Stats
     from normcli.fitting.use import Use
     from normcli.norms.plan import Plan
     from normcli.results.arrays import Taken
     from normcli.results.promises import Check
-    from normcli.verify.check import Checked
-    from normcli.verify.ulp import Tolerance
 
 
 def require_known(x: Any) -> None:

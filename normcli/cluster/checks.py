@@ -6,24 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.checking.check import NORMALIZED, Checked, check
+from normcli.checking.tally import Comparison, GroupTally
+from normcli.checking.ulp import choose_counting_dtype
 from normcli.cluster.blocks import ALONE, BlockUse, require_version
 from normcli.errors import DataError
 from normcli.fitting.parts import locate_groups
 from normcli.fitting.statistics import round_stats
 from normcli.tuples import NamedTuple
-from normcli.verify.check import NORMALIZED, Checked, check
-from normcli.verify.tally import Comparison, GroupTally
-from normcli.verify.ulp import choose_counting_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
+    from normcli.checking.ulp import Tolerance
     from normcli.cluster.blocks import BlockNorm
     from normcli.fitting.parts import Box
     from normcli.norms.plan import Plan
-    from normcli.verify.ulp import Tolerance
 
 
 class BlockCheck(NamedTuple):
@@ -34,7 +34,7 @@ class BlockCheck(NamedTuple):
     block : BlockUse or BlockNorm
         What the exact values follow from; its dtype, if it has one, is that in whose last place is counted.
     tolerate : callable
-        As of `normcli.verify.check.check`.
+        As of `normcli.checking.check.check`.
     """
 
     block: BlockUse | BlockNorm

@@ -16,6 +16,8 @@ from normcli.norms.layout import find_layout
 from normcli.version import __version__
 
 if TYPE_CHECKING:
+    from normcli.checking.check import Checked
+    from normcli.checking.tally import Comparison
     from normcli.cluster.blocks import BlockNorm, BlockUse
     from normcli.cluster.checks import BlockCheck
     from normcli.cluster.session import Session
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
     from normcli.tensors.stored import Stored
-    from normcli.verify.check import Checked
-    from normcli.verify.tally import Comparison
 
 BLOCK = 1 << 24
 """Bytes in a block, or in a chunk where that is larger."""
@@ -107,7 +107,7 @@ def check_store(session: Session, check: BlockCheck, source: str, actual: str) -
     Raises
     ------
     NormError
-        As `normcli.verify.check.check`; if the cluster fails.
+        As `normcli.checking.check.check`; if the cluster fails.
     """
     origins = Origin.name(source), Origin.name(actual)
     stored, theirs = (origin.open() for origin in origins)

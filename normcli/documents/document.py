@@ -72,10 +72,14 @@ GUTTER = "   "
 
 
 class Line(NamedTuple):
-    """Facts on one line; `mark` is True for good, False for bad, None for neither."""
+    """Facts on one line; `mark` is True for good, False for bad, None for neither.
+
+    `details` are lines below it, each a label, which may be empty, and a text.
+    """
 
     facts: tuple[str, ...]
     mark: bool | None = None
+    details: tuple[tuple[str, str], ...] = ()
 
     @property
     def marked(self) -> tuple[str, ...]:

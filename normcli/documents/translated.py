@@ -39,8 +39,9 @@ def change_texts(section: Section, change: Change, change_name: Change = str) ->
         case Facts(title, lines):
             changed = ((change(label), tuple(map(change, facts))) for label, facts in lines)
             return Facts(change(title), tuple(changed))
-        case Line(facts, mark):
-            return Line(tuple(map(change, facts)), mark)
+        case Line(facts, mark, details):
+            changed_details = tuple((change(label), change(text)) for label, text in details)
+            return Line(tuple(map(change, facts)), mark, changed_details)
         case Table(title, columns, _, rows, note):
             return section._replace(
                 title=title and change(title),

@@ -11,14 +11,17 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-PLACE = re.compile(r"\{(\d)([!#&]?)\}")
+PLACE = re.compile(r"\{(\d)([!#&@]?)\}")
 """Where a message has a value: `{0}`.
 
 In a translation, `{0!}` is a value that stays: names, or a path; `{0&}` are names that stay, with the
-other language's commas between them; `{0#}` is one without words: a number.
+other language's commas between them; `{0@}` are names that stay, without any mark between them; `{0#}` is a
+value without words: a number.
 """
 
-_STAYS, _WORDLESS, _STAYING_LIST = "!", "#", "&"
+_STAYS, _WORDLESS, _STAYING_LIST, _STAYING_NAMES = "!", "#", "&", "@"
+
+_UNMARKED = re.compile(r"[^,;:()]*[^,;:().]")
 
 _SHORT = 6
 """A message with fewer characters of its own says too little to have other messages as its values."""
@@ -39,17 +42,28 @@ NAMES = frozenset((
     "keras", "KEY", "KiB", "llama", "ln", "lp", "lrn", "markdown", "max", "maxabs", "MB", "mean", "MiB",
     "midrange", "min", "minmax", "MLX", "mlx", "ms", "mvn", "NaN", "nan", "nc", "ncdhw", "nchw", "ncl",
     "NORM", "norm", "normal", "normcli", "npy", "npz", "NumPy", "numpy", "ONNX", "onnx", "openvino",
-    "opset", "pairwise", "paper", "Parquet", "pip", "PNG", "png", "PyTorch", "randint", "ResNet", "rms",
-    "robust", "rstd", "rtol", "scipy", "shifted", "size", "sklearn", "sn", "sqrt", "std", "stdin",
-    "sum", "SVG", "svg", "table", "TensorFlow", "tensorflow", "timm", "torch", "torchvision",
-    "Transformer", "transformers", "tree", "TSV", "tsv", "ulp", "uniform", "var", "welford", "wn", "ws",
-    "xhat", "Zarr", "zarr", "zscore", "zsh",
+    "opset", "pairwise", "paper", "Parquet", "pip", "PNG", "png", "PyTorch", "randint", "ReLU", "ResNet",
+    "rms", "robust", "rstd", "rtol", "scipy", "shifted", "sigmoid", "SiLU", "size", "sklearn", "sn", "sqrt",
+    "std", "stdin", "sum", "SVG", "svg", "table", "tanh", "TensorFlow", "tensorflow", "timm", "torch",
+    "torchvision", "Transformer", "transformers", "tree", "TSV", "tsv", "ulp", "uniform", "var", "welford",
+    "wn", "ws", "xhat", "Zarr", "zarr", "zscore", "zsh",
 ))  # fmt: skip
 """What is called the same in every language: norms, statistics in formulas, dtypes, frameworks, formats."""
 
 _SENTENCES = re.compile(r"(?<=[.?!\]]) (?=[A-ZΣ√x̂“|`([-]|[a-z]+: )")
 
-_CLAUSES = ((re.compile("; or "), "；或"), (re.compile("; "), "；"))
+_WHERE = re.compile(
+    r"(?<!the first) (?=for [\w ×]+(?:=| ≥ | < )\d|for (?:every \d|[\d,]+ (?:values, the|of \d))"
+    r"|at \([\d, ]+\)$|from an index of |for (?:one index|some indices|values here|a part) )"
+)
+"""Between what is so and for which values of a tensor it is."""
+
+_CLAUSES = (
+    (re.compile("; or "), "；或"),
+    (re.compile("; "), "；"),
+    (re.compile(", and "), "，且"),
+    (_WHERE, "，"),
+)
 """What joins clauses, each of them a message: sought before a message that would have several as a value."""
 
 _JOINTS = (
@@ -72,8 +86,8 @@ _NUMBERED = re.compile(r"[-−\d.,e+]*\d\.")
 _ENDED = re.compile(r"(?<!^\d)\.\0")
 """A stop between sentences that is still the English one, where the first is no number of a step."""
 
-_TORN = re.compile(r"= .*|.*[,:]", re.DOTALL)
-"""What a message has for a value only by chance: the side of an equation, or words cut off at a comma."""
+_TORN = re.compile(r"= .*|.*[,:]|(?:try: |\w+ differs: |(?:y is )?\w+, but ).*", re.DOTALL)
+"""What a message has for a value only by chance: the side of an equation, or how a line or a clause begins."""
 
 _ENDS = {".": "。", ":": "：", "?": "？", "!": "！"}
 _MARKED = re.compile(r"(\d+\. |[✓✗←…·#] )(.+)", re.DOTALL)
@@ -183,12 +197,12 @@ class Reader:
             }
             if None not in read.values():
                 yield PLACE.sub(lambda place: read[int(place[1])] or "", message.said)  # noqa: B023
-        if is_formula(text):
-            yield text
         if text[-1] in _ENDS:
             inner = self._read(text[:-1], names, seen)
             if inner is not None:
                 yield inner + _ENDS[text[-1]]
+        if is_formula(text):
+            yield text
         for joint, joined in _JOINTS:
             yield from self._join(text, joint, joined, names, seen)
         bracketed = _BRACKETED.fullmatch(text)
@@ -208,11 +222,13 @@ class Reader:
         bare = value.strip()
         if kind == _STAYS or bare in names:
             return value
+        if kind == _STAYING_NAMES:
+            return value if _UNMARKED.fullmatch(value) else None
         if kind == _STAYING_LIST:
             return value.replace(", ", "、")
         if bare == "a" or _NUMBERED.fullmatch(bare) or _TORN.fullmatch(bare):  # an article, not an axis
             return None
-        if _STOPPED.search(bare) and not find_foreign_words(bare):
+        if _STOPPED.search(bare):
             return None
         if kind != _WORDLESS and not is_short:
             read = self._read(value, names, seen)

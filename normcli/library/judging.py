@@ -12,9 +12,15 @@ import numpy as np
 
 from normcli.answers.identification import IdentificationAnswer
 from normcli.answers.verdict import Verdict
+from normcli.checking import check as checking
+from normcli.checking.ulp import choose_tolerance
 from normcli.documents.document import View
 from normcli.documents.plans import name_inputs
 from normcli.errors import DataError
+from normcli.identifying import identify as identification
+from normcli.identifying.iterations import find_start
+from normcli.identifying.phrasing import diagnose
+from normcli.identifying.request_phrasing import diagnose_actual
 from normcli.norms.layout import make_layout
 from normcli.norms.request import Request
 from normcli.norms.table import find_norm
@@ -22,12 +28,6 @@ from normcli.results.arguments import read_arguments, read_array
 from normcli.results.arrays import find_lazy, take
 from normcli.results.normalize import require_options
 from normcli.tensors.tensor import Tensor
-from normcli.verify import check as checking
-from normcli.verify import identify as identification
-from normcli.verify.iterations import find_start
-from normcli.verify.remark import remark_on
-from normcli.verify.sentence import format_sentence
-from normcli.verify.ulp import choose_tolerance
 from normcli.writers.structured import write_json
 from normcli.writers.table import write
 
@@ -36,10 +36,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from normcli.checking.ulp import Tolerance
     from normcli.documents.document import Document
+    from normcli.identifying.diagnosis import Diagnosis
     from normcli.norms.names import NormName
     from normcli.results.arguments import Arguments
-    from normcli.verify.ulp import Tolerance
 
 Found = TypeVar("Found")
 
@@ -56,11 +57,15 @@ class Judgement(Generic[Found]):
         What was found, as numbers: `comparisons` by name; `matches`, the best first.
     document : Document
         The answer, for any writer.
+    diagnosis : Diagnosis or None
+        What made the tensor: `verdict`, `cause`, `evidence`, `alternatives`, `remedy`, `next_step` and `fault`;
+        None where a check finds nothing to say.
     """
 
     ok: bool
     found: Found
     document: Document
+    diagnosis: Diagnosis | None = None
 
     def __bool__(self) -> bool:
         return self.ok
@@ -160,7 +165,7 @@ def judge(
     actual : ndarray
     tolerate : callable
     allowed : ndarray or None
-        As of `normcli.verify.check.check`.
+        As of `normcli.checking.check.check`.
 
     Raises
     ------
@@ -170,11 +175,10 @@ def judge(
     plan, values, given, effort = asked.plan, asked.values, asked.inputs, asked.effort
     arrays = {checking.NORMALIZED: actual}
     found = checking.check(plan, values, arrays, given, tolerate, effort, allowed)
-    sentence = remark_on(plan, values, actual, given, ok=found.ok)
+    told = diagnose_actual(plan, values, actual, given, ok=found.ok)
     tensor, sources = Tensor(values, "x"), dict.fromkeys(arrays, "actual")
-    return Judgement(
-        found.ok, found, Verdict(plan, tensor, name_inputs(given), sources, found, sentence=sentence)
-    )
+    answer = Verdict(plan, tensor, name_inputs(given), sources, found, diagnosis=told)
+    return Judgement(found.ok, found, answer, told)
 
 
 def identify(
@@ -229,8 +233,10 @@ def identify(
     names = make_layout(layout, taken.values.ndim).names
     wanted = None if norm is None else find_norm(norm)[0].name
     start = find_start(Request.collect("", {"u": u, "v": v}))
-    question = identification.Question(taken.values, theirs, **given, layout=layout, start=start)
+    asked = taken.values, theirs, given.get("gamma"), given.get("beta")
+    question = identification.Question(*asked, layout=layout, start=start)
     found = identification.identify(question, wanted)
     source, other = Tensor(taken.values, "x"), Tensor(theirs, "actual")
-    answer = IdentificationAnswer(found, format_sentence(found), source, other, names)
-    return Judgement(bool(found.matches), found, answer)
+    told = diagnose(found)
+    answer = IdentificationAnswer(found, told, source, other, names)
+    return Judgement(bool(found.matches), found, answer, told)

@@ -280,6 +280,13 @@ class Grid:
         pair = (1, 1) if shape[axis] == 1 != self.shape[axis] else (groups, shape[axis] // groups)
         return (*shape[:axis], *(pair if order is GroupOrder.CONTIGUOUS else pair[::-1]), *shape[axis + 1 :])
 
+    def merge_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return a shape of the view's rank at the tensor's: the two axes of a split one are one again."""
+        if self.split is None:
+            return shape
+        axis = self.split.axis
+        return (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
+
     def restrict(self, lengths: tuple[int, ...]) -> Grid:
         """Return the grid of a part of the view, which keeps the view's axes in fewer places.
 

@@ -90,6 +90,11 @@ class Plan:
         divides_alpha = window is None or window.divisor == window.size
         return self.norm.formula(self.spec.eps_mode, divides_alpha=divides_alpha)
 
+    @property
+    def has_groups(self) -> bool:
+        """Whether values are divided by group, and not by window or as one matrix."""
+        return self.spec.window is None and self.spec.rows is None
+
     def find_percents(self) -> dict[str, float]:
         """Return how much of a group lies below each statistic that is one of its values, or between two.
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from normcli.numerics.pairs import Pair
 
 
+_BFLOAT16 = "bfloat16"
+
 _MOST_SHIFT = 10_000
 """More than any exponent of float64, and few enough bits for `ldexp`."""
 
@@ -53,6 +55,16 @@ def round_to_odd(values: Floats) -> NDArray[np.float32]:
     bits -= np.abs(back) > np.abs(values)
     bits |= back != values
     return nearest
+
+
+def round_to_half(values: Floats, name: str) -> Floats:
+    """Return float64 values rounded once to float16 or bfloat16, as float64, without a library."""
+    with np.errstate(over="ignore"):
+        if name != _BFLOAT16:
+            return values.astype(name).astype(np.float64)
+        bits = round_to_odd(values).view(np.uint32)
+    rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
+    return np.where(np.isnan(values), np.nan, rounded)
 
 
 def round_scaled(number: Scaled) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import itertools
 import math
 import os
 import weakref
@@ -88,14 +89,17 @@ class Mapped(np.memmap[Any, Any]):
         whole, start = self._locate()
         wanted, inverse = np.unique(offsets, return_inverse=True)
         picked = np.empty(wanted.shape, self.dtype)
-        data, length, first = picked.view(np.uint8).reshape(-1, self.itemsize), self.itemsize, 0
-        while first < len(wanted):
-            behind = int(np.searchsorted(wanted, wanted[first] + _NEAR))
+        data, length = picked.view(np.uint8).reshape(-1, self.itemsize), self.itemsize
+        alone, places = data.reshape(-1).data, (wanted + start).tolist()
+        ends = np.flatnonzero(np.diff(wanted // _NEAR, append=-1)) + 1
+        for first, behind in itertools.pairwise((0, *ends.tolist())):
+            if behind == first + 1:
+                whole._read_into(alone[first * length : behind * length], places[first])
+                continue
             near = wanted[first:behind] - wanted[first]
             piece = np.empty(int(near[-1]) + length, np.uint8)
-            whole._read_into(piece.data, start + int(wanted[first]))
+            whole._read_into(piece.data, places[first])
             data[first:behind] = piece[np.add.outer(near, np.arange(length))]
-            first = behind
         return picked[inverse.reshape(offsets.shape)]
 
     def _locate(self) -> tuple[Mapped, int]:

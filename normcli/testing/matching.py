@@ -7,6 +7,9 @@ import io
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from normcli.answers.gradients_verdict import GradientsVerdict
+from normcli.checking.check import NORMALIZED
+from normcli.checking.gradients import check_gradients
+from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.documents.document import View
 from normcli.errors import DataError, UsageError
 from normcli.library.judging import judge
@@ -16,9 +19,6 @@ from normcli.results.backward import BackwardProblem, require_derivative
 from normcli.results.normalize import require_options
 from normcli.tensors.tensor import Tensor
 from normcli.testing.declared import derive_bounds, derive_gradient_bounds, describe_void, read_declared
-from normcli.verify.check import NORMALIZED
-from normcli.verify.gradients import check_gradients
-from normcli.verify.ulp import choose_counting_dtype, choose_tolerance
 from normcli.writers.table import write
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
     from normcli.algorithms.computation import Computation
+    from normcli.checking.tally import Comparison
+    from normcli.checking.ulp import Tolerance
     from normcli.documents.document import Document
     from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
     from normcli.results.arguments import Arguments
-    from normcli.verify.tally import Comparison
-    from normcli.verify.ulp import Tolerance
 
 _WIDTH = 76
 """Columns of a report: pytest puts four before each line, and a terminal has 80."""
@@ -67,7 +67,7 @@ def assert_matches(
         rounded once is off by 0.5 at most.
     rtol, atol : float, optional
         Instead: a value may be off by atol + rtol · |exact|. Without any of the three, they are what torch's
-        `assert_close` takes for the dtype (`normcli.verify.ulp.choose_tolerance`).
+        `assert_close` takes for the dtype (`normcli.checking.ulp.choose_tolerance`).
     accumulate : {"float16", "bfloat16", "float32", "float64"} or dtype, optional
         The dtype that the kernel adds in. Given, each value may be off by what the roundings of such a kernel
         add up to on these data, and by no more; `normcli.algorithms.bounds` derives it.

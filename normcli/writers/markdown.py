@@ -29,8 +29,10 @@ def _format_section(section: Section) -> Iterator[str]:
         case Facts(title, lines):
             yield from (f"## {_escape(title)}", "")
             yield from (f"- **{label}** {_escape(GUTTER.join(facts))}" for label, facts in lines)
-        case Line():
+        case Line(details=details):
             yield _escape(GUTTER.join(section.marked))
+            yield from ("",) if details else ()
+            yield from (f"- {f'**{label}** ' if label else ''}{_escape(text)}" for label, text in details)
         case Table(title, columns, numeric, rows):
             if title:
                 yield from (f"### {_escape(title)}", "")

@@ -84,9 +84,12 @@ def _render(section: Section, view: View) -> Iterator[Text]:
             width = max((len(label) for label, _ in lines), default=0)
             for label, facts in lines:
                 yield from _fold(label.ljust(width) + "  ", facts, view)
-        case Line(mark=mark):
+        case Line(mark=mark, details=details):
             style = {None: "", True: "green", False: "bold red"}[mark]
             yield from _fold("", section.marked, view, style)
+            width = max((len(label) for label, _ in details), default=0)
+            for label, text in details:
+                yield from _fold(f"  {label.ljust(width)}{GUTTER}", (text,), view)
         case Table():
             yield from _render_table(section, view)
         case Blocks(title, caption, bands):

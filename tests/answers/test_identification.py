@@ -10,9 +10,9 @@ import pytest
 from normcli import normalize
 from normcli.answers.identification import IdentificationAnswer
 from normcli.documents.document import View
+from normcli.identifying.identify import Question, identify
+from normcli.identifying.phrasing import diagnose
 from normcli.tensors.tensor import Tensor
-from normcli.verify.identify import Question, identify
-from normcli.verify.sentence import format_sentence
 from normcli.writers import write
 
 X = np.random.default_rng(5).normal(1.0, 2.0, (4, 6, 5, 5)).astype("f4")
@@ -21,7 +21,7 @@ SCREEN = 24
 
 def answer(y):
     found = identify(Question(X, y, layout="NCHW"))
-    return IdentificationAnswer(found, format_sentence(found), Tensor(X, "x.npy"), Tensor(y, "y.npy"), "nchw")
+    return IdentificationAnswer(found, diagnose(found), Tensor(X, "x.npy"), Tensor(y, "y.npy"), "nchw")
 
 
 def render(document, view):
@@ -40,9 +40,10 @@ def render(document, view):
 def test_a_screen_holds_the_table_and_the_verdict_below_it(y, hidden):
     document = answer(y)
     lines, every = render(document, View(width=80)), render(document, View())
-    start = next(number for number, line in enumerate(lines) if line[:1] in "✓✗" and line)
-    told = " ".join(lines[start:])
-    assert told == f"{every[-1]}"
+    start, first = (
+        next(i for i, line in enumerate(each) if line[:1] in "✓✗" and line) for each in (lines, every)
+    )
+    assert " ".join(lines[start:]).split() == " ".join(every[first:]).split()
     assert max(map(len, lines)) <= 80
     assert len(lines) < SCREEN + 5  # the table's end at least
     assert any(hidden in line for line in lines)

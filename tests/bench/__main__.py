@@ -72,6 +72,13 @@ def main() -> int:
     parser.add_argument(
         "--verdicts", type=Path, help="a file of what `judge` found so far, which it goes on from"
     )
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        help='judge plants of this kind, or of faults whose id begins so: "a fault, checked", "stats-padded"',
+    )
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="judge every N-th plant [default: 1]")
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)} [default: all]")
     options = parser.parse_args()
     chosen = options.sections or SECTIONS
@@ -101,7 +108,7 @@ def main() -> int:
     if "judge" in chosen:
         from tests.bench import judge  # which needs the extra [peers]
 
-        measured.append(judge.measure(options.verdicts))
+        measured += judge.measure(options.verdicts, options.only, options.every)
     text = to_markdown(measured)
     print(text)
     if options.record:

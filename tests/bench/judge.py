@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import warnings
 from collections import defaultdict
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from normcli.verify.sentence import format_sentence
+from normcli.identifying.phrasing import diagnose
 from tests.bench.pairs import Row, Table
-from tests.plants import Outcome, judge, list_all
+from tests.plants import list_all
+from tests.plants.judgement import judge
+from tests.plants.plant import Outcome
+from tests.plants.wrong_kernels import CHECKED
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tests.plants import Plant
+    from tests.plants.plant import Plant
 
 
 class Kept(NamedTuple):
@@ -28,27 +33,46 @@ class Kept(NamedTuple):
     sentence: str
 
 
-def measure(file: Path | None = None) -> Table:
-    """Judge every plant, and print what is not right.
+def measure(file: Path | None = None, kinds: Sequence[str] = (), every: int = 1) -> list[Table]:
+    """Judge plants, and print what is not right.
 
     Parameters
     ----------
     file : Path or None
         Verdicts are added to it, one a line; plants whose verdicts are in it are not judged again.
+    kinds : sequence of str
+        Judge those alone whose kind or a fault's id begins with one of these; all, without any.
+    every : int
+        Judge the first of so many plants, and so on.
     """
     known = {} if file is None or not file.exists() else _read(file.read_text())
-    kept: dict[str, list[Kept]] = defaultdict(list)
+    by_kind: dict[str, list[Kept]] = defaultdict(list)
+    by_fault: dict[str, list[Kept]] = defaultdict(list)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what the frameworks warn of is theirs
-        for plant in list_all():
+        for plant in itertools.islice(list_all(kinds), 0, None, every):
             verdict = known.get((plant.kind, plant.name)) or _judge(plant, file)
-            kept[plant.kind].append(verdict)
+            by_kind[plant.kind].append(verdict)
+            if plant.kind == CHECKED and plant.wrong is not None:
+                by_fault[plant.wrong.ids[0]].append(verdict)
             if verdict.outcome != Outcome.RIGHT.value:
-                print(f"{verdict.outcome}: {plant.name}: {verdict.sentence}", flush=True)
-    rows = [_count(kind, some) for kind, some in kept.items()]
+                print(f"{verdict.outcome}: {plant.kind}: {_name(plant)}: {verdict.sentence}", flush=True)
+    title = "What `identify` says of plants: seconds of a processor"
+    tables = [_tabulate(title, "plants", by_kind)]
+    if by_fault:
+        tables.append(_tabulate("What `check` says of faults, by their ids", "fault", by_fault))
+    return tables
+
+
+def _name(plant: Plant) -> str:
+    return plant.name if plant.wrong is None else f"{' or '.join(plant.wrong.ids)}: {plant.name}"
+
+
+def _tabulate(title: str, first: str, kept: Mapping[str, list[Kept]]) -> Table:
+    rows = [_count(name, some) for name, some in kept.items()]
     rows.append(_count("all", [verdict for some in kept.values() for verdict in some]))
-    columns = ("plants", "count", *(outcome.value for outcome in Outcome), "median s", "longest s")
-    return Table("What `identify` says of plants: seconds of a processor", columns, rows)
+    columns = (first, "count", *(outcome.value for outcome in Outcome), "median s", "longest s")
+    return Table(title, columns, rows)
 
 
 def _read(text: str) -> dict[tuple[str, str], Kept]:
@@ -58,7 +82,9 @@ def _read(text: str) -> dict[tuple[str, str], Kept]:
 
 def _judge(plant: Plant, file: Path | None) -> Kept:
     verdict = judge(plant)
-    kept = Kept(plant.name, plant.kind, verdict.outcome.value, verdict.seconds, format_sentence(verdict.found))
+    kept = Kept(
+        plant.name, plant.kind, verdict.outcome.value, verdict.seconds, diagnose(verdict.found).sentence
+    )
     if file is not None:
         with file.open("a") as lines:
             print(json.dumps(kept), file=lines)

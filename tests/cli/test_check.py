@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 
 import numpy as np
@@ -45,6 +46,31 @@ def test_a_difference_is_exit_code_1_with_its_place(normcli, folder):
     assert (ran.code, ran.err) == (1, "")
     assert "✗ normalized: 1 of 48 values differ" in ran.out
     assert "at        n=1 c=2 h=0 w=1   group c=2" in ran.out
+
+
+def test_the_smallest_tolerances_pass_as_they_are_printed_and_smaller_ones_fail(normcli, folder):
+    def judge(*limits):
+        return normcli(*BN, "--actual", "bad.npy", *limits)
+
+    line = next(line for line in judge().lines if line.startswith("passes with"))
+    rtol, atol, ulp = re.findall(r"[\d.e+-]+(?= \(|(?= ulp))", line)
+    for name, printed in (("--rtol", rtol), ("--atol", atol), ("--max-ulp", ulp)):
+        assert judge(name, printed).code == 0
+        assert judge(name, float(printed) * 0.98).code == 1
+    found = judge("-fjson").json["check"]["smallest"]
+    for name, limit in found.items():
+        assert judge(f"--{name.replace('_', '-')}", limit).code == 0
+        assert judge(f"--{name.replace('_', '-')}", np.nextafter(limit, 0.0)).code == 1
+
+
+def test_where_nan_is_no_tolerance_passes(normcli, folder):
+    y = np.load("y.npy")
+    y[0, 0, 0, 0] = np.nan
+    np.save("nan.npy", y)
+    assert (
+        f"no tolerance passes: NaN where {np.load('y.npy')[0, 0, 0, 0]:.6g}"[:-2]
+        in normcli(*BN, "--actual", "nan.npy").out
+    )
 
 
 @pytest.mark.slow
@@ -167,8 +193,11 @@ def test_a_mismatch_is_explained_by_the_convention_that_made_it(normcli, tmp_pat
     arguments = ["check", "ln", "-i", tmp_path / "x.npy", "--actual", tmp_path / "y.npy"]
     ran = normcli(*arguments, "-f", "json")
     assert ran.code == 1
-    assert "eps 1e-06 outside the root and ddof 1, as in annotated-transformer" in ran.json["sentence"]
-    assert "by torch's convention exact is" in ran.json["sentence"]
+    told = ran.json["diagnosis"]
+    assert (told["verdict"], told["fault"], told["alternatives"]) == ("norm", "stats-ddof", [])
+    assert told["cause"] == "ln differs: eps is 1e-06 outside the root, ddof is 1 (as annotated-transformer)"
+    assert told["remedy"] == "normcli ln … --like annotated-transformer"
+    assert ran.json["sentence"].startswith(told["cause"])
     assert normcli(*arguments, "--like", "annotated-transformer", "-f", "json").json["sentence"] is None
 
 
@@ -178,9 +207,8 @@ def test_the_convention_that_is_asked_for_is_the_one_that_is_spoken_of(normcli, 
     np.save(tmp_path / "g.npy", x[0])
     np.save(tmp_path / "y.npy", normalize(x, "rms", gamma=x[0], like="keras").normalized)
     arguments = ["-i", tmp_path / "x.npy", "--actual", tmp_path / "y.npy", "--gamma", tmp_path / "g.npy"]
-    sentence = normcli("check", "rms", *arguments, "--like", "gemma", "-f", "json").json["sentence"]
-    assert "by gemma's convention exact is" in sentence
-    assert "torch's" not in sentence
+    told = normcli("check", "rms", *arguments, "--like", "gemma", "-f", "json").json["diagnosis"]
+    assert told["cause"] == "rms differs: gamma multiplies, not 1 + gamma (as keras)"
 
 
 def test_bits_of_other_roundings_are_remarked_on_and_no_difference(normcli, tmp_path):
@@ -192,7 +220,7 @@ def test_bits_of_other_roundings_are_remarked_on_and_no_difference(normcli, tmp_
     arguments = ["-i", tmp_path / "x.npy", "--actual", tmp_path / "y.npy", "--gamma", tmp_path / "g.npy"]
     ran = normcli("check", "rms", *arguments, "--eps", "1e-6", "-f", "json")
     assert (ran.code, ran.json["ok"]) == (0, True)
-    assert "100 % of the values are equal where x̂ is rounded first" in ran.json["sentence"]
+    assert "rms agrees but for its bits: x̂ is rounded first" in ran.json["sentence"]
     assert normcli("check", "rms", *arguments, "--like", "llama", "-f", "json").json["sentence"] is None
 
 

@@ -51,12 +51,17 @@ def test_a_wrong_one_is_said_to_be_wrong_and_how(files, normcli):
     ran = call(normcli, files, "--actual-dx", "{wrong}", "--actual-dgamma", "{dbeta}", "-f", "json")
     assert ran.code == 1
     found = ran.json["gradients"]
-    assert found["dx"]["sentence"] == "dx: the mean(dy · gamma) term is missing."
-    assert found["dgamma"]["sentence"] == "dgamma: it is dbeta: the two are exchanged."
+    assert found["dx"]["sentence"] == "dx: the mean(dy · gamma) term is left out."
+    assert found["dgamma"]["sentence"] == "dgamma: it and dbeta are exchanged."
+    assert (found["dx"]["fault"], found["dx"]["remedy"]) == ("dx-mean-missing", "subtract mean(dy · gamma)")
+    assert found["dx"]["cause"] == "the mean(dy · gamma) term is left out"
+    assert found["dx"]["evidence"].startswith("so calculated, it is off by ")
+    assert (found["dgamma"]["fault"], found["dgamma"]["alternatives"]) == ("dgamma-exchanged", [])
+    assert found["dgamma"]["remedy"] == "return them in the other order"
     assert set(found["dx"]["worst"]["index"]) == {"n", "c", "l"}
     assert set(found["dgamma"]["worst"]["index"]) == {"c"}
     table = call(normcli, files, "--actual-dx", "{wrong}").out.splitlines()
-    assert "dx: the mean(dy · gamma) term is missing." in table
+    assert "✗ dx: the mean(dy · gamma) term is left out." in table
     assert table[0] == "check backward bn · batch normalization"
     assert len(call(normcli, files, *ALL, "-f", "csv").lines) == 4
     assert len(call(normcli, files, *ALL, "-f", "jsonl").lines) == 3

@@ -8,10 +8,12 @@ import click
 import pytest
 
 from normcli import NORMS, errors
+from normcli.checking.gradient_faults import list_faults
 from normcli.cli.commands import VERBS, commands
 from normcli.cli.help import TOPICS
 from normcli.compiled import describe_kernel
 from normcli.errors import ExitCode, NormError
+from normcli.identifying.faults import opening
 from normcli.norms.layout import CHANNEL_LAST_LAYOUTS, DEFAULT_LAYOUTS
 from normcli.norms.options import OPTIONS, list_own_options
 from normcli.tensors.files import FORMATS
@@ -27,6 +29,7 @@ def build(name: str) -> click.Command:
 
 
 NAMES = [*NORMS, *VERBS]
+FAULTS = [*(row.fault for row in opening.FAULTS), *list_faults()]
 OF_NORMS = [(verb, name) for verb in VERBS for name in NORMS if isinstance(build(verb), click.Group)]
 
 
@@ -77,6 +80,7 @@ def test_a_preset_does_not_offer_what_it_fixes():
         pytest.param("formats", [*FORMATS, *WRITERS, *PICTURES, *SUFFIXES], id="formats"),
         pytest.param("exit-codes", [str(int(code)) for code in ExitCode], id="exit-codes"),
         pytest.param("layouts", [*DEFAULT_LAYOUTS.values(), *CHANNEL_LAST_LAYOUTS.values()], id="layouts"),
+        pytest.param("faults", [fault.id for fault in FAULTS], id="faults"),
         pytest.param("words", ["rstd", "ulp", "numpy-legacy", "1c11", "x̂", "y"], id="words"),
     ],
 )
@@ -88,7 +92,19 @@ def test_a_topic_names_each_row_of_its_tables(topic, names, normcli):
 
 
 def test_every_topic_is_tested():
-    assert [*TOPICS] == ["formats", "exit-codes", "layouts", "words"]
+    assert [*TOPICS] == ["formats", "exit-codes", "layouts", "words", "faults"]
+
+
+def test_help_lists_each_fault_with_its_cause_its_remedy_and_an_example(normcli):
+    printed = normcli("help", "faults").out
+    listed = printed.replace("\n      ", "\n")
+    for fault in FAULTS:
+        words, remedy, example = fault.generalize()[1:4]
+        block = listed.partition(f"\n  {fault.id}\n")[2].partition("\n  ")[0]
+        assert " ".join(block.split()).startswith(f"{words} try: {remedy} {' '.join(example.split())}"), (
+            fault.id
+        )
+    assert max(map(len, printed.splitlines())) <= 80
 
 
 def test_every_error_has_a_code_that_is_explained():

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import normcli
+from normcli.checking.check import NORMALIZED, check
 from normcli.errors import DataError, UsageError
 from normcli.results.arguments import read_arguments
-from normcli.verify.check import NORMALIZED, check
 
 pytestmark = pytest.mark.peers
 

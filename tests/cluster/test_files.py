@@ -74,6 +74,7 @@ def test_lists_of_files_in_every_verb(both, cluster, rng):
     verdicts = [json.loads(said.stdout) for said in (one, many)]
     assert "not looked for on a cluster" in verdicts[1].pop("sentence")
     assert verdicts[0].pop("sentence")
+    assert all(verdict.pop("diagnosis") for verdict in verdicts)
     assert verdicts[0] == verdicts[1]
 
 

@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from normcli.checking.fault import Fault
 from normcli.language.reading import PLACE, find_foreign_words
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ PACKAGE = Path(__file__).parents[2] / "normcli"
 
 ROOMS = (
     "answers", "cli", "documents", "norms", "page/content.py", "page/further.py", "page/steps.py", "pictures", "results",
-    "running", "simulate", "teach", "verify", "algorithms", "errors.py", "tensors/recipe.py", "tensors/tensor.py", "fitting/fit.py",
+    "running", "simulate", "teach", "checking", "identifying", "doctor", "golden", "algorithms", "errors.py", "tensors/recipe.py", "tensors/tensor.py", "fitting/fit.py",
     "fitting/statistics.py", "writers",
 )  # fmt: skip
 """The files and folders whose texts are shown."""
@@ -36,10 +37,10 @@ NO_ROOMS = (
 
 NO_MESSAGE = re.compile(
     r"[<.\\#_(/-]|.*\\(varepsilon|cdot|times|ne)\b|find data|normcli generate|from \w+ import|import |\S*\{(tensor|square|root)\}|transforms\.|scaler\.|transform="  # code, troff, LaTeX, markup
-    r"|normcli \S*[:{]|.*\.(py|cpp|cu|cc)\b|float \||Callable|bold red|copysign|\S+ in (zip|values)|.*\(\{1\} for \{2\}\)$"
+    r"|(dx|dgamma|dgamma, dbeta|mean, var|var|std|xhat|g|groups) = \S|for row in |normcli \S*[:{]|.*\.(py|cpp|cu|cc)\b|float \||Callable|bold red|copysign|\S+ in (zip|values)|.*\(\{1\} for \{2\}\)$"
     r"|(an?|one|two|the|yes|neither|none|no|not) .*(number|integer|words|text|numbers|dtype|framework|letter|or no|channel or more"
     r"|10,90|holds|\{0\}|≥ 0|\{1\})$|.*it does not fit into memory$|.*: it (takes|has) |a tensor of this shape|far too many"
-    r"|skipping so much|\{0\} goes from|.*gives? the weight in|.*is no part of several|NORM|COMMAND|\{0\} (is none|knows)"
+    r"|, and$|skipping so much|\{0\} goes from|.*gives? the weight in|.*is no part of several|NORM|COMMAND|\{0\} (is none|knows)"
     r"|.*; evaluation needs|.*needs the extra|norm or folder|a run with --state|and no variance|\{0\} \{1\} known|\{0\}\{1\}: \{2\}\. "
 )
 """What looks like a message and is none: code and formulas, and what errors are made of."""
@@ -156,6 +157,9 @@ def _list_docstrings() -> Iterator[tuple[str, str]]:
         yield module.replace(".", "/") + ".py", line.removeprefix("Write ").rstrip(".")
 
 
+_EXAMPLE = Fault._fields.index("example")
+
+
 class _Texts(ast.NodeVisitor):
     """Collects the texts of a file but docstrings, types and what errors say."""
 
@@ -182,9 +186,18 @@ class _Texts(ast.NodeVisitor):
                 one, more = texts[0], texts[1] if len(texts) > 1 else f"{texts[0]}s"
                 self.found += [f"{{0}} {one}", f"{{0}} {more}"]
                 return
+        if name == "Fault":  # whose example is code
+            self._visit_fault(node)
+            return
         if name == "compile" or name.endswith(("Error", "refuse")):
             return
         self.generic_visit(node)
+
+    def _visit_fault(self, node: ast.Call) -> None:
+        """Collect the words and the remedy of a fault, and what lists show of its values."""
+        _, *texts = (argument for place, argument in enumerate(node.args) if place != _EXAMPLE)
+        for text in texts:
+            self.visit(text)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         text, count = "", 0

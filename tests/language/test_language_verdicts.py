@@ -1,40 +1,46 @@
-"""The sentence that says what made a tensor is in Chinese as a whole, whatever its parts are."""
+"""What is said of a tensor that was judged is in Chinese as a whole, whatever its parts are."""
 
-import math
 import re
 
 import numpy as np
 import pytest
 
+from normcli.answers.diagnosis import build_verdict
+from normcli.checking.gradient_faults import list_faults
+from normcli.checking.ulp import choose_counting_dtype
+from normcli.identifying.affine import NO_AFFINE
+from normcli.identifying.diagnosis import VERDICTS, Diagnosis
+from normcli.identifying.estimates import tell_estimate
+from normcli.identifying.evaluation import Evaluation
+from normcli.identifying.faults.opening import FAULTS
+from normcli.identifying.faults.subjects import find_claims
+from normcli.identifying.identify import Identification, Question
+from normcli.identifying.map_words import compare_stored
+from normcli.identifying.phrasing import diagnose
+from normcli.identifying.plain import PlainMap
+from normcli.identifying.request_phrasing import diagnose_request
 from normcli.language import choose_language, translate
 from normcli.language.reading import find_foreign_words
-from normcli.norms.conventions import CONVENTIONS, list_frameworks
+from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.rules import GroupOrder
-from normcli.norms.spec import Window
 from normcli.norms.table import NORMS
 from normcli.numerics.solution import Given
-from normcli.verify.affine import NO_AFFINE, WAYS, AffineStep
-from normcli.verify.estimates import tell_estimate
-from normcli.verify.evaluation import Evaluation
-from normcli.verify.hypothesis import Furthest, Match
-from normcli.verify.identify import Identification, Question
-from normcli.verify.known_maps import CONSTANTS, SCALERS
-from normcli.verify.matrices import Steps
-from normcli.verify.nearest import Nearest
-from normcli.verify.other_sentence import format_stored
-from normcli.verify.plain import PlainMap
-from normcli.verify.sentence import format_sentence
-from normcli.verify.slips import _OF_SQUARES
+from tests.identifying.diagnoses import X, list_diagnoses, make_map
+from tests.plants.faults import TABLE, make_wrong
+from tests.plants.wrong_kernels import ask
 
-X = np.random.default_rng(0).normal(0.7, 2.0, (3, 4, 5)).astype("f4")
-FOUND = Match(
-    "ln", (2,), "float32", ("torch",), 0.5, 1e-7, 1.0, 60, Furthest((1, 2, 3), 1.25, 1.5), (0, 1, 2),
-    eps=1e-5, eps_range=(9e-6, 1.1e-5), eps_mode="inside",
-)  # fmt: skip
 FRAMEWORKS = {convention.framework for convention in CONVENTIONS}
-OWN = {"StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler", "ImageNet", "False"}
+OWN = {
+    "StandardScaler",
+    "RobustScaler",
+    "MinMaxScaler",
+    "MaxAbsScaler",
+    "ImageNet",
+    "False",
+    "identify",
+    "generate",
+}
 ENGLISH_MARKS = re.compile("[\u4e00-\u9fff）][,;:.](?!\\w)|[,;:] ?[\u4e00-\u9fff（]|[.;]。|上上|  ")
 
 
@@ -45,103 +51,44 @@ def _in_chinese():
     choose_language("en")
 
 
-def say(*matches, gamma=None, beta=None, **found):
-    return format_sentence(Identification(Question(X, X, gamma, beta, "NLC"), matches, **found))
-
-
 def assert_is_chinese(sentence):
     said = translate(sentence)
     assert set(find_foreign_words(said)) <= {*FRAMEWORKS, *NORMS, *OWN}, sentence
     assert not ENGLISH_MARKS.search(said), said
 
 
-def make_map(a, b, axes=()):
-    lengths = [len(a) if axis in axes else 1 for axis in range(3)]
-    return PlainMap(axes, *(np.array(values, float).reshape(lengths) for values in (a, b)))
+def assert_all_is_chinese(told: Diagnosis):
+    line = build_verdict(told, None)
+    for text in (*line.marked, *(text for detail in line.details for text in detail)):
+        if not text.startswith("normcli ") or "without" in text:
+            assert_is_chinese(text)
 
 
-PARTS = [
-    {}, {"ddof": 1}, {"axes": (1, 2)}, {"eps_mode": "outside", "ddof": 1}, {"eps_range": (0.0, math.inf), "ddof": 1},
-    {"eps_range": (0.0, 1.29e-5)}, {"eps_range": (0.0, 0.1), "eps_mode": "outside"}, {"order": (0, 2, 1), "ddof": 1},
-    {"eps_range": (0.0, 0.0)}, {"equal": 0.744}, {"cancelled": 0.05}, {"like": ()}, {"like": ("onnx", "openvino"), "norm": "mvn"},
-    {"norm": "gn", "groups": 1, "group_order": GroupOrder.CONTIGUOUS}, {"norm": "gn", "groups": 2, "group_order": GroupOrder.INTERLEAVED, "ddof": 1},
-    {"norm": "gn", "groups": 2, "group_order": GroupOrder.CONTIGUOUS, "affine": "gamma"}, {"norm": "lp", "p": 2.0, "eps_mode": "outside", "like": ()},
-    {"norm": "lp", "p": 1.5, "eps_mode": None, "eps_range": (0.0, 2.5)}, {"norm": "lrn", "window": Window(1, 2, 4, 0.5, 0.75, 2.0, 4)},
-    {"norm": "sn", "axes": (0, 1, 2), "rows": (0,), "eps_range": (0.0, 0.0)},
-    *({"norm": "sn", "axes": (0, 1, 2), "rows": (1,), "steps": Steps("v", *told), "equal": 0.5} for told in [(1, 1, False), (13, 13, False), (2, 4, False), (9, None, False), (9, None, True)]),
-    *({"affine": way} for way in WAYS),
-    *({"norm": name, "axes": (0, 1), "like": tuple(list_frameworks(name))} for name in NORMS if name != "lrn"),
-]  # fmt: skip
-"""What may be otherwise in a match."""
+def test_every_diagnosis():
+    for told in list_diagnoses():
+        assert_all_is_chinese(told)
 
 
-@pytest.mark.parametrize("changed", PARTS, ids=str)
-def test_a_norm_however_it_was_done(changed):
-    match = FOUND._replace(**changed)
-    assert_is_chinese(say(match))
-    assert_is_chinese(say(FOUND._replace(axes=(1,)), match, FOUND._replace(axes=(0, 1)), gamma=np.ones(5)))
-    assert_is_chinese(say(nearest=Nearest(match, 2, 60, (0, 1, 2), 30.0)))
-    assert_is_chinese(say(nearest=Nearest(match, 2, 60, (0, 1, 2), 3.0), gamma=np.ones(5), beta=np.ones(5)))
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "axes"),
-    [([0.5], [0.0], ()), ([0.5], [2.0], ()), ([1.0], [-2.0], ()), ([1, 2, 3], [0, 0, 0], (0,)), ([1, 2, 3, 4, 5], [5, 4, 3, 2, 1], (2,))],
-)  # fmt: skip
-def test_a_plain_map(a, b, axes):
-    plain = make_map(a, b, axes)
-    for step in (NO_AFFINE, AffineStep("gamma", np.ones(1)), AffineStep("beta", None, np.ones(1))):
-        evaluation = Evaluation(np.arange(1.0, 6.0), np.arange(3.0, 8.0), step)
-        assert_is_chinese(say(plain=plain, evaluation=evaluation))
-    ln = FOUND._replace(bits=9.0)
-    assert_is_chinese(say(plain=plain, doubtful=(ln, ln._replace(norm="rms"))))
+def test_verdicts_are_explained():
+    for line in VERDICTS.values():
+        assert_is_chinese(line)
 
 
 def test_stored_statistics():
-    given = Given(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    given, plan = Given(np.array([1.0, 2.0]), np.array([3.0, 4.0])), make_plan(Request("bn"), (3, 2), X.dtype)
     for mean, square in [([1, 2], [3.1, 4.1]), ([9, 2], [3, 4]), ([1, 2], [3, 9]), ([9, 2], [3, 9])]:
         evaluation = Evaluation(np.array(mean, float), np.array(square, float), NO_AFFINE)
         found = Identification(Question(X, X), (), plain=make_map([1.0], [0.0]), evaluation=evaluation)
-        assert_is_chinese(format_stored(found, given))
+        assert_all_is_chinese(compare_stored(found, given, plan))
 
 
-@pytest.mark.parametrize("factor", [0.1, 0.31, 0.4])
+@pytest.mark.parametrize("factor", [0.1, 0.1483, 0.31, 0.4])
 def test_a_matrix_divided_by_an_estimate(factor):
     w = np.array([[3.0, 1.0, 0.5], [4.0, 5.0, 2.0]])
     for chosen in ({}, {"iterations": 3, "u": (1.0, 2.0)}):
         plan = make_plan(Request("sn", **chosen), w.shape, w.dtype)
         found = Identification(Question(w, w * factor), (), plain=PlainMap((), np.array(factor), np.array(0.0)))
-        told = tell_estimate(plan, found)
-        assert told
-        assert_is_chinese(format_sentence(found) + told)
-
-
-def test_too_little_evidence():
-    ln = FOUND._replace(bits=9.0, equal=0.5)
-    for changed in (
-        {}, {"is_odd": True, "eps": 3.03}, {"has_default_eps": False, "fine": 19.0, "bits": 20.0, "affine": "gamma"},
-        {"precision": "float16, rounded before gamma", "equal": 0.12345}, {"cancelled": 0.2},
-    ):  # fmt: skip
-        assert_is_chinese(say(doubtful=(ln._replace(**changed),)))
-
-
-def test_slips():
-    told = "y is no norm of the table: x minus its mean over axes h, w"
-    for axes in (told, f"{told} in 2 interleaved groups"):
-        for square in ("variance", "mean square"):
-            for eps in ("eps 1e-05", "an eps of up to 1.5e-05", "without eps", "eps 1e-05, ddof 1"):
-                for slip in _OF_SQUARES:
-                    assert_is_chinese(f"{axes}, {slip.words.format(what=square)} ({eps}), then gamma and beta.")
-        padded = "divided by the root of a variance that counts 4 values of padding, 0 less the mean, beside the 25 of each group"
-        for words in ("not divided by anything", "divided by one number for all, 2.5", padded):
-            assert_is_chinese(f"{axes}, {words}.")
-
-
-def test_known_maps():
-    for known in (*CONSTANTS, *SCALERS):
-        assert_is_chinese(
-            f"y = 0.5 · x, one factor for all values. It may be {known.words}, a scaler fitted elsewhere, or no norm at all."
-        )
+        assert_all_is_chinese(tell_estimate(plan, found))
 
 
 @pytest.mark.parametrize("count", [1, 4])
@@ -149,3 +96,60 @@ def test_how_many_derivatives_there_are_not(count):
     text = f"dx is NaN for {count} of 8 values: groups of numbers that are not finite, or divided by 0, have no derivative"
     assert_is_chinese(text)
     assert translate(text).startswith(f"8 个值中有 {count} 个的 dx 为 NaN")
+
+
+# -- faults
+
+
+def test_what_is_listed_of_faults():
+    for fault in (*(row.fault for row in FAULTS), *list_faults()):
+        assert_is_chinese(fault.generalize().words)
+        assert_is_chinese(f"try: {fault.generalize().remedy}")
+    for name in ("divisor", "mean", "gamma", "beta"):
+        assert_is_chinese(f"the first {name} that differs is 2.5, not 1.25")
+
+
+FIRST = {row.ids[0]: row for row in reversed(TABLE)}
+"""The first wrong kernel of each fault."""
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_what_is_said_of_a_wrong_kernel(name):
+    asked = ask(make_wrong(FIRST[name], 0), is_checked=True)
+    claims = find_claims(iter((asked.subject,)), asked.x, asked.y, choose_counting_dtype(asked.y.dtype))
+    for claim in claims:
+        found = Identification(asked, (), claims=(claim,))
+        assert_all_is_chinese(diagnose(found))
+        assert_all_is_chinese(diagnose_request(claim.plan, found))
+
+
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        ("gamma is not applied, and eps is 1e-06, not 1e-05", "没有乘 gamma，且 eps 是 1e-06，而不是 1e-05"),
+        ("gamma divides, and y is right, except for n=5", "除以了 gamma，且 y 只有一部分不对，在 n=5 处"),
+        ("|gamma| multiplies for n=5 … 7, l ≥ 10", "乘的是 |gamma|，在 n=5 … 7, l ≥ 10 处"),
+        ("relu follows for every 2th n from 0 to 6", "之后又做了 ReLU，在 n 从 0 到 6 每隔 2 个的下标处"),
+        (
+            "relu follows for 4 of 8 indices of n, the first 1",
+            "之后又做了 ReLU，在 n 的 8 个下标中的 4 个处，首个为 1",
+        ),
+        ("y is right, except at (0, 3)", "y 只有一部分不对，在 (0, 3) 处"),
+        (
+            "y is right, except for 3 values, the first at (0, 3)",
+            "y 只有一部分不对，共 3 个值，首个在 (0, 3) 处",
+        ),
+        ("y is 0 from an index of l on that differs by n", "y 是 0，从 l 的某个下标起，该下标随 n 而异"),
+        ("statistics are over n×c of a group×h", "统计量取自组内的 n×c×h"),
+        ("statistics are those of group − 1", "统计量是组 − 1 的"),
+        ("the mean is that of group=2 in every group", "每组的均值都是组=2 的"),
+        ("statistics are of the first 3 of 9 along a group", "统计量只取自每组 9 个值中的前 3 个"),
+        ("statistics are of 2 parts along n, each by itself", "统计量取自 n 的 2 个部分，各部分各自计算"),
+        ("the running variance is reversed", "滑动方差的次序颠倒了"),
+    ],
+)
+def test_what_is_wrong_and_where(cause, said):
+    assert translate(f"ln differs: {cause}") == f"ln 不同：{said}"
+    assert translate(f"y is ln, but {cause}") == f"y 是 ln，但 {said}".replace(
+        "但 ", "但" if said[0] > "\u4e00" or said[0] == "|" else "但 "
+    )

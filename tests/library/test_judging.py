@@ -23,7 +23,8 @@ def test_check_says_whether_all_agrees(x):
 def test_check_says_what_made_it_instead(x):
     judgement = check(normalize(x, "rms").normalized, x, "ln")
     assert not judgement.ok
-    assert "root mean square normalization (rms)" in str(judgement)
+    assert "ln differs: y is root mean square normalization over c" in str(judgement)
+    assert judgement.diagnosis.verdict == judgement.data()["diagnosis"]["verdict"] == "norm"
     assert judgement.data()["ok"] is False
 
 
@@ -40,7 +41,8 @@ def test_identify_names_the_norm(x):
     best = judgement.found.matches[0]
     assert judgement
     assert (best.norm, best.axes, best.eps) == ("ln", (1,), 1e-3)
-    assert "layer normalization (ln)" in str(judgement)
+    assert "✓ y is layer normalization over c, eps 0.001" in str(judgement)
+    assert judgement.diagnosis.remedy == judgement.data()["remedy"] == "normcli ln … --eps 0.001"
     assert not identify(normalize(x, "ln").normalized, x, norm="rms")
 
 
@@ -48,6 +50,24 @@ def test_identify_takes_gamma_and_beta(x):
     gamma, beta = np.arange(1.0, 6.0), np.arange(5.0)
     y = normalize(x, "ln", gamma=gamma, beta=beta).normalized
     assert identify(y, x, gamma=gamma, beta=beta).found.matches[0].norm == "ln"
+
+
+@pytest.mark.parametrize(
+    ("shape", "features", "lengths"),
+    [
+        pytest.param((4, 5, 16), "BD", (4, 16), id="of each sample"),
+        pytest.param((2, 4, 5, 16), "HD", (4, 16), id="of each head"),
+    ],
+)
+def test_a_gamma_of_each_sample_or_head_is_taken_where_y_is_wrong(shape, features, lengths, rng):
+    x, gamma, beta = rng.normal(size=shape), rng.normal(size=lengths), rng.normal(size=lengths)
+    layout = "BLD" if len(shape) == 3 else "BHLD"
+    given = {"gamma": gamma, "beta": beta, "layout": layout}
+    y = normalize(x, "ln", feature_axes=features, eps=1e-3, **given).normalized
+    judgement = check(y, x, "ln", feature_axes=features, **given)
+    assert "ln differs: eps is 0.001, not 1e-05" in str(judgement)
+    best = identify(y, x, **given).found.matches[0]
+    assert (best.norm, best.axes, best.eps, best.affine) == ("ln", (x.ndim - 1,), 1e-3, "gamma, beta")
 
 
 def test_what_makes_no_sense_is_refused(x):
@@ -79,4 +99,4 @@ def test_bits_of_other_roundings_are_remarked_on_where_all_is_well():
     actual = normalize(x, "rms", gamma=gamma, like="llama").normalized
     judged = check(actual, x, "rms", gamma=gamma, eps=1e-6)
     assert judged.ok
-    assert "100 % of the values are equal where x̂ is rounded first" in str(judged)
+    assert "rms agrees but for its bits: x̂ is rounded first (as mlx)." in str(judged)

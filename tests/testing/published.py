@@ -196,22 +196,22 @@ _HUB = "https://github.com"
 
 FORWARD = (
     Wrong(f"{_HUB}/triton-lang/triton/issues/9838", "ln", count_padding, "group size 33",
-        "a variance that counts 31 values of padding"),
+        "the variance counts 31 zeros of padding"),
     Wrong(f"{_HUB}/keras-team/keras/issues/21234", "rms", scale_by_variance_uncentred, "group size 33",
-        "x over axis c, divided by the root of the variance (eps 1e-05), then gamma"),
+        "the variance stands for the mean square"),
     Wrong(f"{_HUB}/mosaicml/llm-foundry/issues/371", "rms", divide_by_reciprocal_root, "group size 33",
-        "multiplied by the root of the mean square, not divided by it"),
+        "the divisor multiplies"),
     Wrong(f"{_HUB}/openvinotoolkit/openvino/pull/36587", "ln", subtract_squares, "mean 1024", "E[x²] − E[x]²"),
     Wrong(f"{_HUB}/nntrainer/nntrainer/issues/3935", "rms", square_in_half, "squares beyond",
-        "every value of the actual tensor is 0, as where a sum of squares overflows", "float16"),
+        "every value of the actual tensor is 0. evidence a sum of squares overflows", "float16"),
     Wrong(f"{_HUB}/tracel-ai/burn/issues/2185", "ln", add_eps_outside, "groups unlike", "outside the root"),
-    Wrong(f"{_HUB}/LBANN/lbann/pull/2024", "ln", divide_by_one_less, "group size 33", "ddof 1"),
+    Wrong(f"{_HUB}/LBANN/lbann/pull/2024", "ln", divide_by_one_less, "group size 33", "ddof is 1"),
     Wrong(
-        f"{_HUB}/linkedin/Liger-Kernel/issues/74", "rms", forget_the_one, "group size 33", "then gamma",
+        f"{_HUB}/linkedin/Liger-Kernel/issues/74", "rms", forget_the_one, "group size 33", "gamma multiplies, not 1 + gamma",
         options={"like": "gemma"},
     ),
     Wrong(
-        f"{_HUB}/apache/tvm/pull/15856", "rms", fix_eps, "groups unlike", "eps 1e-06", options={"eps": 1e-5},
+        f"{_HUB}/apache/tvm/pull/15856", "rms", fix_eps, "groups unlike", "eps is 1e-06", options={"eps": 1e-5},
     ),
 )  # fmt: skip
 
@@ -229,7 +229,7 @@ BACKWARD = (
     Wrong(f"{_HUB}/karpathy/llm.c/pull/763", "rms", forget_gamma, "rank 3", "dx: gamma is left out"),
     Wrong(
         f"{_HUB}/Oneflow-Inc/oneflow/pull/6149", "ln", exchange_parameters, "rank 3",
-        "dgamma: it is dbeta: the two are exchanged",
+        "dgamma: it and dbeta are exchanged",
     ),
     Wrong(f"{_HUB}/BobMcDear/attorch/issues/18", "ln", drop_last_block, "group size 33",
         "dgamma: it is summed over n=0 … n=1 alone"),

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, backward, normalize
+from normcli.checking.gradient_terms import make_terms
 from normcli.dtypes import OUTPUT_DTYPES, get_largest
 from normcli.errors import DataError, UsageError
 from normcli.testing import assert_matches, provocations
-from normcli.verify.faults import make_terms
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,9 @@ from normcli.answers.catalogue import Catalogue, ConventionTable
 from normcli.answers.explanation import Explanation
 from normcli.answers.restoration import RestorationAnswer
 from normcli.answers.verdict import Verdict
+from normcli.checking.check import check
 from normcli.documents.document import Facts, View
+from normcli.identifying.diagnosis import Diagnosis
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.calculate import calculate
@@ -25,7 +27,6 @@ from normcli.teach.restore import restore
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
 from normcli.tensors.tensor import Tensor
-from normcli.verify.check import check
 from normcli.writers import write
 from tests.conftest import DATA, plan_request
 
@@ -56,12 +57,12 @@ def explanation(shape, norm, at=None, dist="randint", **options) -> Explanation:
     return Explanation(explain(plan, tensor.values, at=at), tensor, {}, lambda: normalize(tensor.values, norm))
 
 
-def verdict(y, norm="bn", sentence=None, **actual) -> Verdict:
+def verdict(y, norm="bn", diagnosis=None, **actual) -> Verdict:
     tensor = generate(Recipe((2, 3, 4, 4)))
     plan = make_plan(Request(norm), tensor.values.shape, tensor.values.dtype)
     arrays = {"normalized": np.asarray(y, dtype="f4"), **actual}
     checked = check(plan, tensor.values, arrays)
-    return Verdict(plan, tensor, {}, {name: f"{name}.npy" for name in arrays}, checked, (), sentence)
+    return Verdict(plan, tensor, {}, {name: f"{name}.npy" for name in arrays}, checked, (), diagnosis)
 
 
 def spoiled(norm="bn"):
@@ -69,6 +70,10 @@ def spoiled(norm="bn"):
     y[1, 2, 3, 0], y[0, 0, 0, 1], y[0, 0, 0, 2] = np.nan, 3.0, y[0, 0, 0, 2] + 1e-4
     return y
 
+
+TOLD = Diagnosis(
+    "norm", "bn differs: eps is 1e-12, not 1e-05", ("one", "two"), remedy="normcli bn … --eps 1e-12"
+)
 
 CASES = {
     "bn-2x3x4x4-pipe": lambda: (answer((2, 3, 4, 4)), View()),
@@ -90,9 +95,9 @@ CASES = {
         verdict(normalize(generate(Recipe((2, 3, 4, 4))).values).normalized, mean=np.float32([4.65625, 5, 4.78125])),
         View(width=80),
     ),
-    "check-differs-80": lambda: (verdict(spoiled(), sentence="It is another norm.", mean=np.ones(3)), View(width=80)),
+    "check-differs-80": lambda: (verdict(spoiled(), diagnosis=TOLD, mean=np.ones(3)), View(width=80)),
     "check-window-80": lambda: (verdict(spoiled("lrn"), "lrn"), View(width=80, full=True)),
-    "check-markdown": lambda: (verdict(spoiled()), View(), "markdown"),
+    "check-markdown": lambda: (verdict(spoiled(), diagnosis=TOLD), View(), "markdown"),
     "markdown": lambda: (answer((2, 2)), View(), "markdown"),
     "markdown-3d": lambda: (answer((2, 2, 3), "ln"), View(), "markdown"),
     "norms-80": lambda: (Catalogue(), View(width=80)),

@@ -1,0 +1,236 @@
+"""A given tensor or given statistics compared with the exact ones: tile by tile, however large."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.checking.tally import Comparison, GroupTally
+from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
+from normcli.engine.blocks import open_source
+from normcli.engine.geometry import find_geometry
+from normcli.engine.inputs import COUNT, NO_INPUTS
+from normcli.engine.run import measure, run_into
+from normcli.engine.walk import DEFAULT_EFFORT
+from normcli.errors import DataError, UsageError
+from normcli.tensors.mapped import fetch
+from normcli.tensors.pieces import forget, iterate_pieces
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from normcli.checking.ulp import Tolerance
+    from normcli.dtypes import Floats
+    from normcli.engine.blocks import Source
+    from normcli.engine.geometry import Geometry, Slices
+    from normcli.engine.inputs import Inputs, Selection
+    from normcli.engine.walk import Effort
+    from normcli.norms.plan import Plan
+    from normcli.numerics.workspace import Workspace
+
+
+NORMALIZED = "normalized"
+"""What the tensor is called among the things that can be compared; the others are the norm's statistics."""
+
+PIECE = 1 << 14
+"""Values compared at once: the dozen arrays that this takes stay in the cache."""
+
+
+class Checked(NamedTuple):
+    """What `check` returns.
+
+    Parameters
+    ----------
+    comparisons : mapping of str to Comparison
+        By what was compared: `normalized`, or a statistic.
+    statistics : mapping of str to ndarray of float64
+        The exact ones, of `Grid.stats_shape`.
+    counts : ndarray of float64 or None
+        How many values of each group count; None where all do.
+    selection : Selection or None
+        Which values count; None where all do.
+    """
+
+    comparisons: Mapping[str, Comparison]
+    statistics: Mapping[str, Floats]
+    counts: Floats | None = None
+    selection: Selection | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything agrees."""
+        return all(comparison.ok for comparison in self.comparisons.values())
+
+
+def check(
+    plan: Plan,
+    values: NDArray[Any],
+    actual: Mapping[str, NDArray[Any]],
+    inputs: Inputs = NO_INPUTS,
+    tolerate: Callable[[np.dtype[Any]], Tolerance] = choose_tolerance,
+    effort: Effort = DEFAULT_EFFORT,
+    allowed: NDArray[np.float64] | None = None,
+) -> Checked:
+    """Compare arrays with what a plan makes of a tensor.
+
+    Parameters
+    ----------
+    plan : Plan
+        If it has a dtype, that is the one in whose last place the normalized tensor's distances are counted.
+    values : ndarray
+        The input.
+    actual : mapping of str to ndarray
+        By what they are: `normalized`, of the tensor's shape, and any of the norm's statistics.
+    inputs : Inputs
+        Gamma, beta, running statistics and which values count, as `fit_inputs` returns them.
+    tolerate : callable
+        What is tolerated of values of a dtype; by default what torch's `assert_close` does.
+    effort : Effort
+        Nothing of the outcome depends on it.
+    allowed : ndarray of float64 or None
+        How far each value of the normalized tensor may be off, in place of what is tolerated of its dtype.
+
+    Raises
+    ------
+    DataError
+        If a shape does not fit.
+    UsageError
+        If `tolerate` refuses a dtype, or there is nothing to compare.
+
+    Notes
+    -----
+    The exact values are calculated in float64, so of shorter floats 0.5 ulp is the most that is rounding. Those
+    of float64 are themselves within 0.51 ulp.
+
+    Examples
+    --------
+    >>> from normcli.norms.plan import make_plan
+    >>> from normcli.norms.request import Request
+    >>> x = np.array([[1.0, 3.0], [5.0, 5.0]], dtype=np.float32)
+    >>> y = np.array([[-1.0, 1.0], [0.0, 0.5]], dtype=np.float32)
+    >>> plan = make_plan(Request("ln"), x.shape, x.dtype)
+    >>> found = check(plan, x, {"normalized": y}).comparisons["normalized"]
+    >>> found.mismatches, found.worst.place, found.worst.expected
+    (1, 3, 0.0)
+    """
+    if not actual:
+        raise UsageError("there is nothing to compare")
+    for name, array in actual.items():
+        require_shape(plan, name, array)
+    dtypes = {name: array.dtype for name, array in actual.items()}
+    if NORMALIZED in actual:
+        dtypes[NORMALIZED] = plan.choose_output_dtype(
+            dtypes[NORMALIZED]
+        )  # the one that the plan asks for counts
+    tolerances = {name: tolerate(choose_counting_dtype(dtype)) for name, dtype in dtypes.items()}
+    comparisons: dict[str, Comparison] = {}
+    if NORMALIZED in actual:
+        geometry = find_geometry(plan)
+        with contextlib.ExitStack() as files:
+            source, limits = (
+                None if array is None else files.enter_context(open_source(array, plan, geometry))
+                for array in (actual[NORMALIZED], allowed)
+            )
+            assert source is not None
+            sink = ComparingSink(plan, geometry, source, tolerances[NORMALIZED], limits)
+            statistics = run_into(plan, values, sink, inputs, effort)
+        comparisons[NORMALIZED] = sink.comparison
+    else:
+        statistics = measure(plan, values, inputs, effort)
+    counts = statistics.pop(COUNT, None)
+    for name, array in actual.items():
+        if name != NORMALIZED:
+            comparisons[name] = _compare_statistic(array, statistics[name], tolerances[name])
+    return Checked(comparisons, statistics, counts, inputs.selection)
+
+
+def require_shape(plan: Plan, name: str, array: NDArray[Any]) -> None:
+    """Raise `DataError` unless an array can be the tensor or the statistic of that name.
+
+    A statistic may have ones for the reduced axes, or be flat; nothing is transposed or guessed.
+    """
+    if name == NORMALIZED:
+        if array.shape != plan.grid.shape:
+            raise DataError(f"the shape is {array.shape}; that of the input is {plan.grid.shape}")
+        return
+    if name not in plan.norm.statistics:
+        raise UsageError(f"{plan.norm.name} has no {name}; it has {', '.join(plan.norm.statistics)}")
+    lengths = [length for length in array.shape if length != 1]
+    wanted = [length for length in plan.grid.stats_shape if length != 1]
+    if array.size != plan.grid.group_count or (lengths != wanted and len(lengths) > 1):
+        raise DataError(f"the shape is {array.shape}; there is one {name} for each of {plan.grid.stats_shape}")
+
+
+def _compare_statistic(array: NDArray[Any], expected: Floats, tolerance: Tolerance) -> Comparison:
+    groups, flat = GroupTally((expected.size,)), array.reshape(-1)
+    comparison = Comparison(tolerance, groups)
+    with np.errstate(all="ignore"):
+        for piece in iterate_pieces(expected, PIECE):
+            part = slice(comparison.compared, comparison.compared + piece.size)
+            found = comparison.compare(fetch(flat[part]), piece, part.start)
+            if found.any():
+                groups.add((part,), found, ())
+            forget(array)
+    return comparison
+
+
+class ComparingSink:
+    """Takes the exact tensor, tile by tile, and holds each against the same tile of another.
+
+    Parameters
+    ----------
+    plan : Plan
+    geometry : Geometry
+    source : Source
+        Of the other tensor.
+    tolerance : Tolerance
+    limits : Source or None
+        Of how far each value may be off, in place of the tolerance.
+    """
+
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+
+    def __init__(
+        self, plan: Plan, geometry: Geometry, source: Source, tolerance: Tolerance, limits: Source | None = None
+    ) -> None:
+        windowed = plan.spec.window is not None
+        groups = None if windowed else GroupTally(geometry.kept_shape)
+        self.comparison = Comparison(tolerance, groups)
+        self._geometry, self._source, self._limits = geometry, source, limits
+        self._lock = threading.Lock()
+
+    def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
+        """Return the buffer that a tile is to be written to."""
+        return work.get("write", tuple(part.stop - part.start for part in tile), self.dtype)
+
+    def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
+        """Compare the buffer, and leave in it how far off its mismatches are."""
+        natural = tuple(range(len(tile)))
+        actual = self._source.read(tile, natural, work).reshape(-1)
+        expected = values.reshape(-1)
+        limits = None if self._limits is None else self._limits.read(tile, natural, work).reshape(-1)
+        here = Comparison(self.comparison.tolerance)
+        for start in range(0, expected.size, PIECE):
+            part = slice(start, start + PIECE)
+            allowed = None if limits is None else limits[part]
+            expected[part] = here.compare(actual[part], expected[part], start, allowed)
+        if here.worst is not None:
+            here.worst = here.worst._replace(place=self._locate(tile, here.worst.place))
+        with self._lock:
+            self.comparison.merge(here)
+            if here.mismatches and self.comparison.groups is not None:
+                index = tuple(tile[run] for run in self._geometry.kept_runs)
+                self.comparison.groups.add(index, values, self._geometry.reduced_runs)
+        self._source.forget()
+
+    def _locate(self, tile: Slices, place: int) -> int:
+        """Return the number in the whole tensor of a tile's value."""
+        inside = np.unravel_index(place, [part.stop - part.start for part in tile])
+        index = tuple(int(i) + part.start for i, part in zip(inside, tile, strict=True))
+        return int(np.ravel_multi_index(index, self._geometry.dims))

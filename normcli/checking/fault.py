@@ -1,0 +1,46 @@
+"""What is known of one way to be wrong: forward and backward passes have tables of such rows."""
+
+from __future__ import annotations
+
+import re
+
+from normcli.tuples import NamedTuple
+
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+class Fault(NamedTuple):
+    """One way in which a kernel is wrong.
+
+    Parameters
+    ----------
+    id : str
+        What is wrong, and how: `dx-pull-missing`. It is in JSON, and is kept for ever.
+    words : str
+        The cause, in at most 15 words; values of the tensor stand in braces.
+    remedy : str
+        What to do about it.
+    example : str
+        The wrong code, in one line of NumPy.
+    shown : tuple of str
+        What lists have in the place of each value, in their order; behind the words where there is none.
+    """
+
+    id: str
+    words: str
+    remedy: str
+    example: str
+    shown: tuple[str, ...] = ()
+
+    def generalize(self) -> Fault:
+        """Return the fault as it is listed: of no tensor.
+
+        Examples
+        --------
+        >>> Fault("dx-ddof", "it is divided by {0}, not {1}", "divide by {1}", "", ("N", "M")).generalize()[1:3]
+        ('it is divided by N, not M', 'divide by M')
+        """
+        places = dict.fromkeys(_PLACE.findall(f"{self.words} {self.remedy}"))
+        values = dict(zip(places, self.shown, strict=False))
+        words, remedy = (_PLACE.sub(lambda place: values[place[1]], text) for text in (self.words, self.remedy))
+        return self._replace(words=" ".join([words, *self.shown[len(places) :]]), remedy=remedy)

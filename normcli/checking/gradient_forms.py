@@ -1,0 +1,235 @@
+"""A wrong gradient, and what it would be by each form of the faults that have several: axes, shards, an eps."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.checking.gradient_terms import make_terms
+from normcli.checking.rounded_sums import sum_in_half
+from normcli.norms.grid import Split
+from normcli.norms.rules import EpsMode, GroupOrder, ParameterRule
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from normcli.checking.gradient_terms import Terms
+    from normcli.dtypes import Floats
+    from normcli.norms.plan import Plan
+    from normcli.results.backward import Gradients
+
+_CLEARLY = 8.0
+"""An order explains values that are so many times nearer to it than they are to each other."""
+
+_EPS = (0.0, 1e-12, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 2.0**-10, 1e-3, 2.0**-7, 1e-2)
+"""The values of eps that kernels have, in other frameworks and by mistake."""
+
+_MOST_VARIED = 1 << 20
+"""Of larger tensors other norms, of which there are up to a hundred, are not tried."""
+
+_MOST_ROUNDED = 0.5
+"""A sum of roundings is off by no more, as part of it."""
+
+_SHARDS = (2, 3, 4, 8)
+
+_Detailed = tuple[tuple[str, ...], Any]
+"""The values of a fault's words, and the gradient that it gives."""
+
+
+class Case(NamedTuple):
+    """A gradient that is wrong, and what it should be.
+
+    Parameters
+    ----------
+    exact : Gradients
+        In float64.
+    name : {"dx", "dgamma", "dbeta"}
+    actual, right : ndarray
+        Of one shape.
+    t : Terms
+    """
+
+    exact: Gradients
+    name: str
+    actual: Floats
+    right: Floats
+    t: Terms
+
+    @property
+    def plan(self) -> Plan:
+        """The norm, as it is asked for."""
+        return self.exact.plan
+
+    @property
+    def along(self) -> tuple[int, ...]:
+        """The axes of the view that gradients of parameters are summed over."""
+        return tuple(axis for axis, n in enumerate(self.plan.parameters.view_shape) if n == 1)
+
+    @property
+    def shares(self) -> Floats:
+        """What each value adds to the gradient of a parameter, at the view's rank."""
+        return self.t.dy * self.t.xhat if self.name == "dgamma" else self.t.dy
+
+    @property
+    def gamma(self) -> Floats:
+        """The gamma that multiplies, of the shape of its gradient."""
+        return np.broadcast_to(self.t.gamma, self.plan.parameters.view_shape).reshape(self.right.shape)
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether statistics are of x, over whole axes."""
+        return self.plan.grid.split is None and self.exact.inputs.given is None
+
+    def add(self, shares: Floats) -> Floats:
+        """Return the gradient of a parameter, from what each value adds to it."""
+        total: Floats = shares.reshape(self.plan.grid.view_shape).sum(self.along)
+        return total.reshape(self.right.shape)
+
+    def vary(self, plan: Plan | None = None, **how: bool) -> Floats | None:
+        """Return the gradient of a norm that is changed as `make_terms` has it."""
+        terms = make_terms(self.exact, plan, **how) if self.exact.input.size <= _MOST_VARIED else None
+        if terms is None:
+            return None
+        return terms.differentiate() if self.name == "dx" else self.add(terms.dy * terms.xhat)
+
+    def change(self, **numbers: Any) -> Floats | None:
+        """Return the gradient of a norm of other numbers."""
+        return self.vary(self.plan.change_spec(**numbers))
+
+    def name_axes(self, axes: Iterable[int]) -> str:
+        """Return what axes are called: `n×h×w`."""
+        return "×".join(self.plan.grid.layout.name(axis) for axis in axes)
+
+    def list_axes(self) -> Iterator[tuple[int, ...]]:
+        """Yield every choice of axes but the norm's; none where a part of an axis is a group."""
+        axes = range(len(self.plan.grid.shape) if self.is_trained else 0)
+        choices = (itertools.combinations(axes, count) for count in range(1, len(axes) + 1))
+        yield from (some for some in itertools.chain(*choices) if some != tuple(sorted(self.t.axes)))
+
+
+# -- faults that have several forms
+
+
+def change_means(c: Case) -> Iterator[_Detailed]:
+    """Yield dx with the means of the backward pass alone over other axes."""
+    own = c.name_axes(c.plan.grid.axes)
+    yield from (((c.name_axes(axes), own), c.t.differentiate(axes=axes)) for axes in c.list_axes())
+
+
+def widen_sums(c: Case) -> Iterator[_Detailed]:
+    """Yield dx with sums over more axes that are divided by the size of a group."""
+    for axes in c.list_axes():
+        if set(axes) > set(c.t.axes):
+            more = math.prod(c.plan.grid.shape[axis] for axis in axes) / c.t.size
+            yield (c.name_axes(axes),), c.t.differentiate(a=more, b=more, axes=axes)
+
+
+def change_axes(c: Case) -> Iterator[_Detailed]:
+    """Yield the gradient of the norm over other axes."""
+    own, plan = c.name_axes(c.plan.grid.axes), c.plan
+    for axes in c.list_axes():
+        yield (c.name_axes(axes), own), c.vary(replace(plan, grid=replace(plan.grid, axes=axes)))
+
+
+def change_groups(c: Case) -> Iterator[_Detailed]:
+    """Yield the gradient of other numbers of groups of channels."""
+    split, plan = c.plan.grid.split, c.plan
+    if split is None or plan.parameters.rule is ParameterRule.GROUP:
+        return
+    channels = plan.grid.shape[split.axis]
+    for groups in (n for n in range(1, channels + 1) if channels % n == 0 and n != split.groups):
+        grid = replace(plan.grid, split=split._replace(groups=groups))
+        yield (str(groups), str(split.groups)), c.vary(replace(plan, grid=grid))
+
+
+def shard(c: Case) -> Iterator[_Detailed]:
+    """Yield the gradient of parts of an axis, in blocks or interleaved, each with its own statistics."""
+    grid = c.plan.grid
+    for axis, count in itertools.product(c.t.axes if c.is_trained else (), _SHARDS):
+        if grid.shape[axis] % count == 0 and count < grid.shape[axis]:
+            for order in GroupOrder:
+                parts = replace(grid, split=Split(axis, count, order))
+                yield (str(count), c.name_axes((axis,))), c.vary(replace(c.plan, grid=parts))
+
+
+def change_eps(c: Case) -> Iterator[_Detailed]:
+    """Yield the gradient of every other eps that kernels have."""
+    own = c.plan.spec.eps
+    if own is not None:
+        yield from (((f"{eps:g}", f"{own:g}"), c.change(eps=eps)) for eps in _EPS if eps != own)
+
+
+def move_eps(c: Case) -> Iterator[_Detailed]:
+    """Yield the gradient of eps on the other side of the root."""
+    modes = EpsMode.INSIDE, EpsMode.OUTSIDE
+    for own, other in (modes, modes[::-1]):
+        if c.plan.spec.eps_mode is own:
+            yield (str(other), str(own)), c.change(eps_mode=other)
+
+
+def change_ddof(c: Case) -> Iterator[_Detailed]:
+    """Yield the gradient of the other variance."""
+    own = c.plan.spec.ddof
+    words = ("n", "n − 1") if own else ("n − 1", "n")
+    yield words, c.change(ddof=0 if own else 1)
+
+
+def exchange(c: Case) -> Iterator[_Detailed]:
+    """Yield the other parameter's gradient."""
+    other = "dbeta" if c.name == "dgamma" else "dgamma"
+    if c.exact.field(other) is not None:
+        yield (other,), c.exact.field(other)
+
+
+def sum_part(c: Case) -> Iterator[_Detailed]:
+    """Yield the sums from the first index of an axis, and to its last, that come nearest."""
+    grid, actual = c.plan.grid, c.actual.reshape(-1)
+    for axis in c.along:
+        word = grid.layout.name(axis) if grid.split is None else f"axis {axis}"
+        others = tuple(other for other in c.along if other != axis)
+        parts = np.moveaxis(c.shares.sum(others, keepdims=True), axis, 0)
+        sums = np.cumsum(parts.reshape(len(parts), -1), axis=0)
+        last = len(parts) - 1
+        for some, begins in ((sums[:-1], True), (sums[-1] - sums[:-1], False)):
+            if len(some):
+                stop = int(np.nan_to_num(((some - actual) ** 2).sum(1), nan=np.inf).argmin())
+                first, end = (0, stop) if begins else (stop + 1, last)
+                where = f"{word}={first}" if first == end else f"{word}={first} … {word}={end}"
+                yield (where,), some[stop]
+
+
+def reorder(c: Case, *, flip: bool) -> Iterator[_Detailed]:
+    """Yield a gradient with an axis reversed, or rolled by what fits best."""
+    for axis, length in enumerate(c.right.shape):
+        if flip:
+            yield (), np.flip(c.right, axis)
+            continue
+        ends = np.fft.fft(np.nan_to_num(c.actual), axis=axis), np.fft.fft(np.nan_to_num(c.right), axis=axis)
+        fits = np.fft.ifft(ends[0] * ends[1].conj(), axis=axis).real
+        shift = int(fits.sum(tuple(other for other in range(fits.ndim) if other != axis)).argmax())
+        signed = shift if 2 * shift <= length else shift - length
+        yield (str(signed), c.name_axes(c.plan.parameters.axes[axis : axis + 1])), np.roll(c.right, shift, axis)
+
+
+def permute(c: Case) -> Floats | None:
+    """Return the right values in the order of the actual ones, which is no simpler one."""
+    order, found = np.argsort(c.right, axis=None), np.argsort(c.actual, axis=None)
+    right, actual = c.right.reshape(-1)[order], c.actual.reshape(-1)[found]
+    if np.linalg.norm(actual - right) * _CLEARLY > np.linalg.norm(np.diff(right)):
+        return None
+    wrong: Floats = np.empty(c.right.shape)
+    wrong.flat[found] = right
+    known = (*reorder(c, flip=True), *reorder(c, flip=False))
+    return None if any(np.array_equal(wrong, other) for _, other in known) else wrong
+
+
+def round_sums(c: Case) -> Iterator[_Detailed]:
+    """Yield sums in half precision, where the actual ones are not far off: other faults are larger."""
+    if c.along and np.linalg.norm(c.actual - c.right) < _MOST_ROUNDED * np.linalg.norm(c.right):
+        factors = (c.t.dy, c.t.xhat) if c.name == "dgamma" else (c.t.dy,)
+        yield from (((dtype,), total) for dtype, total in sum_in_half(factors, c.along))

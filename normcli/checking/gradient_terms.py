@@ -1,0 +1,170 @@
+"""What gradients of variances, mean squares and ℓ2 lengths are made of, for a norm as asked or changed.
+
+With g = dy · gamma, A = mean(g), w = x − mean and B as in `normcli.numerics.slopes`, dx is (g − A − w · B) / D.
+Everything is in float64: what tells faults apart is far larger than its rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.norms.rules import Centre, EpsMode
+from normcli.numerics.divisor import find_freedom
+from normcli.numerics.slopes import find_p
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats
+    from normcli.norms.grid import Grid
+    from normcli.norms.plan import Plan
+    from normcli.results.backward import Gradients
+
+
+class Terms(NamedTuple):
+    """What gradients are made of, at the view's rank, to be broadcast against each other.
+
+    Parameters
+    ----------
+    dy, gamma : ndarray
+    offset : int
+        What is added to the given gamma: `gamma` has it in it.
+    g : ndarray
+        dy · gamma.
+    w : ndarray
+        x − mean.
+    divisor : ndarray
+        D.
+    slope : ndarray
+        w · B / Σ g · w: what the sum is multiplied by; 0 where statistics are given, which are constants.
+    skew : ndarray or float
+        How many spreads the mean is off 0.
+    size : int
+        Values in a group.
+    axes : tuple of int
+        The reduced axes.
+    centres : bool
+        Whether dx has a mean of g: a mean is subtracted that depends on x.
+    """
+
+    dy: Floats
+    gamma: Floats
+    offset: int
+    g: Floats
+    w: Floats
+    divisor: Floats
+    slope: Floats
+    skew: Floats | float
+    size: int
+    axes: tuple[int, ...]
+    centres: bool
+
+    @property
+    def excess(self) -> float:
+        """What a mean is too large by that is divided by n − 1."""
+        return self.size / max(1, self.size - 1)
+
+    @property
+    def xhat(self) -> Floats:
+        """x̂ = (x − mean) / D."""
+        return self.w / self.divisor
+
+    def differentiate(
+        self,
+        a: float = 1.0,
+        b: float | Floats = 1.0,
+        g: Floats | None = None,
+        axes: tuple[int, ...] | None = None,
+    ) -> Floats:
+        """Return dx with so many of either term, of another g, or of means over other axes."""
+        g, axes = self.g if g is None else g, self.axes if axes is None else axes
+        share = self.size / math.prod(g.shape[axis] for axis in axes)
+        mean = g.mean(axes, keepdims=True) if self.centres else 0.0
+        pull = (g * self.xhat).sum(axes, keepdims=True) * share  # other axes have other divisors
+        result: Floats = (g - a * mean - b * self.slope * self.divisor * pull) / self.divisor
+        return result
+
+    def measure(self) -> Floats:
+        """Return how large the terms of dx are, each with the error that cancelling x − mean brings into it."""
+        size, pulled = np.abs(self.g), np.abs(self.slope * self.divisor)
+        mean = size.mean(self.axes, keepdims=True) if self.centres else 0.0
+        pull = (size * np.abs(self.xhat)).sum(self.axes, keepdims=True)
+        result: Floats = (size + mean + pulled * pull) * (1.0 + self.skew * self.skew) / self.divisor
+        return result
+
+    def measure_shares(self) -> Floats:
+        """Return the same of dy · x̂, of which dgamma is the sum."""
+        xhat = np.abs(self.xhat) * (1.0 + self.skew * self.skew) + self.skew
+        return np.abs(self.dy) * xhat
+
+
+def make_terms(
+    exact: Gradients,
+    plan: Plan | None = None,
+    *,
+    centres: bool | None = None,
+    trained: bool = False,
+    constant: bool = True,
+) -> Terms | None:
+    """Return the terms; None where the divisor is made of other powers, or of a window.
+
+    Parameters
+    ----------
+    exact : Gradients
+    plan : Plan or None
+        Of a norm that differs from that of `exact` in numbers or in its groups.
+    centres : bool or None
+        Whether a mean is subtracted, other than by the norm.
+    trained : bool
+        Whether given statistics are ignored, and those of x are taken, as in training.
+    constant : bool
+        Whether given statistics are constants.
+    """
+    plan = exact.plan if plan is None else plan
+    if plan.spec.window is not None or find_p(plan) != 2.0:
+        return None
+    grid, given = plan.grid, None if trained else exact.inputs.given
+    x, dy = (np.asarray(a, np.float64).reshape(grid.view_shape) for a in (exact.input, exact.dy))
+    axes = grid.view_axes
+    centres = plan.norm.centre is Centre.MEAN if centres is None else centres
+    count = math.prod(x.shape[axis] for axis in axes)
+    offset = 0 if exact.inputs.gamma is None else plan.spec.gamma_offset
+    gamma = spread_parameter(plan, exact.inputs.gamma, 1.0) + offset
+    mean = x.mean(axes, keepdims=True) if centres else np.zeros((1,) * x.ndim)
+    freedom = find_freedom(plan, count)
+    if given is not None:
+        mean, var = (_stand(grid, grid.spread_running(known)) for known in given)
+    w = x - mean
+    if given is None:
+        var = (w * w).sum(axes, keepdims=True) / freedom
+    root, eps, mode = np.sqrt(var), plan.spec.eps or 0.0, plan.spec.eps_mode
+    divisor = {
+        EpsMode.INSIDE: np.sqrt(var + eps),
+        EpsMode.OUTSIDE: root + eps,
+        EpsMode.SQUARE_FLOOR: np.sqrt(np.maximum(var, eps)),
+    }.get(mode or EpsMode.FLOOR, np.maximum(root, eps))
+    beside = root if mode is EpsMode.OUTSIDE else divisor
+    follows = (root >= divisor) | (mode in (EpsMode.INSIDE, EpsMode.OUTSIDE))
+    is_constant = given is not None and constant
+    slope = np.where(follows & (not is_constant), w / (freedom * divisor * beside), 0.0)
+    return Terms(
+        dy, gamma, offset, dy * gamma, w, divisor, slope, np.abs(mean) / divisor, count, axes,
+        centres and not is_constant,
+    )  # fmt: skip
+
+
+def spread_parameter(plan: Plan, parameter: NDArray[Any] | None, otherwise: float) -> Floats:
+    """Return gamma or beta at the view's rank."""
+    if parameter is None:
+        return np.full((1,) * len(plan.grid.view_shape), otherwise)
+    shape = plan.grid.split_shape(plan.parameters.full_shape)
+    return np.asarray(parameter, dtype=np.float64).reshape(shape)
+
+
+def _stand(grid: Grid, values: Floats) -> Floats:
+    """Return one number for each group, at the view's rank."""
+    return values.reshape([1 if axis in grid.view_axes else n for axis, n in enumerate(grid.view_shape)])

@@ -1,0 +1,328 @@
+"""The running totals of a comparison: counts, extremes, the worst element, and the mismatches of each group."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.checking.ulp import measure_distance
+from normcli.tensors.pieces import find_places, forget
+from normcli.tensors.spool import make_scratch
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from normcli.checking.ulp import Tolerance
+    from normcli.dtypes import Floats
+
+
+_FIRST_BOUND = 0.5
+"""Rounding once is off by half a unit at most: the first bin holds what is correctly rounded."""
+
+_BOUNDS = (0.0, *(math.ldexp(_FIRST_BOUND, power) for power in range(1024)), math.inf, math.inf)
+"""Of the bins: 0 to ½, ½ to 1, 1 to 2, … up to the largest float64, and what is infinitely far away."""
+
+_BINS = len(_BOUNDS) - 1
+
+
+class Element(NamedTuple):
+    """One value that was compared.
+
+    Parameters
+    ----------
+    excess : float
+        Its difference as a multiple of what is tolerated.
+    ulp : float
+    expected, actual : float
+    place : int
+        Its number in C order.
+    """
+
+    excess: float
+    ulp: float
+    expected: float
+    actual: float
+    place: int
+
+    @property
+    def rank(self) -> tuple[float, float, int]:
+        """Sorts the worst last: by excess, then by ulp; of equals the first in the tensor is the worst."""
+        return (self.excess, self.ulp, -self.place)
+
+
+class Bin(NamedTuple):
+    """So many values are more than `lower` and at most `upper` ulp away; zero counts to the first bin."""
+
+    lower: float
+    upper: float
+    value_count: int
+
+
+_NEAR_ZERO = 2.0**-6
+"""Below this part of the largest value, an error of the others' last place is many units."""
+
+_CELL = np.dtype([("mismatches", np.int64), ("max_ulp", np.float64)])
+"""What is kept of each group."""
+
+
+class Smallest(NamedTuple):
+    """The smallest tolerances that pass: each limit as small as can be; infinite where none passes.
+
+    Parameters
+    ----------
+    rtol : float
+        At the tolerance's own atol.
+    atol : float
+        At the tolerance's own rtol.
+    max_ulp : float
+    """
+
+    rtol: float
+    atol: float
+    max_ulp: float
+
+
+class GroupDifference(NamedTuple):
+    """A group with mismatches: its number, how many, and the largest distance of one in ulp."""
+
+    group: int
+    mismatches: int
+    max_ulp: float
+
+
+@dataclass(slots=True)
+class Comparison:
+    """How far an array is from the exact one: the same however it is cut into pieces, and in whatever order.
+
+    Parameters
+    ----------
+    tolerance : Tolerance
+    groups : GroupTally or None
+        The mismatches of each group, which the caller adds; None where every value has a window of its own.
+    max_ulp_expected : float
+        The smallest size that is expected where it is furthest in ulp: near 0, the last place is worth little.
+    largest_expected : float
+        The largest finite size that is expected.
+    least_rtol, least_atol : float
+        The least of each that passes beside the tolerance's other one; see `Smallest`.
+    """
+
+    tolerance: Tolerance
+    groups: GroupTally | None = None
+    compared: int = 0
+    mismatches: int = 0
+    max_ulp: float = 0.0
+    max_abs: float = 0.0
+    max_ulp_expected: float = math.inf
+    largest_expected: float = 0.0
+    least_rtol: float = 0.0
+    least_atol: float = 0.0
+    worst: Element | None = None
+    bins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(_BINS, dtype=np.int64))
+
+    def compare(
+        self, actual: NDArray[Any], expected: Floats, start: int, allowed: Floats | None = None
+    ) -> Floats:
+        """Compare a piece of one axis whose first value has the number `start`; the caller silences NumPy.
+
+        Where a difference is `allowed` for each value, that takes the place of the tolerance.
+
+        Returns
+        -------
+        ndarray of float64
+            The distance of each mismatch in ulp, and 0 for every other value.
+        """
+        tolerance, actual = self.tolerance, np.asarray(actual, dtype=np.float64)
+        error, ulp = measure_distance(actual, expected, tolerance.dtype)
+        if allowed is not None:
+            excess = np.where((error == 0.0) | (allowed == np.inf), 0.0, error / allowed)
+            excess[np.isnan(excess)] = np.inf  # of what is not finite, nothing is tolerated
+        elif tolerance.max_ulp is None:
+            excess = error / (tolerance.atol + tolerance.rtol * np.abs(expected))
+            excess[error == 0.0] = 0.0
+            excess[error == np.inf] = np.inf  # of what is infinite, nothing is tolerated
+        else:
+            excess = np.where(ulp == 0.0, 0.0, ulp / tolerance.max_ulp)
+        wrong = excess > 1.0
+        size, furthest = np.abs(expected), float(ulp.max(initial=0.0))
+        here = Comparison(self.tolerance, None, ulp.size, int(np.count_nonzero(wrong)), furthest)
+        here.max_abs = float(error.max(initial=0.0))
+        if allowed is None:
+            here.least_rtol, here.least_atol = self._find_least(error, size, here.max_abs)
+        here.max_ulp_expected = float(size.min(initial=np.inf, where=(ulp == furthest) & (size < np.inf)))
+        here.largest_expected = float(size.max(initial=0.0, where=size < np.inf))
+        if ulp.size:
+            candidates = np.flatnonzero(excess == excess.max())
+            at = candidates[np.argmax(ulp[candidates])]
+            how_far, theirs = (float(excess[at]), float(ulp[at])), (float(expected[at]), float(actual[at]))
+            here.worst = Element(*how_far, *theirs, start + int(at))
+        here.bins = np.bincount(_choose_bins(ulp), minlength=_BINS)
+        self.merge(here)
+        return np.where(wrong, ulp, 0.0)
+
+    def _find_least(self, error: Floats, size: Floats, largest: float) -> tuple[float, float]:
+        """Return the least rtol and atol that pass here and so far; `largest` is the largest error."""
+        rtol, atol = self.tolerance.rtol, self.tolerance.atol
+        least_rtol, least_atol = self.least_rtol, self.least_atol
+        if largest == math.inf:
+            return math.inf, math.inf
+        if largest > atol:
+            least_rtol = _raise_limit(least_rtol, error, np.full_like(error, atol), size)
+        if largest > least_atol:
+            least_atol = _raise_limit(least_atol, error, rtol * size, np.ones_like(error))
+        return least_rtol, least_atol
+
+    def merge(self, other: Comparison) -> None:
+        """Add the totals of other values; the mismatches of their groups are not among them."""
+        self.compared += other.compared
+        self.mismatches += other.mismatches
+        if other.max_ulp >= self.max_ulp:
+            closer = self.max_ulp_expected if self.max_ulp == other.max_ulp else math.inf
+            self.max_ulp_expected = min(closer, other.max_ulp_expected)
+        self.max_ulp = max(self.max_ulp, other.max_ulp)
+        self.largest_expected = max(self.largest_expected, other.largest_expected)
+        self.max_abs = max(self.max_abs, other.max_abs)
+        self.least_rtol = max(self.least_rtol, other.least_rtol)
+        self.least_atol = max(self.least_atol, other.least_atol)
+        self.bins += other.bins
+        if self.worst is None or (other.worst is not None and other.worst.rank > self.worst.rank):
+            self.worst = other.worst
+
+    @property
+    def is_near_zero(self) -> bool:
+        """Whether what is furthest in ulp is so for being near 0, beside the other values."""
+        return self.max_ulp > 1.0 and self.max_ulp_expected < _NEAR_ZERO * self.largest_expected
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is further away than is tolerated."""
+        return self.mismatches == 0
+
+    @property
+    def smallest(self) -> Smallest | None:
+        """The smallest tolerances that pass; None where each value has a bound of its own."""
+        if self.tolerance.derived:
+            return None
+        return Smallest(self.least_rtol, self.least_atol, self.max_ulp)
+
+    def count_groups(self) -> int:
+        """Return how many groups have a mismatch."""
+        return self.mismatches if self.groups is None else self.groups.count()
+
+    @property
+    def histogram(self) -> tuple[Bin, ...]:
+        """The bins that hold a value, from near to far."""
+        found = np.flatnonzero(self.bins).tolist()
+        return tuple(Bin(_BOUNDS[n], _BOUNDS[n + 1], int(self.bins[n])) for n in found)
+
+
+class GroupTally:
+    """The mismatches of each group; the array for them, on disk if it is large, is made at the first mismatch.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        As many lengths as `add` has indices.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._shape = shape
+        self._cells: NDArray[np.void] | None = None
+
+    def add(self, index: tuple[slice, ...], ulp: Floats, axes: tuple[int, ...]) -> None:
+        """Add the values of the groups at an index: their distances where they mismatch, 0 elsewhere."""
+        if self._cells is None:
+            self._cells = make_scratch(self._shape, _CELL)
+        here = self._cells[index]
+        here["mismatches"] += np.count_nonzero(ulp, axis=axes)
+        np.maximum(here["max_ulp"], ulp.max(axis=axes), out=here["max_ulp"])
+        forget(self._cells)
+
+    def merge(self, other: GroupTally, index: tuple[slice, ...]) -> None:
+        """Add the mismatches of a block, whose groups are those at an index."""
+        if other._cells is None:
+            return
+        if self._cells is None:
+            self._cells = make_scratch(self._shape, _CELL)
+        here = self._cells[index]
+        cells = other._cells.reshape(here.shape)
+        here["mismatches"] += cells["mismatches"]
+        np.maximum(here["max_ulp"], cells["max_ulp"], out=here["max_ulp"])
+        forget(self._cells)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_shape": self._shape, "_cells": None if self._cells is None else np.array(self._cells)}
+
+    def __iter__(self) -> Iterator[GroupDifference]:
+        """Yield the groups with mismatches, in order."""
+        for groups, cells in self._pieces():
+            yield from _join(groups, cells)
+
+    def count(self) -> int:
+        """Return how many groups have a mismatch."""
+        return sum(groups.size for groups, _ in self._pieces())
+
+    def find_worst(self, most: int) -> list[GroupDifference]:
+        """Return the groups with most mismatches, of those with equally many the ones that are further off."""
+        worst: list[GroupDifference] = []
+        for groups, cells in self._pieces():  # few of each piece: millions of groups may differ
+            order = np.lexsort((-cells["max_ulp"], -cells["mismatches"]))[:most]
+            worst += _join(groups[order], cells[order])
+        return sorted(worst, key=lambda group: (-group.mismatches, -group.max_ulp))[:most]
+
+    def _pieces(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.void]]]:
+        """Yield the numbers of groups with mismatches, and what is known of each."""
+        if self._cells is not None:
+            for groups in find_places(lambda cells: cells["mismatches"] > 0, self._cells):
+                yield groups, self._cells.reshape(-1)[groups]
+
+
+def _join(groups: NDArray[np.intp], cells: NDArray[np.void]) -> Iterator[GroupDifference]:
+    return (GroupDifference(group, *cell) for group, cell in zip(groups.tolist(), cells.tolist(), strict=True))
+
+
+def _raise_limit(least: float, error: Floats, fixed: Floats, factor: Floats) -> float:
+    """Return the least t that is no smaller than one found before, with error ≤ fixed + factor · t everywhere.
+
+    What is compared is what is calculated, roundings and all: so the limit passes, and the next float below
+    does not.
+    """
+    while least < math.inf:
+        failing = error > fixed + factor * least
+        if not failing.any():
+            break
+        error, fixed, factor = error[failing], fixed[failing], factor[failing]
+        furthest = ((error - fixed) / factor).argmax()
+        least = _bisect(float(error[furthest]), float(fixed[furthest]), float(factor[furthest]))
+    return least
+
+
+_LARGEST = int(np.array(np.finfo(np.float64).max).view(np.int64))
+"""The bits of the largest float64: those of smaller positive ones are in order below it."""
+
+
+def _bisect(error: float, fixed: float, factor: float) -> float:
+    """Return the least float t ≥ 0 with error ≤ fixed + factor · t, infinite where there is none."""
+    low, high = 0, _LARGEST + 1  # whose bits are those of infinity
+    while low < high:
+        middle = (low + high) // 2
+        limit = float(np.int64(middle).view(np.float64))
+        if error <= fixed + factor * limit:
+            high = middle
+        else:
+            low = middle + 1
+    return float(np.int64(low).view(np.float64))
+
+
+def _choose_bins(ulp: Floats) -> NDArray[np.int64]:
+    """Return the number of the bin of each distance: 1 + ⌈log₂⌉ where that is positive."""
+    fraction, exponent = np.frexp(ulp)
+    bins: NDArray[np.int64] = np.clip(exponent + (fraction > _FIRST_BOUND), 0, _BINS - 2)
+    bins[ulp == np.inf] = _BINS - 1
+    return bins

@@ -1,0 +1,1 @@
+"""Which algorithms of kernels are safe in low precision, on the data that are given."""

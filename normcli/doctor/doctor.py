@@ -1,0 +1,333 @@
+"""Whether a norm can be calculated of a tensor in low precision, and how: every algorithm is tried on it."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.algorithms.computation import Computation, list_accumulations, list_casts
+from normcli.algorithms.elements import Elements, Formula
+from normcli.algorithms.moments import Moments
+from normcli.algorithms.sums import add_up
+from normcli.checking.exact_rows import calculate_rows
+from normcli.checking.ulp import choose_tolerance, measure_distance
+from normcli.doctor.distribution import Distribution
+from normcli.doctor.examination import CONDITIONS, Distances, Examination, Finding, Lost, Overflow
+from normcli.engine.blocks import open_parameter, open_source
+from normcli.engine.geometry import find_geometry
+from normcli.engine.inputs import Inputs, TileSelection
+from normcli.engine.walk import DEFAULT_EFFORT, Effort, Walk
+from normcli.errors import UsageError
+from normcli.norms.divisors import Measurement
+from normcli.norms.plan import make_plan
+from normcli.norms.rules import Centre
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.algorithms.computation import Accumulation
+    from normcli.algorithms.sums import Values
+    from normcli.checking.ulp import Tolerance
+    from normcli.dtypes import Floats, Integers, Selected
+    from normcli.engine.blocks import Source
+    from normcli.engine.geometry import Slices
+    from normcli.norms.plan import Plan
+    from normcli.numerics.workspace import Workspace
+
+    Affine = tuple[Values | None, Values | None]
+
+PIECE = 1 << 16
+"""Values that are compared at once: the dozen arrays that this takes stay in the cache."""
+
+TOGETHER, MOST_VALUES = 64, 1 << 22
+"""Groups, and values, in a tile of long groups: sums that go from value to value go through many at once."""
+
+
+def require_sums(plan: Plan) -> None:
+    """Raise `UsageError` if a norm's statistics are no sums of values or squares over whole groups."""
+    norm, spec = plan.norm, plan.spec
+    if norm.is_by_order:
+        raise UsageError(f"{norm.name} adds nothing: its statistics are single values, exact in any precision")
+    if norm.is_partial:
+        raise UsageError(f"doctor examines whole norms; leave out no_mean and no_scale of {norm.name}")
+    if norm.rows is not None:
+        raise UsageError(
+            f"doctor examines means and sums of squares of groups; {norm.name} takes a {norm.divisor.size}"
+        )
+    if norm.divisor.measurement is Measurement.WINDOW or spec.p not in (None, 2.0):
+        raise UsageError(
+            f"doctor examines means and sums of squares of groups; {norm.name} "
+            + ("takes those of windows" if spec.window is not None else f"with p {spec.p:g} has others")
+        )
+
+
+def examine(
+    plan: Plan,
+    values: NDArray[Any],
+    inputs: Inputs | None = None,
+    max_ulp: float | None = None,
+    effort: Effort = DEFAULT_EFFORT,
+) -> Examination:
+    """Calculate a norm in every way of the tables, and hold each against the exact result.
+
+    Parameters
+    ----------
+    plan : Plan
+        Made for the tensor. Its dtype, or else the tensor's, is that of the values that a kernel would read and
+        write: they are rounded to it first, and what is exact follows from what they are then.
+    values : ndarray
+    inputs : Inputs or None
+        Of which gamma, beta and the selection are used: of a group, the values that count are tried alone.
+    max_ulp : float or None
+        How many ulp are safe; by default what torch's `assert_close` tolerates.
+    effort : Effort
+
+    Raises
+    ------
+    UsageError
+        If the norm's statistics are no sums, or `max_ulp` is negative.
+
+    Notes
+    -----
+    Groups are worked on whole, and some at a time. Those that are not finite in the dtype are left out.
+
+    Examples
+    --------
+    >>> from normcli.norms.request import Request
+    >>> x = np.float16([[300.0, 301.0, 302.0, 303.0]])
+    >>> found = examine(make_plan(Request("ln"), x.shape, x.dtype), x)
+    >>> found.cheapest.computation.name, len(found.findings) > 20
+    ('shifted:float16', True)
+    """
+    require_sums(plan)
+    dtype = plan.choose_output_dtype(values.dtype)
+    plan = make_plan(plan.request._replace(dtype=dtype.name), plan.grid.shape, dtype, plan.grid.columns)
+    geometry = find_geometry(plan)
+    tolerance = choose_tolerance(dtype, max_ulp=max_ulp)
+    with open_source(values, plan, geometry) as source:
+        ward = _Ward(plan, source, inputs or Inputs(), tolerance, effort)
+        if values.size:
+            ward.walk.expect(1)
+            most = max(PIECE, min(MOST_VALUES, TOGETHER * geometry.count))
+            ward.walk.each(ward.examine_tile, whole=True, line=0, most=most)
+    return ward.total
+
+
+class _Compared(NamedTuple):
+    """Results that were compared: kernels with enough bits give the same."""
+
+    actual: Values
+    distances: Distances
+
+
+class _Ward:
+    """A tensor that is examined tile by tile."""
+
+    def __init__(
+        self, plan: Plan, source: Source, inputs: Inputs, tolerance: Tolerance, effort: Effort
+    ) -> None:
+        self.plan, self.source, self.tolerance = plan, source, tolerance
+        self.geometry, self.formula = find_geometry(plan), Formula.of(plan)
+        offset = plan.spec.gamma_offset
+        self.gamma = open_parameter(plan, self.geometry, inputs.gamma, offset)
+        self.beta = open_parameter(plan, self.geometry, inputs.beta)
+        self.selection = None
+        if inputs.selection is not None:
+            self.selection = TileSelection(inputs.selection, plan, self.geometry)
+        self.accumulations = list(list_accumulations(self.formula))
+        self.walk = Walk(self.geometry, source, effort, effort.block)
+        self.total = self._start()
+        self._lock = threading.Lock()
+
+    def _start(self) -> Examination:
+        dtype, has_gamma = self.tolerance.dtype, self.gamma is not None
+        findings = [
+            Finding(Computation(accumulation, cast))
+            for accumulation in self.accumulations
+            for cast in list_casts(accumulation, dtype, has_gamma=has_gamma)
+        ]
+        names = CONDITIONS if self.plan.norm.centre is Centre.MEAN else CONDITIONS[1:]
+        return Examination(self.plan, self.tolerance, findings, {name: Distribution() for name in names})
+
+    def examine_tile(self, tile: Slices, work: Workspace) -> None:
+        """Add what is found of a tile of whole groups."""
+        order = self.geometry.kept_runs + self.geometry.reduced_runs
+        numbers = self.geometry.number_groups(tile)
+        read = np.ascontiguousarray(self.source.read(tile, order, work))
+        raw = read.reshape(len(numbers), -1)
+        affine = self._cut_affine(tile, order, raw.shape)
+        if self.selection is None:
+            self._examine_values(numbers, raw, affine)
+            return
+        selected = self.selection.select(read, tile, order).reshape(raw.shape)
+        counts = np.count_nonzero(selected, axis=1)
+        for count in np.unique(counts[counts > 0]).tolist():  # groups of as many values are tried together
+            these = counts == count
+
+            def pack(values: NDArray[Any] | None, these: Selected = these) -> Any:
+                return None if values is None else values[these][selected[these]].reshape(these.sum(), -1)
+
+            self._examine_values(numbers[these], pack(raw), (pack(affine[0]), pack(affine[1])))
+
+    def _examine_values(self, numbers: Integers, raw: NDArray[Any], affine: Affine) -> None:
+        """Add what is found of groups of some numbers, one in each row."""
+        here = self._start()
+        with np.errstate(all="ignore"):
+            rows = raw.astype(self.tolerance.dtype)
+            usable = np.isfinite(rows).all(axis=1)
+            here.beyond = int(np.count_nonzero(np.isfinite(raw) & ~np.isfinite(rows)))
+            if not usable.all():
+                numbers, rows = numbers[usable], rows[usable]
+                gamma, beta = (None if p is None else p[usable] for p in affine)
+                affine = (gamma, beta)
+            if len(rows):
+                self._examine_rows(here, numbers, rows, affine)
+        with self._lock:
+            self._merge(here)
+
+    def _cut_affine(self, tile: Slices, order: tuple[int, ...], shape: tuple[int, ...]) -> Affine:
+        lengths = [tile[run].stop - tile[run].start for run in order]
+        cut = (None if p is None else p.cut(tile, order) for p in (self.gamma, self.beta))
+        gamma, beta = (None if p is None else np.broadcast_to(p, lengths).reshape(shape) for p in cut)
+        return gamma, beta
+
+    def _examine_rows(self, here: Examination, numbers: Integers, rows: Values, affine: Affine) -> None:
+        differs = (rows != rows[:, :1]).any(axis=1) if self.formula.centres else (rows != 0).any(axis=1)
+        measured = []
+        for accumulation in self.accumulations:
+            values = accumulation.widen(rows)
+            moments = accumulation.measure(values, self.formula)
+            measured.append(moments)
+            lost = find_lost(moments, numbers, differs)
+            overflow = self._find_overflow(accumulation, values, moments, numbers)
+            for finding in here.findings:
+                if finding.computation.accumulation == accumulation:
+                    finding.negative, finding.zero, finding.overflow = *lost, overflow
+        step = max(1, PIECE // rows.shape[1])
+        for start in range(0, len(rows), step):
+            part = slice(start, start + step)
+            gamma, beta = (None if p is None else p[part] for p in affine)
+            moments_here = [Moments(*(statistic[part] for statistic in moments)) for moments in measured]
+            self._compare_rows(here, numbers[part], rows[part], moments_here, (gamma, beta))
+
+    def _compare_rows(
+        self,
+        here: Examination,
+        numbers: Integers,
+        rows: Values,
+        measured: Sequence[Moments],
+        affine: Affine,
+    ) -> None:
+        """Compare what every computation writes of rows with the exact result."""
+        expected, statistics = calculate_rows(self.plan, rows, affine)
+        self._measure_conditions(here, numbers, rows.astype(np.float64), statistics)
+        seen: list[_Compared] = []
+        findings = iter(here.findings)
+        for accumulation, moments in zip(self.accumulations, measured, strict=True):
+            values, dtype = accumulation.widen(rows), self.tolerance.dtype
+            given = Elements.of(values, moments, self.formula, affine, dtype)
+            for _ in list_casts(accumulation, dtype, has_gamma=self.gamma is not None):
+                finding = next(findings)
+                actual = finding.computation.write(given)
+                known = next((one for one in seen if _are_same(one.actual, actual)), None)
+                if known is None:
+                    known = _Compared(actual, compare(actual, expected, numbers, self.tolerance))
+                    seen.append(known)
+                finding.distances.merge(known.distances)
+
+    def _measure_conditions(
+        self, here: Examination, numbers: Integers, wide: Floats, statistics: dict[str, Floats]
+    ) -> None:
+        here.judged += len(numbers)
+        square = statistics.get(self.plan.norm.divisor.square)
+        measured = {"max |x|": np.abs(wide).max(axis=1), "Σx²": np.einsum("ij,ij->i", wide, wide)}
+        if self.formula.centres and square is not None:
+            ratio = statistics["mean"] ** 2 / square
+            measured["mean²/var"] = np.where(np.isnan(ratio), 0.0, ratio)
+        for name, numbers_found in measured.items():
+            here.conditions[name].add(np.ascontiguousarray(numbers_found), numbers)
+        if square is not None and self.formula.eps:
+            here.faint += int(np.count_nonzero(square <= self.formula.eps))
+
+    def _find_overflow(
+        self, accumulation: Accumulation, values: Values, moments: Moments, numbers: Integers
+    ) -> Overflow | None:
+        bad = np.flatnonzero(~(np.isfinite(moments.mean) & np.isfinite(moments.square)))
+        if not bad.size:
+            return None
+        row = int(bad[0])
+        place = locate_overflow(accumulation, values[row : row + 1], self.formula)
+        return Overflow(int(numbers[row]), place)
+
+    def _merge(self, here: Examination) -> None:
+        total = self.total
+        for mine, theirs in zip(total.findings, here.findings, strict=True):
+            mine.merge(theirs)
+        for name, distribution in here.conditions.items():
+            total.conditions[name].merge(distribution)
+        total.judged += here.judged
+        total.faint += here.faint
+        total.beyond += here.beyond
+
+
+def find_lost(moments: Moments, numbers: Integers, differs: Selected) -> tuple[Lost, Lost]:
+    """Return the groups whose variances came out below 0, and as 0 though their values differ."""
+    negative, zero = Lost(), Lost()
+    negative.add(numbers[moments.square < 0])
+    zero.add(numbers[(moments.square == 0) & differs])
+    return negative, zero
+
+
+def compare(actual: Values, expected: Floats, numbers: Integers, limits: Tolerance) -> Distances:
+    """Return how far rows are from the exact ones; the numbers are those of their groups."""
+    error, ulp = measure_distance(actual.astype(np.float64), expected, limits.dtype)
+    if limits.max_ulp is None:
+        excess = error / (limits.atol + limits.rtol * np.abs(expected))
+        excess[error == 0.0] = 0.0
+    else:
+        excess = np.where(ulp == 0.0, 0.0, ulp / limits.max_ulp)
+    excess[~(error < np.inf)] = np.inf
+    found = Distances(mismatches=int(np.count_nonzero(excess > 1.0)))
+    places = np.broadcast_to(numbers[:, None], ulp.shape)
+    found.ulp.add(ulp, places)
+    found.excess.add(excess, places)
+    return found
+
+
+def _are_same(one: Values, other: Values) -> bool:
+    return one.tobytes() == other.tobytes()
+
+
+def locate_overflow(accumulation: Accumulation, row: Values, formula: Formula) -> int | None:
+    """Return which value of a row makes a sum overflow, or is, or has a square, beyond the dtype of the sums.
+
+    Parameters
+    ----------
+    accumulation : Accumulation
+    row : ndarray, shape (1, values)
+        In the dtype of the sums.
+    formula : Formula
+
+    Returns
+    -------
+    int or None
+        None where it is the sum of values that are added in no order.
+    """
+    found: list[int | None] = []
+
+    def watch(terms: Values) -> Values:
+        total = accumulation.algorithm.add(terms)
+        if not np.isfinite(total).all():
+            sums = add_up(terms) if accumulation.algorithm.in_turn else terms
+            bad = np.flatnonzero(~np.isfinite(sums[0]))
+            found.append(int(bad[0]) if bad.size else None)
+        return total
+
+    watched = accumulation._replace(algorithm=accumulation.algorithm._replace(add=watch))
+    watched.measure(row, formula)
+    return found[0] if found else None

@@ -1,0 +1,214 @@
+"""Golden files: a norm's input, parameters and exact results as `.npy`, with a manifest of how they were made.
+
+With a dy, those of the backward pass too. For the test suite of another project. The folder stands for itself:
+what was calculated is in the manifest, so that it can be calculated again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.checking.check import NORMALIZED, Checked, check
+from normcli.checking.gradients import CheckedGradients, check_gradients
+from normcli.checking.ulp import ROUNDED_ONCE, choose_tolerance
+from normcli.dtypes import is_bfloat16, is_short_float
+from normcli.engine.walk import DEFAULT_EFFORT
+from normcli.errors import DataError, UsageError
+from normcli.golden.manifest import (
+    DY,
+    INPUT,
+    MANIFEST,
+    MASK,
+    PARAMETERS,
+    RUNNING,
+    Manifest,
+    Subject,
+    describe_array,
+    describe_plan,
+    digest_file,
+    write_manifest,
+)
+from normcli.norms.plan import make_plan
+from normcli.numerics.solution import Given
+from normcli.results.backward import BackwardProblem, calculate_backward
+from normcli.results.calculate import calculate
+from normcli.results.inputs import fit_inputs
+from normcli.tensors.files import load
+from normcli.tensors.npy import start_npy, write_npy
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from normcli.checking.ulp import Tolerance
+    from normcli.engine.walk import Effort
+    from normcli.results.result import Result
+
+_LONG_ULP = 1.0
+"""How far golden float64 may be from that calculated anew: each is within 0.51 ulp, whatever calculates it."""
+
+
+class Golden(NamedTuple):
+    """A golden folder that was verified.
+
+    Parameters
+    ----------
+    subject : Subject
+    checked : Checked
+        The golden values held against newly calculated ones.
+    gradients : CheckedGradients or None
+        Likewise those of the backward pass, where there are any.
+    note : str or None
+        What a reader of the manifest should know of it.
+    """
+
+    subject: Subject
+    checked: Checked
+    gradients: CheckedGradients | None = None
+    note: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything agrees."""
+        return self.checked.ok and (self.gradients is None or self.gradients.ok)
+
+
+def write_golden(
+    folder: Path,
+    subject: Subject,
+    recipe: Mapping[str, Any] | None = None,
+    effort: Effort = DEFAULT_EFFORT,
+) -> Result:
+    """Calculate, and write what went in and what came out to an empty folder.
+
+    Parameters
+    ----------
+    folder : Path
+    subject : Subject
+        Gamma and beta are written in the dtype of the result if that holds them exactly, else in their own;
+        their derivatives in the same.
+    recipe : mapping or None
+        How the input, the parameters and dy were generated, those that were.
+    effort : Effort
+
+    Raises
+    ------
+    UsageError
+        If the input, dy or the result is bfloat16, which `.npy` has no word for, or there is a dy and the norm
+        has no derivative.
+    """
+    plan, tensor, inputs, dy = subject
+    values, dtype = tensor.values, plan.choose_output_dtype(tensor.values.dtype)
+    if any(map(is_bfloat16, (dtype, values.dtype, *([] if dy is None else [dy.values.dtype])))):
+        raise UsageError("golden files are .npy, which has no bfloat16; choose another dtype")
+    gamma, beta = (None if array is None else _narrow(array, dtype) for array in (inputs.gamma, inputs.beta))
+    inputs, outs = inputs._replace(gamma=gamma, beta=beta), {}
+    if isinstance(values, np.memmap):  # what does not fit into memory is written as it is calculated
+        for name in (NORMALIZED, *(() if dy is None else ("dx",))):
+            with _locate(folder, name).open("w+b") as stream:
+                outs[name] = start_npy(stream, plan.grid.shape, dtype)
+    result = calculate(plan, values, inputs, out=outs.get(NORMALIZED), effort=effort)
+    files: dict[str, NDArray[Any] | None] = {
+        INPUT: values,
+        **inputs.parameters,
+        **dict(zip(RUNNING, inputs.given or (), strict=False)),
+        MASK: None if inputs.selection is None else inputs.selection.mask,
+        NORMALIZED: result.normalized,
+        **result.statistics,
+    }
+    if dy is not None:
+        problem = BackwardProblem(plan, values, dy.values, inputs)
+        gradients = calculate_backward(problem, out=outs.get("dx"), effort=effort)
+        files |= {DY: dy.values, **{name: gradients.field(name) for name in plan.norm.gradient_names}}
+    arrays = {name: array for name, array in files.items() if array is not None}
+    for name in arrays.keys() - outs.keys():
+        with _locate(folder, name).open("wb") as stream:
+            write_npy(stream, arrays[name])
+    described = {
+        name: {**describe_array(name, array), "sha256": digest_file(_locate(folder, name))}
+        for name, array in arrays.items()
+    }
+    members = {**describe_plan(plan, inputs.selection), "source": tensor.source, "recipe": recipe}
+    write_manifest(folder, {**members, "files": described})
+    return result
+
+
+def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
+    """Check that the files of a folder are those of its manifest, that they are right, and that it says so.
+
+    Parameters
+    ----------
+    folder : Path
+    effort : Effort
+
+    Raises
+    ------
+    DataError
+        If the manifest is missing or malformed, files are missing or not what was written (all are named), or
+        the manifest says anything that does not follow from its norm, options, recipe and files.
+    """
+    manifest = Manifest(folder / MANIFEST)
+    _require_whole(folder, manifest.files)
+    tensors = {name: load(str(_locate(folder, name))) for name in manifest.files}
+    arrays = {name: saved.values for name, saved in tensors.items()}
+    parameters = {name: arrays[name] for name in PARAMETERS if name in arrays}
+    running = Given(*(arrays[name] for name in RUNNING)) if RUNNING[0] in arrays else None
+    tensor, dy = tensors[INPUT], tensors.get(DY)
+    try:
+        selection = manifest.read_selection(arrays.get(MASK))
+        plan = make_plan(manifest.request, tensor.values.shape, tensor.values.dtype)
+        inputs = fit_inputs(plan, tensor.values, parameters, running, selection)
+    except (UsageError, DataError) as error:
+        raise DataError(f"{manifest.path} does not fit its files: {error}") from error
+    manifest.require_agreement(plan, inputs, arrays)
+    subject, gradients = Subject(plan, tensor, inputs, dy), None
+    manifest.require_origin(subject)
+    forward, backward = (
+        {name: arrays[name] for name in names if name in arrays}
+        for names in ((NORMALIZED, *plan.norm.statistics), plan.norm.gradient_names)
+    )
+    try:
+        checked = check(plan, tensor.values, forward, inputs, _choose_tolerance, effort)
+        if dy is not None:
+            problem = BackwardProblem(plan, tensor.values, dy.values, inputs)
+            gradients = check_gradients(problem, backward, _choose_tolerance, effort)
+    except (UsageError, DataError) as error:
+        raise DataError(f"{manifest.path} does not fit its files: {error}") from error
+    golden = Golden(subject, checked, gradients, manifest.note)
+    if golden.ok:
+        manifest.require_intact()
+    return golden
+
+
+def _locate(folder: Path, name: str) -> Path:
+    return folder / f"{name}.npy"
+
+
+def _narrow(parameter: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    with np.errstate(all="ignore"):
+        narrow = parameter.astype(dtype)
+    return narrow if np.array_equal(narrow, parameter, equal_nan=True) else parameter
+
+
+def _choose_tolerance(dtype: np.dtype[Any], scale: float = 1.0) -> Tolerance:
+    return choose_tolerance(dtype, max_ulp=ROUNDED_ONCE if is_short_float(dtype) else _LONG_ULP, scale=scale)
+
+
+def _require_whole(folder: Path, files: Mapping[str, Any]) -> None:
+    """Raise `DataError` if files are missing or not what was written, with the names of all of them."""
+    missing, damaged = [], []
+    for name, entry in files.items():
+        path = _locate(folder, name)
+        if not path.is_file():
+            missing.append(path.name)
+        elif digest_file(path) != entry.get("sha256"):
+            damaged.append(path.name)
+    wrong = {"missing": missing, "not what was written (sha256)": damaged}
+    if missing or damaged:
+        faults = "; ".join(f"{', '.join(names)}: {what}" for what, names in wrong.items() if names)
+        raise DataError(f"{folder}: {faults}")

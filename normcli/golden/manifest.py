@@ -1,0 +1,412 @@
+"""The manifest of golden files: what was asked for and what was written, and hashes that show changes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.checking.check import NORMALIZED
+from normcli.dtypes import get_eps, is_float
+from normcli.engine.inputs import NO_INPUTS
+from normcli.errors import DataError, UsageError
+from normcli.norms.options import OPTIONS, find_option
+from normcli.norms.request import Choices, NanRule, Request
+from normcli.printable import shorten
+from normcli.results.backward import draw_gradient
+from normcli.results.inputs import SelectionRequest
+from normcli.tensors.generate import draw_affine, generate
+from normcli.tensors.json_items import RepeatedNameError, make_object
+from normcli.tensors.pieces import iterate_pieces
+from normcli.tensors.recipe import DEFAULT_RNG, DISTRIBUTIONS, RNGS, Recipe
+from normcli.tuples import NamedTuple
+from normcli.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from normcli.engine.inputs import Inputs, Selection
+    from normcli.norms.plan import Plan
+    from normcli.tensors.tensor import Tensor
+
+SCHEMA = "normcli-golden/2"
+"""The version of the manifest."""
+
+_WITHOUT_HASH = "normcli-golden/1"
+"""The version before, whose manifest has no hash of itself: what it says of its source would be believed."""
+
+MANIFEST = "manifest.json"
+
+INPUT, DY = "input", "dy"
+PARAMETERS, RUNNING, MASK = ("gamma", "beta"), ("running_mean", "running_var"), "mask"
+"""The files of what goes in; those of the statistics and of what comes out have the names of `check`."""
+
+_HASH = "sha256"
+
+_MEMBERS = (
+    "schema", "normcli", "norm", "options", "selection", "source", "recipe", "convention", "files", _HASH,
+)  # fmt: skip
+
+_MOST_NAMED = 3
+"""The most contradictions that a message names."""
+
+_MOST_SKIPPED = 10**6
+"""Of a manifest that may have been changed, a recipe that skips more is not followed: it could take hours."""
+
+_DRAWN_WITHIN = 8.0
+"""How many machine epsilons drawn values may be apart: the logarithms of systems differ in their last bits."""
+
+
+class Subject(NamedTuple):
+    """What golden files are of.
+
+    Parameters
+    ----------
+    plan : Plan
+    tensor : Tensor
+        The input.
+    inputs : Inputs
+        Gamma, beta, running statistics and which values count.
+    dy : Tensor or None
+        The derivative of a loss by the normalized tensor, where the files have a backward pass.
+    """
+
+    plan: Plan
+    tensor: Tensor
+    inputs: Inputs = NO_INPUTS
+    dy: Tensor | None = None
+
+
+class Manifest:
+    """A manifest that was read.
+
+    Parameters
+    ----------
+    path : Path
+
+    Raises
+    ------
+    DataError
+        If there is none, it is no manifest of golden files, or of a version without a hash.
+
+    Attributes
+    ----------
+    members : mapping
+    request : Request
+    files : mapping of str to mapping
+        What it says of each file.
+    intact : bool
+        Whether its hash is that of its members.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.members = _read_object(path)
+        schema = self.members.get("schema")
+        if schema == _WITHOUT_HASH:
+            norm = shorten(str(self.members.get("norm")))
+            raise DataError(
+                f"{path} is of {_WITHOUT_HASH}, which has no hash to hold it against; with the options that it "
+                f"lists, normcli golden {norm} -i {path.parent / INPUT}.npy -o DIR writes a new one"
+            )
+        if schema != SCHEMA:
+            raise DataError(f"{path} is not the manifest of golden files ({SCHEMA})")
+        self.intact = self.members.get(_HASH) == _digest_members(self.members)
+        self.request = self._read_request()
+        self.files = self._read_files()
+
+    def _read_request(self) -> Request:
+        norm, given = self.members.get("norm"), self.members.get("options")
+        if not isinstance(norm, str) or not isinstance(given, dict):
+            raise DataError(f"{self.path} names no norm, or no options")
+        options: dict[str, Any] = {}
+        for name, value in given.items():
+            try:
+                options[name] = find_option(name).read(value)
+            except (KeyError, UsageError, TypeError, OverflowError) as error:
+                raise DataError(f"{self.path}: there is no option {name} = {_format(value)}") from error
+        return Request(norm, **options)
+
+    def _read_files(self) -> Mapping[str, Mapping[str, Any]]:
+        try:
+            norm = Choices(self.request).norm
+        except UsageError as error:
+            raise DataError(f"{self.path} does not fit its files: {error}") from error
+        files = self.members.get("files")
+        needed = [INPUT, NORMALIZED, *norm.statistics]
+        of_backward = (DY, *norm.gradient_names) if norm.gradient_names else ()
+        if not isinstance(files, dict):
+            raise DataError(f"{self.path} names no files")
+        for name, entry in files.items():
+            if name not in (*needed, *PARAMETERS, *RUNNING, MASK, *of_backward):
+                raise DataError(f"{self.path}: {name!r} is the name of no golden file of {norm.name}")
+            if not isinstance(entry, dict):
+                raise DataError(f"{self.path}: files.{name} is no object")
+        for together in (RUNNING, of_backward):
+            if files.keys() & set(together):
+                needed += together
+        unlisted = [name for name in needed if name not in files]
+        if unlisted:
+            raise DataError(f"{self.path}: files does not list {', '.join(unlisted)}")
+        return files
+
+    @property
+    def note(self) -> str | None:
+        """What a reader should know of the manifest, in words; None if there is nothing."""
+        return None if self.intact else self._changed
+
+    @property
+    def _changed(self) -> str:
+        return f"{MANIFEST} is not what was written (sha256)"
+
+    def require_intact(self) -> None:
+        """Raise `DataError` if the manifest was changed, where nothing else shows it."""
+        if not self.intact:
+            raise DataError(f"{self.path.parent}: {self._changed}, although the values agree with it")
+
+    def read_selection(self, mask: NDArray[Any] | None) -> SelectionRequest | None:
+        """Return which values count, by the manifest and its mask."""
+        selection = self.members.get("selection")
+        if selection is None:
+            return None
+        if not isinstance(selection, dict):
+            raise DataError("its selection is no object of nan and fill")
+        return SelectionRequest(mask, None, selection.get("nan"), selection.get("fill"))
+
+    def require_agreement(self, plan: Plan, inputs: Inputs, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Raise `DataError` unless the manifest says what follows from its norm, its options and its files.
+
+        Parameters
+        ----------
+        plan : Plan
+            Of the manifest's request.
+        inputs : Inputs
+        arrays : mapping of str to ndarray
+            What its files hold.
+        """
+        actual = describe_plan(plan, inputs.selection)
+        said = self.members.get("convention")
+        if self.members.get("normcli") != __version__ and isinstance(said, dict):
+            actual["convention"]["formula"] = said.get(
+                "formula"
+            )  # prose, which another version words differently
+        found = list(
+            self._contradict(actual, {name: describe_array(name, array) for name, array in arrays.items()})
+        )
+        if found:
+            more = f"; and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+            raise DataError(f"{self.path}: {'; '.join(found[:_MOST_NAMED])}{more}")
+
+    def _contradict(self, actual: Mapping[str, Any], files: Mapping[str, Any]) -> Iterator[str]:
+        """Yield what the manifest says and what is not so."""
+        for name in self.members:
+            if name not in _MEMBERS:
+                yield f"{_format(name)} is no member of a manifest"
+        complete = self.members.get("normcli") == __version__
+        for name in _MEMBERS:
+            if name not in self.members and name != "selection":
+                yield f"{name} is missing"
+        for name in ("norm", "options", "selection", "convention"):
+            yield from _compare(name, self.members.get(name), _to_json(actual.get(name)), complete=complete)
+        for name, described in files.items():
+            said = {member: value for member, value in self.files[name].items() if member != _HASH}
+            yield from _compare(f"files.{name}", said, _to_json(described), complete=complete)
+
+    def require_origin(self, subject: Subject) -> None:
+        """Raise `DataError` unless the recipe, if there is one, gives the input, the parameters and dy."""
+        recipe = self.members.get("recipe")
+        for name in ("normcli", "source"):
+            if not isinstance(self.members.get(name), str):
+                raise DataError(f"{self.path}: {name} is {_format(self.members.get(name))}, and no text")
+        if recipe is None:
+            return
+        if not isinstance(recipe, dict):
+            raise DataError(f"{self.path}: recipe is {_format(recipe)}, and no object")
+        try:
+            wrong = self._follow(dict(recipe), subject)
+        except (UsageError, DataError, TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"{self.path}: recipe is none that can be followed: {error}") from error
+        if wrong is not None:
+            raise DataError(f"{self.path}: {wrong}")
+
+    def _follow(self, recipe: dict[str, Any], subject: Subject) -> str | None:
+        """Return what does not come of a recipe."""
+        plan, tensor, inputs, dy = subject
+        seed, rng = recipe.pop("affine_seed", None), recipe.get("rng") or DEFAULT_RNG
+        dy_seed = recipe.pop("dy_seed", None)
+        if "shape" in recipe:
+            made = _read_recipe(recipe)
+            if made.shape != tensor.values.shape:
+                return f"recipe.shape is {list(made.shape)}; that of input.npy is {list(tensor.values.shape)}"
+            if self.members["source"] != str(made):
+                return f"source is {_format(self.members['source'])}; the recipe is {str(made)!r}"
+            if not self.intact and made.skip > _MOST_SKIPPED:
+                return (
+                    f"recipe.skip is {made.skip}, in a manifest that may have been changed: it is not followed"
+                )
+            if not _are_close(tensor.values, generate(made).values):
+                return "the recipe does not give input.npy"
+        elif recipe.keys() != (set() if seed is None else {"rng"}) or seed is dy_seed is None:
+            return "recipe has no shape"
+        if seed is not None:
+            dtype = "float64" if plan.request.dtype == "float64" else None
+            names = tuple(inputs.parameters) or plan.norm.drawn_names
+            drawn = draw_affine(str(rng), _require_integer(seed), plan.parameters.shape, names, dtype)
+            for name in names:
+                kept = getattr(inputs, name)
+                if kept is None or not _are_close(kept, plan.fit_parameter(name, drawn[name])):
+                    return f"recipe.affine_seed does not give {name}.npy"
+        if dy_seed is not None:
+            drawn_dy = draw_gradient(plan, _require_integer(dy_seed)).values
+            if dy is None or not _are_close(dy.values, drawn_dy):
+                return f"recipe.dy_seed does not give {DY}.npy"
+        return None
+
+
+def write_manifest(folder: Path, members: Mapping[str, Any]) -> None:
+    """Write a manifest and the hash of what it says."""
+    manifest = {"schema": SCHEMA, "normcli": __version__, **members}
+    manifest[_HASH] = _digest_members(manifest)
+    (folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2, allow_nan=False)}\n", encoding="utf-8")
+
+
+def describe_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
+    """Return what was asked for, and for a reader what was calculated."""
+    given = {option: getattr(plan.request, option.name) for option in OPTIONS}
+    described: dict[str, Any] = {
+        "norm": plan.request.norm,
+        "options": {o.name: o.describe(value) for o, value in given.items() if value is not None},
+        "convention": _describe_convention(plan),
+    }
+    if selection is not None:
+        rule = NanRule.OMIT if selection.omits_nan else NanRule.PROPAGATE
+        described["selection"] = {"nan": rule.value, "fill": selection.fill.value}
+    return described
+
+
+def _describe_convention(plan: Plan) -> dict[str, Any]:
+    grid, spec = plan.grid, plan.spec
+    return {
+        "name": plan.norm.name,
+        "formula": plan.formula,
+        "layout": grid.layout.text,
+        **{name: getattr(grid, name) for name in ("axes", "kept", "groups", "group_count", "group_size")},
+        **{name: getattr(spec, name) for name in ("eps", "eps_mode", "ddof")},
+        "p": find_option("p").describe(spec.p),
+        "window": None if spec.window is None else spec.window._asdict(),
+        "like": spec.like,
+    }
+
+
+def describe_array(name: str, values: NDArray[Any]) -> dict[str, Any]:
+    """Return what a manifest says of an array, without the hash of its file."""
+    return {"file": f"{name}.npy", "shape": values.shape, "dtype": values.dtype.name}
+
+
+def digest_file(path: Path) -> str:
+    """Return the SHA-256 sum of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, _HASH).hexdigest()
+
+
+def _digest_members(manifest: Mapping[str, Any]) -> str:
+    """Return the SHA-256 sum of a manifest without its own: as JSON with sorted keys and no spaces."""
+    members = {name: value for name, value in manifest.items() if name != _HASH}
+    return hashlib.sha256(json.dumps(members, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    if path.exists() and not path.is_file():
+        raise DataError(f"{path} is no regular file")
+    try:
+        manifest = json.loads(
+            path.read_text(encoding="utf-8"),
+            object_pairs_hook=make_object,
+            parse_float=_read_float,
+            parse_constant=_refuse_constant,
+        )
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: there is no such file, so this is no folder of golden files") from error
+    except RepeatedNameError as error:
+        raise DataError(f"{path}: an object {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is not valid JSON") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
+    if not isinstance(manifest, dict):
+        raise DataError(f"{path} is not the manifest of golden files ({SCHEMA})")
+    return manifest
+
+
+def _read_float(text: str) -> float:
+    value = float(text)
+    if not np.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(name)
+
+
+def _compare(name: str, said: Any, actual: Any, *, complete: bool) -> Iterator[str]:
+    """Yield in which members two values of JSON differ; what another version leaves out does not count."""
+    if isinstance(said, dict) and isinstance(actual, dict):
+        for key, value in said.items():
+            if key not in actual:
+                yield f"{name}.{key} is {_format(value)}, and should not be there"
+            else:
+                yield from _compare(f"{name}.{key}", value, actual[key], complete=complete)
+        if complete:
+            yield from (f"{name}.{key} is missing" for key in actual if key not in said)
+    elif type(said) is not type(actual) or said != actual:
+        yield f"{name} is {_format(said)}, and should be {_format(actual)}"
+
+
+def _read_recipe(members: Mapping[str, Any]) -> Recipe:
+    """Return a recipe, its bounds as they are written; raise `ValueError` or `TypeError` if it is none."""
+    if members.keys() != set(Recipe._fields):
+        raise ValueError(f"its members are not {', '.join(Recipe._fields)}")
+    for name in ("low", "high"):
+        if not isinstance(members[name], int | float | None) or isinstance(members[name], bool):
+            raise TypeError(f"{name} is no number")
+    for name, known in (("dist", DISTRIBUTIONS), ("rng", RNGS)):
+        if members[name] not in known:
+            raise ValueError(f"{name} {_format(members[name])} is none of {', '.join(known)}")
+    if not isinstance(members["shape"], list):
+        raise TypeError("shape is no list")
+    whole = {name: _require_integer(members[name]) for name in ("seed", "skip")}
+    return Recipe(**{**members, **whole, "shape": tuple(map(_require_integer, members["shape"]))})
+
+
+def _require_integer(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{_format(value)} is no integer")
+    return value
+
+
+def _are_close(mine: NDArray[Any], drawn: NDArray[Any]) -> bool:
+    """Whether arrays hold the same values, but for the last bits in which systems' logarithms differ."""
+    if mine.size != drawn.size:
+        return False
+    drawn = drawn.reshape(mine.shape)
+    if not is_float(mine.dtype):
+        return np.array_equal(mine, drawn)
+    within = _DRAWN_WITHIN * get_eps(mine.dtype)
+    pieces = zip(iterate_pieces(mine), iterate_pieces(drawn), strict=True)
+    with np.errstate(all="ignore"):
+        return all(np.allclose(a.astype(np.float64), b.astype(np.float64), within, 0.0) for a, b in pieces)
+
+
+def _to_json(value: Any) -> Any:
+    """Return a value as it is read back from JSON, with lists for tuples."""
+    return json.loads(json.dumps(value))
+
+
+def _format(value: Any) -> str:
+    return shorten(json.dumps(value), 60)

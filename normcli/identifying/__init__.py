@@ -1,0 +1,1 @@
+"""What made somebody's result: which norm, which convention, which fault."""

@@ -1,0 +1,196 @@
+"""What the algorithms of kernels write of some groups, and how much of it has the bits of a tensor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.algorithms.computation import Accumulation, Computation, list_accumulations
+from normcli.algorithms.elements import Elements, Formula
+from normcli.algorithms.table import CASTS, FORMS, KERNELS
+from normcli.checking.exact_rows import calculate_rows
+from normcli.checking.ulp import measure_distance
+from normcli.identifying.evidence import COMMON_EPS
+from normcli.identifying.groups import take_groups
+from normcli.identifying.hypothesis import Furthest, Match, find_furthest
+from normcli.norms.rules import EpsMode
+from normcli.numerics.rounding import store
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from normcli.algorithms.sums import Values
+    from normcli.checking.exact_rows import Affine
+    from normcli.dtypes import Floats, Selected
+    from normcli.identifying.affine import AffineStep
+    from normcli.norms.plan import Plan
+    from normcli.norms.request import Request
+
+LEAST_SHARE = 0.9
+"""The share of bits that a computation has to give to be named."""
+
+_THINNED = 4
+"""Of so many columns one is tried first: where too much of it differs, the others are not needed."""
+
+
+class Candidate(NamedTuple):
+    """A norm that y may be.
+
+    Parameters
+    ----------
+    request : Request
+        With axes, groups and eps.
+    way : str
+        How gamma and beta entered.
+    order : tuple of int
+        The axes of the actual tensor, in the order of the input's.
+    """
+
+    request: Request
+    way: str
+    order: tuple[int, ...]
+
+
+class Attempt(NamedTuple):
+    """A computation, and an eps; None of norms without."""
+
+    computation: Computation
+    eps: float | None
+
+
+class Trial(NamedTuple):
+    """Some groups as rows, and what was made of them."""
+
+    plan: Plan
+    chosen: NDArray[np.intp]
+    rows: Values
+    actual: Values
+    affine: Affine
+
+    @classmethod
+    def take(cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, most: int) -> Trial:
+        """Return groups of about so many values, spread over all; what is not finite counts like the rest."""
+        grid = plan.grid
+        count = min(grid.group_count, max(2, most // grid.group_size))
+        return cls.choose(
+            plan, x, y, step, np.unique(np.linspace(0, grid.group_count - 1, count).astype(np.intp))
+        )
+
+    @classmethod
+    def choose(
+        cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, chosen: NDArray[np.intp]
+    ) -> Trial:
+        """Return groups by their numbers."""
+        rows, actual = (take_groups(plan.grid, values, chosen) for values in (x, y))
+        scale, shift = (
+            None if p is None else take_groups(plan.grid, p, chosen) for p in (step.scale, step.shift)
+        )
+        return cls(plan, chosen, rows, actual, (scale, shift))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The result's."""
+        return self.actual.dtype.newbyteorder("=")
+
+    def score_all(self) -> Iterator[tuple[Attempt, float]]:
+        """Yield every computation with every usual eps, and the share of values whose bits it gives.
+
+        Of a share that is too low to count, an upper bound.
+        """
+        formula, has_gamma = Formula.of(self.plan), self.affine[0] is not None
+        every = (None,) if formula.eps is None else tuple(dict.fromkeys((formula.eps, *COMMON_EPS)))
+        least = LEAST_SHARE
+        for accumulation in _list_all(formula):
+            wide, widens = accumulation.widen(self.rows), accumulation.dtype != self.dtype.name
+            moments = accumulation.measure(wide, formula)
+            given = Elements.of_each(wide, moments, formula, every, self.affine, self.dtype)
+            casts = [
+                cast for cast in (*CASTS.values(), *FORMS) if cast.differs(widens=widens, has_gamma=has_gamma)
+            ]
+            computations = [Computation(accumulation, cast) for cast in casts]
+            shares = [self._score(computation, given, least) for computation in computations]
+            least = max(least, *map(max, shares))
+            for number, eps in enumerate(every):
+                for computation, scored in zip(computations, shares, strict=True):
+                    yield Attempt(computation, eps), scored[number]
+
+    def _score(self, computation: Computation, given: Elements, least: float) -> list[float]:
+        """Return the share of values whose bits a computation gives with each eps, or a bound below `least`."""
+        thin = slice(None, None, _THINNED)
+        few = self._replace(actual=self.actual[:, thin]).find_equal(computation.write(given.take(thin)))
+        shares = (self.actual.size - np.count_nonzero(~few, axis=(1, 2))) / self.actual.size
+        likely = np.flatnonzero(shares >= least)
+        if likely.size:
+            written = computation.write(given.choose(likely))
+            shares[likely] = self.find_equal(written).mean(axis=(1, 2))
+        return list(map(float, shares))
+
+    def write(self, attempt: Attempt) -> Values:
+        """Return what one of them writes."""
+        formula = Formula.of(self.plan)._replace(eps=attempt.eps)
+        return attempt.computation.run(self.rows, formula, self.dtype, self.affine)
+
+    def count_told(self, computation: Computation) -> float:
+        """Return how many groups a computation does not give with the norm's own eps: each is evidence.
+
+        The values of one group are no evidence of their own: another rounding of its statistics moves them all.
+        """
+        row = self.plan.norm
+        formula = Formula.of(self.plan)._replace(eps=row.eps, eps_mode=row.eps_mode)
+        written = computation.run(self.rows, formula, self.dtype, self.affine)
+        return float(np.count_nonzero(~self.find_equal(written).all(axis=1)))
+
+    def find_equal(self, written: Values) -> Selected:
+        """Return which values have the bits of what was written; NaN is like any other."""
+        same: Selected = (self.actual == written) | (np.isnan(self.actual) & np.isnan(written))
+        return same
+
+    def find_rough(self, eps: float | None) -> Selected:
+        """Return which values are not the exact ones, rounded."""
+        rounded = np.empty(self.rows.shape, self.dtype)
+        store(rounded, self._calculate(eps))
+        return ~self.find_equal(rounded)
+
+    def describe(self, candidate: Candidate, attempt: Attempt, bits: float) -> Match:
+        """Return a norm as a match."""
+        exact, actual = self._calculate(attempt.eps), self.actual.astype(np.float64)
+        error, ulp = measure_distance(actual, exact, self.dtype)
+        index, *values = find_furthest(actual, exact, ulp, self.dtype)
+        grid, spec, eps = self.plan.grid, self.plan.spec, attempt.eps or 0.0
+        place = grid.locate_values(self.chosen[[index[0]]], np.array([index[1]]))
+        return Match(
+            norm=self.plan.norm.name,
+            axes=grid.axes,
+            precision=attempt.computation.accumulation.dtype,
+            like=(),
+            max_ulp=float(ulp.max()),
+            max_abs=float(error.max()),
+            equal=float(1.0 - self.find_rough(attempt.eps).mean()),
+            compared=exact.size,
+            furthest=Furthest(tuple(int(i[0]) for i in place), *values),
+            order=candidate.order,
+            groups=grid.groups,
+            group_order=grid.group_order,
+            eps=eps,
+            eps_range=(eps, eps),
+            eps_mode=None if spec.eps_mode in (EpsMode.FLOOR, EpsMode.SQUARE_FLOOR) else spec.eps_mode,
+            ddof=spec.ddof,
+            p=spec.p,
+            affine=candidate.way,
+            bits=bits,
+        )
+
+    def _calculate(self, eps: float | None) -> Floats:
+        return calculate_rows(self.plan.change_spec(eps=eps), self.rows, self.affine)[0]
+
+
+def _list_all(formula: Formula) -> Iterator[Accumulation]:
+    """Yield every way to find statistics, the kernels of frameworks first."""
+    for kernel in KERNELS:
+        if formula.centres or kernel.squares:
+            yield Accumulation(kernel, "float32")
+    yield from list_accumulations(formula)

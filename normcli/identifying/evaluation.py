@@ -1,0 +1,67 @@
+"""A plain map read as a norm's evaluation: which stored statistics would make it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from normcli.dtypes import Floats
+    from normcli.identifying.affine import AffineStep
+    from normcli.identifying.plain import PlainMap
+
+
+class Evaluation(NamedTuple):
+    """y = scale · (x − mean) / √square + shift.
+
+    Parameters
+    ----------
+    mean : ndarray
+        Of the shape of the map's a and b: the running mean.
+    square : ndarray
+        The running variance and its eps together.
+    affine : AffineStep
+        How gamma and beta entered.
+    """
+
+    mean: Floats
+    square: Floats
+    affine: AffineStep
+
+
+def read_evaluation(found: PlainMap, affines: Iterable[AffineStep]) -> Evaluation | None:
+    """Return the stored statistics that make a plain map with the first of some affine steps that can be.
+
+    Parameters
+    ----------
+    found : PlainMap
+    affines : iterable of AffineStep
+        The likelier ones first.
+
+    Returns
+    -------
+    Evaluation or None
+        None where every step would need a deviation that is negative or no number.
+    """
+    shape = found.scale.shape
+    for step in affines:
+        if any(not _fits(values, shape) for values in (step.scale, step.shift)):
+            continue
+        gamma = np.ones(1) if step.scale is None else step.scale
+        beta = np.zeros(1) if step.shift is None else step.shift
+        with np.errstate(all="ignore"):
+            rstd, mean = found.scale / gamma, (beta - found.shift) / found.scale
+            square = 1.0 / rstd**2
+        known = (rstd > 0.0) & (square > 0.0) & np.isfinite(square)  # a gamma of 0 makes no factor
+        if np.all(known) and np.all(np.isfinite(mean)):
+            return Evaluation(mean, square, step)
+    return None
+
+
+def _fits(values: Floats | None, shape: tuple[int, ...]) -> bool:
+    return values is None or all(n in (1, full) for n, full in zip(values.shape, shape, strict=True))

@@ -1,0 +1,465 @@
+"""What a norm should have made of a tensor, what y shows instead, and how far rounding may take values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.checking.ulp import measure_unit
+from normcli.dtypes import get_eps, is_half
+from normcli.engine.run import run
+from normcli.norms.divisors import Measurement
+from normcli.norms.rules import Centre, EpsMode
+from normcli.numerics.divisor import find_freedom
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats, Selected
+    from normcli.engine.inputs import Inputs
+    from normcli.norms.plan import Plan
+
+_EUCLIDEAN = 2.0
+
+_ROUNDINGS = 8.0
+"""Units of the arithmetic's last place that a value may be off, in the size of its terms."""
+
+_LOST = 4.0
+"""The same of the mean, which all values of a group share; twice that for each doubling of their number, in
+sums of halves. Sums of one value after another lose about the root of their number."""
+
+MOST = 2.0**-4
+"""No value is explained that is further off than this part of a deviation or of itself."""
+
+
+HALVES = ("bfloat16", "float16")
+"""The dtypes of half precision."""
+
+
+NEAR = 0.02
+"""A statistic that is off by less, as a part of it, is held against y."""
+
+
+MOST_SHIFTS = 64
+"""Parameters and statistics are rolled by no more places."""
+
+
+def list_shifts(length: int) -> list[int]:
+    """Return by how many places an axis may be rolled forwards, the nearest first, to either side."""
+    shifts = [shift for shift in range(1, length) if min(shift, length - shift) <= MOST_SHIFTS]
+    return sorted(shifts, key=lambda shift: min(shift, length - shift))
+
+
+def is_near(theirs: Floats, ours: Floats) -> bool:
+    """Whether most groups have about the statistic that is expected."""
+    with np.errstate(all="ignore"):
+        return bool(np.median(np.abs(theirs - ours) / np.abs(theirs)) <= NEAR)
+
+
+class Variant(NamedTuple):
+    """What a kernel would have used at one joint, and what it is called.
+
+    Parameters
+    ----------
+    mean, divisor : ndarray or None
+        Of each group; None for those of the norm.
+    square : ndarray or None
+        A variance or mean square in the place of the norm's, before eps is added and the root taken.
+    gamma, beta : ndarray or None
+        None for those that were given.
+    result : ndarray or None
+        The tensor itself, where it follows from no other mean, divisor, gamma and beta.
+    values : mapping
+        What the words of the fault have in their braces.
+    numbers : int
+        How many numbers were fitted to y.
+    slope : ndarray or None
+        What another step behind the norm, whose own result is rounded first, makes of a small change.
+    is_fitted : bool
+        Whether each group has a number of its own that y shows.
+    """
+
+    mean: Floats | None = None
+    divisor: Floats | None = None
+    square: Floats | None = None
+    gamma: Floats | None = None
+    beta: Floats | None = None
+    result: Floats | None = None
+    values: Mapping[str, Any] = {}
+    numbers: int = 0
+    slope: Floats | None = None
+    is_fitted: bool = False
+
+
+NOTHING = Variant()
+"""The variant of a kernel without a fault."""
+
+
+class Prediction(NamedTuple):
+    """What a kernel would have given, and how far off rounding may take each value.
+
+    Parameters
+    ----------
+    values, allowed : ndarray
+    unit : ndarray
+        What a kernel of one step may be off.
+    """
+
+    values: Floats
+    allowed: Floats
+    unit: Floats
+
+
+class Used(NamedTuple):
+    """The mean that was subtracted of each group, and what it was divided by."""
+
+    mean: Floats
+    divisor: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A tensor, and what a norm should have made of it: arrays at the rank of the plan's view.
+
+    Parameters
+    ----------
+    plan : Plan
+    x, y : ndarray of float64
+        The input, and what a kernel made of it.
+    dtype : numpy.dtype
+        In which y was rounded.
+    gamma, beta : ndarray of float64
+        With lengths of 1 where they repeat; 1 and 0 where there are none.
+    has_gamma, has_beta : bool
+        Whether they were given.
+    stored : tuple of ndarray or None
+        The running mean and variance, of evaluation.
+    exact : ndarray or None
+        What the norm makes; None where it follows from moments.
+    saved : str or None
+        The dtype of half precision whose numbers y holds, where it was saved as another.
+    precision : str or None
+        What the kernel calculates in; None for y's dtype, or float32 where that is of half precision.
+    whole : int or None
+        Values in a group, where x has only some of them.
+    """
+
+    plan: Plan
+    x: Floats
+    y: Floats
+    dtype: np.dtype[Any]
+    gamma: Floats
+    beta: Floats
+    has_gamma: bool = False
+    has_beta: bool = False
+    stored: tuple[Floats, Floats] | None = None
+    exact: Floats | None = None
+    saved: str | None = None
+    precision: str | None = None
+    whole: int | None = None
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The reduced axes of the view."""
+        return self.plan.grid.view_axes
+
+    @cached_property
+    def kept(self) -> tuple[int, ...]:
+        """The kept axes of the view that are longer than 1."""
+        return tuple(axis for axis, n in enumerate(self.x.shape) if axis not in self.axes and n > 1)
+
+    @cached_property
+    def count(self) -> int:
+        """Values in a group."""
+        return self.whole or math.prod(self.x.shape[axis] for axis in self.axes)
+
+    def name_axis(self, axis: int) -> str:
+        """Return what an axis of the view is called; of a split axis, its groups and the places in one."""
+        grid = self.plan.grid
+        if grid.split is None or axis < grid.split.axis:
+            return grid.layout.name(axis)
+        if axis > grid.split.axis + 1:
+            return grid.layout.name(axis - 1)
+        return "group" if axis not in self.axes else f"{grid.layout.name(grid.split.axis)} of a group"
+
+    @property
+    def centres(self) -> bool:
+        """Whether a mean is subtracted."""
+        return self.plan.norm.centre is Centre.MEAN
+
+    @cached_property
+    def has_moments(self) -> bool:
+        """Whether groups are divided by what their moments say."""
+        return self.exact is None
+
+    @property
+    def freedom(self) -> float:
+        """What a sum of squares is divided by."""
+        return float(find_freedom(self.plan, self.count))
+
+    @property
+    def eps(self) -> float:
+        """The eps of the plan."""
+        return self.plan.spec.eps or 0.0
+
+    def average(self, values: Floats) -> Floats:
+        """Return the mean of each group."""
+        mean: Floats = values.mean(self.axes, keepdims=True)
+        return mean
+
+    @cached_property
+    def own_mean(self) -> Floats:
+        """The mean of each group of x, whatever is subtracted."""
+        mean = self.average(self.x)
+        return mean + self.average(self.x - mean)
+
+    @cached_property
+    def own_square(self) -> Floats:
+        """The variance of each group, or the mean square where nothing is subtracted."""
+        return self.average(self.deviations**2) * (self.count / self.freedom)
+
+    def measure_square(self, mean: Floats) -> Floats:
+        """Return the variance about another mean; the mean square where nothing is subtracted."""
+        deviations = self.x - mean if self.centres else self.x
+        return self.average(deviations**2) * (self.count / self.freedom)
+
+    @property
+    def square_name(self) -> str:
+        """What the square is called."""
+        return "variance" if self.centres else "mean square"
+
+    @cached_property
+    def deviations(self) -> Floats:
+        """The values less their mean, or as they are where nothing is subtracted."""
+        return self.x - self.own_mean if self.centres else self.x
+
+    @cached_property
+    def mean(self) -> Floats:
+        """What is subtracted of each group."""
+        if self.stored is not None:
+            return self.stored[0]
+        return self.own_mean if self.centres else np.zeros_like(self.own_mean)
+
+    @cached_property
+    def square(self) -> Floats:
+        """What is divided by the root of, without eps."""
+        return self.own_square if self.stored is None else self.stored[1]
+
+    def root(self, square: Floats, eps: float | Floats | None = None) -> Floats:
+        """Return the divisor of a variance or mean square, with the plan's eps or another in its place."""
+        eps = self.eps if eps is None else eps
+        with np.errstate(all="ignore"):
+            match self.plan.spec.eps_mode or EpsMode.FLOOR:
+                case EpsMode.INSIDE:
+                    found = np.sqrt(square + eps)
+                case EpsMode.OUTSIDE:
+                    found = np.sqrt(square) + eps
+                case EpsMode.SQUARE_FLOOR:
+                    found = np.sqrt(np.maximum(square, eps))
+                case EpsMode.FLOOR:
+                    found = np.maximum(np.sqrt(square), eps)
+        return np.asarray(found)
+
+    def unroot(self, divisor: Floats, square: Floats) -> Floats:
+        """Return the eps that makes a divisor of a square, where eps is added."""
+        outside = self.plan.spec.eps_mode is EpsMode.OUTSIDE
+        return np.asarray(divisor - np.sqrt(square) if outside else divisor**2 - square)
+
+    @cached_property
+    def divisor(self) -> Floats:
+        """What each group is divided by."""
+        return self.root(self.square)
+
+    def find_divisor(self, variant: Variant) -> Floats:
+        """Return what a variant divides by."""
+        if variant.divisor is not None:
+            return variant.divisor
+        return self.divisor if variant.square is None else self.root(variant.square)
+
+    @cached_property
+    def standardized(self) -> Floats:
+        """The values before gamma and beta."""
+        if self.exact is not None:
+            with np.errstate(all="ignore"):
+                return np.asarray((self.exact - self.beta) / self.gamma)
+        with np.errstate(all="ignore"):
+            return np.asarray((self.x - self.mean) / self.divisor)
+
+    @cached_property
+    def right(self) -> Prediction:
+        """What the norm makes."""
+        return self.predict(NOTHING)
+
+    @cached_property
+    def differs(self) -> Selected:
+        """Which values are not what the norm makes."""
+        return ~self.explains(self.right)
+
+    def predict(self, variant: Variant) -> Prediction:
+        """Return what a kernel would have given that used this variant."""
+        gamma, beta = (
+            own if theirs is None else theirs
+            for own, theirs in ((self.gamma, variant.gamma), (self.beta, variant.beta))
+        )
+        with np.errstate(all="ignore"):
+            if variant.mean is None and variant.divisor is None and variant.square is None:
+                standardized, mean, divisor = self.standardized, self._typical_mean, self._typical_divisor
+            else:
+                mean = self.mean if variant.mean is None else variant.mean
+                divisor = self.find_divisor(variant)
+                standardized = (self.x - mean) / divisor
+            scaled = gamma * standardized
+            values = scaled + beta if variant.result is None else variant.result
+            terms = np.abs(scaled) + np.abs(beta) + np.abs(values)
+            of_mean = 1.0 / math.sqrt(max(1, self.count)) if self.centres else 0.0  # its own, of deviations
+            shared = np.abs(gamma) * ((np.abs(mean) + np.abs(self.x)) / np.abs(divisor) + of_mean)
+            size = np.abs(gamma)
+            if variant.result is not None:
+                size = np.minimum(size, np.sqrt(np.mean(np.square(values))))
+            unit = allowed = self._allow(values, terms, shared, size)
+            if variant.slope is not None and is_half(self.dtype):
+                first = measure_unit(np.nan_to_num(self.right.values), self.dtype)
+                allowed = allowed + np.abs(variant.slope) * first
+        return Prediction(values, allowed, unit)
+
+    def _allow(self, values: Floats, terms: Floats, shared: Floats, usual: Floats) -> Floats:
+        """Return how far off values may be: a last rounding, those of their terms, and those of the mean.
+
+        That is no more than a part of what they are, or usually are.
+        """
+        lost = max(_LOST * (2.0 + math.log2(max(1, self.count))), math.sqrt(self.count))
+        with np.errstate(all="ignore"):
+            noise = self.arithmetic * (_ROUNDINGS * terms + lost * shared)
+            size = np.where(np.isfinite(values), values, 0.0)
+            noise = np.minimum(noise, MOST * (usual + np.abs(size)))
+            return np.asarray(measure_unit(np.broadcast_to(size, self.y.shape), self.dtype) + noise)
+
+    @cached_property
+    def arithmetic(self) -> float:
+        """From 1 to the next number of what the kernel calculates in."""
+        usual = "float32" if is_half(self.dtype) else self.dtype.name
+        return get_eps(np.dtype(self.precision or usual))
+
+    @cached_property
+    def _typical_mean(self) -> Floats | float:
+        return self.mean if self.has_moments else 0.0
+
+    @cached_property
+    def _typical_divisor(self) -> Floats | float:
+        return self.divisor if self.has_moments else np.abs(self.average(self.x)) + self.x.std()
+
+    @cached_property
+    def used(self) -> Used:
+        """The mean and the divisor of each group that y shows, with gamma and beta as they are."""
+        return self.recover(self.gamma, self.beta)
+
+    def recover(self, gamma: Floats, beta: Floats) -> Used:
+        """Return the mean and the divisor that y shows of each group: the line of least squares through it.
+
+        With y − beta = gamma · (a · (x − m) + c), the divisor is 1 / a and the mean m − c / a.
+        """
+        with np.errstate(all="ignore"):
+            weight = np.where(np.isfinite(self.y), 1.0 / self.right.allowed**2, 0.0)
+            weight = weight * (np.square(gamma) / self.average(weight * np.square(gamma)))
+            y = np.where(np.isfinite(self.y), (self.y - beta) / gamma, 0.0)
+            weight, y = np.where(gamma == 0.0, 0.0, weight), np.where(gamma == 0.0, 0.0, y)
+            moved = self.x - self.own_mean
+            centre_x, centre_y = (self.average(weight * values) for values in (moved, y))
+            moved = moved - centre_x
+            a = self.average(weight * moved * (y - centre_y)) / self.average(weight * moved**2)
+            line = Used(self.own_mean + centre_x - centre_y / a, 1.0 / a)
+            if self.centres:
+                return line
+            through_zero = self.average(weight * self.x**2) / self.average(weight * self.x * y)
+            used = Used(np.zeros_like(line.mean), through_zero)
+            fits = [
+                self.explains(self.predict(Variant(*one, gamma=gamma, beta=beta))).mean()
+                for one in (used, line)
+            ]
+            return used if fits[0] >= fits[1] else line
+
+    def recover_parameters(self) -> tuple[Floats, Floats]:
+        """Return the gamma and beta that y shows of each feature: lines of least squares of y over x̂."""
+        axes = tuple(axis for axis, n in enumerate(self.gamma.shape) if n == 1)
+        with np.errstate(all="ignore"):
+            x, y = (np.where(np.isfinite(self.y), values, 0.0) for values in (self.standardized, self.y))
+            mean_x, mean_y = (values.mean(axes, keepdims=True) for values in (x, y))
+            gamma = ((x - mean_x) * (y - mean_y)).sum(axes, keepdims=True)
+            gamma = np.asarray(gamma / ((x - mean_x) ** 2).sum(axes, keepdims=True))
+            return gamma, mean_y - gamma * mean_x
+
+    def explains(self, prediction: Prediction) -> Selected:
+        """Return which values of y are what a prediction says, NaN where both are."""
+        with np.errstate(all="ignore"):
+            near = np.abs(self.y - prediction.values) <= prediction.allowed
+        both: Selected = near | (np.isnan(self.y) & np.isnan(prediction.values)) | (self.y == prediction.values)
+        return both
+
+
+def cut(values: NDArray[Any], index: tuple[slice, ...]) -> NDArray[Any]:
+    """Return an array at an index of the axes that it does not repeat along."""
+    return values[tuple(one if n > 1 else slice(None) for one, n in zip(index, values.shape, strict=True))]
+
+
+def open_case(
+    plan: Plan,
+    x: NDArray[Any],
+    y: NDArray[Any],
+    dtype: np.dtype[Any],
+    inputs: Inputs,
+    index: tuple[slice, ...] | None = None,
+) -> Case:
+    """Return the case of tensors in memory.
+
+    Parameters
+    ----------
+    plan : Plan
+    x, y : ndarray
+        Of the plan's shape.
+    dtype : numpy.dtype
+        In which y was rounded.
+    inputs : Inputs
+        gamma, beta and running statistics.
+    index : tuple of slice or None
+        Which places of the view to take; None for all.
+    """
+    shape = plan.grid.view_shape
+    index = (slice(None),) * len(shape) if index is None else index
+
+    def take(values: NDArray[Any], lengths: Sequence[int]) -> Floats:
+        return np.asarray(cut(np.asarray(values).reshape(lengths), index), dtype=np.float64)
+
+    gamma, beta = (
+        np.full((1,) * len(shape), otherwise)
+        if values is None
+        else take(values, plan.parameters.view_shape) + offset
+        for values, otherwise, offset in (
+            (inputs.gamma, 1.0, plan.spec.gamma_offset), (inputs.beta, 0.0, 0),
+        )
+    )  # fmt: skip
+    stored = None
+    if inputs.given is not None:
+        lengths = [1 if axis in plan.grid.view_axes else n for axis, n in enumerate(shape)]
+        mean, var = (take(plan.grid.spread_running(values), lengths) for values in inputs.given)
+        stored = mean, var
+    exact = None
+    if not _goes_by_moments(plan):
+        exact = take(run(plan.change_spec(dtype="float64"), x, inputs)[0], shape)
+    has = inputs.gamma is not None, inputs.beta is not None
+    return Case(plan, take(x, shape), take(y, shape), dtype, gamma, beta, *has, stored, exact)
+
+
+def _goes_by_moments(plan: Plan) -> bool:
+    measurement = plan.norm.divisor.measurement
+    is_euclidean = measurement is Measurement.LENGTH and plan.spec.p == _EUCLIDEAN
+    return (measurement is Measurement.MOMENTS or is_euclidean) and plan.norm.centre in (
+        Centre.MEAN,
+        Centre.NOTHING,
+    )

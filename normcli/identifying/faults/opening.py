@@ -1,0 +1,378 @@
+"""The joints of a norm, opened one by one: which faults explain what a kernel made of a tensor."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.checking.fault import Fault
+from normcli.dtypes import get_eps, is_half
+from normcli.identifying.evidence import COMMON_EPS
+from normcli.identifying.faults.behind import BEHIND
+from normcli.identifying.faults.bits import measure_bits
+from normcli.identifying.faults.case import NEAR, Variant, is_near
+from normcli.identifying.faults.claim import Claim, Found, Row
+from normcli.identifying.faults.counting import COUNTING
+from normcli.identifying.faults.dividing import DIVIDING, OTHER_EPS
+from normcli.identifying.faults.order import ORDER
+from normcli.identifying.faults.parameters import PARAMETERS
+from normcli.identifying.faults.places import Region, choose_bits, find_region
+from normcli.identifying.faults.stored import STORED
+from normcli.identifying.faults.thin import thin_out
+from normcli.identifying.weight import CERTAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from normcli.dtypes import Floats
+    from normcli.identifying.faults.case import Case
+
+
+def _vary_nothing(_: Case) -> Iterator[Variant]:
+    """Return nothing: the row is found beside others."""
+    return iter(())
+
+
+_OF_COPIES = (
+    Row(Fault("where-input", "y is x", "write the result there", "y[n] = x[n]",
+              ("for a part of the values",)),
+              lambda case: iter([Variant(result=case.x)])),
+    Row(Fault("where-zeros", "y is 0", "write the result there", "y[n] = 0", ("for a part of the values",)),
+              lambda case: iter([Variant(result=np.zeros_like(case.x))])),
+    Row(Fault("where-nan", "y is NaN", "find what makes NaN there", "y[n] = np.nan",
+              ("for a part of the values",)),
+              lambda case: iter([Variant(result=np.full_like(case.x, np.nan))])),
+)  # fmt: skip
+_OF_REGIONS = {
+    name: Row(Fault(f"where-{name}", "y is right, except", "finish or mask that part", example, (place,)),
+              _vary_nothing)
+    for name, example, place in (
+        ("index", "y[3] = 1.0", "for one index of an axis"),
+        ("region", "y[:, 10:] = 1.0", "for some indices of axes"),
+        ("values", "y[3, 5] = np.nan", "for values here and there"),
+    )
+}  # fmt: skip
+"""What stands in a part of y that a kernel left out."""
+
+CAST = Row(Fault("after-cast", "y holds {dtype} numbers",
+                 "write y in its own dtype", "y.astype(np.float16)",
+              ("float16",)),
+           _vary_nothing)  # fmt: skip
+"""Half precision that was saved as another dtype, and is right but for that."""
+
+UNKNOWN = {
+    name: Row(Fault(f"{joint}-unknown-{name}", words, "compare it with the right one", example), _vary_nothing)
+    for joint, name, words, example in (
+        ("stats", "divisor", "the mean is right, the divisor is another", "(x - x.mean(-1)) / d"),
+        ("stats", "mean", "the divisor is right, the mean is another", "(x - m) / x.std(-1)"),
+        ("stats", "both", "mean and divisor are others", "(x - m) / d"),
+        ("affine", "gamma", "gamma and beta are others", "other_gamma * xhat + other_beta"),
+    )
+}
+"""What y shows to be another one, of which no row says what it is."""
+
+_STATISTICS: Sequence[Row] = (*STORED, *DIVIDING, *COUNTING)
+_REST: Sequence[Row] = (*PARAMETERS, *BEHIND, *ORDER)
+_TABLES = (*_STATISTICS, *_REST)
+
+FAULTS: Sequence[Row] = (*_TABLES, *_OF_COPIES, *_OF_REGIONS.values(), *UNKNOWN.values(), CAST)
+"""Every row: what `normcli help faults` lists."""
+
+_FEW_NUMBERS = 8
+"""Of more numbers that were found, a row is less likely than one with fewer."""
+
+_ALIKE, _CLOSE = 3.0, 0.05
+"""A claim as likely as the best is so many times as far off, or so far in units of what rounding makes."""
+
+_LIKELY = 0.3
+"""The part of the values that a row explains which holds somewhere, at least."""
+
+
+def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim, ...]:
+    """Return the faults that explain y, the likeliest first; nothing where it is right, or none does.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        One y as each norm that it may be.
+    in_parts : bool
+        Whether a fault may hold in a part of y alone.
+
+    Notes
+    -----
+    Each row of the tables is tried by itself. Where none explains y, gamma and beta of each row are tried with
+    the statistics of each other; and then parts of y by themselves.
+    """
+    with np.errstate(all="ignore"):
+        right = next((case for case in cases if not case.differs.any()), None)
+        if right is not None:
+            return () if right.saved is None else (_claim_cast(right, right.saved),)
+        if not cases or np.ptp(cases[0].y) == 0.0:  # which any divisor makes, if it is large enough
+            return ()
+        claims = _open(cases, in_parts=in_parts)
+        if cases[0].arithmetic < _SHORTER and (not claims or claims[0].rank > 1.0):
+            careless = [replace(case, precision="float32") for case in cases]
+            claims += _open([case for case in careless if case.differs.any()], in_parts=in_parts)
+        return _keep_first(sorted(claims, key=lambda claim: claim.rank))
+
+
+_SHORTER = 2.0**-23
+"""From 1 to the next number of float32, which results of float64 may have been calculated in."""
+
+
+def _open(cases: Sequence[Case], *, in_parts: bool) -> list[Claim]:
+    """Return the faults that explain y in one precision: one row where that does, two, or in a part of y."""
+    every = [
+        (case, [one for one in _try_all(case, _choose_tables(case)) if one.share >= _LIKELY]) for case in cases
+    ]
+    stages: tuple[Callable[[Case, Sequence[Found]], Iterable[Found]], ...] = (
+        lambda _, tried: (one for one in tried if one.share == 1.0),
+        lambda case, _: _try_pairs(case),
+        _find_parts,
+    )
+    for stage in stages if in_parts else stages[:-1]:
+        found = [_rank([*_list_claims(case, stage(case, tried))]) for case, tried in every]
+        if any(found):
+            return [claim for some in found for claim in some]
+    return []
+
+
+def _list_claims(case: Case, found: Iterable[Found]) -> Iterator[Claim]:
+    return (_claim(case, one) for one in found if not _may_be_rounding(case, one))
+
+
+def recover(case: Case) -> tuple[Claim, ...]:
+    """Return what y shows to have been used, where no row says what it is: statistics, or gamma and beta.
+
+    Parameters
+    ----------
+    case : Case
+    """
+    with np.errstate(all="ignore"):
+        found = [(one, _claim(case, one)) for one in _recover(case)]
+        return tuple(
+            claim._replace(shown=_compare_first(case, one.variants[0]))
+            for one, claim in found
+            if claim.bits >= CERTAIN
+        )
+
+
+def _compare_first(case: Case, variant: Variant) -> str:
+    """Return the first number of a variant that is not the right one, beside that."""
+    for name in ("divisor", "mean", "gamma", "beta"):
+        used, right = getattr(variant, name), np.asarray(getattr(case, name))
+        if used is not None and (off := np.abs(used - right) > NEAR * np.abs(right)).any():
+            first = np.unravel_index(int(off.argmax()), off.shape)
+            right = np.broadcast_to(right, off.shape)
+            return f"the first {name} that differs is {float(used[first]):.6g}, not {float(right[first]):.6g}"
+    return ""
+
+
+def _recover(case: Case) -> Iterator[Found]:
+    """Yield the lines that hold in each group, or in each feature, with what they are beside the right ones."""
+    used, size = case.used, case.divisor.size
+    every = [
+        ("divisor", Variant(case.mean, used.divisor, numbers=size, is_fitted=True)),
+        ("mean", Variant(used.mean, case.divisor, numbers=size, is_fitted=True)),
+        ("both", Variant(*used, numbers=2 * size, is_fitted=True)),
+    ]
+    if not case.has_moments or case.count <= _LEAST_OF_LINE:
+        every = []
+    gamma, beta = case.recover_parameters()
+    if case.has_gamma and case.y.size > _LEAST_OF_LINE * gamma.size:
+        every.append(("gamma", Variant(gamma=gamma, beta=beta, numbers=2 * gamma.size, is_fitted=True)))
+    for name, variant in every:
+        found = [one for one in _try(case, (UNKNOWN[name].fault,), (variant,)) if one.share == 1.0]
+        if found:
+            yield from found
+            return
+
+
+_LEAST_OF_LINE = 3
+"""Any two values lie on a line: that more do is said."""
+
+
+def _choose_tables(case: Case) -> Sequence[Row]:
+    """Return the rows that are tried: without moments, none of statistics."""
+    return _TABLES if case.has_moments else _REST
+
+
+def _claim_cast(case: Case, dtype: str) -> Claim:
+    """Return that y is right, in numbers of another dtype."""
+    causes = (CAST.fault.words.format(dtype=dtype),)
+    return Claim((CAST.fault,), case.plan, causes, 0.0, math.inf, case.y.size, 0, rank=1.0)
+
+
+def _try_all(case: Case, rows: Sequence[Row], *, is_line: bool = False) -> Iterator[Found]:
+    """Yield what each variant of some rows explains; where y is a line of x in each group, of those near it."""
+    for fault, vary in rows:
+        for variant in vary(case):
+            if not is_line or _is_near_line(case, variant):
+                yield from _try(case, (fault,), (variant,))
+            if variant.square is not None and (eps := _find_eps(case, variant.square)) is not None:
+                moved = variant._replace(square=None, divisor=case.root(variant.square, eps))
+                of_eps = Variant(values={"eps": f"{eps:g}", "asked": f"{case.eps:g}"}, numbers=1)
+                yield from _try(case, (fault, OTHER_EPS.fault), (moved, of_eps))
+
+
+def _is_near_line(case: Case, variant: Variant) -> bool:
+    """Whether a variant divides most groups by about what y shows; or by what differs within groups."""
+    divisor = case.find_divisor(variant)
+    return divisor.shape != case.divisor.shape or is_near(case.used.divisor, divisor)
+
+
+def _try(case: Case, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Iterator[Found]:
+    """Yield what a variant explains of y, unless some of its values show that it is little."""
+    if (thin := thin_out(case)) is None or thin.share(variants[0]) >= _LIKELY / 2.0:
+        prediction = case.predict(variants[0])
+        yield Found(faults, variants, prediction, case.explains(prediction))
+
+
+_BESIDE_EPS = 0.1
+"""How well the eps that y shows has to agree with one in use."""
+
+
+def _find_eps(case: Case, square: Floats) -> float | None:
+    """Return the eps in use that makes the divisors of y with another square, if it is not the plan's."""
+    if case.plan.spec.eps is None:
+        return None
+    shown = float(np.median(case.unroot(case.used.divisor, square)))
+    near = [eps for eps in COMMON_EPS if eps and abs(shown - eps) <= _BESIDE_EPS * eps and eps != case.eps]
+    return near[0] if near else None
+
+
+def _try_pairs(case: Case) -> Iterator[Found]:
+    """Yield what explains y with a fault in gamma and beta, and one in the statistics."""
+    if not case.has_moments:
+        return
+    for fault, variant, moved in itertools.islice(_list_moved(case), _MOST_MOVED):
+        for one in _try_all(moved, _STATISTICS, is_line=True):
+            if one.share == 1.0 and not one.is_fitted:  # each group's divisor would have any factor
+                yield one._replace(faults=(*one.faults, fault), variants=(*one.variants, variant))
+
+
+_MOST_MOVED = 24
+"""Other gammas and betas beside which statistics are looked at: where these are of groups, all leave lines."""
+
+
+def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
+    """Yield each fault in gamma and beta with which y is a line of x in every group, and the case with them."""
+    for fault, vary in PARAMETERS:
+        for variant in vary(case):
+            gamma = case.gamma if variant.gamma is None else variant.gamma
+            beta = case.beta if variant.beta is None else variant.beta
+            moved = replace(case, gamma=gamma, beta=beta)
+            if _has_lines(moved):
+                yield fault, variant, moved
+
+
+def _has_lines(case: Case) -> bool:
+    """Whether y is a line of x in each group: first of some values, then of all."""
+    some = () if (thin := thin_out(case)) is None else (thin.case,)
+    return all(bool(one.explains(one.predict(Variant(*one.used))).all()) for one in (*some, case))
+
+
+def _find_parts(case: Case, tried: Sequence[Found]) -> Iterator[Found]:
+    """Yield what explains y but for a region or a few values, with what stands there."""
+    right = Found((), (), case.right, ~case.differs)
+    whole = [right, *(one for one in tried if one.moves(right))]
+    for one in sorted(whole, key=lambda one: -one.share)[:_MOST_WHOLE]:
+        region = find_region(case, ~one.explained) or _find_few(case, one)
+        if region is None:
+            continue
+        rest = one._replace(explained=one.explained | region.mask, region=region)
+        is_small = bool(one.faults) or np.count_nonzero(region.mask) < _LEAST_SHOWN
+        inside = [] if is_small else [
+            other
+            for other in _try_all(case, (*_OF_COPIES, *_choose_tables(case)))
+            if other.explained[region.mask].all()
+        ]  # fmt: skip
+        yield from (other._replace(region=region, explained=rest.explained) for other in inside)
+        if not inside and _lies_far(case, rest):
+            fault = _OF_REGIONS[region.kind].fault
+            yield rest._replace(faults=(*one.faults, fault), variants=(*one.variants, Variant(numbers=1)))
+
+
+_LEAST_SHOWN = 8
+"""Of fewer values nothing is said but that they are wrong."""
+
+_MOST_WHOLE = 8
+"""Rows whose exceptions are looked at, those with the fewest first."""
+
+_FEW = 0.05
+"""The part of the values that may be wrong here and there."""
+
+_FAR = 16.0
+"""Times what rounding makes that most of such values are off: nearer ones are a sign of other arithmetic."""
+
+
+def _lies_far(case: Case, one: Found) -> bool:
+    """Whether most values of a region are far off what a row says."""
+    assert one.region is not None
+    off = np.abs(case.y - one.prediction.values)[one.region.mask] / one.prediction.allowed[one.region.mask]
+    return float(np.median(np.nan_to_num(off, nan=math.inf))) >= _FAR
+
+
+def _find_few(case: Case, one: Found) -> Region | None:
+    """Return the region of a few values here and there; None where they are many."""
+    wrong = ~one.explained
+    count = int(np.count_nonzero(wrong))
+    if not 0 < count <= max(1.0, _FEW * wrong.size):
+        return None
+    merged = wrong.reshape(case.plan.grid.merge_shape(wrong.shape))
+    first = ", ".join(str(int(place[0])) for place in np.nonzero(merged))
+    where = f"at ({first})" if count == 1 else f"for {count:,} values, the first at ({first})"
+    return Region(where, wrong, "values", choose_bits(wrong.size, count))
+
+
+_NEAR_ROUNDINGS = 8.0
+"""A number that moves no value by more roundings of half precision may be what its sums make."""
+
+
+def _may_be_rounding(case: Case, found: Found) -> bool:
+    """Whether sums of half precision may give what a row gives with numbers that were found."""
+    if not is_half(case.dtype) or found.region is not None or not any(one.numbers for one in found.variants):
+        return False
+    right, moved = case.right.values, np.abs(found.prediction.values - case.right.values)
+    return bool(np.nanmax(moved - _NEAR_ROUNDINGS * get_eps(case.dtype) * (np.abs(right) + 1.0)) <= 0.0)
+
+
+def _claim(case: Case, found: Found) -> Claim:
+    """Return what was found as a claim, with the evidence for it."""
+    error = np.abs(case.y - found.prediction.values)
+    counted = np.isfinite(error) if found.region is None else np.isfinite(error) & ~found.region.mask
+    off = np.where(counted, error / found.prediction.unit, 0.0)
+    causes = tuple(
+        fault.words.format(**variant.values)
+        for fault, variant in zip(found.faults, found.variants, strict=True)
+    )
+    misfit = math.sqrt(float((off**2).mean()))
+    claim = Claim(
+        found.faults, case.plan, causes, misfit=misfit, bits=measure_bits(case, found, misfit),
+        compared=case.y.size, differing=int(case.differs.sum()), region=found.region,
+    )  # fmt: skip
+    numbers = sum(variant.numbers for variant in found.variants)
+    return claim._replace(rank=float(len(found.faults) + found.is_fitted + (numbers > _FEW_NUMBERS)))
+
+
+def _rank(claims: Sequence[Claim]) -> tuple[Claim, ...]:
+    """Return the claims with evidence enough, the likeliest first, each cause once; ties have one rank."""
+    certain = [claim for claim in claims if claim.bits >= CERTAIN]
+    if not certain:
+        return ()
+    least = min(claim.rank for claim in certain)
+    best = min(claim.misfit for claim in certain if claim.rank == least)
+    ranked = [claim._replace(rank=claim.rank + (claim.misfit > _ALIKE * best + _CLOSE)) for claim in certain]
+    order = {row.fault.id: number for number, row in enumerate(FAULTS)}
+    ranked.sort(key=lambda claim: (claim.rank, order[claim.fault.id]))
+    return _keep_first(ranked)
+
+
+def _keep_first(claims: Sequence[Claim]) -> tuple[Claim, ...]:
+    """Return the first claim of each cause."""
+    unique = {claim.cause: claim for claim in reversed(claims)}
+    return tuple(sorted(unique.values(), key=claims.index))

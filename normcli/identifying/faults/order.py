@@ -1,0 +1,158 @@
+"""Faults of order: each row is right, but stands in another's place, or was read in another order."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.checking.fault import Fault
+from normcli.identifying.faults.case import Variant
+from normcli.identifying.faults.claim import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats
+    from normcli.identifying.faults.case import Case
+
+_MOST_SLICES = 1024
+"""A longer axis is not put in order."""
+
+_COLUMNS = 48
+"""Values that slices are told apart by."""
+
+
+def _find_order(right: Floats, y: Floats) -> NDArray[np.intp] | None:
+    """Return which right slice each slice of y is nearest to; None where two are nearest to one."""
+    count = len(right)
+    ours, theirs = right.reshape(count, -1), y.reshape(count, -1)
+    chosen = np.linspace(0, ours.shape[1] - 1, min(_COLUMNS, ours.shape[1])).astype(np.intp)
+    ours, theirs = np.nan_to_num(ours[:, chosen]), np.nan_to_num(theirs[:, chosen])
+    distance = (theirs**2).sum(1)[:, None] - 2.0 * theirs @ ours.T + (ours**2).sum(1)[None]
+    order: NDArray[np.intp] = distance.argmin(1)
+    return order if len(np.unique(order)) == count else None
+
+
+@functools.lru_cache(maxsize=2)  # of one case, each row of the table asks
+def _list_orders(case: Case) -> list[tuple[str, int, NDArray[np.intp], Floats]]:
+    """Return, of each axis and of all kept axes as one, the order that y has, and y's values by it."""
+    grid = case.plan.grid
+    found: list[tuple[str, int, NDArray[np.intp], Floats]] = []
+    shape = grid.merge_shape(case.y.shape)
+    right, y = (np.broadcast_to(values, case.y.shape).reshape(shape) for values in (case.right.values, case.y))
+    kept = tuple(axis for axis in grid.kept if shape[axis] > 1)
+    every = [(axis,) for axis, n in enumerate(shape) if n > 1] + ([kept] if len(kept) > 1 else [])
+    for axes in every:
+        front = (*axes, *(axis for axis in range(len(shape)) if axis not in axes))
+        lengths = [shape[axis] for axis in front]
+        count = math.prod(lengths[: len(axes)])
+        if count > _MOST_SLICES:
+            continue
+        ours, theirs = (values.transpose(front).reshape(count, -1) for values in (right, y))
+        order = _find_order(ours, theirs)
+        if order is not None and np.any(order != np.arange(count)):
+            back = ours[order].reshape(lengths).transpose(np.argsort(front)).reshape(case.y.shape)
+            if not any(np.array_equal(back, other, equal_nan=True) for *_, other in found):  # along one axis
+                found.append(("×".join(map(grid.layout.name, axes)), count, order, back))
+    return found
+
+
+def find_shift(count: int, order: NDArray[np.intp]) -> int:
+    """Return by how many places slices are rolled; 0 where they are not."""
+    shifts = (np.arange(count) - order) % count
+    if len(np.unique(shifts)) > 1:
+        return 0
+    shift = int(shifts[0])
+    return shift if 2 * shift <= count else shift - count
+
+
+def _find_exchanged(order: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the two places that are exchanged; empty where others are moved."""
+    moved = np.flatnonzero(order != np.arange(len(order)))
+    return moved if len(moved) == 2 else moved[:0]
+
+
+def _exchange(case: Case) -> Iterator[Variant]:
+    for name, _, order, result in _list_orders(case):
+        pair = _find_exchanged(order)
+        if len(pair):
+            words = f"{name}={pair[0]} and {name}={pair[1]}"
+            yield Variant(result=result, values={"which": words}, numbers=2)
+
+
+def _roll(case: Case) -> Iterator[Variant]:
+    for name, count, order, result in _list_orders(case):
+        shift = find_shift(count, order)
+        if shift and count > 2:
+            yield Variant(result=result, values={"name": name, "by": f"{shift:+d}"}, numbers=1)
+
+
+def _reverse(case: Case) -> Iterator[Variant]:
+    for name, count, order, result in _list_orders(case):
+        if count > 2 and np.array_equal(order, np.arange(count)[::-1]):
+            yield Variant(result=result, values={"name": name})
+
+
+def _permute(case: Case) -> Iterator[Variant]:
+    for name, count, order, result in _list_orders(case):
+        is_plain = (
+            find_shift(count, order)
+            or len(_find_exchanged(order))
+            or np.array_equal(order, np.arange(count)[::-1])
+        )
+        if not is_plain:
+            moved = int(np.count_nonzero(order != np.arange(count)))
+            yield Variant(result=result, values={"name": name, "moved": moved, "count": count}, numbers=count)
+
+
+def _transpose(case: Case) -> Iterator[Variant]:
+    right = np.broadcast_to(case.right.values, case.y.shape)
+    for one, other in itertools.combinations(range(case.y.ndim), 2):
+        if case.y.shape[one] == case.y.shape[other] > 1:
+            names = f"{case.name_axis(one)} and {case.name_axis(other)}"
+            yield Variant(result=right.swapaxes(one, other), values={"names": names})
+
+
+def _read_memory(case: Case) -> Iterator[Variant]:
+    """Read the memory of one layout as another's, normalize, and read it back."""
+    shape = case.plan.grid.merge_shape(case.x.shape)
+    rank = len(shape)
+    if not case.has_moments or rank < 3:
+        return
+    first, last = (0, *range(2, rank), 1), (0, rank - 1, *range(1, rank - 1))
+    taken = "channels first is read as channels last", "channels last is read as channels first"
+    right = np.broadcast_to(case.right.values, case.x.shape).reshape(shape)
+    for order, words in zip((first, last), taken, strict=True):
+        lengths = [shape[axis] for axis in order]
+        back = np.argsort(order)
+        x = case.x.reshape(lengths).transpose(back).reshape(case.x.shape)  # as the kernel takes it for
+        mean = case.average(x) if case.centres else np.zeros_like(case.own_mean)
+        square = case.average((x - mean) ** 2) * (case.count / case.freedom)
+        with np.errstate(all="ignore"):
+            result = ((x - mean) / case.root(square) * case.gamma + case.beta).reshape(shape)
+        for made in (result.transpose(order), right.transpose(order), right.reshape(lengths).transpose(back)):
+            yield Variant(result=made.reshape(case.x.shape), values={"words": words})
+
+
+ORDER: Sequence[Row] = (
+    Row(Fault("order-exchanged", "{which} are exchanged", "write each row where it was read",
+              "y[[0, 1, 4, 3, 2]]", ("two rows",)), _exchange),
+    Row(Fault("order-rolled", "rows along {name} are rolled by {by}", "write each row where it was read",
+              "np.roll(y, 1, axis=0)", ("AXIS", "N")), _roll),
+    Row(Fault("order-reversed", "rows along {name} run backwards", "write each row where it was read",
+              "y[::-1]", ("AXIS",)), _reverse),
+    Row(Fault("order-transposed", "{names} are transposed", "transpose back", "y.swapaxes(1, 2)",
+              ("two axes",)), _transpose),
+    Row(Fault("order-memory", "memory with {words}", "transpose before the norm",
+              "norm(x.reshape(n, h, w, c)).reshape(n, c, h, w)",
+              ("channels first is read as channels last",)), _read_memory),
+    Row(Fault("order-permuted", "{moved} of {count} rows along {name} stand elsewhere",
+              "write each row where it was read", "y[permutation]", ("K", "N", "AXIS")), _permute),
+)  # fmt: skip
+"""The likelier ones first."""

@@ -1,0 +1,168 @@
+"""Which norm a tensor should have been: the one that was asked for, or each that makes one of its shape."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from normcli.engine.inputs import Inputs
+from normcli.errors import NormError
+from normcli.identifying.faults.case import open_case
+from normcli.identifying.faults.opening import open_joints, recover
+from normcli.norms.divisors import Measurement
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.rules import AxesRule
+from normcli.norms.table import NORMS
+from normcli.tensors.mapped import fetch
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from normcli.identifying.faults.case import Case
+    from normcli.identifying.faults.claim import Claim
+    from normcli.norms.plan import Plan
+
+MOST_VALUES = 1 << 16
+"""Values that faults are looked for in; of larger tensors the first groups."""
+
+_LARGEST_GROUP = 1 << 18
+"""In larger groups no fault is looked for."""
+
+
+class Subject(NamedTuple):
+    """A norm that a tensor should have been.
+
+    Parameters
+    ----------
+    plan : Plan
+    inputs : Inputs
+        gamma, beta and running statistics, of the plan's shapes.
+    """
+
+    plan: Plan
+    inputs: Inputs
+
+
+def find_claims(
+    subjects: Iterator[Subject],
+    x: NDArray[Any],
+    y: NDArray[Any],
+    dtype: np.dtype[Any],
+    saved: str | None = None,
+    *,
+    in_parts: bool = True,
+) -> tuple[Claim, ...]:
+    """Return the faults that make y of x with one of some norms, the likeliest first.
+
+    Parameters
+    ----------
+    subjects : iterator of Subject
+    x, y : ndarray
+        Of the plans' shape.
+    dtype : numpy.dtype
+        In which y was rounded.
+    saved : str or None
+        The dtype of half precision whose numbers y holds, where it was saved as another.
+    in_parts : bool
+        Whether a fault may hold in a part of y alone.
+    """
+    cases = [
+        replace(_open(subject, x, y, dtype), saved=saved)
+        for subject in subjects
+        if x.size and subject.plan.grid.group_size <= _LARGEST_GROUP and subject.plan.has_groups
+    ]
+    return open_joints(cases, in_parts=in_parts)
+
+
+def recover_used(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> tuple[Claim, ...]:
+    """Return which statistics or parameters y shows to be others than those of a norm, whatever they are.
+
+    Parameters
+    ----------
+    subject : Subject
+    x, y : ndarray
+        Of the plan's shape.
+    dtype : numpy.dtype
+        In which y was rounded.
+    """
+    is_open = subject.plan.has_groups and subject.plan.grid.group_size <= _LARGEST_GROUP
+    return recover(_open(subject, x, y, dtype)) if is_open else ()
+
+
+def _open(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> Case:
+    """Return the case of a tensor, or of its first groups."""
+    plan, inputs = subject
+    lengths = list(plan.grid.view_shape)
+    kept = [axis for axis in range(len(lengths)) if axis not in plan.grid.view_axes]
+    for axis in sorted(kept, key=lambda axis: -lengths[axis]):
+        each = math.prod(lengths) // max(1, lengths[axis])
+        lengths[axis] = min(lengths[axis], max(2, MOST_VALUES // max(1, each)))
+    index = tuple(slice(length) for length in lengths)
+    return open_case(plan, fetch(x), fetch(y), dtype, inputs, index)
+
+
+def list_subjects(
+    x: NDArray[Any], gamma: NDArray[Any] | None, beta: NDArray[Any] | None, layout: str | None, norm: str | None
+) -> Iterator[Subject]:
+    """Yield each norm of moments by default that takes the given gamma and beta, once for the same groups.
+
+    Parameters
+    ----------
+    x : ndarray
+    gamma, beta : ndarray or None
+    layout : str or None
+        One letter an axis; without it, the channel may be the second axis or the last.
+    norm : str or None
+        This norm alone.
+    """
+    seen = set()
+    given = {name: values for name, values in (("gamma", gamma), ("beta", beta)) if values is not None}
+    for request in _list_requests(x.shape, layout, norm, given):
+        try:
+            plan = make_plan(request, x.shape, x.dtype)
+            fitted = {name: plan.fit_parameter(name, values) for name, values in given.items()}
+        except NormError:
+            continue
+        features = plan.parameters.full_shape if given else None
+        key = (plan.grid.canonical, plan.norm.centre, plan.norm.divisor, features)
+        if key not in seen and plan.grid.group_size > 1:
+            seen.add(key)
+            yield Subject(plan, Inputs(fitted.get("gamma"), fitted.get("beta")))
+
+
+def _list_requests(
+    shape: tuple[int, ...], layout: str | None, norm: str | None, given: Mapping[str, NDArray[Any]]
+) -> Iterator[Request]:
+    """Yield each norm of moments by default, each number of groups, and gamma of each sample or head."""
+    rank = len(shape)
+    several = {values.shape for values in given.values() if values.ndim > 1}
+    for row in NORMS.values():
+        if row.divisor.measurement is not Measurement.MOMENTS or norm not in (None, row.name):
+            continue
+        for letters in (layout,) if layout is not None else (None, _put_channel_last(rank)):
+            request = Request(row.name, layout=letters)
+            if row.axes is AxesRule.CHANNEL_GROUPS:
+                place = rank - 1 if letters is not None and layout is None else min(1, rank - 1)
+                counts = (n for n in range(2, shape[place]) if shape[place] % n == 0)
+                yield from (request._replace(groups=n) for n in counts)
+            else:
+                yield request
+        for lengths in several:
+            for axes in itertools.combinations(range(rank), len(lengths)):
+                if tuple(shape[axis] for axis in axes) == lengths:
+                    yield Request(row.name, layout=layout, feature_axes=axes)
+
+
+def _put_channel_last(rank: int) -> str | None:
+    """Return a layout with the batch first and the channel last."""
+    return "NABDEFGHIJKLM"[: rank - 1] + "C" if 2 < rank <= _MOST_LETTERS else None
+
+
+_MOST_LETTERS = 12

@@ -1,0 +1,422 @@
+"""Which norm, over which axes, with which eps, reproduces a tensor: every hypothesis of a lattice is tried.
+
+The lattice is grouping × centred or not × affine step; what divides, with which ddof and eps, is solved for
+(see `evidence`). Hypotheses are tried on few groups first: most fail at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.checking.ulp import choose_counting_dtype
+from normcli.dtypes import find_type
+from normcli.errors import DataError, MissingExtraError
+from normcli.identifying.affine import enumerate_affine_steps
+from normcli.identifying.confirmation import Confirmation
+from normcli.identifying.evaluation import read_evaluation
+from normcli.identifying.faults.case import HALVES
+from normcli.identifying.faults.subjects import find_claims, list_subjects, recover_used
+from normcli.identifying.hypothesis import Scope
+from normcli.identifying.known_maps import SPECTRAL, name_constants, name_map
+from normcli.identifying.nearest import Nearest, Nearness
+from normcli.identifying.plain import MOST_SAMPLED, Block, find_global_map, find_plain_map
+from normcli.identifying.ranking import rank_matches
+from normcli.identifying.reproduction import hold_against_all, list_candidates, reproduce
+from normcli.identifying.samples import MOST_VALUES, Inputs, Samples
+from normcli.identifying.search import Search
+from normcli.identifying.trimmed_map import find_trimmed_map
+from normcli.identifying.weight import CERTAIN
+from normcli.norms.layout import make_layout
+from normcli.numerics.rounding import round_to_half
+from normcli.tensors.mapped import fetch, require_unchanged
+from normcli.tensors.pieces import iterate_pieces
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.identifying.evaluation import Evaluation
+    from normcli.identifying.faults.claim import Claim
+    from normcli.identifying.faults.subjects import Subject
+    from normcli.identifying.hypothesis import Match
+    from normcli.identifying.iterations import Start
+    from normcli.identifying.plain import PlainMap
+    from normcli.identifying.reproduction import Reproduction
+
+
+MOST_ORDERS = 24
+"""Orders of the actual tensor's axes that are tried."""
+
+
+class Question(NamedTuple):
+    """What was asked: the tensors, and the names of the axes.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Of one shape, or y with its axes in another order.
+    gamma, beta : ndarray or None
+        If neither is given and nothing fits without, they are estimated.
+    layout : str or None
+        One letter an axis, which name the channel axis; without it, the second and the last may be.
+    start : Start or None
+        What power iterations may have started from, which estimate a singular value.
+    subject : Subject or None
+        What y should be: the norm that was asked for, with its own gamma, beta and running statistics.
+    """
+
+    x: NDArray[Any]
+    y: NDArray[Any]
+    gamma: NDArray[Any] | None = None
+    beta: NDArray[Any] | None = None
+    layout: str | None = None
+    start: Start | None = None
+    subject: Subject | None = None
+
+
+class Kind(StrEnum):
+    """What was found of a tensor."""
+
+    NORM = "norm"
+    FAULT = "fault"
+    AFFINE = "affine"
+    UNDECIDED = "undecided"
+    NONE = "none"
+
+
+class Identification(NamedTuple):
+    """What was found.
+
+    Parameters
+    ----------
+    question : Question
+    matches : tuple of Match
+        The best first.
+    nearest : Nearest or None
+    sampled : int or None
+        About how many values each hypothesis was compared with, if not with all.
+    reason : str or None
+        Why no norm can be identified; None where one may be.
+    plain : PlainMap or None
+        A map without statistics that explains the tensor as well as any norm does.
+    known : tuple of str
+        What that map may be.
+    evaluation : Evaluation or None
+        The stored statistics that would make it.
+    doubtful : tuple of Match
+        Hypotheses that fit, of which there is too little evidence.
+    unchanged : int or None
+        How many values are those of the input, where nothing fits and these are more than half.
+    reproductions : tuple of Reproduction
+        Algorithms that give y's bits, where the exact result does not; the best first.
+    claims : tuple of Claim
+        What a kernel did wrong, the likeliest first.
+    rounded_to : str or None
+        The dtype of half precision whose numbers all values of y are, where it was saved as another.
+    """
+
+    question: Question
+    matches: tuple[Match, ...]
+    nearest: Nearest | None = None
+    sampled: int | None = None
+    reason: str | None = None
+    plain: PlainMap | None = None
+    known: tuple[str, ...] = ()
+    evaluation: Evaluation | None = None
+    doubtful: tuple[Match, ...] = ()
+    unchanged: int | None = None
+    reproductions: tuple[Reproduction, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    rounded_to: str | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """What was found."""
+        found = {
+            Kind.NORM: self.matches,
+            Kind.FAULT: self.claims,
+            Kind.AFFINE: self.plain,
+            Kind.UNDECIDED: self.doubtful,
+        }
+        return next((kind for kind, there in found.items() if there), Kind.NONE)
+
+
+def identify(question: Question, norm: str | None = None) -> Identification:
+    """Find what makes y of x.
+
+    Parameters
+    ----------
+    question : Question
+    norm : str or None
+        Look for this norm alone.
+
+    Raises
+    ------
+    DataError
+        If y is not of x's shape in any order of axes, or a parameter is of no shape that the axes have; if the
+        file of x or y has changed while it was read.
+    """
+    saved = _find_saved_dtype(question.y)
+    judged = question if saved is None else question._replace(y=fetch(question.y).astype(saved))
+    dtype = None if saved is None else saved.name
+    with np.errstate(all="ignore"):  # hypotheses that do not fit overflow, and are left out for it
+        found = _check_subject(judged, dtype) or _find_faults(_tell_algorithm(_identify(judged, norm)), norm)
+    require_unchanged(question.x, question.y)
+    return found._replace(rounded_to=dtype)
+
+
+_LEAST_SAVED, _MOST_SAVED = 16, 1 << 22
+"""Different values that tell half precision from round numbers; larger tensors are not looked at."""
+
+
+def _find_saved_dtype(y: NDArray[Any]) -> np.dtype[Any] | None:
+    """Return the dtype of half precision whose numbers a wider tensor holds, as one that was saved so."""
+    if y.dtype.kind != "f" or y.dtype.itemsize <= _HALF_BYTES or y.size > _MOST_SAVED:
+        return None
+    values = fetch(y).astype(np.float64)
+    if len(np.unique(values[: _MOST_SAVED >> 4])) < _LEAST_SAVED:
+        return None
+    for name in HALVES:
+        if np.array_equal(round_to_half(values, name), values, equal_nan=True):
+            try:
+                half: np.dtype[Any] = np.dtype(find_type(name))
+            except MissingExtraError:
+                return None
+            return half
+    return None
+
+
+_HALF_BYTES = 2
+
+
+def _check_subject(question: Question, saved: str | None) -> Identification | None:
+    """Return the faults of the norm that was asked for; None where none was, or no fault of it explains y."""
+    x, y, subject = question.x, question.y, question.subject
+    if subject is None or x.shape != y.shape or _find_reason(x, y) is not None:
+        return None
+    claims = find_claims(iter((subject,)), x, y, choose_counting_dtype(y.dtype), saved)
+    if claims and all(fault.id in REQUESTS for fault in claims[0].faults):
+        found = _tell_algorithm(_identify(question, None))
+        if any(match.norm == subject.plan.norm.name for match in found.matches):
+            return found._replace(claims=claims)
+    return Identification(question, (), claims=claims) if claims else None
+
+
+GAMMAS = frozenset(("affine-constant", "affine-offset"))
+"""The faults that a gamma and a beta of one number make as well."""
+
+ANY_EPS = frozenset(("stats-eps-other", "stats-eps-outside", "stats-ddof"))
+"""The faults that are another eps or ddof."""
+
+OTHER_NORMS = ANY_EPS | {"stats-length"}
+"""The faults that make another norm, or another request: nobody said that it should not be that."""
+
+SCALERS = frozenset(("stats-no-mean", "stats-no-divisor"))
+"""The faults that some well-known scalers have on purpose."""
+
+REQUESTS = GAMMAS | ANY_EPS | {"stats-count", "stats-other-axes", "affine-gamma-plus-one"}
+"""The faults that a request cures."""
+
+
+def _find_faults(found: Identification, norm: str | None, *, in_parts: bool = True) -> Identification:
+    """Return what was found, with the faults of a norm by default that explain y where no request does."""
+    x, y, gamma, beta, layout, _, subject = found.question
+    near, is_map = found.nearest, found.plain is not None and not found.plain.axes
+    is_near = near is not None and near.bits >= CERTAIN
+    is_told = found.claims or found.matches or found.reason or found.known
+    if is_told or is_map or is_near or x.shape != y.shape:
+        return found
+    if subject is not None and subject.plan.norm.tracks and found.plain is not None:
+        return found  # evaluation, as far as anything shows
+    if subject is not None:
+        return found._replace(claims=recover_used(subject, x, y, choose_counting_dtype(y.dtype)))
+    subjects = list_subjects(x, gamma, beta, layout, norm)
+    claims = find_claims(subjects, x, y, choose_counting_dtype(y.dtype), in_parts=in_parts)
+    named = (claim for claim in claims if not {fault.id for fault in claim.faults} & GAMMAS)
+    return found._replace(claims=tuple(claim for claim in named if claim.fault.id not in OTHER_NORMS))
+
+
+def _identify(question: Question, norm: str | None) -> Identification:
+    x, y, gamma, beta, layout, start, _ = question
+    orders = list(itertools.islice(_find_orders(x.shape, y.shape), MOST_ORDERS))
+    reason = _find_reason(x, y)
+    if reason is not None:
+        return Identification(question, (), reason=reason)
+    affines = list(enumerate_affine_steps(x.shape, gamma, beta))
+    rank = x.ndim
+    channel = None if layout is None else make_layout(layout, rank).channel
+    channels = frozenset({min(1, rank - 1), rank - 1} if channel is None else {channel})
+    sampled = MOST_VALUES if x.size > MOST_VALUES else None
+    dtype = choose_counting_dtype(y.dtype)
+    inputs = Inputs(x, _order(y, orders[0]))
+    scopes = [Scope(norm, channels, order, dtype, start, layout is not None) for order in orders]
+    samples = [Samples(inputs, _order(y, scope.order), affines, scope) for scope in scopes]
+    first, search = samples[0], Search(samples[0])
+    plain = find_global_map(x, first.y, dtype)
+    is_plain = plain is not None and (plain.is_simple or _is_known(plain, first))
+    if sampled and plain is not None and is_plain:  # whatever norm a sample fits as well
+        return _read(Identification(question, (), None, sampled), plain, first)
+    found = [search.find_matches()]
+    if not found[0].matches:
+        found += [Search(other).find_matches() for other in samples[1:]]
+    best = min(fitting.level for fitting in found)
+    fitting = rank_matches(match for one in found for match in one.matches if one.level == best)
+    matches, doubtful = _part(fitting)
+    blank = Identification(question, (), None, sampled, doubtful=doubtful)
+    if plain is not None and (not matches or is_plain):
+        return _read(blank._replace(doubtful=(*matches, *doubtful)), plain, first)
+    if matches:
+        return _confirm(blank._replace(matches=matches, doubtful=()), samples)
+    if not doubtful and plain is None and question.subject is None:
+        known = _find_faults(blank, norm, in_parts=False)
+        if known.claims and known.claims[0].fault.id not in SCALERS:
+            return known
+    return _find_others(blank, samples, search)
+
+
+def _find_others(blank: Identification, samples: Sequence[Samples], search: Search) -> Identification:
+    """Return what a tensor may be that no norm fits as it is: a map, a norm but for a few values."""
+    x, first = blank.question.x, samples[0]
+    if any(match.bits >= CERTAIN for match in blank.doubtful):  # too odd or too rough, and not too few values
+        return blank
+    nearest = Nearness(first).find_nearest() if blank.sampled else None
+    if nearest is not None and nearest.bits >= CERTAIN:
+        return blank._replace(nearest=nearest, doubtful=())
+    dtype = first.scope.dtype
+    plain = find_plain_map(x, first.y, dtype) or find_trimmed_map(x, first.y, dtype)
+    pairs = math.inf if plain is None else math.prod(x.shape[axis] for axis in plain.axes)
+    is_open = blank.question.gamma is None and blank.question.beta is None
+    if is_open:
+        estimated = rank_matches(search.estimate_matches(pairs))  # with fewer pairs than such a map
+        matches, doubtful = _part(estimated, blank.doubtful)
+        blank = blank._replace(doubtful=doubtful)
+        if matches:
+            return _confirm(blank._replace(matches=matches, doubtful=()), samples)
+    if plain is not None and not plain.axes and plain.exceptions is None:
+        return _read(blank, plain, first)
+    nearest = nearest or Nearness(first).find_nearest()
+    blank = blank._replace(nearest=nearest)
+    if not blank.doubtful:
+        if nearest is not None and nearest.bits >= CERTAIN:
+            return blank
+        mostly = Nearness(first).find_estimated(pairs) if is_open else None
+        if mostly is not None:
+            return blank._replace(nearest=mostly)
+    return _find_map(blank, plain, first)
+
+
+def _find_map(blank: Identification, plain: PlainMap | None, samples: Samples) -> Identification:
+    """Return a plain map that explains a tensor, or most of it; or what comes nearest."""
+    if plain is not None and plain.exceptions is None:
+        return _read(blank._replace(nearest=None), plain, samples)
+    if blank.doubtful:
+        return blank._replace(nearest=None)
+    x = blank.question.x
+    pieces = zip(iterate_pieces(x), iterate_pieces(samples.y), strict=True)
+    same = sum(int(np.count_nonzero(here == there)) for here, there in pieces)
+    if 2 * same > x.size:
+        return blank._replace(unchanged=same)
+    return blank if plain is None else _read(blank._replace(nearest=None), plain, samples)
+
+
+def _tell_algorithm(found: Identification) -> Identification:
+    """Return what was found, with the algorithm that gives y's bits where the exact result does not."""
+    x, y, gamma, beta, *_ = found.question
+    near = () if found.nearest is None else (found.nearest.match,)
+    matches = found.matches or found.doubtful or near
+    kept = None if found.plain is None or found.plain.is_simple else found.plain.axes
+    is_exact = any(match.equal == 1.0 for match in found.matches)
+    if is_exact or not (matches or kept):
+        return found
+    ways = [step.way for step in enumerate_affine_steps(x.shape, gamma, beta)]
+    told = reproduce(x, y, list(list_candidates(x, matches, kept, ways)), gamma, beta)
+    is_refuted = found.sampled is not None and found.nearest is not None
+    if is_refuted or (found.sampled and found.matches):
+        return found._replace(reproductions=told)
+    told = hold_against_all(told, x, y)
+    if told and told[0].is_certain:
+        alike = {(one.match.norm, one.match.axes, one.match.eps_mode): one.match for one in reversed(told)}
+        computed = {id(match) for match in found.matches if any(one.is_of(match) for one in told)}
+        matches = tuple(sorted(found.matches, key=lambda match: id(match) not in computed))
+        matches = matches if computed else (*reversed(alike.values()), *matches)
+        found = found._replace(matches=matches, doubtful=(), plain=None, nearest=None, unchanged=None)
+    return found._replace(reproductions=told)
+
+
+def _order(y: NDArray[Any], order: tuple[int, ...]) -> NDArray[Any]:
+    """Return a tensor with its axes in an order; itself if they are, so that a file is read as it lies."""
+    return y if order == tuple(range(y.ndim)) else y.transpose(order)
+
+
+def _confirm(found: Identification, samples: Sequence[Samples]) -> Identification:
+    """Return what was found in a sample, if there is one, as far as the whole tensor bears it out."""
+    if found.sampled is None:
+        return found
+    order = found.matches[0].order
+    own = next(each for each in samples if each.scope.order == order)
+    kept, nearest = Confirmation(own).confirm([match for match in found.matches if match.order == order])
+    return found._replace(matches=tuple(kept), nearest=nearest)
+
+
+def _part(
+    ranked: Sequence[Match], doubtful: Sequence[Match] = ()
+) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
+    """Return the certain ones of ranked matches, and the others behind those that are doubtful already."""
+    others = (*doubtful, *(match for match in ranked if not match.is_certain))
+    return tuple(match for match in ranked if match.is_certain), others
+
+
+def _is_known(plain: PlainMap, samples: Samples) -> bool:
+    """Whether a plain map is by constants of images, which are simpler than any norm."""
+    x, y = Block(samples.x, samples.y, MOST_SAMPLED).take(plain.axes)
+    return any(True for _ in name_constants(plain, x, y, samples.scope.dtype))
+
+
+def _read(blank: Identification, plain: PlainMap, samples: Samples) -> Identification:
+    """Return what a plain map may be."""
+    block = Block(samples.x, samples.y, MOST_SAMPLED)
+    x, y = block.take(plain.axes)
+    known = name_map(plain, x, y, samples.scope.dtype, is_whole=x.size == samples.x.size)
+    if any(match.rows is not None for match in blank.doubtful):  # which is named by itself
+        known = (name for name in known if name != SPECTRAL)
+    evaluation = read_evaluation(plain, samples.affines)
+    return blank._replace(plain=plain, known=tuple(known), evaluation=evaluation)
+
+
+def _find_orders(shape: tuple[int, ...], actual: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Yield the orders of the actual axes that give the shape, the given order first."""
+    if sorted(shape) != sorted(actual):
+        raise DataError(f"the actual tensor has the shape {actual}, which is {shape} in no order of axes")
+    for order in itertools.permutations(range(len(shape))):
+        if tuple(actual[axis] for axis in order) == shape:
+            yield order
+
+
+def _find_reason(x: NDArray[Any], y: NDArray[Any]) -> str | None:
+    """Return why no norm can be identified of these tensors; None where one may be."""
+    if x.size < 2:
+        return "the input has fewer than two values"
+    if not any(np.isfinite(piece).any() for piece in iterate_pieces(y)):
+        return "the actual tensor holds no finite value"
+    if _is_constant(x):
+        return "the input is constant: every norm makes the same of it"
+    if x.shape == y.shape and all(map(np.array_equal, iterate_pieces(x), iterate_pieces(y))):
+        return "the actual tensor is the input, unchanged"
+    if _is_constant(y):
+        if not y[(0,) * y.ndim]:
+            causes = "a sum of squares overflows to ∞ and divides, or groups of one value are centred"
+            return f"every value of the actual tensor is 0, as where {causes}"
+        return "the actual tensor is constant: so is every norm of groups of one value"
+    return None
+
+
+def _is_constant(values: NDArray[Any]) -> bool:
+    first = values[(0,) * values.ndim]
+    return all(bool(np.all(piece == first)) for piece in iterate_pieces(values))

@@ -1,0 +1,298 @@
+"""Which algorithm gives a tensor's very bits, where the exact result does not.
+
+Each algorithm, dtype of sums and way to round is tried on a few groups first; what gives their bits, on more.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.algorithms.elements import Formula
+from normcli.algorithms.table import CASTS
+from normcli.dtypes import is_float, is_half
+from normcli.errors import NormError
+from normcli.identifying.affine import ESTIMATED, NO_AFFINE, enumerate_affine_steps
+from normcli.identifying.attempts import LEAST_SHARE, Attempt, Candidate, Trial
+from normcli.identifying.weight import CERTAIN
+from normcli.norms.divisors import DEVIATION, ROOT_MEAN_SQUARE
+from normcli.norms.options import find_option
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.rules import EpsMode
+from normcli.norms.table import NORMS
+from normcli.tensors.pieces import PIECE
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.algorithms.computation import Computation
+    from normcli.identifying.affine import AffineStep
+    from normcli.identifying.hypothesis import Match
+    from normcli.norms.divisors import Divisor
+
+FEW_VALUES, MOST_VALUES = 1 << 9, 1 << 14
+"""Values that a computation is tried on first, and then."""
+
+LARGEST_GROUP = 1 << 12
+"""Of larger groups no algorithm is looked for: some go from value to value."""
+
+MOST_SURVIVORS = 48
+"""Computations that give equally many bits of the few values are held against more, up to so many."""
+
+_COARSE = CASTS["statistics"]
+"""The cast that leaves of a group's mean and divisor what fits into the result's dtype."""
+
+_MOST_HELD = 4
+"""Computations that a sample found are held against every value, up to so many: those that are named."""
+
+
+class Reproduction(NamedTuple):
+    """A computation that gives the bits of a tensor.
+
+    Parameters
+    ----------
+    candidate : Candidate
+        The norm that it computes, with the eps that it computes it with.
+    computation : Computation
+    equal : float
+        The share of values with its bits.
+    compared : int
+    bits : float
+        The evidence: of values that are not the exact ones, rounded, each that it gives shows one; so does one
+        of those that are equal, as zeros and NaN are.
+    match : Match
+        The norm as a match: its distances are those of y from the exact result.
+    words : str
+        How a sentence says the computation.
+    step : AffineStep
+        What entered as gamma and beta.
+    """
+
+    candidate: Candidate
+    computation: Computation
+    equal: float
+    compared: int
+    bits: float
+    match: Match
+    words: str
+    step: AffineStep
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it gives every bit, and more of those that no exact result has than chance does."""
+        return self.equal == 1.0 and self.bits >= CERTAIN and not self.match.takes_up_rounding
+
+    def is_of(self, match: Match) -> bool:
+        """Whether it computes a match, with one of the eps that fit there."""
+        mine, theirs = ((m.axes, m.groups or 1, m.eps_mode, m.ddof, m.affine) for m in (self.match, match))
+        (low, high), (least, most) = match.eps_range, self.match.eps_range
+        return mine == theirs and low <= most and least <= high
+
+
+def list_candidates(
+    x: NDArray[Any],
+    matches: Sequence[Match],
+    kept: tuple[int, ...] | None = None,
+    ways: Sequence[str] = (NO_AFFINE.way,),
+) -> Iterator[Candidate]:
+    """Yield the norms that a tensor may be, the likeliest first.
+
+    Parameters
+    ----------
+    x : ndarray
+    matches : sequence of Match
+        Norms that y is near to.
+    kept : tuple of int or None
+        The axes along which a plain map of x to y differs.
+    ways : sequence of str
+        How gamma and beta may have entered where no match says so.
+    """
+    natural = tuple(range(x.ndim))
+    for match in [match for match in matches if match.rows is None][:MOST_CANDIDATES]:
+        usual = Request(
+            match.norm, axes=match.axes, groups=match.groups, group_order=match.group_order, p=match.p
+        )
+        mode = match.eps_mode if NORMS[match.norm].eps is not None else None
+        own = usual._replace(eps_mode=mode, ddof=match.ddof or None)
+        for request in dict.fromkeys((usual, own)):
+            for way in (match.affine,) if match.affine != ESTIMATED else ways:
+                yield Candidate(request, way, match.order)
+    if kept is not None:
+        reduced = tuple(axis for axis in natural if axis not in kept)
+        for divisor, way in itertools.product((DEVIATION, ROOT_MEAN_SQUARE), ways):
+            yield Candidate(Request(_name_norm(x, divisor, reduced), axes=reduced), way, natural)
+
+
+MOST_CANDIDATES = 4
+"""Matches that are tried."""
+
+
+def _name_norm(x: NDArray[Any], divisor: Divisor, axes: tuple[int, ...]) -> str:
+    """Return the norm that divides so and reduces some axes by default; of several or none, the first."""
+    rows = [row.name for row in NORMS.values() if row.divisor == divisor and row.eps_mode is EpsMode.INSIDE]
+    plain = [name for name in rows if not find_option("groups").belongs_to(NORMS[name])]
+    own = (name for name in plain if make_plan(Request(name), x.shape, x.dtype).grid.axes == axes)
+    return next(own, plain[0])
+
+
+def reproduce(
+    x: NDArray[Any],
+    y: NDArray[Any],
+    candidates: Sequence[Candidate],
+    gamma: NDArray[Any] | None = None,
+    beta: NDArray[Any] | None = None,
+) -> tuple[Reproduction, ...]:
+    """Return the computations that give the bits of y, the best first; those that give fewer bits are left out.
+
+    Parameters
+    ----------
+    x, y : ndarray
+    candidates : sequence of Candidate
+        Norms that y is near to, the likeliest first.
+    gamma, beta : ndarray or None
+        As in `Question`.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(1.0, 1.0, (40, 64)).astype(np.float16)
+    >>> from normcli.algorithms.computation import parse_computation
+    >>> formula = Formula.of(make_plan(Request("ln"), x.shape, x.dtype))
+    >>> y = parse_computation("two-pass:float16").run(x, formula, x.dtype)
+    >>> found = reproduce(x, y, [Candidate(Request("ln"), "none", (0, 1))])
+    >>> found[0].computation.name, found[0].equal, found[0].is_certain
+    ('two-pass:float16', 1.0, True)
+    """
+    if not is_float(y.dtype):
+        return ()
+    steps: dict[str, list[AffineStep]] = {}
+    for step in enumerate_affine_steps(x.shape, gamma, beta):
+        steps.setdefault(step.way, []).append(step)
+    found: list[Reproduction] = []
+    failed: set[tuple[object, ...]] = set()
+    with np.errstate(all="ignore"):
+        for candidate in candidates:
+            for number, step in enumerate(steps.get(candidate.way, ())):
+                same = (*_find_formula(candidate, x), candidate.order, candidate.way, number)
+                if same not in failed:
+                    told = list(_try_candidate(x, y.transpose(candidate.order), candidate, step))
+                    found += told
+                    failed.update(() if told else (same,))
+            if any(one.equal == 1.0 for one in found):
+                for other, step in itertools.product(_move_eps(candidate), steps[candidate.way]):
+                    found += _try_candidate(x, y.transpose(other.order), other, step)
+                break
+    most = max((one.equal for one in found), default=0.0)
+    best = sorted((one for one in found if one.equal == most), key=lambda one: one.match.takes_up_rounding)
+    return () if any(one.bits < CERTAIN for one in best) else tuple(best)  # what is told holds with any eps
+
+
+def _find_formula(candidate: Candidate, x: NDArray[Any]) -> tuple[object, ...]:
+    """Return what a norm calculates of which groups: other norms may calculate the same."""
+    try:
+        plan = make_plan(candidate.request, x.shape, x.dtype)
+    except NormError:
+        return ()
+    return plan.grid, plan.norm.centre, plan.norm.divisor, plan.spec
+
+
+def _move_eps(candidate: Candidate) -> Iterator[Candidate]:
+    """Yield a norm with its eps at the usual places that it was not tried at."""
+    request = candidate.request
+    row = NORMS[request.norm]
+    if row.eps is not None:
+        for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
+            if mode != (request.eps_mode or row.eps_mode):
+                yield candidate._replace(request=request._replace(eps_mode=mode))
+
+
+def hold_against_all(
+    told: Sequence[Reproduction], x: NDArray[Any], y: NDArray[Any]
+) -> tuple[Reproduction, ...]:
+    """Return computations with the share of all values that they give, not of a sample; the best first.
+
+    Parameters
+    ----------
+    told : sequence of Reproduction
+        As `reproduce` returns them; of more than a few, the others are left out where there was a sample.
+    x, y : ndarray
+        Of which they were found.
+    """
+    held = (
+        told if all(one.compared == x.size for one in told) else [_hold(one, x, y) for one in told[:_MOST_HELD]]
+    )
+    return tuple(sorted(held, key=lambda one: -one.equal))
+
+
+def _hold(told: Reproduction, x: NDArray[Any], y: NDArray[Any]) -> Reproduction:
+    request, y = told.candidate.request, y.transpose(told.candidate.order)
+    plan, attempt = make_plan(request, x.shape, x.dtype), Attempt(told.computation, request.eps)
+    step, equal = max(1, PIECE // plan.grid.group_size), 0
+    with np.errstate(all="ignore"):
+        for start in range(0, plan.grid.group_count, step):
+            chosen = np.arange(start, min(start + step, plan.grid.group_count))
+            sample = Trial.choose(plan, x, y, told.step, chosen)
+            equal += int(np.count_nonzero(sample.find_equal(sample.write(attempt))))
+    return told._replace(equal=equal / x.size, compared=x.size)
+
+
+def _try_candidate(
+    x: NDArray[Any], y: NDArray[Any], candidate: Candidate, step: AffineStep
+) -> Iterator[Reproduction]:
+    """Yield what a norm's computations give."""
+    try:
+        plan = make_plan(candidate.request, x.shape, x.dtype)
+    except NormError:
+        return
+    has_sums = not plan.norm.is_by_order and plan.spec.window is None and plan.spec.p in (None, 2.0)
+    if not has_sums or not 1 < plan.grid.group_size <= LARGEST_GROUP:
+        return
+    few = Trial.take(plan, x, y, step, FEW_VALUES)
+    attempts = list(few.score_all()) if len(few.rows) else []
+    tried, best = len(attempts), max((share for _, share in attempts), default=0.0)
+    if best < LEAST_SHARE:
+        return
+    most = Trial.take(plan, x, y, step, MOST_VALUES)
+    find_rough = functools.cache(most.find_rough)
+    if np.count_nonzero(find_rough(plan.spec.eps)) < CERTAIN:
+        return
+    survivors: dict[Computation, list[Attempt]] = {}
+    for attempt, share in attempts:
+        if share == best:
+            survivors.setdefault(attempt.computation, []).append(attempt)
+    for computation in [*survivors][:MOST_SURVIVORS]:
+        found: list[Reproduction] = []
+        for attempt in survivors[computation]:
+            equal = most.find_equal(most.write(attempt))
+            shown = len(np.unique(most.actual[equal & find_rough(attempt.eps)])) - math.log2(tried)
+            bits = shown - float(np.count_nonzero(~equal)) * (1.0 + math.log2(equal.size))
+            if equal.all() or (bits >= CERTAIN and equal.mean() >= LEAST_SHARE):
+                told = candidate._replace(request=candidate.request._replace(eps=attempt.eps))
+                match, words = most.describe(told, attempt, bits), computation.describe(Formula.of(plan))
+                share = float(equal.mean())
+                found.append(Reproduction(told, computation, share, equal.size, bits, match, words, step))
+        if found:
+            yield _join(found, most)
+
+
+def _join(alike: Sequence[Reproduction], sample: Trial) -> Reproduction:
+    """Return the first of what differs in eps alone and gives most bits, with the range of such eps.
+
+    Its evidence is that of the eps with the least: any of them may be the true one.
+    """
+    most = max(one.equal for one in alike)
+    best = [one for one in alike if one.equal == most]
+    every, bits = [one.match.eps for one in best], min(one.bits for one in best)
+    first, row = best[0], NORMS[best[0].match.norm]
+    own = row.eps is None or (first.match.eps_mode == row.eps_mode and row.eps in every)
+    is_coarse = first.match.sums_in_half or (is_half(sample.dtype) and first.computation.cast == _COARSE)
+    fine = sample.count_told(first.computation) if is_coarse and not own else math.inf
+    match = first.match._replace(eps_range=(min(every), max(every)), bits=bits, has_default_eps=own, fine=fine)
+    return first._replace(bits=bits, match=match)

@@ -1,0 +1,134 @@
+"""What a tensor has otherwise than the norm that was asked for, in one record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from normcli.identifying.affine import ESTIMATED
+from normcli.identifying.casts import diagnose_casts
+from normcli.identifying.closer_convention import diagnose_closer_convention
+from normcli.identifying.diagnosis import MOST_WORDS, Diagnosis, add_clauses, count_words
+from normcli.identifying.estimates import tell_estimate
+from normcli.identifying.faults.subjects import Subject
+from normcli.identifying.identify import Kind, Question, identify
+from normcli.identifying.map_words import compare_stored
+from normcli.identifying.match_words import choose_others, list_exactness
+from normcli.identifying.phrasing import SUGGEST, diagnose, is_mostly, list_wrong, split_reason
+from normcli.identifying.request_difference import Difference, find_remedy, list_differences
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.engine.inputs import Inputs
+    from normcli.identifying.hypothesis import Match
+    from normcli.identifying.identify import Identification
+    from normcli.norms.plan import Plan
+    from normcli.numerics.solution import Given
+
+
+def diagnose_actual(
+    plan: Plan, values: NDArray[Any], actual: NDArray[Any], inputs: Inputs, *, ok: bool
+) -> Diagnosis | None:
+    """Return what made a tensor that differs, or whose bits are another kernel's; None where all is well.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the norm that it should be.
+    values, actual : ndarray
+    inputs : Inputs
+        With gamma and beta in the plan's shape.
+    ok : bool
+        Whether all is within the tolerance.
+    """
+    told = diagnose_casts(plan, values, actual, inputs)
+    if told is not None:
+        return told
+    if ok:
+        return diagnose_closer_convention(plan, values, actual, inputs)
+    asked = values, actual, inputs.gamma, inputs.beta
+    found = identify(Question(*asked, plan.grid.layout.text, subject=Subject(plan, inputs)))
+    return diagnose_request(plan, found, inputs.given)
+
+
+def diagnose_request(plan: Plan, found: Identification, given: Given | None = None) -> Diagnosis:
+    """Return what a tensor has otherwise than the norm that was asked for; what it is, where it is another.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the norm that was asked for.
+    found : Identification
+    given : Given or None
+        Running statistics.
+    """
+    told, name, near = diagnose(found), plan.norm.name, found.nearest
+    matches = found.matches
+    if found.claims and not matches:
+        return told._replace(cause=f"{name} differs: {found.claims[0].cause}")
+    if told.verdict == Kind.NONE and found.unchanged is None and near is not None and is_mostly(near):
+        matches = (near.match, *near.others)
+    compared = [(match, list_differences(plan, match, found.question)) for match in matches]
+    requests = [(match, some) for match, some in compared if some is not None]
+    if requests:
+        match, differences = min(requests, key=lambda pair: len(pair[1]))
+        others = choose_others(match, [one for one, _ in requests])
+        also = ["; ".join(one.words for one in some) for other, some in requests if other in others]
+        also = [words for words in dict.fromkeys(also) if words != "; ".join(one.words for one in differences)]
+        step = "give --gamma and --beta" if match.affine == ESTIMATED else SUGGEST if also else None
+        contrast = _contrast(plan, found, match, differences, given)
+        contrast = contrast._replace(verdict=told.verdict, fault=told.fault, next_step=step)
+        return contrast._replace(alternatives=tuple(filter(None, also)))
+    if given is not None and (stored := compare_stored(found, given, plan)) is not None:
+        return stored
+    if (estimated := tell_estimate(plan, found)) is not None:
+        return estimated
+    clause = told.cause if found.reason is None else split_reason(found.reason)[0]
+    causes = [f"{name} differs: {each}" for each in (clause, clause.rpartition(" (")[0] or clause)]
+    return told._replace(cause=next((each for each in causes if count_words(each) <= MOST_WORDS), clause))
+
+
+def _contrast(
+    plan: Plan, found: Identification, match: Match, differences: Sequence[Difference], given: Given | None
+) -> Diagnosis:
+    """Return what a match has otherwise than the request that it should be."""
+    name, near, layout = plan.norm.name, None if found.matches else found.nearest, plan.grid.layout
+    near = near if near is not None and near.mismatches else None
+    remedy = find_remedy(plan, match, found.question, differences) if differences else None
+    told = list(differences)
+    if given is not None:
+        told.insert(0, Difference("statistics are this tensor's own", "the running ones"))
+        remedy = f"normcli {name} … without --eval"
+    if match.cancelled is not None:
+        told.append(Difference("the variance is E[x²] − E[x]², which cancels"))
+    wrong = [] if near is None else [*list_wrong(near, layout)]
+    if near is not None and not told:
+        count = f"{near.mismatches:,} of {near.compared:,} values"
+        cause, evidence = add_clauses(f"{name} differs in {count}", wrong[:-1])
+        return Diagnosis(Kind.NONE, cause, (*evidence, wrong[-1]))
+    if not told:
+        rounded = tuple(list_exactness(match, found.reproductions))
+        return Diagnosis(Kind.NORM, f"{name} differs by rounding alone", rounded)
+    if near is not None:
+        told.append(Difference(f"{near.mismatches:,} of {near.compared:,} values are wrong"))
+    cause, unsaid = _join_differences(name, told, (remedy or "").partition("--like ")[2])
+    if near is None and match.cancelled is None:
+        together = {1: "with that", 2: "with both"}.get(len(told), "with all of these")
+        exactness = [*list_exactness(match, found.reproductions)]
+        wrong = [f"{together}, {exactness[0]}", *exactness[1:]] if exactness else []
+    return Diagnosis(Kind.NORM, cause, (*unsaid, *wrong), remedy=remedy)
+
+
+def _join_differences(name: str, told: Sequence[Difference], framework: str) -> tuple[str, tuple[str, ...]]:
+    """Return the cause, with what was asked for where there is room for it, and what is left unsaid."""
+    contrasts = f"{name} differs: {'; '.join(one.contrast for one in told)}"
+    words = f"{name} differs: {', '.join(one.words for one in told)}"
+    like = f" (as {framework})" if framework else ""
+    for cause in (f"{contrasts}{like}", f"{words}{like}", contrasts, words):
+        if count_words(cause) <= MOST_WORDS:
+            return cause, ()
+    first, *others = (one.words for one in told)
+    cause, _ = add_clauses(f"{name} differs: {first}", others)
+    return cause, tuple(one.contrast for one in told)

@@ -1,0 +1,263 @@
+"""The table of faults of backward passes: each row's example is a kernel, and is named by the row's id."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import numpy as np
+import pytest
+
+from normcli import backward
+from normcli.checking.gradient_faults import list_faults
+from normcli.checking.gradients import check_gradients
+from normcli.checking.ulp import choose_tolerance
+from normcli.dtypes import find_type
+from normcli.results.backward import BackwardProblem
+
+FAULTS = {fault.id: fault for fault in list_faults()}
+OFFSETS = (0.0, 1.0, 10.0, 100.0)
+RUNNING = {"running_mean": np.arange(4.0), "running_var": np.arange(1.0, 5.0)}
+
+
+def draw(norm, offset=0.0, dtype="float32", *, unequal=False):
+    """Return x, dy, gamma and beta; x lies so many spreads off 0, and the spread of its groups may differ."""
+    rng = np.random.default_rng(1)
+    shape = {"bn": (8, 4, 6), "gn": (5, 8, 6)}.get(norm, (12, 4, 16))
+    x, dy = rng.normal(offset, 1.0, shape), rng.normal(size=shape)
+    if unequal:
+        x *= 10.0 ** rng.uniform(-2, 2, (1, shape[1], 1) if norm in ("bn", "gn") else (*shape[:2], 1))
+    width = shape[1] if norm in ("bn", "gn") else shape[-1]
+    gamma, beta = rng.normal(1.5, 1.0, width), rng.normal(size=width)
+    return tuple(a.astype(dtype) for a in (x, dy, gamma, beta))
+
+
+def find(norm, name, actual, data, **options):
+    """Return what is found to be wrong of a gradient; None where nothing is."""
+    x, dy, gamma, _ = data
+    exact = backward(x, dy, norm, gamma=gamma, **options)
+    actual = np.asarray(actual).astype(dy.dtype)
+    found = check_gradients(BackwardProblem(exact.plan, x, dy, exact.inputs), {name: actual})
+    assert not found.ok
+    return found.faults.get(name)
+
+
+def name_all(finding):
+    """Return the ids of what is said."""
+    return [fault.id for fault in (finding.fault, *finding.alternatives)] if finding else []
+
+
+def make_example(example, norm, data):
+    """Return what the NumPy of an example gives; None where it is a part of a kernel."""
+    name = re.match(r"(dx|dgamma|dbeta) = ", example)
+    if name is None:
+        return None
+    x, dy, gamma, beta = (a.astype(np.float64) for a in data)
+    axes, along = ((0, 2), (0, 2)) if norm == "bn" else ((2,), (0, 1))
+    gamma, beta = (a[:, None] if norm == "bn" else a for a in (gamma, beta))
+
+    def mean(values):
+        return values.mean(axes, keepdims=True)
+
+    std = np.sqrt(mean((x - mean(x)) ** 2) + 1e-5)
+    xhat, g = (x - mean(x)) / std, dy * gamma
+    n = g.size // std.size
+    right = {"dx": (g - mean(g) - xhat * mean(g * xhat)) / std, "dgamma": (dy * xhat).sum(along)}[name[1]]
+    known = {
+        "x": x,
+        "y": xhat * gamma + beta,
+        "dy": dy,
+        "g": g,
+        "xhat": xhat,
+        "std": std,
+        "n": n,
+        "gamma": gamma,
+    }
+    known |= {"mean": mean, "axes": along, "right": right, "half": len(x) // 2, "np": np}
+    known |= {"order": np.random.default_rng(0).permutation(right.size)}
+    return eval(example[name.end() :], known)
+
+
+EXAMPLES = [
+    pytest.param(fault.id, norm, offset, unequal, id=f"{fault.id}-{norm}-{offset:g}{'-unequal' * unequal}")
+    for fault in FAULTS.values()
+    for norm in ("bn", "ln")
+    for offset in OFFSETS
+    for unequal in (False, True)
+    if fault.id.startswith(fault.example.split(" ")[0] + "-") and not fault.id.endswith("-given")
+    if (fault.id, norm) != ("dx-gamma-late", "bn")  # gamma is one number for a group: it is right
+]
+
+
+@pytest.mark.parametrize(("fault", "norm", "offset", "unequal"), EXAMPLES)
+def test_an_example_is_named_by_its_own_id(fault, norm, offset, unequal):
+    data, name = draw(norm, offset, unequal=unequal), fault.split("-")[0]
+    wrong = make_example(FAULTS[fault].example, norm, data)
+    found = name_all(find(norm, name, wrong, data, beta=data[3]))
+    small = fault.endswith("-freedom") and offset == 100  # as x − mean cancels, a right one may be so far off
+    assert fault in found or (small and not found)
+
+
+def shard(norm, name, data, **options):
+    x, dy, gamma, _ = data
+    halves = [
+        backward(x[part], dy[part], norm, gamma=gamma, **options).field(name)
+        for part in np.split(np.arange(8), 2)
+    ]
+    return np.concatenate(halves) if name == "dx" else sum(halves)
+
+
+def ask_otherwise(norm=None, **changes):
+    """Return a kernel that gives the exact gradient of another request."""
+
+    def calculate(own, name, data, **options):
+        x, dy, gamma, _ = data
+        return backward(x, dy, norm or own, gamma=gamma, **(options | changes)).field(name)
+
+    return calculate
+
+
+OTHERWISE = [
+    pytest.param("eps", "bn", ask_otherwise(eps=1e-3), {}, id="eps"),
+    pytest.param("eps", "rms", ask_otherwise(eps=1e-2), {}, id="eps of rms"),
+    pytest.param("eps-mode", "ln", ask_otherwise(eps_mode="outside"), {"eps": 1e-2}, id="eps outside"),
+    pytest.param("ddof", "ln", ask_otherwise(ddof=1), {}, id="ddof 1"),
+    pytest.param("ddof", "bn", ask_otherwise(ddof=0), {"ddof": 1}, id="ddof 0"),
+    pytest.param("groups", "gn", ask_otherwise(groups=4), {"groups": 2}, id="groups"),
+    pytest.param("axes", "ln", ask_otherwise(axes=(1, 2), feature_axes="2"), {}, id="more axes"),
+    pytest.param("axes", "bn", ask_otherwise(axes=(2,), feature_axes="1"), {}, id="fewer axes"),
+    pytest.param("uncentred", "ln", ask_otherwise("rms", eps=1e-5), {}, id="ln by the formula of rms"),
+    pytest.param("centred", "rms", ask_otherwise("ln", eps=1e-5), {"eps": 1e-5}, id="rms by that of ln"),
+    pytest.param("shard", "bn", shard, {}, id="each half of the rows"),
+    pytest.param(
+        "trained", "bn", ask_otherwise(running_mean=None, running_var=None), RUNNING, id="of the batch"
+    ),
+]
+
+
+@pytest.mark.parametrize("unequal", [False, True])
+@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("name", ["dx", "dgamma"])
+@pytest.mark.parametrize(("fault", "norm", "kernel", "options"), OTHERWISE)
+def test_the_gradient_of_another_norm_is_named(fault, norm, kernel, options, name, offset, unequal):
+    data = draw(norm, offset, "float64", unequal=unequal)
+    found = find(norm, name, kernel(norm, name, data, **options), data, **options)
+    assert f"{name}-{fault}" in name_all(found)
+
+
+@pytest.mark.parametrize("unequal", [False, True])
+@pytest.mark.parametrize("offset", [*OFFSETS, 1000.0])
+@pytest.mark.parametrize("norm", ["bn", "ln"])
+@pytest.mark.parametrize("one_pass", [False, True])
+def test_what_is_right_but_for_rounding_is_never_named(norm, offset, unequal, one_pass):
+    """Kernels in float32, of which one cancels where x is off centre, held to the exact bits."""
+    x, dy, gamma, beta = data = draw(norm, offset, unequal=unequal)
+    axes, along = ((0, 2), (0, 2)) if norm == "bn" else ((2,), (0, 1))
+    gamma = gamma[:, None] if norm == "bn" else gamma
+
+    def mean(values):
+        return values.mean(axes, keepdims=True, dtype=np.float32)
+
+    var = np.maximum(mean(x * x) - mean(x) ** 2, 0) if one_pass else mean((x - mean(x)) ** 2)
+    std = np.sqrt(var + np.float32(1e-5))
+    xhat, g = (x - mean(x)) / std, dy * gamma
+    actual = {"dx": (g - mean(g) - xhat * mean(g * xhat)) / std}
+    actual |= {"dgamma": (dy * xhat).sum(along), "dbeta": dy.sum(along)}
+    exact = backward(x, dy, norm, gamma=data[2], beta=beta)
+    tolerate = functools.partial(choose_tolerance, max_ulp=0)
+    problem = BackwardProblem(exact.plan, x, dy, exact.inputs)
+    for wide in ("float32", "float64"):
+        found = check_gradients(problem, {name: a.astype(wide) for name, a in actual.items()}, tolerate)
+        assert not found.comparisons["dx"].ok
+        assert not found.faults
+
+
+ROLLED = {
+    "dgamma-rolled": lambda a: np.roll(a, -2),
+    "dgamma-reversed": np.flip,
+    "dgamma-permuted": lambda a: a[ORDER],
+}
+ORDER = [3, 0, 1, 2, 5, 4, *range(6, 16)]
+
+
+@pytest.mark.parametrize("fault", ROLLED)
+def test_another_order_of_a_parameter_is_named(fault):
+    data = draw("ln", 3.0)
+    right = backward(*data[:2], "ln", gamma=data[2]).dgamma
+    found = find("ln", "dgamma", ROLLED[fault](right), data)
+    assert found.fault.id == fault
+    if fault == "dgamma-rolled":
+        assert found.sentence == "dgamma: its values are rolled by -2 along l."
+
+
+@pytest.mark.parametrize("name", ["dgamma", "dbeta"])
+@pytest.mark.parametrize("factors", [False, True])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_sum_in_half_precision_is_named(name, factors, dtype):
+    half = find_type(dtype)
+    x, dy = (a.reshape(512, 8).astype("float32") for a in np.random.default_rng(2).normal(1.0, 2.0, (2, 4096)))
+    xhat = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + np.float32(1e-5))
+    one = dy.astype(half) if factors else dy
+    rows = one * xhat.astype(half if factors else "float32") if name == "dgamma" else one
+    total = np.zeros(8, half)
+    for row in rows.astype(half):
+        total = (total + row).astype(half)
+    data = x, dy, np.ones(8, "float32"), None
+    found = find("ln", name, total.astype("float32"), data, beta=np.zeros(8, "float32"))
+    assert found.fault.id == f"{name}-rounded-sums"
+    assert found.fault.words == f"it is summed in {dtype}, row by row"
+    assert found.fault.remedy == "accumulate in float32"
+
+
+def test_gamma_in_the_place_of_1_plus_gamma_is_named():
+    data = draw("rms")
+    wrong = backward(*data[:2], "rms", gamma=data[2], eps=1e-6).dx
+    assert find("rms", "dx", wrong, data, like="gemma").fault.id == "dx-gamma-one-missing"
+    wrong = backward(*data[:2], "rms", gamma=data[2], like="gemma", eps=1e-5).dx
+    assert find("rms", "dx", wrong, data, eps=1e-5).fault.id == "dx-gamma-one-added"
+
+
+def test_in_evaluation_means_that_are_subtracted_are_named():
+    x, dy, gamma, _ = data = draw("bn", dtype="float64")
+    given, g = [a[:, None] for a in RUNNING.values()], dy * gamma[:, None]
+    xhat = (x - given[0]) / np.sqrt(given[1] + 1e-5)
+    inner = g - g.mean((0, 2), keepdims=True) - xhat * (g * xhat).mean((0, 2), keepdims=True)
+    found = find("bn", "dx", inner / np.sqrt(given[1] + 1e-5), data, **RUNNING)
+    assert found.fault.id == "dx-means-given"
+    assert found.fault.remedy == "return dy · gamma / divisor"
+
+
+def test_shards_may_be_interleaved():
+    x, dy, gamma, _ = data = draw("bn", dtype="float64")
+    wrong = np.empty_like(x)
+    for first in range(4):
+        wrong[first::4] = backward(x[first::4], dy[first::4], "bn", gamma=gamma).dx
+    found = find("bn", "dx", wrong, data)
+    assert found.sentence == "dx: each of 4 parts of n has its own statistics."
+    assert found.fault.remedy == "add up the sums of all parts before they are divided"
+
+
+def test_values_of_eps_that_fit_equally_well_are_all_said():
+    data = draw("ln")
+    found = find("ln", "dx", backward(*data[:2], "ln", gamma=data[2], eps=1e-12).dx, data, eps=1e-2)
+    assert re.fullmatch(r"eps is (1e-12|1e-08|0)( or (1e-12|1e-08|0|1e-07)){2}, not 0.01", found.fault.words)
+
+
+def test_ids_are_not_changed():
+    """An id is in JSON, and is kept for ever: to change this list is to break it."""
+    names = {name: [] for name in ("dx", "dgamma", "dbeta")}
+    for id_ in FAULTS:
+        name, _, rest = id_.partition("-")
+        names[name].append(rest)
+    assert {name: " ".join(sorted(ids)) for name, ids in names.items()} == IDS
+
+
+IDS = {
+    "dx": "axes centred constants ddof divided divisor-missing divisor-twice eps eps-mode factor gamma-inner gamma-late "
+    "gamma-missing gamma-one-added gamma-one-missing gamma-pull gamma-twice groups mean-added mean-missing mean-twice "
+    "means-added means-axes means-freedom means-given means-summed pull-added pull-freedom pull-missing pull-summed "
+    "pull-twice residual shard sign sums-axes trained uncentred zero",
+    "dgamma": "axes centred ddof eps eps-mode exchanged factor gamma groups mean part permuted reversed rolled "
+    "rounded-sums shard sign trained uncentred undivided x y zero",
+    "dbeta": "exchanged factor gamma mean part permuted reversed rolled rounded-sums sign zero",
+}

@@ -1,0 +1,501 @@
+"""Golden folders: what is written verifies, and what is damaged is named."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from normcli import NORMS, backward, normalize
+from normcli.cli.run import run
+from tests.strategies import options_for
+
+SHAPE = (2, 4, 3, 2)
+
+
+RECIPE = ["--shape", "3,4", "--dist", "normal", "--dtype", "float32", "--gamma", "[1,2,3,4]"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    with contextlib.chdir(tmp_path_factory.mktemp("golden")):
+        assert run(["golden", "bn", *RECIPE, "-o", "g"]) == 0
+        return Path("g").absolute()
+
+
+@pytest.fixture
+def folder(made, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return shutil.copytree(made, tmp_path / "g")
+
+
+def test_it_is_written_in_silence_and_nothing_beside_it(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = normcli("golden", "bn", *RECIPE, "-o", "g")
+    assert (ran.code, ran.raw, ran.err) == (0, b"", "")
+    assert os.listdir(tmp_path) == ["g"]
+
+
+def rewrite(folder, change):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    change(manifest)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_it_holds_what_another_project_needs(folder):
+    x = np.load(folder / "input.npy")
+    gamma = np.load(folder / "gamma.npy")
+    result = normalize(x, "bn", gamma=gamma)
+    assert (x.dtype, gamma.dtype) == (np.dtype("f4"), np.dtype("f4"))
+    np.testing.assert_array_equal(np.load(folder / "normalized.npy"), result.normalized)
+    for name in ("mean", "var", "std", "rstd"):
+        np.testing.assert_array_equal(np.load(folder / f"{name}.npy"), result.statistics[name])
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert (manifest["schema"], manifest["norm"], manifest["options"]) == (
+        "normcli-golden/2",
+        "bn",
+        {"dtype": "float32"},
+    )
+    assert manifest["recipe"]["seed"] == 42
+    assert manifest["convention"]["eps"] == 1e-5
+    assert list(manifest["files"]) == ["input", "gamma", "normalized", "mean", "var", "std", "rstd"]
+    for entry in manifest["files"].values():
+        assert entry["sha256"] == hashlib.sha256((folder / entry["file"]).read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("norm", [*NORMS, "l1"])
+def test_every_norm_verifies(norm, mapped, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.random.default_rng(2).normal(size=SHAPE).astype("f4"))
+    if mapped:
+        monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    options = ["--groups", 2] if norm in NORMS and options_for(norm, SHAPE) else []
+    options += ["--p", "inf"] if norm == "lp" else []
+    assert normcli("golden", norm, "-i", "x.npy", *options, "-o", "g").code == 0
+    ran = normcli("check", "g", "-f", "json")
+    assert (ran.code, ran.err, ran.json["ok"]) == (0, "", True)
+    assert set(ran.json["statistics"]) == set(NORMS.get(norm, NORMS["lp"]).statistics)
+
+
+@pytest.mark.parametrize("like", ["llama", "t5", "mlx", "onnx"])
+def test_values_that_are_rounded_before_gamma_verify(like, normcli, tmp_path):
+    recipe = ["--shape", "4,128", "--dist", "normal", "--dtype", "float16", "--affine-seed", "1"]
+    folder = tmp_path / "g"
+    assert normcli("golden", "rms", "--like", like, *recipe, "-o", folder).code == 0
+    assert normcli("check", folder).code == 0
+
+
+def test_verifying_has_help(folder, normcli):
+    ran = normcli("check", folder, "--help")
+    assert ran.code == 0
+    assert f"  normcli check {folder}" in ran.out
+
+
+def hash_members(manifest):
+    members = {name: value for name, value in manifest.items() if name != "sha256"}
+    text = json.dumps(members, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_the_manifest_carries_its_own_hash(folder):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["sha256"] == hash_members(manifest)
+
+
+def test_options_that_give_another_result_are_exit_code_1(folder, normcli):
+    def change(manifest):
+        manifest["options"].update(eps=1e-3)
+        manifest["convention"].update(eps=1e-3)
+
+    rewrite(folder, change)
+    ran = normcli("check", folder)
+    assert ran.code == 1
+    assert "manifest.json is not what was written (sha256)" in ran.err
+    assert "✗ normalized: 12 of 12 values differ" in ran.out
+
+
+@pytest.mark.parametrize(("ulp", "code"), [(1, 0), (2, 1)])
+def test_float64_may_be_one_ulp_off(ulp, code, normcli, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(6.0).reshape(2, 3))
+    folder = tmp_path / "g"
+    assert normcli("golden", "ln", "-i", tmp_path / "x.npy", "-o", folder).code == 0
+    path = folder / "normalized.npy"
+    y = np.load(path)
+    y[1, 2] += ulp * np.spacing(y[1, 2])
+    np.save(path, y)
+
+    def change(manifest):
+        manifest["files"]["normalized"]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+        manifest["sha256"] = hash_members(manifest)
+
+    rewrite(folder, change)
+    assert normcli("check", folder, "-q").code == code
+
+
+@pytest.mark.parametrize("quiet", [(), ("-q",)])
+def test_a_manifest_of_the_version_without_a_hash_is_refused_with_what_writes_a_new_one(quiet, folder, normcli):
+    rewrite(folder, lambda manifest: (manifest.pop("sha256"), manifest.update(schema="normcli-golden/1")))
+    ran = normcli("check", folder, *quiet)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (3, "", 1)
+    assert "manifest.json is of normcli-golden/1, which has no hash" in ran.err
+    assert f"normcli golden bn -i {folder / 'input.npy'} -o DIR" in ran.err
+
+
+def test_a_source_that_was_edited_is_no_source(normcli, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(6.0).reshape(2, 3))
+    folder = tmp_path / "g"
+    assert normcli("golden", "ln", "-i", tmp_path / "x.npy", "-o", folder).code == 0
+    rewrite(folder, lambda manifest: manifest.update(source="somebody else's file"))
+    ran = normcli("check", folder, "-q")
+    assert (ran.code, ran.out) == (3, "")
+    assert "manifest.json is not what was written (sha256)" in ran.err
+
+
+def test_the_formula_of_another_version_may_be_in_other_words(folder, normcli):
+    def change(manifest):
+        manifest["normcli"] = "0.0.9"
+        manifest["convention"]["formula"] = "y"
+        manifest["sha256"] = hash_members(manifest)
+
+    rewrite(folder, change)
+    assert normcli("check", folder).code == 0
+
+
+LIES = [
+    pytest.param(lambda m: m["options"].update(eps=1e-3), "convention.eps is 1e-05, and should be 0.001", id="eps"),
+    pytest.param(lambda m: m["convention"].update(eps=1e-4), "convention.eps is 0.0001, and should be 1e-05", id="convention"),
+    pytest.param(lambda m: m["convention"].update(axes=[1]), "convention.axes is [1], and should be [0]", id="axes"),
+    pytest.param(lambda m: m["convention"].update(formula="x"), 'convention.formula is "x"', id="formula"),
+    pytest.param(lambda m: m["options"].update(ddof=None), "options.ddof is null, and should not be there", id="nothing"),
+    pytest.param(lambda m: m.update(selection={"nan": "propagate"}), "and should be null", id="selection"),
+    pytest.param(lambda m: m.update(author="me"), '"author" is no member of a manifest', id="member"),
+    pytest.param(lambda m: m.update(source="mine"), 'source is "mine"; the recipe is \'normal, seed 42', id="source"),
+    pytest.param(lambda m: m.update(normcli=1), "normcli is 1, and no text", id="version"),
+    pytest.param(lambda m: m["recipe"].update(seed=43), "source is ", id="seed"),
+    pytest.param(lambda m: (m["recipe"].update(seed=43), m.update(source="normal, seed 43, numpy-legacy")),
+                 "the recipe does not give input.npy", id="seed and source"),
+    pytest.param(lambda m: m["recipe"].update(shape=[4, 3]), "recipe.shape is [4, 3]; that of input.npy is [3, 4]", id="shape"),
+    pytest.param(lambda m: m["recipe"].update(seed="a"), 'recipe is none that can be followed: "a" is no integer', id="no seed"),
+    pytest.param(lambda m: m["recipe"].update(affine_seed=1), "recipe.affine_seed does not give gamma.npy", id="affine"),
+    pytest.param(lambda m: m["recipe"].pop("low"), "recipe is none that can be followed", id="no low"),
+    pytest.param(lambda m: m["recipe"].pop("shape"), "recipe has no shape", id="no shape"),
+    pytest.param(lambda m: m.update(recipe=[1]), "recipe is [1], and no object", id="no recipe"),
+    pytest.param(lambda m: m["files"]["mean"].update(file="../x"), 'files.mean.file is "../x", and should be "mean.npy"', id="leaves"),
+    pytest.param(lambda m: m["files"]["mean"].update(file="/x"), 'files.mean.file is "/x"', id="absolute"),
+    pytest.param(lambda m: m["files"]["mean"].update(more=1), "files.mean.more is 1, and should not be there", id="more"),
+    pytest.param(lambda m: m["files"].pop("var"), "files does not list var", id="statistic"),
+    pytest.param(lambda m: m["convention"].pop("eps"), "convention.eps is missing", id="no eps"),
+    pytest.param(lambda m: m["files"]["mean"].pop("shape"), "files.mean.shape is missing", id="no shape of a file"),
+    pytest.param(lambda m: m.pop("recipe"), "recipe is missing", id="recipe missing"),
+    pytest.param(lambda m: m.pop("source"), "source is missing", id="source missing"),
+    pytest.param(lambda m: m["files"].update(running_mean={}), "files does not list running_var", id="running"),
+    pytest.param(lambda m: m["files"].update(mean=1), "files.mean is no object", id="file"),
+]  # fmt: skip
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(("change", "message"), LIES)
+def test_a_lie_is_named_even_with_its_hash_made_anew(change, message, folder, normcli):
+    def lie(manifest):
+        change(manifest)
+        manifest["sha256"] = hash_members(manifest)
+
+    rewrite(folder, lie)
+    ran = normcli("check", folder)
+    assert (ran.code, ran.raw, len(ran.err.splitlines())) == (3, b"", 1)
+    assert message in ran.err
+
+
+@pytest.mark.parametrize(
+    ("skip", "message"),
+    [
+        (10**12, "recipe.skip is 1000000000000, in a manifest that may have been changed: it is not followed"),
+        (10**6 + 1, "recipe.skip is 1000001, in a manifest"),
+        (10**6, "the recipe does not give input.npy"),
+    ],
+)
+def test_a_recipe_that_would_take_hours_is_not_followed_where_the_manifest_was_changed(
+    skip, message, folder, normcli
+):
+    def change(manifest):
+        manifest["recipe"].update(skip=skip)
+        manifest["source"] += f", {skip} skipped"
+
+    rewrite(folder, change)
+    ran = normcli("check", folder)
+    assert (ran.code, ran.raw) == (3, b"")
+    assert message in ran.err
+
+
+def test_a_recipe_of_the_parameters_alone_is_held_against_them(normcli, tmp_path):
+    folder, x = tmp_path / "g", tmp_path / "x.json"
+    x.write_text("[[1, 2, 3], [4, 5, 7]]")
+    assert normcli("golden", "ln", "-i", x, "--affine-seed", "3", "-o", folder).code == 0
+    assert normcli("check", folder).code == 0
+    rewrite(folder, lambda m: m["recipe"].update(affine_seed=4))
+    assert "recipe.affine_seed does not give gamma.npy" in normcli("check", folder).err
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda m: m["options"].update(eps=1.0000000000000003e-05) or m["convention"].update(eps=1.0000000000000003e-05), id="a little"),
+        pytest.param(lambda m: m.update(normcli="9"), id="version"),
+        pytest.param(lambda m: m.update(sha256=None), id="no hash"),
+    ],
+)  # fmt: skip
+def test_what_nothing_else_shows_its_hash_shows(change, folder, normcli):
+    rewrite(folder, change)
+    ran = normcli("check", folder)
+    assert (ran.code, ran.raw) == (3, b"")
+    assert "manifest.json is not what was written (sha256)" in ran.err
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e400"])
+def test_what_is_no_strict_json_is_refused(number, folder, normcli):
+    path = folder / "manifest.json"
+    path.write_text(path.read_text().replace("1e-05", number, 1))
+    ran = normcli("check", folder)
+    assert (ran.code, ran.raw) == (3, b"")
+    assert "is not valid JSON" in ran.err
+
+
+def damage(name):
+    def change(folder):
+        data = bytearray((folder / name).read_bytes())
+        data[-1] ^= 1
+        (folder / name).write_bytes(data)
+
+    return change
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param(damage("mean.npy"), "mean.npy: not what was written (sha256)", id="damaged"),
+        pytest.param(lambda f: [os.remove(f / n) for n in ("gamma.npy", "var.npy")], "gamma.npy, var.npy: missing", id="missing"),
+        pytest.param(lambda f: os.remove(f / "manifest.json"), "manifest.json: there is no such file", id="no manifest"),
+        pytest.param(lambda f: (f / "manifest.json").write_text('{"a": 1, "a": 2}'), "an object has the name 'a' twice", id="a name twice"),
+        pytest.param(lambda f: (f / "manifest.json").write_text("{"), "manifest.json is not valid JSON", id="no JSON"),
+        pytest.param(lambda f: (f / "manifest.json").write_text("[1]"), "is not the manifest of golden files", id="another"),
+        pytest.param(lambda f: rewrite(f, lambda m: m.update(files=[])), "names no files", id="no files"),
+        pytest.param(lambda f: rewrite(f, lambda m: m.update(norm="xn")), "there is no norm 'xn'", id="no norm"),
+        pytest.param(lambda f: rewrite(f, lambda m: m["options"].update(eps="a")), 'no option eps = "a"', id="eps"),
+        pytest.param(lambda f: rewrite(f, lambda m: m["options"].update(foo=1)), "no option foo = 1", id="option"),
+        pytest.param(lambda f: rewrite(f, lambda m: m["options"].update(eps=-1)), "eps -1.0 is not a finite", id="negative"),
+        pytest.param(lambda f: rewrite(f, lambda m: m.update(schema="x")), "is not the manifest of golden files (normcli-golden/2)", id="another schema"),
+        pytest.param(lambda f: rewrite(f, lambda m: m.update(norm=3)), "manifest.json names no norm, or no options", id="a norm that is no name"),
+        pytest.param(lambda f: rewrite(f, lambda m: m.update(options=[])), "manifest.json names no norm, or no options", id="options that are a list"),
+        pytest.param(lambda f: rewrite(f, lambda m: m.update(selection=3)), "does not fit its files: its selection is no object of nan and fill", id="selection"),
+        pytest.param(lambda f: rewrite(f, lambda m: m["recipe"].update(low="a")), "low is no number", id="low"),
+        pytest.param(lambda f: rewrite(f, lambda m: m["recipe"].update(high=True)), "high is no number", id="high"),
+        pytest.param(lambda f: rewrite(f, lambda m: m["recipe"].update(dist="x")), 'dist "x" is none of randint', id="dist"),
+        pytest.param(lambda f: rewrite(f, lambda m: m["recipe"].update(rng="x")), 'rng "x" is none of numpy', id="rng"),
+        pytest.param(lambda f: rewrite(f, lambda m: m["recipe"].update(shape=3)), "shape is no list", id="no shape"),
+        pytest.param(lambda f: rewrite(f, lambda m: m["recipe"].update(seed=1.5)), "1.5 is no integer", id="seed"),
+        pytest.param(lambda f: rewrite(f, lambda m: m["recipe"].update(skip=True)), "true is no integer", id="skip"),
+        pytest.param(lambda f: rewrite(f, lambda m: m["recipe"].pop("skip")), "its members are not shape, dist", id="a member less"),
+        pytest.param(lambda f: rewrite(f, lambda m: m["files"].update({"../x": {}})), "'../x' is the name of no", id="path"),
+        pytest.param(lambda f: rewrite(f, lambda m: m["files"]["mean"].update(shape=[2])), "files.mean.shape is [2], and should be [4]", id="shape"),
+    ],
+)  # fmt: skip
+def test_what_is_damaged_is_named(change, message, folder, normcli):
+    change(folder)
+    ran = normcli("check", folder)
+    assert (ran.code, ran.raw) == (3, b"")
+    assert len(ran.err.splitlines()) == 1
+    assert message in ran.err
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        pytest.param("golden bn --shape 2,3", 2, "golden needs a folder: -o DIR", id="no folder"),
+        pytest.param("golden bn --shape 2,3 -o g", 2, "this folder is not empty", id="not empty"),
+        pytest.param("golden bn --shape 2,3 -o no/where", 2, "there is no folder", id="no parent"),
+        pytest.param("golden bn --shape 2,3 -o g/mean.npy", 2, "this is no folder", id="a file"),
+        pytest.param("golden bn --shape 2,3 --dtype bfloat16 -o h", 2, "has no bfloat16", id="bfloat16"),
+        pytest.param("golden bn --data [[1,1]] --strict -o h", 4, "holds a single value", id="strict"),
+        pytest.param("check nothing", 2, "there is no norm or folder 'nothing'", id="no folder to check"),
+    ],
+)
+def test_bad_input_leaves_nothing(line, code, message, folder, normcli):
+    ran = normcli(*line.split())
+    assert (ran.code, ran.raw) == (code, b"")
+    assert message in ran.err
+    assert os.listdir() == ["g"]
+
+
+def test_an_empty_folder_is_taken_even_the_current_one(normcli, tmp_path, monkeypatch):
+    (tmp_path / "e").mkdir()
+    monkeypatch.chdir(tmp_path / "e")
+    assert normcli("golden", "ln", "--shape", "2,3", "-o", ".").code == 0
+    assert normcli("check", ".").code == 0
+    assert os.listdir(tmp_path) == ["e"]
+
+
+def test_a_disk_that_fails_leaves_nothing(normcli, tmp_path, monkeypatch):
+    def fail(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("normcli.golden.golden.write_npy", fail)
+    ran = normcli("golden", "ln", "--shape", "2,3", "-o", "g")
+    assert (ran.code, ran.raw) == (3, b"")
+    assert "g cannot be written: No space left on device" in ran.err
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("gn --groups 2 --group-order interleaved --shape 2,4,3", id="interleaved groups"),
+        pytest.param("rms --like torch --dtype float32 --shape 2,4,3", id="the eps of the machine"),
+    ],
+)
+def test_what_was_written_is_right(line, normcli, tmp_path):
+    assert normcli("golden", *line.split(), "-o", tmp_path / "g", "-q").code == 0
+    ran = normcli("check", tmp_path / "g")
+    assert (ran.code, ran.err) == (0, "")
+
+
+def test_running_statistics_and_a_selection_are_kept_and_checked(tmp_path, normcli):
+    running = ["--eval", "--running-mean", "[1,2,3]", "--running-var", "4"]
+    counting = ["--mask", "[[[1,1,1,0]]]", "--nan", "omit", "--fill", "zero"]
+    folder = tmp_path / "g"
+    ran = normcli("golden", "bn", "--shape", "2,3,4", "--dtype", "float32", *running, *counting, "-o", folder)
+    assert (ran.code, ran.err) == (0, "")
+    expected = (np.load(folder / "input.npy") - np.array([[[1], [2], [3]]])) / np.sqrt(4 + 1e-5)
+    expected[..., 3] = 0
+    np.testing.assert_allclose(np.load(folder / "normalized.npy"), expected, rtol=1e-6)
+    assert json.loads((folder / "manifest.json").read_text())["selection"] == {"nan": "omit", "fill": "zero"}
+    checked = normcli("check", folder, "-f", "json")
+    assert (checked.code, checked.err) == (0, "")
+    mask = np.load(folder / "mask.npy")
+    np.save(folder / "mask.npy", ~mask)
+    assert normcli("check", folder).code == 3
+
+
+def test_a_manifest_that_is_no_regular_file_is_refused(folder, normcli):
+    (folder / "manifest.json").unlink()
+    (folder / "manifest.json").symlink_to("/dev/zero")
+    ran = normcli("check", folder)
+    assert (ran.code, ran.raw) == (3, b"")
+    assert "is no regular file" in ran.err
+
+
+@pytest.fixture
+def with_gradients(tmp_path, normcli):
+    folder = tmp_path / "g"
+    recipe = ["--shape", "3,4,5", "--dist", "normal", "--dtype", "float32"]
+    ran = normcli("golden", "ln", *recipe, "--affine-seed", 1, "--backward", "-o", folder)
+    assert (ran.code, ran.raw, ran.err) == (0, b"", "")
+    return folder
+
+
+def read(folder, *names):
+    return [np.load(folder / f"{name}.npy") for name in names]
+
+
+def test_a_backward_pass_is_written_beside_the_forward_one(with_gradients):
+    x, dy, gamma, beta = read(with_gradients, "input", "dy", "gamma", "beta")
+    found = backward(x, dy, "ln", gamma=gamma, beta=beta)
+    for name, of in (("dx", x), ("dgamma", gamma), ("dbeta", beta)):
+        (kept,) = read(with_gradients, name)
+        assert kept.dtype == of.dtype
+        np.testing.assert_array_equal(kept, getattr(found, name))
+    np.testing.assert_array_equal(
+        *read(with_gradients, "normalized"), normalize(x, "ln", gamma=gamma, beta=beta).normalized
+    )
+    manifest = json.loads((with_gradients / "manifest.json").read_text())
+    assert list(manifest["files"])[-4:] == ["dy", "dx", "dgamma", "dbeta"]
+    assert (manifest["recipe"]["affine_seed"], manifest["recipe"]["dy_seed"]) == (1, 43)
+
+
+def change_file(folder, name, change):
+    path = folder / f"{name}.npy"
+    array = np.load(path)
+    np.save(path, change(array))
+
+    def hash_anew(manifest):
+        manifest["files"][name]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+        manifest["sha256"] = hash_members(manifest)
+
+    rewrite(folder, hash_anew)
+
+
+@pytest.mark.parametrize("name", ["dx", "dgamma", "dbeta"])
+def test_a_wrong_gradient_is_exit_code_1_and_said_how(name, with_gradients, normcli):
+    change_file(with_gradients, name, np.negative)
+    ran = normcli("check", with_gradients)
+    assert ran.code == 1
+    assert f"✗ {name}: its sign is turned." in ran.lines
+    found = normcli("check", with_gradients, "-f", "json").json
+    assert (found["ok"], found["check"]["ok"]) == (False, True)
+    assert [key for key, entry in found["gradients"].items() if not entry["ok"]] == [name]
+    header, line = normcli("check", with_gradients, "-f", "csv").lines
+    assert (header.split(",")[0], line.split(",")[0]) == ("compared", name)
+
+
+def test_another_dy_is_not_that_of_the_recipe(with_gradients, normcli):
+    change_file(with_gradients, "dy", np.negative)
+    ran = normcli("check", with_gradients)
+    assert (ran.code, ran.out) == (3, "")
+    assert "recipe.dy_seed does not give dy.npy" in ran.err
+
+
+def test_gradients_without_the_others_are_no_golden_files(with_gradients, normcli):
+    rewrite(with_gradients, lambda manifest: manifest["files"].pop("dgamma"))
+    ran = normcli("check", with_gradients)
+    assert (ran.code, ran.out) == (3, "")
+    assert "files does not list dgamma" in ran.err
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("norm", [name for name, norm in NORMS.items() if norm.gradient_names])
+def test_the_backward_pass_of_every_norm_verifies(norm, mapped, normcli, tmp_path, monkeypatch):
+    rng = np.random.default_rng(2)
+    for name in ("x", "dy"):
+        np.save(tmp_path / f"{name}.npy", rng.normal(size=SHAPE).astype("f4"))
+    if mapped:
+        monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    given = ["-i", tmp_path / "x.npy", "--dy", tmp_path / "dy.npy"]
+    given += ["--groups", 2] if options_for(norm, SHAPE) else []
+    assert normcli("golden", norm, *given, "--backward", "-o", tmp_path / "g").code == 0
+    ran = normcli("check", tmp_path / "g", "-f", "json")
+    assert (ran.code, ran.err, ran.json["ok"]) == (0, "", True)
+    assert tuple(ran.json["gradients"]) == NORMS[norm].gradient_names
+    assert json.loads((tmp_path / "g" / "manifest.json").read_text())["recipe"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("minmax", "--shape", "3,4", "--backward"), 2, "minmax has no backward pass"),
+        (("ln", "--shape", "3,4", "--dy", "missing.npy"), 3, "--dy: missing.npy"),
+        (("ln", "--shape", "3,4", "--dy", "1,2,3"), 3, "dy has the shape (3,)"),
+        (("ln", "-i", "-", "--dy", "-"), 2, "standard input holds one of the tensors"),
+    ],
+)
+def test_a_backward_pass_that_cannot_be_leaves_nothing(arguments, code, told, normcli, tmp_path):
+    ran = normcli("golden", *arguments, "-o", tmp_path / "g")
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1)
+    assert told in ran.err
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("digit", "0f")
+def test_a_file_is_held_against_the_hash_in_the_manifest_both_ways(digit, folder, normcli):
+    rewrite(folder, lambda manifest: manifest["files"]["input"].update(sha256=64 * digit))
+    ran = normcli("check", folder)
+    assert ran.code == 3
+    assert "input.npy: not what was written (sha256)" in ran.err

@@ -1,0 +1,60 @@
+"""A kernel with one part replaced, asked of as what it should be: for the tests of faults."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from normcli.checking.ulp import choose_counting_dtype
+from normcli.engine.inputs import Inputs
+from normcli.identifying.faults.case import open_case
+from normcli.identifying.faults.subjects import Subject, find_claims
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+
+
+def draw(shape, dtype="f4", mean=3.0, seed=0):
+    """Return values whose rows and columns differ in mean and in spread."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=shape)
+    for axis, length in enumerate(shape):
+        along = [length if other == axis else 1 for other in range(len(shape))]
+        x = x * rng.lognormal(0.0, 0.3, along) + rng.normal(0.0, 0.3, along)
+    return (x + mean).astype(dtype)
+
+
+def draw_affine(length, seed=1):
+    """Return a gamma and a beta."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(1.0, 0.4, length).astype("f4"), rng.normal(0.0, 0.5, length).astype("f4")
+
+
+def standardize(x, axes=-1, eps=1e-5, mean=None, square=None):
+    """Return x̂ in float64, of a mean and a square in the place of its own."""
+    x = x.astype(np.float64)
+    mean = x.mean(axes, keepdims=True) if mean is None else mean
+    square = ((x - mean) ** 2).mean(axes, keepdims=True) if square is None else square
+    return (x - mean) / np.sqrt(square + eps)
+
+
+def plan(norm, x, **options):
+    return make_plan(Request(norm, **options), x.shape, np.dtype(x.dtype))
+
+
+def open_(norm, x, y, gamma=None, beta=None, given=None, **options):
+    """Return the case."""
+    made = plan(norm, x, **options)
+    return open_case(made, x, y, choose_counting_dtype(y.dtype), Inputs(gamma, beta, given))
+
+
+def ask(norm, x, y, gamma=None, beta=None, given=None, **options):
+    """Return the claims."""
+    y = np.asarray(y).astype(options.pop("rounded", x.dtype))
+    subject = Subject(plan(norm, x, **options), Inputs(gamma, beta, given))
+    return find_claims(iter([subject]), x, y, choose_counting_dtype(y.dtype))
+
+
+def name(*asked, **options):
+    """Return the ids of the likeliest faults, and the clauses that the data cannot tell apart."""
+    claims = ask(*asked, **options)
+    best = [claim for claim in claims if claim.rank == claims[0].rank]
+    return [fault.id for fault in claims[0].faults] if claims else [], [claim.cause for claim in best]

@@ -1,0 +1,35 @@
+"""What computations write of some groups, all eps at once, is what each writes alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.algorithms.computation import parse_computation
+from normcli.algorithms.elements import Formula
+from normcli.identifying.affine import enumerate_affine_steps
+from normcli.identifying.attempts import LEAST_SHARE, Trial
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+
+
+@pytest.mark.parametrize("norm", ["ln", "rms"])
+def test_shares_are_those_of_each_attempt_alone_and_bounds_where_they_are_low(norm):
+    rng = np.random.default_rng(3)
+    x, gamma = rng.normal(0.1, 0.02, (6, 16)).astype("f2"), rng.normal(1.0, 0.3, 16)
+    plan = make_plan(Request(norm), x.shape, x.dtype)
+    step = next(step for step in enumerate_affine_steps(x.shape, gamma, gamma) if step.way == "gamma, beta")
+    affine = tuple(np.broadcast_to(parameter, x.shape) for parameter in (step.scale, step.shift))
+    formula = Formula.of(plan)._replace(eps=1e-4)
+    trial = Trial.take(
+        plan, x, parse_computation("pairwise:float16").run(x, formula, x.dtype, affine), step, 512
+    )
+    scored = list(trial.score_all())
+    assert len({attempt for attempt, _ in scored}) == len(scored) > 1000
+    with np.errstate(all="ignore"):
+        for attempt, share in scored[::7]:
+            alone = float(trial.find_equal(trial.write(attempt)).mean())
+            assert share == alone or alone <= share < max(LEAST_SHARE, *(other for _, other in scored))
+    found = {attempt.eps for attempt, share in scored if share == 1.0}
+    assert 1e-4 in found
+    assert 1e-2 not in found

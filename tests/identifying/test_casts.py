@@ -1,0 +1,139 @@
+"""Where a kernel of half precision rounds is told by the bits, within any tolerance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.dtypes import find_type
+from normcli.engine.inputs import Inputs, Selection
+from normcli.identifying.casts import diagnose_casts
+from normcli.identifying.match_words import format_share
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from tests.marks import slowly
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(0.5, 2.0, (24, 6, 20))
+GAMMA, BETA = RNG.uniform(0.5, 2.0, 20), RNG.normal(size=20)
+
+ONCE, FIRST, EACH = "the result alone", "x̂ is rounded first", "rounded one by one"
+
+
+def standardize(x):
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+
+
+def run_kernel(order, x, gamma, beta):
+    """Return layer normalization with the roundings of an order, and all else in float64."""
+    kind, wide, gamma, beta = x.dtype, *(values.astype("f8") for values in (x, gamma, beta))
+    between = kind if order in (FIRST, EACH) else wide.dtype
+    product = standardize(wide).astype(between).astype("f8") * gamma
+    if order == EACH:
+        product = product.astype(kind).astype("f8")
+    return (product + beta).astype(kind)
+
+
+def ask(like, order, dtype="float16", x=X, **changes):
+    x, gamma, beta = (values.astype(find_type(dtype)) for values in (x, GAMMA, BETA))
+    y = run_kernel(order, x, gamma, beta)
+    plan = make_plan(Request("ln", like=like), x.shape, x.dtype)
+    return diagnose_casts(plan, x, y, Inputs(gamma, beta)._replace(**changes))
+
+
+@pytest.mark.parametrize("dtype", ["float16", *slowly(["bfloat16"])])
+@pytest.mark.parametrize(
+    ("like", "order", "frameworks"),
+    [
+        pytest.param("torch", FIRST, ["mlx"], id="first"),
+        pytest.param("mlx", ONCE, ["torch"], id="once"),
+        pytest.param("torch", EACH, [], id="each"),
+        pytest.param("mlx", EACH, [], id="each, not first"),
+    ],
+)
+def test_the_order_is_named_of_which_the_bits_are(like, order, frameworks, dtype):
+    told = ask(like, order, dtype)
+    assert told.cause.startswith(f"ln agrees but for its bits: {order if order != EACH else 'x̂, its product'}")
+    assert any(words in " ".join(told.evidence) for words in frameworks) or not frameworks
+    assert told.remedy == (f"normcli ln … --like {frameworks[0]}" if frameworks else None)
+    assert (ONCE if like == "torch" else FIRST) in told.evidence[1]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({"like": "torch", "order": ONCE}, id="the right one"),
+        pytest.param({"like": "mlx", "order": FIRST}, id="the right one, rounded first"),
+        pytest.param({"like": "torch", "order": FIRST, "dtype": "float32"}, id="no half precision"),
+        pytest.param({"like": "torch", "order": FIRST, "x": X[:1, :1]}, id="too few values"),
+        pytest.param({"like": "torch", "order": FIRST, "selection": Selection(omits_nan=True)}, id="some do not count"),
+    ],
+)  # fmt: skip
+def test_nothing_is_said(asked):
+    assert ask(**asked) is None
+
+
+def test_neither_order_is_named_of_a_rougher_kernel():
+    x, gamma, beta = (values.astype("f2") for values in (X, GAMMA, BETA))
+    y = run_kernel(FIRST, x, gamma, beta)
+    rough = np.nextafter(y, np.where(RNG.random(y.shape) < 0.4, np.inf, y).astype("f2"))
+    assert diagnose_casts(make_plan(Request("ln"), x.shape, x.dtype), x, rough, Inputs(gamma, beta)) is None
+
+
+def test_gemma_adds_1_before_gamma_multiplies():
+    x, gamma = X.astype("f2"), (GAMMA - 1.0).astype("f2")
+    wide = x.astype("f8")
+    rounded = (wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-6)).astype("f2").astype("f8")
+    y = (rounded * (1.0 + gamma.astype("f8"))).astype("f2")
+    plan = make_plan(Request("rms", like="gemma"), x.shape, x.dtype)
+    assert FIRST in diagnose_casts(plan, x, y, Inputs(gamma)).cause
+
+
+def test_shares_orders_and_who_has_them_are_said():
+    told = ask("torch", FIRST)
+    assert told.cause == "ln agrees but for its bits: x̂ is rounded first (as mlx)"
+    assert told.evidence == (
+        "100 % of the values have the bits of that order in float16",
+        f"{share(FIRST, ONCE)} have them where the result alone is rounded, which was checked",
+        "so do mlx, onnx",
+    )
+    each = ask("mlx", EACH)
+    assert each.cause == "ln agrees but for its bits: x̂, its product and the sum are rounded one by one"
+    assert each.evidence[1].startswith(share(EACH, FIRST))
+    assert each.remedy is None
+
+
+def share(order, other):
+    """Return the share of values that two orders have in common, in words."""
+    x, gamma, beta = (values.astype("f2") for values in (X, GAMMA, BETA))
+    return format_share(float(np.mean(run_kernel(order, x, gamma, beta) == run_kernel(other, x, gamma, beta))))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "is_said"),
+    [((GAMMA, BETA), True), ((GAMMA, None), True), ((None, BETA), True), ((None, None), False)],
+)
+def test_without_gamma_and_beta_there_is_one_order(parameters, is_said):
+    x = X.astype("f2")
+    gamma, beta = (None if values is None else values.astype("f2") for values in parameters)
+    y = run_kernel(
+        FIRST, x, np.ones(20, "f2") if gamma is None else gamma, np.zeros(20, "f2") if beta is None else beta
+    )
+    plan = make_plan(Request("ln", like="torch"), x.shape, x.dtype)
+    assert (diagnose_casts(plan, x, y, Inputs(gamma, beta)) is not None) == is_said
+
+
+@pytest.mark.parametrize(("wrong", "is_said"), [(0.08, True), (0.12, False)])
+def test_nearly_all_values_are_those_of_an_order_that_is_named(wrong, is_said):
+    x, gamma, beta = (values.astype("f2") for values in (X, GAMMA, BETA))
+    y = run_kernel(FIRST, x, gamma, beta)
+    y.reshape(-1)[: int(wrong * y.size)] += np.float16(1.0)
+    plan = make_plan(Request("ln", like="torch"), x.shape, x.dtype)
+    assert (diagnose_casts(plan, x, y, Inputs(gamma, beta)) is not None) == is_said
+
+
+def test_some_groups_of_many_are_compared(monkeypatch):
+    monkeypatch.setattr("normcli.identifying.casts._MOST_VALUES", 20 * 100)
+    assert "100 % of the values" in ask("torch", FIRST).evidence[0]
+    monkeypatch.setattr("normcli.identifying.casts._MOST_VALUES", 19)
+    assert ask("torch", FIRST) is None

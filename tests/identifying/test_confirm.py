@@ -1,0 +1,229 @@
+"""What fits the sample of a large tensor is held against all of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.identifying.affine import NO_AFFINE, AffineStep
+from normcli.identifying.confirm import find_strange_groups
+from normcli.identifying.groups import enumerate_grids
+from normcli.identifying.hypothesis import Hypothesis, Sample
+from normcli.identifying.identify import Kind, Question, identify
+from normcli.identifying.levels import Level
+from normcli.identifying.model import Model
+from normcli.identifying.phrasing import diagnose
+from normcli.identifying.plain import Exceptions, find_plain_map
+from normcli.identifying.samples import MOST_VALUES
+from normcli.identifying.standards import standardize as standardize_groups
+from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
+from normcli.norms.rules import EpsMode
+from tests.marks import sampled, slowly
+
+SHAPE = (1601, 83)
+
+
+def make(shape=SHAPE, seed=0, dtype="float32"):
+    x = np.random.default_rng(seed).normal(0.7, 2.0, shape).astype(dtype)
+    assert x.size > MOST_VALUES
+    return x
+
+
+def standardize(x, power=0.5):
+    wide = x.astype("f8")
+    rest = wide - wide.mean(1, keepdims=True)
+    return (rest / (wide.var(1, keepdims=True) + 1e-5) ** power).astype("f4")
+
+
+def alter(y, place, value):
+    changed = y.copy()
+    changed[place] = value
+    return changed
+
+
+NORMS = [
+    pytest.param("ln", {}, SHAPE, id="ln"),
+    *slowly(
+        [
+            pytest.param("rms", {}, SHAPE, id="rms"),
+            pytest.param("bn", {}, (47, 7, 19, 23), id="bn"),
+            pytest.param("lp", {"p": 1.0}, SHAPE, id="lp"),
+            pytest.param("minmax", {}, (12007, 11), id="minmax"),
+        ]
+    ),
+]
+
+
+@sampled
+@pytest.mark.parametrize(("norm", "options", "shape"), NORMS)
+@pytest.mark.parametrize("off", [0.01, np.nan, -np.inf])
+def test_one_wrong_value_outside_of_the_sample_is_no_match(norm, options, shape, off):
+    x = make(shape)
+    y = normalize(x, norm, **options).normalized
+    assert identify(Question(x, y), norm).kind is Kind.NORM
+    place = tuple(n - 2 for n in shape)  # the last group is in the sample
+    sentence = diagnose(identify(Question(x, alter(y, place, y[place] + off)), norm)).sentence
+    assert f"except for 1 of {x.size:,} values" in sentence
+    assert f"the first of them is at ({', '.join(map(str, place))})" in sentence
+
+
+@pytest.mark.slow
+def test_one_wrong_value_at_the_last_place_is_no_match():
+    x = make()
+    y = normalize(x, "ln").normalized
+    assert identify(Question(x, alter(y, (-1, -1), y[-1, -1] + np.float32(0.01))), "ln").kind is not Kind.NORM
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("affine", ["given", *slowly(["hidden"])])
+def test_gamma_and_beta_are_part_of_it(affine):
+    x, gamma, beta = (make((1100, 128), seed) for seed in range(3))
+    gamma, beta = gamma[0], beta[0]
+    y = normalize(x, "ln", gamma=gamma, beta=beta).normalized
+    given = (gamma, beta) if affine == "given" else (None, None)
+    assert identify(Question(x, y, *given)).kind is Kind.NORM
+    place = (1051, 64)
+    found = identify(Question(x, alter(y, place, y[place] + np.float32(0.01)), *given))
+    assert (found.kind, found.nearest.mismatches, found.nearest.first) == (Kind.NONE, 1, place)
+
+
+@pytest.mark.parametrize("dtype", ["float32", *slowly(["float16", "float64"])])
+def test_groups_that_are_rare_are_no_exceptions(dtype):
+    x = make()
+    x[77], x[78], x[79] = 3.1, 0.0, 100.0 + 1e-4 * x[79]
+    x[80, 3], x[81, 4] = np.nan, np.inf
+    x = x.astype(dtype)
+    y = normalize(x, "ln").normalized
+    assert identify(Question(x, y)).kind is Kind.NORM
+    y[77, 5] = 0.5
+    found = identify(Question(x, y))
+    assert (found.kind, found.nearest.mismatches, found.nearest.first) == (Kind.NONE, 1, (77, 5))
+
+
+def test_a_kernel_in_float32_is_no_exception():
+    x = make()
+    x[77], x[79] = 3.1, 100.0 + 1e-4 * x[79]
+    rest = x - x.mean(1, keepdims=True)
+    y = rest / np.sqrt((rest * rest).mean(1, keepdims=True) + np.float32(1e-5))
+    assert identify(Question(x, y)).kind is Kind.NORM
+
+
+def test_groups_outside_of_the_sample_may_show_another_eps():
+    x = make()
+    x[77] *= np.float32(1e-5)
+    y = normalize(x, "ln", eps=1e-9).normalized
+    match = identify(Question(x, y)).matches[0]
+    assert (match.eps, match.eps_range[0] > 0.0) == (1e-9, True)
+
+
+@pytest.mark.slow
+def test_nan_that_does_not_count_is_confirmed():
+    x = make((18757, 7), dtype="float64")
+    x[[5, 77], 3] = np.nan
+    y = normalize(x, "zscore", axes=(0,), nan="omit").normalized
+    assert identify(Question(x, y), "zscore").kind is Kind.NORM
+    assert identify(Question(x, alter(y, (78, 3), 0.25)), "zscore").kind is not Kind.NORM
+
+
+@pytest.mark.slow
+def test_one_wrong_value_of_the_sample_is_an_exception():
+    """Of the sample of groups; that of a plain map of each row has not the value, and it explains that."""
+    x = make()
+    found = identify(Question(x, alter(standardize(x), (0, 3), 7.0)))
+    assert (found.kind, found.nearest.match.norm, found.nearest.mismatches) == (Kind.NONE, "ln", 1)
+    assert (found.nearest.first, found.nearest.compared) == ((0, 3), x.size)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lengths", [(SHAPE[0], 1), (1, SHAPE[1])])
+def test_a_plain_map_is_one_of_all_values(lengths):
+    x, rng = make(), np.random.default_rng(1)
+    y = (rng.uniform(0.5, 2.0, lengths) * x + rng.normal(size=lengths)).astype("f4")
+    found = identify(Question(x, y))
+    assert (found.kind, found.plain.scale.shape) == (Kind.AFFINE, lengths)
+    place = (777, 3)
+    wrong = identify(Question(x, alter(y, place, y[place] + np.float32(1.0))))
+    assert wrong.plain.exceptions == Exceptions(1, x.size, place)
+
+
+@pytest.mark.slow
+def test_a_map_of_more_lines_than_a_sample_holds_is_one_of_all():
+    x = make((132_001, 6))
+    y = (np.random.default_rng(1).uniform(0.5, 2.0, (len(x), 1)) * x + 1.0).astype("f4")
+    assert find_plain_map(x, y, y.dtype).axes == (0,)
+    assert find_plain_map(x, alter(y, (77_777, 3), y[77_777, 3] + 1.0), y.dtype) is None
+
+
+@pytest.mark.slow
+@pytest.mark.slow
+def test_a_window_is_one_of_all_values():
+    x = make((2803, 7, 7))
+    y = normalize(x, "lrn", size=3).normalized
+    assert identify(Question(x, y), "lrn").matches[0].norm == "lrn"
+    assert not identify(Question(x, alter(y, (2777, 3, 3), 9.0)), "lrn").matches
+
+
+# -- group by group, of tensors of any size
+
+ROWS = np.random.default_rng(4).normal(0.7, 2.0, (9, 7))
+CARELESS = Level("float32", 1.0, 32.0)
+
+
+def find_strange(y, x=ROWS, eps=1e-5, affine=NO_AFFINE, level=CARELESS, divisor=DEVIATION, **model):
+    grid = next(grid for grid in enumerate_grids(x.shape) if grid.axes == (1,))
+    few = np.array([0, 1])
+    sample = Sample(grid, few, standardize_groups(x[few], divisor), y[few])
+    hypothesis = Hypothesis(sample, affine, Model(divisor, model.pop("mode", EpsMode.INSIDE), **model))
+    return find_strange_groups(hypothesis, eps, x, y, level, np.dtype("f4")).tolist()
+
+
+@pytest.mark.parametrize(
+    ("norm", "asked"),
+    [
+        ("bn", {}),
+        ("mvn", {"mode": EpsMode.OUTSIDE, "ddof": 1}),
+        ("rms", {"divisor": ROOT_MEAN_SQUARE}),
+        ("lp", {"divisor": LENGTH, "p": 3.0, "mode": EpsMode.FLOOR}),
+        ("minmax", {"divisor": RANGE, "mode": EpsMode.FLOOR}),
+    ],
+)
+@pytest.mark.parametrize("off", [1e-3, -1e-3, np.nan, np.inf])
+def test_groups_with_a_value_that_is_not_explained_are_numbered(norm, asked, off):
+    options = {"p": 3.0} if norm == "lp" else {"ddof": 1} if norm == "mvn" else {}
+    eps = {} if norm == "minmax" else {"eps": 1e-5}
+    y = normalize(ROWS, norm, axes=1, **eps, **options).normalized.astype("f4").astype("f8")
+    assert find_strange(y, **asked) == []
+    y[4, 2] += off
+    y[8, 6] += off
+    assert find_strange(y, **asked) == [4, 8]
+
+
+@pytest.mark.parametrize(("times", "is_strange"), [(0.5, False), (4.0, True)])
+def test_values_may_be_off_by_the_roundings_of_their_terms(times, is_strange):
+    gamma, beta = np.full((1, 7), 2.0), np.full((1, 7), 64.0)
+    y = normalize(ROWS, "bn", axes=1).normalized * 2.0 + 64.0
+    y[3, 3] += times * 32.0 * 2.0**-23 * 66.0
+    assert find_strange(y, affine=AffineStep("gamma, beta", gamma, beta)) == [3] * is_strange
+    y[3, 3] = 64.0 + 2.0 * normalize(ROWS, "bn", axes=1).normalized[3, 3] + times * 32.0 * 2.0**-23
+    assert find_strange(y, affine=AffineStep("gamma, beta", gamma, beta)) == []
+
+
+def test_a_constant_group_has_the_noise_of_its_mean():
+    x = ROWS.copy()
+    x[5] = 1000.0
+    y = normalize(x, "bn", axes=1).normalized.copy()
+    y[5] = 1000.0 * 2.0**-23 / np.sqrt(1e-5)
+    assert find_strange(y, x) == []
+    y[5, 1] = 0.1
+    assert find_strange(y, x) == [5]
+    y[5, 1] = np.nan
+    assert find_strange(y, x) == [5]
+
+
+def test_what_counts_for_nothing_is_not_strange():
+    x = ROWS.copy()
+    x[[0, 5], 3] = np.nan
+    y = normalize(x, "bn", axes=1, nan="omit").normalized
+    assert find_strange(y, x) == []
+    assert find_strange(np.where(np.isnan(y), 0.0, y), x) == [0, 5]

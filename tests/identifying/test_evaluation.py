@@ -1,0 +1,75 @@
+"""Stored statistics are read off a plain map, and compared with those that were given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.identifying.identify import Kind, Question, identify
+from normcli.identifying.map_words import format_evaluation
+from normcli.identifying.phrasing import diagnose
+from normcli.identifying.request_phrasing import diagnose_request
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.numerics.solution import Given
+from tests.marks import slowly
+
+
+def draw(*shape):
+    rng = np.random.default_rng(4)
+    return (rng.normal(0.7, 2.0, shape) * rng.uniform(0.5, 2.0, (shape[1], 1, 1))).astype("f4")
+
+
+X = draw(7, 5, 3, 7)
+GAMMA, BETA = (np.random.default_rng(seed).uniform(0.5, 2.0, 5).astype("f4") for seed in (1, 2))
+
+
+@pytest.mark.parametrize("given", [False, *slowly([True])])
+def test_stored_statistics_are_read_off(given):
+    mean, var = (np.random.default_rng(seed).uniform(0.5, 3.0, 5) for seed in (6, 7))
+    parameters = {"gamma": GAMMA, "beta": BETA} if given else {}
+    stored = {"running_mean": mean, "running_var": var}
+    y = normalize(X, "bn", eps=1e-3, **stored, **parameters).normalized
+    found = identify(Question(X, y, **parameters))
+    assert (found.kind, found.plain.axes, found.evaluation.affine.way) == (
+        Kind.AFFINE, (1,), "gamma, beta" if given else "none",
+    )  # fmt: skip
+    np.testing.assert_allclose(found.evaluation.mean.ravel(), mean, rtol=1e-5)
+    np.testing.assert_allclose(found.evaluation.square.ravel(), var + 1e-3, rtol=1e-5)
+    assert "evaluation with running mean ≈" in diagnose(found).sentence
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        pytest.param({}, ", if gamma is 1 and beta is 0", id="neither"),
+        pytest.param({"gamma": GAMMA}, ", then gamma, if beta is 0", id="gamma"),
+        pytest.param({"beta": BETA}, ", then beta, if gamma is 1", id="beta"),
+        pytest.param({"gamma": GAMMA, "beta": BETA}, ", then gamma and beta", id="both"),
+    ],
+)
+def test_stored_statistics_are_what_they_are_for_the_gamma_and_beta_that_are_said(given, words):
+    stored = {"running_mean": np.arange(5.0), "running_var": np.arange(1.0, 6.0)}
+    found = identify(Question(X, normalize(X, "bn", **stored, **given).normalized, **given))
+    assert format_evaluation(found.evaluation).endswith(words)
+
+
+STORED = Given(*(np.random.default_rng(seed).uniform(0.5, 3.0, 5) for seed in (6, 7)))
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        pytest.param({}, "statistics are this tensor's own", id="training"),
+        pytest.param({"eps": 0.1, "running_mean": STORED.mean, "running_var": STORED.var}, "eps is about 0.1", id="eps"),
+        pytest.param({"running_mean": STORED.mean, "running_var": STORED.var**2}, "the running variance is not", id="var"),
+        pytest.param({"running_mean": STORED.mean + 1, "running_var": STORED.var}, "the running mean is not", id="mean"),
+        pytest.param({"running_mean": STORED.var, "running_var": STORED.mean}, "the running mean and variance are not", id="both"),
+    ],
+)  # fmt: skip
+def test_stored_statistics_are_compared_with_the_given_ones(made, words):
+    found = identify(Question(X, normalize(X, "bn", **made).normalized, layout="NCHW"))
+    plan = make_plan(Request("bn", layout="NCHW"), X.shape, X.dtype)
+    assert words in diagnose_request(plan, found, STORED).cause

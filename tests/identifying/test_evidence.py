@@ -1,0 +1,171 @@
+"""What the bounds of groups' factors say: which eps, ddof and p all groups allow."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from normcli.identifying.evidence import choose_eps, fit_models
+from normcli.identifying.standards import MOMENTS, STANDARDS, standardize, standardize_roughly
+from normcli.norms.divisors import DEVIATION, HALF_RANGE, LENGTH, RANGE, ROOT_MEAN_SQUARE
+from normcli.norms.rules import EpsMode
+
+ROWS = np.random.default_rng(0).normal(0.7, 2.0, (6, 9)) * np.linspace(0.5, 2.0, 6)[:, None]
+WIDTH = 2.0**-26
+"""How well factors are known."""
+
+
+def fit(divisor, factor, rows=ROWS, width=WIDTH):
+    standard = standardize(rows, divisor)
+    factors = np.broadcast_to(factor(standard), standard.size.shape)
+    return list(fit_models(standard, factors * (1.0 - width), factors * (1.0 + width)))
+
+
+@pytest.mark.parametrize("divisor", [DEVIATION, ROOT_MEAN_SQUARE])
+@pytest.mark.parametrize(
+    ("mode", "factor"),
+    [
+        (EpsMode.INSIDE, lambda s, eps: s.size / np.sqrt(s.size**2 + eps)),
+        (EpsMode.OUTSIDE, lambda s, eps: s.size / (s.size + eps)),
+    ],
+)
+def test_an_eps_is_known_as_well_as_the_factors(divisor, mode, factor):
+    models = fit(divisor, lambda s: factor(s, 1e-3))
+    (model,) = [model for model in models if model.p is None]
+    assert (model.divisor, model.eps_mode, model.ddof) == (divisor, mode, 0)
+    assert model.low < 1e-3 < model.high < 1.01e-3
+    assert model.high - model.low < 2e-6
+    assert model.is_likely
+
+
+def test_without_an_eps_both_places_fit_and_what_is_too_small_to_show():
+    inside, outside = fit(DEVIATION, lambda s: 1.0)
+    size = standardize(ROWS, DEVIATION).size.min()
+    assert (inside.eps_mode, outside.eps_mode) == (EpsMode.INSIDE, EpsMode.OUTSIDE)
+    assert inside.low == outside.low == 0.0
+    assert inside.high == pytest.approx(2.0 * WIDTH * size**2, rel=1e-6)
+    assert outside.high == pytest.approx(WIDTH * size, rel=1e-6)
+    assert inside.floor == outside.floor == size
+
+
+def test_a_divisor_of_n_less_1_is_told_with_what_it_is_at_least():
+    models = fit(DEVIATION, lambda s: math.sqrt(8 / 9))
+    assert [(model.eps_mode, model.ddof) for model in models if model.low == 0.0] == [
+        ("inside", 1),
+        ("outside", 1),
+    ]
+    size = standardize(ROWS, DEVIATION).size.min()
+    assert [model.floor for model in models if model.ddof] == pytest.approx([size * math.sqrt(9 / 8)] * 2)
+    alike = ROWS / standardize(ROWS, DEVIATION).size[:, None]  # then an eps of 1/8 of the variance does as well
+    odd = [model for model in fit(DEVIATION, lambda s: math.sqrt(8 / 9), alike) if not model.ddof]
+    assert [model.eps_mode for model in odd] == ["inside", "outside"]
+    assert odd[0].low == pytest.approx(1 / 8, rel=1e-6)
+
+
+def test_a_group_whose_factor_has_no_end_allows_any_eps_of_its_own_alone():
+    standard = standardize(ROWS, DEVIATION)
+    factors = standard.size / np.sqrt(standard.size**2 + 1e-3)
+    least, largest = factors * (1.0 - WIDTH), factors * (1.0 + WIDTH)
+    least[2], largest[2] = 0.0, np.inf
+    assert [model.eps_mode for model in fit_models(standard, least, largest)] == ["inside"]
+    least[:], largest[:] = 0.0, np.inf
+    assert not list(fit_models(standard, least, largest))
+
+
+def test_a_range_is_divided_by_as_it_is():
+    (model,) = fit(RANGE, lambda s: 1.0)
+    assert (model.divisor, model.eps_mode, model.low, model.high) == (RANGE, EpsMode.FLOOR, 0.0, 0.0)
+    for factor in (1.0 + 1e-6, 1.0 - 1e-6):
+        assert not fit(RANGE, lambda s, factor=factor: factor)
+
+
+def test_a_length_is_named_by_its_p_and_what_it_is_at_least():
+    length = np.abs(ROWS).sum(axis=1)
+    models = fit(ROOT_MEAN_SQUARE, lambda s: s.size / length)
+    (model,) = [model for model in models if model.divisor == LENGTH]
+    assert (model.p, model.eps_mode, model.low, model.high) == (1.0, EpsMode.FLOOR, 0.0, length.min())
+    (added,) = [m for m in fit(ROOT_MEAN_SQUARE, lambda s: s.size / (length + 0.01)) if m.p == 1.0]
+    assert (added.eps_mode, added.low < 0.01 < added.high) == (EpsMode.OUTSIDE, True)
+    root = np.linalg.norm(ROWS, axis=1)
+    (plain,) = [m for m in fit(ROOT_MEAN_SQUARE, lambda s: s.size / root) if m.p == 2.0]
+    assert plain.square == pytest.approx(2.0 * WIDTH * root.min() ** 2, rel=1e-6)
+    inside = [m for m in fit(ROOT_MEAN_SQUARE, lambda s: s.size / np.sqrt(root**2 + 0.01)) if m.p == 2.0]
+    assert [(m.eps_mode, m.low < 0.01 < m.high) for m in inside] == [(EpsMode.INSIDE, True)]
+
+
+def test_values_that_are_missing_do_not_count():
+    rows = ROWS.copy()
+    rows[0, :3] = np.nan
+    standard = standardize(rows, DEVIATION)
+    assert standard.counts.tolist() == [6.0, 9.0, 9.0, 9.0, 9.0, 9.0]
+    assert standard.size[0] == pytest.approx(ROWS[0, 3:].std())
+    assert standardize(ROWS, DEVIATION).missing is None
+    np.testing.assert_array_equal(standard.missing, np.isnan(rows))
+    assert standard.measure_length(1.0)[0] == pytest.approx(np.abs(ROWS[0, 3:]).sum())
+    factor = np.sqrt((standard.counts - 1) / standard.counts)
+    models = list(fit_models(standard, factor * (1.0 - WIDTH), factor * (1.0 + WIDTH)))
+    assert [model.ddof for model in models if model.low == 0.0] == [1, 1]
+
+
+def test_how_far_groups_are_from_zero_is_counted_in_deviations():
+    standard = standardize(np.array([[1.0, 3.0], [-6.0, -6.0], [np.inf, 1.0]]), DEVIATION)
+    assert standard.offset.tolist() == [2.0, 6.0, 0.0]
+    assert standard.unit[:2].tolist() == [1.0, 1.0]
+    assert standard.centred
+    root = standardize(np.array([[3.0, 4.0]]), ROOT_MEAN_SQUARE)
+    assert (root.offset.tolist(), root.centred, root.group_size) == ([0.0], False, 2)
+    assert standardize(np.array([[2.0, 2.0]]), HALF_RANGE).size.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "preferred", "eps"),
+    [
+        (9e-6, 1e-3, None, 1e-5),
+        (1e-3, 1e-3, None, 1e-3),
+        (9e-6, 2e-5, 1.2e-5, 1.2e-5),
+        (0.0, 0.0, 1e-12, 0.0),
+        (0.0123, 0.0127, None, 0.0125),
+        (0.24, 0.36, None, 0.3),
+        (0.14, math.inf, None, 0.14),
+        (1 / 3, 1 / 3, None, 1 / 3),
+    ],
+)
+def test_the_simplest_eps_between_bounds_is_chosen(low, high, preferred, eps):
+    assert choose_eps(low, high, preferred) == eps
+
+
+BY_ORDER = [divisor for divisor in STANDARDS if divisor.is_by_order]
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i2"])
+@pytest.mark.parametrize("length", [2, 5, 64])
+@pytest.mark.parametrize("divisor", BY_ORDER, ids=lambda divisor: divisor.spread)
+def test_roughly_is_within_a_few_places(divisor, length, dtype):
+    rows = np.random.default_rng(length).normal(30.0, 20.0, (7, length)).astype(dtype).astype("f8")
+    exact, rough = standardize(rows, divisor), standardize_roughly(rows, divisor)
+    assert rough is not None
+    np.testing.assert_allclose(rough.size, exact.size, rtol=2.0**-50)
+    np.testing.assert_allclose(rough.offset, exact.offset, rtol=2.0**-48)
+    scale = np.abs(exact.values) + exact.offset[:, None]
+    assert np.all(np.abs(rough.values - exact.values) <= 2.0**-49 * scale)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param(np.ones((2, 4)), id="constant"),
+        pytest.param(np.array([[1e300, -1e300, 0.0], [1.0, 2.0, 3.0]]), id="overflow"),
+        pytest.param(np.array([[0.0, 1e-300, 3e-300]]), id="underflow"),
+        pytest.param(np.array([[2**60, 2**60 + 1, 2**60 + 5]]), id="long integers"),
+    ],
+)
+@pytest.mark.parametrize("divisor", BY_ORDER, ids=lambda divisor: divisor.spread)
+def test_where_it_would_be_far_off_there_is_no_rough_way(divisor, rows):
+    assert standardize_roughly(rows, divisor) is None
+
+
+@pytest.mark.parametrize("divisor", MOMENTS, ids=lambda divisor: divisor.spread)
+def test_moments_are_quick_as_they_are(divisor):
+    assert standardize_roughly(np.arange(6.0).reshape(2, 3), divisor) is None

@@ -1,0 +1,56 @@
+"""What follows a norm is named, and a bound only where several values stand at it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.dtypes import find_type
+from tests.identifying.faulty import ask, draw, draw_affine, name, standardize
+
+X = draw((12, 64))
+GAMMA, BETA = draw_affine(64)
+Y = standardize(X) * GAMMA + BETA
+
+STEPS = {
+    "after-relu": np.maximum(Y, 0),
+    "after-leaky-relu": np.where(Y < 0, 0.2 * Y, Y),
+    "after-silu": Y / (1 + np.exp(-Y)),
+    "after-sigmoid": 1 / (1 + np.exp(-Y)),
+    "after-tanh": np.tanh(Y),
+    "after-absolute": np.abs(Y),
+    "after-gelu": Y * (1 + np.tanh(np.sqrt(2 / np.pi) * (Y + 0.044715 * Y**3))) / 2,
+    "after-clipped": np.clip(Y, -1.5, 1.0),
+    "after-input-added": Y + X,
+    "after-gated": Y * X / (1 + np.exp(-X)),
+}
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize("fault", STEPS)
+def test_a_step_behind_the_norm_is_named(fault):
+    assert name("ln", X, STEPS[fault], GAMMA, BETA)[0] == [fault]
+
+
+def test_one_largest_value_is_no_bound():
+    _, causes = name("ln", X, np.maximum(Y, 0), GAMMA, BETA)
+    assert causes == ["relu follows", "values are cut off below 0"]
+
+
+def test_x_itself_is_no_sum_with_a_result_that_is_lost():
+    x = draw((6, 8), "f8") * 1e300
+    assert not any(claim.fault.id == "after-input-added" for claim in ask("ln", x, x))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_rounding_before_a_factor_is_as_small_as_the_factor(dtype):
+    x = draw((16, 64), find_type(dtype))
+    assert name("rms", x, 0.02 * x.astype("f8") / np.sqrt((x.astype("f8") ** 2).mean(-1, keepdims=True)))[
+        0
+    ] == ["affine-constant"]
+    assert ask("rms", x, x / np.abs(x.astype("f8")).sum(-1, keepdims=True)) == ()
+
+
+def test_a_bounded_step_explains_no_result_of_a_huge_gamma():
+    given = GAMMA * np.float32(1e8)
+    assert not [one for one in ask("ln", X, Y, given) if one.fault.id.startswith("after-")]

@@ -1,0 +1,56 @@
+"""Evidence counts what chance would have to hit, less what a choice takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.identifying.faulty import ask, draw, draw_affine, standardize
+
+X = draw((12, 64))
+GAMMA, BETA = draw_affine(64)
+
+
+def find(norm, y, *given, fault):
+    return max(claim.bits for claim in ask(norm, X, y, *given) if claim.fault.id == fault)
+
+
+def test_more_rows_are_more_evidence_and_more_values_of_a_row_are_not():
+    def find_bits(rows, length):
+        x = draw((rows, length))
+        y = standardize(x, square=(x.astype("f8") ** 2).mean(-1, keepdims=True))
+        return max(claim.bits for claim in ask("ln", x, y))
+
+    assert find_bits(4, 64) == pytest.approx(find_bits(4, 1024), rel=0.1)
+    assert find_bits(16, 64) > 3 * find_bits(4, 64)
+
+
+def test_a_sign_and_a_value_that_is_there_already_show_one_bit_each():
+    y = standardize(X)
+    wrong = int((y < 0).sum())
+    assert find("ln", np.abs(y), fault="after-absolute") == pytest.approx(wrong - 10)
+    assert wrong - 10 < find("ln", np.maximum(y, 0), fault="after-relu") < wrong + 24
+
+
+def test_a_number_of_many_digits_takes_more_than_a_simple_one():
+    x = X * np.float32(0.02)
+
+    def find_bits(eps):
+        return max(
+            claim.bits for claim in ask("ln", x, standardize(x, eps=eps)) if claim.fault.id == "stats-eps-other"
+        )
+
+    assert find_bits(1.2345678e-3) == pytest.approx(find_bits(1e-3) - 24, abs=8)
+
+
+def test_right_slices_beside_a_region_are_its_evidence():
+    rng = np.random.default_rng(0)
+
+    def find_bits(first):
+        y = standardize(X)
+        y[first:] = rng.normal(size=y[first:].shape)
+        claims = ask("ln", X, y)
+        return claims[0].bits if claims else 0.0
+
+    assert find_bits(8) > find_bits(4) > 20
+    assert find_bits(1) == 0.0

@@ -1,0 +1,80 @@
+"""What is subtracted of a group, and what divides it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.identifying.faulty import ask, draw, name, standardize
+
+X = draw((12, 64), "f8")
+SMALL = X * 0.02
+M, V = X.mean(-1, keepdims=True), X.var(-1, keepdims=True)
+D = np.sqrt(V + 1e-5)
+EPS = 1e-5
+MAD = np.median(np.abs(X - np.median(X, -1, keepdims=True)), -1, keepdims=True)
+S = SMALL.var(-1, keepdims=True)
+AWAY = SMALL - SMALL.mean(-1, keepdims=True)
+
+DIVIDED = {
+    "stats-no-mean": (X, X / D),
+    "stats-no-divisor": (X, X - M),
+    "stats-not-rooted": (X, (X - M) / (V + EPS)),
+    "stats-multiplied": (X, (X - M) * D),
+    "stats-mean-square": (X, (X - M) / np.sqrt((X * X).mean(-1, keepdims=True) + EPS)),
+    "stats-absolute": (X, (X - M) / np.abs(X - M).mean(-1, keepdims=True)),
+    "stats-median": (X, (X - np.median(X, -1, keepdims=True)) / D),
+    "stats-length": (X, (X - M) / np.sqrt(64 * V)),
+    "stats-ddof": (X, (X - M) / np.sqrt(X.var(-1, ddof=1, keepdims=True) + EPS)),
+    "stats-constant": (X, (X - M) / 1.25),
+    "stats-eps-other": (SMALL, AWAY / np.sqrt(S + 1e-3)),
+    "stats-eps-outside": (SMALL, AWAY / (np.sqrt(S) + EPS)),
+    "stats-eps-twice": (SMALL, AWAY / (np.sqrt(S + EPS) + EPS)),
+    "stats-eps-subtracted": (SMALL, AWAY / np.sqrt(S - EPS)),
+    "stats-eps-scaled": (X, (X - M) / np.sqrt(V + EPS * (X**2).max(-1, keepdims=True))),
+    "stats-rounded-rstd": (X, (X - M) * (1 / D).astype("f2")),
+    "stats-rounded-mean": (X, (X - M.astype("f2")) / D),
+    "stats-rounded-variance": (X, (X - M) / np.sqrt(V.astype("f2").astype("f8") + EPS)),
+}
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize("fault", DIVIDED)
+def test_what_divides_is_named(fault):
+    x, y = DIVIDED[fault]
+    assert name("ln", x, y)[0] == [fault]
+
+
+def test_a_norm_that_does_not_centre_has_faults_of_its_own():
+    assert name("rms", X, X / np.sqrt(V + 1e-6), eps=1e-6)[0] == ["stats-variance"]
+    square = (X * X).mean(-1, keepdims=True)
+    assert name("rms", X, (X - M) / np.sqrt(square + 1e-6), eps=1e-6)[0] == ["stats-mean-subtracted"]
+
+
+def test_an_eps_is_said_beside_the_one_that_was_asked_for():
+    assert "eps is 0.001, not 1e-05" in name("ln", SMALL, DIVIDED["stats-eps-other"][1])[1]
+
+
+def test_squares_that_cancel_are_named_by_how_far_they_are_off():
+    x = draw((12, 64), "f4", 40.0)
+    w = x.astype("f4")
+    variance = (w * w).mean(-1, keepdims=True) - w.mean(-1, keepdims=True) ** 2
+    ids, causes = name("ln", x, (w - w.mean(-1, keepdims=True)) / np.sqrt(variance + np.float32(1e-5)))
+    assert ids == ["stats-one-pass"]
+    assert causes[0].startswith("the variance is E[x²] − E[x]², off by ")
+
+
+def test_no_divisor_of_all_is_negative_or_infinite():
+    assert not any("all groups, -" in claim.cause for claim in ask("rms", X, -X))
+    assert ask("ln", X, X * 0.0) == ()
+
+
+def test_norms_without_moments_have_no_faults_in_moments():
+    assert not any(claim.fault.id.startswith("stats") for claim in ask("minmax", X, 2 * X))
+    low, high = X.min(0), X.max(0)
+    assert name("minmax", X, (X - low) / (high - low) * 2)[0] == ["affine-constant"]
+
+
+def test_factors_of_rows_beside_a_factor_of_all_are_not_told_apart():
+    y = standardize(X[:2]) * np.array([[0.9], [0.904]])
+    assert not any(len(claim.faults) > 1 for claim in ask("ln", X[:2], y))

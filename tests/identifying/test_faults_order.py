@@ -1,0 +1,43 @@
+"""Right values that stand at other places are named by how they were moved."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.identifying.faulty import ask, draw, name, standardize
+
+X = draw((9, 9, 16))
+Y = standardize(X)
+PERMUTED = np.array([4, 0, 2, 8, 1, 3, 5, 7, 6])
+
+MOVED = {
+    "order-rolled": np.roll(Y, 2, 0),
+    "order-reversed": Y[:, ::-1],
+    "order-exchanged": Y[[0, 1, 6, 3, 4, 5, 2, 7, 8]],
+    "order-permuted": Y[PERMUTED],
+    "order-transposed": Y.swapaxes(0, 1),
+}
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize("fault", MOVED)
+def test_an_order_is_named(fault):
+    assert name("ln", X, MOVED[fault])[0] == [fault]
+
+
+def test_an_order_says_which_axis_and_by_how_much():
+    assert name("ln", X, np.roll(Y, -2, 1), layout="NLC")[1] == ["rows along l are rolled by -2"]
+    assert name("ln", X, MOVED["order-exchanged"], layout="NLC")[1] == ["n=2 and n=6 are exchanged"]
+
+
+def test_memory_of_another_layout_is_named():
+    x = draw((4, 6, 5, 5))
+    read = np.ascontiguousarray(x.reshape(4, 5, 5, 6).transpose(0, 3, 1, 2))
+    y = standardize(read, (0, 2, 3)).transpose(0, 2, 3, 1).reshape(x.shape)
+    assert name("bn", x, y)[0] == ["order-memory"]
+
+
+def test_rows_that_are_alike_have_no_order():
+    x = np.tile(draw((1, 16)), (9, 1))
+    assert ask("ln", x, standardize(x)) == ()

@@ -1,0 +1,91 @@
+"""Groups that are taken of a tensor: of a file as of memory, once, and without the rest of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.identifying.groups import Widened, enumerate_grids, take_groups
+from normcli.tensors.mapped import Mapped
+from normcli.tensors.npy import read_npy
+
+SHAPE = (6, 4, 3, 8)
+
+
+@pytest.fixture
+def mapped(tmp_path, monkeypatch):
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=SHAPE).astype("f4"))
+    with open(tmp_path / "x.npy", "rb") as stream:
+        return read_npy(stream, "x.npy")
+
+
+@pytest.mark.parametrize("picked", [0, 1 << 17], ids=["part by part", "one by one"])
+def test_groups_of_a_file_are_those_of_memory(picked, mapped, monkeypatch):
+    monkeypatch.setattr("normcli.identifying.groups.MOST_PICKED", picked)
+    assert isinstance(mapped, Mapped)
+    values = np.array(mapped)
+    for grid in enumerate_grids(SHAPE):
+        chosen = np.unique([0, grid.group_count // 2, grid.group_count - 1])
+        np.testing.assert_array_equal(take_groups(grid, mapped, chosen), take_groups(grid, values, chosen))
+
+
+def test_of_a_file_no_more_is_read_than_the_chosen_groups_and_what_lies_near(mapped, monkeypatch):
+    grid = next(grid for grid in enumerate_grids(SHAPE) if grid.axes == (0, 3))
+    read, read_into = [], Mapped._read_into
+    monkeypatch.setattr("normcli.tensors.mapped._NEAR", 4)
+    monkeypatch.setattr(
+        Mapped, "_read_into", lambda self, part, place: (read.append(len(part)), read_into(self, part, place))
+    )
+    rows = take_groups(grid, mapped, np.array([5]))
+    assert sum(read) == rows.nbytes
+
+
+def test_groups_are_taken_once_for_all_that_divides(monkeypatch):
+    values, taken = np.arange(24.0).reshape(2, 3, 4), []
+    monkeypatch.setattr(
+        "normcli.identifying.groups.take_groups", lambda *given: (taken.append(given), take_groups(*given))[1]
+    )
+    widened = Widened(values)
+    first, second = list(enumerate_grids(values.shape))[:2]
+    for grid in (first, first, second):
+        widened.take(grid, np.array([0]))
+    assert [given[0] for given in taken] == [first, second]
+
+
+@pytest.mark.parametrize(
+    ("length", "divisors"),
+    [
+        (2, []),
+        (7, []),
+        (4, [2]),
+        (12, [2, 3, 4, 6]),
+        (36, [2, 3, 4, 6, 9, 12, 18]),
+        (720, [2, 3, 4, 5, 6, 8, 90, 120, 144, 180, 240, 360]),
+    ],
+)
+def test_an_axis_falls_into_groups_of_several_values(length, divisors):
+    grids = [grid for grid in enumerate_grids((3, length)) if grid.split and grid.axes == (1,)]
+    assert [grid.split.groups for grid in grids] == [n for n in divisors for _ in range(2)]
+    assert {grid.split.order for grid in grids} == ({"contiguous", "interleaved"} if divisors else set())
+
+
+def test_every_set_of_axes_is_tried_and_those_that_come_with_groups():
+    grids = list(enumerate_grids((3, 1, 4, 5)))
+    whole = [grid.axes for grid in grids if grid.split is None]
+    assert whole == [(0,), (2,), (3,), (0, 2), (0, 3), (2, 3), (0, 2, 3)]
+    split = [grid.axes for grid in grids if grid.split and grid.split.order == "contiguous"]
+    assert {grid.split.axis for grid in grids if grid.split} == {2}
+    assert sorted(split) == [(0, 2), (0, 2, 3), (2,), (2, 3)]
+    assert len(split) == len(set(split))
+    assert all(grid.canonical == grid for grid in grids)
+
+
+def test_with_each_group_of_channels_the_most_axes_are_tried_first():
+    for shape in ((6, 4, 3), (4, 6), (2, 4, 3, 8)):
+        tried: dict[tuple[int, int], list[int]] = {}
+        for grid in enumerate_grids(shape):
+            if grid.split is not None:
+                tried.setdefault(grid.split[:2], []).append(len(grid.axes))
+        assert tried
+        assert all(counts == sorted(counts, reverse=True) for counts in tried.values())

@@ -1,0 +1,106 @@
+"""Plain maps that people use are named, each of what it makes and of nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.identifying.known_maps import CONSTANTS, SCALERS, SPECTRAL, WEIGHT, name_map
+from normcli.identifying.plain import PlainMap
+
+X = np.random.default_rng(0).uniform(0.0, 255.0, (4, 3, 5))
+ROWS = X.transpose(1, 0, 2).reshape(3, -1)
+
+
+def name(y, axes, x=X, dtype="f8", *, is_whole=True, shift=1.0):
+    """Return the maps that give y, of which one with a pair for each index of some axes is known."""
+    lengths = [n if axis in axes else 1 for axis, n in enumerate(x.shape)]
+    found = PlainMap(axes, np.ones(lengths), np.full(lengths, shift))
+    return list(name_map(found, x, y, np.dtype(dtype), is_whole=is_whole))
+
+
+@pytest.mark.parametrize("constants", [pytest.param(one, id=one.words) for one in CONSTANTS])
+def test_constants_are_named_along_the_axis_of_channels(constants):
+    mean, std = (np.array(values)[:, None] for values in (constants.mean, constants.std))
+    y = (X / constants.unit - mean) / std
+    axes = () if len(constants.mean) == 1 else (1,)
+    assert name(y, axes) == [constants.words]
+    assert constants.words in name(y, (0, 1))
+    assert not name(y * 1.0001, axes)
+    assert bool(name(y, (2,))) == (not axes)  # of no axis with so many places
+    assert constants.words in name(y.astype("f4").astype("f8"), axes, dtype="f4")
+
+
+@pytest.mark.parametrize(
+    ("words", "unit", "mean", "std"),
+    [
+        ("ImageNet's mean and std of 0 to 1", 1.0, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
+        ("ImageNet's mean and std of 0 to 255", 255.0, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
+        ("ImageNet's mean in BGR", 1.0, [103.939, 116.779, 123.68], [1.0, 1.0, 1.0]),
+        ("CLIP's mean and std of 0 to 1", 1.0, [0.48145466, 0.4578275, 0.40821073], [0.26862954, 0.26130258, 0.27577711]),
+        ("CIFAR-10's mean and std", 1.0, [0.4914, 0.4822, 0.4465], [0.2023, 0.1994, 0.2010]),
+        ("MNIST's mean and std", 1.0, [0.1307] * 3, [0.3081] * 3),
+        ("x / 127.5 − 1, bytes from −1 to 1", 127.5, [1.0] * 3, [1.0] * 3),
+    ],
+)  # fmt: skip
+def test_constants_are_those_that_people_write(words, unit, mean, std):
+    y = (X / unit - np.array(mean)[:, None]) / np.array(std)[:, None]
+    assert name(y, (1,)) == [words]
+
+
+@pytest.mark.parametrize("eps", [1e-5, 1e-3])
+def test_a_layer_before_any_training_is_named_by_its_eps(eps):
+    assert name(X / np.sqrt(1.0 + eps), ()) == [
+        f"evaluation before any training: running mean 0, running variance 1, eps {eps:g}"
+    ]
+
+
+MADE = {
+    "StandardScaler(with_mean=False)": lambda rows: rows / rows.std(1, keepdims=True),
+    "StandardScaler(with_std=False)": lambda rows: rows - rows.mean(1, keepdims=True),
+    "RobustScaler(with_centering=False)": lambda rows: rows / np.subtract(*np.percentile(rows, (75, 25), axis=1, keepdims=True)),
+    **{
+        f"quantile_range=({q}, {100 - q})": lambda rows, q=q: (rows - np.median(rows, 1, keepdims=True))
+        / np.subtract(*np.percentile(rows, (100 - q, q), axis=1, keepdims=True))
+        for q in (1, 2, 5, 10, 20)
+    },
+    "a division by the sum": lambda rows: rows / rows.sum(1, keepdims=True),
+    "a division by the largest value": lambda rows: rows / rows.max(1, keepdims=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", MADE)
+def test_scalers_are_named_of_all_values(words):
+    y = MADE[words](ROWS).reshape(3, 4, 5).transpose(1, 0, 2)
+    (found,) = name(y, (1,))
+    assert words in found
+    assert found in [scaler.words for scaler in SCALERS]
+    assert not name(y, (1,), is_whole=False)
+    assert not name(y * 1.0001, (1,))
+    assert not name(y, (2,))
+    assert name(MADE[words](X.reshape(1, -1)).reshape(X.shape), ()) == [found]
+
+
+def test_a_factor_of_each_output_may_be_weight_normalization():
+    assert name(X * 2.0, (1,), shift=0.0) == [WEIGHT]
+    assert not name(X * 2.0, (1,))
+    assert not name(X * 2.0, (0, 1), shift=0.0)
+    with np.errstate(all="ignore"):
+        assert not name(X[0, 0] * 2.0, (0,), X[0, 0], shift=0.0)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("off", [0.0, 2.0**-42])
+def test_a_matrix_over_about_its_largest_singular_value_is_named(axis, off):
+    sigma = np.linalg.norm(np.moveaxis(X, axis, 0).reshape(X.shape[axis], -1), 2)
+    assert name(X / sigma * (1.0 + off), ()) == [SPECTRAL]
+    assert not name(X / sigma * (1.0 + 2.0**-38), ())
+    assert not name(X / sigma, (1,))
+
+
+def test_of_what_is_not_finite_no_scaler_is_fitted():
+    x = X.copy()
+    x[0, 0, 0] = np.inf
+    with np.errstate(all="ignore"):
+        assert not name(x / x.max(), (), x)
+        assert name(x / 255.0, (), x) == ["x / 255, bytes from 0 to 1"]

@@ -1,0 +1,201 @@
+"""What is said of each kind of finding: short, subject first, one fact a sentence."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.identifying.diagnosis import MOST_WORDS, VERDICTS, count_words
+from normcli.identifying.identify import Question, identify
+from normcli.identifying.nearest import Nearest
+from normcli.identifying.phrasing import diagnose
+from normcli.norms.rules import GroupOrder
+from normcli.norms.table import NORMS
+from tests.identifying.diagnoses import (
+    CLAIM,
+    DOUBTFUL,
+    FOUND,
+    X,
+    find,
+    list_diagnoses,
+    make_map,
+    reproduce,
+)
+from tests.identifying.not_norms import make_plants
+from tests.marks import slowly
+from tests.plants import list_algorithms
+
+LN = "layer normalization over c"
+
+SUBJECT = re.compile(rf"(y|x itself|x − mean|no norm|nothing known|the [a-z]+|{'|'.join(NORMS)}|[\w -]+ over [a-z ]+) (is|may be|differs|can be|explains|counts|needs|agrees)\b")  # fmt: skip
+"""How a cause begins: its subject, and the verb."""
+
+TWISTED = re.compile(r"\b(what is|those of|so many|of which|if this is|whose)\b")
+
+LONGEST = 25
+"""Words of a sentence."""
+
+
+def require_plain_words(told):
+    assert told.verdict in VERDICTS
+    assert count_words(told.cause) <= MOST_WORDS, told.cause
+    assert SUBJECT.match(told.cause), told.cause
+    every = [told.cause, *told.evidence, *told.alternatives, told.remedy or "", told.next_step or ""]
+    for text in every:
+        assert count_words(text) <= LONGEST, text
+        assert not TWISTED.search(text), text
+        assert text == text.strip().removesuffix("."), text
+        assert "  " not in text
+
+
+def test_causes_are_short_and_begin_with_their_subject():
+    every = [*list_diagnoses()]
+    for told in every:
+        require_plain_words(told)
+    assert {told.verdict for told in every} == {*VERDICTS} - {"fault"}
+    assert len({told.cause for told in every}) > 150
+
+
+@pytest.mark.slow
+def test_so_is_what_is_said_of_plants():
+    questions = [Question(plant.x, plant.y) for plant in [*make_plants()][::9]]
+    questions += [plant.question for plant in [*list_algorithms()][::17]]
+    for question in questions:
+        require_plain_words(diagnose(identify(question)))
+
+
+@pytest.mark.parametrize(
+    ("norm", "options"),
+    [
+        ("bn", {}), ("rms", {"eps": 0.01}),
+        *slowly([pytest.param(*row) for row in [("gn", {"groups": 2}), ("lp", {"p": 1.0}), ("minmax", {}), ("lrn", {"size": 3})]]),
+    ],
+)  # fmt: skip
+def test_so_is_what_is_said_of_norms(norm, options):
+    found = identify(Question(X, normalize(X, norm, **options).normalized))
+    require_plain_words(diagnose(found))
+    assert diagnose(found).verdict == "norm"
+
+
+def test_a_norm_is_named_with_its_options_and_who_has_them():
+    match = FOUND._replace(eps=1e-6, eps_mode="outside", ddof=1, like=("annotated-transformer",))
+    told = diagnose(find(match))
+    assert told.cause == f"y is {LN}, eps 1e-06 outside the root, ddof 1 (annotated-transformer)"
+    assert told.evidence == ("every value is the exact one, rounded",)
+    assert (told.alternatives, told.next_step) == ((), None)
+    several = diagnose(
+        find(FOUND._replace(like=("torch", "jax", "equinox", "mlx", "onnx"), ddof=1, axes=(1, 2)))
+    )
+    assert several.cause == "y is layer normalization over l c, eps 1e-05, ddof 1 (torch, jax, equinox, mlx, …)"
+    assert several.evidence[0] == "so do torch, jax, equinox, mlx, onnx"
+
+
+def test_what_a_cause_has_no_room_for_is_evidence():
+    changed = {"norm": "gn", "axes": (0, 1, 2), "groups": 2, "group_order": GroupOrder.INTERLEAVED, "eps_mode": "outside", "ddof": 1, "affine": "gamma, beta"}  # fmt: skip
+    told = diagnose(find(FOUND._replace(**changed), gamma=np.ones(4), beta=np.ones(4)))
+    assert told.cause == "y is group normalization over n l c, 2 interleaved groups, ddof 1 (torch)"
+    assert told.evidence[:2] == ("eps 1e-05 outside the root", "then gamma and beta")
+
+
+def test_what_fits_as_well_is_listed_with_the_command_that_tells():
+    one, two = (FOUND._replace(axes=axes, like=()) for axes in [(1,), (0, 1)])
+    told = diagnose(find(FOUND, one, two))
+    assert told.alternatives == tuple(f"layer normalization over {axes}, eps 1e-05" for axes in ("l", "n l"))
+    assert told.next_step == "normcli identify … --suggest"
+
+
+def test_a_fault_is_said_as_its_claim_is():
+    other = CLAIM._replace(causes=("the variance counts 5 padded zeros",))
+    told = diagnose(find(doubtful=(DOUBTFUL,), claims=(CLAIM, other)))
+    assert (told.verdict, told.cause, told.fault) == (
+        "fault", "y is ln, but the variance counts 4 padded zeros", "stats-padded-variance",
+    )  # fmt: skip
+    assert told.alternatives == ("the variance counts 5 padded zeros",)
+
+
+def test_values_that_a_norm_does_not_explain_are_counted():
+    near = Nearest(FOUND, 2, 60, (0, 1, 2), 30.0)
+    told = diagnose(find(nearest=near, sampled=1000))
+    assert (told.verdict, told.cause) == ("none", f"y is {LN}, except for 2 of 60 values, eps 1e-05 (torch)")
+    assert told.evidence == (
+        "the first of them is at (0, 1, 2)",
+        "whole groups of about 1,000 values were compared",
+    )
+    assert "all at n=0 c=2" in diagnose(find(nearest=near._replace(shared=((0, 0), (2, 2))))).evidence
+    assert diagnose(find(nearest=near, unchanged=57)).cause == "y is the input, except for 3 of 60 values"
+
+
+def test_why_nothing_can_be_told():
+    told = diagnose(find(reason="the input is constant: every norm makes the same of it"))
+    assert (told.cause, told.evidence) == (
+        "no norm can be identified: the input is constant",
+        ("every norm makes the same of it",),
+    )
+    told = diagnose(find(reason="every value is 0, as where groups of one value are centred"))
+    assert (told.cause, told.evidence) == (
+        "no norm can be identified: every value is 0",
+        ("groups of one value are centred",),
+    )
+
+
+def test_a_guess_is_said_only_if_it_explains_y():
+    rng = np.random.default_rng(3)
+    x = rng.normal(0.5, 2.0, (40, 30))
+    exact = normalize(x, "ln").normalized
+    far = diagnose(identify(Question(x, np.sin(3.0 * x))))
+    near = diagnose(identify(Question(x, exact + rng.normal(0.0, 0.01, x.shape))))
+    assert (far.cause, far.next_step) == (
+        "nothing known explains y",
+        "give --gamma and --beta, if the kernel has them",
+    )
+    assert near.cause.startswith("y is nearly layer normalization over c")
+    assert re.search(r"it is off by up to 0\.0\d+, [01.9]+ % of y's spread", near.evidence[-1])
+    line = diagnose(identify(Question(x, 0.5 * x + rng.normal(0.0, 0.01, x.shape))))
+    assert line.cause == "nothing known explains y"
+
+
+def test_another_input_tells_where_gamma_is_given():
+    told = diagnose(find(gamma=np.ones(5)))
+    assert told.next_step == "normcli generate --shape 3,4,5 --dist normal -o x.npy writes another input to try"
+
+
+@pytest.mark.parametrize(
+    ("changed", "cause", "alternatives"),
+    [
+        pytest.param({}, f"y may be {LN}", ("root mean square normalization",), id="few"),
+        pytest.param({"is_odd": True, "eps": 3.03}, f"{LN} needs an eps of 3.03 to give y", (), id="odd"),
+        pytest.param(
+            {"has_default_eps": False, "fine": 19.0, "bits": 20.0, "affine": "gamma"}, f"y may be {LN}, eps 1e-05, then gamma",
+            ("another eps, with statistics that are rounded to float32",), id="hidden",
+        ),
+        pytest.param({"has_default_eps": False, "fine": 19.0, "bits": 19.0}, f"y may be {LN}", ("root mean square normalization",), id="and few"),
+        pytest.param(
+            {"precision": "float16, rounded before gamma", "equal": 0.12345}, f"y is nearly {LN}, eps 1e-05",
+            ("a kernel that calculates in float16, or rounds to it on the way",), id="half",
+        ),
+        pytest.param(
+            {"cancelled": 0.2}, f"y is nearly {LN}, eps 1e-05",
+            ("a kernel in float32 with sums that cancel, as E[x²] − E[x]² does", "another map"), id="cancelled",
+        ),
+    ],
+)  # fmt: skip
+def test_what_there_is_too_little_evidence_for(changed, cause, alternatives):
+    told = diagnose(find(doubtful=(DOUBTFUL._replace(**changed), DOUBTFUL._replace(norm="rms"))))
+    assert (told.verdict, told.cause, told.alternatives) == ("undecided", cause, alternatives)
+
+
+def test_the_algorithm_that_gives_most_bits_of_what_is_no_certain_norm_fits_as_well():
+    told = diagnose(find(doubtful=(DOUBTFUL,), reproductions=(reproduce("two-pass:float32", 0.995),)))
+    assert (
+        told.alternatives[0]
+        == f"{LN}; two-pass:float32 gives 99.5 % of the bits: float32 sums, the mean first, then E[(x − mean)²], rounded once at the end"
+    )
+    plain = make_map([0.5], [0.0])
+    assert (
+        diagnose(find(plain=plain, reproductions=(reproduce("welford:float32"),)))
+        .alternatives[0]
+        .startswith(LN)
+    )

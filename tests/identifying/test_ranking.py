@@ -1,0 +1,69 @@
+"""Which of several matches is named first."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from normcli.identifying.hypothesis import Furthest, Match
+from normcli.identifying.ranking import rank_matches
+
+LIKELY = Match(
+    "ln", (1,), "float32", ("torch",), 0.5, 1e-7, 0.9, 1000, Furthest((0, 0), 1.0, 1.0), (0, 1),
+    eps=1e-5, users=2,
+)  # fmt: skip
+"""What is named before each of those below."""
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({"eps": 0.123}, id="an eps that nobody uses"),
+        pytest.param({"equal": 0.79}, id="fewer values to the bit"),
+        pytest.param({"has_default_eps": False}, id="no default eps"),
+        pytest.param({"max_abs": 1e-5}, id="further off"),
+        pytest.param({"by_default": False}, id="axes that were chosen"),
+        pytest.param({"norm": "zscore", "affine": "gamma"}, id="a gamma of a norm that has none"),
+        pytest.param({"users": 0}, id="of no framework"),
+        pytest.param({"users": 1}, id="of fewer frameworks"),
+        pytest.param({"groups": 1, "users": 5}, id="one group of all channels"),
+        pytest.param({"affine": "swapped"}, id="an unlikely way"),
+        pytest.param({"ddof": 1}, id="ddof"),
+        pytest.param({"norm": "in"}, id="a later norm of the table"),
+        pytest.param({"equal": 0.89}, id="a few values fewer to the bit"),
+    ],
+)
+def test_the_likelier_is_named_first(changed):
+    other = LIKELY._replace(**changed)
+    for both in itertools.permutations([LIKELY, other]):
+        assert rank_matches(both) == [LIKELY, other]
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        pytest.param({"has_default_eps": False}, {"equal": 0.75}, id="bits before eps"),
+        pytest.param({"by_default": False}, {"max_abs": 1e-3}, id="distance before axes"),
+        pytest.param({"equal": 0.85}, {"has_default_eps": False}, id="eps before a few bits"),
+        pytest.param({"max_abs": 1.1e-7}, {"users": 1}, id="users before a little distance"),
+    ],
+)
+def test_what_counts_more(first, then):
+    first, then = (LIKELY._replace(**changed) for changed in (first, then))
+    for both in itertools.permutations([first, then, LIKELY]):
+        ranked = rank_matches(both)
+        assert ranked.index(first) < ranked.index(then)
+
+
+@pytest.mark.parametrize(("others", "is_first"), [(4, True), (5, False)])
+def test_where_one_gives_every_bit_few_others_may_be_an_accident(others, is_first):
+    every, most = (LIKELY._replace(equal=equal, compared=1024) for equal in (1.0, 1.0 - others / 1024))
+    every = every._replace(users=0)
+    assert (rank_matches([every, most])[0] == most) == is_first
+
+
+def test_distances_of_0_and_of_no_end_are_ordered():
+    matches = [LIKELY._replace(max_abs=distance) for distance in (0.0, 1e-9, float("inf"))]
+    assert rank_matches(matches[::-1]) == matches
+    assert rank_matches([]) == []

@@ -1,0 +1,229 @@
+"""Which algorithm gave a tensor's bits: every one of the tables is planted, and found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.algorithms.computation import Accumulation, Computation, has_dtype, parse_computation
+from normcli.algorithms.elements import Formula
+from normcli.algorithms.table import ALGORITHMS, CASTS, DTYPES, FORMS, KERNELS
+from normcli.dtypes import find_type
+from normcli.identifying.attempts import Candidate
+from normcli.identifying.hypothesis import Furthest, Match
+from normcli.identifying.identify import Kind, Question, identify
+from normcli.identifying.phrasing import diagnose
+from normcli.identifying.reproduction import MOST_SURVIVORS, hold_against_all, list_candidates, reproduce
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from tests.marks import sampled, slowly
+
+SHAPE = (11, 47)
+
+
+def draw(dtype, seed=0):
+    return np.random.default_rng(seed).normal(0.7, 1.5, SHAPE).astype(find_type(dtype))
+
+
+def plant(computation, norm, dtype, affine=(None, None)):
+    """Return x, and y as a kernel calculates it."""
+    x = draw(dtype)
+    return x, computation.run(x, Formula.of(make_plan(Request(norm), x.shape, x.dtype)), x.dtype, affine)
+
+
+COMPUTATIONS = [
+    *(parse_computation(f"{name}:{sums}") for name in ALGORITHMS for sums in DTYPES if has_dtype(sums)),
+    *(parse_computation(f"two-pass:{sums}:{cast}") for sums in DTYPES if has_dtype(sums) for cast in CASTS),
+    *(Computation(Accumulation(kernel, "float32"), CASTS["once"]) for kernel in KERNELS),
+]
+
+
+@sampled
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("computation", COMPUTATIONS, ids=lambda one: one.name)
+def test_what_gave_the_bits_is_found_or_the_bits_are_the_exact_ones(computation, dtype):
+    gamma = np.linspace(0.5, 2.0, SHAPE[1])[None].astype(find_type(dtype))
+    with np.errstate(all="ignore"):
+        x, y = plant(computation, "ln", dtype, (np.broadcast_to(gamma, SHAPE), None))
+    exact = normalize(x, "ln", gamma=gamma[0]).normalized
+    found = reproduce(x, y, [Candidate(Request("ln"), "gamma", (0, 1))], gamma=gamma[0])
+    if np.mean(exact != y) >= 0.2:  # of fewer there may be too few to tell
+        assert found[0].equal == 1.0
+    own = computation.accumulation.dtype == dtype  # then cast orders are one
+    assert not found or own or computation.cast in [one.computation.cast for one in found]
+    if found and computation.accumulation.dtype in ("float16", "bfloat16") and len(found) < MOST_SURVIVORS:
+        assert computation.accumulation in [one.computation.accumulation for one in found]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "words"),
+    [
+        ("one-pass:float16", "float16", "float16 sums, E[x²] − E[x]² in one pass, rounded once at the end"),
+        ("two-pass:bfloat16", "float32", "bfloat16 sums, the mean first, then E[(x − mean)²]"),
+        ("pairwise:bfloat16", "float16", "bfloat16 sums, two passes, added as NumPy does"),
+    ],
+)
+def test_identify_names_the_algorithm_where_no_exact_norm_gives_the_bits(name, dtype, words):
+    x, y = plant(parse_computation(name), "ln", dtype)
+    found = identify(Question(x, y))
+    assert found.kind is Kind.NORM
+    assert (found.matches[0].norm, found.matches[0].axes) == ("ln", (1,))
+    low, high = found.matches[0].eps_range
+    assert low <= 1e-5 <= high
+    said = diagnose(found).sentence
+    assert words in said
+    assert f"{name} gives every bit: " in said
+
+
+def test_nothing_is_named_where_the_exact_result_gives_every_bit():
+    x = draw("float32")
+    assert identify(Question(x, normalize(x, "ln").normalized)).reproductions == ()
+
+
+def test_the_share_of_bits_is_said_where_some_differ():
+    x, y = plant(parse_computation("two-pass:float16"), "ln", "float16")
+    y[3, :5] += np.float16(0.25)
+    found = reproduce(x, y, [Candidate(Request("ln"), "none", (0, 1))])
+    assert found[0].computation.name == "two-pass:float16"
+    assert found[0].equal == 1.0 - 5.0 / x.size
+    assert not found[0].is_certain
+
+
+def test_to_say_which_of_many_values_differ_takes_more_bits_than_the_others_show():
+    x, y = plant(parse_computation("two-pass:float16"), "ln", "float16")
+    y.reshape(-1)[::11] += np.float16(0.25)
+    assert reproduce(x, y, [Candidate(Request("ln"), "none", (0, 1))]) == ()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_in_the_last_place_is_no_algorithm(seed):
+    x, rng = draw("float16", seed), np.random.default_rng(seed)
+    y = normalize(x, "ln").normalized
+    bits = y.view(np.int16) + rng.integers(-1, 2, y.shape).astype(np.int16)
+    assert reproduce(x, bits.view(np.float16), [Candidate(Request("ln"), "none", (0, 1))]) == ()
+
+
+def test_a_group_of_nan_is_little_evidence():
+    x = draw("float32")
+    y = normalize(x, "ln").normalized
+    y[2] = np.nan
+    assert reproduce(x, y, [Candidate(Request("ln"), "none", (0, 1))]) == ()
+
+
+@pytest.mark.slow
+def test_one_wrong_value_beyond_the_sample_is_seen():
+    x = np.random.default_rng(0).normal(0.7, 1.5, (300, 64)).astype("f2")
+    y = parse_computation("one-pass:float16").run(
+        x, Formula.of(make_plan(Request("ln"), x.shape, x.dtype)), x.dtype
+    )
+    y[151, 3] += 1
+    found = identify(Question(x, y))
+    assert found.kind is not Kind.NORM
+    assert found.reproductions[0].equal == 1.0 - 1.0 / x.size
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_finite_values_where_x_is_not_are_none_of_an_algorithm(value):
+    x = draw("float32")
+    x[7, 5] = value
+    y = parse_computation("pairwise:float16").run(
+        x, Formula.of(make_plan(Request("ln"), x.shape, x.dtype)), x.dtype
+    )
+    assert identify(Question(x, y), "ln").reproductions[0].is_certain
+    y[7] = np.resize([9.0, -7.0], SHAPE[1])
+    found = identify(Question(x, y), "ln")
+    assert found.kind is not Kind.NORM
+    assert not any(one.is_certain for one in found.reproductions)
+
+
+def divide(sums):
+    """Return the kernel that adds squares in turn and divides, each step in the dtype of the sums."""
+    form = next(form for form in FORMS if form.name == "divided")
+    return Computation(Accumulation(ALGORITHMS["one-pass"], sums), form)
+
+
+@pytest.mark.skipif(not has_dtype("bfloat16"), reason="bfloat16 is of another library")
+@pytest.mark.parametrize(("seed", "eps"), [(19, 1e-5), (20, 1e-3), (27, 1e-6)])
+def test_an_eps_of_low_precision_sums_is_told_with_every_other_that_gives_the_bits(seed, eps):
+    x = np.random.default_rng(seed).normal(size=(4, 16)).astype(find_type("bfloat16"))
+    formula = Formula.of(make_plan(Request("rms"), x.shape, x.dtype))._replace(eps=eps)
+    y = divide("bfloat16").run(x, formula, x.dtype)
+    matches = identify(Question(x, y)).matches
+    true = [one for one in matches if one.eps_range[0] <= eps <= one.eps_range[1] and one.eps_mode == "inside"]
+    assert true or not matches
+
+
+def test_an_eps_that_is_not_the_usual_one_is_told_where_many_groups_show_it():
+    x = np.random.default_rng(0).normal(0.0, 0.05, (48, 32)).astype("f2")
+    formula = Formula.of(make_plan(Request("rms"), x.shape, x.dtype))._replace(eps=1e-3)
+    for rows in (48, 4):
+        y = divide("float16").run(x[:rows], formula, x.dtype)
+        found = identify(Question(x[:rows], y))
+        assert [one.eps for one in found.matches] == [1e-3] * (rows == 48)
+
+
+NEAR = Match(
+    "ln",
+    (1,),
+    "float32",
+    (),
+    9.0,
+    1e-3,
+    0.2,
+    60,
+    Furthest((0, 0), 1.0, 1.0),
+    (0, 1),
+    eps=1e-5,
+    eps_mode="inside",
+)
+
+
+def list_all(*matches, kept=None, ways=("gamma", "none")):
+    return [
+        (one.request.norm, one.request.axes, one.request.eps_mode, one.request.ddof, one.way, one.order)
+        for one in list_candidates(np.ones(SHAPE), matches, kept, ways)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, [("ln", (1,), mode, None, "none", (0, 1)) for mode in (None, "inside")]),
+        ({"affine": "swapped", "order": (1, 0)}, [("ln", (1,), mode, None, "swapped", (1, 0)) for mode in (None, "inside")]),
+        ({"affine": "estimated"}, [("ln", (1,), mode, None, way, (0, 1)) for mode in (None, "inside") for way in ("gamma", "none")]),
+        ({"ddof": 1, "eps_mode": "outside"}, [("ln", (1,), *own, "none", (0, 1)) for own in ((None, None), ("outside", 1))]),
+        ({"norm": "zscore"}, [("zscore", (1,), None, None, "none", (0, 1))]),
+        ({"norm": "sn", "rows": (0,)}, []),
+    ],
+)  # fmt: skip
+def test_a_norm_is_tried_by_its_own_eps_and_as_it_was_matched(changed, expected):
+    assert list_all(NEAR._replace(**changed)) == expected
+
+
+def test_of_many_matches_the_first_are_tried():
+    assert len(list_all(*[NEAR._replace(norm="zscore", ddof=n) for n in range(6)])) == 7  # the first is its own
+
+
+def test_a_plain_map_is_tried_as_norms_of_the_other_axes():
+    def make(*names, axes):
+        return [(name, axes, None, None, way, (0, 1)) for name in names for way in ("gamma", "none")]
+
+    assert list_all(kept=(0,)) == make("ln", "rms", axes=(1,))
+    assert list_all(kept=(1,)) == make("bn", "rms", axes=(0,))
+
+
+@pytest.mark.parametrize("piece", [1, *slowly([100, 1 << 20])])
+def test_shares_of_a_sample_are_held_against_all(piece, monkeypatch):
+    monkeypatch.setattr("normcli.identifying.reproduction.PIECE", piece)
+    x, y = plant(parse_computation("one-pass:float16"), "ln", "float16")
+    (told, *_) = reproduce(x, y, [Candidate(Request("ln"), "none", (0, 1))])
+    assert hold_against_all([told], x, y) == (told,)
+    y[0, 0] += 1
+    some = told._replace(compared=7)
+    (held,) = hold_against_all([some], x, y)
+    assert (held.equal, held.compared, held.computation) == (1.0 - 1.0 / x.size, x.size, told.computation)
+    order = hold_against_all([told._replace(equal=0.5), told], x, y)
+    assert [one.equal for one in order] == [1.0, 0.5]
+    assert len(hold_against_all([some] * 9, x, y)) < 9

@@ -1,0 +1,161 @@
+"""What is said beside the norm that was asked for: what y has otherwise, and what makes both agree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import check, normalize
+from normcli.identifying.nearest import Nearest
+from normcli.identifying.request_phrasing import diagnose_request
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.rules import AxesRule
+from normcli.norms.table import NORMS
+from normcli.numerics.solution import Given
+from tests.identifying.diagnoses import CLAIM, DOUBTFUL, FOUND, X, find, make_map, reproduce
+from tests.marks import slowly
+
+EXACT = "every value is the exact one, rounded"
+ANNOTATED = FOUND._replace(
+    eps=1e-6, eps_range=(9e-7, 1.1e-6), eps_mode="outside", ddof=1, like=("annotated-transformer",)
+)
+
+
+def ask(*matches, norm="ln", given=None, options=(), **found):
+    plan = make_plan(Request(norm, layout="NLC", **dict(options)), X.shape, X.dtype)
+    return diagnose_request(plan, find(*matches, **found), given)
+
+
+def test_the_difference_is_the_cause_and_a_framework_the_remedy():
+    told = ask(ANNOTATED)
+    assert told.cause == "ln differs: eps is 1e-06 outside the root, ddof is 1 (as annotated-transformer)"
+    assert told.evidence == (f"with both, {EXACT}",)
+    assert told.remedy == "normcli ln … --like annotated-transformer"
+    assert (
+        ask(ANNOTATED._replace(like=(), ddof=0)).cause == "ln differs: eps is 1e-06 outside the root, not 1e-05"
+    )
+
+
+def test_many_differences_are_said_as_far_as_there_is_room():
+    told = ask(ANNOTATED._replace(axes=(1, 2), like=(), order=(0, 2, 1)), gamma=np.ones(5), beta=np.ones(5))
+    assert told.cause == "ln differs: axes are l c, eps is 1e-06 outside the root, ddof is 1"
+    assert told.evidence[:2] == ("axes are l c, not c", "eps is 1e-06 outside the root, not 1e-05")
+    assert told.evidence[-1] == f"with all of these, {EXACT}"
+    assert told.remedy is None
+
+
+def test_the_norm_that_was_asked_for_is_named_if_one_of_its_requests_fits():
+    bn = FOUND._replace(norm="bn", axes=(0, 1))
+    assert ask(bn, FOUND._replace(axes=(0, 1))).cause == "ln differs: axes are n l, not c"
+    assert ask(FOUND._replace(norm="rms")).cause.startswith(
+        "ln differs: y is root mean square normalization over c"
+    )
+
+
+def test_of_several_the_nearest_request_is_named_and_others_fit_as_well():
+    other = ANNOTATED._replace(like=())
+    told = ask(other, FOUND._replace(ddof=1))
+    assert (told.cause, told.alternatives) == (
+        "ln differs: ddof is 1, not 0",
+        ("eps is 1e-06 outside the root; ddof is 1",),
+    )
+    assert told.next_step == "normcli identify … --suggest"
+    assert ask(FOUND._replace(ddof=1), FOUND._replace(ddof=1, norm="gn", groups=1)).alternatives == ()
+
+
+def test_a_tolerance_below_the_roundings_of_a_kernel_is_said_so():
+    told = ask(FOUND._replace(equal=0.5), reproductions=(reproduce("two-pass:float32"),))
+    assert told.cause == "ln differs by rounding alone"
+    assert told.evidence[0].startswith("two-pass:float32 gives every bit")
+    assert told.remedy is None
+
+
+def test_a_variance_that_cancels_is_the_cause():
+    assert (
+        ask(FOUND._replace(cancelled=0.01)).cause == "ln differs: the variance is E[x²] − E[x]², which cancels"
+    )
+
+
+def test_wrong_values_are_counted_beside_other_differences():
+    near = Nearest(FOUND, 2, 60, (0, 1, 2), 30.0, (), ((2, 3),))
+    alone = ask(nearest=near)
+    assert (alone.cause, alone.evidence) == (
+        "ln differs in 2 of 60 values, all at c=3",
+        ("the first of them is at (0, 1, 2)",),
+    )
+    assert ask(nearest=near._replace(mismatches=0)).cause == "ln differs by rounding alone"
+    told = ask(nearest=near, options={"eps": 1e-3})
+    assert told.cause == "ln differs: eps is 1e-05, not 0.001; 2 of 60 values are wrong"
+    assert told.evidence == ("all at c=3", "the first of them is at (0, 1, 2)")
+    assert told.remedy == "normcli ln … --eps 1e-05"
+
+
+def test_other_kinds_are_said_behind_the_norm():
+    assert ask().cause == "ln differs: nothing known explains y"
+    assert ask(plain=make_map([0.5], [0.0])).cause == "ln differs: y is 0.5 · x for all values"
+    assert ask(doubtful=(DOUBTFUL,)).cause == "ln differs: y may be layer normalization over c"
+    assert ask(reason="the input is constant: so it is").cause == "ln differs: the input is constant"
+    assert ask(unchanged=57).cause == "ln differs: y is the input, except for 3 of 60 values"
+
+
+def test_a_fault_is_said_behind_the_norm():
+    told = diagnose_request(make_plan(Request("ln"), X.shape, X.dtype), find(claims=(CLAIM,)))
+    assert (told.cause, told.fault) == (
+        "ln differs: the variance counts 4 padded zeros",
+        "stats-padded-variance",
+    )
+    assert told.remedy == CLAIM.fault.remedy
+
+
+def test_statistics_of_the_batch_in_place_of_running_ones():
+    given = Given(np.zeros(5), np.ones(5))
+    told = ask(FOUND._replace(norm="bn", axes=(0, 1)), norm="bn", given=given)
+    assert told.cause == "bn differs: statistics are this tensor's own, not the running ones"
+    assert told.remedy == "normcli bn … without --eval"
+
+
+@pytest.mark.parametrize(
+    ("made", "asked", "cause", "remedy"),
+    [
+        pytest.param({"eps": 1e-3}, {}, "ln differs: eps is 0.001, not 1e-05", "normcli ln … --eps 0.001", id="eps"),
+        *slowly([
+            pytest.param({"axes": (1, 2)}, {}, "ln differs: axes are l c, not c", "normcli ln … --axes LC", id="axes"),
+            pytest.param({"ddof": 1}, {}, "ln differs: ddof is 1, not 0", "normcli ln … --ddof 1", id="ddof"),
+            pytest.param({}, {"gamma": np.linspace(1, 2, 30)}, "ln differs: gamma is not applied", "multiply by gamma", id="gamma"),
+            pytest.param({"gamma": 1.28}, {}, "ln differs: y has a gamma of 1.28 everywhere", "normcli ln … --gamma 1.28", id="a factor"),
+        ]),
+    ],
+)  # fmt: skip
+def test_check_says_it(made, asked, cause, remedy):
+    x = np.random.default_rng(1).normal(0.7, 2.0, (4, 6, 30)).astype("f4")
+    told = check(normalize(x, "ln", layout="NLC", **made).normalized, x, "ln", layout="NLC", **asked).diagnosis
+    assert (told.cause, told.remedy) == (cause, remedy)
+
+
+PLAIN = [name for name, norm in NORMS.items() if norm.rows is None and norm.axes is not AxesRule.CHANNEL_WINDOW]
+
+
+@pytest.mark.parametrize("norm", [PLAIN[0], *slowly(PLAIN[1:])])
+def test_a_wrong_value_of_the_norm_that_was_asked_for_is_named(norm):
+    x, options = np.random.default_rng(0).normal(0.7, 2.0, (4, 6, 20)).astype("f4"), {}
+    if NORMS[norm].axes is AxesRule.CHANNEL_GROUPS:
+        options = {"groups": 2}
+    y = normalize(x, norm, **options).normalized.copy()
+    y[2, 3, 4] += 1.0
+    assert (
+        check(y, x, norm, **options).diagnosis.cause == f"{norm} differs: y is right, except for n=2, c=3, l=4"
+    )
+
+
+def test_a_factor_of_a_norm_without_gamma_is_named():
+    x = np.random.default_rng(1).normal(0.7, 2.0, (4, 6, 30)).astype("f4")
+    told = check(normalize(x, "mvn").normalized * np.float32(1.28), x, "mvn").diagnosis
+    assert (told.cause, told.remedy) == (
+        "mvn differs: every value is multiplied by 1.28",
+        "leave the factor out",
+    )
+
+
+def test_check_says_nothing_where_all_is_well():
+    assert check(normalize(X, "ln").normalized, X, "ln").diagnosis is None

@@ -1,0 +1,100 @@
+"""Wrong kernels of which it is known what is wrong: a table, a row a kernel.
+
+- `kernel`: a norm in NumPy whose parts can be replaced, its layers and its data
+- `row`: the columns of the tables
+- `order`, `statistics`, `stored`, `parameters`, `behind`, `where`: the rows, by the joint that is moved
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.norms.plan import make_plan
+from tests.plants.faults import behind, order, parameters, statistics, stored, where
+from tests.plants.faults.kernel import Array, Kernel, Layer, Way, make_kernel
+from tests.plants.faults.row import Row
+
+if TYPE_CHECKING:
+    from normcli.norms.plan import Plan
+    from normcli.numerics.solution import Given
+
+TABLE = (*order.ROWS, *statistics.ROWS, *stored.ROWS, *parameters.ROWS, *behind.ROWS, *where.ROWS)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """What a wrong kernel made.
+
+    Parameters
+    ----------
+    name : str
+    ids : tuple of str
+        The faults that it may be named by.
+    plan : Plan
+        What it should be.
+    really : Plan or None
+        What it is, where a request is all that differs.
+    x, y : ndarray
+    right : ndarray
+        What the same kernel makes without the fault.
+    parameters : mapping of str to ndarray
+        Gamma and beta, those that are given.
+    given : Given or None
+        Running statistics.
+    others : mapping of str to ndarray
+        A residual or a gate, by its name.
+    """
+
+    name: str
+    ids: tuple[str, ...]
+    plan: Plan
+    really: Plan | None
+    x: Array
+    y: Array
+    right: Array
+    parameters: Mapping[str, Array]
+    given: Given | None
+    others: Mapping[str, Array]
+
+
+def list_wrong() -> Iterator[Wrong]:
+    """Yield what every kernel of the tables makes."""
+    for row in TABLE:
+        for number in range(len(row.layers) * row.times):
+            yield make_wrong(row, number)
+
+
+def make_wrong(row: Row, number: int) -> Wrong:
+    """Return what a row makes of one of its layers; they and the ways are taken in turn."""
+    layer = row.layers[number % len(row.layers)]
+    first = zlib.crc32(row.words.encode())
+    way = row.ways[(first + number + number // len(row.layers)) % len(row.ways)]
+    turn = f", {number // len(row.layers) + 1}" if row.times > 1 else ""
+    name = f"{row.words}: {layer}, {way.dtype}, mean {way.offset:g}{turn}"
+    kernel = make_kernel(layer, way, row.scale, np.random.default_rng(zlib.crc32(name.encode())))
+    with np.errstate(all="ignore"):
+        y, right = (_store(row, kernel, values) for values in (row.run(kernel), kernel.y))
+    really = _find_request(row, layer, kernel)
+    others = {} if row.other is None else {row.other: kernel.other}
+    given = kernel.given
+    return Wrong(name, row.ids, kernel.plan, really, kernel.tensor, y, right, kernel.parameters, given, others)
+
+
+def _store(row: Row, kernel: Kernel, values: Array) -> Array:
+    stored = np.ascontiguousarray(values.reshape(kernel.shape)).astype(kernel.tensor.dtype)
+    return stored.astype(np.float32) if row.is_rounded else stored
+
+
+def _find_request(row: Row, layer: Layer, kernel: Kernel) -> Plan | None:
+    if layer.evaluates:
+        return kernel.plan if "stored-unused" in row.ids else None
+    changes = dict(row.really)
+    return make_plan(layer.ask(**changes), kernel.shape, kernel.tensor.dtype) if changes else None
+
+
+__all__ = ["TABLE", "Layer", "Row", "Way", "Wrong", "list_wrong", "make_wrong"]

@@ -1,0 +1,103 @@
+"""The tables of wrong kernels: each is wrong, by more than its rounding, and each fault has one."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from normcli.checking.check import check
+from normcli.engine.inputs import Inputs
+from normcli.identifying.faults.opening import FAULTS
+from tests.plants import faults
+from tests.plants.faults import TABLE, list_wrong, make_wrong
+
+IDS = {
+    "order": "exchanged memory permuted reversed rolled transposed",
+    "stats": (
+        "absolute approximate averaged constant count ddof eps-other eps-outside eps-scaled eps-subtracted eps-twice length "
+        "mean-square mean-subtracted median multiplied no-divisor no-mean not-rooted one-pass other-axes other-row padded padded-mean "
+        "padded-variance partial rounded-mean rounded-rstd rounded-variance shard tail-skipped unknown-both unknown-divisor "
+        "unknown-mean variance"
+    ),
+    "stored": "exchanged not-rooted rolled rooted-twice unused updated",
+    "affine": (
+        "beta-doubled beta-first beta-missing beta-negated beta-rolled constant gamma-absolute gamma-divided gamma-doubled gamma-exp "
+        "gamma-missing gamma-negated gamma-other-sample gamma-permuted gamma-plus-one gamma-plus-one-twice gamma-plus-two "
+        "gamma-reversed gamma-rolled gamma-rounded gamma-twice missing offset swapped unknown-gamma"
+    ),
+    "after": "absolute cast clipped gated gelu input-added leaky-relu relu residual-added sigmoid silu tanh",
+    "where": "index input nan region values zeros",
+}
+"""The names of faults, by their joints: they are kept."""
+
+NAMES = {f"{joint}-{name}" for joint, names in IDS.items() for name in names.split()}
+
+UNKNOWN = {"after-residual-added"}
+"""What is named otherwise: the residual is not given."""
+
+JOINTS = (faults.order, faults.statistics, faults.stored, faults.parameters, faults.behind, faults.where)
+
+
+def test_every_fault_has_a_wrong_kernel():
+    assert {name for row in TABLE for name in row.ids} == NAMES
+    assert {row.ids[0] for row in TABLE} == NAMES
+
+
+def test_the_ids_of_faults_are_kept():
+    """An id is in JSON, and is kept for ever: to take one from this list is to break it."""
+    ids = [row.fault.id for row in FAULTS]
+    assert sorted(ids) == sorted(NAMES - UNKNOWN)
+
+
+def test_plants_have_names_of_their_own():
+    names = Counter(wrong.name for wrong in list_wrong())
+    assert not [name for name, count in names.items() if count > 1]
+
+
+def passes(wrong, y):
+    inputs = Inputs(wrong.parameters.get("gamma"), wrong.parameters.get("beta"), wrong.given)
+    return check(wrong.plan, wrong.x, {"normalized": y}, inputs).ok
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize("joint", JOINTS, ids=lambda joint: joint.__name__.split(".")[-1])
+def test_a_wrong_kernel_is_off_by_more_than_its_rounding(joint):
+    made = [make_wrong(row, number) for row in joint.ROWS for number in range(len(row.layers))]
+    assert not [wrong.name for wrong in made if passes(wrong, wrong.y)]
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize("joint", JOINTS, ids=lambda joint: joint.__name__.split(".")[-1])
+def test_a_kernel_without_its_fault_is_right(joint):
+    rows = [row for row in joint.ROWS if not row.is_rounded]
+    made = [make_wrong(row, number) for row in rows for number in range(len(row.layers))]
+    assert not [wrong.name for wrong in made if not passes(wrong, wrong.right)]
+
+
+def test_what_a_request_says_of_a_wrong_kernel_is_so():
+    """Where another request is all that is wrong, its exact result is y."""
+    requests = [wrong for wrong in list_wrong() if wrong.really is not None and wrong.given is None]
+    off = []
+    for wrong in requests:
+        names = wrong.really.norm.parameter_names
+        shaped = {
+            name: values.reshape(wrong.really.parameters.shape)
+            for name, values in wrong.parameters.items()
+            if name in names
+        }
+        if len(shaped) == len(wrong.parameters):
+            inputs = Inputs(shaped.get("gamma"), shaped.get("beta"))
+            if not check(wrong.really, wrong.x, {"normalized": wrong.y}, inputs).ok:
+                off.append(wrong.name)
+    assert requests
+    assert not off
+
+
+def test_groups_differ_in_mean_and_in_spread():
+    for wrong in list_wrong():
+        x = wrong.x.astype(np.float64).reshape(wrong.plan.grid.view_shape)
+        mean, deviation = x.mean(wrong.plan.grid.view_axes), x.std(wrong.plan.grid.view_axes)
+        assert np.ptp(mean) > 0.2 * deviation.mean(), wrong.name
+        assert np.ptp(deviation) > 0.1 * deviation.mean(), wrong.name
