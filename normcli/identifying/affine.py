@@ -14,7 +14,7 @@ from normcli.numerics.rounding import store
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -143,6 +143,11 @@ def enumerate_affine_steps(
     for g in gammas:
         yield AffineStep("1 + gamma", 1.0 + g)
     yield NO_AFFINE
+
+
+def choose_usual(steps: Sequence[AffineStep]) -> list[AffineStep]:
+    """Return the steps that apply all parameters as they should, wherever they lie, and the one without any."""
+    return [step for step in steps if step.way in (steps[0].way, NO_AFFINE.way)]
 
 
 def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) -> list[Floats]:

@@ -120,6 +120,10 @@ def widen(values: NDArray[Any]) -> Floats:
         return np.ascontiguousarray(fetch(values), dtype=np.float64)
 
 
+_SMALL = 64
+"""Groups of no more values are taken all at once."""
+
+
 def _gather(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None) -> NDArray[Any]:
     view = values.reshape(grid.split_shape(values.shape))
     if view.shape != grid.view_shape:
@@ -129,6 +133,8 @@ def _gather(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None) -
         return fetch(view).reshape(grid.group_count, grid.group_size).copy()
     rows = np.empty((len(chosen), grid.group_size), values.dtype)
     places = np.unravel_index(chosen, grid.stats_shape) if grid.stats_shape else ()
+    if grid.group_size <= _SMALL and not isinstance(values, np.memmap):
+        return np.ascontiguousarray(view[places]).reshape(len(chosen), grid.group_size)
     for row, *place in zip(rows, *places, strict=True):
         row[:] = fetch(view[(*place, ...)]).reshape(-1)
     return rows

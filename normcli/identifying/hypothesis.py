@@ -20,7 +20,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.numerics.divisor import find_divisor
-from normcli.numerics.rounding import store
+from normcli.numerics.rounding import round_to_half, store
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -150,6 +150,8 @@ class Match(NamedTuple):
         How far off the mean may be, as a part of a deviation: that shifts a whole group, whatever divides it.
     fine : float
         Of half precision, the bits that tell its statistics from some that were rounded to it; see `weight`.
+    rounds_length : bool
+        Whether every value has the bits of a length that was rounded to half precision before it divided.
     hypothesis : Hypothesis or None
         None for a window and for a matrix.
     """
@@ -183,6 +185,7 @@ class Match(NamedTuple):
     cancelled: float | None = None
     lost: float = 0.0
     fine: float = math.inf
+    rounds_length: bool = False
     hypothesis: Hypothesis | None = None
 
     @property
@@ -200,8 +203,16 @@ class Match(NamedTuple):
         """Whether only a kernel whose sums are of half precision, or lose all digits, may give these values."""
         if self.cancelled is not None:
             return self.sums_in_half or self.cancelled > _MOST_CANCELLED
-        is_blurred = self.lost > _MOST_LOST and self.equal < _FEW_EXACT and self.affine != ESTIMATED
+        if self.rounds_length:
+            return False
+        is_lost = self.lost > _MOST_LOST or (self.p is not None and self.shows_one)
+        is_blurred = is_lost and self.equal < _FEW_EXACT and self.affine != ESTIMATED
         return self.sums_in_half or is_blurred
+
+    @property
+    def shows_one(self) -> bool:
+        """Whether all of y shows one factor, which may be another number as large."""
+        return self.hypothesis is not None and len(self.hypothesis.sample.chosen) == 1
 
     @property
     def sums_in_half(self) -> bool:
@@ -319,6 +330,17 @@ class Hypothesis(NamedTuple):
     def standardize(self, eps: float) -> Floats:
         """Return x̂ of the sampled values in plain float64 arithmetic."""
         return self.sample.standard.values * self.measure_factors(eps)
+
+    def rounds_length(self, eps: float, dtype: np.dtype[Any]) -> bool:
+        """Whether a length that is rounded to a dtype of half precision before it divides gives every bit."""
+        sample, model = self.sample, self.model
+        if model.p is None or not is_half(dtype):
+            return False
+        divisor = find_divisor(sample.standard.measure_length(model.p), eps, model.eps_mode)[:, None]
+        with np.errstate(all="ignore"):
+            quotient = sample.standard.rows / round_to_half(divisor, dtype.name)
+            expected = sample.place(self.affine).apply(round_to_half(quotient, dtype.name))
+        return measure_equality(sample.actual, expected, dtype) == 1.0
 
     def measure_factors(self, eps: float) -> Floats:
         """Return the factor of each group's standardized values, shape (groups, 1); 0 where it is infinite."""

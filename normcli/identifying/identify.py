@@ -6,6 +6,7 @@ The lattice is grouping × centred or not × affine step; what divides, with whi
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from enum import StrEnum
@@ -16,11 +17,12 @@ import numpy as np
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import find_type
 from normcli.errors import DataError, MissingExtraError
-from normcli.identifying.affine import enumerate_affine_steps
+from normcli.identifying.affine import choose_usual, enumerate_affine_steps
 from normcli.identifying.confirmation import Confirmation
 from normcli.identifying.evaluation import read_evaluation
 from normcli.identifying.faults.case import HALVES
-from normcli.identifying.faults.subjects import find_claims, list_subjects, recover_used
+from normcli.identifying.faults.opening import choose_eps, keep_first, open_joints
+from normcli.identifying.faults.subjects import find_claims, list_subjects, open_cases, recover_used
 from normcli.identifying.hypothesis import Scope
 from normcli.identifying.known_maps import SPECTRAL, name_constants, name_map
 from normcli.identifying.nearest import Nearest, Nearness
@@ -38,11 +40,12 @@ from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from normcli.identifying.evaluation import Evaluation
+    from normcli.identifying.faults.case import Case
     from normcli.identifying.faults.claim import Claim
     from normcli.identifying.faults.subjects import Subject
     from normcli.identifying.hypothesis import Match
@@ -167,9 +170,21 @@ def identify(question: Question, norm: str | None = None) -> Identification:
     judged = question if saved is None else question._replace(y=fetch(question.y).astype(saved))
     dtype = None if saved is None else saved.name
     with np.errstate(all="ignore"):  # hypotheses that do not fit overflow, and are left out for it
-        found = _check_subject(judged, dtype) or _find_faults(_tell_algorithm(_identify(judged, norm)), norm)
+        found = _check_subject(judged, dtype) or _identify_any(judged, norm)
     require_unchanged(question.x, question.y)
     return found._replace(rounded_to=dtype)
+
+
+def _identify_any(question: Question, norm: str | None) -> Identification:
+    """Return which norm makes y, or which fault of one by default."""
+    x, y, gamma, beta, layout, *_ = question
+    dtype = choose_counting_dtype(y.dtype)
+
+    @functools.cache
+    def list_cases() -> list[Case]:
+        return [*map(choose_eps, open_cases(list_subjects(x, gamma, beta, layout, norm), x, y, dtype))]
+
+    return _find_faults(_tell_algorithm(_identify(question, norm, list_cases)), list_cases)
 
 
 _LEAST_SAVED, _MOST_SAVED = 16, 1 << 22
@@ -203,7 +218,7 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
         return None
     claims = find_claims(iter((subject,)), x, y, choose_counting_dtype(y.dtype), saved)
     if claims and all(fault.id in REQUESTS for fault in claims[0].faults):
-        found = _tell_algorithm(_identify(question, None))
+        found = _tell_algorithm(_identify(question, None, tuple))
         if any(match.norm == subject.plan.norm.name for match in found.matches):
             return found._replace(claims=claims)
     return Identification(question, (), claims=claims) if claims else None
@@ -225,9 +240,11 @@ REQUESTS = GAMMAS | ANY_EPS | {"stats-count", "stats-other-axes", "affine-gamma-
 """The faults that a request cures."""
 
 
-def _find_faults(found: Identification, norm: str | None, *, in_parts: bool = True) -> Identification:
+def _find_faults(
+    found: Identification, list_cases: Callable[[], Sequence[Case]], *, in_parts: bool = True
+) -> Identification:
     """Return what was found, with the faults of a norm by default that explain y where no request does."""
-    x, y, gamma, beta, layout, _, subject = found.question
+    x, y, *_, subject = found.question
     near, is_map = found.nearest, found.plain is not None and not found.plain.axes
     is_near = near is not None and near.bits >= CERTAIN
     is_told = found.claims or found.matches or found.reason or found.known
@@ -237,13 +254,15 @@ def _find_faults(found: Identification, norm: str | None, *, in_parts: bool = Tr
         return found  # evaluation, as far as anything shows
     if subject is not None:
         return found._replace(claims=recover_used(subject, x, y, choose_counting_dtype(y.dtype)))
-    subjects = list_subjects(x, gamma, beta, layout, norm)
-    claims = find_claims(subjects, x, y, choose_counting_dtype(y.dtype), in_parts=in_parts)
-    named = (claim for claim in claims if not {fault.id for fault in claim.faults} & GAMMAS)
-    return found._replace(claims=tuple(claim for claim in named if claim.fault.id not in OTHER_NORMS))
+    claims = open_joints(list_cases(), in_parts=in_parts)
+    is_open = found.question.gamma is None and found.question.beta is None
+    asked = OTHER_NORMS | GAMMAS if is_open else OTHER_NORMS
+    told = [claim.leave_out(OTHER_NORMS) for claim in claims if not claim.ids <= asked]
+    told = [claim for claim in told if not (is_open and claim.ids & GAMMAS)]
+    return found._replace(claims=keep_first(told))
 
 
-def _identify(question: Question, norm: str | None) -> Identification:
+def _identify(question: Question, norm: str | None, list_cases: Callable[[], Sequence[Case]]) -> Identification:
     x, y, gamma, beta, layout, start, _ = question
     orders = list(itertools.islice(_find_orders(x.shape, y.shape), MOST_ORDERS))
     reason = _find_reason(x, y)
@@ -257,7 +276,10 @@ def _identify(question: Question, norm: str | None) -> Identification:
     dtype = choose_counting_dtype(y.dtype)
     inputs = Inputs(x, _order(y, orders[0]))
     scopes = [Scope(norm, channels, order, dtype, start, layout is not None) for order in orders]
-    samples = [Samples(inputs, _order(y, scope.order), affines, scope) for scope in scopes]
+    ways = [affines, *itertools.repeat(choose_usual(affines), len(orders) - 1)]
+    samples = [
+        Samples(inputs, _order(y, scope.order), steps, scope) for scope, steps in zip(scopes, ways, strict=True)
+    ]
     first, search = samples[0], Search(samples[0])
     plain = find_global_map(x, first.y, dtype)
     is_plain = plain is not None and (plain.is_simple or _is_known(plain, first))
@@ -275,7 +297,7 @@ def _identify(question: Question, norm: str | None) -> Identification:
     if matches:
         return _confirm(blank._replace(matches=matches, doubtful=()), samples)
     if not doubtful and plain is None and question.subject is None:
-        known = _find_faults(blank, norm, in_parts=False)
+        known = _find_faults(blank, list_cases, in_parts=False)
         if known.claims and known.claims[0].fault.id not in SCALERS:
             return known
     return _find_others(blank, samples, search)

@@ -179,6 +179,9 @@ def list_exactness(match: Match, told: Sequence[Reproduction] = ()) -> Iterator[
     if match.equal == 1.0:
         yield "every value is the exact one, rounded"
         return
+    if match.rounds_length:
+        yield f"every value has the bits of a length that is rounded to {match.precision.split(',')[0]} first"
+        return
     yield f"{format_share(match.equal)} of the values are the exact ones, rounded"
     if not told:
         place, *values = match.furthest

@@ -93,7 +93,7 @@ def find_matrices(
     length = float(np.linalg.norm(x))
     for axis in sorted(set(range(x.ndim if x.ndim > 2 else 1)) - of_largest):
         sigma = float(np.linalg.norm(_lay(x, axis), 2))
-        if not near.hold(1.0 / sigma) or near.low <= 1.0 / length:
+        if not near.hold(1.0 / sigma) or math.isclose(sigma, length, rel_tol=_NEAR):
             continue
         exact = _divide(x, axis, None)
         if np.all(np.abs(y - exact) <= slack):

@@ -58,6 +58,7 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
     error, ulp = measure_distance(actual, expected, dtype)
     index, *values = find_furthest(actual, expected, ulp, dtype)
     first = hypothesis.affine.rounds_to is not None
+    rounds_length = hypothesis.rounds_length(eps, scope.dtype)
     trace = _Trace(
         is_coarse=is_half(scope.dtype) and precision == scope.dtype.name,
         one_pass=_find_one_pass(hypothesis, scope.dtype, float(error.max())),
@@ -90,6 +91,7 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
             has_default_eps=hypothesis.variance is not None or _is_default_eps(eps, norm, model, like),
             users=users,
             cancelled=hypothesis.cancelled,
+            rounds_length=rounds_length,
             hypothesis=hypothesis,
         )
 

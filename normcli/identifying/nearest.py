@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.identifying.affine import ESTIMATED
+from normcli.identifying.affine import ESTIMATED, choose_usual
 from normcli.identifying.confirm import find_strange_groups
 from normcli.identifying.evidence import COMMON_EPS, LENGTH_EPS
 from normcli.identifying.hypothesis import Hypothesis, Match, Sample
@@ -27,15 +27,19 @@ from normcli.norms.table import NORMS
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from normcli.dtypes import Selected
+    from normcli.identifying.affine import AffineStep
     from normcli.norms.grid import Grid
 
 _NEARLY_ON_ANY = 8
 """Groups of so few values lie on a line by luck, where thousands of them are looked at."""
+
+_MOST_TRIED = 32
+"""Hypotheses that are compared with more values, those that explain most of a few."""
 
 _MOSTLY = 0.5
 """A hypothesis that leaves more than this part of the values unexplained explains nothing."""
@@ -102,21 +106,19 @@ class Nearness:
 
     def find_nearest(self) -> Nearest | None:
         """Return the hypothesis that leaves the fewest values unexplained, or the least distance."""
-        samples, is_large, grids = self.samples, self.samples.x.size > MOST_VALUES, self._list_hopeful()
+        samples, level = self.samples, self.samples.levels[-1]
         tried = (
             Hypothesis(sample, affine, model)
-            for sample in samples.take_samples(FEW_VALUES if is_large else MOST_VALUES, grids, roughly=True)
-            for affine, model in itertools.product(samples.affines, _PLAIN_MODELS[sample.standard.divisor])
+            for grid, steps in self._list_hopeful()
+            for sample in samples.take_samples(FEW_VALUES, [grid], roughly=True)
+            for affine, model in itertools.product(steps, _PLAIN_MODELS[sample.standard.divisor])
         )
-        level = samples.levels[-1]
         named = (h for h in tried if samples.scope.norm is None or any(samples.describe(h, level)))
-        alike = self._choose(list(named))
+        few = sorted(((self._judge(h)[0], n, h) for n, h in enumerate(named)))[:_MOST_TRIED]
+        alike = self._choose([self._take_more(h) for *_, h in few])
         if not alike:
             return None
         hypothesis = alike[0]
-        grid, divisor = hypothesis.sample.grid, hypothesis.sample.standard.divisor
-        sample = samples.take_some(grid, MOST_VALUES, divisor) or hypothesis.sample
-        hypothesis = hypothesis._replace(sample=sample)
         models = [
             hypothesis.model._replace(eps_mode=mode, ddof=ddof, low=eps, high=eps)
             for mode, ddof, eps in itertools.product((EpsMode.INSIDE, EpsMode.OUTSIDE), (0, 1), COMMON_EPS)
@@ -173,27 +175,23 @@ class Nearness:
                 else:
                     yield match._replace(eps_range=(min(ends), max(ends)))
 
-    def _list_hopeful(self) -> list[Grid]:
-        """Return the ways of grouping that most of up to three groups do not refute; all, if there is none.
+    def _take_more(self, hypothesis: Hypothesis) -> Hypothesis:
+        """Return a hypothesis that is compared with as many values as a sample has."""
+        grid, divisor = hypothesis.sample.grid, hypothesis.sample.standard.divisor
+        sample = self.samples.take_some(grid, MOST_VALUES, divisor) or hypothesis.sample
+        return hypothesis._replace(sample=sample)
 
-        Of few values, those that split no axis stay: sums in low precision leave no group on its line.
+    def _list_hopeful(self) -> Iterator[tuple[Grid, Sequence[AffineStep]]]:
+        """Yield ways of grouping that values do not refute, with all affine steps; others with the usual ones.
+
+        The others are of few values and split no axis: sums in low precision leave no group on its line.
         """
-        is_large = self.samples.x.size > MOST_VALUES
-        small = [grid for grid in self.samples.grids if grid.group_size <= MOST_VALUES]
-        whole = [grid for grid in small if grid.split is None]
-        hopeful = [
-            grid
-            for grid in self.samples.grids
-            if grid.group_size > _NEARLY_ON_ANY and self._may_mostly_be(grid)
-        ]
-        if is_large:
-            return hopeful or whole
-        return [*hopeful, *(grid for grid in whole if grid not in hopeful)] if hopeful else small
-
-    def _may_mostly_be(self, grid: Grid) -> bool:
-        """Whether most of the first, the middle and the last group may be; of two groups, one of them."""
-        tried = {0, grid.group_count // 2, grid.group_count - 1}
-        return 2 * sum(self.samples.may_be(grid, self.samples.affines, group) for group in tried) >= len(tried)
+        usual = choose_usual(self.samples.affines)
+        for grid in self.samples.grids:
+            if grid.group_size > _NEARLY_ON_ANY and self.samples.may_mostly_be(grid):
+                yield grid, self.samples.affines
+            elif grid.split is None and self.samples.x.size <= MOST_VALUES:
+                yield grid, usual
 
     def _mark_wrong(self, hypothesis: Hypothesis, level: Level) -> list[tuple[Sample, Selected]]:
         """Return which values of sampled groups are not explained, and of those that are not finite."""

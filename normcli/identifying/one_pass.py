@@ -19,14 +19,18 @@ from normcli.norms.divisors import DEVIATION
 from normcli.norms.rules import EpsMode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from normcli.dtypes import Floats
     from normcli.identifying.standards import Standard
 
 
 def fit_one_pass(
     standard: Standard, least: Floats, largest: Floats, dtype: np.dtype[Any]
-) -> tuple[Model, Floats] | None:
-    """Return the eps with which every group's variance is a whole number of steps, and these variances, if any.
+) -> Iterator[tuple[Model, Floats]]:
+    """Yield the eps with which every group's variance is a whole number of steps, and these variances.
+
+    An eps of 0 stands inside the root and outside of it.
 
     Parameters
     ----------
@@ -38,13 +42,13 @@ def fit_one_pass(
         In which the terms were calculated.
     """
     if standard.divisor != DEVIATION or not np.all(np.isfinite(largest) & (standard.size > 0.0)):
-        return None
+        return
     variance, step = standard.size**2, measure_step(standard, dtype)
     with np.errstate(all="ignore"):
         low, high = variance / largest**2, variance / least**2
         bits = np.maximum(0.0, np.log2(step / (high - low)))
     if not bits.sum() >= CERTAIN:
-        return None
+        return
     most = step * (_STEPS + _STEPS_OF_ROOT * math.sqrt(standard.group_size))
     fitting = []
     for eps in COMMON_EPS:
@@ -53,12 +57,15 @@ def fit_one_pass(
         if np.all(between & (np.abs(measured - variance) <= most)):
             fitting.append(eps)
     if not fitting:
-        return None
+        return
     eps = choose_eps(min(fitting), max(fitting))
     measured = _round_to_steps((low + high) / 2.0 - eps, step)
-    return Model(
-        DEVIATION, EpsMode.INSIDE, low=min(fitting), high=max(fitting), bits=_count(bits, measured)
-    ), measured
+    model = Model(DEVIATION, EpsMode.INSIDE, low=min(fitting), high=max(fitting), bits=_count(bits, measured))
+    yield model, measured
+    if model.low == 0.0:
+        measured = _round_to_steps((low + high) / 2.0, step)
+        most_outside = float((np.sqrt(high) - np.sqrt(measured)).min())
+        yield model._replace(eps_mode=EpsMode.OUTSIDE, high=most_outside), measured
 
 
 def _count(bits: Floats, measured: Floats) -> float:

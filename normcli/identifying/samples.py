@@ -49,6 +49,13 @@ FEW_VALUES = 1 << 12
 KEPT_VALUES = 1 << 20
 """Values of groups that are kept, standardized, while a search goes on: of small tensors all."""
 
+ON_ANY_LINE = 3
+"""Groups of so few values lie on a line, or so nearly that it shows nothing."""
+_ALONG = 0.5
+"""How much further off than other values those along an axis may be: their group's offset is guessed twice."""
+
+_RUN, _RUNS = 8, 12
+"""Values of a run, and how many runs are looked at, where some values may be wrong."""
 
 _LEAST_RANK = 3
 """Of tensors of fewer axes, a part of a sample is a part of a group."""
@@ -136,6 +143,8 @@ class Samples:
         self._actual = Widened(y)
         self._grid: Grid | None = None
         self._placed: dict[tuple[bytes, int], tuple[Floats, Floats]] = {}
+        self._refuted: dict[int, frozenset[int]] = {}
+        self._mostly: dict[int, bool] = {}
         self.affines, self.levels = affines, list_levels(scope.dtype)
         self.grids = list_grids(y.shape)
         own = None if scope.norm is None else NORMS[scope.norm].divisor
@@ -185,15 +194,27 @@ class Samples:
             return (slice(rows),)
         return slice(1), slice(max(1, MOST_VALUES // max(1, math.prod(shape[2:]))))
 
-    def list_roundings(self, step: AffineStep) -> list[AffineStep]:
-        """Return an affine step of x̂ as it is, and of half precision of an x̂ that was rounded first."""
-        rounds = step.scale is not None and is_half(self.scope.dtype)
-        return [step, step._replace(rounds_to=self.scope.dtype)] if rounds else [step]
+    @cached_property
+    def steps(self) -> list[AffineStep]:
+        """The affine steps of x̂ as it is, and where y is of half precision of an x̂ that was rounded first."""
+        every = []
+        for step in self.affines:
+            every.append(step)
+            if step.scale is not None and is_half(self.scope.dtype):
+                every.append(step._replace(rounds_to=self.scope.dtype))
+        return every
 
     def find_possible(
         self, grid: Grid, steps: Sequence[AffineStep], group: int | None = None
     ) -> Iterator[AffineStep]:
         """Yield what some values of one group, the middle one by default, do not refute, whatever divides."""
+        if group is None:
+            split = None if grid.split is None else grid.split.axis
+            for axis in grid.axes:
+                if axis != split and steps:
+                    steps = [step for step in steps if id(step) not in self._refute_along(axis)]
+            if not steps:
+                return
         places = np.linspace(0, grid.group_size - 1, min(SCREENED, grid.group_size)).astype(np.intp)
         chosen = grid.group_count // 2 if group is None else group % grid.group_count
         left, step = steps, len(places) // SCREENED_FIRST
@@ -202,13 +223,58 @@ class Samples:
         if left:
             yield from self._lie_on_line(left, grid.locate_values(chosen, places))
 
+    def may_mostly_be(self, grid: Grid) -> bool:
+        """Whether short runs of values in some groups do not refute a way of grouping, but for wrong values."""
+        split = None if grid.split is None else grid.split.axis
+        whole = [axis for axis in grid.axes if axis != split]
+        if whole:
+            return all(self._mostly_lies_along(axis) for axis in whole)
+        tried = {0, grid.group_count // 2, grid.group_count - 1}
+        return 2 * sum(self.may_be(grid, self.affines, group) for group in tried) >= len(tried)
+
+    def _mostly_lies_along(self, axis: int) -> bool:
+        """Whether a third of some short runs along an axis lie on lines: each wrong value spoils one run."""
+        if axis not in self._mostly:
+            length = min(_RUN, self.x.shape[axis])
+            found = []
+            for run in range(_RUNS):
+                index = [np.full(length, (2 * run + 1) * n // (2 * _RUNS)) for n in self.x.shape]
+                first = (self.x.shape[axis] - length) * run // (_RUNS - 1)
+                index[axis] = np.arange(first, first + length)
+                steps = self._lie_on_line(self.affines, tuple(index), _ALONG, self._typical_offset)
+                found.append(any(True for _ in steps))
+            self._mostly[axis] = 3 * sum(found) >= len(found)
+        return self._mostly[axis]
+
+    def _refute_along(self, axis: int) -> frozenset[int]:
+        """Return the identities of steps that values along an axis refute: groups with that axis hold some."""
+        if axis not in self._refuted:
+            length, left = self.x.shape[axis], self.steps
+            if length > ON_ANY_LINE:
+                places = np.linspace(0, length - 1, min(SCREENED_FIRST, length)).astype(np.intp)
+                index = [np.full(len(places), n // 2) for n in self.x.shape]
+                index[axis] = places
+                left = list(self._lie_on_line(left, tuple(index), _ALONG, self._typical_offset))
+            self._refuted[axis] = frozenset(map(id, self.steps)) - frozenset(map(id, left))
+        return self._refuted[axis]
+
+    @cached_property
+    def _typical_offset(self) -> float:
+        """About how many deviations values are from zero, in the tensor as a whole."""
+        flat = np.linspace(0, self.x.size - 1, min(SCREENED, self.x.size)).astype(np.intp)
+        return measure_offset(widen(self.x[np.unravel_index(flat, self.x.shape)]))
+
     def _lie_on_line(
-        self, steps: Sequence[AffineStep], index: tuple[NDArray[np.intp], ...], margin: float = 1.0
+        self,
+        steps: Sequence[AffineStep],
+        index: tuple[NDArray[np.intp], ...],
+        margin: float = 1.0,
+        offset: float = 0.0,
     ) -> Iterator[AffineStep]:
         """Return the steps that some values of one group, by their index in the tensor, do not refute."""
         x, y = widen(self.x[index]), widen(self.y[index])
         level, dtype = self.levels[-1], self.scope.dtype
-        before = level.measure(np.full(x.shape, 1.0 + measure_offset(x)))
+        before = level.measure(np.full(x.shape, 1.0 + max(offset, measure_offset(x))))
         every = []
         for step in steps:
             placed = step.map(lambda values: np.broadcast_to(values, self.x.shape)[index])
@@ -306,8 +372,7 @@ class Samples:
         """Yield the matches with variances that one pass, E[x²] − E[x]², leaves."""
         bounds = self.bound(sample, affine, level)
         dtype = np.dtype(find_type(level.precision))
-        fitted = fit_one_pass(sample.standard, *bounds, dtype) if bounds else None
-        if fitted is not None:
+        for fitted in fit_one_pass(sample.standard, *bounds, dtype) if bounds else ():
             yield from self.describe(Hypothesis(sample, affine, *fitted), level)
 
     def allow_window(self, y: Floats, level: Level) -> Floats:

@@ -15,7 +15,7 @@ from normcli.identifying.groups import widen
 from normcli.identifying.matrices import find_matrices
 from normcli.identifying.names import describe_matrix, describe_window
 from normcli.identifying.ranking import BY_LUCK, rank_matches
-from normcli.identifying.samples import FEW_VALUES, MOST_VALUES, Samples, list_grids
+from normcli.identifying.samples import FEW_VALUES, MOST_VALUES, ON_ANY_LINE, Samples, list_grids
 from normcli.identifying.windows import WINDOWED, find_sides, find_windows
 from normcli.norms.table import OF_MATRICES
 from normcli.tuples import NamedTuple
@@ -34,9 +34,6 @@ _PATIENCE = 2
 
 _MOST_DOUBTFUL = 256
 """Where nothing shows, as in constant groups, thousands of hypotheses fit: so many are looked at further."""
-
-_ON_ANY_LINE = 3
-"""Groups of so few values lie on a line, or so nearly that it refutes nothing."""
 
 
 class Fitting(NamedTuple):
@@ -147,9 +144,9 @@ class Search:
 
     def _survive(self) -> Iterator[tuple[Sample, AffineStep]]:
         """Yield the hypotheses that a few groups do not refute even at the loosest level."""
-        steps = [way for step in self.samples.affines for way in self.samples.list_roundings(step)]
+        steps = self.samples.steps
         for grid in self.samples.grids:
-            shown = grid.group_size > _ON_ANY_LINE
+            shown = grid.group_size > ON_ANY_LINE
             possible = list(self.samples.find_possible(grid, steps)) if shown else steps
             for few in self.samples.take_samples(FEW_VALUES, [grid] if possible else [], roughly=True):
                 left = possible

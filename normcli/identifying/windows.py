@@ -113,13 +113,24 @@ def find_windows(x: Floats, y: Floats, slack: Floats, sides: Iterable[Side]) -> 
         for exponent in EXPONENTS:
             if not any(True for _ in _fit(few, exponent)):
                 continue
+            size, fitting = before + after + 1, []
             for k, least, largest, bits in _fit(seen, exponent):
-                size = before + after + 1
                 alpha = choose_eps(least * size, largest * size)
                 window = Window(before, after, size, alpha, exponent, k, size)
                 if gives(axis, window, x, y, slack):  # also those that no line was fitted to
-                    exact = _calculate(x, axis, window)
-                    yield FittedWindow(axis, window, exact, bits)
+                    fitting.append((window, bits))
+            if fitting:  # far from zero k hardly shows: the simplest numbers are the likeliest
+                window, bits = min(fitting, key=lambda fitted: len(f"{fitted[0].alpha:.15g}"))
+                if not _is_nearly_round(window.alpha):
+                    yield FittedWindow(axis, window, _calculate(x, axis, window), bits)
+
+
+def _is_nearly_round(alpha: float) -> bool:
+    """Whether a number is nearly one of two digits, and not that: it makes up for what another one rounds."""
+    return 0.0 < abs(float(f"{alpha:.2g}") / alpha - 1.0) < _NEARLY_ROUND
+
+
+_NEARLY_ROUND = 1e-5
 
 
 def gives(axis: int, window: Window, x: Floats, y: Floats, slack: Floats) -> bool:
@@ -200,7 +211,7 @@ def _look(x: Floats, y: Floats, slack: Floats, squares: Floats) -> _Seen | None:
 
 
 def _fit(seen: _Seen, exponent: float) -> Iterator[tuple[float, float, float, float]]:
-    """Yield the first k that fits, if any, the bounds of a, and the bits of evidence for it."""
+    """Yield each k that fits, the bounds of a, and the bits of evidence for it."""
     ratio, size, margin = seen
     low, high = ((ratio / (1.0 + sign * margin)) ** (1.0 / exponent) for sign in (1.0, -1.0))
     middle = ratio ** (1.0 / exponent)
@@ -213,7 +224,6 @@ def _fit(seen: _Seen, exponent: float) -> Iterator[tuple[float, float, float, fl
         least, largest = float(((low - doubt - k) / size).max()), float(((high + doubt - k) / size).min())
         if 0.0 < least <= largest and math.isfinite(largest) and slope > 0.0:
             yield k, least, largest, _count_bits(size, np.maximum(high - low, _LEAST_WIDTH) / largest)
-            return
 
 
 def _count_bits(size: Floats, width: Floats) -> float:

@@ -99,11 +99,12 @@ def test_what_each_value_may_be_off():
 
 def test_x_may_be_rounded_before_gamma_in_half_precision_alone():
     half = make(X.astype("f2"), normalize(X.astype("f2"), "ln").normalized, gamma=np.ones(8))
-    gamma, *_, none = half.affines
-    assert [step.rounds_to for step in half.list_roundings(gamma)] == [None, np.dtype("f2")]
-    assert [step.rounds_to for step in half.list_roundings(none)] == [None]
+    assert [(step.way, step.rounds_to) for step in half.steps] == [
+        *((way, dtype) for way in ("gamma", "1 + gamma") for dtype in (None, np.dtype("f2"))),
+        ("none", None),
+    ]
     single = make(gamma=np.ones(8))
-    assert [step.rounds_to for step in single.list_roundings(single.affines[0])] == [None]
+    assert [step.rounds_to for step in single.steps] == [None] * 3
     assert math.isinf(single.count_fine(single.take(ROWS, np.arange(12), DEVIATION).standard, None))
     assert half.count_fine(half.take(ROWS, np.arange(12), DEVIATION).standard, None) == 0.0
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from normcli.dtypes import find_type
 from normcli.identifying.identify import Question
+from normcli.norms.conventions import find_convention
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from tests.peers import PEERS, Peer
@@ -112,7 +113,8 @@ def plant_peer(
     ):  # squares that overflow leave nothing to see
         return None
     given = parameters if kind == KINDS[1] else {}
-    return Plant(name, kind, Question(x, y, **given), plan, is_open=kind == KINDS[2])
+    one_pass = find_convention(peer.framework, peer.norm).one_pass
+    return Plant(name, kind, Question(x, y, **given), plan, is_open=kind == KINDS[2], one_pass=one_pass)
 
 
 # -- off centre

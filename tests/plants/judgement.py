@@ -68,9 +68,12 @@ _OTHER_WORDS = {
 
 def _compare_claim(found: Identification, plant: Plant) -> Outcome:
     """Return the outcome where a fault is claimed of what no wrong kernel made."""
-    claimed = found.claims[0].fault.id
+    claim = found.claims[0]
+    claimed = claim.fault.id
     if plant.truth is None:
         return Outcome.RIGHT if claimed in plant.nearly else Outcome.WRONG
+    if claimed == "stats-one-pass" and claim.plan.grid.canonical == plant.truth.grid.canonical:
+        return Outcome.RIGHT if plant.one_pass else Outcome.AMONG
     return Outcome.AMONG if claimed in _OTHER_WORDS else Outcome.WRONG
 
 

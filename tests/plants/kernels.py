@@ -94,4 +94,5 @@ def list_kernels() -> Iterator[Plant]:
             rng = np.random.default_rng(zlib.crc32(name.encode()))
             k = make_kernel(layer, Way(dtype, offset), 1.0, rng)
             y = run(k).astype(k.tensor.dtype)
-            yield Plant(name, KERNEL, Question(k.tensor, y, **k.parameters), k.plan)
+            question = Question(k.tensor, y, **k.parameters)
+            yield Plant(name, KERNEL, question, k.plan, one_pass=run is run_one_pass)

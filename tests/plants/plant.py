@@ -41,6 +41,8 @@ class Plant:
         Whether gamma and beta are to be found.
     nearly : tuple of str
         The faults that a map may be said to have: it is a norm but for these.
+    one_pass : bool
+        Whether its variances are E[x²] − E[x]²: a verdict that names the norm and says so is right.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Plant:
     wrong: Wrong | None = None
     is_open: bool = False
     nearly: tuple[str, ...] = ()
+    one_pass: bool = False
 
 
 class Verdict(NamedTuple):

@@ -112,6 +112,17 @@ class Claim(NamedTuple):
         return self.faults[0]
 
     @property
+    def ids(self) -> frozenset[str]:
+        """The ids of its faults."""
+        return frozenset(fault.id for fault in self.faults)
+
+    def leave_out(self, ids: frozenset[str]) -> Claim:
+        """Return the claim without the faults of some ids, where nobody asked for another norm."""
+        told = [pair for pair in zip(self.faults, self.causes, strict=True) if pair[0].id not in ids]
+        faults, causes = zip(*told, strict=True)
+        return self._replace(faults=faults, causes=causes)
+
+    @property
     def evidence(self) -> tuple[str, ...]:
         """What shows it."""
         if self.region is not None:

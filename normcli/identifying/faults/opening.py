@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from dataclasses import replace
@@ -113,36 +114,57 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
             return () if right.saved is None else (_claim_cast(right, right.saved),)
         if not cases or np.ptp(cases[0].y) == 0.0:  # which any divisor makes, if it is large enough
             return ()
-        claims = _open(cases, in_parts=in_parts)
+        claims = _open(tuple(cases), in_parts=in_parts)
         if cases[0].arithmetic < _SHORTER and (not claims or claims[0].rank > 1.0):
             careless = [replace(case, precision="float32") for case in cases]
-            claims += _open([case for case in careless if case.differs.any()], in_parts=in_parts)
-        return _keep_first(sorted(claims, key=lambda claim: claim.rank))
+            claims += _open(tuple(case for case in careless if case.differs.any()), in_parts=in_parts)
+        return keep_first(sorted(claims, key=lambda claim: claim.rank))
+
+
+def choose_eps(case: Case) -> Case:
+    """Return a case with the eps in use that leaves the fewest values unexplained; its own, of several."""
+    if not case.has_moments or case.plan.spec.eps is None:
+        return case
+    with np.errstate(all="ignore"):
+        few = case if (thin := thin_out(case)) is None else thin.case
+        shares = {
+            eps: float(few.explains(few.predict(Variant(divisor=few.root(few.square, eps)))).mean())
+            for eps in (case.eps, *COMMON_EPS)
+        }
+    best = max(shares, key=lambda eps: shares[eps])
+    return case if best == case.eps else replace(case, plan=case.plan.change_spec(eps=best))
 
 
 _SHORTER = 2.0**-23
 """From 1 to the next number of float32, which results of float64 may have been calculated in."""
 
 
-def _open(cases: Sequence[Case], *, in_parts: bool) -> list[Claim]:
+def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:
     """Return the faults that explain y in one precision: one row where that does, two, or in a part of y."""
-    every = [
-        (case, [one for one in _try_all(case, _choose_tables(case)) if one.share >= _LIKELY]) for case in cases
-    ]
-    stages: tuple[Callable[[Case, Sequence[Found]], Iterable[Found]], ...] = (
-        lambda _, tried: (one for one in tried if one.share == 1.0),
-        lambda case, _: _try_pairs(case),
-        _find_parts,
-    )
-    for stage in stages if in_parts else stages[:-1]:
-        found = [_rank([*_list_claims(case, stage(case, tried))]) for case, tried in every]
-        if any(found):
-            return [claim for some in found for claim in some]
+    for stage in (_try_rows, _try_pairs, _find_parts) if in_parts else (_try_rows, _try_pairs):
+        if found := _list_claims(cases, stage):
+            return list(found)
     return []
 
 
-def _list_claims(case: Case, found: Iterable[Found]) -> Iterator[Claim]:
-    return (_claim(case, one) for one in found if not _may_be_rounding(case, one))
+@functools.lru_cache(maxsize=4)  # what holds in all of y is asked for again before parts of it are looked at
+def _list_claims(cases: tuple[Case, ...], stage: Callable[[Case], Iterable[Found]]) -> tuple[Claim, ...]:
+    """Return the claims that one stage of the search finds, ranked among those of one case."""
+    claims = ([_claim(case, one) for one in stage(case) if not _may_be_rounding(case, one)] for case in cases)
+    return tuple(itertools.chain.from_iterable(map(_rank, claims)))
+
+
+def _try_rows(case: Case) -> Iterator[Found]:
+    """Yield what explains y with one row."""
+    has_lines = case.has_moments and _has_lines(case, _MOSTLY)
+    statistics = (
+        _try_all(case, _STATISTICS, None if has_lines else _varies_in_groups) if case.has_moments else ()
+    )
+    return (one for one in (*statistics, *_try_all(case, _REST)) if one.share == 1.0)
+
+
+_MOSTLY = 0.9
+"""The part of the values that lie on the lines of their groups where statistics alone are wrong, at least."""
 
 
 def recover(case: Case) -> tuple[Claim, ...]:
@@ -207,16 +229,24 @@ def _claim_cast(case: Case, dtype: str) -> Claim:
     return Claim((CAST.fault,), case.plan, causes, 0.0, math.inf, case.y.size, 0, rank=1.0)
 
 
-def _try_all(case: Case, rows: Sequence[Row], *, is_line: bool = False) -> Iterator[Found]:
-    """Yield what each variant of some rows explains; where y is a line of x in each group, of those near it."""
+def _try_all(
+    case: Case, rows: Sequence[Row], may_explain: Callable[[Case, Variant], bool] | None = None
+) -> Iterator[Found]:
+    """Yield what the variants of some rows explain, all of them or those that may."""
     for fault, vary in rows:
         for variant in vary(case):
-            if not is_line or _is_near_line(case, variant):
+            if may_explain is None or may_explain(case, variant):
                 yield from _try(case, (fault,), (variant,))
             if variant.square is not None and (eps := _find_eps(case, variant.square)) is not None:
                 moved = variant._replace(square=None, divisor=case.root(variant.square, eps))
                 of_eps = Variant(values={"eps": f"{eps:g}", "asked": f"{case.eps:g}"}, numbers=1)
                 yield from _try(case, (fault, OTHER_EPS.fault), (moved, of_eps))
+
+
+def _varies_in_groups(case: Case, variant: Variant) -> bool:
+    """Whether a variant makes more than one line of x in a group."""
+    shapes = (case.find_divisor(variant).shape, () if variant.mean is None else variant.mean.shape)
+    return variant.result is not None or any(shape not in ((), case.divisor.shape) for shape in shapes)
 
 
 def _is_near_line(case: Case, variant: Variant) -> bool:
@@ -250,7 +280,7 @@ def _try_pairs(case: Case) -> Iterator[Found]:
     if not case.has_moments:
         return
     for fault, variant, moved in itertools.islice(_list_moved(case), _MOST_MOVED):
-        for one in _try_all(moved, _STATISTICS, is_line=True):
+        for one in _try_all(moved, _STATISTICS, _is_near_line):
             if one.share == 1.0 and not one.is_fitted:  # each group's divisor would have any factor
                 yield one._replace(faults=(*one.faults, fault), variants=(*one.variants, variant))
 
@@ -270,14 +300,15 @@ def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
                 yield fault, variant, moved
 
 
-def _has_lines(case: Case) -> bool:
-    """Whether y is a line of x in each group: first of some values, then of all."""
+def _has_lines(case: Case, least: float = 1.0) -> bool:
+    """Whether y is a line of x in each group, but for some values: first of some values, then of all."""
     some = () if (thin := thin_out(case)) is None else (thin.case,)
-    return all(bool(one.explains(one.predict(Variant(*one.used))).all()) for one in (*some, case))
+    return all(float(one.explains(one.predict(Variant(*one.used))).mean()) >= least for one in (*some, case))
 
 
-def _find_parts(case: Case, tried: Sequence[Found]) -> Iterator[Found]:
+def _find_parts(case: Case) -> Iterator[Found]:
     """Yield what explains y but for a region or a few values, with what stands there."""
+    tried = [one for one in _try_all(case, _choose_tables(case)) if one.share >= _LIKELY]
     right = Found((), (), case.right, ~case.differs)
     whole = [right, *(one for one in tried if one.moves(right))]
     for one in sorted(whole, key=lambda one: -one.share)[:_MOST_WHOLE]:
@@ -369,10 +400,10 @@ def _rank(claims: Sequence[Claim]) -> tuple[Claim, ...]:
     ranked = [claim._replace(rank=claim.rank + (claim.misfit > _ALIKE * best + _CLOSE)) for claim in certain]
     order = {row.fault.id: number for number, row in enumerate(FAULTS)}
     ranked.sort(key=lambda claim: (claim.rank, order[claim.fault.id]))
-    return _keep_first(ranked)
+    return keep_first(ranked)
 
 
-def _keep_first(claims: Sequence[Claim]) -> tuple[Claim, ...]:
-    """Return the first claim of each cause."""
+def keep_first(claims: Sequence[Claim]) -> tuple[Claim, ...]:
+    """Return the first claim of each cause, in order."""
     unique = {claim.cause: claim for claim in reversed(claims)}
     return tuple(sorted(unique.values(), key=claims.index))

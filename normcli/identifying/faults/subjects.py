@@ -56,10 +56,19 @@ def find_claims(
     y: NDArray[Any],
     dtype: np.dtype[Any],
     saved: str | None = None,
-    *,
-    in_parts: bool = True,
 ) -> tuple[Claim, ...]:
-    """Return the faults that make y of x with one of some norms, the likeliest first.
+    """Return the faults that make y of x with one of some norms, the likeliest first; see `open_cases`."""
+    return open_joints(open_cases(subjects, x, y, dtype, saved))
+
+
+def open_cases(
+    subjects: Iterator[Subject],
+    x: NDArray[Any],
+    y: NDArray[Any],
+    dtype: np.dtype[Any],
+    saved: str | None = None,
+) -> list[Case]:
+    """Return a tensor as each of some norms that it may be.
 
     Parameters
     ----------
@@ -70,15 +79,12 @@ def find_claims(
         In which y was rounded.
     saved : str or None
         The dtype of half precision whose numbers y holds, where it was saved as another.
-    in_parts : bool
-        Whether a fault may hold in a part of y alone.
     """
-    cases = [
+    return [
         replace(_open(subject, x, y, dtype), saved=saved)
         for subject in subjects
         if x.size and subject.plan.grid.group_size <= _LARGEST_GROUP and subject.plan.has_groups
     ]
-    return open_joints(cases, in_parts=in_parts)
 
 
 def recover_used(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> tuple[Claim, ...]:

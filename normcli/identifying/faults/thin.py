@@ -12,10 +12,10 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from normcli.identifying.faults.case import Case, Variant
 
-_SCREENED = 1 << 13
+_SCREENED = 1 << 11
 """Values that a variant is tried on before all are."""
 
-_LEAST_PLACES = 32
+_LEAST_PLACES = 8
 """Places that are left of a longer axis."""
 
 
