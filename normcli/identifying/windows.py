@@ -119,10 +119,14 @@ def find_windows(x: Floats, y: Floats, slack: Floats, sides: Iterable[Side]) -> 
                 window = Window(before, after, size, alpha, exponent, k, size)
                 if gives(axis, window, x, y, slack):  # also those that no line was fitted to
                     fitting.append((window, bits))
-            if fitting:  # far from zero k hardly shows: the simplest numbers are the likeliest
-                window, bits = min(fitting, key=lambda fitted: len(f"{fitted[0].alpha:.15g}"))
-                if not _is_nearly_round(window.alpha):
+            simplest = min((_count_digits(window.alpha) for window, _ in fitting), default=0)
+            for window, bits in fitting:  # far from zero k hardly shows
+                if _count_digits(window.alpha) == simplest and not _is_nearly_round(window.alpha):
                     yield FittedWindow(axis, window, _calculate(x, axis, window), bits)
+
+
+def _count_digits(number: float) -> int:
+    return len(f"{number:.15g}")
 
 
 def _is_nearly_round(alpha: float) -> bool:
