@@ -62,6 +62,6 @@ def thin_out(case: Case) -> Thin | None:
     x, y, gamma, beta = (cut(values, places) for values in (case.x, case.y, case.gamma, case.beta))
     exact = None if case.exact is None else cut(case.exact, places)
     stored = cut(case.mean, places), cut(case.square, places)
-    return Thin(
-        replace(case, x=x, y=y, gamma=gamma, beta=beta, exact=exact, stored=stored, whole=case.count), places
-    )
+    gate = None if case.gate is None else case.gate._replace(values=cut(case.gate.values, places))
+    thin = replace(case, x=x, y=y, gamma=gamma, beta=beta, exact=exact, stored=stored, whole=case.count)
+    return Thin(replace(thin, gate=gate), places)
