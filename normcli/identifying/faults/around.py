@@ -6,12 +6,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from normcli.checking.fault import Fault
 from normcli.checking.gate import ACTIVATIONS
 from normcli.dtypes import is_half
-from normcli.identifying.faults.case import NOTHING, Variant
+from normcli.identifying.faults.case import Variant
 from normcli.identifying.faults.claim import Row
 from normcli.numerics.rounding import round_to_half, widen
 from normcli.tensors.residual import Addends, ResidualSum, find_sum_dtype
@@ -21,17 +19,21 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
 
     Sums = Callable[[NDArray[Any], NDArray[Any]], Iterator[tuple[dict[str, Any], list[NDArray[Any]]]]]
 
-_ONE = np.ones(())
+
+def _use(other: Case, values: Mapping[str, Any] = MappingProxyType({}), more: Floats | float = 0.0) -> Variant:
+    """Return the variant of a kernel whose result is another case's, and what is added to it."""
+    right = other.right
+    return Variant(result=right.values + more, noise=right.allowed, values=values)
 
 
-def _normalize(case: Case, x: NDArray[Any], values: Mapping[str, Any] = MappingProxyType({})) -> Variant:
-    """Return the variant of a kernel that normalizes another tensor."""
-    other = replace(case, x=widen(x))
-    return Variant(other.mean, other.divisor, result=other.right.values, values=values)
+def _normalize(case: Case, x: NDArray[Any]) -> Case:
+    """Return the case of another tensor that is normalized."""
+    return replace(case, x=widen(x))
 
 
 def _list_kinds(addends: Addends) -> tuple[ResidualSum, ...]:
@@ -53,7 +55,7 @@ def _sum_otherwise(list_terms: Sums) -> Callable[[Case], Iterator[Variant]]:
                 total = first
                 for term in rest:
                     total = Addends(total, term, kind).add()
-                yield _normalize(case, total, values)
+                yield _use(_normalize(case, total), values)
 
     return vary
 
@@ -64,7 +66,7 @@ def _round_otherwise(case: Case) -> Iterator[Variant]:
         return
     for kind in _list_kinds(case.addends)[1:]:
         how = "rounded to half precision" if kind is ResidualSum.ROUNDED else "not rounded"
-        yield _normalize(case, case.addends._replace(kind=kind).add(), {"how": how})
+        yield _use(_normalize(case, case.addends._replace(kind=kind).add()), {"how": how})
 
 
 def _add_behind(case: Case) -> Iterator[Variant]:
@@ -72,16 +74,13 @@ def _add_behind(case: Case) -> Iterator[Variant]:
         return
     residual = widen(case.addends.residual)
     alone = _normalize(case, case.addends.values)
-    for variant, result, where in (
-        (alone, alone.result, "behind the norm, not before"),
-        (NOTHING, case.right.values, "behind the norm, too"),
-    ):
-        yield variant._replace(result=result + residual, values={"where": where}, slope=_ONE)
+    for one, where in ((alone, "behind the norm, not before"), (case, "behind the norm, too")):
+        yield _use(one, {"where": where}, residual)
 
 
 def _leave_gate(case: Case) -> Iterator[Variant]:
     if case.gate is not None:
-        yield Variant(result=replace(case, gate=None).right.values)
+        yield _use(replace(case, gate=None))
 
 
 def _leave_activation(case: Case) -> Iterator[Variant]:
@@ -96,11 +95,11 @@ def _activate(case: Case, names: set[str]) -> Iterator[Variant]:
     """Multiply with another activation of the gate."""
     if case.gate is None:
         return
-    asked, bare = case.gate.activation, replace(case, gate=None).right.values
+    asked = case.gate.activation
     for name in ACTIVATIONS:
         if name in names and name != asked:
-            factor = case.gate._replace(activation=name).activate()
-            yield Variant(result=bare * factor, values={"used": name, "asked": asked})
+            other = replace(case, gate=case.gate._replace(activation=name))
+            yield _use(other, {"used": name, "asked": asked})
 
 
 def _gate_first(case: Case) -> Iterator[Variant]:
@@ -109,9 +108,9 @@ def _gate_first(case: Case) -> Iterator[Variant]:
         return
     gated = case.x * case.factor
     bare = replace(case, gate=None)
-    yield _normalize(bare, gated)
+    yield _use(_normalize(bare, gated))
     if is_half(case.dtype):
-        yield _normalize(bare, round_to_half(gated, case.dtype.name))
+        yield _use(_normalize(bare, round_to_half(gated, case.dtype.name)))
 
 
 AROUND: Sequence[Row] = (

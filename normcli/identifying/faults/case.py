@@ -87,6 +87,8 @@ class Variant(NamedTuple):
         How many numbers were fitted to y.
     slope : ndarray or None
         What another step behind the norm, whose own result is rounded first, makes of a small change.
+    noise : ndarray or None
+        How far off rounding may take the result before its last rounding, where another norm makes it.
     is_fitted : bool
         Whether each group has a number of its own that y shows.
     """
@@ -100,6 +102,7 @@ class Variant(NamedTuple):
     values: Mapping[str, Any] = {}
     numbers: int = 0
     slope: Floats | None = None
+    noise: Floats | None = None
     is_fitted: bool = False
 
 
@@ -343,7 +346,9 @@ class Case:
             if variant.slope is not None and is_half(self.dtype):
                 first = measure_unit(np.nan_to_num(self.right.values), self.dtype)
                 allowed = allowed + np.abs(variant.slope) * first
-            if self.gate is not None and is_half(self.dtype):
+            if variant.noise is not None:
+                unit = allowed = variant.noise + measure_unit(np.nan_to_num(values), self.dtype)
+            elif self.gate is not None and is_half(self.dtype):
                 allowed = _OF_A_GATE * allowed
         return Prediction(values, allowed, unit)
 

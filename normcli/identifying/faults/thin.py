@@ -35,15 +35,22 @@ class Thin(NamedTuple):
 
     def share(self, variant: Variant) -> float:
         """Return the part of these values that a variant explains."""
-        mean, divisor, square, gamma, beta, result, slope = (
+        mean, divisor, square, gamma, beta, result, slope, noise = (
             values if values is None or not values.ndim else cut(values, self.places)
             for values in (
                 variant.mean, variant.divisor, variant.square, variant.gamma, variant.beta, variant.result,
-                variant.slope,
+                variant.slope, variant.noise,
             )
         )  # fmt: skip
         thin = variant._replace(
-            mean=mean, divisor=divisor, square=square, gamma=gamma, beta=beta, result=result, slope=slope
+            mean=mean,
+            divisor=divisor,
+            square=square,
+            gamma=gamma,
+            beta=beta,
+            result=result,
+            slope=slope,
+            noise=noise,
         )
         return float(self.case.explains(self.case.predict(thin)).mean())
 

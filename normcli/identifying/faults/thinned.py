@@ -31,6 +31,9 @@ _LEAST_STEPS, _MOST_STEPS = 4, 1 << 15
 _NEAREST = 64
 """Levels next to 0 of which two are neighbours on the grid; rounding moves further ones by more."""
 
+_FINEST, _OFF = 2.0**-18, 2.0**-10
+"""Numbers that differ by less of the largest are one; and how far off a step rounding takes them."""
+
 _COARSE = 4.0
 """A step is so many times what rounding makes, at least."""
 
@@ -56,8 +59,8 @@ def _drop(case: Case) -> Iterator[Variant]:
     shown = np.abs(right) > case.right.allowed
     zero = shown & (case.y == 0.0)
     kept, count, dropped = shown & ~zero, np.count_nonzero(shown), np.count_nonzero(zero)
-    is_mixed = bool((right[zero] < 0.0).any() and (right[zero] > 0.0).any())  # relu leaves one sign
-    if dropped < _LEAST_DROPPED or not is_mixed or 2 * dropped > 2 * count - _LEAST_DROPPED:
+    signs = [{*np.sign(right[some])} for some in (zero, shown)]  # relu drops one of two
+    if signs[0] != signs[1] or not _LEAST_DROPPED <= dropped <= count - _LEAST_DROPPED:
         return
     scale = float(np.median(case.y[kept] / right[kept]))
     share = dropped / count
@@ -87,7 +90,7 @@ def _quantize(case: Case) -> Iterator[Variant]:
 def _list_grids(case: Case) -> Iterator[_Grid]:
     """Yield the grids that all values of y lie on."""
     levels = np.unique(np.abs(case.y))
-    levels = levels[levels > 0.0]
+    levels = levels[levels > _FINEST * levels.max()]
     if len(levels) < _LEAST_STEPS:
         return
     step = _find_step(levels)
@@ -107,7 +110,8 @@ def _measure_step(values: Floats, bits: int, least: int) -> Floats:
 
 def _find_step(levels: Floats) -> float | None:
     """Return what all levels may be multiples of: the least distance of two, made exact by further ones."""
-    step = float(np.diff(np.concatenate(([0.0], levels[:_NEAREST]))).min())
+    gaps = np.diff(np.concatenate(([0.0], levels[:_NEAREST])))
+    step = float(gaps[gaps > _FINEST * levels[-1]].min())
     end = _LEAST_STEPS
     while True:
         some = levels[levels <= end * step]
@@ -123,7 +127,7 @@ def _find_step(levels: Floats) -> float | None:
 def _lie_on(levels: Floats, step: Floats, case: Case) -> bool:
     """Whether levels are multiples of a step, as far as their own rounding leaves that to be seen."""
     off = np.abs(levels - np.round(levels / step) * step)
-    return bool((off <= 2.0 * measure_unit(levels, case.dtype)).all())
+    return bool((off <= 2.0 * measure_unit(levels, case.dtype) + _OFF * step).all())
 
 
 def _is_spread_evenly(remainders: Floats) -> bool:
