@@ -97,9 +97,9 @@ def _list_grids(case: Case) -> Iterator[_Grid]:
     if step is not None and _lie_on(levels, np.asarray(step), case):
         steps = np.full_like(case.y, step)
         yield _Grid(f"steps of {step:.3g}", steps, numbers=1)
-    for name, bits, least in (("float8 e4m3", 3, -6), ("float8 e5m2", 2, -14)):
+    for name, bits, least in (("float8_e4m3", 3, -6), ("float8_e5m2", 2, -14)):
         if np.array_equal(levels, np.round(levels / (unit := _measure_step(levels, bits, least))) * unit):
-            yield _Grid(f"{name} numbers", _measure_step(np.abs(case.right.values), bits, least), numbers=0)
+            yield _Grid(name, _measure_step(np.abs(case.right.values), bits, least), numbers=0)
             return
 
 
