@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.checking.gate import Gate
     from normcli.checking.ulp import Tolerance
     from normcli.dtypes import Floats
     from normcli.engine.blocks import Source
@@ -76,6 +77,7 @@ def check(
     tolerate: Callable[[np.dtype[Any]], Tolerance] = choose_tolerance,
     effort: Effort = DEFAULT_EFFORT,
     allowed: NDArray[np.float64] | None = None,
+    gate: Gate | None = None,
 ) -> Checked:
     """Compare arrays with what a plan makes of a tensor.
 
@@ -95,6 +97,8 @@ def check(
         Nothing of the outcome depends on it.
     allowed : ndarray of float64 or None
         How far each value of the normalized tensor may be off, in place of what is tolerated of its dtype.
+    gate : Gate or None
+        What multiplies the exact result, before it is held against the normalized tensor.
 
     Raises
     ------
@@ -106,7 +110,7 @@ def check(
     Notes
     -----
     The exact values are calculated in float64, so of shorter floats 0.5 ulp is the most that is rounding. Those
-    of float64 are themselves within 0.51 ulp.
+    of float64 are themselves within 0.51 ulp; with a gate within 2, and as exact as its activation in NumPy.
 
     Examples
     --------
@@ -133,12 +137,14 @@ def check(
     if NORMALIZED in actual:
         geometry = find_geometry(plan)
         with contextlib.ExitStack() as files:
-            source, limits = (
+            source, limits, gates = (
                 None if array is None else files.enter_context(open_source(array, plan, geometry))
-                for array in (actual[NORMALIZED], allowed)
+                for array in (actual[NORMALIZED], allowed, None if gate is None else gate.values)
             )
             assert source is not None
             sink = ComparingSink(plan, geometry, source, tolerances[NORMALIZED], limits)
+            if gate is not None and gates is not None:
+                sink.multiply(gate, gates)
             statistics = run_into(plan, values, sink, inputs, effort)
         comparisons[NORMALIZED] = sink.comparison
     else:
@@ -204,6 +210,11 @@ class ComparingSink:
         self.comparison = Comparison(tolerance, groups)
         self._geometry, self._source, self._limits = geometry, source, limits
         self._lock = threading.Lock()
+        self._gate: tuple[Gate, Source] | None = None
+
+    def multiply(self, gate: Gate, source: Source) -> None:
+        """Multiply what is exact with a gate, whose values are read from a source."""
+        self._gate = gate, source
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
         """Return the buffer that a tile is to be written to."""
@@ -215,6 +226,11 @@ class ComparingSink:
         actual = self._source.read(tile, natural, work).reshape(-1)
         expected = values.reshape(-1)
         limits = None if self._limits is None else self._limits.read(tile, natural, work).reshape(-1)
+        if self._gate is not None:
+            gate, gates = self._gate
+            with np.errstate(all="ignore"):
+                expected *= gate.activate(gates.read(tile, natural, work).reshape(-1))
+            gates.forget()
         here = Comparison(self.comparison.tolerance)
         for start in range(0, expected.size, PIECE):
             part = slice(start, start + PIECE)

@@ -13,7 +13,7 @@ from click import option
 from normcli.cli import check_backward, options
 from normcli.cli.destination import leave_with_verdict, print_document
 from normcli.cli.problem import Problem, load_problem, warn_of_input
-from normcli.cli.sources import load_actual, require_one_stream
+from normcli.cli.sources import load_actual, load_typed, require_one_stream
 from normcli.cli.verbs import NamedNorm, Verb, make_command
 from normcli.dtypes import OUTPUT_DTYPES
 from normcli.errors import UsageError, name_subject
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from normcli.answers.gradients_verdict import GradientsVerdict
     from normcli.checking.check import Checked
+    from normcli.checking.gate import Gate
     from normcli.cli.settings import AnswerOptions, Settings
     from normcli.documents.document import Document
     from normcli.identifying.diagnosis import Diagnosis
@@ -37,6 +38,9 @@ _COUNTED_IN = option(
     type=click.Choice(OUTPUT_DTYPES),
     help="In whose last place to count. [default: the actual's] Also of a generated tensor.",
 )
+
+GATE_ACTIVATIONS = ("silu", "sigmoid", "gelu", "gelu-tanh", "relu", "tanh", "none")
+"""Those of `normcli.checking.gate`, which a help is printed without."""
 
 _ANSWER = (*options.TABLE, *options.RUN)
 
@@ -52,6 +56,16 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         option("--atol", type=float, help="Tolerated difference beside that. [default: by dtype]"),
         option("--max-ulp", type=float, metavar="ULP", help="Tolerate so many ulp instead of both."),
         _COUNTED_IN,
+        option(
+            "--gate",
+            metavar="VALUE",
+            help="A tensor that multiplies the result: a file or JSON, as --residual.",
+        ),
+        option(
+            "--gate-act",
+            type=click.Choice(GATE_ACTIVATIONS),
+            help="What --gate goes through before it multiplies. [default: silu]",
+        ),
         *check_backward.OPTIONS,
         *options.of_problem(named, but="dtype"),
         *options.COUNTING,
@@ -61,7 +75,13 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
 
 
 def _run(
-    settings: Settings, rtol: float | None, atol: float | None, max_ulp: float | None, **actual: str | None
+    settings: Settings,
+    rtol: float | None,
+    atol: float | None,
+    max_ulp: float | None,
+    gate: str | None,
+    gate_act: str | None,
+    **actual: str | None,
 ) -> None:
     """Check a tensor against the exact result of a norm.
 
@@ -76,46 +96,59 @@ def _run(
     is no difference: 1.3e-6 · |expected| + 1e-5 for float32. --max-ulp is stricter: exact values, rounded once,
     are within 0.5.
 
+    With --residual, FILE should be the norm of x + residual; with --gate, the norm times the activation of the
+    gate: norm(x) · silu(z). Where it is not, the residual or the gate may be missing, doubled or elsewhere.
+
     \b
       normcli check ln -i x.npy --actual y.npy
       normcli check bn -i x.npy --gamma g.npy --beta b.npy --actual y.npy --max-ulp 1
       normcli check bn -i x.npy --actual-mean mean.npy --actual-rstd rstd.npy
+      normcli check rms -i x.npy --gamma g.npy --residual r.npy --gate z.npy --actual y.npy
       normcli check ln -i x.npy --backward --dy dy.npy --actual-dx dx.npy --actual-dgamma dgamma.npy
       normcli check bn -i x.zarr:x --actual y.zarr:y --workers 4
       normcli check golden
     """
     gradients = check_backward.take_options(actual)
     if gradients is not None:
+        if gate is not None or gate_act is not None:
+            raise UsageError("--gate is of the forward pass; check it without --backward and --actual-dx")
         if settings.run.is_clustered:
             raise UsageError("--backward is of one machine; --scheduler and --workers check normalized stores")
         limits = {"rtol": rtol, "atol": atol, "max_ulp": max_ulp}
         check_backward.check_backward(settings, gradients, actual, limits)
         return
     paths = _find_actual(find_norm(settings.request.norm)[0], actual)
-    require_one_stream(settings, *paths.values())
+    require_one_stream(settings, settings.source.residual, gate, *paths.values())
     from normcli.checking.check import NORMALIZED, check
+    from normcli.checking.gate import make_gate
     from normcli.checking.ulp import choose_tolerance
 
     tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
     if settings.run.is_clustered:
         from normcli.cli.cluster import check_on_cluster
 
+        if gate is not None:
+            raise UsageError("--gate is of one machine; --scheduler and --workers check without it")
         found = check_on_cluster(settings, paths, tolerate)
         print_verdict(found, settings.answer, ok=found.ok)
         return
     problem = load_problem(settings)
     plan, values = problem.plan, problem.tensor.values
+    gates = None if gate is None else load_typed("--gate", gate, settings, plan.grid.columns).values
+    multiplies = make_gate(gates, gate_act, plan.grid.shape, "--gate")
     tensors = {name: _load_actual(name, path, plan, settings) for name, path in paths.items()}
     with settings.run.open_effort() as effort:
         arrays = {name: tensor.values for name, tensor in tensors.items()}
-        checked = check(plan, values, arrays, problem.inputs, tolerate, effort)
+        checked = check(plan, values, arrays, problem.inputs, tolerate, effort, gate=multiplies)
     sources = {name: tensor.source for name, tensor in tensors.items()}
     told = None
     if NORMALIZED in tensors:
+        from normcli.identifying.faults.subjects import Subject
         from normcli.identifying.request_phrasing import diagnose_actual
 
-        told = diagnose_actual(plan, values, tensors[NORMALIZED].values, problem.inputs, ok=checked.ok)
-    _report(settings, problem, checked, sources, told)
+        subject = Subject(plan, problem.inputs, problem.tensor.addends, multiplies)
+        told = diagnose_actual(subject, values, tensors[NORMALIZED].values, ok=checked.ok)
+    _report(settings, problem, checked, sources, told, gate=multiplies)
 
 
 def _find_actual(norm: Norm, actual: Mapping[str, str | None]) -> dict[str, str]:
@@ -147,13 +180,14 @@ def _report(
     sources: Mapping[str, str],
     told: Diagnosis | None = None,
     gradients: GradientsVerdict | None = None,
+    gate: Gate | None = None,
 ) -> None:
     """Warn of the input, and print what was compared and where it came from; `told` says what made it."""
     from normcli.answers.verdict import Verdict
     from normcli.documents.plans import name_inputs
 
     warnings = warn_of_input(settings.run, problem, checked)
-    given = name_inputs(problem.inputs)
+    given = name_inputs(problem.inputs, gate)
     verdict = Verdict(problem.plan, problem.tensor, given, sources, checked, warnings, told, gradients)
     print_verdict(verdict, settings.answer, ok=verdict.ok)
 

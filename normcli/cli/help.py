@@ -210,6 +210,7 @@ def _list_words() -> Topic:
 
 JOINTS = {
     "stored": "running statistics, in evaluation",
+    "before": "what goes into the norm: a residual, or a gate",
     "stats": "means and divisors of groups",
     "affine": "how gamma and beta are applied",
     "after": "what follows gamma and beta",
@@ -227,8 +228,9 @@ def _list_joints() -> Topic:
 
     check and identify name one of these where it gives every value of a tensor, or every one of a part of it.
     JSON has its id as fault; ids stay as they are. Below an id stand the cause, what to try, and the fault in
-    NumPy, where x is the input, y the right result, xhat that before gamma and beta, d the divisor; in backward
-    passes g is dy · gamma, and right the right gradient. What N, K, A or AXIS is, the tensor shows.
+    NumPy, where x is the input, y the right result, xhat that before gamma and beta, d the divisor, r a
+    residual, z a gate; in backward passes g is dy · gamma, and right the right gradient. What N, K, A or AXIS
+    is, the tensor shows.
     """
     return "Ids of faults begin with the part of a norm that is wrong", {
         f"{name}-": text for name, text in JOINTS.items()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from normcli.checking.gate import Gate
     from normcli.documents.document import View
     from normcli.engine.inputs import Inputs, Selection
     from normcli.norms.grid import Grid
@@ -193,10 +194,11 @@ def format_formula(plan: Plan, given: Container[str]) -> str:
     return plan.formula + "".join(affine)
 
 
-def name_inputs(inputs: Inputs) -> Mapping[str, NDArray[Any] | None]:
-    """Return gamma, beta and running statistics under the labels that they have in a header."""
+def name_inputs(inputs: Inputs, gate: Gate | None = None) -> Mapping[str, NDArray[Any] | None]:
+    """Return gamma, beta, running statistics and the gate under the labels that they have in a header."""
     running = {} if inputs.given is None else dict(zip(_RUNNING, inputs.given, strict=True))
-    return {"gamma": inputs.gamma, "beta": inputs.beta, **running}
+    gates = {} if gate is None else {f"gate ({gate.activation})": gate.values}
+    return {"gamma": inputs.gamma, "beta": inputs.beta, **running, **gates}
 
 
 def format_running(plan: Plan) -> tuple[str, ...]:

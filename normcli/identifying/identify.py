@@ -217,6 +217,9 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
     if subject is None or x.shape != y.shape or _find_reason(x, y) is not None:
         return None
     claims = find_claims(iter((subject,)), x, y, choose_counting_dtype(y.dtype), saved)
+    if subject.gate is not None:  # no norm alone is y
+        claims = claims or recover_used(subject, x, y, choose_counting_dtype(y.dtype))
+        return Identification(question, (), claims=claims)
     if claims and all(fault.id in REQUESTS for fault in claims[0].faults):
         found = _tell_algorithm(_identify(question, None, tuple))
         if any(match.norm == subject.plan.norm.name for match in found.matches):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from normcli.checking.ulp import choose_counting_dtype
+from normcli.dtypes import is_half
 from normcli.identifying.affine import ESTIMATED
 from normcli.identifying.casts import diagnose_casts
 from normcli.identifying.closer_convention import diagnose_closer_convention
 from normcli.identifying.diagnosis import MOST_WORDS, Diagnosis, add_clauses, count_words
 from normcli.identifying.estimates import tell_estimate
-from normcli.identifying.faults.subjects import Subject
+from normcli.identifying.faults.subjects import Subject, is_rounding
 from normcli.identifying.identify import Kind, Question, identify
 from normcli.identifying.map_words import compare_stored
 from normcli.identifying.match_words import choose_others, list_exactness
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.inputs import Inputs
     from normcli.identifying.hypothesis import Match
     from normcli.identifying.identify import Identification
     from normcli.norms.plan import Plan
@@ -29,28 +30,41 @@ if TYPE_CHECKING:
 
 
 def diagnose_actual(
-    plan: Plan, values: NDArray[Any], actual: NDArray[Any], inputs: Inputs, *, ok: bool
+    subject: Subject, values: NDArray[Any], actual: NDArray[Any], *, ok: bool
 ) -> Diagnosis | None:
     """Return what made a tensor that differs, or whose bits are another kernel's; None where all is well.
 
     Parameters
     ----------
-    plan : Plan
-        Of the norm that it should be.
+    subject : Subject
+        What it should be.
     values, actual : ndarray
-    inputs : Inputs
-        With gamma and beta in the plan's shape.
+        The input, its residual added, and what is held against the result.
     ok : bool
         Whether all is within the tolerance.
     """
-    told = diagnose_casts(plan, values, actual, inputs)
-    if told is not None:
-        return told
+    plan, inputs, _, gate = subject
+    if gate is None:
+        told = diagnose_casts(plan, values, actual, inputs)
+        if told is not None:
+            return told
     if ok:
-        return diagnose_closer_convention(plan, values, actual, inputs)
+        return None if gate is not None else diagnose_closer_convention(plan, values, actual, inputs)
     asked = values, actual, inputs.gamma, inputs.beta
-    found = identify(Question(*asked, plan.grid.layout.text, subject=Subject(plan, inputs)))
+    found = identify(Question(*asked, plan.grid.layout.text, subject=subject))
+    if gate is not None and not found.claims:
+        return _diagnose_gated(subject, values, actual)
     return diagnose_request(plan, found, inputs.given)
+
+
+def _diagnose_gated(subject: Subject, values: NDArray[Any], actual: NDArray[Any]) -> Diagnosis:
+    """Return what is said of a gated tensor that no fault explains: a right one may be rounded on the way."""
+    name, dtype = subject.plan.norm.name, choose_counting_dtype(actual.dtype)
+    if is_rounding(subject, values, actual, dtype):
+        steps = ("the norm, the activation and the product may each be rounded",) if is_half(dtype) else ()
+        return Diagnosis(Kind.NORM, f"{name} differs by rounding alone", steps)
+    step = "check the norm by itself, without its gate"
+    return Diagnosis(Kind.NONE, f"{name} differs: no fault of it explains y with that gate", next_step=step)
 
 
 def diagnose_request(plan: Plan, found: Identification, given: Given | None = None) -> Diagnosis:

@@ -13,11 +13,13 @@ import numpy as np
 from normcli.answers.identification import IdentificationAnswer
 from normcli.answers.verdict import Verdict
 from normcli.checking import check as checking
+from normcli.checking.gate import make_gate
 from normcli.checking.ulp import choose_tolerance
 from normcli.documents.document import View
 from normcli.documents.plans import name_inputs
-from normcli.errors import DataError
+from normcli.errors import DataError, UsageError
 from normcli.identifying import identify as identification
+from normcli.identifying.faults.subjects import Subject
 from normcli.identifying.iterations import find_start
 from normcli.identifying.phrasing import diagnose
 from normcli.identifying.request_phrasing import diagnose_actual
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from normcli.checking.gate import Gate
     from normcli.checking.ulp import Tolerance
     from normcli.documents.document import Document
     from normcli.identifying.diagnosis import Diagnosis
@@ -94,6 +97,8 @@ def check(
     max_ulp: float | None = None,
     rtol: float | None = None,
     atol: float | None = None,
+    gate: ArrayLike | None = None,
+    gate_act: str | None = None,
     **options: Any,
 ) -> Judgement[checking.Checked]:
     """Hold a tensor against the exact norm of another.
@@ -111,6 +116,10 @@ def check(
     rtol, atol : float, optional
         Instead: a value may be off by atol + rtol · |exact|. Without any of the three, they are what torch's
         `assert_close` takes for the dtype.
+    gate : array_like, optional
+        Of the shape of `x`: `actual` should be the norm times the activation of it.
+    gate_act : str, optional
+        That activation: silu (the default), sigmoid, gelu, gelu-tanh, relu, tanh or none.
     **options
         Those of `normcli.normalize`, by the same names, and with the same defaults.
 
@@ -138,6 +147,8 @@ def check(
     tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
     lazy = find_lazy(x)
     if lazy is not None:
+        if gate is not None:
+            raise UsageError("a gate is of arrays in memory; compute x first")
         plan, parameters, found = lazy.work.check_array(actual, lazy.taken, norm, options, tolerate)
         hollow = Tensor(np.broadcast_to(np.zeros((), lazy.taken.values.dtype), plan.grid.shape), "x")
         return Judgement(
@@ -147,7 +158,8 @@ def check(
     theirs = read_array(actual, "actual")
     if theirs.shape != asked.plan.grid.shape:
         raise DataError(f"actual has the shape {theirs.shape}; x has {asked.plan.grid.shape}")
-    return judge(asked, theirs, tolerate)
+    multiplies = make_gate(None if gate is None else read_array(gate, "gate"), gate_act, theirs.shape, "gate")
+    return judge(asked, theirs, tolerate, gate=multiplies)
 
 
 def judge(
@@ -155,6 +167,7 @@ def judge(
     actual: NDArray[Any],
     tolerate: Callable[[np.dtype[Any]], Tolerance],
     allowed: NDArray[np.float64] | None = None,
+    gate: Gate | None = None,
 ) -> Judgement[checking.Checked]:
     """Hold a tensor against what was asked for.
 
@@ -165,6 +178,7 @@ def judge(
     actual : ndarray
     tolerate : callable
     allowed : ndarray or None
+    gate : Gate or None
         As of `normcli.checking.check.check`.
 
     Raises
@@ -174,10 +188,10 @@ def judge(
     """
     plan, values, given, effort = asked.plan, asked.values, asked.inputs, asked.effort
     arrays = {checking.NORMALIZED: actual}
-    found = checking.check(plan, values, arrays, given, tolerate, effort, allowed)
-    told = diagnose_actual(plan, values, actual, given, ok=found.ok)
+    found = checking.check(plan, values, arrays, given, tolerate, effort, allowed, gate)
+    told = diagnose_actual(Subject(plan, given, asked.addends, gate), values, actual, ok=found.ok)
     tensor, sources = Tensor(values, "x"), dict.fromkeys(arrays, "actual")
-    answer = Verdict(plan, tensor, name_inputs(given), sources, found, diagnosis=told)
+    answer = Verdict(plan, tensor, name_inputs(given, gate), sources, found, diagnosis=told)
     return Judgement(found.ok, found, answer, told)
 
 

@@ -39,6 +39,7 @@ class Arguments(NamedTuple):
     inputs: Inputs
     effort: Effort
     give: Give = keep
+    addends: Addends | None = None
 
 
 def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Arguments:
@@ -78,7 +79,7 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     keeps = _convert("statistics", given("statistics"), read_flag, "is not yes or no") is not False
     effort = Effort(threads=threads, keeps_statistics=keeps, keeps_copies=keeps)
     require_threads(effort)
-    return Arguments(plan, values, inputs, effort, taken.give)
+    return Arguments(plan, values, inputs, effort, taken.give, addends)
 
 
 def _read_addends(taken: Taken, options: Mapping[str, Any]) -> Addends | None:

@@ -41,6 +41,28 @@ def test_agreement_is_exit_code_0(normcli, folder):
     assert "actual   y.npy   float32   up to 0.501 ulp" in ran.out
 
 
+def test_a_gate_multiplies_what_is_expected(normcli, folder):
+    z = np.random.default_rng(2).normal(size=SHAPE).astype("f4")
+    np.save("z.npy", z)
+    np.save("gated.npy", np.load("y.npy") * np.tanh(z))
+    asked = [*BN, "--actual", "gated.npy", "--gate"]
+    ran = normcli(*asked, "z.npy", "--gate-act", "tanh")
+    assert (ran.code, ran.err) == (0, "")
+    assert "gate (tanh)" in ran.out
+    ran = normcli(*asked, "z.npy", "-fjson")
+    assert (ran.code, ran.json["diagnosis"]["fault"]) == (1, "after-gate-activation")
+    assert normcli(*asked, "[1,2]").code == 3
+    assert "give --gate too" in normcli(*BN, "--actual", "y.npy", "--gate-act", "tanh").err
+    for more in (["--workers", 2], ["--backward", "--dy", "z.npy", "--actual-dx", "z.npy"]):
+        assert "--gate is of " in normcli(*asked, "z.npy", *more).err
+
+
+def test_a_missing_residual_is_named(normcli, folder):
+    np.save("r.npy", np.random.default_rng(2).normal(size=SHAPE).astype("f4"))
+    ran = normcli(*BN, "--actual", "y.npy", "--residual", "r.npy", "-fjson")
+    assert (ran.code, ran.json["diagnosis"]["fault"]) == (1, "before-residual-missing")
+
+
 def test_a_difference_is_exit_code_1_with_its_place(normcli, folder):
     ran = normcli(*BN, "--actual", "bad.npy")
     assert (ran.code, ran.err) == (1, "")

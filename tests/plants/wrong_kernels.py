@@ -26,8 +26,8 @@ def list_checked() -> Iterator[Plant]:
 
 
 def list_identified() -> Iterator[Plant]:
-    """Yield every other wrong kernel, where only gamma and beta are known; none that needs running statistics."""
-    known = [wrong for wrong in list_wrong() if wrong.given is None]
+    """Yield every other wrong kernel, where only gamma and beta are known; none that is given more."""
+    known = [wrong for wrong in list_wrong() if wrong.given is None and not (wrong.addends or wrong.gate)]
     for wrong in known[::2]:
         yield Plant(wrong.name, IDENTIFIED, ask(wrong, is_checked=False), wrong.really, wrong)
 
@@ -40,4 +40,6 @@ def ask(wrong: Wrong, *, is_checked: bool) -> Question:
     plan = wrong.plan
     fitted = {name: plan.fit_parameter(name, values) for name, values in wrong.parameters.items()}
     inputs = Inputs(fitted.get("gamma"), fitted.get("beta"), wrong.given)
-    return question._replace(layout=plan.grid.layout.text, subject=Subject(plan, inputs))
+    return question._replace(
+        layout=plan.grid.layout.text, subject=Subject(plan, inputs, wrong.addends, wrong.gate)
+    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.checking.fault import Fault
+from normcli.checking.gate import ACTIVATIONS
 from normcli.identifying.faults.case import Variant
 from normcli.identifying.faults.claim import Row
 
@@ -32,11 +33,6 @@ def _apply(function: Callable[[Floats], Floats]) -> Callable[[Case], Iterator[Va
     return vary
 
 
-def _sigmoid(values: Floats) -> Floats:
-    result: Floats = 1.0 / (1.0 + np.exp(-values))
-    return result
-
-
 _LEAKS = (0.01, 0.1, 0.2, 0.3)
 
 
@@ -49,12 +45,8 @@ def _leak(case: Case) -> Iterator[Variant]:
 
 
 def _apply_gelu(case: Case) -> Iterator[Variant]:
-    values = case.right.values
-    with np.errstate(all="ignore"):
-        error = np.vectorize(math.erf, otypes=[np.float64])(values / math.sqrt(2.0))
-        inner = math.sqrt(2.0 / math.pi) * (values + 0.044715 * values**3)
-    yield Variant(result=values * (1.0 + error) / 2.0, slope=_ONE)
-    yield Variant(result=values * (1.0 + np.tanh(inner)) / 2.0, slope=_ONE)
+    for name in ("gelu", "gelu-tanh"):
+        yield from _apply(ACTIVATIONS[name])(case)
 
 
 def _clip(case: Case) -> Iterator[Variant]:
@@ -86,8 +78,8 @@ def _add_input(case: Case) -> Iterator[Variant]:
 
 def _gate(case: Case) -> Iterator[Variant]:
     with np.errstate(all="ignore"):
-        sigmoid = _sigmoid(case.x)
-        for factor, words in ((case.x * sigmoid, "silu(x)"), (sigmoid, "sigmoid(x)"), (case.x, "x")):
+        for name, words in (("silu", "silu(x)"), ("sigmoid", "sigmoid(x)"), ("none", "x")):
+            factor = ACTIVATIONS[name](case.x)
             yield Variant(result=case.right.values * factor, values={"gate": words}, slope=factor)
 
 
@@ -95,14 +87,14 @@ BEHIND: Sequence[Row] = (
     Row(Fault("after-input-added", "x is {sign} the result", "leave the residual to its own layer", "y + x",
               ("added to",)), _add_input),
     Row(Fault("after-relu", "relu follows", "leave the activation out", "np.maximum(y, 0)"),
-              _apply(lambda y: np.maximum(y, 0.0))),
+              _apply(ACTIVATIONS["relu"])),
     Row(Fault("after-leaky-relu", "leaky relu of slope {slope} follows", "leave the activation out",
               "np.where(y < 0, 0.01 * y, y)", ("A",)), _leak),
     Row(Fault("after-gelu", "gelu follows", "leave the activation out", "gelu(y)"), _apply_gelu),
     Row(Fault("after-silu", "silu follows", "leave the activation out", "y / (1 + np.exp(-y))"),
-              _apply(lambda y: y * _sigmoid(y))),
+              _apply(ACTIVATIONS["silu"])),
     Row(Fault("after-sigmoid", "sigmoid follows", "leave the activation out", "1 / (1 + np.exp(-y))"),
-              _apply(_sigmoid)),
+              _apply(ACTIVATIONS["sigmoid"])),
     Row(Fault("after-tanh", "tanh follows", "leave the activation out", "np.tanh(y)"), _apply(np.tanh)),
     Row(Fault("after-absolute", "the absolute value follows", "leave the sign in", "np.abs(y)"),
               _apply(np.abs)),

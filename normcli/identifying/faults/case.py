@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +22,19 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.checking.gate import Gate
     from normcli.dtypes import Floats, Selected
     from normcli.engine.inputs import Inputs
     from normcli.norms.plan import Plan
+    from normcli.tensors.residual import Addends
 
 _EUCLIDEAN = 2.0
 
 _ROUNDINGS = 8.0
 """Units of the arithmetic's last place that a value may be off, in the size of its terms."""
+
+_OF_A_GATE = 3.0
+"""So many roundings of half precision a gated result has: the norm's, the activation's and the product's."""
 
 _LOST = 4.0
 """The same of the mean, which all values of a group share; twice that for each doubling of their number, in
@@ -82,6 +87,8 @@ class Variant(NamedTuple):
         How many numbers were fitted to y.
     slope : ndarray or None
         What another step behind the norm, whose own result is rounded first, makes of a small change.
+    noise : ndarray or None
+        How far off rounding may take the result before its last rounding, where another norm makes it.
     is_fitted : bool
         Whether each group has a number of its own that y shows.
     """
@@ -95,6 +102,7 @@ class Variant(NamedTuple):
     values: Mapping[str, Any] = {}
     numbers: int = 0
     slope: Floats | None = None
+    noise: Floats | None = None
     is_fitted: bool = False
 
 
@@ -149,6 +157,10 @@ class Case:
         What the kernel calculates in; None for y's dtype, or float32 where that is of half precision.
     whole : int or None
         Values in a group, where x has only some of them.
+    addends : Addends or None
+        What x is the sum of, where a residual was added.
+    gate : Gate or None
+        What multiplies the result.
     """
 
     plan: Plan
@@ -164,6 +176,8 @@ class Case:
     saved: str | None = None
     precision: str | None = None
     whole: int | None = None
+    addends: Addends | None = None
+    gate: Gate | None = None
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -302,10 +316,15 @@ class Case:
         """Which values are not what the norm makes."""
         return ~self.explains(self.right)
 
+    @cached_property
+    def factor(self) -> Floats | float:
+        """What the gate multiplies gamma and beta with, value by value."""
+        return 1.0 if self.gate is None else self.gate.activate()
+
     def predict(self, variant: Variant) -> Prediction:
         """Return what a kernel would have given that used this variant."""
         gamma, beta = (
-            own if theirs is None else theirs
+            (own if theirs is None else theirs) * self.factor
             for own, theirs in ((self.gamma, variant.gamma), (self.beta, variant.beta))
         )
         with np.errstate(all="ignore"):
@@ -327,6 +346,10 @@ class Case:
             if variant.slope is not None and is_half(self.dtype):
                 first = measure_unit(np.nan_to_num(self.right.values), self.dtype)
                 allowed = allowed + np.abs(variant.slope) * first
+            if variant.noise is not None:
+                unit = allowed = variant.noise + measure_unit(np.nan_to_num(values), self.dtype)
+            elif self.gate is not None and is_half(self.dtype):
+                allowed = _OF_A_GATE * allowed
         return Prediction(values, allowed, unit)
 
     def _allow(self, values: Floats, terms: Floats, shared: Floats, usual: Floats) -> Floats:
@@ -365,6 +388,8 @@ class Case:
 
         With y − beta = gamma · (a · (x − m) + c), the divisor is 1 / a and the mean m − c / a.
         """
+        given = gamma, beta
+        gamma, beta = gamma * self.factor, beta * self.factor
         with np.errstate(all="ignore"):
             weight = np.where(np.isfinite(self.y), 1.0 / self.right.allowed**2, 0.0)
             weight = weight * (np.square(gamma) / self.average(weight * np.square(gamma)))
@@ -380,7 +405,7 @@ class Case:
             through_zero = self.average(weight * self.x**2) / self.average(weight * self.x * y)
             used = Used(np.zeros_like(line.mean), through_zero)
             fits = [
-                self.explains(self.predict(Variant(*one, gamma=gamma, beta=beta))).mean()
+                self.explains(self.predict(Variant(*one, gamma=given[0], beta=given[1]))).mean()
                 for one in (used, line)
             ]
             return used if fits[0] >= fits[1] else line
@@ -415,6 +440,8 @@ def open_case(
     dtype: np.dtype[Any],
     inputs: Inputs,
     index: tuple[slice, ...] | None = None,
+    addends: Addends | None = None,
+    gate: Gate | None = None,
 ) -> Case:
     """Return the case of tensors in memory.
 
@@ -429,9 +456,15 @@ def open_case(
         gamma, beta and running statistics.
     index : tuple of slice or None
         Which places of the view to take; None for all.
+    addends : Addends or None
+    gate : Gate or None
+        As of `Case`, of the plan's shape.
     """
     shape = plan.grid.view_shape
     index = (slice(None),) * len(shape) if index is None else index
+
+    def see(values: NDArray[Any]) -> NDArray[Any]:
+        return cut(np.asarray(values).reshape(shape), index)
 
     def take(values: NDArray[Any], lengths: Sequence[int]) -> Floats:
         return np.asarray(cut(np.asarray(values).reshape(lengths), index), dtype=np.float64)
@@ -453,7 +486,11 @@ def open_case(
     if not _goes_by_moments(plan):
         exact = take(run(plan.change_spec(dtype="float64"), x, inputs)[0], shape)
     has = inputs.gamma is not None, inputs.beta is not None
-    return Case(plan, take(x, shape), take(y, shape), dtype, gamma, beta, *has, stored, exact)
+    if addends is not None:
+        addends = addends._replace(values=see(addends.values), residual=see(addends.residual))
+    gate = None if gate is None else gate._replace(values=see(gate.values))
+    case = Case(plan, take(x, shape), take(y, shape), dtype, gamma, beta, *has, stored, exact)
+    return replace(case, addends=addends, gate=gate)
 
 
 def _goes_by_moments(plan: Plan) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from normcli.checking.fault import Fault
 from normcli.dtypes import get_eps, is_half
 from normcli.identifying.evidence import COMMON_EPS
+from normcli.identifying.faults.around import AROUND
 from normcli.identifying.faults.behind import BEHIND
 from normcli.identifying.faults.bits import measure_bits
 from normcli.identifying.faults.case import NEAR, Variant, is_near
@@ -24,6 +25,7 @@ from normcli.identifying.faults.parameters import PARAMETERS
 from normcli.identifying.faults.places import Region, choose_bits, find_region
 from normcli.identifying.faults.stored import STORED
 from normcli.identifying.faults.thin import thin_out
+from normcli.identifying.faults.thinned import THINNED
 from normcli.identifying.weight import CERTAIN
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ UNKNOWN = {
 """What y shows to be another one, of which no row says what it is."""
 
 _STATISTICS: Sequence[Row] = (*STORED, *DIVIDING, *COUNTING)
-_REST: Sequence[Row] = (*PARAMETERS, *BEHIND, *ORDER)
+_REST: Sequence[Row] = (*AROUND, *PARAMETERS, *BEHIND, *THINNED, *ORDER)
 _TABLES = (*_STATISTICS, *_REST)
 
 FAULTS: Sequence[Row] = (*_TABLES, *_OF_COPIES, *_OF_REGIONS.values(), *UNKNOWN.values(), CAST)
@@ -205,7 +207,7 @@ def _recover(case: Case) -> Iterator[Found]:
     if not case.has_moments or case.count <= _LEAST_OF_LINE:
         every = []
     gamma, beta = case.recover_parameters()
-    if case.has_gamma and case.y.size > _LEAST_OF_LINE * gamma.size:
+    if case.has_gamma and case.gate is None and case.y.size > _LEAST_OF_LINE * gamma.size:
         every.append(("gamma", Variant(gamma=gamma, beta=beta, numbers=2 * gamma.size, is_fitted=True)))
     for name, variant in every:
         found = [one for one in _try(case, (UNKNOWN[name].fault,), (variant,)) if one.share == 1.0]

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from normcli.checking.gate import Gate
     from normcli.identifying.faults.case import Case
     from normcli.identifying.faults.claim import Claim
     from normcli.norms.plan import Plan
+    from normcli.tensors.residual import Addends
 
 MOST_VALUES = 1 << 16
 """Values that faults are looked for in; of larger tensors the first groups."""
@@ -44,10 +46,16 @@ class Subject(NamedTuple):
     plan : Plan
     inputs : Inputs
         gamma, beta and running statistics, of the plan's shapes.
+    addends : Addends or None
+        What the tensor is the sum of, where a residual was added before the norm.
+    gate : Gate or None
+        What multiplies the result.
     """
 
     plan: Plan
     inputs: Inputs
+    addends: Addends | None = None
+    gate: Gate | None = None
 
 
 def find_claims(
@@ -104,14 +112,19 @@ def recover_used(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.d
 
 def _open(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> Case:
     """Return the case of a tensor, or of its first groups."""
-    plan, inputs = subject
+    plan, inputs, addends, gate = subject
     lengths = list(plan.grid.view_shape)
     kept = [axis for axis in range(len(lengths)) if axis not in plan.grid.view_axes]
     for axis in sorted(kept, key=lambda axis: -lengths[axis]):
         each = math.prod(lengths) // max(1, lengths[axis])
         lengths[axis] = min(lengths[axis], max(2, MOST_VALUES // max(1, each)))
     index = tuple(slice(length) for length in lengths)
-    return open_case(plan, fetch(x), fetch(y), dtype, inputs, index)
+    return open_case(plan, fetch(x), fetch(y), dtype, inputs, index, addends, gate)
+
+
+def is_rounding(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> bool:
+    """Whether rounding explains every value of y that is looked at; arguments are those of `recover_used`."""
+    return bool(x.size) and subject.plan.has_groups and not _open(subject, x, y, dtype).differs.any()
 
 
 def list_subjects(

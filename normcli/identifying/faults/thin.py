@@ -35,15 +35,22 @@ class Thin(NamedTuple):
 
     def share(self, variant: Variant) -> float:
         """Return the part of these values that a variant explains."""
-        mean, divisor, square, gamma, beta, result, slope = (
+        mean, divisor, square, gamma, beta, result, slope, noise = (
             values if values is None or not values.ndim else cut(values, self.places)
             for values in (
                 variant.mean, variant.divisor, variant.square, variant.gamma, variant.beta, variant.result,
-                variant.slope,
+                variant.slope, variant.noise,
             )
         )  # fmt: skip
         thin = variant._replace(
-            mean=mean, divisor=divisor, square=square, gamma=gamma, beta=beta, result=result, slope=slope
+            mean=mean,
+            divisor=divisor,
+            square=square,
+            gamma=gamma,
+            beta=beta,
+            result=result,
+            slope=slope,
+            noise=noise,
         )
         return float(self.case.explains(self.case.predict(thin)).mean())
 
@@ -62,6 +69,6 @@ def thin_out(case: Case) -> Thin | None:
     x, y, gamma, beta = (cut(values, places) for values in (case.x, case.y, case.gamma, case.beta))
     exact = None if case.exact is None else cut(case.exact, places)
     stored = cut(case.mean, places), cut(case.square, places)
-    return Thin(
-        replace(case, x=x, y=y, gamma=gamma, beta=beta, exact=exact, stored=stored, whole=case.count), places
-    )
+    gate = None if case.gate is None else case.gate._replace(values=cut(case.gate.values, places))
+    thin = replace(case, x=x, y=y, gamma=gamma, beta=beta, exact=exact, stored=stored, whole=case.count)
+    return Thin(replace(thin, gate=gate), places)

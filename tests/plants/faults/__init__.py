@@ -2,7 +2,7 @@
 
 - `kernel`: a norm in NumPy whose parts can be replaced, its layers and its data
 - `row`: the columns of the tables
-- `order`, `statistics`, `stored`, `parameters`, `behind`, `where`: the rows, by the joint that is moved
+- `around`, `order`, `statistics`, `stored`, `parameters`, `behind`, `where`: the rows, by the joint that is moved
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.checking.gate import Gate
 from normcli.norms.plan import make_plan
-from tests.plants.faults import behind, order, parameters, statistics, stored, where
+from normcli.tensors.residual import Addends
+from tests.plants.faults import around, behind, order, parameters, statistics, stored, where
 from tests.plants.faults.kernel import Array, Kernel, Layer, Way, make_kernel
 from tests.plants.faults.row import Row
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given
 
-TABLE = (*order.ROWS, *statistics.ROWS, *stored.ROWS, *parameters.ROWS, *behind.ROWS, *where.ROWS)
+TABLE = (*around.ROWS, *order.ROWS, *statistics.ROWS, *stored.ROWS, *parameters.ROWS, *behind.ROWS, *where.ROWS)
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,10 @@ class Wrong:
         Gamma and beta, those that are given.
     given : Given or None
         Running statistics.
-    others : mapping of str to ndarray
-        A residual or a gate, by its name.
+    addends : Addends or None
+        What x is the sum of.
+    gate : Gate or None
+        What should multiply the result.
     """
 
     name: str
@@ -59,7 +63,8 @@ class Wrong:
     right: Array
     parameters: Mapping[str, Array]
     given: Given | None
-    others: Mapping[str, Array]
+    addends: Addends | None = None
+    gate: Gate | None = None
 
 
 def list_wrong() -> Iterator[Wrong]:
@@ -76,13 +81,17 @@ def make_wrong(row: Row, number: int) -> Wrong:
     way = row.ways[(first + number + number // len(row.layers)) % len(row.ways)]
     turn = f", {number // len(row.layers) + 1}" if row.times > 1 else ""
     name = f"{row.words}: {layer}, {way.dtype}, mean {way.offset:g}{turn}"
-    kernel = make_kernel(layer, way, row.scale, np.random.default_rng(zlib.crc32(name.encode())))
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    kernel = make_kernel(layer, way, row.scale, rng, row.other)
     with np.errstate(all="ignore"):
         y, right = (_store(row, kernel, values) for values in (row.run(kernel), kernel.y))
     really = _find_request(row, layer, kernel)
-    others = {} if row.other is None else {row.other: kernel.other}
+    addends = Addends(kernel.addend, kernel.other) if row.other == "residual" else None
+    gate = Gate(kernel.other) if row.other == "gate" else None
     given = kernel.given
-    return Wrong(name, row.ids, kernel.plan, really, kernel.tensor, y, right, kernel.parameters, given, others)
+    return Wrong(
+        name, row.ids, kernel.plan, really, kernel.tensor, y, right, kernel.parameters, given, addends, gate
+    )
 
 
 def _store(row: Row, kernel: Kernel, values: Array) -> Array:

@@ -40,29 +40,36 @@ def _sigmoid(y: Any) -> Any:
     return 1 / (1 + np.exp(-y))
 
 
-def _other(k: Kernel) -> Array:
-    return k.other.astype(k.work)
-
-
 def _gate(k: Kernel) -> Array:
-    """Return x̂ · silu(z)."""
-    z = _other(k)
-    return k.y * z * _sigmoid(z)
+    """Return y · silu(x)."""
+    x = k.tensor.astype(k.work)
+    return k.y * x * _sigmoid(x)
 
 
-def _gate_before(k: Kernel) -> Array:
-    """Return the norm of x · silu(z)."""
-    z = _other(k)
-    x = k.tensor.astype(k.work) * z * _sigmoid(z)
-    return k.finish(x=x, square=np.mean(x * x, k.axes, keepdims=True))
+def _drop(k: Kernel, p: float) -> Array:
+    return np.where(k.rng.random(k.shape) < p, 0, k.y / k.work(1 - p)).astype(k.work)
+
+
+def _quantize(k: Kernel, most: int, zero: int = 0) -> Array:
+    """Return y on a grid of 2 · most steps, most of it used."""
+    step = k.work(np.abs(k.y).max() / (0.9 * (most - abs(zero))))
+    return np.clip(np.round(k.y / step) + zero, -most - 1, most) * step - zero * step
+
+
+def _shorten(k: Kernel, bits: int, least: int) -> Array:
+    """Return y with so many bits behind the first."""
+    unit = 2.0 ** (np.maximum(np.floor(np.log2(np.maximum(np.abs(k.y), 1e-30))), least) - bits)
+    return (np.round(k.y / unit) * unit).astype(k.work)
 
 
 SHORT = tuple(Way(dtype, offset) for offset in (0, 3) for dtype in ("bfloat16", "float16"))
 """Half precision whose values are kept in float32 after."""
 
+GRIDS = tuple(Way(dtype, offset) for offset in (0, 30) for dtype in ("float32", "float16", "float64"))
+"""What int8 and float8 are coarse beside."""
+
 ROWS = (
     coarse("after-input-added", "y + x", lambda k: k.y + k.tensor.astype(k.work), LN, RMS, BN, LN_ROWS, GN),
-    coarse("after-residual-added", "y + residual", lambda k: k.y + _other(k), LN, RMS, LN_ROWS, other="residual"),
     coarse("after-relu", "relu(y)", lambda k: np.maximum(k.y, 0), BN, LN, GN, RMS, EVALUATED, IN),
     coarse("after-leaky-relu", "leaky relu(y)", lambda k: np.where(k.y < 0, 0.01 * k.y, k.y), LN, BN, LN_ROWS),
     coarse("after-absolute", "|y|", lambda k: np.abs(k.y), LN, BN, GN),
@@ -74,8 +81,15 @@ ROWS = (
     coarse("after-clipped", "y between −1 and 1", lambda k: np.clip(k.y, -1, 1), LN, BN, LN_BARE),
     coarse("after-clipped", "y between 0 and 1.5", lambda k: np.clip(k.y, 0, 1.5), BN, GN),
     coarse("after-clipped", "y up to 2", lambda k: np.minimum(k.y, 2), LN),
-    coarse("after-gated", "y · silu(z)", _gate, RMS, LN, QK, other="gate"),
-    coarse("after-gated", "norm of x · silu(z)", _gate_before, RMS, RMS_ROWS, other="gate"),
+    coarse("after-gated", "y · silu(x)", _gate, RMS, LN, QK),
+    coarse("after-dropout", "dropout of 0.1", lambda k: _drop(k, 0.1), LN, RMS, BN, GN, LN_ROWS, EVALUATED),
+    coarse("after-dropout", "dropout of 0.5", lambda k: _drop(k, 0.5), LN_BARE, RMS_ROWS),
+    coarse("after-quantized", "y in int8", lambda k: _quantize(k, 127), LN, RMS, LN_BARE, BN, RMS_ROWS, ways=GRIDS),
+    coarse("after-quantized", "y in uint8 with a zero point", lambda k: _quantize(k, 127, 20), LN, GN, ways=GRIDS),
+    coarse("after-quantized", "y in int8 with ends that cut", lambda k: _quantize(k, 127, 60), LN, BN, ways=GRIDS),
+    coarse("after-quantized", "y to 3 decimals", lambda k: np.round(k.y, 3), LN, LN_ROWS, ways=FINE),
+    coarse("after-quantized", "y in float8 e4m3", lambda k: _shorten(k, 3, -6), LN, RMS, BN, ways=GRIDS),
+    coarse("after-quantized", "y in float8 e5m2", lambda k: _shorten(k, 2, -14), LN, RMS_ROWS, ways=GRIDS),
     coarse("after-cast", "in half precision, saved as float32", lambda k: k.y, LN, BN, RMS, ADALN, ways=SHORT, times=2, is_rounded=True),
     coarse(
         "after-cast", "y rounded to bfloat16", lambda k: k.y.astype(find_type("bfloat16")).astype(k.work),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,8 +113,12 @@ class Kernel:
     given : Given or None
         Running statistics.
     other : ndarray
-        A residual or a gate.
+        A residual, which the tensor is the sum of, or a gate.
     rng : Generator
+    addend : ndarray
+        The tensor without the residual.
+    gates : bool
+        Whether silu of `other` should multiply the result.
     """
 
     plan: Plan
@@ -123,6 +127,8 @@ class Kernel:
     given: Given | None
     other: Array
     rng: np.random.Generator
+    addend: Array
+    gates: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -236,22 +242,32 @@ class Kernel:
     @property
     def y(self) -> Array:
         """The right result, of the tensor's shape; a new array each time."""
-        return self.finish()
+        gate = self.other.astype(self.work)
+        return self.finish() * gate / (1 + np.exp(-gate)) if self.gates else self.finish()
+
+    def normalize(self, x: Array) -> Array:
+        """Return what the norm alone makes of another tensor, with statistics of its own."""
+        return replace(self, tensor=x, gates=False).y
 
 
-def make_kernel(layer: Layer, way: Way, scale: float, rng: np.random.Generator) -> Kernel:
+def make_kernel(
+    layer: Layer, way: Way, scale: float, rng: np.random.Generator, other: str | None = None
+) -> Kernel:
     """Return a kernel on data whose mean and spread differ along every axis."""
     type_ = find_type(way.dtype)
     plan = make_plan(layer.ask(), layer.shape, np.dtype(type_))
     x = _draw(layer.shape, plan.grid.axes, way.offset, rng) * scale
-    x = x.astype(type_)
+    x = addend = x.astype(type_)
     drawn = {
         "gamma": rng.normal(layer.gamma, 0.3, plan.parameters.shape),
         "beta": rng.normal(0.0, 0.5, plan.parameters.shape),
     }
     parameters = {name: drawn[name].astype(type_) for name in layer.names}
     given = _draw_running(plan, x.astype(np.float64), way, rng) if layer.evaluates else None
-    return Kernel(plan, x, parameters, given, rng.normal(0.3, 1.2, layer.shape).astype(type_), rng)
+    beside = rng.normal(0.3, 1.2, layer.shape).astype(type_)
+    if other == "residual":
+        x = (addend.astype(np.float64) + beside.astype(np.float64)).astype(type_)
+    return Kernel(plan, x, parameters, given, beside, rng, addend, gates=other == "gate")
 
 
 def _draw(shape: tuple[int, ...], axes: tuple[int, ...], offset: float, rng: np.random.Generator) -> Array:

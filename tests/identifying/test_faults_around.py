@@ -1,0 +1,109 @@
+"""What stands around a norm is named where it is given: the residual before it, the gate behind it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import normcli
+from normcli.checking.gate import ACTIVATIONS
+from normcli.checking.ulp import choose_counting_dtype
+from normcli.engine.inputs import Inputs
+from normcli.identifying.faults.subjects import Subject, find_claims
+from normcli.tensors.residual import Addends, ResidualSum
+from tests.identifying.faulty import draw, draw_affine, plan, standardize
+
+SHAPES = ((12, 64), (4, 6, 32))
+GAMMA, BETA = draw_affine(64)
+
+
+def norm(x):
+    return standardize(x.astype("f8"))
+
+
+def sigmoid(z):
+    return 1 / (1 + np.exp(-z.astype("f8")))
+
+
+RESIDUAL = {
+    "before-residual-missing": lambda x, r: norm(x),
+    "before-residual-twice": lambda x, r: norm(x + r + r),
+    "before-residual-subtracted": lambda x, r: norm(x - r),
+    "after-residual-added": lambda x, r: norm(x) + r,
+}
+GATE = {
+    "before-gate": lambda x, z: norm(x * (z * sigmoid(z))),
+    "after-gate-missing": lambda x, z: norm(x),
+    "after-gate-bare": lambda x, z: norm(x) * z,
+    "after-gate-activation": lambda x, z: norm(x) * sigmoid(z),
+}
+
+
+def tell(x, y, **given):
+    told = normcli.check(y.astype(x.dtype), x, "ln", **given).diagnosis
+    return None if told is None else told.fault
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize("fault", RESIDUAL)
+def test_what_became_of_the_residual_is_named(fault):
+    for number, (dtype, mean) in enumerate((("f4", 0.0), ("f4", 30.0), ("f2", 0.0), ("f2", 30.0))):
+        x, r = draw(SHAPES[number % 2], dtype, mean), draw(SHAPES[number % 2], dtype, 0.3, seed=7)
+        assert tell(x, RESIDUAL[fault](x, r), residual=r) == fault, (dtype, mean)
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize("fault", GATE)
+def test_what_became_of_the_gate_is_named(fault):
+    for number, (dtype, mean) in enumerate((("f4", 0.0), ("f4", 30.0), ("f2", 0.0), ("f2", 30.0))):
+        x, z = draw(SHAPES[number % 2], dtype, mean), draw(SHAPES[number % 2], dtype, 0.3, seed=7)
+        assert tell(x, GATE[fault](x, z), gate=z) == fault, (dtype, mean)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_a_right_block_passes(dtype, name):
+    x, r, z = (draw(SHAPES[0], dtype, mean, seed) for mean, seed in ((3.0, 0), (0.5, 1), (0.0, 2)))
+    y = norm(x + r) * GAMMA + BETA
+    judged = normcli.check(
+        (y * ACTIVATIONS[name](z.astype("f8"))).astype(dtype), x, "ln", gamma=GAMMA, beta=BETA,
+        residual=r, gate=z, gate_act=name,
+    )  # fmt: skip
+    assert judged.ok
+    assert judged.diagnosis is None
+
+
+def test_another_fault_is_named_of_a_block_too():
+    x, r, z = (draw(SHAPES[0], "f4", mean, seed) for mean, seed in ((3.0, 0), (0.5, 1), (0.0, 2)))
+    y = norm(x + r) * z * sigmoid(z)
+    assert tell(x, y, residual=r, gate=z, gamma=GAMMA) == "affine-gamma-missing"
+
+
+def test_steps_that_are_each_rounded_are_no_fault():
+    x, z = draw((64, 64), "f2", 0.0), draw((64, 64), "f2", 0.3, seed=7)
+    y = norm(x).astype("f2") * (z * sigmoid(z)).astype("f2")
+    judged = normcli.check(y, x, "ln", gate=z)
+    assert not judged.ok
+    assert judged.diagnosis.cause == "ln differs by rounding alone"
+
+
+def test_nothing_is_said_of_a_gate_that_explains_nothing():
+    x, z = draw(SHAPES[0], "f4", 0.0), draw(SHAPES[0], "f4", 0.3, seed=7)
+    told = normcli.check((norm(x) * np.cos(3 * z)).astype("f4"), x, "ln", gate=z).diagnosis
+    assert (told.verdict, told.fault) == ("none", None)
+
+
+@pytest.mark.parametrize("kind", ResidualSum)
+def test_a_sum_of_half_precision_that_is_rounded_otherwise_is_named(kind):
+    x, r = draw((24, 64), "f2", 30.0), draw((24, 64), "f2", 0.3, seed=7)
+    other = next(one for one in ResidualSum if one is not kind)
+    y = norm(Addends(x, r, other).add()).astype("f2")
+    addends = Addends(x, r, kind)
+    subject = Subject(plan("ln", x), Inputs(), addends)
+    claims = find_claims(iter([subject]), addends.add(), y, choose_counting_dtype(y.dtype))
+    assert claims[0].fault.id == "before-residual-rounding"
+
+
+def test_a_residual_of_zeros_is_no_fault():
+    x = draw(SHAPES[0], "f4", 0.0)
+    assert tell(x, norm(x), residual=np.zeros_like(x)) is None

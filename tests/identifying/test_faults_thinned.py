@@ -1,0 +1,89 @@
+"""Dropped and quantized values are named with their numbers, and no others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.dtypes import find_type
+from tests.identifying.faulty import ask, draw, draw_affine, name, standardize
+
+GAMMA, BETA = draw_affine(64)
+WAYS = [("f4", 0.0), ("f4", 30.0), ("f2", 0.0), ("f2", 30.0), ("f8", 3.0)]
+
+
+def make(dtype, mean, shape=(24, 64)):
+    x = draw(shape, dtype, mean)
+    return x, standardize(x) * GAMMA + BETA
+
+
+@pytest.mark.parametrize("p", [0.1, 0.125, 0.5])
+def test_a_dropout_is_named_with_its_part(p):
+    for dtype, mean in WAYS:
+        x, y = make(dtype, mean)
+        kept = np.random.default_rng(3).random(y.shape) >= p
+        assert name("ln", x, y * kept / (1 - p), GAMMA, BETA) == (
+            ["after-dropout"], [f"a dropout of {p} follows"],
+        )  # fmt: skip
+
+
+def test_relu_of_another_gamma_is_no_dropout():
+    x, y = make("f4", 0.0)
+    assert not [c for c in ask("ln", x, np.maximum(y, 0) * 2, GAMMA, BETA) if c.fault.id == "after-dropout"]
+
+
+@pytest.mark.parametrize("step", [0.0312, 0.05, 1 / 32, 0.001])
+def test_a_grid_is_named_with_its_step(step):
+    for dtype, mean in WAYS:
+        x, y = make(dtype, mean)
+        if step < 0.01 and dtype == "f2":
+            continue
+        ids, causes = name("ln", x, np.round(y / step) * step, GAMMA, BETA)
+        assert (ids, causes) == (["after-quantized"], [f"y is rounded to steps of {step:.3g}"])
+
+
+def test_ends_of_a_grid_cut():
+    x, y = make("f4", 0.0)
+    stored = np.clip(np.round(y / 0.02) + 10, -128, 127)
+    assert name("ln", x, (stored - 10) * np.float32(0.02), GAMMA, BETA)[1] == ["y is rounded to steps of 0.02"]
+
+
+@pytest.mark.parametrize("kind", ["float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_numbers_of_float8_are_named(kind, dtype):
+    pytest.importorskip("ml_dtypes")
+    import ml_dtypes
+
+    x, y = make(find_type(dtype), 3.0)
+    found = name("ln", x, y.astype(getattr(ml_dtypes, kind)).astype("f4"), GAMMA, BETA)
+    assert found == (["after-quantized"], [f"y is rounded to {kind.removesuffix('fn')}"])
+
+
+FEW = {
+    "bits": lambda rng, shape: rng.integers(0, 2, shape),
+    "signs": lambda rng, shape: rng.integers(-1, 2, shape),
+    "bytes": lambda rng, shape: rng.integers(0, 256, shape),
+    "decimals": lambda rng, shape: rng.normal(size=shape).round(1),
+}
+"""Data of few values."""
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize("kind", FEW)
+def test_data_of_few_values_are_not_quantized(kind):
+    for shape in ((6, 16), (40, 32)):
+        x = FEW[kind](np.random.default_rng(2), shape).astype("f4")
+        right = standardize(x)
+        others = (x, x - x.mean(-1, keepdims=True), np.sign(right), right * 1.1, standardize(x, eps=0.1))
+        for y in (right, *others):
+            for dtype in ("f4", "f2"):
+                assert not [c for c in ask("ln", x, y, rounded=dtype) if c.fault.id == "after-quantized"]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_is_no_grid(dtype):
+    x, y = make(find_type(dtype), 3.0)
+    assert ask("ln", x, y, GAMMA, BETA) == ()
+    for wrong in (y * 1.1, standardize(x, eps=0.3) * GAMMA + BETA):
+        claims = ask("ln", x, wrong, GAMMA, BETA)
+        assert not [claim for claim in claims if claim.fault.id == "after-quantized"]

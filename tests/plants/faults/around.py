@@ -1,0 +1,70 @@
+"""Kernels that treat the residual before the norm, or the gate behind it, otherwise than they should."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from normcli.checking.gate import ACTIVATIONS
+from tests.plants.faults.kernel import (
+    BN,
+    EVALUATED,
+    LN,
+    LN_BARE,
+    LN_ROWS,
+    QK,
+    RMS,
+    RMS_ROWS,
+    Array,
+    Kernel,
+    Way,
+)
+from tests.plants.faults.row import Row, coarse
+
+
+def _sum(k: Kernel, residual: Any) -> Array:
+    """Return the sum of the input and a residual, rounded to the dtype of the tensor."""
+    return (k.addend.astype(k.work) + residual).astype(k.tensor.dtype)
+
+
+def _residual(k: Kernel) -> Array:
+    return k.other.astype(k.work)
+
+
+def _gate(k: Kernel, name: str) -> Array:
+    return ACTIVATIONS[name](k.other.astype(np.float64)).astype(k.work)
+
+
+def _sum_exactly(k: Kernel) -> Array:
+    return k.normalize(k.addend.astype(np.float64) + k.other.astype(np.float64))
+
+
+def _residual_row(ids: str, words: str, run: Any, *layers: Any, **options: Any) -> Row:
+    return coarse(ids, words, run, *layers, other="residual", ways=WAYS, **options)
+
+
+def _gate_row(ids: str, words: str, run: Any, *layers: Any) -> Row:
+    return coarse(ids, words, run, *layers, other="gate", ways=WAYS)
+
+
+WAYS = (
+    Way("float32", 0), Way("float32", 30), Way("float16", 0), Way("bfloat16", 0), Way("float64", 3),
+    Way("float32", 3), Way("float16", 3),
+)  # fmt: skip
+HALVES = (Way("float16", 30), Way("bfloat16", 3), Way("bfloat16", 30))
+
+ROWS = (
+    _residual_row("before-residual-missing", "norm of x without residual", lambda k: k.normalize(k.addend), LN, RMS, BN, LN_ROWS),
+    _residual_row("before-residual-missing", "norm of the residual", lambda k: k.normalize(k.other), LN_BARE, RMS, EVALUATED),
+    _residual_row("before-residual-twice", "norm of x + 2 residual", lambda k: k.normalize(_sum(k, 2 * _residual(k))), LN, RMS, BN, LN_ROWS),
+    _residual_row("before-residual-subtracted", "norm of x − residual", lambda k: k.normalize(_sum(k, -_residual(k))), LN, RMS, BN, LN_ROWS),
+    coarse("before-residual-rounding", "norm of the exact sum", _sum_exactly, LN, BN, LN_ROWS, other="residual", ways=HALVES),
+    _residual_row("after-residual-added", "y + residual", lambda k: k.normalize(k.addend) + _residual(k), LN, RMS, LN_ROWS, BN),
+    _residual_row("after-residual-added", "norm of x + residual, + residual", lambda k: k.y + _residual(k), LN, RMS_ROWS),
+    _gate_row("before-gate", "norm of x · silu(z)", lambda k: k.normalize(k.tensor.astype(k.work) * _gate(k, "silu")), RMS, RMS_ROWS, LN),
+    _gate_row("after-gate-missing", "norm without its gate", lambda k: k.normalize(k.tensor), RMS, LN, QK, BN),
+    _gate_row("after-gate-bare", "norm · z", lambda k: k.normalize(k.tensor) * _gate(k, "none"), RMS, LN, QK),
+    _gate_row("after-gate-activation", "norm · sigmoid(z)", lambda k: k.normalize(k.tensor) * _gate(k, "sigmoid"), RMS, LN_ROWS),
+    _gate_row("after-gate-activation", "norm · gelu(z)", lambda k: k.normalize(k.tensor) * _gate(k, "gelu"), RMS, LN_ROWS),
+)  # fmt: skip
