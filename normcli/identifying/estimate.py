@@ -208,15 +208,15 @@ def list_possible(plain: Hypothesis, target: Target, mode: EpsMode) -> list[floa
     return [eps for eps, fit in fits if np.all(fit.rest <= target.margin * fit.allowed)]
 
 
-def take_few(plain: Hypothesis, target: Target) -> tuple[Hypothesis, Target]:
+def take_few(plain: Hypothesis, target: Target, least: int = 1) -> tuple[Hypothesis, Target]:
     """Return a hypothesis of single values of some lines, and these values: what refutes it there refutes it.
 
     Of lines that are too long, some values are taken: these have a line of their own, nearer to them, and a
-    margin for what it is off.
+    margin for what it is off. There are at least so many lines, if there are more.
     """
     standard = plain.sample.standard
     places = _lay_places(plain.sample.grid, target.axes)
-    length = min(_FEW, places.shape[1])
+    length = min(_FEW // least, places.shape[1])
     lines = np.linspace(0, len(places) - 1, min(len(places), max(1, _FEW // length))).astype(np.intp)
     values = np.unique(np.linspace(0, places.shape[1] - 1, length).astype(np.intp))
     chosen = places[np.ix_(lines, values)]

@@ -182,10 +182,17 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
 
     @functools.cache
     def list_cases() -> list[Case]:
-        return [*map(choose_eps, open_cases(list_subjects(x, gamma, beta, layout, norm), x, y, dtype))]
+        subjects = list_subjects(x, gamma, beta, layout, norm)
+        return [*map(choose_eps, open_cases(subjects, x, y, dtype, most=_MOST_OF_EACH))]
 
     return _find_faults(_tell_algorithm(_identify(question, norm, list_cases)), list_cases)
 
+
+_MOST_OF_EACH = 1 << 14
+"""Values in which faults of each norm by default are looked for."""
+
+_FEW_SAVED = 1 << 14
+"""Values that are looked at first."""
 
 _LEAST_SAVED, _MOST_SAVED = 16, 1 << 22
 """Different values that tell half precision from round numbers; larger tensors are not looked at."""
@@ -196,9 +203,12 @@ def _find_saved_dtype(y: NDArray[Any]) -> np.dtype[Any] | None:
     if y.dtype.kind != "f" or y.dtype.itemsize <= _HALF_BYTES or y.size > _MOST_SAVED:
         return None
     values = fetch(y).astype(np.float64)
-    if len(np.unique(values[: _MOST_SAVED >> 4])) < _LEAST_SAVED:
+    few = values.reshape(-1)[:: max(1, values.size // _FEW_SAVED)]
+    if len(np.unique(few)) < _LEAST_SAVED:
         return None
     for name in HALVES:
+        if not np.array_equal(round_to_half(few, name), few, equal_nan=True):
+            continue
         if np.array_equal(round_to_half(values, name), values, equal_nan=True):
             try:
                 half: np.dtype[Any] = np.dtype(find_type(name))

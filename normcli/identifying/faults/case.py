@@ -15,6 +15,7 @@ from normcli.engine.run import run
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import Centre, EpsMode
 from normcli.numerics.divisor import find_freedom
+from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -443,7 +444,7 @@ def open_case(
     addends: Addends | None = None,
     gate: Gate | None = None,
 ) -> Case:
-    """Return the case of tensors in memory.
+    """Return the case of tensors, in memory or in files.
 
     Parameters
     ----------
@@ -464,10 +465,10 @@ def open_case(
     index = (slice(None),) * len(shape) if index is None else index
 
     def see(values: NDArray[Any]) -> NDArray[Any]:
-        return cut(np.asarray(values).reshape(shape), index)
+        return fetch(cut(values.reshape(shape), index))
 
     def take(values: NDArray[Any], lengths: Sequence[int]) -> Floats:
-        return np.asarray(cut(np.asarray(values).reshape(lengths), index), dtype=np.float64)
+        return np.asarray(fetch(cut(np.reshape(values, lengths), index)), dtype=np.float64)
 
     gamma, beta = (
         np.full((1,) * len(shape), otherwise)
@@ -484,7 +485,7 @@ def open_case(
         stored = mean, var
     exact = None
     if not _goes_by_moments(plan):
-        exact = take(run(plan.change_spec(dtype="float64"), x, inputs)[0], shape)
+        exact = take(run(plan.change_spec(dtype="float64"), fetch(x), inputs)[0], shape)
     has = inputs.gamma is not None, inputs.beta is not None
     if addends is not None:
         addends = addends._replace(values=see(addends.values), residual=see(addends.residual))

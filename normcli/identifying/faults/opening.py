@@ -162,7 +162,13 @@ def _try_rows(case: Case) -> Iterator[Found]:
     statistics = (
         _try_all(case, _STATISTICS, None if has_lines else _varies_in_groups) if case.has_moments else ()
     )
-    return (one for one in (*statistics, *_try_all(case, _REST)) if one.share == 1.0)
+    return (one for one in (*statistics, *_try_rest(case)) if one.share == 1.0)
+
+
+@functools.lru_cache(maxsize=32)  # of each case, and again where parts of y are looked at
+def _try_rest(case: Case) -> tuple[Found, ...]:
+    """Return what explains a part of y at least, but for statistics."""
+    return tuple(one for one in _try_all(case, _REST) if one.share >= _LIKELY)
 
 
 _MOSTLY = 0.9
@@ -310,7 +316,8 @@ def _has_lines(case: Case, least: float = 1.0) -> bool:
 
 def _find_parts(case: Case) -> Iterator[Found]:
     """Yield what explains y but for a region or a few values, with what stands there."""
-    tried = [one for one in _try_all(case, _choose_tables(case)) if one.share >= _LIKELY]
+    statistics = _try_all(case, _STATISTICS) if case.has_moments else ()
+    tried = [*(one for one in statistics if one.share >= _LIKELY), *_try_rest(case)]
     right = Found((), (), case.right, ~case.differs)
     whole = [right, *(one for one in tried if one.moves(right))]
     for one in sorted(whole, key=lambda one: -one.share)[:_MOST_WHOLE]:

@@ -16,7 +16,6 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule
 from normcli.norms.table import NORMS
-from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -75,6 +74,7 @@ def open_cases(
     y: NDArray[Any],
     dtype: np.dtype[Any],
     saved: str | None = None,
+    most: int = MOST_VALUES,
 ) -> list[Case]:
     """Return a tensor as each of some norms that it may be.
 
@@ -87,9 +87,11 @@ def open_cases(
         In which y was rounded.
     saved : str or None
         The dtype of half precision whose numbers y holds, where it was saved as another.
+    most : int
+        About how many values are looked at; of larger tensors the first groups.
     """
     return [
-        replace(_open(subject, x, y, dtype), saved=saved)
+        replace(_open(subject, x, y, dtype, most), saved=saved)
         for subject in subjects
         if x.size and subject.plan.grid.group_size <= _LARGEST_GROUP and subject.plan.has_groups
     ]
@@ -110,16 +112,18 @@ def recover_used(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.d
     return recover(_open(subject, x, y, dtype)) if is_open else ()
 
 
-def _open(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> Case:
+def _open(
+    subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], most: int = MOST_VALUES
+) -> Case:
     """Return the case of a tensor, or of its first groups."""
     plan, inputs, addends, gate = subject
     lengths = list(plan.grid.view_shape)
     kept = [axis for axis in range(len(lengths)) if axis not in plan.grid.view_axes]
     for axis in sorted(kept, key=lambda axis: -lengths[axis]):
         each = math.prod(lengths) // max(1, lengths[axis])
-        lengths[axis] = min(lengths[axis], max(2, MOST_VALUES // max(1, each)))
+        lengths[axis] = min(lengths[axis], max(2, most // max(1, each)))
     index = tuple(slice(length) for length in lengths)
-    return open_case(plan, fetch(x), fetch(y), dtype, inputs, index, addends, gate)
+    return open_case(plan, x, y, dtype, inputs, index, addends, gate)
 
 
 def is_rounding(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> bool:
