@@ -95,7 +95,6 @@ SOMETHING_ELSE = {
 }  # fmt: skip
 
 
-@pytest.mark.all_quick
 @pytest.mark.parametrize("made", SOMETHING_ELSE)
 def test_what_is_no_fault_of_a_table_is_not_named(made):
     for number, dtype in enumerate(("float32", "bfloat16", "float64", "float16", "float32")):
@@ -128,7 +127,6 @@ def test_a_region_is_not_all_but_a_feature_that_is_right_by_chance():
 # -- whatever is asked
 
 
-@pytest.mark.all_quick
 @pytest.mark.parametrize("norm", NORMS)
 def test_nothing_raises_and_nothing_warns_for_any_norm(norm):
     rng, options = np.random.default_rng(0), {"groups": 2} if norm == "gn" else {}
@@ -183,6 +181,7 @@ def test_integers_are_named_as_floats_are():
     assert name("ln", x, y, rounded="f4")[0] == ["stats-ddof"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("var", [0.0, -1.0, np.nan, 1e300])
 def test_any_running_statistics_are_possible(var):
     given = Given(np.ones(64), np.full(64, var))

@@ -55,6 +55,7 @@ def test_of_a_large_tensor_few_groups_are_looked_at(norm, shape, options):
     assert np.array_equal(case.x, view[tuple(slice(n) for n in case.x.shape)])
 
 
+@pytest.mark.slow
 def test_a_fault_of_a_large_tensor_is_named_in_little_time_and_memory():
     x = np.random.default_rng(0).normal(3, 1, (4096, 1024)).astype("f4")
     gamma, _ = draw_affine(1024)
@@ -77,6 +78,7 @@ def test_a_place_of_an_axis_that_repeats_is_all_of_it():
     assert cut(np.ones((1, 6)), (slice(2, 4), slice(2, 4))).shape == (1, 2)
 
 
+@pytest.mark.slow
 def test_what_few_values_show_is_what_all_do():
     x = draw((40, 2000))
     gamma, beta = draw_affine(2000)

@@ -141,6 +141,7 @@ def test_why_nothing_can_be_told():
     )
 
 
+@pytest.mark.slow
 def test_a_guess_is_said_only_if_it_explains_y():
     rng = np.random.default_rng(3)
     x = rng.normal(0.5, 2.0, (40, 30))

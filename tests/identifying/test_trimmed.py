@@ -180,6 +180,7 @@ def test_values_of_half_precision_that_tell_nothing_are_told_as_no_map(seed: int
     assert identify(Question(x, np.asarray(y))).kind is Kind.UNDECIDED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", pytest.param("float32", marks=pytest.mark.slow)])
 def test_a_wrong_value_makes_no_eps_surer(dtype: str) -> None:
     rng = np.random.default_rng(0)
