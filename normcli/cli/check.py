@@ -114,7 +114,8 @@ def _run(
     if NORMALIZED in tensors:
         from normcli.identifying.request_phrasing import diagnose_actual
 
-        told = diagnose_actual(plan, values, tensors[NORMALIZED].values, problem.inputs, ok=checked.ok)
+        theirs = tensors[NORMALIZED].values
+        told = diagnose_actual(plan, values, theirs, problem.inputs, ok=checked.ok, saved=checked.saved)
     _report(settings, problem, checked, sources, told)
 
 

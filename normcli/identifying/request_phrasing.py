@@ -15,10 +15,12 @@ from normcli.identifying.map_words import compare_stored
 from normcli.identifying.match_words import choose_others, list_exactness
 from normcli.identifying.phrasing import SUGGEST, diagnose, is_mostly, list_wrong, split_reason
 from normcli.identifying.request_difference import Difference, find_remedy, list_differences
+from normcli.tensors.mapped import fetch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from normcli.engine.inputs import Inputs
@@ -29,7 +31,13 @@ if TYPE_CHECKING:
 
 
 def diagnose_actual(
-    plan: Plan, values: NDArray[Any], actual: NDArray[Any], inputs: Inputs, *, ok: bool
+    plan: Plan,
+    values: NDArray[Any],
+    actual: NDArray[Any],
+    inputs: Inputs,
+    *,
+    ok: bool,
+    saved: np.dtype[Any] | None = None,
 ) -> Diagnosis | None:
     """Return what made a tensor that differs, or whose bits are another kernel's; None where all is well.
 
@@ -42,7 +50,21 @@ def diagnose_actual(
         With gamma and beta in the plan's shape.
     ok : bool
         Whether all is within the tolerance.
+    saved : numpy.dtype or None
+        The dtype of half precision that y was judged in, though it was saved as another.
     """
+    if saved is None:
+        return _diagnose(plan, values, actual, inputs, ok=ok)
+    told = _diagnose(plan, values, fetch(actual).astype(saved), inputs, ok=ok)
+    note = f"y holds {saved} numbers, saved as {actual.dtype}"
+    if told is None:
+        return Diagnosis(Kind.NORM, f"{plan.norm.name} agrees: {note}", (f"it is judged as {saved}",))
+    return told._replace(evidence=(note, *told.evidence))
+
+
+def _diagnose(
+    plan: Plan, values: NDArray[Any], actual: NDArray[Any], inputs: Inputs, *, ok: bool
+) -> Diagnosis | None:
     told = diagnose_casts(plan, values, actual, inputs)
     if told is not None:
         return told

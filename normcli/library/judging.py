@@ -175,7 +175,7 @@ def judge(
     plan, values, given, effort = asked.plan, asked.values, asked.inputs, asked.effort
     arrays = {checking.NORMALIZED: actual}
     found = checking.check(plan, values, arrays, given, tolerate, effort, allowed)
-    told = diagnose_actual(plan, values, actual, given, ok=found.ok)
+    told = diagnose_actual(plan, values, actual, given, ok=found.ok, saved=found.saved)
     tensor, sources = Tensor(values, "x"), dict.fromkeys(arrays, "actual")
     answer = Verdict(plan, tensor, name_inputs(given), sources, found, diagnosis=told)
     return Judgement(found.ok, found, answer, told)

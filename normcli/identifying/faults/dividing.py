@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.checking.fault import Fault
+from normcli.checking.saved import HALVES
 from normcli.identifying.evidence import COMMON_EPS
-from normcli.identifying.faults.case import HALVES, Variant, is_near
+from normcli.identifying.faults.case import Variant, is_near
 from normcli.identifying.faults.claim import Row
 from normcli.norms.rules import EpsMode
 from normcli.numerics.rounding import round_to_half

@@ -7,10 +7,13 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
 from normcli.identifying.faults.case import open_case
 from normcli.identifying.faults.opening import open_joints, recover
+from normcli.identifying.faults.sources import is_constant
 from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -22,7 +25,6 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from normcli.identifying.faults.case import Case
@@ -94,6 +96,16 @@ def recover_used(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.d
     """
     is_open = subject.plan.has_groups and subject.plan.grid.group_size <= _LARGEST_GROUP
     return recover(_open(subject, x, y, dtype)) if is_open else ()
+
+
+def shows_nothing(subject: Subject, x: NDArray[Any]) -> bool:
+    """Whether every group of x is of one value, of a norm that subtracts its mean."""
+    plan, _ = subject
+    is_open = x.size > 1 and plan.has_groups and 1 < plan.grid.group_size <= _LARGEST_GROUP
+    if not (is_open and is_constant(_open(subject, x, x, np.dtype("float64")))):
+        return False
+    view = fetch(x).reshape(plan.grid.view_shape)
+    return bool(np.all(view == view.min(plan.grid.view_axes, keepdims=True)))
 
 
 def _open(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> Case:

@@ -78,16 +78,15 @@ def make_wrong(row: Row, number: int) -> Wrong:
     name = f"{row.words}: {layer}, {way.dtype}, mean {way.offset:g}{turn}"
     kernel = make_kernel(layer, way, row.scale, np.random.default_rng(zlib.crc32(name.encode())))
     with np.errstate(all="ignore"):
-        y, right = (_store(row, kernel, values) for values in (row.run(kernel), kernel.y))
+        y, right = (_store(kernel, values) for values in (row.run(kernel), kernel.y))
     really = _find_request(row, layer, kernel)
     others = {} if row.other is None else {row.other: kernel.other}
     given = kernel.given
     return Wrong(name, row.ids, kernel.plan, really, kernel.tensor, y, right, kernel.parameters, given, others)
 
 
-def _store(row: Row, kernel: Kernel, values: Array) -> Array:
-    stored = np.ascontiguousarray(values.reshape(kernel.shape)).astype(kernel.tensor.dtype)
-    return stored.astype(np.float32) if row.is_rounded else stored
+def _store(kernel: Kernel, values: Array) -> Array:
+    return np.ascontiguousarray(values.reshape(kernel.shape)).astype(kernel.tensor.dtype)
 
 
 def _find_request(row: Row, layer: Layer, kernel: Kernel) -> Plan | None:

@@ -9,7 +9,6 @@ import numpy as np
 
 from normcli.dtypes import find_type
 from tests.plants.faults.kernel import (
-    ADALN,
     BN,
     EVALUATED,
     FINE,
@@ -23,7 +22,6 @@ from tests.plants.faults.kernel import (
     RMS_ROWS,
     Array,
     Kernel,
-    Way,
 )
 from tests.plants.faults.row import coarse
 
@@ -57,7 +55,6 @@ def _gate_before(k: Kernel) -> Array:
     return k.finish(x=x, square=np.mean(x * x, k.axes, keepdims=True))
 
 
-SHORT = tuple(Way(dtype, offset) for offset in (0, 3) for dtype in ("bfloat16", "float16"))
 """Half precision whose values are kept in float32 after."""
 
 ROWS = (
@@ -76,7 +73,6 @@ ROWS = (
     coarse("after-clipped", "y up to 2", lambda k: np.minimum(k.y, 2), LN),
     coarse("after-gated", "y · silu(z)", _gate, RMS, LN, QK, other="gate"),
     coarse("after-gated", "norm of x · silu(z)", _gate_before, RMS, RMS_ROWS, other="gate"),
-    coarse("after-cast", "in half precision, saved as float32", lambda k: k.y, LN, BN, RMS, ADALN, ways=SHORT, times=2, is_rounded=True),
     coarse(
         "after-cast", "y rounded to bfloat16", lambda k: k.y.astype(find_type("bfloat16")).astype(k.work),
         LN, BN, RMS, LN_ROWS, ways=FINE,
