@@ -181,7 +181,8 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
     claims = find_claims(iter((subject,)), x, y, choose_counting_dtype(y.dtype), saved)
     if claims and all(fault.id in REQUESTS for fault in claims[0].faults):
         found = _tell_algorithm(_identify(question, None))
-        if any(match.norm == subject.plan.norm.name for match in found.matches):
+        is_grouped = subject.plan.grid.split is not None  # of each channel, or of all, it has another name
+        if any(is_grouped or match.norm == subject.plan.norm.name for match in found.matches):
             return found._replace(claims=claims)
     if claims or is_constant:
         return Identification(question, (), reason=None if claims else CONSTANT_GROUPS, claims=claims)

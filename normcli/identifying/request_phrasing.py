@@ -95,13 +95,15 @@ def diagnose_request(plan: Plan, found: Identification, given: Given | None = No
     compared = [(match, list_differences(plan, match, found.question)) for match in matches]
     requests = [(match, some) for match, some in compared if some is not None]
     if requests:
-        match, differences = min(requests, key=lambda pair: len(pair[1]))
+        match, differences = _choose(requests)
         others = choose_others(match, [one for one, _ in requests])
         also = ["; ".join(one.words for one in some) for other, some in requests if other in others]
         also = [words for words in dict.fromkeys(also) if words != "; ".join(one.words for one in differences)]
         step = "give --gamma and --beta" if match.affine == ESTIMATED else SUGGEST if also else None
         contrast = _contrast(plan, found, match, differences, given)
-        contrast = contrast._replace(verdict=told.verdict, fault=told.fault, next_step=step)
+        saved = () if found.rounded_to is None else (f"y holds {found.rounded_to} numbers",)
+        evidence = (*saved, *contrast.evidence)
+        contrast = contrast._replace(verdict=told.verdict, fault=told.fault, evidence=evidence, next_step=step)
         return contrast._replace(alternatives=tuple(filter(None, also)))
     if given is not None and (stored := compare_stored(found, given, plan)) is not None:
         return stored
@@ -110,6 +112,18 @@ def diagnose_request(plan: Plan, found: Identification, given: Given | None = No
     clause = told.cause if found.reason is None else split_reason(found.reason)[0]
     causes = [f"{name} differs: {each}" for each in (clause, clause.rpartition(" (")[0] or clause)]
     return told._replace(cause=next((each for each in causes if count_words(each) <= MOST_WORDS), clause))
+
+
+_TOLD = 8
+"""Values that one request gives to the bit and a simpler one does not: fewer may be other roundings."""
+
+
+def _choose(requests: Sequence[tuple[Match, list[Difference]]]) -> tuple[Match, list[Difference]]:
+    """Return the request with the fewest differences, or another that alone gives every value exactly."""
+    first = min(requests, key=lambda pair: len(pair[1]))
+    missed = (1.0 - first[0].equal) * first[0].compared
+    exact = [pair for pair in requests if pair[0].equal == 1.0 and missed >= _TOLD]
+    return min(exact, key=lambda pair: len(pair[1]), default=first)
 
 
 def _contrast(

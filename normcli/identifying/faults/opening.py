@@ -162,8 +162,12 @@ def _is_near_line(case: Case, variant: Variant) -> bool:
 def _try(case: Case, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Iterator[Found]:
     """Yield what a variant explains of y, unless some of its values show that it is little."""
     if (thin := thin_out(case)) is None or thin.share(variants[0]) >= _LIKELY / 2.0:
-        prediction = case.predict(variants[0])
-        yield Found(faults, variants, prediction, case.explains(prediction))
+        yield _explain(case, faults, variants)
+
+
+def _explain(case: Case, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Found:
+    prediction = case.predict(variants[0])
+    return Found(faults, variants, prediction, case.explains(prediction))
 
 
 _BESIDE_EPS = 0.1
@@ -221,12 +225,7 @@ def _find_parts(case: Case, tried: Sequence[Found]) -> Iterator[Found]:
         if region is None:
             continue
         rest = one._replace(explained=one.explained | region.mask, region=region)
-        is_small = np.count_nonzero(region.mask) < _LEAST_SHOWN
-        is_odd = not np.isfinite(case.y).any()  # which what divides by 0 makes as well
-        rows = NOT_FINITE if is_small or is_odd else (*OF_COPIES, *_choose_tables(case))
-        inside = [
-            other for other in _try_all(case, () if one.faults else rows) if other.explained[region.mask].all()
-        ]
+        inside = [] if one.faults else [*_find_inside(case, region)]
         yield from (other._replace(region=region, explained=rest.explained) for other in inside)
         if inside or not _lies_far(case, rest):
             continue
@@ -236,6 +235,15 @@ def _find_parts(case: Case, tried: Sequence[Found]) -> Iterator[Found]:
         else:
             fault = OF_REGIONS[region.kind].fault
             yield rest._replace(faults=(*one.faults, fault), variants=(*one.variants, Variant(numbers=1)))
+
+
+def _find_inside(case: Case, region: Region) -> Iterator[Found]:
+    """Yield what explains all of a region: of a few values, or of all, only that they are not finite."""
+    is_odd = np.count_nonzero(region.mask) < _LEAST_SHOWN or not np.isfinite(case.y).any()
+    copies = NOT_FINITE if is_odd else OF_COPIES  # which no screen tells: a region may be little of y
+    tried = (_explain(case, (fault,), (variant,)) for fault, vary in copies for variant in vary(case))
+    others = _try_all(case, () if is_odd else _choose_tables(case))
+    return (one for one in itertools.chain(tried, others) if one.explained[region.mask].all())
 
 
 _LEAST_SHOWN = 8
