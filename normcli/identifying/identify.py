@@ -19,7 +19,13 @@ from normcli.errors import DataError
 from normcli.identifying.affine import enumerate_affine_steps
 from normcli.identifying.confirmation import Confirmation
 from normcli.identifying.evaluation import read_evaluation
-from normcli.identifying.faults.subjects import find_claims, list_subjects, recover_used, shows_nothing
+from normcli.identifying.faults.subjects import (
+    find_claims,
+    list_subjects,
+    recover_one,
+    recover_used,
+    shows_nothing,
+)
 from normcli.identifying.hypothesis import Scope
 from normcli.identifying.known_maps import SPECTRAL, name_constants, name_map
 from normcli.identifying.nearest import Nearest, Nearness
@@ -217,10 +223,13 @@ def _find_faults(found: Identification, norm: str | None, *, in_parts: bool = Tr
         return found  # evaluation, as far as anything shows
     if subject is not None:
         return found._replace(claims=recover_used(subject, x, y, choose_counting_dtype(y.dtype)))
-    subjects = list_subjects(x, gamma, beta, layout, norm)
-    claims = find_claims(subjects, x, y, choose_counting_dtype(y.dtype), in_parts=in_parts)
+    subjects, dtype = [*list_subjects(x, gamma, beta, layout, norm)], choose_counting_dtype(y.dtype)
+    claims = find_claims(iter(subjects), x, y, dtype, in_parts=in_parts)
     named = (claim for claim in claims if not {fault.id for fault in claim.faults} & GAMMAS)
-    return found._replace(claims=tuple(claim for claim in named if claim.fault.id not in OTHER_NORMS))
+    told = tuple(claim for claim in named if claim.fault.id not in OTHER_NORMS)
+    if not told and in_parts and not found.doubtful:
+        told = recover_one(subjects, x, y, dtype, is_map=found.plain is not None)
+    return found._replace(claims=told)
 
 
 def _identify(question: Question, norm: str | None) -> Identification:

@@ -137,7 +137,7 @@ def _contrast(
     if given is not None:
         told.insert(0, Difference("statistics are this tensor's own", "the running ones"))
         remedy = f"normcli {name} … without --eval"
-    if match.cancelled is not None:
+    if match.cancelled is not None or (match.max_ulp > _FAR and _is_one_pass(found)):
         told.append(Difference("the variance is E[x²] − E[x]², which cancels"))
     wrong = [] if near is None else [*list_wrong(near, layout)]
     if near is not None and not told:
@@ -155,6 +155,16 @@ def _contrast(
         exactness = [*list_exactness(match, found.reproductions)]
         wrong = [f"{together}, {exactness[0]}", *exactness[1:]] if exactness else []
     return Diagnosis(Kind.NORM, cause, (*unsaid, *wrong), remedy=remedy)
+
+
+_FAR = 16.0
+"""Units of the last place beyond which a difference of squares has cancelled."""
+
+
+def _is_one_pass(found: Identification) -> bool:
+    """Whether the algorithm that gives y's bits takes a difference of squares."""
+    told = found.reproductions
+    return bool(told) and told[0].computation.accumulation.algorithm.name.startswith("one-pass")
 
 
 def _join_differences(name: str, told: Sequence[Difference], framework: str) -> tuple[str, tuple[str, ...]]:

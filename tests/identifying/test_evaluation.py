@@ -80,9 +80,8 @@ def test_stored_statistics_are_compared_with_the_given_ones(made, words):
 # -- statistics that were never updated
 
 
-@pytest.mark.all_quick
-@pytest.mark.parametrize("eps", [1e-5, 1e-3])
-@pytest.mark.parametrize("given", [{}, {"gamma": GAMMA, "beta": BETA}], ids=["plain", "gamma and beta"])
+@pytest.mark.parametrize("eps", [1e-5, *slowly([1e-3])])
+@pytest.mark.parametrize("given", [{}, *slowly([{"gamma": GAMMA, "beta": BETA}])])
 def test_untrained_statistics_are_named(eps, given):
     stored = {"running_mean": np.zeros(5), "running_var": np.ones(5)}
     found = identify(

@@ -217,7 +217,7 @@ def _has_lines(case: Case) -> bool:
 def _find_parts(case: Case, tried: Sequence[Found]) -> Iterator[Found]:
     """Yield what explains y but for a region or a few values, with what stands there."""
     right = Found((), (), case.right, ~case.differs)
-    whole = [right, *(one for one in tried if one.moves(right))]
+    whole = [right, *(one for one in tried if one.moves(right) and not one.is_fitted)]
     for one in sorted(whole, key=lambda one: -one.share)[:_MOST_WHOLE]:
         region = find_region(case, ~one.explained) or _find_few(case, one)
         if region is None and not np.isfinite(case.y).any():
