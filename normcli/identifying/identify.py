@@ -227,8 +227,8 @@ def _find_faults(found: Identification, norm: str | None, *, in_parts: bool = Tr
     claims = find_claims(iter(subjects), x, y, dtype, in_parts=in_parts)
     named = (claim for claim in claims if not {fault.id for fault in claim.faults} & GAMMAS)
     told = tuple(claim for claim in named if claim.fault.id not in OTHER_NORMS)
-    if not told and in_parts and not found.doubtful:
-        told = recover_one(subjects, x, y, dtype, is_map=found.plain is not None)
+    if not told and in_parts and not found.doubtful and found.plain is None:
+        told = recover_one(subjects, x, y, dtype)
     return found._replace(claims=told)
 
 

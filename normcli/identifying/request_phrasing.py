@@ -103,7 +103,10 @@ def diagnose_request(plan: Plan, found: Identification, given: Given | None = No
         contrast = _contrast(plan, found, match, differences, given)
         saved = () if found.rounded_to is None else (f"y holds {found.rounded_to} numbers",)
         evidence = (*saved, *contrast.evidence)
-        contrast = contrast._replace(verdict=told.verdict, fault=told.fault, evidence=evidence, next_step=step)
+        remedy = contrast.remedy or (found.claims[0].fault.remedy if found.claims else None)
+        contrast = contrast._replace(
+            remedy=remedy, verdict=told.verdict, fault=told.fault, evidence=evidence, next_step=step
+        )
         return contrast._replace(alternatives=tuple(filter(None, also)))
     if given is not None and (stored := compare_stored(found, given, plan)) is not None:
         return stored

@@ -147,7 +147,7 @@ ORDER: Sequence[Row] = (
               "np.roll(y, 1, axis=0)", ("AXIS", "N")), _roll),
     Row(Fault("order-reversed", "rows along {name} are reversed", "write each row where it was read",
               "y[::-1]", ("AXIS",)), _reverse),
-    Row(Fault("order-transposed", "{names} are transposed", "transpose back", "y.swapaxes(1, 2)",
+    Row(Fault("order-transposed", "{names} are transposed", "write y with the axes of x", "y.swapaxes(1, 2)",
               ("two axes",)), _transpose),
     Row(Fault("order-memory", "memory with {words}", "transpose before the norm",
               "norm(x.reshape(n, h, w, c)).reshape(n, c, h, w)",

@@ -90,7 +90,7 @@ STORED: Sequence[Row] = (
               "take the root of the variance", "(x - mean) / (var + eps)"), _leave_root),
     Row(Fault("stored-rooted-twice", "the running variance is rooted twice", "take the root once",
               "(x - mean) / np.sqrt(std + eps)"), _square),
-    Row(Fault("stored-rolled", "{what} {words}", "index from 0", "(x - np.roll(mean, 1)) / d",
+    Row(Fault("stored-rolled", "{what} {words}", "index statistics from 0", "(x - np.roll(mean, 1)) / d",
               ("running statistics are", "rolled by N")), _move),
 )  # fmt: skip
 """The likelier ones first."""

@@ -105,7 +105,7 @@ def recover_used(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.d
 
 
 def recover_one(
-    subjects: Sequence[Subject], x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], *, is_map: bool
+    subjects: Sequence[Subject], x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]
 ) -> tuple[Claim, ...]:
     """Return what one norm alone explains by other statistics or parameters; nothing where several do.
 
@@ -113,20 +113,17 @@ def recover_one(
     ----------
     subjects : sequence of Subject
     x, y : ndarray
-        Of the plans' shape.
+        Of the plans' shape; no lines y = a · x + b, which say as much.
     dtype : numpy.dtype
         In which y was rounded.
-    is_map : bool
-        Whether lines y = a · x + b explain y: a mean and a divisor of each group, or a gamma, say no more.
     """
     found = []
     for subject in subjects:
-        grid, parameters = subject.plan.grid, subject.plan.parameters
-        is_hidden = is_map and {*parameters.axes} <= {*grid.canonical.kept}
-        if not is_hidden and grid.group_count * math.log2(1.0 / get_eps(dtype)) >= _LEAST_BITS:
-            found += [claims] if (claims := recover_used(subject, x, y, dtype)) else []
+        bits = subject.plan.grid.group_count * math.log2(1.0 / get_eps(dtype))
+        if bits >= _LEAST_BITS and (claims := recover_used(subject, x, y, dtype)):
+            found.append(claims)
     alone = [claims for claims in found if claims[0].fault.id != BOTH]
-    if not alone and not is_map:  # any norm of smaller groups has lines as well, and one without a mean
+    if not alone:  # any norm of smaller groups has lines as well, and one without a mean
         plans = [claims[0].plan for claims in found]
         fewest = min((plan.grid.group_count for plan in plans), default=0)
         likely = (plan.grid.group_count == fewest and plan.norm.centre is Centre.MEAN for plan in plans)
