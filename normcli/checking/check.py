@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.checking.saved import find_common_half
 from normcli.checking.tally import Comparison, GroupTally
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.engine.blocks import open_source
@@ -56,12 +57,15 @@ class Checked(NamedTuple):
         How many values of each group count; None where all do.
     selection : Selection or None
         Which values count; None where all do.
+    saved : numpy.dtype or None
+        The dtype of half precision that the normalized tensor was judged in, though it was saved as another.
     """
 
     comparisons: Mapping[str, Comparison]
     statistics: Mapping[str, Floats]
     counts: Floats | None = None
     selection: Selection | None = None
+    saved: np.dtype[Any] | None = None
 
     @property
     def ok(self) -> bool:
@@ -128,10 +132,11 @@ def check(
     for name, array in actual.items():
         require_shape(plan, name, array)
     dtypes = {name: array.dtype for name, array in actual.items()}
+    saved = None
     if NORMALIZED in actual:
-        dtypes[NORMALIZED] = plan.choose_output_dtype(
-            dtypes[NORMALIZED]
-        )  # the one that the plan asks for counts
+        if plan.spec.dtype is None and allowed is None:
+            saved = find_common_half(values, actual[NORMALIZED])
+        dtypes[NORMALIZED] = saved or plan.choose_output_dtype(dtypes[NORMALIZED])
     tolerances = {name: tolerate(choose_counting_dtype(dtype)) for name, dtype in dtypes.items()}
     comparisons: dict[str, Comparison] = {}
     if NORMALIZED in actual:
@@ -153,7 +158,7 @@ def check(
     for name, array in actual.items():
         if name != NORMALIZED:
             comparisons[name] = _compare_statistic(array, statistics[name], tolerances[name])
-    return Checked(comparisons, statistics, counts, inputs.selection)
+    return Checked(comparisons, statistics, counts, inputs.selection, saved)
 
 
 def require_shape(plan: Plan, name: str, array: NDArray[Any]) -> None:

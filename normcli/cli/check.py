@@ -147,7 +147,8 @@ def _run(
         from normcli.identifying.request_phrasing import diagnose_actual
 
         subject = Subject(plan, problem.inputs, problem.tensor.addends, multiplies)
-        told = diagnose_actual(subject, values, tensors[NORMALIZED].values, ok=checked.ok)
+        theirs = tensors[NORMALIZED].values
+        told = diagnose_actual(subject, values, theirs, ok=checked.ok, saved=checked.saved)
     _report(settings, problem, checked, sources, told, gate=multiplies)
 
 

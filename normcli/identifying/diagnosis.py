@@ -90,7 +90,7 @@ class Diagnosis(NamedTuple):
         )
 
 
-_WORDS_FIRST = frozenset(("no", "nothing", "the", "every", "what"))
+_WORDS_FIRST = frozenset(("no", "nothing", "the", "every", "what", "running", "another"))
 """First words that get a capital where a sentence begins; y, eps, and a norm's name stay as they are."""
 
 

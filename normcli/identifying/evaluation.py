@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.identifying.known_maps import UNTRAINED_EPS
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -61,6 +62,21 @@ def read_evaluation(found: PlainMap, affines: Iterable[AffineStep]) -> Evaluatio
         if np.all(known) and np.all(np.isfinite(mean)):
             return Evaluation(mean, square, step)
     return None
+
+
+def find_untrained_eps(found: Evaluation) -> float | None:
+    """Return the eps in use with which stored statistics are those before training; None where they are not.
+
+    The mean is 0 and the variance 1 of every index, and eps is seen: otherwise y may not be normalized at all.
+    """
+    if np.any(np.abs(found.mean) > _NO_MEAN):
+        return None
+    added = found.square - 1.0
+    return next((eps for eps in UNTRAINED_EPS if np.all(np.abs(added - eps) <= _SEEN * eps)), None)
+
+
+_NO_MEAN, _SEEN = 1e-4, 0.25
+"""The largest mean that is 0, of a deviation of 1, and the part of eps that the variance may be off."""
 
 
 def _fits(values: Floats | None, shape: tuple[int, ...]) -> bool:

@@ -14,15 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.checking.saved import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
-from normcli.dtypes import find_type
-from normcli.errors import DataError, MissingExtraError
+from normcli.errors import DataError
 from normcli.identifying.affine import choose_usual, enumerate_affine_steps
 from normcli.identifying.confirmation import Confirmation
 from normcli.identifying.evaluation import read_evaluation
-from normcli.identifying.faults.case import HALVES
 from normcli.identifying.faults.opening import choose_eps, keep_first, open_joints
-from normcli.identifying.faults.subjects import find_claims, list_subjects, open_cases, recover_used
+from normcli.identifying.faults.subjects import (
+    find_claims,
+    list_subjects,
+    open_cases,
+    recover_one,
+    recover_used,
+    shows_nothing,
+)
 from normcli.identifying.hypothesis import Scope
 from normcli.identifying.known_maps import SPECTRAL, name_constants, name_map
 from normcli.identifying.nearest import Nearest, Nearness
@@ -34,7 +40,6 @@ from normcli.identifying.search import Search
 from normcli.identifying.trimmed_map import find_trimmed_map
 from normcli.identifying.weight import CERTAIN
 from normcli.norms.layout import make_layout
-from normcli.numerics.rounding import round_to_half
 from normcli.tensors.mapped import fetch, require_unchanged
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple
@@ -166,7 +171,7 @@ def identify(question: Question, norm: str | None = None) -> Identification:
         If y is not of x's shape in any order of axes, or a parameter is of no shape that the axes have; if the
         file of x or y has changed while it was read.
     """
-    saved = _find_saved_dtype(question.y)
+    saved = find_saved_dtype(question.y)
     judged = question if saved is None else question._replace(y=fetch(question.y).astype(saved))
     dtype = None if saved is None else saved.name
     with np.errstate(all="ignore"):  # hypotheses that do not fit overflow, and are left out for it
@@ -191,40 +196,14 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
 _MOST_OF_EACH = 1 << 14
 """Values in which faults of each norm by default are looked for."""
 
-_FEW_SAVED = 1 << 14
-"""Values that are looked at first."""
-
-_LEAST_SAVED, _MOST_SAVED = 16, 1 << 22
-"""Different values that tell half precision from round numbers; larger tensors are not looked at."""
-
-
-def _find_saved_dtype(y: NDArray[Any]) -> np.dtype[Any] | None:
-    """Return the dtype of half precision whose numbers a wider tensor holds, as one that was saved so."""
-    if y.dtype.kind != "f" or y.dtype.itemsize <= _HALF_BYTES or y.size > _MOST_SAVED:
-        return None
-    values = fetch(y).astype(np.float64)
-    few = values.reshape(-1)[:: max(1, values.size // _FEW_SAVED)]
-    if len(np.unique(few)) < _LEAST_SAVED:
-        return None
-    for name in HALVES:
-        if not np.array_equal(round_to_half(few, name), few, equal_nan=True):
-            continue
-        if np.array_equal(round_to_half(values, name), values, equal_nan=True):
-            try:
-                half: np.dtype[Any] = np.dtype(find_type(name))
-            except MissingExtraError:
-                return None
-            return half
-    return None
-
-
-_HALF_BYTES = 2
-
 
 def _check_subject(question: Question, saved: str | None) -> Identification | None:
     """Return the faults of the norm that was asked for; None where none was, or no fault of it explains y."""
     x, y, subject = question.x, question.y, question.subject
-    if subject is None or x.shape != y.shape or _find_reason(x, y) is not None:
+    if subject is None or x.shape != y.shape:
+        return None
+    reason, is_constant = _find_reason(x, y), shows_nothing(subject, x)
+    if reason not in (None, _NOT_FINITE) and not is_constant:
         return None
     claims = find_claims(iter((subject,)), x, y, choose_counting_dtype(y.dtype), saved)
     if subject.gate is not None:  # no norm alone is y
@@ -232,9 +211,12 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
         return Identification(question, (), claims=claims)
     if claims and all(fault.id in REQUESTS for fault in claims[0].faults):
         found = _tell_algorithm(_identify(question, None, tuple))
-        if any(match.norm == subject.plan.norm.name for match in found.matches):
+        is_grouped = subject.plan.grid.split is not None  # of each channel, or of all, it has another name
+        if any(is_grouped or match.norm == subject.plan.norm.name for match in found.matches):
             return found._replace(claims=claims)
-    return Identification(question, (), claims=claims) if claims else None
+    if claims or is_constant:
+        return Identification(question, (), reason=None if claims else CONSTANT_GROUPS, claims=claims)
+    return None
 
 
 GAMMAS = frozenset(("affine-constant", "affine-offset"))
@@ -272,6 +254,8 @@ def _find_faults(
     asked = OTHER_NORMS | GAMMAS if is_open else OTHER_NORMS
     told = [claim.leave_out(OTHER_NORMS) for claim in claims if not claim.ids <= asked]
     told = [claim for claim in told if not (is_open and claim.ids & GAMMAS)]
+    if not told and in_parts and not found.doubtful and found.plain is None:
+        return found._replace(claims=recover_one(list_cases()))
     return found._replace(claims=keep_first(told))
 
 
@@ -434,14 +418,20 @@ def _find_orders(shape: tuple[int, ...], actual: tuple[int, ...]) -> Iterator[tu
             yield order
 
 
+_NOT_FINITE = "the actual tensor holds no finite value"
+CONSTANT = "the input is constant: every norm makes the same of it"
+CONSTANT_GROUPS = ": ".join(("x is constant in every group", "it shows nothing of the norm"))
+"""Reasons why no norm can be identified; of the last two, another input helps."""
+
+
 def _find_reason(x: NDArray[Any], y: NDArray[Any]) -> str | None:
     """Return why no norm can be identified of these tensors; None where one may be."""
     if x.size < 2:
         return "the input has fewer than two values"
     if not any(np.isfinite(piece).any() for piece in iterate_pieces(y)):
-        return "the actual tensor holds no finite value"
+        return _NOT_FINITE
     if _is_constant(x):
-        return "the input is constant: every norm makes the same of it"
+        return CONSTANT
     if x.shape == y.shape and all(map(np.array_equal, iterate_pieces(x), iterate_pieces(y))):
         return "the actual tensor is the input, unchanged"
     if _is_constant(y):

@@ -78,14 +78,19 @@ CONSTANTS = (
 )  # fmt: skip
 """Constants of images, each with a place where they stand."""
 
+UNTRAINED_EPS = sorted({row.eps for row in CONVENTIONS if row.running and isinstance(row.eps, float)})
+"""The eps of each framework's layers whose statistics may never have been updated."""
+
+UNTRAINED = "evaluation before any training"
+
 _UNTRAINED = tuple(
     Constants(
         f"evaluation before any training: running mean 0, running variance 1, eps {eps:g}",
         (0.0,), (math.sqrt(1.0 + eps),), 1.0, "the statistics that layers start with",
     )
-    for eps in sorted({row.eps for row in CONVENTIONS if row.running and isinstance(row.eps, float)})
+    for eps in UNTRAINED_EPS
 )  # fmt: skip
-"""What a layer makes whose statistics were never updated, with the eps of each framework."""
+"""What a layer makes whose statistics were never updated."""
 
 _SKLEARN = "scikit-learn 1.9, preprocessing/_data.py"
 

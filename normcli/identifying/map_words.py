@@ -9,6 +9,8 @@ import numpy as np
 
 from normcli.identifying.affine import WAYS
 from normcli.identifying.diagnosis import Diagnosis, add_clauses, join_words
+from normcli.identifying.evaluation import find_untrained_eps
+from normcli.identifying.known_maps import UNTRAINED
 from normcli.identifying.match_words import format_axes, format_index
 from normcli.identifying.request_difference import try_plan
 from normcli.norms.request import Request
@@ -63,6 +65,15 @@ def diagnose_map(found: Identification, plain: PlainMap, layout: Layout) -> Diag
     stored = "evaluation with stored statistics"
     if plain.axes and found.evaluation is not None and found.evaluation.mean.any():  # no batch has the mean 0
         stored = format_evaluation(found.evaluation)
+    subject, untrained = found.question.subject, None
+    if found.evaluation is not None and (subject is None or subject.plan.norm.tracks):
+        untrained = find_untrained_eps(found.evaluation)
+    if untrained is not None:
+        possible = [name for name in possible if not name.startswith(UNTRAINED)]
+        return Diagnosis(
+            "affine", "running statistics are untrained: mean 0, variance 1",
+            (cause, f"eps is {untrained:g}", *unsaid), tuple(possible), "load the trained running statistics",
+        )  # fmt: skip
     hidden = list_hidden_by_map(found.question, plain)
     evidence += [f"any {join_words(hidden)} with unknown gamma and beta looks so"] if hidden else []
     more = ", or more than one sample" if found.question.x.shape[0] == 1 else ""
@@ -124,6 +135,8 @@ def compare_stored(found: Identification, given: Given, plan: Plan) -> Diagnosis
         cause, remedy = f"eps is about {eps:.2g}, not {own:g}", f"normcli {name} … --eps {eps:.2g}"
     elif same_mean or same_added:
         cause = f"the running {'variance' if same_mean else 'mean'} is not what was given"
+    elif find_untrained_eps(evaluation) is not None:
+        return None
     else:
         cause = "the running mean and variance are not what was given"
     evidence = f"y is {format_evaluation(evaluation)}"

@@ -167,9 +167,9 @@ def list_exactness(match: Match, told: Sequence[Reproduction] = ()) -> Iterator[
         best, *others = told
         share = f"{format_share(best.equal)} of the bits"
         yield f"{best.computation.name} gives {'every bit' if best.equal == 1.0 else share}: {best.words}"
-        more = [other.computation.name for other in others if other.computation != best.computation]
+        more = dict.fromkeys(one.computation.name for one in others if one.computation != best.computation)
         if more:
-            yield f"as many bits are of {shorten_list(more)}"
+            yield f"as many bits are of {shorten_list([*more])}"
         match = best.match
     elif match.cancelled is not None:
         yield f"the variance is E[x²] − E[x]², off by up to {100.0 * match.cancelled:.2g} %"

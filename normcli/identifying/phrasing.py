@@ -10,8 +10,8 @@ import numpy as np
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.identifying.affine import ESTIMATED
 from normcli.identifying.diagnosis import MOST_WORDS, Diagnosis, add_clauses, count_words
-from normcli.identifying.faults.opening import CAST
-from normcli.identifying.identify import Kind
+from normcli.identifying.faults.parts import CAST
+from normcli.identifying.identify import CONSTANT, CONSTANT_GROUPS, Kind
 from normcli.identifying.map_words import diagnose_map, name_norms
 from normcli.identifying.match_words import (
     choose_others,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from normcli.identifying.hypothesis import Match
-    from normcli.identifying.identify import Identification
+    from normcli.identifying.identify import Identification, Question
     from normcli.identifying.nearest import Nearest
     from normcli.norms.layout import Layout
 
@@ -94,7 +94,8 @@ def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
     claims, size = found.claims, found.question.x.size
     if found.reason is not None:
         reason, evidence = split_reason(found.reason)
-        return Diagnosis(Kind.NONE, f"no norm can be identified: {reason}", evidence)
+        step = _suggest_input(found.question) if found.reason in (CONSTANT, CONSTANT_GROUPS) else None
+        return Diagnosis(Kind.NONE, f"no norm can be identified: {reason}", evidence, next_step=step)
     if found.matches:
         return _diagnose_match(found, found.matches, None, layout)
     if claims:
@@ -188,11 +189,15 @@ def _diagnose_nothing(found: Identification, layout: Layout) -> Diagnosis:
     else:
         cause = "nothing known explains y"
         evidence = ["every norm was tried over all axes, and every map a · x + b"]
-    shape = ",".join(map(str, asked.x.shape))
-    step = f"normcli generate --shape {shape} --dist normal -o x.npy writes another input to try"
+    step = _suggest_input(asked)
     if asked.gamma is None and asked.beta is None:
         step = "give --gamma and --beta, if the kernel has them"
     return Diagnosis(Kind.NONE, cause, tuple(evidence), next_step=step)
+
+
+def _suggest_input(asked: Question) -> str:
+    shape = ",".join(map(str, asked.x.shape))
+    return f"normcli generate --shape {shape} --dist normal -o x.npy writes another input to try"
 
 
 def _measure_rest(match: Match) -> float:

@@ -143,8 +143,8 @@ def _compare_groups(plan: Plan, match: Match, asked: Question) -> list[Differenc
 def _name_groups(groups: int, order: GroupOrder, grid: Grid) -> Difference:
     if groups == grid.groups:
         return Difference(f"groups are {order}", str(grid.group_order or ""), f"--group-order {order}")
-    said = "each channel is a group" if groups < 0 else f"groups are {groups}"
-    return Difference(said, "" if groups < 0 else str(grid.groups), f"--groups {groups}")
+    groups = grid.shape[grid.layout.channel or 0] if groups < 0 else groups
+    return Difference(f"groups are {groups}", str(grid.groups), f"--groups {groups}")
 
 
 def _name_axes(word: str, there: Sequence[int], here: Sequence[int], layout: Layout) -> Difference:

@@ -17,10 +17,12 @@ from normcli.identifying.map_words import compare_stored
 from normcli.identifying.match_words import choose_others, list_exactness
 from normcli.identifying.phrasing import SUGGEST, diagnose, is_mostly, list_wrong, split_reason
 from normcli.identifying.request_difference import Difference, find_remedy, list_differences
+from normcli.tensors.mapped import fetch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from normcli.identifying.hypothesis import Match
@@ -30,7 +32,12 @@ if TYPE_CHECKING:
 
 
 def diagnose_actual(
-    subject: Subject, values: NDArray[Any], actual: NDArray[Any], *, ok: bool
+    subject: Subject,
+    values: NDArray[Any],
+    actual: NDArray[Any],
+    *,
+    ok: bool,
+    saved: np.dtype[Any] | None = None,
 ) -> Diagnosis | None:
     """Return what made a tensor that differs, or whose bits are another kernel's; None where all is well.
 
@@ -42,7 +49,20 @@ def diagnose_actual(
         The input, its residual added, and what is held against the result.
     ok : bool
         Whether all is within the tolerance.
+    saved : numpy.dtype or None
+        The dtype of half precision that y was judged in, though it was saved as another.
     """
+    if saved is None:
+        return _diagnose(subject, values, actual, ok=ok)
+    told = _diagnose(subject, values, fetch(actual).astype(saved), ok=ok)
+    note = f"y holds {saved} numbers, saved as {actual.dtype}"
+    if told is None:
+        cause = f"{subject.plan.norm.name} agrees: {note}"
+        return Diagnosis(Kind.NORM, cause, (f"it is judged as {saved}",))
+    return told._replace(evidence=(note, *told.evidence))
+
+
+def _diagnose(subject: Subject, values: NDArray[Any], actual: NDArray[Any], *, ok: bool) -> Diagnosis | None:
     plan, inputs, _, gate = subject
     if gate is None:
         told = diagnose_casts(plan, values, actual, inputs)
@@ -87,13 +107,18 @@ def diagnose_request(plan: Plan, found: Identification, given: Given | None = No
     compared = [(match, list_differences(plan, match, found.question)) for match in matches]
     requests = [(match, some) for match, some in compared if some is not None]
     if requests:
-        match, differences = min(requests, key=lambda pair: len(pair[1]))
+        match, differences = _choose(requests)
         others = choose_others(match, [one for one, _ in requests])
         also = ["; ".join(one.words for one in some) for other, some in requests if other in others]
         also = [words for words in dict.fromkeys(also) if words != "; ".join(one.words for one in differences)]
         step = "give --gamma and --beta" if match.affine == ESTIMATED else SUGGEST if also else None
         contrast = _contrast(plan, found, match, differences, given)
-        contrast = contrast._replace(verdict=told.verdict, fault=told.fault, next_step=step)
+        saved = () if found.rounded_to is None else (f"y holds {found.rounded_to} numbers",)
+        evidence = (*saved, *contrast.evidence)
+        remedy = contrast.remedy or (found.claims[0].fault.remedy if found.claims else None)
+        contrast = contrast._replace(
+            remedy=remedy, verdict=told.verdict, fault=told.fault, evidence=evidence, next_step=step
+        )
         return contrast._replace(alternatives=tuple(filter(None, also)))
     if given is not None and (stored := compare_stored(found, given, plan)) is not None:
         return stored
@@ -102,6 +127,18 @@ def diagnose_request(plan: Plan, found: Identification, given: Given | None = No
     clause = told.cause if found.reason is None else split_reason(found.reason)[0]
     causes = [f"{name} differs: {each}" for each in (clause, clause.rpartition(" (")[0] or clause)]
     return told._replace(cause=next((each for each in causes if count_words(each) <= MOST_WORDS), clause))
+
+
+_TOLD = 8
+"""Values that one request gives to the bit and a simpler one does not: fewer may be other roundings."""
+
+
+def _choose(requests: Sequence[tuple[Match, list[Difference]]]) -> tuple[Match, list[Difference]]:
+    """Return the request with the fewest differences, or another that alone gives every value exactly."""
+    first = min(requests, key=lambda pair: len(pair[1]))
+    missed = (1.0 - first[0].equal) * first[0].compared
+    exact = [pair for pair in requests if pair[0].equal == 1.0 and missed >= _TOLD]
+    return min(exact, key=lambda pair: len(pair[1]), default=first)
 
 
 def _contrast(
@@ -115,7 +152,7 @@ def _contrast(
     if given is not None:
         told.insert(0, Difference("statistics are this tensor's own", "the running ones"))
         remedy = f"normcli {name} … without --eval"
-    if match.cancelled is not None:
+    if match.cancelled is not None or (match.max_ulp > _FAR and _is_one_pass(found)):
         told.append(Difference("the variance is E[x²] − E[x]², which cancels"))
     wrong = [] if near is None else [*list_wrong(near, layout)]
     if near is not None and not told:
@@ -133,6 +170,16 @@ def _contrast(
         exactness = [*list_exactness(match, found.reproductions)]
         wrong = [f"{together}, {exactness[0]}", *exactness[1:]] if exactness else []
     return Diagnosis(Kind.NORM, cause, (*unsaid, *wrong), remedy=remedy)
+
+
+_FAR = 16.0
+"""Units of the last place beyond which a difference of squares has cancelled."""
+
+
+def _is_one_pass(found: Identification) -> bool:
+    """Whether the algorithm that gives y's bits takes a difference of squares."""
+    told = found.reproductions
+    return bool(told) and told[0].computation.accumulation.algorithm.name.startswith("one-pass")
 
 
 def _join_differences(name: str, told: Sequence[Difference], framework: str) -> tuple[str, tuple[str, ...]]:

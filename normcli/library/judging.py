@@ -189,7 +189,8 @@ def judge(
     plan, values, given, effort = asked.plan, asked.values, asked.inputs, asked.effort
     arrays = {checking.NORMALIZED: actual}
     found = checking.check(plan, values, arrays, given, tolerate, effort, allowed, gate)
-    told = diagnose_actual(Subject(plan, given, asked.addends, gate), values, actual, ok=found.ok)
+    subject = Subject(plan, given, asked.addends, gate)
+    told = diagnose_actual(subject, values, actual, ok=found.ok, saved=found.saved)
     tensor, sources = Tensor(values, "x"), dict.fromkeys(arrays, "actual")
     answer = Verdict(plan, tensor, name_inputs(given, gate), sources, found, diagnosis=told)
     return Judgement(found.ok, found, answer, told)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from normcli.identifying.affine import NO_AFFINE
+from normcli.identifying.evaluation import Evaluation, find_untrained_eps
 from normcli.identifying.identify import Kind, Question, identify
 from normcli.identifying.map_words import format_evaluation
 from normcli.identifying.phrasing import diagnose
@@ -73,3 +75,29 @@ def test_stored_statistics_are_compared_with_the_given_ones(made, words):
     found = identify(Question(X, normalize(X, "bn", **made).normalized, layout="NCHW"))
     plan = make_plan(Request("bn", layout="NCHW"), X.shape, X.dtype)
     assert words in diagnose_request(plan, found, STORED).cause
+
+
+# -- statistics that were never updated
+
+
+@pytest.mark.parametrize("eps", [1e-5, *slowly([1e-3])])
+@pytest.mark.parametrize("given", [{}, *slowly([{"gamma": GAMMA, "beta": BETA}])])
+def test_untrained_statistics_are_named(eps, given):
+    stored = {"running_mean": np.zeros(5), "running_var": np.ones(5)}
+    found = identify(
+        Question(X, normalize(X, "bn", eps=eps, **stored, **given).normalized, **given, layout="NCHW")
+    )
+    told = diagnose(found)
+    assert told.cause == "running statistics are untrained: mean 0, variance 1"
+    assert f"eps is {eps:g}" in told.evidence
+    plan = make_plan(Request("bn", layout="NCHW"), X.shape, X.dtype)
+    for running in (None, STORED):
+        assert diagnose_request(plan, found, running).cause == f"bn differs: {told.cause}"
+
+
+@pytest.mark.parametrize(
+    ("mean", "square", "eps"),
+    [([0.0, 0.0], [1.00001, 1.00001], 1e-5), ([0.0, 0.0], [1.0, 1.0], None), ([0.0, 0.1], [1.001, 1.001], None), ([0.0, 0.0], [1.001, 1.1], None)],
+)  # fmt: skip
+def test_untrained_statistics_show_an_eps(mean, square, eps):
+    assert find_untrained_eps(Evaluation(np.array(mean), np.array(square), NO_AFFINE)) == eps

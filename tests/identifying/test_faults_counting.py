@@ -44,12 +44,12 @@ def test_what_the_statistics_are_of_is_named(fault):
 
 def test_how_many_is_said():
     assert name("ln", X, COUNTED["stats-padded"])[1] == ["mean and variance count 28 zeros of padding"]
-    assert "the sum of the variance is divided by 101, not 100" in name("ln", X, COUNTED["stats-count"])[1]
+    assert "the sum of the squares is divided by 101, not 100" in name("ln", X, COUNTED["stats-count"])[1]
 
 
 def test_a_length_that_is_divided_by_n_says_by_what_it_should_be():
     y = X / np.sqrt((X * X).mean(-1, keepdims=True))
-    assert name("l2", X, y)[1][0] == "the sum of the mean square is divided by 100, not 1"
+    assert name("l2", X, y)[1][0] == "the sum of the squares is divided by 100, not 1"
 
 
 def test_groups_of_one_and_of_two_values_are_possible():

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from normcli.dtypes import find_type
+from normcli.identifying.faults.dividing import _format_percent
+from normcli.numerics.rounding import round_to_half
 from tests.identifying.faulty import ask, draw, name, standardize
 
 X = draw((12, 64), "f8")
@@ -78,3 +81,29 @@ def test_norms_without_moments_have_no_faults_in_moments():
 def test_factors_of_rows_beside_a_factor_of_all_are_not_told_apart():
     y = standardize(X[:2]) * np.array([[0.9], [0.904]])
     assert not any(len(claim.faults) > 1 for claim in ask("ln", X[:2], y))
+
+
+# -- differences of squares in half precision
+
+
+def _round(values):
+    return round_to_half(np.asarray(values, "f8"), "bfloat16")
+
+
+@pytest.mark.parametrize("spread", [0.1, 0.3])
+@pytest.mark.parametrize("rounds", [False, True], ids=["the difference", "every step"])
+def test_a_variance_of_one_pass_in_bfloat16_is_named(spread, rounds):
+    x = _round(5 + spread * np.random.default_rng(0).normal(size=(16, 64)))
+    mean, square = x.mean(-1, keepdims=True), (x * x).mean(-1, keepdims=True)
+    step = _round if rounds else np.asarray
+    with np.errstate(all="ignore"):
+        variance = _round(_round(square) - _round(_round(mean) ** 2))
+        y = step(x - step(mean)) * step(1 / np.sqrt(variance + 1e-5))
+    half = find_type("bfloat16")
+    claims = ask("ln", x.astype(half), y, rounded=half)
+    assert claims[0].fault.id == "stats-one-pass"
+
+
+@pytest.mark.parametrize(("part", "said"), [(0.000312, "0.031"), (0.5, "50"), (16.2, "1,600")])
+def test_percents_are_said_without_an_exponent(part, said):
+    assert _format_percent(part) == said

@@ -34,7 +34,7 @@ def test_gamma_that_is_rolled_and_ddof_are_named_together():
     y = standardize(X, square=square) * np.roll(GAMMA, 1) + BETA
     ids, causes = name("ln", X, y, GAMMA, BETA)
     assert ids == ["stats-ddof", "affine-gamma-rolled"]
-    assert causes == ["ddof is 1, not 0, and gamma is rolled by +1"]
+    assert causes == ["ddof is 1, not 0, and gamma is rolled by 1"]
 
 
 def test_another_eps_beside_a_fault_is_named():
@@ -72,7 +72,7 @@ def test_half_precision_that_was_saved_is_said_where_y_is_right():
     half = standardize(X).astype("f2")
     subject = Subject(plan("ln", X), Inputs())
     (claim,) = find_claims(iter([subject]), X, half, half.dtype, "float16")
-    assert (claim.fault.id, claim.cause) == ("after-cast", "y holds float16 numbers")
+    assert (claim.fault.id, claim.cause) == ("after-cast", "y is rounded to float16")
 
 
 # -- what is no fault

@@ -61,7 +61,7 @@ def compare(match, norm="ln", gamma=None, beta=None, **options):
             ["groups are interleaved, not contiguous"], "--group-order interleaved", id="order of groups",
         ),
         pytest.param(LN._replace(axes=(1, 2, 3)), {"norm": "gn", "groups": 2}, ["groups are 1, not 2"], "--groups 1", id="one group"),
-        pytest.param(LN._replace(axes=(2, 3)), {"norm": "gn", "groups": 2}, ["each channel is a group"], "--groups -1", id="each channel"),
+        pytest.param(LN._replace(axes=(2, 3)), {"norm": "gn", "groups": 2}, ["groups are 4, not 2"], "--groups 4", id="each channel"),
         pytest.param(LN, {"norm": "gn", "groups": 2}, ["axes are w, not c h w"], "--axes W", id="other axes than of groups"),
         pytest.param(LP._replace(p=1.0), {"norm": "lp"}, ["p is 1, not 2"], "--p 1", id="p"),
         pytest.param(LP._replace(axes=(1,), eps_mode="outside", eps_range=(0.01, 0.01), eps=0.01), {"norm": "lp"}, ["eps is added to the length"], None, id="length"),

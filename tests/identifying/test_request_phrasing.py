@@ -64,6 +64,13 @@ def test_of_several_the_nearest_request_is_named_and_others_fit_as_well():
     assert ask(FOUND._replace(ddof=1), FOUND._replace(ddof=1, norm="gn", groups=1)).alternatives == ()
 
 
+@pytest.mark.parametrize(("share", "words"), [(0.8, ANNOTATED), (0.9, FOUND)])
+def test_a_request_that_alone_gives_every_value_is_named_though_it_is_not_the_nearest(share, words):
+    told = ask(FOUND._replace(ddof=1, equal=share), ANNOTATED._replace(like=()))
+    both = "ln differs: eps is 1e-06 outside the root, not 1e-05; ddof is 1, not 0"
+    assert told.cause == (both if words is ANNOTATED else "ln differs: ddof is 1, not 0")
+
+
 def test_a_tolerance_below_the_roundings_of_a_kernel_is_said_so():
     told = ask(FOUND._replace(equal=0.5), reproductions=(reproduce("two-pass:float32"),))
     assert told.cause == "ln differs by rounding alone"

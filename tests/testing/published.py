@@ -198,7 +198,7 @@ FORWARD = (
     Wrong(f"{_HUB}/triton-lang/triton/issues/9838", "ln", count_padding, "group size 33",
         "the variance counts 31 zeros of padding"),
     Wrong(f"{_HUB}/keras-team/keras/issues/21234", "rms", scale_by_variance_uncentred, "group size 33",
-        "the variance stands for the mean square"),
+        "the variance is used, not the mean square"),
     Wrong(f"{_HUB}/mosaicml/llm-foundry/issues/371", "rms", divide_by_reciprocal_root, "group size 33",
         "the divisor multiplies"),
     Wrong(f"{_HUB}/openvinotoolkit/openvino/pull/36587", "ln", subtract_squares, "mean 1024", "E[x²] − E[x]²"),

@@ -84,7 +84,7 @@ def _gate(case: Case) -> Iterator[Variant]:
 
 
 BEHIND: Sequence[Row] = (
-    Row(Fault("after-input-added", "x is {sign} the result", "leave the residual to its own layer", "y + x",
+    Row(Fault("after-input-added", "x is {sign} the result", "add the residual outside the norm", "y + x",
               ("added to",)), _add_input),
     Row(Fault("after-relu", "relu follows", "leave the activation out", "np.maximum(y, 0)"),
               _apply(ACTIVATIONS["relu"])),

@@ -26,8 +26,11 @@ _MOST_BITS = 24.0
 
 def measure_bits(case: Case, found: Found, misfit: float) -> float:
     """Return the evidence that y shows for what was found, which leaves values so far off."""
+    of_region = 0.0
+    if len(found.faults) == 1 and found.faults[0].id.startswith("where-"):
+        of_region = _weigh_region(case, found) - _TRIED
     if len(found.faults) == 1 and found.is_of_region:
-        return _weigh_region(case, found) - _TRIED
+        return of_region
     wrong = case.differs
     if found.region is not None:
         wrong = wrong & (~found.region.mask if found.is_of_region else found.region.mask)
@@ -37,7 +40,8 @@ def measure_bits(case: Case, found: Found, misfit: float) -> float:
         without = math.sqrt(float(np.nanmean((case.y - case.right.values) ** 2 / case.right.allowed**2)))
         nearer = math.log2(max(1.0, without / misfit)) if misfit else _MOST_BITS
         bits = max(bits, case.divisor.size * nearer - _OF_A_NUMBER)
-    return bits - _TRIED * len(found.faults) - (0.0 if found.region is None else found.region.bits)
+    region = 0.0 if found.region is None else found.region.bits
+    return max(of_region, bits - _TRIED * len(found.faults) - region)
 
 
 def _weigh_region(case: Case, found: Found) -> float:

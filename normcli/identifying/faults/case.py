@@ -45,10 +45,6 @@ MOST = 2.0**-4
 """No value is explained that is further off than this part of a deviation or of itself."""
 
 
-HALVES = ("bfloat16", "float16")
-"""The dtypes of half precision."""
-
-
 NEAR = 0.02
 """A statistic that is off by less, as a part of it, is held against y."""
 

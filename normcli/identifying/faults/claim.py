@@ -89,8 +89,8 @@ class Claim(NamedTuple):
         Values that the norm without these faults does not explain.
     region : Region or None
         Where it holds; None for everywhere.
-    shown : str
-        A number that was used, beside the right one; empty where the causes say it.
+    shown : tuple of str
+        Numbers that were used, beside the right ones; none where the causes say it.
     rank : float
         The likelier claims have less; equal where the data cannot tell them apart.
     """
@@ -103,7 +103,7 @@ class Claim(NamedTuple):
     compared: int
     differing: int
     region: Region | None = None
-    shown: str = ""
+    shown: tuple[str, ...] = ()
     rank: float = math.inf
 
     @property
@@ -126,11 +126,11 @@ class Claim(NamedTuple):
     def evidence(self) -> tuple[str, ...]:
         """What shows it."""
         if self.region is not None:
-            return ("rounding explains every other value",)
-        return (*filter(None, [self.shown]), "with that, rounding explains every value")
+            return (*self.shown, *(["rounding explains every other value"] if self.region.words else []))
+        return (*self.shown, "with that, rounding explains every value")
 
     @property
     def cause(self) -> str:
         """All of it as a clause."""
         said = ", and ".join(self.causes)
-        return said if self.region is None else f"{said} {self.region.words}"
+        return said if self.region is None else f"{said} {self.region.words}".rstrip()

@@ -76,15 +76,16 @@ def _miscount(case: Case) -> Iterator[Variant]:
         of_mean = float(np.median(n * case.own_mean / case.used.mean)) if case.centres else math.nan
     counts |= {round(value) for value in (solved, of_mean) if n / 2 < value < 2 * n}
     for count in sorted(counts - {0}):
-        values = {"count": count, "n": n}
-        of_square = {"count": count, "n": f"{case.freedom:g}", "what": case.square_name}
+        values: dict[str, object] = {"count": count, "n": n}
+        of_square = {"count": count, "n": f"{case.freedom:g}", "what": "the squares"}
         if count != case.freedom and not (case.centres and count in (n - 1, n)):  # which ddof says
             square = case.square * case.freedom / count
             yield Variant(square=square, values=of_square, numbers=1)
+        values["what"] = "the values"
         if case.centres and count != n:
             mean = case.own_mean * (n / count)
-            yield Variant(mean, case.divisor, values={**values, "what": "mean"}, numbers=1)
-            yield Variant(mean, square=case.measure_square(mean), values={**values, "what": "mean"}, numbers=1)
+            yield Variant(mean, case.divisor, values=values, numbers=1)
+            yield Variant(mean, square=case.measure_square(mean), values=values, numbers=1)
 
 
 def _list_lines(case: Case) -> Iterator[tuple[str, Floats]]:
@@ -190,7 +191,7 @@ def _take_other_row(case: Case) -> Iterator[Variant]:
         length, name = case.x.shape[axis], case.name_axis(axis)
         for shift in list_shifts(length):
             mean, square = (np.roll(values, shift, axis) for values in statistics)
-            which = f"{name} − {shift}" if 2 * shift <= length else f"{name} + {length - shift}"
+            which = f"index {name} − {shift}" if 2 * shift <= length else f"index {name} + {length - shift}"
             yield from _yield_rows(case, mean, square, which)
         for index in range(min(length, _MOST_PARTS)):
             mean, square = (values.take([index], axis) for values in statistics)
@@ -240,9 +241,9 @@ COUNTING: Sequence[Row] = (
               "divide the sum by the values without padding", "np.pad(x, pad).mean(-1)", ("N",)), _pad_mean),
     Row(Fault("stats-padded", "mean and variance count {count} zeros of padding",
               "leave the padded lanes out of both", "np.pad(x, pad).var(-1)", ("N",)), _pad_both),
-    Row(Fault("stats-count", "the sum of the {what} is divided by {count}, not {n}",
+    Row(Fault("stats-count", "the sum of {what} is divided by {count}, not {n}",
               "divide by the number of values", "((x - m) ** 2).sum(-1) / (n + 1)",
-              ("mean", "N", "M")), _miscount),
+              ("the values", "N", "M")), _miscount),
     Row(Fault("stats-partial", "statistics are of the first {part} of {length} along {name}",
               "sum over all values of a group", "x[..., :k].var(-1)", ("K", "N", "AXIS")), _take_part),
     Row(Fault("stats-tail-skipped", "sums leave out the last {skipped} of {length} along {name}",
@@ -252,7 +253,7 @@ COUNTING: Sequence[Row] = (
               "np.concatenate([norm(part) for part in np.split(x, 2)])",
               ("N", "AXIS", "each by itself")), _shard),
     Row(Fault("stats-averaged", "the variance is averaged over {parts} parts of {name}",
-              "add what the parts' means differ by", "np.mean([part.var() for part in np.split(x, 2)])",
+              "add the variance of the parts' means", "np.mean([part.var() for part in np.split(x, 2)])",
               ("N", "AXIS")),
               _average_parts),
     Row(Fault("stats-other-row", "{what} of {which}", "index the statistics of the same row",

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.checking.fault import Fault
+from normcli.checking.saved import HALVES
+from normcli.checking.ulp import measure_unit
+from normcli.dtypes import get_eps, is_half
 from normcli.identifying.evidence import COMMON_EPS
-from normcli.identifying.faults.case import HALVES, Variant, is_near
+from normcli.identifying.faults.case import Variant, is_near
 from normcli.identifying.faults.claim import Row
+from normcli.identifying.weight import CERTAIN
 from normcli.norms.rules import EpsMode
 from normcli.numerics.rounding import round_to_half
 
@@ -226,16 +230,49 @@ _CANCELLED = 2.0**-20
 
 
 def _cancel(case: Case) -> Iterator[Variant]:
+    yield from _cancel_in_half(case)
     if not case.centres:
         return
     with np.errstate(all="ignore"):
         off = np.abs(case.unroot(case.used.divisor, case.square) - case.eps)
         about = np.maximum(case.arithmetic, 2.0**-24) * math.sqrt(case.count) + _CANCELLED
     if np.all(off <= about * case.average(case.x**2)) and np.all(case.used.divisor > 0.0):
-        percent = 100.0 * float((off / case.square).max())
-        yield Variant(
-            case.mean, case.used.divisor, values={"percent": f"{percent:.2g}"}, numbers=1, is_fitted=True
-        )
+        values = {"percent": _format_percent(float((off / case.square).max()))}
+        yield Variant(case.mean, case.used.divisor, values=values, numbers=1, is_fitted=True)
+
+
+def _format_percent(part: float) -> str:
+    """Return a part in percent, with two digits: `0.031`, `1,600`."""
+    rounded = float(f"{100.0 * part:.2g}")
+    return f"{rounded:,.0f}" if rounded >= 100.0 else f"{rounded:g}"
+
+
+_STEPS = 8.0
+"""Last places that a difference of squares in half precision may be off, beside the root of their number."""
+
+_ROUNDED_RSTD = 2.0
+"""Roundings of half precision of a divisor, in its square."""
+
+
+def _cancel_in_half(case: Case) -> Iterator[Variant]:
+    """Take differences of squares in half precision: whole last places of E[x]², which few variances are."""
+    if not (case.centres and is_half(case.dtype)):
+        return
+    with np.errstate(all="ignore"):
+        shown = case.used.divisor**2
+        variance, square = shown - case.eps, case.used.mean**2
+        step = measure_unit(np.nan_to_num(np.minimum(square, square + variance)), case.dtype)
+        slack = _ROUNDED_RSTD * get_eps(case.dtype) * shown
+        is_whole = np.abs(variance - np.round(variance / step) * step) <= slack
+        off = np.abs(variance - case.square)
+        is_whole &= (off <= (_STEPS + math.sqrt(case.count)) * step) & (case.used.divisor > 0.0)
+        is_nan = np.isnan(case.y).all(case.axes, keepdims=True)
+        bits = np.maximum(0.0, np.log2(step / (2.0 * slack)))[is_whole].sum()
+        if np.all(is_whole | is_nan) and bits >= CERTAIN:
+            values = {"percent": _format_percent(float(np.where(is_nan, 0.0, off / case.square).max()))}
+            for mean in (case.mean, round_to_half(case.mean, case.dtype.name), case.used.mean):
+                divisor = np.where(is_nan, np.nan, case.used.divisor)
+                yield Variant(mean, divisor, values=values, numbers=1, is_fitted=True)
 
 
 OTHER_EPS = Row(
@@ -255,9 +292,9 @@ DIVIDING: Sequence[Row] = (
               "(x - x.mean(-1)) / (x.var(-1) + eps)", ("variance",)), _leave_root),
     Row(Fault("stats-multiplied", "the divisor multiplies", "divide by the root",
               "(x - x.mean(-1)) * np.sqrt(x.var(-1) + eps)"), _multiply),
-    Row(Fault("stats-mean-square", "the mean square stands for the variance", "take squares of x − mean",
+    Row(Fault("stats-mean-square", "the mean square is used, not the variance", "take squares of x − mean",
               "(x - x.mean(-1)) / np.sqrt((x * x).mean(-1) + eps)"), _take_mean_square),
-    Row(Fault("stats-variance", "the variance stands for the mean square", "take squares of x",
+    Row(Fault("stats-variance", "the variance is used, not the mean square", "take squares of x",
               "x / np.sqrt(x.var(-1) + eps)"), _take_variance),
     Row(Fault("stats-absolute", "the mean absolute deviation divides", "divide by the standard deviation",
               "(x - m) / np.abs(x - m).mean(-1)"), _take_absolute),

@@ -10,79 +10,39 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.checking.fault import Fault
 from normcli.dtypes import get_eps, is_half
 from normcli.identifying.evidence import COMMON_EPS
 from normcli.identifying.faults.around import AROUND
 from normcli.identifying.faults.behind import BEHIND
 from normcli.identifying.faults.bits import measure_bits
-from normcli.identifying.faults.case import NEAR, Variant, is_near
+from normcli.identifying.faults.case import Variant, is_near
 from normcli.identifying.faults.claim import Claim, Found, Row
 from normcli.identifying.faults.counting import COUNTING
 from normcli.identifying.faults.dividing import DIVIDING, OTHER_EPS
 from normcli.identifying.faults.order import ORDER
 from normcli.identifying.faults.parameters import PARAMETERS
+from normcli.identifying.faults.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS
 from normcli.identifying.faults.places import Region, choose_bits, find_region
+from normcli.identifying.faults.sources import find_source, is_constant
 from normcli.identifying.faults.stored import STORED
 from normcli.identifying.faults.thin import thin_out
 from normcli.identifying.faults.thinned import THINNED
+from normcli.identifying.faults.unknown import UNKNOWN, find_unknown, show_used
 from normcli.identifying.weight import CERTAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from normcli.checking.fault import Fault
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
 
-
-def _vary_nothing(_: Case) -> Iterator[Variant]:
-    """Return nothing: the row is found beside others."""
-    return iter(())
-
-
-_OF_COPIES = (
-    Row(Fault("where-input", "y is x", "write the result there", "y[n] = x[n]",
-              ("for a part of the values",)),
-              lambda case: iter([Variant(result=case.x)])),
-    Row(Fault("where-zeros", "y is 0", "write the result there", "y[n] = 0", ("for a part of the values",)),
-              lambda case: iter([Variant(result=np.zeros_like(case.x))])),
-    Row(Fault("where-nan", "y is NaN", "find what makes NaN there", "y[n] = np.nan",
-              ("for a part of the values",)),
-              lambda case: iter([Variant(result=np.full_like(case.x, np.nan))])),
-)  # fmt: skip
-_OF_REGIONS = {
-    name: Row(Fault(f"where-{name}", "y is right, except", "finish or mask that part", example, (place,)),
-              _vary_nothing)
-    for name, example, place in (
-        ("index", "y[3] = 1.0", "for one index of an axis"),
-        ("region", "y[:, 10:] = 1.0", "for some indices of axes"),
-        ("values", "y[3, 5] = np.nan", "for values here and there"),
-    )
-}  # fmt: skip
-"""What stands in a part of y that a kernel left out."""
-
-CAST = Row(Fault("after-cast", "y holds {dtype} numbers",
-                 "write y in its own dtype", "y.astype(np.float16)",
-              ("float16",)),
-           _vary_nothing)  # fmt: skip
-"""Half precision that was saved as another dtype, and is right but for that."""
-
-UNKNOWN = {
-    name: Row(Fault(f"{joint}-unknown-{name}", words, "compare it with the right one", example), _vary_nothing)
-    for joint, name, words, example in (
-        ("stats", "divisor", "the mean is right, the divisor is another", "(x - x.mean(-1)) / d"),
-        ("stats", "mean", "the divisor is right, the mean is another", "(x - m) / x.std(-1)"),
-        ("stats", "both", "mean and divisor are others", "(x - m) / d"),
-        ("affine", "gamma", "gamma and beta are others", "other_gamma * xhat + other_beta"),
-    )
-}
-"""What y shows to be another one, of which no row says what it is."""
 
 _STATISTICS: Sequence[Row] = (*STORED, *DIVIDING, *COUNTING)
 _REST: Sequence[Row] = (*AROUND, *PARAMETERS, *BEHIND, *THINNED, *ORDER)
 _TABLES = (*_STATISTICS, *_REST)
 
-FAULTS: Sequence[Row] = (*_TABLES, *_OF_COPIES, *_OF_REGIONS.values(), *UNKNOWN.values(), CAST)
+FAULTS: Sequence[Row] = (*_TABLES, *OF_COPIES, *OF_REGIONS.values(), *UNKNOWN.values(), CAST)
 """Every row: what `normcli help faults` lists."""
 
 _FEW_NUMBERS = 8
@@ -114,6 +74,8 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
         right = next((case for case in cases if not case.differs.any()), None)
         if right is not None:
             return () if right.saved is None else (_claim_cast(right, right.saved),)
+        if len(cases) == 1 and is_constant(cases[0]) and np.isfinite(cases[0].y).all():
+            return _rank([_claim(cases[0], one) for one in _try_beta(cases[0])], is_asked=True)
         if not cases or np.ptp(cases[0].y) == 0.0:  # which any divisor makes, if it is large enough
             return ()
         claims = _open(tuple(cases), in_parts=in_parts)
@@ -143,7 +105,9 @@ _SHORTER = 2.0**-23
 
 def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:
     """Return the faults that explain y in one precision: one row where that does, two, or in a part of y."""
-    for stage in (_try_rows, _try_pairs, _find_parts) if in_parts else (_try_rows, _try_pairs):
+    is_finite = any(np.isfinite(case.y).any() for case in cases)
+    stages = (_try_rows, _try_pairs, _find_parts)
+    for stage in stages[0 if is_finite else -1 : None if in_parts else -1]:
         if found := _list_claims(cases, stage):
             return list(found)
     return []
@@ -153,7 +117,8 @@ def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:
 def _list_claims(cases: tuple[Case, ...], stage: Callable[[Case], Iterable[Found]]) -> tuple[Claim, ...]:
     """Return the claims that one stage of the search finds, ranked among those of one case."""
     claims = ([_claim(case, one) for one in stage(case) if not _may_be_rounding(case, one)] for case in cases)
-    return tuple(itertools.chain.from_iterable(map(_rank, claims)))
+    ranked = (_rank(some, is_asked=len(cases) == 1) for some in claims)
+    return tuple(itertools.chain.from_iterable(ranked))
 
 
 def _try_rows(case: Case) -> Iterator[Found]:
@@ -183,47 +148,8 @@ def recover(case: Case) -> tuple[Claim, ...]:
     case : Case
     """
     with np.errstate(all="ignore"):
-        found = [(one, _claim(case, one)) for one in _recover(case)]
-        return tuple(
-            claim._replace(shown=_compare_first(case, one.variants[0]))
-            for one, claim in found
-            if claim.bits >= CERTAIN
-        )
-
-
-def _compare_first(case: Case, variant: Variant) -> str:
-    """Return the first number of a variant that is not the right one, beside that."""
-    for name in ("divisor", "mean", "gamma", "beta"):
-        used, right = getattr(variant, name), np.asarray(getattr(case, name))
-        if used is not None and (off := np.abs(used - right) > NEAR * np.abs(right)).any():
-            first = np.unravel_index(int(off.argmax()), off.shape)
-            right = np.broadcast_to(right, off.shape)
-            return f"the first {name} that differs is {float(used[first]):.6g}, not {float(right[first]):.6g}"
-    return ""
-
-
-def _recover(case: Case) -> Iterator[Found]:
-    """Yield the lines that hold in each group, or in each feature, with what they are beside the right ones."""
-    used, size = case.used, case.divisor.size
-    every = [
-        ("divisor", Variant(case.mean, used.divisor, numbers=size, is_fitted=True)),
-        ("mean", Variant(used.mean, case.divisor, numbers=size, is_fitted=True)),
-        ("both", Variant(*used, numbers=2 * size, is_fitted=True)),
-    ]
-    if not case.has_moments or case.count <= _LEAST_OF_LINE:
-        every = []
-    gamma, beta = case.recover_parameters()
-    if case.has_gamma and case.gate is None and case.y.size > _LEAST_OF_LINE * gamma.size:
-        every.append(("gamma", Variant(gamma=gamma, beta=beta, numbers=2 * gamma.size, is_fitted=True)))
-    for name, variant in every:
-        found = [one for one in _try(case, (UNKNOWN[name].fault,), (variant,)) if one.share == 1.0]
-        if found:
-            yield from found
-            return
-
-
-_LEAST_OF_LINE = 3
-"""Any two values lie on a line: that more do is said."""
+        claims = (_claim(case, one) for one in find_unknown(case))
+        return tuple(claim for claim in claims if claim.bits >= CERTAIN)
 
 
 def _choose_tables(case: Case) -> Sequence[Row]:
@@ -235,6 +161,14 @@ def _claim_cast(case: Case, dtype: str) -> Claim:
     """Return that y is right, in numbers of another dtype."""
     causes = (CAST.fault.words.format(dtype=dtype),)
     return Claim((CAST.fault,), case.plan, causes, 0.0, math.inf, case.y.size, 0, rank=1.0)
+
+
+def _try_beta(case: Case) -> Iterator[Found]:
+    """Yield what explains y by another beta, which is all that constant groups show."""
+    if case.has_beta and case.y.size > case.beta.size:
+        found = [one for one in _try_all(case, PARAMETERS) if one.share == 1.0]
+        yield from (one for one in found if one.variants[0].gamma is None)
+        yield from () if found else find_unknown(case)
 
 
 def _try_all(
@@ -266,8 +200,12 @@ def _is_near_line(case: Case, variant: Variant) -> bool:
 def _try(case: Case, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Iterator[Found]:
     """Yield what a variant explains of y, unless some of its values show that it is little."""
     if (thin := thin_out(case)) is None or thin.share(variants[0]) >= _LIKELY / 2.0:
-        prediction = case.predict(variants[0])
-        yield Found(faults, variants, prediction, case.explains(prediction))
+        yield _explain(case, faults, variants)
+
+
+def _explain(case: Case, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Found:
+    prediction = case.predict(variants[0])
+    return Found(faults, variants, prediction, case.explains(prediction))
 
 
 _BESIDE_EPS = 0.1
@@ -319,22 +257,33 @@ def _find_parts(case: Case) -> Iterator[Found]:
     statistics = _try_all(case, _STATISTICS) if case.has_moments else ()
     tried = [*(one for one in statistics if one.share >= _LIKELY), *_try_rest(case)]
     right = Found((), (), case.right, ~case.differs)
-    whole = [right, *(one for one in tried if one.moves(right))]
+    whole = [right, *(one for one in tried if one.moves(right) and not one.is_fitted)]
     for one in sorted(whole, key=lambda one: -one.share)[:_MOST_WHOLE]:
         region = find_region(case, ~one.explained) or _find_few(case, one)
+        if region is None and not np.isfinite(case.y).any():
+            region = Region("", np.ones(case.y.shape, np.bool_))
         if region is None:
             continue
         rest = one._replace(explained=one.explained | region.mask, region=region)
-        is_small = bool(one.faults) or np.count_nonzero(region.mask) < _LEAST_SHOWN
-        inside = [] if is_small else [
-            other
-            for other in _try_all(case, (*_OF_COPIES, *_choose_tables(case)))
-            if other.explained[region.mask].all()
-        ]  # fmt: skip
+        inside = [] if one.faults else [*_find_inside(case, region)]
         yield from (other._replace(region=region, explained=rest.explained) for other in inside)
-        if not inside and _lies_far(case, rest):
-            fault = _OF_REGIONS[region.kind].fault
+        if inside or not _lies_far(case, rest):
+            continue
+        unknown = [] if one.faults else [*find_unknown(case)]
+        if any(other.variants[0].gamma is not None for other in unknown):
+            yield from unknown
+        else:
+            fault = OF_REGIONS[region.kind].fault
             yield rest._replace(faults=(*one.faults, fault), variants=(*one.variants, Variant(numbers=1)))
+
+
+def _find_inside(case: Case, region: Region) -> Iterator[Found]:
+    """Yield what explains all of a region: of a few values, or of all, only that they are not finite."""
+    is_odd = np.count_nonzero(region.mask) < _LEAST_SHOWN or not np.isfinite(case.y).any()
+    copies = NOT_FINITE if is_odd else OF_COPIES  # which no screen tells: a region may be little of y
+    tried = (_explain(case, (fault,), (variant,)) for fault, vary in copies for variant in vary(case))
+    others = _try_all(case, () if is_odd else _choose_tables(case))
+    return (one for one in itertools.chain(tried, others) if one.explained[region.mask].all())
 
 
 _LEAST_SHOWN = 8
@@ -390,18 +339,30 @@ def _claim(case: Case, found: Found) -> Claim:
         fault.words.format(**variant.values)
         for fault, variant in zip(found.faults, found.variants, strict=True)
     )
+    faults, shown = found.faults, show_used(case, found) if found.is_fitted else ()
+    if found.region is not None and len(faults) == 1 and faults[0].id.startswith("where-"):
+        source = find_source(case, found.region.mask)
+        if source is not None and not found.is_of_region:
+            causes, faults = (*causes, source.words), (faults[0]._replace(remedy=source.remedy),)
+        elif source is not None:
+            shown = (f"{source.words} there",)
     misfit = math.sqrt(float((off**2).mean()))
     claim = Claim(
-        found.faults, case.plan, causes, misfit=misfit, bits=measure_bits(case, found, misfit),
+        faults, case.plan, causes, misfit=misfit, bits=measure_bits(case, found, misfit),
         compared=case.y.size, differing=int(case.differs.sum()), region=found.region,
+        shown=shown,
     )  # fmt: skip
     numbers = sum(variant.numbers for variant in found.variants)
     return claim._replace(rank=float(len(found.faults) + found.is_fitted + (numbers > _FEW_NUMBERS)))
 
 
-def _rank(claims: Sequence[Claim]) -> tuple[Claim, ...]:
-    """Return the claims with evidence enough, the likeliest first, each cause once; ties have one rank."""
-    certain = [claim for claim in claims if claim.bits >= CERTAIN]
+def _rank(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Claim, ...]:
+    """Return the claims with evidence enough, the likeliest first, each cause once; ties have one rank.
+
+    What is not finite of a norm that was asked for is seen at once.
+    """
+    seen = [row.fault.id for row in NOT_FINITE if is_asked]
+    certain = [claim for claim in claims if claim.bits >= CERTAIN or claim.fault.id in seen]
     if not certain:
         return ()
     least = min(claim.rank for claim in certain)

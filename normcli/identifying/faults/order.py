@@ -90,7 +90,7 @@ def _roll(case: Case) -> Iterator[Variant]:
     for name, count, order, result in _list_orders(case):
         shift = find_shift(count, order)
         if shift and count > 2:
-            yield Variant(result=result, values={"name": name, "by": f"{shift:+d}"}, numbers=1)
+            yield Variant(result=result, values={"name": name, "by": shift}, numbers=1)
 
 
 def _reverse(case: Case) -> Iterator[Variant]:
@@ -145,9 +145,9 @@ ORDER: Sequence[Row] = (
               "y[[0, 1, 4, 3, 2]]", ("two rows",)), _exchange),
     Row(Fault("order-rolled", "rows along {name} are rolled by {by}", "write each row where it was read",
               "np.roll(y, 1, axis=0)", ("AXIS", "N")), _roll),
-    Row(Fault("order-reversed", "rows along {name} run backwards", "write each row where it was read",
+    Row(Fault("order-reversed", "rows along {name} are reversed", "write each row where it was read",
               "y[::-1]", ("AXIS",)), _reverse),
-    Row(Fault("order-transposed", "{names} are transposed", "transpose back", "y.swapaxes(1, 2)",
+    Row(Fault("order-transposed", "{names} are transposed", "write y with the axes of x", "y.swapaxes(1, 2)",
               ("two axes",)), _transpose),
     Row(Fault("order-memory", "memory with {words}", "transpose before the norm",
               "norm(x.reshape(n, h, w, c)).reshape(n, c, h, w)",

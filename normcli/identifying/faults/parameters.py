@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.checking.fault import Fault
-from normcli.identifying.faults.case import HALVES, MOST_SHIFTS, Variant, list_shifts
+from normcli.checking.saved import HALVES
+from normcli.identifying.faults.case import MOST_SHIFTS, Variant, list_shifts
 from normcli.identifying.faults.claim import Row
 from normcli.identifying.faults.order import find_shift
 from normcli.numerics.rounding import round_to_half
@@ -80,14 +81,14 @@ def _list_axes(values: Floats) -> list[int]:
 
 
 def _move(case: Case, change: Callable[[Floats], Floats]) -> Iterator[tuple[str, Variant]]:
-    """Yield gamma, beta or both with a change, each with its name."""
+    """Yield gamma, beta or both with a change, each with its name and the verb to it."""
     is_alike = case.gamma.shape == case.beta.shape and case.has_gamma and case.has_beta
     if case.has_gamma:
-        yield "gamma", Variant(gamma=change(case.gamma))
+        yield "gamma is", Variant(gamma=change(case.gamma))
     if case.has_beta:
-        yield "beta", Variant(beta=change(case.beta))
+        yield "beta is", Variant(beta=change(case.beta))
     if is_alike:
-        yield "gamma and beta", Variant(gamma=change(case.gamma), beta=change(case.beta))
+        yield "gamma and beta are", Variant(gamma=change(case.gamma), beta=change(case.beta))
 
 
 def _roll_of(names: Sequence[str]) -> Callable[[Case], Iterator[Variant]]:
@@ -100,7 +101,7 @@ def _roll_of(names: Sequence[str]) -> Callable[[Case], Iterator[Variant]]:
                 by = shift if 2 * shift <= length else shift - length
                 for name, variant in _move(case, functools.partial(_roll, shape, axis, shift)):
                     if name in names:
-                        yield variant._replace(values={"name": name, "by": f"{by:+d}"}, numbers=1)
+                        yield variant._replace(values={"what": name, "by": by}, numbers=1)
 
     return vary
 
@@ -116,19 +117,19 @@ def _reverse(case: Case) -> Iterator[Variant]:
     for axis, length in enumerate(case.gamma.shape):
         if length > 1:
             for name, variant in _move(case, functools.partial(np.flip, axis=axis)):
-                yield variant._replace(values={"name": name})
+                yield variant._replace(values={"what": name})
 
 
 def _round(case: Case) -> Iterator[Variant]:
     offset = case.plan.spec.gamma_offset
     for dtype in HALVES:
         gamma = round_to_half(case.gamma - offset, dtype) + offset
-        rounded = {"gamma": Variant(gamma=gamma)} if case.has_gamma else {}
+        rounded = {"gamma is": Variant(gamma=gamma)} if case.has_gamma else {}
         if case.has_beta:
             beta = round_to_half(case.beta, dtype)
-            rounded |= {"beta": Variant(beta=beta), "gamma and beta": Variant(gamma=gamma, beta=beta)}
+            rounded |= {"beta is": Variant(beta=beta), "gamma and beta are": Variant(gamma=gamma, beta=beta)}
         for name, variant in rounded.items():
-            yield variant._replace(values={"name": name, "dtype": dtype})
+            yield variant._replace(values={"what": name, "dtype": dtype})
 
 
 def _take_other_sample(case: Case) -> Iterator[Variant]:
@@ -158,8 +159,8 @@ def _permute(case: Case) -> Iterator[Variant]:
     count = int(np.count_nonzero(order != np.arange(size)))
     is_plain = find_shift(size, order) or np.array_equal(order, np.arange(size)[::-1])
     if count and len(np.unique(order)) == size and not is_plain:
-        for _, variant in _move(case, lambda values: values.reshape(-1)[order].reshape(values.shape)):
-            yield variant._replace(values={"count": count}, numbers=count)
+        for name, variant in _move(case, lambda values: values.reshape(-1)[order].reshape(values.shape)):
+            yield variant._replace(values={"what": name, "count": count}, numbers=count)
 
 
 _MOST_PERMUTED = 2048
@@ -236,19 +237,20 @@ PARAMETERS: Sequence[Row] = (
               _change_beta(lambda b: -b)),
     Row(Fault("affine-beta-doubled", "beta is added twice", "add beta once", "gamma * xhat + 2 * beta"),
               _change_beta(lambda b: 2.0 * b)),
-    Row(Fault("affine-gamma-reversed", "{name} runs backwards", "index it forwards",
-              "gamma[::-1] * xhat + beta", ("gamma",)), _reverse),
-    Row(Fault("affine-gamma-rolled", "{name} is rolled by {by}", "index it from 0",
-              "np.roll(gamma, 1) * xhat + beta", ("gamma", "N")), _roll_of(("gamma", "gamma and beta"))),
-    Row(Fault("affine-beta-rolled", "beta is rolled by {by}", "index it from 0",
-              "gamma * xhat + np.roll(beta, 1)", ("N",)), _roll_of(("beta",))),
-    Row(Fault("affine-gamma-permuted", "gamma is permuted: {count} values stand elsewhere", "index it in order",
-              "gamma[permutation] * xhat + beta", ("N",)), _permute),
+    Row(Fault("affine-gamma-reversed", "{what} reversed", "index parameters forwards",
+              "gamma[::-1] * xhat + beta", ("gamma is",)), _reverse),
+    Row(Fault("affine-gamma-rolled", "{what} rolled by {by}", "index parameters from 0",
+              "np.roll(gamma, 1) * xhat + beta", ("gamma is", "N")),
+              _roll_of(("gamma is", "gamma and beta are"))),
+    Row(Fault("affine-beta-rolled", "beta is rolled by {by}", "index parameters from 0",
+              "gamma * xhat + np.roll(beta, 1)", ("N",)), _roll_of(("beta is",))),
+    Row(Fault("affine-gamma-permuted", "{what} permuted: {count} values stand elsewhere",
+              "index parameters in order", "gamma[permutation] * xhat + beta", ("gamma is", "N")), _permute),
     Row(Fault("affine-gamma-other-sample", "{what} of {which}",
               "index them along every axis", "gamma[:1] * xhat + beta[:1]",
               ("gamma and beta are those", "another sample")), _take_other_sample),
-    Row(Fault("affine-gamma-rounded", "{name} rounded to {dtype} is used", "keep it in float32",
-              "gamma.astype(np.float16) * xhat", ("gamma", "float16")), _round),
+    Row(Fault("affine-gamma-rounded", "{what} rounded to {dtype}", "keep parameters in float32",
+              "gamma.astype(np.float16) * xhat", ("gamma is", "float16")), _round),
     Row(Fault("affine-constant", "every value is multiplied by {factor}", "leave the factor out",
               "y * 3.7", ("C",)), _scale_all),
     Row(Fault("affine-offset", "{term} is added to every value", "leave the term out", "y + 1", ("C",)),

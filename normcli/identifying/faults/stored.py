@@ -41,7 +41,7 @@ def _move(case: Case) -> Iterator[Variant]:
     for axis in case.kept:
         length = mean.shape[axis]
         for shift in list_shifts(length):
-            words = f"rolled by {shift if 2 * shift <= length else shift - length:+d}"
+            words = f"rolled by {shift if 2 * shift <= length else shift - length}"
             yield from _yield_moved(case, np.roll(mean, shift, axis), np.roll(var, shift, axis), words)
         if length > 2:
             yield from _yield_moved(case, np.flip(mean, axis), np.flip(var, axis), "reversed")
@@ -90,7 +90,7 @@ STORED: Sequence[Row] = (
               "take the root of the variance", "(x - mean) / (var + eps)"), _leave_root),
     Row(Fault("stored-rooted-twice", "the running variance is rooted twice", "take the root once",
               "(x - mean) / np.sqrt(std + eps)"), _square),
-    Row(Fault("stored-rolled", "{what} {words}", "index them from 0", "(x - np.roll(mean, 1)) / d",
+    Row(Fault("stored-rolled", "{what} {words}", "index statistics from 0", "(x - np.roll(mean, 1)) / d",
               ("running statistics are", "rolled by N")), _move),
 )  # fmt: skip
 """The likelier ones first."""

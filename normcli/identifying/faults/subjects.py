@@ -7,21 +7,27 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from normcli.dtypes import get_eps
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
 from normcli.identifying.faults.case import open_case
 from normcli.identifying.faults.opening import open_joints, recover
+from normcli.identifying.faults.sources import is_constant
+from normcli.identifying.faults.unknown import UNKNOWN
+from normcli.identifying.weight import CERTAIN
 from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.rules import AxesRule
+from normcli.norms.rules import AxesRule, Centre
 from normcli.norms.table import NORMS
+from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from normcli.checking.gate import Gate
@@ -29,6 +35,9 @@ if TYPE_CHECKING:
     from normcli.identifying.faults.claim import Claim
     from normcli.norms.plan import Plan
     from normcli.tensors.residual import Addends
+
+BOTH = UNKNOWN["both"].fault.id
+"""The fault that is no more than a line in each group."""
 
 MOST_VALUES = 1 << 16
 """Values that faults are looked for in; of larger tensors the first groups."""
@@ -110,6 +119,42 @@ def recover_used(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.d
     """
     is_open = subject.plan.has_groups and subject.plan.grid.group_size <= _LARGEST_GROUP
     return recover(_open(subject, x, y, dtype)) if is_open else ()
+
+
+def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
+    """Return what one norm alone explains by other statistics or parameters; nothing where several do.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        Of a y that is no lines y = a · x + b, which say as much.
+    """
+    found = []
+    for case in cases:
+        bits = case.plan.grid.group_count * math.log2(1.0 / get_eps(case.dtype))
+        if bits >= _LEAST_BITS and (claims := recover(case)):
+            found.append(claims)
+    alone = [claims for claims in found if claims[0].fault.id != BOTH]
+    if not alone:  # any norm of smaller groups has lines as well, and one without a mean
+        plans = [claims[0].plan for claims in found]
+        fewest = min((plan.grid.group_count for plan in plans), default=0)
+        likely = (plan.grid.group_count == fewest and plan.norm.centre is Centre.MEAN for plan in plans)
+        alone = [claims for claims, is_likely in zip(found, likely, strict=True) if is_likely]
+    return alone[0] if len(alone) == 1 else ()
+
+
+_LEAST_BITS = 3.0 * CERTAIN
+"""Bits of the means or the divisors that are right, where others are not known."""
+
+
+def shows_nothing(subject: Subject, x: NDArray[Any]) -> bool:
+    """Whether every group of x is of one value, of a norm that subtracts its mean."""
+    plan = subject.plan
+    is_open = x.size > 1 and plan.has_groups and 1 < plan.grid.group_size <= _LARGEST_GROUP
+    if not (is_open and is_constant(_open(subject, x, x, np.dtype("float64")))):
+        return False
+    view = fetch(x).reshape(plan.grid.view_shape)
+    return bool(np.all(view == view.min(plan.grid.view_axes, keepdims=True)))
 
 
 def _open(

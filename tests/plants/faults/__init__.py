@@ -84,7 +84,7 @@ def make_wrong(row: Row, number: int) -> Wrong:
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     kernel = make_kernel(layer, way, row.scale, rng, row.other)
     with np.errstate(all="ignore"):
-        y, right = (_store(row, kernel, values) for values in (row.run(kernel), kernel.y))
+        y, right = (_store(kernel, values) for values in (row.run(kernel), kernel.y))
     really = _find_request(row, layer, kernel)
     addends = Addends(kernel.addend, kernel.other) if row.other == "residual" else None
     gate = Gate(kernel.other) if row.other == "gate" else None
@@ -94,9 +94,8 @@ def make_wrong(row: Row, number: int) -> Wrong:
     )
 
 
-def _store(row: Row, kernel: Kernel, values: Array) -> Array:
-    stored = np.ascontiguousarray(values.reshape(kernel.shape)).astype(kernel.tensor.dtype)
-    return stored.astype(np.float32) if row.is_rounded else stored
+def _store(kernel: Kernel, values: Array) -> Array:
+    return np.ascontiguousarray(values.reshape(kernel.shape)).astype(kernel.tensor.dtype)
 
 
 def _find_request(row: Row, layer: Layer, kernel: Kernel) -> Plan | None:

@@ -9,7 +9,6 @@ import numpy as np
 
 from normcli.dtypes import find_type
 from tests.plants.faults.kernel import (
-    ADALN,
     BN,
     EVALUATED,
     FINE,
@@ -62,9 +61,6 @@ def _shorten(k: Kernel, bits: int, least: int) -> Array:
     return (np.round(k.y / unit) * unit).astype(k.work)
 
 
-SHORT = tuple(Way(dtype, offset) for offset in (0, 3) for dtype in ("bfloat16", "float16"))
-"""Half precision whose values are kept in float32 after."""
-
 GRIDS = tuple(Way(dtype, offset) for offset in (0, 30) for dtype in ("float32", "float16", "float64"))
 """What int8 and float8 are coarse beside."""
 
@@ -90,7 +86,6 @@ ROWS = (
     coarse("after-quantized", "y to 3 decimals", lambda k: np.round(k.y, 3), LN, LN_ROWS, ways=FINE),
     coarse("after-quantized", "y in float8 e4m3", lambda k: _shorten(k, 3, -6), LN, RMS, BN, ways=GRIDS),
     coarse("after-quantized", "y in float8 e5m2", lambda k: _shorten(k, 2, -14), LN, RMS_ROWS, ways=GRIDS),
-    coarse("after-cast", "in half precision, saved as float32", lambda k: k.y, LN, BN, RMS, ADALN, ways=SHORT, times=2, is_rounded=True),
     coarse(
         "after-cast", "y rounded to bfloat16", lambda k: k.y.astype(find_type("bfloat16")).astype(k.work),
         LN, BN, RMS, LN_ROWS, ways=FINE,

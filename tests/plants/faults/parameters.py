@@ -41,6 +41,13 @@ def _permute(k: Kernel) -> Array:
     return k.rng.permutation(k.gamma.reshape(-1)).reshape(k.gamma.shape)
 
 
+def _change(values: Any, factor: float) -> Array:
+    """Return gamma with another number at its third index."""
+    changed = np.array(values)
+    changed.flat[2] *= factor
+    return changed
+
+
 def _round(values: Any, dtype: str) -> Array:
     return np.asarray(values).astype(find_type(dtype)).astype(np.float32)
 
@@ -52,6 +59,7 @@ ROWS = (
         "affine-unknown-gamma", "gamma and beta of another layer",
         lambda k: k.finish(gamma=k.rng.uniform(0.5, 2.0, k.gamma.shape), beta=k.rng.normal(size=np.shape(k.beta))), LN, LN_ROWS,
     ),
+    fine("affine-unknown-gamma", "one number of gamma", lambda k: k.finish(gamma=_change(k.gamma, 0.5)), LN, LN_ROWS, RMS),
     coarse("affine-missing", "neither gamma nor beta", lambda k: k.finish(gamma=1.0, beta=0.0), LN, BN, GN, IN, ADALN),
     coarse("affine-gamma-missing", "no gamma", lambda k: k.finish(gamma=1.0), LN, BN, GN, ADALN),
     coarse("affine-gamma-missing affine-missing", "no gamma", lambda k: k.finish(gamma=1.0), RMS, QK),

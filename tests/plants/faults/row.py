@@ -28,8 +28,6 @@ class Row(NamedTuple):
         The spread of the data: small where eps is to be seen.
     really : mapping
         The options of the request that this is, where it is one.
-    is_rounded : bool
-        Whether y is stored in float32 whatever the tensor's dtype is.
     other : str or None
         What the kernel is given besides: `residual` or `gate`.
     """
@@ -42,7 +40,6 @@ class Row(NamedTuple):
     times: int = 1
     scale: float = 1.0
     really: Mapping[str, Any] = {}
-    is_rounded: bool = False
     other: str | None = None
 
 

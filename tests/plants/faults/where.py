@@ -22,6 +22,10 @@ def _input(k: Kernel) -> Array:
     return k.tensor.astype(k.work)
 
 
+def _divide_by_zero(k: Kernel) -> Array:
+    return np.where(k.rng.random(k.shape) < 0.2, np.nan, np.inf)
+
+
 def _zero(k: Kernel) -> float:
     return 0.0
 
@@ -43,8 +47,10 @@ def _choose_rows(k: Kernel) -> Array:
 ROWS = (
     coarse("where-values", "3 values of another call", lambda k: _scatter(k, 3, _stale), LN, BN, RMS),
     coarse("where-values", "one value 0", lambda k: _scatter(k, 1, _zero), LN_ROWS, GN, BN),
-    coarse("where-values", "5 values NaN", lambda k: _scatter(k, 5, lambda k: np.nan), LN, RMS, BN_ROWS),
-    coarse("where-nan where-index", "row 2 is NaN", lambda k: _change(k, np.s_[2], lambda k: np.nan), LN, BN, RMS),
+    coarse("where-nan", "5 values NaN", lambda k: _scatter(k, 5, lambda k: np.nan), LN, RMS, BN_ROWS),
+    coarse("where-nan", "row 2 is NaN", lambda k: _change(k, np.s_[2], lambda k: np.nan), LN, BN, RMS),
+    coarse("where-infinite", "row 2 is infinite", lambda k: _change(k, np.s_[2], lambda k: np.inf), LN, BN, RMS),
+    coarse("where-infinite", "a column is ∞ or NaN", lambda k: _change(k, np.s_[..., 1], _divide_by_zero), LN, RMS),
     coarse("where-values", "one value off by 1", lambda k: _scatter(k, 1, lambda k: k.y + 1), LN, IN, LN_BARE),
     coarse("where-index where-region where-input", "row 5 is x", lambda k: _change(k, np.s_[5], _input), LN, LN_ROWS, BN),
     coarse("where-index where-region", "row 3 of another call", lambda k: _change(k, np.s_[3], _stale), LN, LN_ROWS, BN, RMS),

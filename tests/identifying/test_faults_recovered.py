@@ -1,0 +1,61 @@
+"""What nobody asked for is told as one norm with other statistics or parameters, if no other norm has them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.identifying.faults.subjects import list_subjects, open_cases, recover_one
+from normcli.identifying.identify import Kind, Question, identify
+from normcli.identifying.phrasing import diagnose
+from tests.identifying.faulty import draw, draw_affine, standardize
+
+X = draw((12, 24))
+GAMMA, BETA = draw_affine(24)
+MEAN, DEVIATION = (np.asarray(v, "f8") for v in (X.mean(-1, keepdims=True), X.std(-1, keepdims=True)))
+OTHER = np.random.default_rng(5).uniform(0.5, 2.0, (12, 1))
+
+
+def make(mean=MEAN, divisor=DEVIATION, gamma=GAMMA, beta=BETA):
+    return ((X - mean) / divisor * gamma + beta).astype("f4")
+
+
+def recover(y):
+    return recover_one(open_cases(list_subjects(X, GAMMA, BETA, None, None), X, y, y.dtype))
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        pytest.param(make(divisor=OTHER), "y is ln, but the mean is right, the divisor is another", id="divisor"),
+        pytest.param(
+            (standardize(X, mean=OTHER, square=DEVIATION**2) * GAMMA + BETA).astype("f4"),
+            "y is ln, but the divisor is right, the mean is another", id="mean",
+        ),
+        pytest.param(make(OTHER, 1.5 * OTHER), "y is ln, but mean and divisor are others", id="both"),
+        pytest.param(
+            (standardize(X) * draw_affine(24, 7)[0] + BETA).astype("f4"),
+            "y is ln, but another gamma is used at all 24 indices", id="gamma",
+        ),
+    ],
+)  # fmt: skip
+def test_one_norm_alone_explains_y(y, words):
+    (claim,) = recover(y)
+    assert f"y is {claim.plan.norm.name}, but {claim.cause}" == words
+
+
+@pytest.mark.slow
+def test_identify_says_so():
+    found = identify(Question(X, make(divisor=OTHER), GAMMA, BETA))
+    said = "y is ln, but the mean is right, the divisor is another"
+    assert (found.kind, diagnose(found).cause) == (Kind.FAULT, said)
+
+
+def test_lines_of_each_group_are_a_map_and_no_norm():
+    found = identify(Question(X, make(divisor=OTHER, gamma=1.0, beta=0.0)))
+    assert (found.kind, found.plain.axes) == (Kind.AFFINE, (0,))
+
+
+def test_noise_is_nothing():
+    assert recover(np.random.default_rng(1).normal(size=X.shape).astype("f4")) == ()
