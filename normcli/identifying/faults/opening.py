@@ -86,7 +86,7 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
 
 
 def choose_eps(case: Case) -> Case:
-    """Return a case with the eps in use that leaves the fewest values unexplained; its own, of several."""
+    """Return a case with the eps in use that leaves the fewest values unexplained, if these are half or fewer."""
     if not case.has_moments or case.plan.spec.eps is None:
         return case
     with np.errstate(all="ignore"):
@@ -96,8 +96,12 @@ def choose_eps(case: Case) -> Case:
             for eps in (case.eps, *COMMON_EPS)
         }
     best = max(shares, key=lambda eps: shares[eps])
-    return case if best == case.eps else replace(case, plan=case.plan.change_spec(eps=best))
+    if best == case.eps or shares[best] < _HALF:
+        return case
+    return replace(case, plan=case.plan.change_spec(eps=best))
 
+
+_HALF = 0.5
 
 _SHORTER = 2.0**-23
 """From 1 to the next number of float32, which results of float64 may have been calculated in."""
@@ -136,7 +140,7 @@ def _try_rest(case: Case) -> tuple[Found, ...]:
     return tuple(one for one in _try_all(case, _REST) if one.share >= _LIKELY)
 
 
-_MOSTLY = 0.9
+_MOSTLY = 0.5
 """The part of the values that lie on the lines of their groups where statistics alone are wrong, at least."""
 
 
