@@ -86,7 +86,7 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
 
 
 def choose_eps(case: Case) -> Case:
-    """Return a case with the eps in use that leaves the fewest values unexplained, if these are half or fewer."""
+    """Return a case with the eps in use that leaves the fewest values unexplained, if at most half of them."""
     if not case.has_moments or case.plan.spec.eps is None:
         return case
     with np.errstate(all="ignore"):
