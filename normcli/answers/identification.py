@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from normcli.documents.document import Section, View
     from normcli.dtypes import Floats
     from normcli.identifying.diagnosis import Diagnosis
-    from normcli.identifying.hypothesis import Match
-    from normcli.identifying.identify import Identification
-    from normcli.identifying.plain import PlainMap
+    from normcli.identifying.lines import PlainMap
+    from normcli.identifying.match import Match
+    from normcli.identifying.question import Identification
     from normcli.tensors.tensor import Tensor
 
 _MOST_LINES, _MOST_ON_SCREEN = 12, 4

@@ -19,7 +19,7 @@ from normcli.printable import format_count
 
 if TYPE_CHECKING:
     from normcli.cli.settings import Settings
-    from normcli.identifying.identify import Identification
+    from normcli.identifying.question import Identification
 
 
 def _run(settings: Settings, actual: str | None, name: str | None, suggests: bool) -> None:
@@ -42,9 +42,10 @@ def _run(settings: Settings, actual: str | None, name: str | None, suggests: boo
         raise UsageError("identify needs --actual FILE: the tensor that somebody's norm made of the input")
     wanted = None if name is None else find_norm(name)[0].name
     from normcli.answers.identification import IdentificationAnswer
-    from normcli.identifying.identify import Question, identify
+    from normcli.identifying.identify import identify
     from normcli.identifying.iterations import find_start
     from normcli.identifying.phrasing import diagnose
+    from normcli.identifying.question import Question
     from normcli.norms.layout import make_layout
 
     source = load_input(settings)

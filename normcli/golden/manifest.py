@@ -12,15 +12,15 @@ from normcli.checking.check import NORMALIZED
 from normcli.dtypes import get_eps, is_float
 from normcli.engine.inputs import NO_INPUTS
 from normcli.errors import DataError, UsageError
+from normcli.golden.manifest_reading import SCHEMA, format_member, read_object, read_recipe, require_integer
 from normcli.norms.options import OPTIONS, find_option
 from normcli.norms.request import Choices, NanRule, Request
 from normcli.printable import shorten
 from normcli.results.backward import draw_gradient
 from normcli.results.inputs import SelectionRequest
 from normcli.tensors.generate import draw_affine, generate
-from normcli.tensors.json_items import RepeatedNameError, make_object
 from normcli.tensors.pieces import iterate_pieces
-from normcli.tensors.recipe import DEFAULT_RNG, DISTRIBUTIONS, RNGS, Recipe
+from normcli.tensors.recipe import DEFAULT_RNG
 from normcli.tuples import NamedTuple
 from normcli.version import __version__
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
 
-SCHEMA = "normcli-golden/2"
-"""The version of the manifest."""
 
 _WITHOUT_HASH = "normcli-golden/1"
 """The version before, whose manifest has no hash of itself: what it says of its source would be believed."""
@@ -106,7 +104,7 @@ class Manifest:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.members = _read_object(path)
+        self.members = read_object(path)
         schema = self.members.get("schema")
         if schema == _WITHOUT_HASH:
             norm = shorten(str(self.members.get("norm")))
@@ -129,7 +127,7 @@ class Manifest:
             try:
                 options[name] = find_option(name).read(value)
             except (KeyError, UsageError, TypeError, OverflowError) as error:
-                raise DataError(f"{self.path}: there is no option {name} = {_format(value)}") from error
+                raise DataError(f"{self.path}: there is no option {name} = {format_member(value)}") from error
         return Request(norm, **options)
 
     def _read_files(self) -> Mapping[str, Mapping[str, Any]]:
@@ -206,7 +204,7 @@ class Manifest:
         """Yield what the manifest says and what is not so."""
         for name in self.members:
             if name not in _MEMBERS:
-                yield f"{_format(name)} is no member of a manifest"
+                yield f"{format_member(name)} is no member of a manifest"
         complete = self.members.get("normcli") == __version__
         for name in _MEMBERS:
             if name not in self.members and name != "selection":
@@ -222,11 +220,11 @@ class Manifest:
         recipe = self.members.get("recipe")
         for name in ("normcli", "source"):
             if not isinstance(self.members.get(name), str):
-                raise DataError(f"{self.path}: {name} is {_format(self.members.get(name))}, and no text")
+                raise DataError(f"{self.path}: {name} is {format_member(self.members.get(name))}, and no text")
         if recipe is None:
             return
         if not isinstance(recipe, dict):
-            raise DataError(f"{self.path}: recipe is {_format(recipe)}, and no object")
+            raise DataError(f"{self.path}: recipe is {format_member(recipe)}, and no object")
         try:
             wrong = self._follow(dict(recipe), subject)
         except (UsageError, DataError, TypeError, ValueError, OverflowError) as error:
@@ -240,11 +238,11 @@ class Manifest:
         seed, rng = recipe.pop("affine_seed", None), recipe.get("rng") or DEFAULT_RNG
         dy_seed = recipe.pop("dy_seed", None)
         if "shape" in recipe:
-            made = _read_recipe(recipe)
+            made = read_recipe(recipe)
             if made.shape != tensor.values.shape:
                 return f"recipe.shape is {list(made.shape)}; that of input.npy is {list(tensor.values.shape)}"
             if self.members["source"] != str(made):
-                return f"source is {_format(self.members['source'])}; the recipe is {str(made)!r}"
+                return f"source is {format_member(self.members['source'])}; the recipe is {str(made)!r}"
             if not self.intact and made.skip > _MOST_SKIPPED:
                 return (
                     f"recipe.skip is {made.skip}, in a manifest that may have been changed: it is not followed"
@@ -256,13 +254,13 @@ class Manifest:
         if seed is not None:
             dtype = "float64" if plan.request.dtype == "float64" else None
             names = tuple(inputs.parameters) or plan.norm.drawn_names
-            drawn = draw_affine(str(rng), _require_integer(seed), plan.parameters.shape, names, dtype)
+            drawn = draw_affine(str(rng), require_integer(seed), plan.parameters.shape, names, dtype)
             for name in names:
                 kept = getattr(inputs, name)
                 if kept is None or not _are_close(kept, plan.fit_parameter(name, drawn[name])):
                     return f"recipe.affine_seed does not give {name}.npy"
         if dy_seed is not None:
-            drawn_dy = draw_gradient(plan, _require_integer(dy_seed)).values
+            drawn_dy = draw_gradient(plan, require_integer(dy_seed)).values
             if dy is None or not _are_close(dy.values, drawn_dy):
                 return f"recipe.dy_seed does not give {DY}.npy"
         return None
@@ -320,74 +318,18 @@ def _digest_members(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(members, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _read_object(path: Path) -> dict[str, Any]:
-    if path.exists() and not path.is_file():
-        raise DataError(f"{path} is no regular file")
-    try:
-        manifest = json.loads(
-            path.read_text(encoding="utf-8"),
-            object_pairs_hook=make_object,
-            parse_float=_read_float,
-            parse_constant=_refuse_constant,
-        )
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: there is no such file, so this is no folder of golden files") from error
-    except RepeatedNameError as error:
-        raise DataError(f"{path}: an object {error}") from error
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is not valid JSON") from error
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
-    if not isinstance(manifest, dict):
-        raise DataError(f"{path} is not the manifest of golden files ({SCHEMA})")
-    return manifest
-
-
-def _read_float(text: str) -> float:
-    value = float(text)
-    if not np.isfinite(value):
-        raise ValueError(text)
-    return value
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(name)
-
-
 def _compare(name: str, said: Any, actual: Any, *, complete: bool) -> Iterator[str]:
     """Yield in which members two values of JSON differ; what another version leaves out does not count."""
     if isinstance(said, dict) and isinstance(actual, dict):
         for key, value in said.items():
             if key not in actual:
-                yield f"{name}.{key} is {_format(value)}, and should not be there"
+                yield f"{name}.{key} is {format_member(value)}, and should not be there"
             else:
                 yield from _compare(f"{name}.{key}", value, actual[key], complete=complete)
         if complete:
             yield from (f"{name}.{key} is missing" for key in actual if key not in said)
     elif type(said) is not type(actual) or said != actual:
-        yield f"{name} is {_format(said)}, and should be {_format(actual)}"
-
-
-def _read_recipe(members: Mapping[str, Any]) -> Recipe:
-    """Return a recipe, its bounds as they are written; raise `ValueError` or `TypeError` if it is none."""
-    if members.keys() != set(Recipe._fields):
-        raise ValueError(f"its members are not {', '.join(Recipe._fields)}")
-    for name in ("low", "high"):
-        if not isinstance(members[name], int | float | None) or isinstance(members[name], bool):
-            raise TypeError(f"{name} is no number")
-    for name, known in (("dist", DISTRIBUTIONS), ("rng", RNGS)):
-        if members[name] not in known:
-            raise ValueError(f"{name} {_format(members[name])} is none of {', '.join(known)}")
-    if not isinstance(members["shape"], list):
-        raise TypeError("shape is no list")
-    whole = {name: _require_integer(members[name]) for name in ("seed", "skip")}
-    return Recipe(**{**members, **whole, "shape": tuple(map(_require_integer, members["shape"]))})
-
-
-def _require_integer(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{_format(value)} is no integer")
-    return value
+        yield f"{name} is {format_member(said)}, and should be {format_member(actual)}"
 
 
 def _are_close(mine: NDArray[Any], drawn: NDArray[Any]) -> bool:
@@ -406,7 +348,3 @@ def _are_close(mine: NDArray[Any], drawn: NDArray[Any]) -> bool:
 def _to_json(value: Any) -> Any:
     """Return a value as it is read back from JSON, with lists for tuples."""
     return json.loads(json.dumps(value))
-
-
-def _format(value: Any) -> str:
-    return shorten(json.dumps(value), 60)

@@ -13,7 +13,8 @@ from normcli.checking.exact_rows import calculate_rows
 from normcli.checking.ulp import measure_distance
 from normcli.identifying.evidence import COMMON_EPS
 from normcli.identifying.groups import take_groups
-from normcli.identifying.hypothesis import Furthest, Match, find_furthest
+from normcli.identifying.hypothesis import find_furthest
+from normcli.identifying.match import Furthest, Match
 from normcli.norms.rules import EpsMode
 from normcli.numerics.rounding import store
 from normcli.tuples import NamedTuple

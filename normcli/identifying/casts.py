@@ -15,8 +15,8 @@ from normcli.identifying.affine import AffineStep
 from normcli.identifying.diagnosis import Diagnosis
 from normcli.identifying.groups import take_groups, widen
 from normcli.identifying.hypothesis import measure_equality
-from normcli.identifying.identify import Kind
 from normcli.identifying.match_words import format_share
+from normcli.identifying.question import Kind
 from normcli.identifying.ranking import BY_LUCK
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.grid import Grid

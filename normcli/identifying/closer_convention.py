@@ -11,12 +11,14 @@ from normcli.engine.inputs import NO_INPUTS
 from normcli.identifying.affine import AffineStep
 from normcli.identifying.diagnosis import Diagnosis
 from normcli.identifying.groups import widen
-from normcli.identifying.hypothesis import Hypothesis, Scope, measure_equality
-from normcli.identifying.identify import Kind
+from normcli.identifying.hypothesis import Hypothesis, measure_equality
+from normcli.identifying.inputs import Inputs
+from normcli.identifying.match import Scope
 from normcli.identifying.match_words import format_share, round_down
 from normcli.identifying.model import Model
+from normcli.identifying.question import Kind
 from normcli.identifying.ranking import BY_LUCK, rank_matches
-from normcli.identifying.samples import MOST_VALUES, Inputs, Samples
+from normcli.identifying.samples import MOST_VALUES, Samples
 from normcli.identifying.standards import MOMENTS, ROWS
 from normcli.identifying.weight import CERTAIN
 from normcli.norms.conventions import find_convention
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.inputs import Inputs as Given
-    from normcli.identifying.hypothesis import Match, Sample
+    from normcli.identifying.hypothesis import Sample
+    from normcli.identifying.match import Match
     from normcli.norms.plan import Plan
 
 _SAMPLED, _SAMPLED_OF_LARGE = 1 << 14, 1 << 12

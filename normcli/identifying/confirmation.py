@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.identifying.hypothesis import Hypothesis, Match
+    from normcli.identifying.hypothesis import Hypothesis
+    from normcli.identifying.match import Match
 
 _MOST_PASSES = 3
 """Passes over a large tensor that confirm what fits a sample of it."""

@@ -17,8 +17,8 @@ from normcli.identifying.evidence import COMMON_EPS
 from normcli.identifying.groups import put_back, take_groups
 from normcli.identifying.hypothesis import Hypothesis, Sample
 from normcli.identifying.levels import Level, choose_careless
+from normcli.identifying.lines import fit_lines
 from normcli.identifying.model import Model
-from normcli.identifying.plain import fit_lines
 from normcli.identifying.standards import MOMENTS, is_centred, standardize
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
-    from normcli.identifying.plain import PlainMap
+    from normcli.identifying.lines import PlainMap
     from normcli.norms.divisors import Divisor
 
 

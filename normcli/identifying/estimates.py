@@ -16,7 +16,7 @@ from normcli.numerics.singular import SingularValue
 from normcli.printable import format_count
 
 if TYPE_CHECKING:
-    from normcli.identifying.identify import Identification
+    from normcli.identifying.question import Identification
     from normcli.norms.plan import Plan
     from normcli.norms.spec import Iteration
 

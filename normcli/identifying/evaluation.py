@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.identifying.affine import AffineStep
-    from normcli.identifying.plain import PlainMap
+    from normcli.identifying.lines import PlainMap
 
 
 class Evaluation(NamedTuple):

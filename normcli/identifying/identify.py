@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,8 @@ from normcli.errors import DataError
 from normcli.identifying.affine import choose_usual, enumerate_affine_steps
 from normcli.identifying.confirmation import Confirmation
 from normcli.identifying.evaluation import read_evaluation
-from normcli.identifying.faults.opening import choose_eps, keep_first, open_joints
+from normcli.identifying.faults.claiming import keep_first
+from normcli.identifying.faults.opening import choose_eps, open_joints
 from normcli.identifying.faults.subjects import (
     find_claims,
     list_subjects,
@@ -29,131 +29,34 @@ from normcli.identifying.faults.subjects import (
     recover_used,
     shows_nothing,
 )
-from normcli.identifying.hypothesis import Scope
+from normcli.identifying.inputs import Inputs
 from normcli.identifying.known_maps import SPECTRAL, name_constants, name_map
-from normcli.identifying.nearest import Nearest, Nearness
+from normcli.identifying.match import Scope
+from normcli.identifying.nearest import Nearness
 from normcli.identifying.plain import MOST_SAMPLED, Block, find_global_map, find_plain_map
+from normcli.identifying.question import Identification, Question
 from normcli.identifying.ranking import rank_matches
 from normcli.identifying.reproduction import hold_against_all, list_candidates, reproduce
-from normcli.identifying.samples import MOST_VALUES, Inputs, Samples
+from normcli.identifying.samples import MOST_VALUES, Samples
 from normcli.identifying.search import Search
 from normcli.identifying.trimmed_map import find_trimmed_map
 from normcli.identifying.weight import CERTAIN
 from normcli.norms.layout import make_layout
 from normcli.tensors.mapped import fetch, require_unchanged
 from normcli.tensors.pieces import iterate_pieces
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from normcli.identifying.evaluation import Evaluation
     from normcli.identifying.faults.case import Case
-    from normcli.identifying.faults.claim import Claim
-    from normcli.identifying.faults.subjects import Subject
-    from normcli.identifying.hypothesis import Match
-    from normcli.identifying.iterations import Start
-    from normcli.identifying.plain import PlainMap
-    from normcli.identifying.reproduction import Reproduction
+    from normcli.identifying.lines import PlainMap
+    from normcli.identifying.match import Match
 
 
 MOST_ORDERS = 24
 """Orders of the actual tensor's axes that are tried."""
-
-
-class Question(NamedTuple):
-    """What was asked: the tensors, and the names of the axes.
-
-    Parameters
-    ----------
-    x, y : ndarray
-        Of one shape, or y with its axes in another order.
-    gamma, beta : ndarray or None
-        If neither is given and nothing fits without, they are estimated.
-    layout : str or None
-        One letter an axis, which name the channel axis; without it, the second and the last may be.
-    start : Start or None
-        What power iterations may have started from, which estimate a singular value.
-    subject : Subject or None
-        What y should be: the norm that was asked for, with its own gamma, beta and running statistics.
-    """
-
-    x: NDArray[Any]
-    y: NDArray[Any]
-    gamma: NDArray[Any] | None = None
-    beta: NDArray[Any] | None = None
-    layout: str | None = None
-    start: Start | None = None
-    subject: Subject | None = None
-
-
-class Kind(StrEnum):
-    """What was found of a tensor."""
-
-    NORM = "norm"
-    FAULT = "fault"
-    AFFINE = "affine"
-    UNDECIDED = "undecided"
-    NONE = "none"
-
-
-class Identification(NamedTuple):
-    """What was found.
-
-    Parameters
-    ----------
-    question : Question
-    matches : tuple of Match
-        The best first.
-    nearest : Nearest or None
-    sampled : int or None
-        About how many values each hypothesis was compared with, if not with all.
-    reason : str or None
-        Why no norm can be identified; None where one may be.
-    plain : PlainMap or None
-        A map without statistics that explains the tensor as well as any norm does.
-    known : tuple of str
-        What that map may be.
-    evaluation : Evaluation or None
-        The stored statistics that would make it.
-    doubtful : tuple of Match
-        Hypotheses that fit, of which there is too little evidence.
-    unchanged : int or None
-        How many values are those of the input, where nothing fits and these are more than half.
-    reproductions : tuple of Reproduction
-        Algorithms that give y's bits, where the exact result does not; the best first.
-    claims : tuple of Claim
-        What a kernel did wrong, the likeliest first.
-    rounded_to : str or None
-        The dtype of half precision whose numbers all values of y are, where it was saved as another.
-    """
-
-    question: Question
-    matches: tuple[Match, ...]
-    nearest: Nearest | None = None
-    sampled: int | None = None
-    reason: str | None = None
-    plain: PlainMap | None = None
-    known: tuple[str, ...] = ()
-    evaluation: Evaluation | None = None
-    doubtful: tuple[Match, ...] = ()
-    unchanged: int | None = None
-    reproductions: tuple[Reproduction, ...] = ()
-    claims: tuple[Claim, ...] = ()
-    rounded_to: str | None = None
-
-    @property
-    def kind(self) -> Kind:
-        """What was found."""
-        found = {
-            Kind.NORM: self.matches,
-            Kind.FAULT: self.claims,
-            Kind.AFFINE: self.plain,
-            Kind.UNDECIDED: self.doubtful,
-        }
-        return next((kind for kind, there in found.items() if there), Kind.NONE)
 
 
 def identify(question: Question, norm: str | None = None) -> Identification:

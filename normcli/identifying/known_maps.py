@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.identifying.levels import Level
-from normcli.identifying.plain import PlainMap
+from normcli.identifying.lines import PlainMap
 from normcli.norms.conventions import CONVENTIONS
 from normcli.tuples import NamedTuple
 

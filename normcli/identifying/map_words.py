@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.identifying.evaluation import Evaluation
-    from normcli.identifying.hypothesis import Match
-    from normcli.identifying.identify import Identification, Question
-    from normcli.identifying.plain import PlainMap
+    from normcli.identifying.lines import PlainMap
+    from normcli.identifying.match import Match
+    from normcli.identifying.question import Identification, Question
     from normcli.norms.layout import Layout
     from normcli.norms.norm import Norm
     from normcli.norms.plan import Plan

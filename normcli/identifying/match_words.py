@@ -18,9 +18,9 @@ from normcli.printable import format_count
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from normcli.identifying.hypothesis import Match
-    from normcli.identifying.identify import Question
+    from normcli.identifying.match import Match
     from normcli.identifying.matrices import Steps
+    from normcli.identifying.question import Question
     from normcli.identifying.reproduction import Reproduction
     from normcli.norms.layout import Layout
 

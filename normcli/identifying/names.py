@@ -11,30 +11,27 @@ from normcli.dtypes import find_type, get_eps, is_half
 from normcli.errors import NormError
 from normcli.identifying.affine import ESTIMATED
 from normcli.identifying.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
-from normcli.identifying.hypothesis import Furthest, Match, find_furthest, measure_equality
+from normcli.identifying.hypothesis import find_furthest, measure_equality
+from normcli.identifying.match import Furthest, Match
 from normcli.identifying.one_pass import measure_step
-from normcli.identifying.windows import WINDOWED
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import AxesChoice, AxesRule, EpsMode, EpsRule, GroupOrder, ParameterRule
-from normcli.norms.table import NORMS, OF_MATRICES
+from normcli.norms.table import NORMS
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from normcli.dtypes import Floats
     from normcli.identifying.affine import AffineStep
-    from normcli.identifying.hypothesis import Hypothesis, Scope
-    from normcli.identifying.matrices import FittedMatrix
+    from normcli.identifying.hypothesis import Hypothesis
+    from normcli.identifying.match import Scope
     from normcli.identifying.model import Model
-    from normcli.identifying.windows import FittedWindow
     from normcli.norms.conventions import Convention
     from normcli.norms.grid import Grid
     from normcli.norms.norm import Norm
     from normcli.norms.plan import Plan
-    from normcli.norms.spec import Window
 
 
 _ANY_DTYPE = np.dtype(np.float64)
@@ -225,7 +222,7 @@ def _is_own(norm: Norm, hypothesis: Hypothesis, channel: int) -> bool:
         request = request._replace(axes=grid.axes)
     if norm.axes is AxesRule.CHANNEL_GROUPS:
         request = request._replace(groups=grid.groups or 1, group_order=grid.group_order)
-    plan = _try_plan(request, grid.shape)
+    plan = try_plan(request, grid.shape)
     return plan is not None and plan.grid.canonical == grid and _takes(norm, plan, hypothesis.affine)
 
 
@@ -234,7 +231,7 @@ def _is_of_weights(norm: Norm, hypothesis: Hypothesis) -> bool:
     if norm.parameters is not ParameterRule.KEPT:
         return False
     grid = hypothesis.sample.grid
-    plan = _try_plan(Request(norm.name, axes=grid.axes), grid.shape)
+    plan = try_plan(Request(norm.name, axes=grid.axes), grid.shape)
     return plan is not None and _takes(norm, plan, hypothesis.affine)
 
 
@@ -262,7 +259,7 @@ def _takes(owner: Norm | Convention, plan: Plan, affine: AffineStep) -> bool:
     return all(values.size == 1 or values.shape == plan.parameters.full_shape for values in held)
 
 
-def _try_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any] = _ANY_DTYPE) -> Plan | None:
+def try_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any] = _ANY_DTYPE) -> Plan | None:
     """Return a plan; None if the norm or the framework does not take such a shape."""
     try:
         return make_plan(request, shape, dtype)
@@ -318,11 +315,11 @@ def _plan_as(
         eps=choose_eps(model.low, model.high) if convention.eps is EpsRule.GIVEN else None,
         p=model.p if norm.p is None else None,
     )
-    default = _try_plan(request, grid.shape, dtype)
+    default = try_plan(request, grid.shape, dtype)
     if default is not None and default.grid.canonical == grid:
         return default, True
     if convention.axes is AxesRule.GIVEN or _may_choose(convention, grid):
-        return _try_plan(request._replace(axes=grid.axes), grid.shape, dtype), False
+        return try_plan(request._replace(axes=grid.axes), grid.shape, dtype), False
     return None, False
 
 
@@ -337,62 +334,3 @@ def _agrees(plan: Plan, model: Model) -> bool:
     if model.eps_mode is EpsMode.FLOOR:
         return eps <= model.square
     return model.low <= eps <= model.high and (spec.eps_mode is model.eps_mode or eps == 0.0)
-
-
-def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precision: str) -> Match:
-    """Return the match of a window of local response normalization."""
-    axis, window, exact, bits = fitted
-    covers_all = min(window.before, window.after) >= actual.shape[axis] - 1
-    like, users = [], 0
-    for framework in list_frameworks(WINDOWED):
-        plan = _try_plan(Request(WINDOWED, like=framework, size=window.size, axes=(axis,)), actual.shape)
-        if plan is not None and plan.grid.reach == (window.before, window.after):
-            is_own = _has_constants(plan.spec.window, window)
-            users += is_own
-            if is_own or not covers_all:  # the constants are often the user's, and the window tells enough
-                like.append(framework)
-    error, ulp = measure_distance(actual, exact, scope.dtype)
-    return Match(
-        norm=WINDOWED,
-        axes=(axis,),
-        precision=precision,
-        like=tuple(like),
-        max_ulp=float(ulp.max()),
-        max_abs=float(error.max()),
-        equal=measure_equality(actual, exact, scope.dtype),
-        compared=actual.size,
-        furthest=Furthest(*find_furthest(actual, exact, ulp, scope.dtype)),
-        order=scope.order,
-        window=window,
-        by_default=users > 0 or not covers_all,
-        users=users,
-        bits=bits,
-    )
-
-
-def describe_matrix(fitted: FittedMatrix, actual: Floats, scope: Scope, precision: str) -> Match:
-    """Return the match of the largest singular value of a matrix."""
-    shape = actual.shape
-    default = make_plan(Request(OF_MATRICES), shape, actual.dtype).spec.rows
-    error, ulp = measure_distance(actual, fitted.exact, scope.dtype)
-    return Match(
-        norm=OF_MATRICES,
-        axes=tuple(range(actual.ndim)),
-        precision=precision,
-        like=(),
-        max_ulp=float(ulp.max()),
-        max_abs=float(error.max()),
-        equal=measure_equality(actual, fitted.exact, scope.dtype),
-        compared=actual.size,
-        furthest=Furthest(*find_furthest(actual, fitted.exact, ulp, scope.dtype)),
-        order=scope.order,
-        rows=fitted.rows,
-        steps=fitted.steps,
-        by_default=fitted.rows == default,
-        bits=fitted.bits,
-    )
-
-
-def _has_constants(default: Window | None, window: Window) -> bool:
-    """Whether k and the exponent are those of a framework; alpha is seldom known so well."""
-    return default is not None and (default.k, default.exponent) == (window.k, window.exponent)

@@ -12,10 +12,10 @@ import numpy as np
 from normcli.identifying.affine import ESTIMATED, choose_usual
 from normcli.identifying.confirm import find_strange_groups
 from normcli.identifying.evidence import COMMON_EPS, LENGTH_EPS
-from normcli.identifying.hypothesis import Hypothesis, Match, Sample
+from normcli.identifying.hypothesis import Hypothesis, Sample
 from normcli.identifying.levels import Level, choose_careless
+from normcli.identifying.lines import fit_lines
 from normcli.identifying.model import Model
-from normcli.identifying.plain import fit_lines
 from normcli.identifying.ranking import rank_matches
 from normcli.identifying.samples import FEW_VALUES, MOST_VALUES, Samples
 from normcli.identifying.standards import MOMENTS, STANDARDS
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Selected
     from normcli.identifying.affine import AffineStep
+    from normcli.identifying.match import Match
     from normcli.norms.grid import Grid
 
 _NEARLY_ON_ANY = 8

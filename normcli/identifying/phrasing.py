@@ -11,7 +11,7 @@ from normcli.checking.ulp import choose_counting_dtype
 from normcli.identifying.affine import ESTIMATED
 from normcli.identifying.diagnosis import MOST_WORDS, Diagnosis, add_clauses, count_words
 from normcli.identifying.faults.parts import CAST
-from normcli.identifying.identify import CONSTANT, CONSTANT_GROUPS, Kind
+from normcli.identifying.identify import CONSTANT, CONSTANT_GROUPS
 from normcli.identifying.map_words import diagnose_map, name_norms
 from normcli.identifying.match_words import (
     choose_others,
@@ -26,6 +26,7 @@ from normcli.identifying.match_words import (
     name_frameworks,
 )
 from normcli.identifying.moved import find_moved_group
+from normcli.identifying.question import Kind
 from normcli.identifying.request_difference import find_own_command
 from normcli.identifying.weight import CERTAIN
 from normcli.norms.layout import make_layout
@@ -34,9 +35,9 @@ from normcli.printable import agree
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from normcli.identifying.hypothesis import Match
-    from normcli.identifying.identify import Identification, Question
+    from normcli.identifying.match import Match
     from normcli.identifying.nearest import Nearest
+    from normcli.identifying.question import Identification, Question
     from normcli.norms.layout import Layout
 
 _SMALL = 0.05

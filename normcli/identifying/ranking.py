@@ -11,7 +11,7 @@ from normcli.norms.table import NORMS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from normcli.identifying.hypothesis import Match
+    from normcli.identifying.match import Match
 
 
 def rank_matches(matches: Iterable[Match]) -> list[Match]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from normcli.algorithms.computation import Computation
     from normcli.identifying.affine import AffineStep
-    from normcli.identifying.hypothesis import Match
+    from normcli.identifying.match import Match
     from normcli.norms.divisors import Divisor
 
 FEW_VALUES, MOST_VALUES = 1 << 9, 1 << 14

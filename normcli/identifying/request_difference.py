@@ -18,8 +18,8 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from normcli.identifying.hypothesis import Match
-    from normcli.identifying.identify import Question
+    from normcli.identifying.match import Match
+    from normcli.identifying.question import Question
     from normcli.norms.grid import Grid
     from normcli.norms.layout import Layout
     from normcli.norms.plan import Plan

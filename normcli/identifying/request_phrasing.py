@@ -12,10 +12,11 @@ from normcli.identifying.closer_convention import diagnose_closer_convention
 from normcli.identifying.diagnosis import MOST_WORDS, Diagnosis, add_clauses, count_words
 from normcli.identifying.estimates import tell_estimate
 from normcli.identifying.faults.subjects import Subject, is_rounding
-from normcli.identifying.identify import Kind, Question, identify
+from normcli.identifying.identify import identify
 from normcli.identifying.map_words import compare_stored
 from normcli.identifying.match_words import choose_others, list_exactness
 from normcli.identifying.phrasing import SUGGEST, diagnose, is_mostly, list_wrong, split_reason
+from normcli.identifying.question import Kind, Question
 from normcli.identifying.request_difference import Difference, find_remedy, list_differences
 from normcli.tensors.mapped import fetch
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from normcli.identifying.hypothesis import Match
-    from normcli.identifying.identify import Identification
+    from normcli.identifying.match import Match
+    from normcli.identifying.question import Identification
     from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given
 

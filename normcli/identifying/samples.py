@@ -15,16 +15,14 @@ from normcli.dtypes import find_type, get_eps, is_half
 from normcli.identifying.bounds import bound_factors, measure_lost, measure_noise
 from normcli.identifying.evidence import fit_models
 from normcli.identifying.groups import Widened, enumerate_grids, take_groups, widen
-from normcli.identifying.hypothesis import Hypothesis, Match, Sample
+from normcli.identifying.hypothesis import Hypothesis, Sample
 from normcli.identifying.levels import Level, list_levels
 from normcli.identifying.names import describe_hypothesis
 from normcli.identifying.one_pass import fit_one_pass
 from normcli.identifying.screen import OF_FEW, SCREENED, SCREENED_FIRST, lie_on_lines, measure_offset
-from normcli.identifying.standards import MOMENTS, STANDARDS, Standard, standardize, standardize_roughly
+from normcli.identifying.standards import MOMENTS, STANDARDS, Standard
 from normcli.identifying.weight import count_fine
 from normcli.norms.table import NORMS
-from normcli.tensors.pieces import iterate_pieces
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,7 +31,8 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Selected
     from normcli.identifying.affine import AffineStep
-    from normcli.identifying.hypothesis import Scope
+    from normcli.identifying.inputs import Inputs
+    from normcli.identifying.match import Match, Scope
     from normcli.norms.divisors import Divisor
     from normcli.norms.grid import Grid
 
@@ -46,8 +45,6 @@ LARGEST_GROUP = 1 << 22
 FEW_VALUES = 1 << 12
 """Values that a hypothesis is tried on first."""
 
-KEPT_VALUES = 1 << 20
-"""Values of groups that are kept, standardized, while a search goes on: of small tensors all."""
 
 ON_ANY_LINE = 3
 """Groups of so few values lie on a line, or so nearly that it shows nothing."""
@@ -59,70 +56,6 @@ _RUN, _RUNS = 8, 12
 
 _LEAST_RANK = 3
 """Of tensors of fewer axes, a part of a sample is a part of a group."""
-
-
-class Chosen(NamedTuple):
-    """Groups of finite values and the others, by their numbers, and what they are without centre and scale."""
-
-    groups: NDArray[np.intp]
-    standard: Standard
-    others: NDArray[np.intp] | None = None
-    undefined: Standard | None = None
-
-
-class Inputs:
-    """A tensor, and groups of its values, standardized once for every search that takes them.
-
-    Parameters
-    ----------
-    x : ndarray
-    y : ndarray
-        Of the same shape. Where both have NaN in the same places, NaN does not count.
-    """
-
-    def __init__(self, x: NDArray[Any], y: NDArray[Any]) -> None:
-        self.x, self._y, self._widened = x, y, Widened(x)
-        self._room = KEPT_VALUES
-        self._kept: dict[tuple[Grid, Divisor, bytes, bool], Chosen | None] = {}
-
-    def standardize(
-        self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor, *, roughly: bool = False
-    ) -> Chosen | None:
-        """Return some groups, standardized, roughly if so wished; None if none of them has finite values."""
-        roughly = roughly and divisor.is_by_order  # others are standardized in one way
-        key = (grid, divisor, chosen.tobytes(), roughly)
-        if key not in self._kept:
-            rows = self._widened.take(grid, chosen)
-            found = self._standardize(chosen, rows, divisor, roughly=roughly)
-            if rows.size > self._room:
-                return found
-            self._room -= rows.size
-            self._kept[key] = found
-        return self._kept[key]
-
-    def _standardize(
-        self, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor, *, roughly: bool
-    ) -> Chosen | None:
-        usable = self._find_usable(rows)
-        if usable.all():
-            rough = standardize_roughly(rows, divisor) if roughly else None
-            return Chosen(chosen, rough or standardize(rows, divisor))
-        if not usable.any():
-            return None
-        undefined = standardize(rows[~usable], divisor, omits_nan=self._omits_nan)
-        return Chosen(chosen[usable], standardize(rows[usable], divisor), chosen[~usable], undefined)
-
-    def _find_usable(self, rows: NDArray[Any]) -> Selected:
-        finite = np.isfinite(rows)
-        usable: Selected = finite.all(axis=1)
-        if not usable.all() and self._omits_nan:
-            usable = (finite | np.isnan(rows)).all(axis=1) & (finite.sum(axis=1) > 1)
-        return usable
-
-    @cached_property
-    def _omits_nan(self) -> bool:
-        pieces = zip(iterate_pieces(self.x), iterate_pieces(self._y), strict=True)
-        return all(np.array_equal(np.isnan(x), np.isnan(y)) for x, y in pieces)
 
 
 class Samples:

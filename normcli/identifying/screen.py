@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.identifying.plain import fit_lines
+from normcli.identifying.lines import fit_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

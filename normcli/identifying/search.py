@@ -11,9 +11,9 @@ import numpy as np
 
 from normcli.dtypes import find_type, is_half
 from normcli.identifying.estimate import estimate
+from normcli.identifying.families import describe_matrix, describe_window
 from normcli.identifying.groups import widen
 from normcli.identifying.matrices import find_matrices
-from normcli.identifying.names import describe_matrix, describe_window
 from normcli.identifying.ranking import BY_LUCK, rank_matches
 from normcli.identifying.samples import FEW_VALUES, MOST_VALUES, ON_ANY_LINE, Samples, list_grids
 from normcli.identifying.windows import WINDOWED, find_sides, find_windows
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.identifying.affine import AffineStep
-    from normcli.identifying.hypothesis import Hypothesis, Match, Sample
+    from normcli.identifying.hypothesis import Hypothesis, Sample
     from normcli.identifying.levels import Level
+    from normcli.identifying.match import Match
     from normcli.identifying.windows import Side
 
 _PATIENCE = 2

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from normcli.algorithms.computation import Computation
     from normcli.dtypes import Floats
-    from normcli.identifying.hypothesis import Match
-    from normcli.identifying.identify import Identification, Question
+    from normcli.identifying.match import Match
+    from normcli.identifying.question import Identification, Question
 
 MOST_CANDIDATES = 6
 """Candidates that are told apart, the best first."""

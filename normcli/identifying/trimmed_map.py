@@ -10,19 +10,14 @@ import numpy as np
 
 from normcli.dtypes import is_half
 from normcli.identifying.levels import Level
+from normcli.identifying.lines import Exceptions, PlainMap, count_bits, fit_lines, measure_own_unit, simplify
 from normcli.identifying.plain import (
     BEYOND_SAMPLE,
     FEW_SAMPLED,
     MOST_SAMPLED,
     Block,
-    Exceptions,
-    PlainMap,
-    count_bits,
     enumerate_axes,
-    fit_lines,
     list_levels,
-    measure_own_unit,
-    simplify,
 )
 from normcli.identifying.trimming import leave_out, leave_out_extremes
 from normcli.identifying.weight import CERTAIN

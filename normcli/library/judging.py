@@ -22,6 +22,7 @@ from normcli.identifying import identify as identification
 from normcli.identifying.faults.subjects import Subject
 from normcli.identifying.iterations import find_start
 from normcli.identifying.phrasing import diagnose
+from normcli.identifying.question import Question
 from normcli.identifying.request_phrasing import diagnose_actual
 from normcli.norms.layout import make_layout
 from normcli.norms.request import Request
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from normcli.checking.ulp import Tolerance
     from normcli.documents.document import Document
     from normcli.identifying.diagnosis import Diagnosis
+    from normcli.identifying.question import Identification
     from normcli.norms.names import NormName
     from normcli.results.arguments import Arguments
 
@@ -206,7 +208,7 @@ def identify(
     layout: str | None = None,
     u: ArrayLike | None = None,
     v: ArrayLike | None = None,
-) -> Judgement[identification.Identification]:
+) -> Judgement[Identification]:
     """Find what made a tensor of another: norm, axes, eps, ddof, gamma and beta.
 
     Parameters
@@ -249,7 +251,7 @@ def identify(
     wanted = None if norm is None else find_norm(norm)[0].name
     start = find_start(Request.collect("", {"u": u, "v": v}))
     asked = taken.values, theirs, given.get("gamma"), given.get("beta")
-    question = identification.Question(*asked, layout=layout, start=start)
+    question = Question(*asked, layout=layout, start=start)
     found = identification.identify(question, wanted)
     source, other = Tensor(taken.values, "x"), Tensor(theirs, "actual")
     told = diagnose(found)

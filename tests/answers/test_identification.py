@@ -10,8 +10,9 @@ import pytest
 from normcli import normalize
 from normcli.answers.identification import IdentificationAnswer
 from normcli.documents.document import View
-from normcli.identifying.identify import Question, identify
+from normcli.identifying.identify import identify
 from normcli.identifying.phrasing import diagnose
+from normcli.identifying.question import Question
 from normcli.tensors.tensor import Tensor
 from normcli.writers import write
 

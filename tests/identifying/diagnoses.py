@@ -13,13 +13,13 @@ from normcli.checking.fault import Fault
 from normcli.identifying.affine import NO_AFFINE, WAYS, AffineStep
 from normcli.identifying.evaluation import Evaluation
 from normcli.identifying.faults.claim import Claim
-from normcli.identifying.hypothesis import Furthest, Match
-from normcli.identifying.identify import Identification, Question
 from normcli.identifying.known_maps import CONSTANTS, SCALERS
+from normcli.identifying.lines import Exceptions, PlainMap
+from normcli.identifying.match import Furthest, Match
 from normcli.identifying.matrices import Steps
 from normcli.identifying.nearest import Nearest
 from normcli.identifying.phrasing import diagnose
-from normcli.identifying.plain import Exceptions, PlainMap
+from normcli.identifying.question import Identification, Question
 from normcli.identifying.reproduction import Candidate, Reproduction
 from normcli.identifying.request_phrasing import diagnose_request
 from normcli.norms.conventions import list_frameworks

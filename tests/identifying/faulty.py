@@ -6,7 +6,7 @@ import numpy as np
 
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.case import open_case
+from normcli.identifying.faults.open_case import open_case
 from normcli.identifying.faults.subjects import Subject, find_claims
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request

@@ -7,8 +7,9 @@ import zlib
 import numpy as np
 import pytest
 
-from normcli.identifying.identify import Kind, Question, identify
+from normcli.identifying.identify import identify
 from normcli.identifying.phrasing import diagnose
+from normcli.identifying.question import Kind, Question
 from tests.marks import EVERY_CASE, sampled, slowly
 
 ODD = {

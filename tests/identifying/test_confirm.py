@@ -10,11 +10,13 @@ from normcli.identifying.affine import NO_AFFINE, AffineStep
 from normcli.identifying.confirm import find_strange_groups
 from normcli.identifying.groups import enumerate_grids
 from normcli.identifying.hypothesis import Hypothesis, Sample
-from normcli.identifying.identify import Kind, Question, identify
+from normcli.identifying.identify import identify
 from normcli.identifying.levels import Level
+from normcli.identifying.lines import Exceptions
 from normcli.identifying.model import Model
 from normcli.identifying.phrasing import diagnose
-from normcli.identifying.plain import Exceptions, find_plain_map
+from normcli.identifying.plain import find_plain_map
+from normcli.identifying.question import Kind, Question
 from normcli.identifying.samples import MOST_VALUES
 from normcli.identifying.standards import standardize as standardize_groups
 from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE

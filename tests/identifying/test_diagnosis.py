@@ -13,7 +13,7 @@ from normcli.identifying.diagnosis import (
     count_words,
     join_words,
 )
-from normcli.identifying.identify import Kind
+from normcli.identifying.question import Kind
 
 WHOLE = Diagnosis(
     "norm", "y is so", ("a", "b"), ("c", "d", "e", "f", "g"), "normcli ln …", "give --gamma", "stats-count"

@@ -17,7 +17,8 @@ from normcli.identifying.estimate import (
     take_few,
 )
 from normcli.identifying.groups import enumerate_grids
-from normcli.identifying.identify import Kind, Question, identify
+from normcli.identifying.identify import identify
+from normcli.identifying.question import Kind, Question
 from normcli.norms.rules import EpsMode
 
 X = np.random.default_rng(0).normal(0.7, 2.0, (12, 5, 4))

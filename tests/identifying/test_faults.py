@@ -10,7 +10,7 @@ import pytest
 from normcli.checking.gradient_faults import list_faults
 from normcli.cli.help import JOINTS
 from normcli.identifying.diagnosis import MOST_WORDS, count_words
-from normcli.identifying.faults.opening import FAULTS
+from normcli.identifying.faults.tables import FAULTS
 
 FORWARD = [row.fault for row in FAULTS]
 ALL = [*FORWARD, *list_faults()]

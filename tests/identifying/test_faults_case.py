@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from normcli.dtypes import find_type
-from normcli.identifying.faults.case import Variant
+from normcli.identifying.faults.variant import Variant
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode

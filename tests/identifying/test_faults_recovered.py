@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from normcli.identifying.faults.subjects import list_subjects, open_cases, recover_one
-from normcli.identifying.identify import Kind, Question, identify
+from normcli.identifying.identify import identify
 from normcli.identifying.phrasing import diagnose
+from normcli.identifying.question import Kind, Question
 from tests.identifying.faulty import draw, draw_affine, standardize
 
 X = draw((12, 24))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.case import cut
 from normcli.identifying.faults.subjects import MOST_VALUES, Subject, _open, find_claims, list_subjects
+from normcli.identifying.faults.variant import cut
 from tests.identifying.faulty import ask, draw, draw_affine, name, plan, standardize
 
 X = draw((6, 5, 8))

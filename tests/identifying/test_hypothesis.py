@@ -10,7 +10,8 @@ import pytest
 from normcli import normalize
 from normcli.identifying.affine import ESTIMATED, NO_AFFINE, AffineStep
 from normcli.identifying.groups import take_groups
-from normcli.identifying.hypothesis import Furthest, Hypothesis, Match, Sample, measure_equality
+from normcli.identifying.hypothesis import Hypothesis, Sample, measure_equality
+from normcli.identifying.match import Furthest, Match
 from normcli.identifying.model import Model
 from normcli.identifying.standards import standardize
 from normcli.norms.divisors import DEVIATION, LENGTH, ROOT_MEAN_SQUARE

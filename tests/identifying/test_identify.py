@@ -15,8 +15,8 @@ from normcli.identifying import estimate as estimation
 from normcli.identifying import identify as identification
 from normcli.identifying import samples
 from normcli.identifying.groups import enumerate_grids, put_back, take_groups
-from normcli.identifying.identify import Question
 from normcli.identifying.phrasing import diagnose
+from normcli.identifying.question import Question
 from normcli.identifying.standards import STANDARDS, standardize
 from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.plan import make_plan

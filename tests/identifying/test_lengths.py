@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.identify import Question, identify
+from normcli.identifying.identify import identify
 from normcli.identifying.lengths import solve_p
 from normcli.identifying.phrasing import diagnose
+from normcli.identifying.question import Question
 
 X = np.random.default_rng(0).normal(0.7, 2.0, (12, 7)).astype("f4")
 

@@ -7,10 +7,10 @@ import pytest
 
 from normcli.identifying.affine import NO_AFFINE, AffineStep
 from normcli.identifying.evaluation import Evaluation
-from normcli.identifying.identify import Question
+from normcli.identifying.lines import Exceptions, PlainMap
 from normcli.identifying.map_words import compare_stored, format_evaluation, list_hidden_by_map
 from normcli.identifying.phrasing import diagnose
-from normcli.identifying.plain import Exceptions, PlainMap
+from normcli.identifying.question import Question
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.solution import Given

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from normcli.identifying.affine import AffineStep
-from normcli.identifying.hypothesis import Furthest, Hypothesis
-from normcli.identifying.identify import Question
+from normcli.identifying.hypothesis import Hypothesis
+from normcli.identifying.match import Furthest
 from normcli.identifying.match_words import (
     choose_others,
     find_factor,
@@ -20,6 +20,7 @@ from normcli.identifying.match_words import (
     list_fitted,
     name_frameworks,
 )
+from normcli.identifying.question import Question
 from normcli.norms.layout import make_layout
 from normcli.norms.rules import GroupOrder
 from normcli.norms.spec import Window

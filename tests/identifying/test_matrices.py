@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.identify import Kind, Question, identify
+from normcli.identifying.identify import identify
 from normcli.identifying.matrices import find_matrices
 from normcli.identifying.phrasing import diagnose
+from normcli.identifying.question import Kind, Question
 
 
 @pytest.mark.parametrize(

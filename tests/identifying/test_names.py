@@ -8,11 +8,13 @@ import pytest
 from normcli import normalize
 from normcli.errors import NormError
 from normcli.identifying.affine import ESTIMATED, NO_AFFINE, AffineStep
+from normcli.identifying.families import describe_matrix, describe_window
 from normcli.identifying.groups import enumerate_grids, take_groups
-from normcli.identifying.hypothesis import Hypothesis, Sample, Scope
+from normcli.identifying.hypothesis import Hypothesis, Sample
+from normcli.identifying.match import Scope
 from normcli.identifying.matrices import FittedMatrix
 from normcli.identifying.model import Model
-from normcli.identifying.names import _may_choose, describe_hypothesis, describe_matrix, describe_window
+from normcli.identifying.names import _may_choose, describe_hypothesis
 from normcli.identifying.standards import standardize
 from normcli.identifying.windows import FittedWindow
 from normcli.norms.conventions import CONVENTIONS, find_convention, list_frameworks

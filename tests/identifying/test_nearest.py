@@ -9,10 +9,12 @@ import pytest
 
 from normcli import normalize
 from normcli.identifying.affine import enumerate_affine_steps
-from normcli.identifying.hypothesis import Scope
-from normcli.identifying.identify import Question, identify
+from normcli.identifying.identify import identify
+from normcli.identifying.inputs import Inputs
+from normcli.identifying.match import Scope
 from normcli.identifying.nearest import Nearness
-from normcli.identifying.samples import Inputs, Samples
+from normcli.identifying.question import Question
+from normcli.identifying.samples import Samples
 from normcli.identifying.weight import CERTAIN
 
 X = np.random.default_rng(0).normal(0.7, 2.0, (13, 11)).astype("f4")

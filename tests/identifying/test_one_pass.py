@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.identify import Question, identify
+from normcli.identifying.identify import identify
 from normcli.identifying.one_pass import fit_one_pass, measure_step
 from normcli.identifying.phrasing import diagnose
+from normcli.identifying.question import Question
 from normcli.identifying.standards import standardize
 from normcli.norms.divisors import DEVIATION, ROOT_MEAN_SQUARE
 

@@ -8,8 +8,9 @@ import pytest
 from normcli import normalize
 from normcli.checking.ulp import ROUNDED_ONCE
 from normcli.dtypes import find_type
-from normcli.identifying.identify import Kind, Question, identify
+from normcli.identifying.identify import identify
 from normcli.identifying.known_maps import CONSTANTS
+from normcli.identifying.lines import fit_lines
 from normcli.identifying.phrasing import diagnose
 from normcli.identifying.plain import (
     Block,
@@ -18,9 +19,9 @@ from normcli.identifying.plain import (
     enumerate_axes,
     find_global_map,
     find_plain_map,
-    fit_lines,
     list_levels,
 )
+from normcli.identifying.question import Kind, Question
 from normcli.identifying.samples import MOST_VALUES
 from normcli.identifying.search import Search
 from tests.identifying.not_norms import make_far_plants, make_plants

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from normcli.identifying.hypothesis import Furthest, Match
+from normcli.identifying.match import Furthest, Match
 from normcli.identifying.ranking import rank_matches
 
 LIKELY = Match(

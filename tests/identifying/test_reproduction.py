@@ -11,9 +11,10 @@ from normcli.algorithms.elements import Formula
 from normcli.algorithms.table import ALGORITHMS, CASTS, DTYPES, FORMS, KERNELS
 from normcli.dtypes import find_type
 from normcli.identifying.attempts import Candidate
-from normcli.identifying.hypothesis import Furthest, Match
-from normcli.identifying.identify import Kind, Question, identify
+from normcli.identifying.identify import identify
+from normcli.identifying.match import Furthest, Match
 from normcli.identifying.phrasing import diagnose
+from normcli.identifying.question import Kind, Question
 from normcli.identifying.reproduction import MOST_SURVIVORS, hold_against_all, list_candidates, reproduce
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request

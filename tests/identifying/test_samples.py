@@ -11,12 +11,15 @@ from normcli import normalize
 from normcli.identifying.affine import NO_AFFINE, AffineStep, enumerate_affine_steps
 from normcli.identifying.evaluation import read_evaluation
 from normcli.identifying.groups import enumerate_grids
-from normcli.identifying.hypothesis import Furthest, Hypothesis, Match, Scope
-from normcli.identifying.identify import Question, identify
+from normcli.identifying.hypothesis import Hypothesis
+from normcli.identifying.identify import identify
+from normcli.identifying.inputs import Inputs
 from normcli.identifying.levels import Level
+from normcli.identifying.lines import PlainMap
+from normcli.identifying.match import Furthest, Match, Scope
 from normcli.identifying.model import Model
-from normcli.identifying.plain import PlainMap
-from normcli.identifying.samples import Inputs, Samples, list_grids
+from normcli.identifying.question import Question
+from normcli.identifying.samples import Samples, list_grids
 from normcli.identifying.standards import MOMENTS, STANDARDS
 from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
 from normcli.norms.rules import EpsMode

@@ -7,8 +7,9 @@ import pytest
 
 from normcli import normalize
 from normcli.identifying.affine import NO_AFFINE, AffineStep, enumerate_affine_steps
-from normcli.identifying.hypothesis import Scope
-from normcli.identifying.samples import Inputs, Samples
+from normcli.identifying.inputs import Inputs
+from normcli.identifying.match import Scope
+from normcli.identifying.samples import Samples
 from normcli.identifying.screen import lie_on_line, measure_offset
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout

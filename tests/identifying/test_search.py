@@ -9,11 +9,14 @@ from normcli import normalize
 from normcli.checking.ulp import measure_distance
 from normcli.identifying import search
 from normcli.identifying.affine import enumerate_affine_steps
-from normcli.identifying.hypothesis import Scope, find_furthest
-from normcli.identifying.identify import Kind, Question, identify
+from normcli.identifying.hypothesis import find_furthest
+from normcli.identifying.identify import identify
+from normcli.identifying.inputs import Inputs
+from normcli.identifying.match import Scope
 from normcli.identifying.phrasing import diagnose
+from normcli.identifying.question import Kind, Question
 from normcli.identifying.ranking import rank_matches
-from normcli.identifying.samples import Inputs, Samples
+from normcli.identifying.samples import Samples
 from normcli.identifying.search import Search
 
 

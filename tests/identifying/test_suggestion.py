@@ -10,8 +10,9 @@ import pytest
 from normcli import normalize
 from normcli.algorithms.computation import parse_computation
 from normcli.algorithms.elements import Formula
-from normcli.identifying.hypothesis import Furthest, Match
-from normcli.identifying.identify import Identification, Question, identify
+from normcli.identifying.identify import identify
+from normcli.identifying.match import Furthest, Match
+from normcli.identifying.question import Identification, Question
 from normcli.identifying.suggestion import suggest
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.identify import Identification, Kind, Question, identify
+from normcli.identifying.identify import identify
+from normcli.identifying.lines import Exceptions
 from normcli.identifying.phrasing import diagnose
-from normcli.identifying.plain import Exceptions
+from normcli.identifying.question import Identification, Kind, Question
 from normcli.identifying.trimmed_map import find_trimmed_map
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.identify import Question, identify
+from normcli.identifying.identify import identify
+from normcli.identifying.question import Question
 from normcli.identifying.trimming import leave_out, leave_out_extremes
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.identify import Question, identify
+from normcli.identifying.identify import identify
+from normcli.identifying.question import Question
 from normcli.identifying.windows import (
     EXPONENTS,
     _enumerate_sides,

@@ -12,12 +12,12 @@ from normcli.identifying.affine import NO_AFFINE
 from normcli.identifying.diagnosis import VERDICTS, Diagnosis
 from normcli.identifying.estimates import tell_estimate
 from normcli.identifying.evaluation import Evaluation
-from normcli.identifying.faults.opening import FAULTS
 from normcli.identifying.faults.subjects import find_claims
-from normcli.identifying.identify import Identification, Question
+from normcli.identifying.faults.tables import FAULTS
+from normcli.identifying.lines import PlainMap
 from normcli.identifying.map_words import compare_stored
 from normcli.identifying.phrasing import diagnose
-from normcli.identifying.plain import PlainMap
+from normcli.identifying.question import Identification, Question
 from normcli.identifying.request_phrasing import diagnose_request
 from normcli.language import choose_language, translate
 from normcli.language.reading import find_foreign_words

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.dtypes import find_type
-from normcli.identifying.identify import Question
+from normcli.identifying.question import Question
 from normcli.norms.conventions import find_convention
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request

@@ -9,7 +9,8 @@ import numpy as np
 
 from normcli.errors import NormError
 from normcli.identifying.affine import ESTIMATED
-from normcli.identifying.identify import Identification, Kind, Question, identify
+from normcli.identifying.identify import identify
+from normcli.identifying.question import Identification, Kind, Question
 from normcli.identifying.weight import CERTAIN
 from normcli.norms.plan import Plan, make_plan
 from normcli.norms.request import Request
@@ -18,7 +19,7 @@ from normcli.norms.table import NORMS
 from tests.plants.plant import Outcome, Plant, Verdict
 
 if TYPE_CHECKING:
-    from normcli.identifying.hypothesis import Match
+    from normcli.identifying.match import Match
     from tests.plants.faults import Wrong
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.identifying.identify import Question
+from normcli.identifying.question import Question
 from tests.plants.faults.kernel import BN, GN, IN, LN, RMS, Array, Kernel, Way, make_kernel
 from tests.plants.frameworks import OFFSETS
 from tests.plants.plant import Plant

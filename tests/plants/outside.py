@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.identifying.identify import Question
+from normcli.identifying.question import Question
 from tests.identifying.not_norms import make_plants
 from tests.peers import run_keras, run_nnx, run_torch
 from tests.plants.frameworks import CHANNELS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from normcli.identifying.identify import Identification, Question
+    from normcli.identifying.question import Identification, Question
     from normcli.norms.plan import Plan
     from tests.plants.faults import Wrong
 

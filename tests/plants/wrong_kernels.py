@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from normcli.engine.inputs import Inputs
 from normcli.identifying.faults.subjects import Subject
-from normcli.identifying.identify import Question
+from normcli.identifying.question import Question
 from tests.plants.faults import list_wrong
 from tests.plants.plant import Plant
 

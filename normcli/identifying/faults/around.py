@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from normcli.checking.fault import Fault
 from normcli.checking.gate import ACTIVATIONS
 from normcli.dtypes import is_half
-from normcli.identifying.faults.case import Variant
 from normcli.identifying.faults.claim import Row
+from normcli.identifying.faults.variant import Variant
 from normcli.numerics.rounding import round_to_half, widen
 from normcli.tensors.residual import Addends, ResidualSum, find_sum_dtype
 

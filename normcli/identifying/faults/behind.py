@@ -9,8 +9,8 @@ import numpy as np
 
 from normcli.checking.fault import Fault
 from normcli.checking.gate import ACTIVATIONS
-from normcli.identifying.faults.case import Variant
 from normcli.identifying.faults.claim import Row
+from normcli.identifying.faults.variant import Variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -11,8 +11,9 @@ from normcli.dtypes import is_half
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
-    from normcli.identifying.faults.case import Case, Variant
+    from normcli.identifying.faults.case import Case
     from normcli.identifying.faults.claim import Found
+    from normcli.identifying.faults.variant import Variant
 
 _TRIED = 10.0
 """Bits that the choice of a row and of its variant takes: there are about a thousand."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,25 +11,16 @@ import numpy as np
 
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import get_eps, is_half
-from normcli.engine.run import run
-from normcli.norms.divisors import Measurement
+from normcli.identifying.faults.variant import MOST, NOTHING, Prediction, Used, Variant
 from normcli.norms.rules import Centre, EpsMode
 from normcli.numerics.divisor import find_freedom
-from normcli.tensors.mapped import fetch
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
     from normcli.checking.gate import Gate
     from normcli.dtypes import Floats, Selected
-    from normcli.engine.inputs import Inputs
     from normcli.norms.plan import Plan
     from normcli.tensors.residual import Addends
 
-_EUCLIDEAN = 2.0
 
 _ROUNDINGS = 8.0
 """Units of the arithmetic's last place that a value may be off, in the size of its terms."""
@@ -40,93 +31,6 @@ _OF_A_GATE = 3.0
 _LOST = 4.0
 """The same of the mean, which all values of a group share; twice that for each doubling of their number, in
 sums of halves. Sums of one value after another lose about the root of their number."""
-
-MOST = 2.0**-4
-"""No value is explained that is further off than this part of a deviation or of itself."""
-
-
-NEAR = 0.02
-"""A statistic that is off by less, as a part of it, is held against y."""
-
-
-MOST_SHIFTS = 64
-"""Parameters and statistics are rolled by no more places."""
-
-
-def list_shifts(length: int) -> list[int]:
-    """Return by how many places an axis may be rolled forwards, the nearest first, to either side."""
-    shifts = [shift for shift in range(1, length) if min(shift, length - shift) <= MOST_SHIFTS]
-    return sorted(shifts, key=lambda shift: min(shift, length - shift))
-
-
-def is_near(theirs: Floats, ours: Floats) -> bool:
-    """Whether most groups have about the statistic that is expected."""
-    with np.errstate(all="ignore"):
-        return bool(np.median(np.abs(theirs - ours) / np.abs(theirs)) <= NEAR)
-
-
-class Variant(NamedTuple):
-    """What a kernel would have used at one joint, and what it is called.
-
-    Parameters
-    ----------
-    mean, divisor : ndarray or None
-        Of each group; None for those of the norm.
-    square : ndarray or None
-        A variance or mean square in the place of the norm's, before eps is added and the root taken.
-    gamma, beta : ndarray or None
-        None for those that were given.
-    result : ndarray or None
-        The tensor itself, where it follows from no other mean, divisor, gamma and beta.
-    values : mapping
-        What the words of the fault have in their braces.
-    numbers : int
-        How many numbers were fitted to y.
-    slope : ndarray or None
-        What another step behind the norm, whose own result is rounded first, makes of a small change.
-    noise : ndarray or None
-        How far off rounding may take the result before its last rounding, where another norm makes it.
-    is_fitted : bool
-        Whether each group has a number of its own that y shows.
-    """
-
-    mean: Floats | None = None
-    divisor: Floats | None = None
-    square: Floats | None = None
-    gamma: Floats | None = None
-    beta: Floats | None = None
-    result: Floats | None = None
-    values: Mapping[str, Any] = {}
-    numbers: int = 0
-    slope: Floats | None = None
-    noise: Floats | None = None
-    is_fitted: bool = False
-
-
-NOTHING = Variant()
-"""The variant of a kernel without a fault."""
-
-
-class Prediction(NamedTuple):
-    """What a kernel would have given, and how far off rounding may take each value.
-
-    Parameters
-    ----------
-    values, allowed : ndarray
-    unit : ndarray
-        What a kernel of one step may be off.
-    """
-
-    values: Floats
-    allowed: Floats
-    unit: Floats
-
-
-class Used(NamedTuple):
-    """The mean that was subtracted of each group, and what it was divided by."""
-
-    mean: Floats
-    divisor: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -423,77 +327,3 @@ class Case:
             near = np.abs(self.y - prediction.values) <= prediction.allowed
         both: Selected = near | (np.isnan(self.y) & np.isnan(prediction.values)) | (self.y == prediction.values)
         return both
-
-
-def cut(values: NDArray[Any], index: tuple[slice, ...]) -> NDArray[Any]:
-    """Return an array at an index of the axes that it does not repeat along."""
-    return values[tuple(one if n > 1 else slice(None) for one, n in zip(index, values.shape, strict=True))]
-
-
-def open_case(
-    plan: Plan,
-    x: NDArray[Any],
-    y: NDArray[Any],
-    dtype: np.dtype[Any],
-    inputs: Inputs,
-    index: tuple[slice, ...] | None = None,
-    addends: Addends | None = None,
-    gate: Gate | None = None,
-) -> Case:
-    """Return the case of tensors, in memory or in files.
-
-    Parameters
-    ----------
-    plan : Plan
-    x, y : ndarray
-        Of the plan's shape.
-    dtype : numpy.dtype
-        In which y was rounded.
-    inputs : Inputs
-        gamma, beta and running statistics.
-    index : tuple of slice or None
-        Which places of the view to take; None for all.
-    addends : Addends or None
-    gate : Gate or None
-        As of `Case`, of the plan's shape.
-    """
-    shape = plan.grid.view_shape
-    index = (slice(None),) * len(shape) if index is None else index
-
-    def see(values: NDArray[Any]) -> NDArray[Any]:
-        return fetch(cut(values.reshape(shape), index))
-
-    def take(values: NDArray[Any], lengths: Sequence[int]) -> Floats:
-        return np.asarray(fetch(cut(np.reshape(values, lengths), index)), dtype=np.float64)
-
-    gamma, beta = (
-        np.full((1,) * len(shape), otherwise)
-        if values is None
-        else take(values, plan.parameters.view_shape) + offset
-        for values, otherwise, offset in (
-            (inputs.gamma, 1.0, plan.spec.gamma_offset), (inputs.beta, 0.0, 0),
-        )
-    )  # fmt: skip
-    stored = None
-    if inputs.given is not None:
-        lengths = [1 if axis in plan.grid.view_axes else n for axis, n in enumerate(shape)]
-        mean, var = (take(plan.grid.spread_running(values), lengths) for values in inputs.given)
-        stored = mean, var
-    exact = None
-    if not _goes_by_moments(plan):
-        exact = take(run(plan.change_spec(dtype="float64"), fetch(x), inputs)[0], shape)
-    has = inputs.gamma is not None, inputs.beta is not None
-    if addends is not None:
-        addends = addends._replace(values=see(addends.values), residual=see(addends.residual))
-    gate = None if gate is None else gate._replace(values=see(gate.values))
-    case = Case(plan, take(x, shape), take(y, shape), dtype, gamma, beta, *has, stored, exact)
-    return replace(case, addends=addends, gate=gate)
-
-
-def _goes_by_moments(plan: Plan) -> bool:
-    measurement = plan.norm.divisor.measurement
-    is_euclidean = measurement is Measurement.LENGTH and plan.spec.p == _EUCLIDEAN
-    return (measurement is Measurement.MOMENTS or is_euclidean) and plan.norm.centre in (
-        Centre.MEAN,
-        Centre.NOTHING,
-    )

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     from normcli.checking.fault import Fault
     from normcli.dtypes import Selected
-    from normcli.identifying.faults.case import Case, Prediction, Variant
+    from normcli.identifying.faults.case import Case
     from normcli.identifying.faults.places import Region
+    from normcli.identifying.faults.variant import Prediction, Variant
     from normcli.norms.plan import Plan
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.checking.fault import Fault
-from normcli.identifying.faults.case import NEAR, Variant, is_near, list_shifts
 from normcli.identifying.faults.claim import Row
+from normcli.identifying.faults.variant import NEAR, Variant, is_near, list_shifts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,8 +14,8 @@ from normcli.checking.saved import HALVES
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import get_eps, is_half
 from normcli.identifying.evidence import COMMON_EPS
-from normcli.identifying.faults.case import Variant, is_near
 from normcli.identifying.faults.claim import Row
+from normcli.identifying.faults.variant import Variant, is_near
 from normcli.identifying.weight import CERTAIN
 from normcli.norms.rules import EpsMode
 from normcli.numerics.rounding import round_to_half

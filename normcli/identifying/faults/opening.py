@@ -10,24 +10,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.dtypes import get_eps, is_half
 from normcli.identifying.evidence import COMMON_EPS
-from normcli.identifying.faults.around import AROUND
-from normcli.identifying.faults.behind import BEHIND
-from normcli.identifying.faults.bits import measure_bits
-from normcli.identifying.faults.case import Variant, is_near
 from normcli.identifying.faults.claim import Claim, Found, Row
-from normcli.identifying.faults.counting import COUNTING
-from normcli.identifying.faults.dividing import DIVIDING, OTHER_EPS
-from normcli.identifying.faults.order import ORDER
+from normcli.identifying.faults.claiming import keep_first, make_claim, may_be_rounding, rank_claims
+from normcli.identifying.faults.dividing import OTHER_EPS
 from normcli.identifying.faults.parameters import PARAMETERS
 from normcli.identifying.faults.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS
 from normcli.identifying.faults.places import Region, choose_bits, find_region
-from normcli.identifying.faults.sources import find_source, is_constant
-from normcli.identifying.faults.stored import STORED
+from normcli.identifying.faults.sources import is_constant
+from normcli.identifying.faults.tables import REST, STATISTICS, TABLES
 from normcli.identifying.faults.thin import thin_out
-from normcli.identifying.faults.thinned import THINNED
-from normcli.identifying.faults.unknown import UNKNOWN, find_unknown, show_used
+from normcli.identifying.faults.unknown import find_unknown
+from normcli.identifying.faults.variant import Variant, is_near
 from normcli.identifying.weight import CERTAIN
 
 if TYPE_CHECKING:
@@ -37,19 +31,6 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
 
-
-_STATISTICS: Sequence[Row] = (*STORED, *DIVIDING, *COUNTING)
-_REST: Sequence[Row] = (*AROUND, *PARAMETERS, *BEHIND, *THINNED, *ORDER)
-_TABLES = (*_STATISTICS, *_REST)
-
-FAULTS: Sequence[Row] = (*_TABLES, *OF_COPIES, *OF_REGIONS.values(), *UNKNOWN.values(), CAST)
-"""Every row: what `normcli help faults` lists."""
-
-_FEW_NUMBERS = 8
-"""Of more numbers that were found, a row is less likely than one with fewer."""
-
-_ALIKE, _CLOSE = 3.0, 0.05
-"""A claim as likely as the best is so many times as far off, or so far in units of what rounding makes."""
 
 _LIKELY = 0.3
 """The part of the values that a row explains which holds somewhere, at least."""
@@ -75,7 +56,7 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
         if right is not None:
             return () if right.saved is None else (_claim_cast(right, right.saved),)
         if len(cases) == 1 and is_constant(cases[0]) and np.isfinite(cases[0].y).all():
-            return _rank([_claim(cases[0], one) for one in _try_beta(cases[0])], is_asked=True)
+            return rank_claims([make_claim(cases[0], one) for one in _try_beta(cases[0])], is_asked=True)
         if not cases or np.ptp(cases[0].y) == 0.0:  # which any divisor makes, if it is large enough
             return ()
         claims = _open(tuple(cases), in_parts=in_parts)
@@ -120,8 +101,10 @@ def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:
 @functools.lru_cache(maxsize=4)  # what holds in all of y is asked for again before parts of it are looked at
 def _list_claims(cases: tuple[Case, ...], stage: Callable[[Case], Iterable[Found]]) -> tuple[Claim, ...]:
     """Return the claims that one stage of the search finds, ranked among those of one case."""
-    claims = ([_claim(case, one) for one in stage(case) if not _may_be_rounding(case, one)] for case in cases)
-    ranked = (_rank(some, is_asked=len(cases) == 1) for some in claims)
+    claims = (
+        [make_claim(case, one) for one in stage(case) if not may_be_rounding(case, one)] for case in cases
+    )
+    ranked = (rank_claims(some, is_asked=len(cases) == 1) for some in claims)
     return tuple(itertools.chain.from_iterable(ranked))
 
 
@@ -129,7 +112,7 @@ def _try_rows(case: Case) -> Iterator[Found]:
     """Yield what explains y with one row."""
     has_lines = case.has_moments and _has_lines(case, _MOSTLY)
     statistics = (
-        _try_all(case, _STATISTICS, None if has_lines else _varies_in_groups) if case.has_moments else ()
+        _try_all(case, STATISTICS, None if has_lines else _varies_in_groups) if case.has_moments else ()
     )
     return (one for one in (*statistics, *_try_rest(case)) if one.share == 1.0)
 
@@ -137,7 +120,7 @@ def _try_rows(case: Case) -> Iterator[Found]:
 @functools.lru_cache(maxsize=32)  # of each case, and again where parts of y are looked at
 def _try_rest(case: Case) -> tuple[Found, ...]:
     """Return what explains a part of y at least, but for statistics."""
-    return tuple(one for one in _try_all(case, _REST) if one.share >= _LIKELY)
+    return tuple(one for one in _try_all(case, REST) if one.share >= _LIKELY)
 
 
 _MOSTLY = 0.5
@@ -152,13 +135,13 @@ def recover(case: Case) -> tuple[Claim, ...]:
     case : Case
     """
     with np.errstate(all="ignore"):
-        claims = (_claim(case, one) for one in find_unknown(case))
+        claims = (make_claim(case, one) for one in find_unknown(case))
         return tuple(claim for claim in claims if claim.bits >= CERTAIN)
 
 
 def _choose_tables(case: Case) -> Sequence[Row]:
     """Return the rows that are tried: without moments, none of statistics."""
-    return _TABLES if case.has_moments else _REST
+    return TABLES if case.has_moments else REST
 
 
 def _claim_cast(case: Case, dtype: str) -> Claim:
@@ -230,7 +213,7 @@ def _try_pairs(case: Case) -> Iterator[Found]:
     if not case.has_moments:
         return
     for fault, variant, moved in itertools.islice(_list_moved(case), _MOST_MOVED):
-        for one in _try_all(moved, _STATISTICS, _is_near_line):
+        for one in _try_all(moved, STATISTICS, _is_near_line):
             if one.share == 1.0 and not one.is_fitted:  # each group's divisor would have any factor
                 yield one._replace(faults=(*one.faults, fault), variants=(*one.variants, variant))
 
@@ -258,7 +241,7 @@ def _has_lines(case: Case, least: float = 1.0) -> bool:
 
 def _find_parts(case: Case) -> Iterator[Found]:
     """Yield what explains y but for a region or a few values, with what stands there."""
-    statistics = _try_all(case, _STATISTICS) if case.has_moments else ()
+    statistics = _try_all(case, STATISTICS) if case.has_moments else ()
     tried = [*(one for one in statistics if one.share >= _LIKELY), *_try_rest(case)]
     right = Found((), (), case.right, ~case.differs)
     whole = [right, *(one for one in tried if one.moves(right) and not one.is_fitted)]
@@ -320,64 +303,3 @@ def _find_few(case: Case, one: Found) -> Region | None:
     first = ", ".join(str(int(place[0])) for place in np.nonzero(merged))
     where = f"at ({first})" if count == 1 else f"for {count:,} values, the first at ({first})"
     return Region(where, wrong, "values", choose_bits(wrong.size, count))
-
-
-_NEAR_ROUNDINGS = 8.0
-"""A number that moves no value by more roundings of half precision may be what its sums make."""
-
-
-def _may_be_rounding(case: Case, found: Found) -> bool:
-    """Whether sums of half precision may give what a row gives with numbers that were found."""
-    if not is_half(case.dtype) or found.region is not None or not any(one.numbers for one in found.variants):
-        return False
-    right, moved = case.right.values, np.abs(found.prediction.values - case.right.values)
-    return bool(np.nanmax(moved - _NEAR_ROUNDINGS * get_eps(case.dtype) * (np.abs(right) + 1.0)) <= 0.0)
-
-
-def _claim(case: Case, found: Found) -> Claim:
-    """Return what was found as a claim, with the evidence for it."""
-    error = np.abs(case.y - found.prediction.values)
-    counted = np.isfinite(error) if found.region is None else np.isfinite(error) & ~found.region.mask
-    off = np.where(counted, error / found.prediction.unit, 0.0)
-    causes = tuple(
-        fault.words.format(**variant.values)
-        for fault, variant in zip(found.faults, found.variants, strict=True)
-    )
-    faults, shown = found.faults, show_used(case, found) if found.is_fitted else ()
-    if found.region is not None and len(faults) == 1 and faults[0].id.startswith("where-"):
-        source = find_source(case, found.region.mask)
-        if source is not None and not found.is_of_region:
-            causes, faults = (*causes, source.words), (faults[0]._replace(remedy=source.remedy),)
-        elif source is not None:
-            shown = (f"{source.words} there",)
-    misfit = math.sqrt(float((off**2).mean()))
-    claim = Claim(
-        faults, case.plan, causes, misfit=misfit, bits=measure_bits(case, found, misfit),
-        compared=case.y.size, differing=int(case.differs.sum()), region=found.region,
-        shown=shown,
-    )  # fmt: skip
-    numbers = sum(variant.numbers for variant in found.variants)
-    return claim._replace(rank=float(len(found.faults) + found.is_fitted + (numbers > _FEW_NUMBERS)))
-
-
-def _rank(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Claim, ...]:
-    """Return the claims with evidence enough, the likeliest first, each cause once; ties have one rank.
-
-    What is not finite of a norm that was asked for is seen at once.
-    """
-    seen = [row.fault.id for row in NOT_FINITE if is_asked]
-    certain = [claim for claim in claims if claim.bits >= CERTAIN or claim.fault.id in seen]
-    if not certain:
-        return ()
-    least = min(claim.rank for claim in certain)
-    best = min(claim.misfit for claim in certain if claim.rank == least)
-    ranked = [claim._replace(rank=claim.rank + (claim.misfit > _ALIKE * best + _CLOSE)) for claim in certain]
-    order = {row.fault.id: number for number, row in enumerate(FAULTS)}
-    ranked.sort(key=lambda claim: (claim.rank, order[claim.fault.id]))
-    return keep_first(ranked)
-
-
-def keep_first(claims: Sequence[Claim]) -> tuple[Claim, ...]:
-    """Return the first claim of each cause, in order."""
-    unique = {claim.cause: claim for claim in reversed(claims)}
-    return tuple(sorted(unique.values(), key=claims.index))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.checking.fault import Fault
-from normcli.identifying.faults.case import Variant
 from normcli.identifying.faults.claim import Row
+from normcli.identifying.faults.variant import Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

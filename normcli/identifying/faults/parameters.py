@@ -10,9 +10,9 @@ import numpy as np
 
 from normcli.checking.fault import Fault
 from normcli.checking.saved import HALVES
-from normcli.identifying.faults.case import MOST_SHIFTS, Variant, list_shifts
 from normcli.identifying.faults.claim import Row
 from normcli.identifying.faults.order import find_shift
+from normcli.identifying.faults.variant import MOST_SHIFTS, Variant, list_shifts
 from normcli.numerics.rounding import round_to_half
 
 if TYPE_CHECKING:

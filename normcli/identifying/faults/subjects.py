@@ -12,7 +12,7 @@ import numpy as np
 from normcli.dtypes import get_eps
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
-from normcli.identifying.faults.case import open_case
+from normcli.identifying.faults.open_case import open_case
 from normcli.identifying.faults.opening import open_joints, recover
 from normcli.identifying.faults.sources import is_constant
 from normcli.identifying.faults.unknown import UNKNOWN

@@ -6,11 +6,12 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from normcli.identifying.faults.case import cut
+from normcli.identifying.faults.variant import cut
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from normcli.identifying.faults.case import Case, Variant
+    from normcli.identifying.faults.case import Case
+    from normcli.identifying.faults.variant import Variant
 
 _SCREENED = 1 << 11
 """Values that a variant is tried on before all are."""

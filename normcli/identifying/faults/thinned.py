@@ -9,8 +9,8 @@ import numpy as np
 
 from normcli.checking.fault import Fault
 from normcli.checking.ulp import measure_unit
-from normcli.identifying.faults.case import Variant
 from normcli.identifying.faults.claim import Row
+from normcli.identifying.faults.variant import Variant
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

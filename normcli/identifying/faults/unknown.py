@@ -8,8 +8,8 @@ import numpy as np
 
 from normcli.checking.fault import Fault
 from normcli.dtypes import is_half
-from normcli.identifying.faults.case import NEAR, Variant
 from normcli.identifying.faults.claim import Found, Row
+from normcli.identifying.faults.variant import NEAR, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,0 +1,109 @@
+"""What a kernel may have used in the place of what a norm has, and what it would have given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats
+
+
+MOST = 2.0**-4
+"""No value is explained that is further off than this part of a deviation or of itself."""
+
+
+NEAR = 0.02
+"""A statistic that is off by less, as a part of it, is held against y."""
+
+
+MOST_SHIFTS = 64
+"""Parameters and statistics are rolled by no more places."""
+
+
+def list_shifts(length: int) -> list[int]:
+    """Return by how many places an axis may be rolled forwards, the nearest first, to either side."""
+    shifts = [shift for shift in range(1, length) if min(shift, length - shift) <= MOST_SHIFTS]
+    return sorted(shifts, key=lambda shift: min(shift, length - shift))
+
+
+def is_near(theirs: Floats, ours: Floats) -> bool:
+    """Whether most groups have about the statistic that is expected."""
+    with np.errstate(all="ignore"):
+        return bool(np.median(np.abs(theirs - ours) / np.abs(theirs)) <= NEAR)
+
+
+class Variant(NamedTuple):
+    """What a kernel would have used at one joint, and what it is called.
+
+    Parameters
+    ----------
+    mean, divisor : ndarray or None
+        Of each group; None for those of the norm.
+    square : ndarray or None
+        A variance or mean square in the place of the norm's, before eps is added and the root taken.
+    gamma, beta : ndarray or None
+        None for those that were given.
+    result : ndarray or None
+        The tensor itself, where it follows from no other mean, divisor, gamma and beta.
+    values : mapping
+        What the words of the fault have in their braces.
+    numbers : int
+        How many numbers were fitted to y.
+    slope : ndarray or None
+        What another step behind the norm, whose own result is rounded first, makes of a small change.
+    noise : ndarray or None
+        How far off rounding may take the result before its last rounding, where another norm makes it.
+    is_fitted : bool
+        Whether each group has a number of its own that y shows.
+    """
+
+    mean: Floats | None = None
+    divisor: Floats | None = None
+    square: Floats | None = None
+    gamma: Floats | None = None
+    beta: Floats | None = None
+    result: Floats | None = None
+    values: Mapping[str, Any] = {}
+    numbers: int = 0
+    slope: Floats | None = None
+    noise: Floats | None = None
+    is_fitted: bool = False
+
+
+NOTHING = Variant()
+"""The variant of a kernel without a fault."""
+
+
+class Prediction(NamedTuple):
+    """What a kernel would have given, and how far off rounding may take each value.
+
+    Parameters
+    ----------
+    values, allowed : ndarray
+    unit : ndarray
+        What a kernel of one step may be off.
+    """
+
+    values: Floats
+    allowed: Floats
+    unit: Floats
+
+
+class Used(NamedTuple):
+    """The mean that was subtracted of each group, and what it was divided by."""
+
+    mean: Floats
+    divisor: Floats
+
+
+def cut(values: NDArray[Any], index: tuple[slice, ...]) -> NDArray[Any]:
+    """Return an array at an index of the axes that it does not repeat along."""
+    return values[tuple(one if n > 1 else slice(None) for one, n in zip(index, values.shape, strict=True))]

@@ -1,0 +1,113 @@
+"""What is asked of a tensor, and what was found."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.identifying.evaluation import Evaluation
+    from normcli.identifying.faults.claim import Claim
+    from normcli.identifying.faults.subjects import Subject
+    from normcli.identifying.iterations import Start
+    from normcli.identifying.lines import PlainMap
+    from normcli.identifying.match import Match
+    from normcli.identifying.nearest import Nearest
+    from normcli.identifying.reproduction import Reproduction
+
+
+class Question(NamedTuple):
+    """What was asked: the tensors, and the names of the axes.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Of one shape, or y with its axes in another order.
+    gamma, beta : ndarray or None
+        If neither is given and nothing fits without, they are estimated.
+    layout : str or None
+        One letter an axis, which name the channel axis; without it, the second and the last may be.
+    start : Start or None
+        What power iterations may have started from, which estimate a singular value.
+    subject : Subject or None
+        What y should be: the norm that was asked for, with its own gamma, beta and running statistics.
+    """
+
+    x: NDArray[Any]
+    y: NDArray[Any]
+    gamma: NDArray[Any] | None = None
+    beta: NDArray[Any] | None = None
+    layout: str | None = None
+    start: Start | None = None
+    subject: Subject | None = None
+
+
+class Kind(StrEnum):
+    """What was found of a tensor."""
+
+    NORM = "norm"
+    FAULT = "fault"
+    AFFINE = "affine"
+    UNDECIDED = "undecided"
+    NONE = "none"
+
+
+class Identification(NamedTuple):
+    """What was found.
+
+    Parameters
+    ----------
+    question : Question
+    matches : tuple of Match
+        The best first.
+    nearest : Nearest or None
+    sampled : int or None
+        About how many values each hypothesis was compared with, if not with all.
+    reason : str or None
+        Why no norm can be identified; None where one may be.
+    plain : PlainMap or None
+        A map without statistics that explains the tensor as well as any norm does.
+    known : tuple of str
+        What that map may be.
+    evaluation : Evaluation or None
+        The stored statistics that would make it.
+    doubtful : tuple of Match
+        Hypotheses that fit, of which there is too little evidence.
+    unchanged : int or None
+        How many values are those of the input, where nothing fits and these are more than half.
+    reproductions : tuple of Reproduction
+        Algorithms that give y's bits, where the exact result does not; the best first.
+    claims : tuple of Claim
+        What a kernel did wrong, the likeliest first.
+    rounded_to : str or None
+        The dtype of half precision whose numbers all values of y are, where it was saved as another.
+    """
+
+    question: Question
+    matches: tuple[Match, ...]
+    nearest: Nearest | None = None
+    sampled: int | None = None
+    reason: str | None = None
+    plain: PlainMap | None = None
+    known: tuple[str, ...] = ()
+    evaluation: Evaluation | None = None
+    doubtful: tuple[Match, ...] = ()
+    unchanged: int | None = None
+    reproductions: tuple[Reproduction, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    rounded_to: str | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """What was found."""
+        found = {
+            Kind.NORM: self.matches,
+            Kind.FAULT: self.claims,
+            Kind.AFFINE: self.plain,
+            Kind.UNDECIDED: self.doubtful,
+        }
+        return next((kind for kind, there in found.items() if there), Kind.NONE)
