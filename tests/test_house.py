@@ -117,7 +117,7 @@ def test_the_tests_of_a_room_are_found_by_its_name():
     rooms = {room(module) for module in MODULES if MODULES[module].name == "__init__.py"}
     assert {path.parent.name for path in here.glob("*/test_*.py")} <= rooms
     for path in here.glob("*/test_*.py"):
-        inside = (PACKAGE / path.parent.name).iterdir()
+        inside = (PACKAGE / path.parent.name).rglob("*")
         names = {module.stem for module in inside} | {path.parent.name}  # modules, and rooms of this room
         tested = path.stem.removeprefix("test_")
         assert any(tested == name or tested.startswith(f"{name}_") for name in names), path

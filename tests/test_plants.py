@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from normcli.identifying.phrasing import diagnose
+from normcli.identifying.words.phrasing import diagnose
 from tests.marks import slowly
 from tests.peers import PEERS
 from tests.plants import LISTS, list_all

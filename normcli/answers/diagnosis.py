@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from normcli.documents.document import Line, describe_members
-from normcli.identifying.diagnosis import begin
+from normcli.identifying.words.diagnosis import begin
 
 if TYPE_CHECKING:
-    from normcli.identifying.diagnosis import Diagnosis
+    from normcli.identifying.words.diagnosis import Diagnosis
 
 
 def build_verdict(diagnosis: Diagnosis, mark: bool | None) -> Line:

@@ -18,18 +18,18 @@ from normcli.documents.document import (
 )
 from normcli.documents.excerpt import format_hidden
 from normcli.documents.plans import describe_tensor, list_facts
-from normcli.identifying.affine import NO_AFFINE
-from normcli.identifying.match_words import format_share
+from normcli.identifying.search.affine import NO_AFFINE
+from normcli.identifying.words.match_words import format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from normcli.documents.document import Section, View
     from normcli.dtypes import Floats
-    from normcli.identifying.diagnosis import Diagnosis
-    from normcli.identifying.lines import PlainMap
-    from normcli.identifying.match import Match
+    from normcli.identifying.maps.lines import PlainMap
     from normcli.identifying.question import Identification
+    from normcli.identifying.search.match import Match
+    from normcli.identifying.words.diagnosis import Diagnosis
     from normcli.tensors.tensor import Tensor
 
 _MOST_LINES, _MOST_ON_SCREEN = 12, 4

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from normcli.checking.check import Checked
     from normcli.checking.tally import Comparison, Element, GroupDifference
     from normcli.documents.document import Section, View
-    from normcli.identifying.diagnosis import Diagnosis
+    from normcli.identifying.words.diagnosis import Diagnosis
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from normcli.checking.gate import Gate
     from normcli.cli.settings import AnswerOptions, Settings
     from normcli.documents.document import Document
-    from normcli.identifying.diagnosis import Diagnosis
+    from normcli.identifying.words.diagnosis import Diagnosis
     from normcli.norms.norm import Norm
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
@@ -144,7 +144,7 @@ def _run(
     told = None
     if NORMALIZED in tensors:
         from normcli.identifying.faults.subjects import Subject
-        from normcli.identifying.request_phrasing import diagnose_actual
+        from normcli.identifying.words.request_phrasing import diagnose_actual
 
         subject = Subject(plan, problem.inputs, problem.tensor.addends, multiplies)
         theirs = tensors[NORMALIZED].values

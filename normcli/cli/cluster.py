@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from normcli.cli.destination import STORE, choose_tensor_file
 from normcli.cli.sources import load_affine
 from normcli.errors import UsageError
-from normcli.identifying.diagnosis import Diagnosis
+from normcli.identifying.words.diagnosis import Diagnosis
 from normcli.tensors.places import find_place, locate
 from normcli.tensors.tensor import STANDARD_STREAM
 

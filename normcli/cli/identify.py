@@ -43,9 +43,9 @@ def _run(settings: Settings, actual: str | None, name: str | None, suggests: boo
     wanted = None if name is None else find_norm(name)[0].name
     from normcli.answers.identification import IdentificationAnswer
     from normcli.identifying.identify import identify
-    from normcli.identifying.iterations import find_start
-    from normcli.identifying.phrasing import diagnose
+    from normcli.identifying.models.iterations import find_start
     from normcli.identifying.question import Question
+    from normcli.identifying.words.phrasing import diagnose
     from normcli.norms.layout import make_layout
 
     source = load_input(settings)
@@ -64,7 +64,7 @@ def _run(settings: Settings, actual: str | None, name: str | None, suggests: boo
 
 def _print_suggestion(settings: Settings, found: Identification) -> None:
     """Print the command whose tensor tells apart what fits; leave with a difference where there is none."""
-    from normcli.identifying.suggestion import suggest
+    from normcli.identifying.words.suggestion import suggest
 
     suggestion = suggest(found)
     if suggestion is None:

@@ -11,10 +11,10 @@ from normcli.algorithms.elements import Elements, Formula
 from normcli.algorithms.table import CASTS, FORMS, KERNELS
 from normcli.checking.exact_rows import calculate_rows
 from normcli.checking.ulp import measure_distance
-from normcli.identifying.evidence import COMMON_EPS
-from normcli.identifying.groups import take_groups
-from normcli.identifying.hypothesis import find_furthest
-from normcli.identifying.match import Furthest, Match
+from normcli.identifying.models.evidence import COMMON_EPS
+from normcli.identifying.search.groups import take_groups
+from normcli.identifying.search.hypothesis import find_furthest
+from normcli.identifying.search.match import Furthest, Match
 from normcli.norms.rules import EpsMode
 from normcli.numerics.rounding import store
 from normcli.tuples import NamedTuple
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from normcli.algorithms.sums import Values
     from normcli.checking.exact_rows import Affine
     from normcli.dtypes import Floats, Selected
-    from normcli.identifying.affine import AffineStep
+    from normcli.identifying.search.affine import AffineStep
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
 

@@ -16,9 +16,6 @@ import numpy as np
 from normcli.checking.saved import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import DataError
-from normcli.identifying.affine import choose_usual, enumerate_affine_steps
-from normcli.identifying.confirmation import Confirmation
-from normcli.identifying.evaluation import read_evaluation
 from normcli.identifying.faults.claiming import keep_first
 from normcli.identifying.faults.opening import choose_eps, open_joints
 from normcli.identifying.faults.subjects import (
@@ -29,18 +26,21 @@ from normcli.identifying.faults.subjects import (
     recover_used,
     shows_nothing,
 )
-from normcli.identifying.inputs import Inputs
-from normcli.identifying.known_maps import SPECTRAL, name_constants, name_map
-from normcli.identifying.match import Scope
-from normcli.identifying.nearest import Nearness
-from normcli.identifying.plain import MOST_SAMPLED, Block, find_global_map, find_plain_map
+from normcli.identifying.maps.evaluation import read_evaluation
+from normcli.identifying.maps.known_maps import SPECTRAL, name_constants, name_map
+from normcli.identifying.maps.plain import MOST_SAMPLED, Block, find_global_map, find_plain_map
+from normcli.identifying.maps.trimmed_map import find_trimmed_map
+from normcli.identifying.models.weight import CERTAIN
+from normcli.identifying.nearly.confirmation import Confirmation
+from normcli.identifying.nearly.nearest import Nearness
 from normcli.identifying.question import Identification, Question
-from normcli.identifying.ranking import rank_matches
 from normcli.identifying.reproduction import hold_against_all, list_candidates, reproduce
-from normcli.identifying.samples import MOST_VALUES, Samples
-from normcli.identifying.search import Search
-from normcli.identifying.trimmed_map import find_trimmed_map
-from normcli.identifying.weight import CERTAIN
+from normcli.identifying.search.affine import choose_usual, enumerate_affine_steps
+from normcli.identifying.search.inputs import Inputs
+from normcli.identifying.search.match import Scope
+from normcli.identifying.search.ranking import rank_matches
+from normcli.identifying.search.samples import MOST_VALUES, Samples
+from normcli.identifying.search.search import Search
 from normcli.norms.layout import make_layout
 from normcli.tensors.mapped import fetch, require_unchanged
 from normcli.tensors.pieces import iterate_pieces
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.identifying.faults.case import Case
-    from normcli.identifying.lines import PlainMap
-    from normcli.identifying.match import Match
+    from normcli.identifying.maps.lines import PlainMap
+    from normcli.identifying.search.match import Match
 
 
 MOST_ORDERS = 24

@@ -10,14 +10,14 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.identifying.evaluation import Evaluation
     from normcli.identifying.faults.claim import Claim
     from normcli.identifying.faults.subjects import Subject
-    from normcli.identifying.iterations import Start
-    from normcli.identifying.lines import PlainMap
-    from normcli.identifying.match import Match
-    from normcli.identifying.nearest import Nearest
+    from normcli.identifying.maps.evaluation import Evaluation
+    from normcli.identifying.maps.lines import PlainMap
+    from normcli.identifying.models.iterations import Start
+    from normcli.identifying.nearly.nearest import Nearest
     from normcli.identifying.reproduction import Reproduction
+    from normcli.identifying.search.match import Match
 
 
 class Question(NamedTuple):

@@ -16,9 +16,9 @@ from normcli.algorithms.elements import Formula
 from normcli.algorithms.table import CASTS
 from normcli.dtypes import is_float, is_half
 from normcli.errors import NormError
-from normcli.identifying.affine import ESTIMATED, NO_AFFINE, enumerate_affine_steps
 from normcli.identifying.attempts import LEAST_SHARE, Attempt, Candidate, Trial
-from normcli.identifying.weight import CERTAIN
+from normcli.identifying.models.weight import CERTAIN
+from normcli.identifying.search.affine import ESTIMATED, NO_AFFINE, enumerate_affine_steps
 from normcli.norms.divisors import DEVIATION, ROOT_MEAN_SQUARE
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.algorithms.computation import Computation
-    from normcli.identifying.affine import AffineStep
-    from normcli.identifying.match import Match
+    from normcli.identifying.search.affine import AffineStep
+    from normcli.identifying.search.match import Match
     from normcli.norms.divisors import Divisor
 
 FEW_VALUES, MOST_VALUES = 1 << 9, 1 << 14

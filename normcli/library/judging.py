@@ -20,10 +20,10 @@ from normcli.documents.plans import name_inputs
 from normcli.errors import DataError, UsageError
 from normcli.identifying import identify as identification
 from normcli.identifying.faults.subjects import Subject
-from normcli.identifying.iterations import find_start
-from normcli.identifying.phrasing import diagnose
+from normcli.identifying.models.iterations import find_start
 from normcli.identifying.question import Question
-from normcli.identifying.request_phrasing import diagnose_actual
+from normcli.identifying.words.phrasing import diagnose
+from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.layout import make_layout
 from normcli.norms.request import Request
 from normcli.norms.table import find_norm
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from normcli.checking.gate import Gate
     from normcli.checking.ulp import Tolerance
     from normcli.documents.document import Document
-    from normcli.identifying.diagnosis import Diagnosis
     from normcli.identifying.question import Identification
+    from normcli.identifying.words.diagnosis import Diagnosis
     from normcli.norms.names import NormName
     from normcli.results.arguments import Arguments
 

@@ -11,8 +11,8 @@ from normcli import normalize
 from normcli.answers.identification import IdentificationAnswer
 from normcli.documents.document import View
 from normcli.identifying.identify import identify
-from normcli.identifying.phrasing import diagnose
 from normcli.identifying.question import Question
+from normcli.identifying.words.phrasing import diagnose
 from normcli.tensors.tensor import Tensor
 from normcli.writers import write
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from normcli.identifying.phrasing import diagnose
+from normcli.identifying.words.phrasing import diagnose
 from tests.bench.pairs import Row, Table
 from tests.plants import list_all
 from tests.plants.judgement import judge

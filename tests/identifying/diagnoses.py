@@ -10,18 +10,18 @@ import numpy as np
 from normcli.algorithms.computation import parse_computation
 from normcli.algorithms.elements import Formula
 from normcli.checking.fault import Fault
-from normcli.identifying.affine import NO_AFFINE, WAYS, AffineStep
-from normcli.identifying.evaluation import Evaluation
 from normcli.identifying.faults.claim import Claim
-from normcli.identifying.known_maps import CONSTANTS, SCALERS
-from normcli.identifying.lines import Exceptions, PlainMap
-from normcli.identifying.match import Furthest, Match
-from normcli.identifying.matrices import Steps
-from normcli.identifying.nearest import Nearest
-from normcli.identifying.phrasing import diagnose
+from normcli.identifying.maps.evaluation import Evaluation
+from normcli.identifying.maps.known_maps import CONSTANTS, SCALERS
+from normcli.identifying.maps.lines import Exceptions, PlainMap
+from normcli.identifying.models.matrices import Steps
+from normcli.identifying.nearly.nearest import Nearest
 from normcli.identifying.question import Identification, Question
 from normcli.identifying.reproduction import Candidate, Reproduction
-from normcli.identifying.request_phrasing import diagnose_request
+from normcli.identifying.search.affine import NO_AFFINE, WAYS, AffineStep
+from normcli.identifying.search.match import Furthest, Match
+from normcli.identifying.words.phrasing import diagnose
+from normcli.identifying.words.request_phrasing import diagnose_request
 from normcli.norms.conventions import list_frameworks
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -33,7 +33,7 @@ from normcli.numerics.solution import Given
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from normcli.identifying.diagnosis import Diagnosis
+    from normcli.identifying.words.diagnosis import Diagnosis
 
 X = np.random.default_rng(0).normal(0.7, 2.0, (3, 4, 5)).astype("f4")
 FOUND = Match(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError
-from normcli.identifying.affine import AffineStep, enumerate_affine_steps
+from normcli.identifying.search.affine import AffineStep, enumerate_affine_steps
 
 SHAPE = (4, 6, 5, 5)
 

@@ -7,8 +7,8 @@ import pytest
 
 from normcli.algorithms.computation import parse_computation
 from normcli.algorithms.elements import Formula
-from normcli.identifying.affine import enumerate_affine_steps
 from normcli.identifying.attempts import LEAST_SHARE, Trial
+from normcli.identifying.search.affine import enumerate_affine_steps
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 

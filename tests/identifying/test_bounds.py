@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from normcli.identifying.identify import identify
-from normcli.identifying.phrasing import diagnose
 from normcli.identifying.question import Kind, Question
+from normcli.identifying.words.phrasing import diagnose
 from tests.marks import EVERY_CASE, sampled, slowly
 
 ODD = {

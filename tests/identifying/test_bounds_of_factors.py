@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.bounds import LARGEST_RSTD, MOST, Noise, bound_factors, measure_noise
-from normcli.identifying.levels import Level
-from normcli.identifying.standards import standardize
+from normcli.identifying.models.bounds import LARGEST_RSTD, MOST, Noise, bound_factors, measure_noise
+from normcli.identifying.models.levels import Level
+from normcli.identifying.models.standards import standardize
 from normcli.norms.divisors import DEVIATION, ROOT_MEAN_SQUARE
 
 EPS = 2.0**-23

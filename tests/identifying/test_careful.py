@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.affine import ESTIMATED, AffineStep
-from normcli.identifying.careful import fit_carefully
-from normcli.identifying.groups import enumerate_grids, take_groups
-from normcli.identifying.hypothesis import Hypothesis, Sample
-from normcli.identifying.model import Model
-from normcli.identifying.standards import standardize
+from normcli.identifying.models.model import Model
+from normcli.identifying.models.standards import standardize
+from normcli.identifying.search.affine import ESTIMATED, AffineStep
+from normcli.identifying.search.careful import fit_carefully
+from normcli.identifying.search.groups import enumerate_grids, take_groups
+from normcli.identifying.search.hypothesis import Hypothesis, Sample
 from normcli.norms.divisors import DEVIATION
 from normcli.norms.rules import EpsMode
 

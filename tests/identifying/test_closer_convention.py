@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli import check, normalize
-from normcli.identifying.closer_convention import diagnose_closer_convention
+from normcli.identifying.words.closer_convention import diagnose_closer_convention
 from normcli.results.arguments import read_arguments
 
 LOOSE = {"rtol": 1e-2, "atol": 1e-2}
@@ -93,7 +93,7 @@ def test_norms_without_such_an_eps_are_passed_over(norm):
 
 
 def test_of_a_large_tensor_few_groups_are_looked_at(monkeypatch):
-    from normcli.identifying import closer_convention
+    from normcli.identifying.words import closer_convention
 
     taken = []
     own = closer_convention.Samples.take_some

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.affine import NO_AFFINE, AffineStep
-from normcli.identifying.confirm import find_strange_groups
-from normcli.identifying.groups import enumerate_grids
-from normcli.identifying.hypothesis import Hypothesis, Sample
 from normcli.identifying.identify import identify
-from normcli.identifying.levels import Level
-from normcli.identifying.lines import Exceptions
-from normcli.identifying.model import Model
-from normcli.identifying.phrasing import diagnose
-from normcli.identifying.plain import find_plain_map
+from normcli.identifying.maps.lines import Exceptions
+from normcli.identifying.maps.plain import find_plain_map
+from normcli.identifying.models.levels import Level
+from normcli.identifying.models.model import Model
+from normcli.identifying.models.standards import standardize as standardize_groups
+from normcli.identifying.nearly.confirm import find_strange_groups
 from normcli.identifying.question import Kind, Question
-from normcli.identifying.samples import MOST_VALUES
-from normcli.identifying.standards import standardize as standardize_groups
+from normcli.identifying.search.affine import NO_AFFINE, AffineStep
+from normcli.identifying.search.groups import enumerate_grids
+from normcli.identifying.search.hypothesis import Hypothesis, Sample
+from normcli.identifying.search.samples import MOST_VALUES
+from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
 from normcli.norms.rules import EpsMode
 from tests.marks import sampled, slowly

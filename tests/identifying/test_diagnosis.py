@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from normcli.identifying.diagnosis import (
+from normcli.identifying.question import Kind
+from normcli.identifying.words.diagnosis import (
     MOST_WORDS,
     VERDICTS,
     Diagnosis,
@@ -13,7 +14,6 @@ from normcli.identifying.diagnosis import (
     count_words,
     join_words,
 )
-from normcli.identifying.question import Kind
 
 WHOLE = Diagnosis(
     "norm", "y is so", ("a", "b"), ("c", "d", "e", "f", "g"), "normcli ln …", "give --gamma", "stats-count"

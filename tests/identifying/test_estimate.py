@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.estimate import (
+from normcli.identifying.identify import identify
+from normcli.identifying.question import Kind, Question
+from normcli.identifying.search.estimate import (
     Target,
     _choose_parameter_axes,
     estimate,
@@ -16,9 +18,7 @@ from normcli.identifying.estimate import (
     list_possible,
     take_few,
 )
-from normcli.identifying.groups import enumerate_grids
-from normcli.identifying.identify import identify
-from normcli.identifying.question import Kind, Question
+from normcli.identifying.search.groups import enumerate_grids
 from normcli.norms.rules import EpsMode
 
 X = np.random.default_rng(0).normal(0.7, 2.0, (12, 5, 4))

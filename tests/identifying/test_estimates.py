@@ -7,9 +7,9 @@ import pytest
 
 from normcli import check, identify, normalize
 from normcli.errors import UsageError
-from normcli.identifying.estimates import compare_sigma
-from normcli.identifying.iterations import Start
-from normcli.identifying.iterations import iterate as _iterate
+from normcli.identifying.models.iterations import Start
+from normcli.identifying.models.iterations import iterate as _iterate
+from normcli.identifying.words.estimates import compare_sigma
 from tests.marks import slowly
 
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.affine import NO_AFFINE
-from normcli.identifying.evaluation import Evaluation, find_untrained_eps
 from normcli.identifying.identify import identify
-from normcli.identifying.map_words import format_evaluation
-from normcli.identifying.phrasing import diagnose
+from normcli.identifying.maps.evaluation import Evaluation, find_untrained_eps
 from normcli.identifying.question import Kind, Question
-from normcli.identifying.request_phrasing import diagnose_request
+from normcli.identifying.search.affine import NO_AFFINE
+from normcli.identifying.words.map_words import format_evaluation
+from normcli.identifying.words.phrasing import diagnose
+from normcli.identifying.words.request_phrasing import diagnose_request
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.solution import Given

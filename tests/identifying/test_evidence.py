@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from normcli.identifying.evidence import choose_eps, fit_models
-from normcli.identifying.standards import MOMENTS, STANDARDS, standardize, standardize_roughly
+from normcli.identifying.models.evidence import choose_eps, fit_models
+from normcli.identifying.models.standards import MOMENTS, STANDARDS, standardize, standardize_roughly
 from normcli.norms.divisors import DEVIATION, HALF_RANGE, LENGTH, RANGE, ROOT_MEAN_SQUARE
 from normcli.norms.rules import EpsMode
 

@@ -7,8 +7,8 @@ import pytest
 
 from normcli.identifying.faults.subjects import list_subjects, open_cases, recover_one
 from normcli.identifying.identify import identify
-from normcli.identifying.phrasing import diagnose
 from normcli.identifying.question import Kind, Question
+from normcli.identifying.words.phrasing import diagnose
 from tests.identifying.faulty import draw, draw_affine, standardize
 
 X = draw((12, 24))

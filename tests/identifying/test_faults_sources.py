@@ -7,7 +7,7 @@ import pytest
 
 from normcli.engine.inputs import Inputs
 from normcli.identifying.faults.subjects import Subject
-from normcli.identifying.request_phrasing import diagnose_actual
+from normcli.identifying.words.request_phrasing import diagnose_actual
 from tests.identifying.faulty import ask, draw, draw_affine, plan, standardize
 
 X = draw((6, 16))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.groups import Widened, enumerate_grids, take_groups
+from normcli.identifying.search.groups import Widened, enumerate_grids, take_groups
 from normcli.tensors.mapped import Mapped
 from normcli.tensors.npy import read_npy
 
@@ -22,7 +22,7 @@ def mapped(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("picked", [0, 1 << 17], ids=["part by part", "one by one"])
 def test_groups_of_a_file_are_those_of_memory(picked, mapped, monkeypatch):
-    monkeypatch.setattr("normcli.identifying.groups.MOST_PICKED", picked)
+    monkeypatch.setattr("normcli.identifying.search.groups.MOST_PICKED", picked)
     assert isinstance(mapped, Mapped)
     values = np.array(mapped)
     for grid in enumerate_grids(SHAPE):
@@ -44,7 +44,7 @@ def test_of_a_file_no_more_is_read_than_the_chosen_groups_and_what_lies_near(map
 def test_groups_are_taken_once_for_all_that_divides(monkeypatch):
     values, taken = np.arange(24.0).reshape(2, 3, 4), []
     monkeypatch.setattr(
-        "normcli.identifying.groups.take_groups", lambda *given: (taken.append(given), take_groups(*given))[1]
+        "normcli.identifying.search.groups.take_groups", lambda *given: (taken.append(given), take_groups(*given))[1]
     )
     widened = Widened(values)
     first, second = list(enumerate_grids(values.shape))[:2]

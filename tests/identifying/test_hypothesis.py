@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.affine import ESTIMATED, NO_AFFINE, AffineStep
-from normcli.identifying.groups import take_groups
-from normcli.identifying.hypothesis import Hypothesis, Sample, measure_equality
-from normcli.identifying.match import Furthest, Match
-from normcli.identifying.model import Model
-from normcli.identifying.standards import standardize
+from normcli.identifying.models.model import Model
+from normcli.identifying.models.standards import standardize
+from normcli.identifying.search.affine import ESTIMATED, NO_AFFINE, AffineStep
+from normcli.identifying.search.groups import take_groups
+from normcli.identifying.search.hypothesis import Hypothesis, Sample, measure_equality
+from normcli.identifying.search.match import Furthest, Match
 from normcli.norms.divisors import DEVIATION, LENGTH, ROOT_MEAN_SQUARE
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout

@@ -11,13 +11,13 @@ import pytest
 
 from normcli import check, normalize
 from normcli.errors import DataError, NormError
-from normcli.identifying import estimate as estimation
 from normcli.identifying import identify as identification
-from normcli.identifying import samples
-from normcli.identifying.groups import enumerate_grids, put_back, take_groups
-from normcli.identifying.phrasing import diagnose
-from normcli.identifying.question import Question
-from normcli.identifying.standards import STANDARDS, standardize
+from normcli.identifying.models.standards import STANDARDS, standardize
+from normcli.identifying.question import Kind, Question
+from normcli.identifying.search import estimate as estimation
+from normcli.identifying.search import inputs as search_inputs
+from normcli.identifying.search.groups import enumerate_grids, put_back, take_groups
+from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -44,7 +44,7 @@ def plainly(x, axes, eps, *, mode="inside", ddof=0, centred=True):
 
 
 def identify(x, y, gamma=None, beta=None, norm=None):
-    return identification.identify(identification.Question(x, y, gamma, beta), norm)
+    return identification.identify(Question(x, y, gamma, beta), norm)
 
 
 def best(found, **wanted):
@@ -269,7 +269,7 @@ def test_one_gamma_and_beta_for_all_values_are_fitted(norm, beta):
 def test_a_gamma_and_beta_of_each_group_are_a_plain_map():
     x = make((40, 6))
     found = identify(x, plainly(x, (0,), 1e-5) * GAMMA + BETA)
-    assert (found.kind, found.plain.axes) == (identification.Kind.AFFINE, (1,))
+    assert (found.kind, found.plain.axes) == (Kind.AFFINE, (1,))
 
 
 @pytest.mark.slow
@@ -336,9 +336,9 @@ def test_windows(size, like):
 )
 def test_groups_are_standardized_once(room, times, monkeypatch):
     made = []
-    monkeypatch.setattr(samples, "KEPT_VALUES", room)
-    monkeypatch.setattr(samples, "standardize", lambda *asked: made.append(asked) or standardize(*asked))
-    inputs = samples.Inputs(make((8, 9)), make((8, 9)))
+    monkeypatch.setattr(search_inputs, "KEPT_VALUES", room)
+    monkeypatch.setattr(search_inputs, "standardize", lambda *asked: made.append(asked) or standardize(*asked))
+    inputs = search_inputs.Inputs(make((8, 9)), make((8, 9)))
     (grid, *_), (divisor, *_) = enumerate_grids((8, 9)), STANDARDS
     groups = np.arange(grid.group_count)
     one, two = (inputs.standardize(grid, groups, divisor) for _ in range(2))
@@ -464,7 +464,7 @@ def test_a_hundred_thousand_values_take_little_time_and_larger_tensors_a_sample(
 
 @pytest.mark.parametrize("shape", [(4, 6), (2, 6, 3), (2, 1, 6)])
 def test_groups_are_taken_and_put_back(shape, tmp_path, monkeypatch):
-    monkeypatch.setattr("normcli.identifying.groups.PIECE", 5)
+    monkeypatch.setattr("normcli.identifying.search.groups.PIECE", 5)
     values = np.arange(np.prod(shape)).reshape(shape)
     np.save(tmp_path / "x.npy", values)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")

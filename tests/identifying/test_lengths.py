@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from normcli.identifying.identify import identify
-from normcli.identifying.lengths import solve_p
-from normcli.identifying.phrasing import diagnose
+from normcli.identifying.models.lengths import solve_p
 from normcli.identifying.question import Question
+from normcli.identifying.words.phrasing import diagnose
 
 X = np.random.default_rng(0).normal(0.7, 2.0, (12, 7)).astype("f4")
 

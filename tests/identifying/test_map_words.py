@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.affine import NO_AFFINE, AffineStep
-from normcli.identifying.evaluation import Evaluation
-from normcli.identifying.lines import Exceptions, PlainMap
-from normcli.identifying.map_words import compare_stored, format_evaluation, list_hidden_by_map
-from normcli.identifying.phrasing import diagnose
+from normcli.identifying.maps.evaluation import Evaluation
+from normcli.identifying.maps.lines import Exceptions, PlainMap
 from normcli.identifying.question import Question
+from normcli.identifying.search.affine import NO_AFFINE, AffineStep
+from normcli.identifying.words.map_words import compare_stored, format_evaluation, list_hidden_by_map
+from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.solution import Given

@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from normcli.identifying.affine import AffineStep
-from normcli.identifying.hypothesis import Hypothesis
-from normcli.identifying.match import Furthest
-from normcli.identifying.match_words import (
+from normcli.identifying.question import Question
+from normcli.identifying.search.affine import AffineStep
+from normcli.identifying.search.hypothesis import Hypothesis
+from normcli.identifying.search.match import Furthest
+from normcli.identifying.words.match_words import (
     choose_others,
     find_factor,
     format_axes,
@@ -20,7 +21,6 @@ from normcli.identifying.match_words import (
     list_fitted,
     name_frameworks,
 )
-from normcli.identifying.question import Question
 from normcli.norms.layout import make_layout
 from normcli.norms.rules import GroupOrder
 from normcli.norms.spec import Window

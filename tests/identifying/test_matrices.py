@@ -7,9 +7,9 @@ import pytest
 
 from normcli import normalize
 from normcli.identifying.identify import identify
-from normcli.identifying.matrices import find_matrices
-from normcli.identifying.phrasing import diagnose
+from normcli.identifying.models.matrices import find_matrices
 from normcli.identifying.question import Kind, Question
+from normcli.identifying.words.phrasing import diagnose
 
 
 @pytest.mark.parametrize(

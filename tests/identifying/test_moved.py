@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from normcli.identifying.affine import ESTIMATED, AffineStep
-from normcli.identifying.hypothesis import Hypothesis, Sample
-from normcli.identifying.model import Model
-from normcli.identifying.moved import find_moved_group
-from normcli.identifying.standards import standardize
+from normcli.identifying.models.model import Model
+from normcli.identifying.models.standards import standardize
+from normcli.identifying.nearly.moved import find_moved_group
+from normcli.identifying.search.affine import ESTIMATED, AffineStep
+from normcli.identifying.search.hypothesis import Hypothesis, Sample
 from normcli.norms.divisors import ROOT_MEAN_SQUARE
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.affine import enumerate_affine_steps
 from normcli.identifying.identify import identify
-from normcli.identifying.inputs import Inputs
-from normcli.identifying.match import Scope
-from normcli.identifying.nearest import Nearness
+from normcli.identifying.models.weight import CERTAIN
+from normcli.identifying.nearly.nearest import Nearness
 from normcli.identifying.question import Question
-from normcli.identifying.samples import Samples
-from normcli.identifying.weight import CERTAIN
+from normcli.identifying.search.affine import enumerate_affine_steps
+from normcli.identifying.search.inputs import Inputs
+from normcli.identifying.search.match import Scope
+from normcli.identifying.search.samples import Samples
 
 X = np.random.default_rng(0).normal(0.7, 2.0, (13, 11)).astype("f4")
 

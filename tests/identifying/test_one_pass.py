@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from normcli.identifying.identify import identify
-from normcli.identifying.one_pass import fit_one_pass, measure_step
-from normcli.identifying.phrasing import diagnose
+from normcli.identifying.models.one_pass import fit_one_pass, measure_step
+from normcli.identifying.models.standards import standardize
 from normcli.identifying.question import Question
-from normcli.identifying.standards import standardize
+from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.divisors import DEVIATION, ROOT_MEAN_SQUARE
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.diagnosis import MOST_WORDS, VERDICTS, count_words
 from normcli.identifying.identify import identify
-from normcli.identifying.nearest import Nearest
-from normcli.identifying.phrasing import diagnose
+from normcli.identifying.nearly.nearest import Nearest
 from normcli.identifying.question import Question
+from normcli.identifying.words.diagnosis import MOST_WORDS, VERDICTS, count_words
+from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.rules import GroupOrder
 from normcli.norms.table import NORMS
 from tests.identifying.diagnoses import (

@@ -9,10 +9,9 @@ from normcli import normalize
 from normcli.checking.ulp import ROUNDED_ONCE
 from normcli.dtypes import find_type
 from normcli.identifying.identify import identify
-from normcli.identifying.known_maps import CONSTANTS
-from normcli.identifying.lines import fit_lines
-from normcli.identifying.phrasing import diagnose
-from normcli.identifying.plain import (
+from normcli.identifying.maps.known_maps import CONSTANTS
+from normcli.identifying.maps.lines import fit_lines
+from normcli.identifying.maps.plain import (
     Block,
     _choose_lengths,
     _pick,
@@ -22,8 +21,9 @@ from normcli.identifying.plain import (
     list_levels,
 )
 from normcli.identifying.question import Kind, Question
-from normcli.identifying.samples import MOST_VALUES
-from normcli.identifying.search import Search
+from normcli.identifying.search.samples import MOST_VALUES
+from normcli.identifying.search.search import Search
+from normcli.identifying.words.phrasing import diagnose
 from tests.identifying.not_norms import make_far_plants, make_plants
 from tests.marks import EVERY_CASE, slowly
 
@@ -373,7 +373,7 @@ def test_values_in_lines_of_their_own_show_no_map():
 @pytest.mark.parametrize("most", [1, 60, 1 << 17])
 @pytest.mark.parametrize("lengths", [(3, 4, 5), (9, 1, 7), (1, 8, 2), (2, 2, 1)])
 def test_values_of_evenly_spread_indices_are_picked_part_by_part_or_at_once(lengths, most, monkeypatch):
-    monkeypatch.setattr("normcli.identifying.plain.MOST_SAMPLED", most)
+    monkeypatch.setattr("normcli.identifying.maps.plain.MOST_SAMPLED", most)
     values = np.arange(9 * 8 * 7.0).reshape(9, 8, 7)
     rows, columns = (
         [(n - 1) * i // max(1, k - 1) for i in range(k)] for n, k in zip((9, 8), lengths, strict=False)

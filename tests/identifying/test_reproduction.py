@@ -12,10 +12,10 @@ from normcli.algorithms.table import ALGORITHMS, CASTS, DTYPES, FORMS, KERNELS
 from normcli.dtypes import find_type
 from normcli.identifying.attempts import Candidate
 from normcli.identifying.identify import identify
-from normcli.identifying.match import Furthest, Match
-from normcli.identifying.phrasing import diagnose
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.reproduction import MOST_SURVIVORS, hold_against_all, list_candidates, reproduce
+from normcli.identifying.search.match import Furthest, Match
+from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from tests.marks import sampled, slowly

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from normcli.identifying.matrices import Steps
+from normcli.identifying.models.matrices import Steps
 from normcli.identifying.question import Question
-from normcli.identifying.request_difference import find_own_command, find_remedy, list_differences
+from normcli.identifying.words.request_difference import find_own_command, find_remedy, list_differences
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import GroupOrder

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from normcli import check, normalize
-from normcli.identifying.nearest import Nearest
-from normcli.identifying.request_phrasing import diagnose_request
+from normcli.identifying.nearly.nearest import Nearest
+from normcli.identifying.words.request_phrasing import diagnose_request
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.affine import NO_AFFINE, AffineStep, enumerate_affine_steps
-from normcli.identifying.evaluation import read_evaluation
-from normcli.identifying.groups import enumerate_grids
-from normcli.identifying.hypothesis import Hypothesis
 from normcli.identifying.identify import identify
-from normcli.identifying.inputs import Inputs
-from normcli.identifying.levels import Level
-from normcli.identifying.lines import PlainMap
-from normcli.identifying.match import Furthest, Match, Scope
-from normcli.identifying.model import Model
+from normcli.identifying.maps.evaluation import read_evaluation
+from normcli.identifying.maps.lines import PlainMap
+from normcli.identifying.models.levels import Level
+from normcli.identifying.models.model import Model
+from normcli.identifying.models.standards import MOMENTS, STANDARDS
 from normcli.identifying.question import Question
-from normcli.identifying.samples import Samples, list_grids
-from normcli.identifying.standards import MOMENTS, STANDARDS
+from normcli.identifying.search.affine import NO_AFFINE, AffineStep, enumerate_affine_steps
+from normcli.identifying.search.groups import enumerate_grids
+from normcli.identifying.search.hypothesis import Hypothesis
+from normcli.identifying.search.inputs import Inputs
+from normcli.identifying.search.match import Furthest, Match, Scope
+from normcli.identifying.search.samples import Samples, list_grids
 from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
 from normcli.norms.rules import EpsMode
 
@@ -173,10 +173,10 @@ def test_why_nothing_can_be_told(x, y, reason):
 def test_of_large_tensors_no_large_groups_are_tried_and_no_groups_of_samples(monkeypatch):
     every = list(enumerate_grids((4, 6)))
     assert list_grids((4, 6)) == every
-    monkeypatch.setattr("normcli.identifying.samples.LARGEST_GROUP", 6)
+    monkeypatch.setattr("normcli.identifying.search.samples.LARGEST_GROUP", 6)
     assert list_grids((4, 6)) == [grid for grid in every if grid.group_size <= 6]
-    monkeypatch.setattr("normcli.identifying.samples.MOST_VALUES", 23)
+    monkeypatch.setattr("normcli.identifying.search.samples.MOST_VALUES", 23)
     kept = [grid for grid in every if grid.group_size <= 6 and (grid.split is None or grid.split.axis == 1)]
     assert list_grids((4, 6)) == kept
-    monkeypatch.setattr("normcli.identifying.samples.LARGEST_GROUP", 99)
+    monkeypatch.setattr("normcli.identifying.search.samples.LARGEST_GROUP", 99)
     assert list_grids((4, 6)) == [grid for grid in every if grid.split is None or grid.split.axis == 1]

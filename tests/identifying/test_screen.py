@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.affine import NO_AFFINE, AffineStep, enumerate_affine_steps
-from normcli.identifying.inputs import Inputs
-from normcli.identifying.match import Scope
-from normcli.identifying.samples import Samples
-from normcli.identifying.screen import lie_on_line, measure_offset
+from normcli.identifying.search.affine import NO_AFFINE, AffineStep, enumerate_affine_steps
+from normcli.identifying.search.inputs import Inputs
+from normcli.identifying.search.match import Scope
+from normcli.identifying.search.samples import Samples
+from normcli.identifying.search.screen import lie_on_line, measure_offset
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
 

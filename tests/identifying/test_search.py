@@ -7,17 +7,17 @@ import pytest
 
 from normcli import normalize
 from normcli.checking.ulp import measure_distance
-from normcli.identifying import search
-from normcli.identifying.affine import enumerate_affine_steps
-from normcli.identifying.hypothesis import find_furthest
 from normcli.identifying.identify import identify
-from normcli.identifying.inputs import Inputs
-from normcli.identifying.match import Scope
-from normcli.identifying.phrasing import diagnose
 from normcli.identifying.question import Kind, Question
-from normcli.identifying.ranking import rank_matches
-from normcli.identifying.samples import Samples
-from normcli.identifying.search import Search
+from normcli.identifying.search import search
+from normcli.identifying.search.affine import enumerate_affine_steps
+from normcli.identifying.search.hypothesis import find_furthest
+from normcli.identifying.search.inputs import Inputs
+from normcli.identifying.search.match import Scope
+from normcli.identifying.search.ranking import rank_matches
+from normcli.identifying.search.samples import Samples
+from normcli.identifying.search.search import Search
+from normcli.identifying.words.phrasing import diagnose
 
 
 def make(shape, seed=0, dtype="float32", mean=0.7):

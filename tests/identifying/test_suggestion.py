@@ -11,9 +11,9 @@ from normcli import normalize
 from normcli.algorithms.computation import parse_computation
 from normcli.algorithms.elements import Formula
 from normcli.identifying.identify import identify
-from normcli.identifying.match import Furthest, Match
 from normcli.identifying.question import Identification, Question
-from normcli.identifying.suggestion import suggest
+from normcli.identifying.search.match import Furthest, Match
+from normcli.identifying.words.suggestion import suggest
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.tensors.generate import generate

@@ -9,10 +9,10 @@ import pytest
 
 from normcli import normalize
 from normcli.identifying.identify import identify
-from normcli.identifying.lines import Exceptions
-from normcli.identifying.phrasing import diagnose
+from normcli.identifying.maps.lines import Exceptions
+from normcli.identifying.maps.trimmed_map import find_trimmed_map
 from normcli.identifying.question import Identification, Kind, Question
-from normcli.identifying.trimmed_map import find_trimmed_map
+from normcli.identifying.words.phrasing import diagnose
 
 if TYPE_CHECKING:
     from collections.abc import Callable

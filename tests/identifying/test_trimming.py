@@ -10,8 +10,8 @@ import pytest
 
 from normcli import normalize
 from normcli.identifying.identify import identify
+from normcli.identifying.nearly.trimming import leave_out, leave_out_extremes
 from normcli.identifying.question import Question
-from normcli.identifying.trimming import leave_out, leave_out_extremes
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from normcli.identifying.weight import Seen, count_fine, is_odd_eps, weigh
+from normcli.identifying.models.weight import Seen, count_fine, is_odd_eps, weigh
 
 
 def make(bits, *, size=(1.0, 2.0, 4.0), offset=(0.5, 1.5, 2.5), group_size=8, centred=True):

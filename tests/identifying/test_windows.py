@@ -7,8 +7,7 @@ import pytest
 
 from normcli import normalize
 from normcli.identifying.identify import identify
-from normcli.identifying.question import Question
-from normcli.identifying.windows import (
+from normcli.identifying.models.windows import (
     EXPONENTS,
     _enumerate_sides,
     _fit,
@@ -18,6 +17,7 @@ from normcli.identifying.windows import (
     find_windows,
     gives,
 )
+from normcli.identifying.question import Question
 
 
 @pytest.mark.parametrize("size", [3, 4])

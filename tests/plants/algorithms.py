@@ -10,8 +10,8 @@ import numpy as np
 from normcli.algorithms.computation import list_accumulations, parse_computation
 from normcli.algorithms.elements import Formula
 from normcli.dtypes import find_type
-from normcli.identifying.groups import put_back, take_groups
 from normcli.identifying.question import Question
+from normcli.identifying.search.groups import put_back, take_groups
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from tests.plants.plant import Array, Plant

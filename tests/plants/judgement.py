@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.errors import NormError
-from normcli.identifying.affine import ESTIMATED
 from normcli.identifying.identify import identify
+from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import Identification, Kind, Question
-from normcli.identifying.weight import CERTAIN
+from normcli.identifying.search.affine import ESTIMATED
 from normcli.norms.plan import Plan, make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode
@@ -19,7 +19,7 @@ from normcli.norms.table import NORMS
 from tests.plants.plant import Outcome, Plant, Verdict
 
 if TYPE_CHECKING:
-    from normcli.identifying.match import Match
+    from normcli.identifying.search.match import Match
     from tests.plants.faults import Wrong
 
 

@@ -18,7 +18,7 @@ from normcli.answers.restoration import RestorationAnswer
 from normcli.answers.verdict import Verdict
 from normcli.checking.check import check
 from normcli.documents.document import Facts, View
-from normcli.identifying.diagnosis import Diagnosis
+from normcli.identifying.words.diagnosis import Diagnosis
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.calculate import calculate

@@ -10,11 +10,11 @@ import numpy as np
 from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.bits import measure_bits
 from normcli.identifying.faults.claim import Claim, Found
-from normcli.identifying.faults.parts import NOT_FINITE
+from normcli.identifying.faults.every import FAULTS
 from normcli.identifying.faults.sources import find_source
-from normcli.identifying.faults.tables import FAULTS
+from normcli.identifying.faults.tables.parts import NOT_FINITE
 from normcli.identifying.faults.unknown import show_used
-from normcli.identifying.weight import CERTAIN
+from normcli.identifying.models.weight import CERTAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.identifying.evidence import COMMON_EPS
 from normcli.identifying.faults.claim import Claim, Found, Row
 from normcli.identifying.faults.claiming import keep_first, make_claim, may_be_rounding, rank_claims
-from normcli.identifying.faults.dividing import OTHER_EPS
-from normcli.identifying.faults.parameters import PARAMETERS
-from normcli.identifying.faults.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS
+from normcli.identifying.faults.every import REST, STATISTICS, TABLES
 from normcli.identifying.faults.places import Region, choose_bits, find_region
 from normcli.identifying.faults.sources import is_constant
-from normcli.identifying.faults.tables import REST, STATISTICS, TABLES
+from normcli.identifying.faults.tables.dividing import OTHER_EPS
+from normcli.identifying.faults.tables.parameters import PARAMETERS
+from normcli.identifying.faults.tables.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS
 from normcli.identifying.faults.thin import thin_out
 from normcli.identifying.faults.unknown import find_unknown
 from normcli.identifying.faults.variant import Variant, is_near
-from normcli.identifying.weight import CERTAIN
+from normcli.identifying.models.evidence import COMMON_EPS
+from normcli.identifying.models.weight import CERTAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

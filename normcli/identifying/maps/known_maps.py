@@ -1,0 +1,201 @@
+"""Plain maps that people use: constants of images, scalers of other kinds, a weight by its spectral norm.
+
+They are named as possibilities: the values fit, and so would anything else that gives the same a and b.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.identifying.maps.lines import PlainMap
+from normcli.identifying.models.levels import Level
+from normcli.norms.conventions import CONVENTIONS
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from normcli.dtypes import Floats
+
+
+class Constants(NamedTuple):
+    """y = (x / unit − mean) / std, with a mean and a std for each channel or one for all.
+
+    Parameters
+    ----------
+    words : str
+    mean, std : tuple of float
+    unit : float
+        What values are divided by first.
+    source : str
+    """
+
+    words: str
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    unit: float
+    source: str
+
+
+class Scaler(NamedTuple):
+    """a and b of each group of values, from all of them.
+
+    Parameters
+    ----------
+    words : str
+    fit : callable
+        Takes groups, shape (groups, group_size), and returns a and b, shape (groups,).
+    source : str
+    """
+
+    words: str
+    fit: Callable[[Floats], tuple[Floats, Floats]]
+    source: str
+
+
+_IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_CLIP = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+_KERAS = "Keras 3.15, applications/imagenet_utils.py, preprocess_input"
+_TIMM = "timm, data/constants.py"
+
+CONSTANTS = (
+    Constants("x / 255, bytes from 0 to 1", (0.0,), (1.0,), 255.0, "torchvision, transforms.ToTensor"),
+    Constants("x / 127.5 − 1, bytes from −1 to 1", (1.0,), (1.0,), 127.5, f"{_KERAS}, mode tf"),
+    Constants("(x − 0.5) / 0.5, from −1 to 1", (0.5,), (0.5,), 1.0, f"{_TIMM}, IMAGENET_INCEPTION_MEAN"),
+    Constants("ImageNet's mean and std of 0 to 1", *_IMAGENET, 1.0, f"{_TIMM}, IMAGENET_DEFAULT_MEAN"),
+    Constants("ImageNet's mean and std of 0 to 255", *_IMAGENET, 255.0, f"{_KERAS}, mode torch"),
+    Constants("ImageNet's mean in BGR", (103.939, 116.779, 123.68), (1.0,) * 3, 1.0, f"{_KERAS}, mode caffe"),
+    Constants("CLIP's mean and std of 0 to 1", *_CLIP, 1.0, f"{_TIMM}, OPENAI_CLIP_MEAN"),
+    Constants("CLIP's mean and std of 0 to 255", *_CLIP, 255.0, f"{_TIMM}, OPENAI_CLIP_MEAN"),
+    Constants("MNIST's mean and std", (0.1307,), (0.3081,), 1.0, "pytorch/examples, mnist/main.py"),
+    Constants(
+        "CIFAR-10's mean and std",
+        (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010), 1.0, "kuangliu/pytorch-cifar, main.py",
+    ),
+)  # fmt: skip
+"""Constants of images, each with a place where they stand."""
+
+UNTRAINED_EPS = sorted({row.eps for row in CONVENTIONS if row.running and isinstance(row.eps, float)})
+"""The eps of each framework's layers whose statistics may never have been updated."""
+
+UNTRAINED = "evaluation before any training"
+
+_UNTRAINED = tuple(
+    Constants(
+        f"evaluation before any training: running mean 0, running variance 1, eps {eps:g}",
+        (0.0,), (math.sqrt(1.0 + eps),), 1.0, "the statistics that layers start with",
+    )
+    for eps in UNTRAINED_EPS
+)  # fmt: skip
+"""What a layer makes whose statistics were never updated."""
+
+_SKLEARN = "scikit-learn 1.9, preprocessing/_data.py"
+
+
+def _fit_quantiles(
+    lower: float, upper: float, *, centred: bool = True
+) -> Callable[[Floats], tuple[Floats, Floats]]:
+    def fit(rows: Floats) -> tuple[Floats, Floats]:
+        low, middle, high = np.percentile(rows, (lower, 50.0, upper), axis=1)
+        scale = 1.0 / (high - low)
+        return scale, -middle * scale if centred else np.zeros_like(scale)
+
+    return fit
+
+
+def _fit_spectral(rows: Floats) -> tuple[Floats, Floats]:
+    return 1.0 / np.linalg.norm(rows, 2, axis=(-2, -1), keepdims=True)[:, 0], np.zeros(1)
+
+
+def _divide_by(measure: Callable[..., Any]) -> Callable[[Floats], tuple[Floats, Floats]]:
+    return lambda rows: (1.0 / measure(rows, axis=1), np.zeros(len(rows)))
+
+
+SCALERS = (
+    Scaler("StandardScaler(with_mean=False)", _divide_by(np.std), _SKLEARN),
+    Scaler(
+        "StandardScaler(with_std=False): the mean is subtracted, nothing divided",
+        lambda rows: (np.ones(len(rows)), -rows.mean(axis=1)), _SKLEARN,
+    ),
+    Scaler("RobustScaler(with_centering=False)", _fit_quantiles(25.0, 75.0, centred=False), _SKLEARN),
+    *(
+        Scaler(f"RobustScaler(quantile_range=({q}, {100 - q}))", _fit_quantiles(q, 100 - q), _SKLEARN)
+        for q in (1, 2, 5, 10, 20)
+    ),
+    Scaler("a division by the sum", _divide_by(np.sum), "fractions of a whole"),
+    Scaler("a division by the largest value", _divide_by(np.max), "fractions of the largest"),
+)  # fmt: skip
+"""Scalers that are no norm of the table, fitted to the values themselves."""
+
+WEIGHT = "weight normalization with g = a · ‖w‖ of each output"
+"""Of any factor of each output, since g is fitted; Salimans & Kingma 2016."""
+
+SPECTRAL = "sn, w divided by its spectral norm, the largest singular value"
+"""Of matrices; Miyato et al. 2018, torch.nn.utils.spectral_norm, which finds it by iteration."""
+
+_ITERATED = 2.0**12
+"""Roundings that a singular value found by iteration may be off."""
+
+_ROUNDINGS = 8.0
+
+MOST_VALUES = 1 << 20
+"""Scalers are not fitted to larger tensors."""
+
+
+def name_constants(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any]) -> Iterator[str]:
+    """Yield the constants of images that give y too; see `name_map`."""
+    level = Level(dtype.name, 1.0, _ROUNDINGS)
+    for constants in (*CONSTANTS, *_UNTRAINED):
+        if any(made.explains(x, y, dtype, level) for made in _place(constants, x.shape, found.axes)):
+            yield constants.words
+
+
+def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_whole: bool) -> Iterator[str]:
+    """Yield the known maps that give y too.
+
+    Parameters
+    ----------
+    found : PlainMap
+        The one that explains y.
+    x, y : ndarray
+        Of one shape.
+    dtype : numpy.dtype
+        In which y was rounded.
+    is_whole : bool
+        Whether x and y are all values: scalers are fitted to all.
+    """
+    yield from name_constants(found, x, y, dtype)
+    careless, iterated = (Level(dtype.name, 1.0, roundings) for roundings in (_ROUNDINGS, _ITERATED))
+    if len(found.axes) == 1 and x.ndim > 1 and not found.shift.any():
+        yield WEIGHT
+    if not is_whole or x.size > MOST_VALUES or not np.isfinite(x).all():
+        return
+    others = tuple(axis for axis in range(x.ndim) if axis not in found.axes)
+    rows = x.transpose(*found.axes, *others).reshape(-1, math.prod(x.shape[axis] for axis in others))
+    for scaler in SCALERS:
+        a, b = (values.reshape(found.scale.shape) for values in scaler.fit(rows))
+        if PlainMap(found.axes, a, b).explains(x, y, dtype, careless):
+            yield scaler.words
+    if x.ndim >= 2 and not found.axes:
+        for axis in (0, 1):
+            a, b = _fit_spectral(np.moveaxis(x, axis, 0).reshape(1, x.shape[axis], -1))
+            candidate = found._replace(scale=a.reshape(found.scale.shape), shift=np.zeros_like(found.shift))
+            if candidate.explains(x, y, dtype, iterated):
+                yield SPECTRAL
+                break
+
+
+def _place(constants: Constants, shape: tuple[int, ...], axes: Sequence[int]) -> Iterator[PlainMap]:
+    """Yield the maps with the channels along one of the axes that a and b differ along; or with one pair."""
+    mean, std = np.array(constants.mean), np.array(constants.std)
+    a, b = 1.0 / (constants.unit * std), -mean / std
+    if len(mean) == 1:
+        yield PlainMap((), a.reshape((1,) * len(shape)), b.reshape((1,) * len(shape)))
+        return
+    for axis in axes:
+        if shape[axis] == len(mean):
+            lengths = [len(mean) if other == axis else 1 for other in range(len(shape))]
+            yield PlainMap((axis,), a.reshape(lengths), b.reshape(lengths))

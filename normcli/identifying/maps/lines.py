@@ -1,0 +1,198 @@
+"""Lines through values: their fit, which values they explain, and what they show."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.checking.ulp import measure_unit
+from normcli.identifying.maps.within import fit_within
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from normcli.dtypes import Floats, Selected
+    from normcli.identifying.models.levels import Level
+
+    Axes = tuple[int, ...]
+
+
+_SIMPLE = 2
+"""A pair of numbers with no more digits than this is simpler than any norm: 0.5 · x, 2 · x − 1."""
+
+
+_MOST_DIGITS = 17
+
+
+_LEAST = 2.0**-60
+"""Of numbers up to 1, smaller ones weigh no more than this one."""
+
+
+_LEAST_SPREAD = 2.0**-50
+"""Values that lie closer together than this part of their mean are one value, rounded."""
+
+
+_REFINEMENTS = 3
+"""Times that what a line leaves is fitted again: then its numbers are those of least squares."""
+
+
+class Exceptions(NamedTuple):
+    """Values that are not what a map makes: how many of how many, and the index of the first."""
+
+    mismatches: int
+    compared: int
+    first: tuple[int, ...]
+
+
+class PlainMap(NamedTuple):
+    """y = a · x + b.
+
+    Parameters
+    ----------
+    axes : tuple of int
+        The axes along which a and b differ; none of them where one pair serves all values.
+    scale, shift : ndarray
+        a and b, of the tensor's rank, with lengths of 1 for the other axes.
+    digits : int
+        The significant digits of a and b together, of one pair for all; 0 where there are more pairs.
+    exceptions : Exceptions or None
+        The values that it does not explain, if any.
+    """
+
+    axes: Axes
+    scale: Floats
+    shift: Floats
+    digits: int = 0
+    exceptions: Exceptions | None = None
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether one pair of round numbers serves all values."""
+        return not self.axes and self.digits <= _SIMPLE
+
+    def apply(self, x: Floats) -> Floats:
+        """Return y."""
+        return self.scale * x + self.shift
+
+    def explains(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> bool:
+        """Whether y, of a dtype, is what the map gives when it is calculated so well."""
+        return not self.find_exceptions(x, y, dtype, level).any()
+
+    def find_exceptions(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> Selected:
+        """Return which values of y are not what the map gives; of an x that is not finite, none is."""
+        with np.errstate(all="ignore"):
+            explained = (np.abs(y - self.apply(x)) <= self.allow(x, y, dtype, level)) & np.isfinite(y)
+        strange: Selected = ~explained & np.isfinite(x)
+        return strange
+
+    def allow(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
+        """Return how far each value of y may be off."""
+        return level.ulp * measure_unit(y, dtype) + level.measure(self.measure_terms(x, y))
+
+    def measure_terms(self, x: Floats, y: Floats) -> Floats:
+        """Return the size of what is added up for each value: its own terms, and its line's on average."""
+        others = tuple(axis for axis in range(x.ndim) if axis not in self.axes)
+        terms = np.abs(self.scale * x) + np.abs(self.shift) + np.abs(y)
+        terms = np.where(np.isfinite(terms), terms, 0.0)
+        total: Floats = terms + terms.mean(others, keepdims=True)
+        return total
+
+
+def fit_lines(x: Floats, y: Floats, axes: Axes, unit: Floats | float = 0.0, *, through_zero: bool) -> PlainMap:
+    """Return the lines of least squares, the distances counted in units of what rounding leaves of each value.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Of one shape; pairs that are not finite do not count.
+    axes : tuple of int
+        There is a line for each index of these.
+    unit : ndarray or float
+        What rounding leaves of y, beside a part of the terms that are added up; in units of that part.
+    through_zero : bool
+        Whether the lines have no shift.
+    """
+    others = tuple(axis for axis in range(x.ndim) if axis not in axes)
+    with np.errstate(all="ignore"):
+        counted = np.isfinite(x) & np.isfinite(y)
+        x, y = np.where(counted, x, 0.0), np.where(counted, y, 0.0)
+        large_x, large_y = (math.frexp(float(np.abs(values).max(initial=0.0)))[1] for values in (x, y))
+        x, y = np.ldexp(x, -large_x), np.ldexp(y, -large_y)  # whose squares do not overflow
+        unit = np.ldexp(unit, -large_y)
+        weight = counted.astype(np.float64)
+        scale = shift = np.zeros([n if axis in axes else 1 for axis, n in enumerate(x.shape)])
+        for refinement in range(1 + _REFINEMENTS):
+            if refinement:
+                terms = PlainMap(axes, scale, shift).measure_terms(x, y)
+                weight = np.where(counted, 1.0 / np.maximum(terms + unit, _LEAST) ** 2, 0.0)
+            rest = y - (scale * x + shift)
+            total = np.maximum(weight.sum(others, keepdims=True), _LEAST)
+            mean_x, mean = ((weight * z).sum(others, keepdims=True) / total for z in (x, rest))
+            if through_zero:
+                mean_x = mean = np.zeros_like(scale)
+            distance = x - mean_x
+            moved = weight * distance
+            spread = (moved * distance).sum(others, keepdims=True)
+            least = total * (_LEAST_SPREAD * mean_x) ** 2
+            more = np.where(spread > least, (moved * rest).sum(others, keepdims=True) / spread, 0.0)
+            scale, shift = scale + more, shift + (mean - more * mean_x)
+    return PlainMap(axes, np.ldexp(scale, large_y - large_x), np.ldexp(shift, large_y))
+
+
+def fit_closely(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> PlainMap:
+    """Return lines that pass every value within what it may be off, or those of least squares where none do."""
+    finite, slack = np.isfinite(x) & np.isfinite(y), fitted.allow(x, y, dtype, level)
+    if np.any(finite & (np.abs(y - fitted.apply(x)) > _HOPELESS * slack)):
+        return fitted
+    x, y, slack = np.where(finite, x, 0.0), np.where(finite, y, 0.0), np.where(finite, slack, np.inf)
+    lines = fit_within(x, y, slack, fitted.axes, through_zero=not fitted.shift.any())
+    return fitted if lines is None else fitted._replace(scale=lines.scale, shift=lines.shift)
+
+
+_HOPELESS = 8.0
+"""Where least squares are so many times further off, no line passes every value closely."""
+
+
+def measure_own_unit(y: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
+    """Return what the last rounding leaves of y, in units of what others leave of the terms."""
+    return level.ulp / level.measure(np.ones(1)) * measure_unit(y, dtype)
+
+
+def count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers: int) -> float:
+    """Return how many bits of y the map gives beyond the numbers of each line."""
+    others = tuple(axis for axis in range(x.ndim) if axis not in fitted.axes)
+    finite = np.isfinite(x) & np.isfinite(y)
+    large = math.frexp(float(np.abs(x).max(where=finite, initial=0.0)))[1]
+    deviation = np.std(np.ldexp(np.where(finite, x, 0.0), -large), axis=others, keepdims=True)
+    spread = np.abs(np.ldexp(fitted.scale, large)) * deviation  # whose squares do not overflow
+    bits = np.where(
+        finite & (spread > 0.0), np.log2(np.maximum(spread / np.maximum(allowed, 1e-300), 1.0)), 0.0
+    )
+    in_line = max(1, math.prod(x.shape[axis] for axis in others))
+    return float(bits.sum() * (max(0, in_line - numbers) / in_line))
+
+
+def simplify(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> PlainMap:
+    """Return a map of one pair with as few digits as explain y."""
+    a, b = float(fitted.scale.flat[0]), float(fitted.shift.flat[0])
+    middle = float(np.mean(x[np.isfinite(x)]))
+    best = fitted._replace(digits=2 * _MOST_DIGITS)
+    for digits in range(1, _MOST_DIGITS + 1):
+        rounded = float(f"{a:.{digits - 1}e}")
+        moved = b + (a - rounded) * middle
+        candidate = _make(fitted, rounded, moved, digits + _MOST_DIGITS)
+        if candidate.explains(x, y, dtype, level):
+            a, b, best = rounded, moved, candidate
+            break
+    used = best.digits - _MOST_DIGITS
+    for digits in range(_MOST_DIGITS + 1):
+        rounded = float(f"{b:.{digits - 1}e}") if digits else 0.0
+        candidate = _make(fitted, a, rounded, used + digits)
+        if candidate.explains(x, y, dtype, level):
+            return candidate
+    return best
+
+
+def _make(fitted: PlainMap, a: float, b: float, digits: int) -> PlainMap:
+    return PlainMap((), np.full_like(fitted.scale, a), np.full_like(fitted.shift, b), digits)

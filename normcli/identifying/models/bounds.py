@@ -1,0 +1,163 @@
+"""Which factors take standardized groups to their targets, given how far a correct kernel may be off.
+
+A kernel subtracts one mean from all values of a group, and multiplies them by one factor: what it has lost of
+the mean shifts all of them alike, and only what it rounds value by value makes them differ. Where values lie so
+close together that the mean's last places are as large as their differences, that tells noise from the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.dtypes import find_type, get_eps
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from normcli.dtypes import Floats
+    from normcli.identifying.models.levels import Level
+    from normcli.identifying.models.standards import Standard
+
+
+class Noise(NamedTuple):
+    """How far off values are before their group's factor multiplies them, in the unit of the standardized ones.
+
+    Parameters
+    ----------
+    whole : ndarray, shape (groups, group_size)
+        In all.
+    own : ndarray, shape (groups, group_size)
+        What each value has for itself.
+    of_factor : ndarray, shape (groups, 1)
+        How far off the factor is, as a part of it.
+    most : ndarray, shape (groups, 1)
+        The largest factor that leaves anything to be seen.
+    """
+
+    whole: Floats
+    own: Floats
+    of_factor: Floats
+    most: Floats
+
+    def limit(self, factors: Floats, values: Floats) -> Floats:
+        """Return how far values that were multiplied by their groups' factors may be off."""
+        return np.minimum(self.whole * np.minimum(factors, self.most), MOST * (1.0 + np.abs(values)))
+
+
+MOST = 2.0**-4
+"""No value is explained that is further off than this part of a deviation or of itself."""
+
+_LEAST = 2.0**-1000
+
+LARGEST_RSTD = 1e3
+"""The noise of a constant group's mean is multiplied by at most this, as with an eps of 1e-6.
+
+With a smaller eps anything may stand there: it cannot be told from what is wrong.
+"""
+
+
+def measure_lost(standard: Standard, level: Level) -> Floats:
+    """Return how far off each group's mean may be, as a part of its deviation; of a constant one, as it is.
+
+    The sum of a few values loses no more than a few places of their mean, however careless.
+    """
+    return level._replace(roundings=min(level.roundings, float(standard.group_size))).measure(standard.offset)
+
+
+@functools.lru_cache(maxsize=2)  # of a sample, many affine steps are tried in turn
+def measure_noise(standard: Standard, level: Level) -> Noise:
+    """Return how far off the standardized values may be at a level, but for their last rounding.
+
+    Each value by itself loses one place of x · factor, where the mean is subtracted behind it.
+    """
+    centred, size = float(standard.centred), np.abs(standard.values)
+    offset, lost = standard.offset[:, None], measure_lost(standard, level)[:, None]
+    place = min(level.roundings, 1.0) * get_eps(np.dtype(find_type(level.precision)))
+    varies = standard.size[:, None] > 0.0
+    own = level.measure(np.where(varies, centred + size, 0.0))
+    whole, most = own + lost * (centred + size), np.where(varies, np.finfo(np.float64).max, LARGEST_RSTD)
+    return Noise(whole, own + place * (offset + size), np.where(varies, lost, 0.0), most)
+
+
+def bound_factors(
+    standard: Standard, targets: Floats, slack: Floats, noise: Noise
+) -> tuple[Floats, Floats] | None:
+    """Return the least and the largest factor of each group that takes it to its targets, or None if none does.
+
+    Parameters
+    ----------
+    standard : Standard
+    targets : ndarray
+        Of the shape of the standardized values.
+    slack : ndarray
+        How far each value may be off behind the factor.
+    noise : Noise
+        How far it may be off before.
+
+    Notes
+    -----
+    Of a constant group, the factor is that of what is left of its mean: 1 / √eps. It has no largest.
+    """
+    is_constant, most = standard.size == 0.0, noise.most[:, 0]
+    with np.errstate(all="ignore"):
+        least, largest = _bound_each(standard.values, targets, slack, noise.whole)
+        if not _are_bounds(least, largest, most):
+            return None
+        for chosen, bounds in (
+            (is_constant | (noise.of_factor[:, 0] > MOST**2), _bound_shapes),
+            (is_constant | (noise.whole > MOST).any(axis=1), _bound_closely),
+        ):
+            if chosen.any():
+                parts = (standard.values, targets, slack, noise.own, noise.of_factor)
+                low, high = bounds(*(part[chosen] for part in parts))
+                least[chosen] = np.maximum(least[chosen], low)
+                largest[chosen] = np.minimum(largest[chosen], high)
+                if not _are_bounds(least, largest, most):
+                    return None
+    return np.maximum(least, 0.0), largest
+
+
+def _are_bounds(least: Floats, largest: Floats, most: Floats) -> bool:
+    """Whether every group has a factor between its bounds; none has where something is NaN."""
+    return bool(np.all((least <= largest) & (least <= most) & (largest > 0.0)))
+
+
+def _bound_each(values: Floats, targets: Floats, slack: Floats, noise: Floats | float) -> tuple[Floats, Floats]:
+    """Return the bounds of r in |target − r · value| ≤ slack + r · noise; NaN where a target is."""
+    size, signed = np.abs(values), np.where(values < 0.0, -targets, targets)
+    near, far, least, most = size - noise, size + noise, signed - slack, signed + slack
+    low = np.where(far > 0.0, least / far, np.where(least <= 0.0, -np.inf, np.inf))
+    high = np.where(near > 0.0, most / near, np.inf)
+    if not np.all(near > 0.0):
+        none = np.where((near == 0.0) & (most < 0.0), np.inf, -np.inf)
+        low = np.maximum(low, np.where(near < 0.0, most / near, none))
+    return low.max(axis=1), high.min(axis=1)
+
+
+def _bound_shapes(
+    values: Floats, targets: Floats, slack: Floats, own: Floats, of_factor: Floats
+) -> tuple[Floats, Floats]:
+    """Return the bounds that remain whatever has shifted all values of a group alike."""
+    weight = np.isfinite(slack) / np.maximum(slack, _LEAST)
+    total = weight.sum(axis=1, keepdims=True)
+    weight = np.where(total > 0.0, weight / np.where(total > 0.0, total, 1.0), 0.0)
+
+    def average(parts: Floats) -> Floats:
+        found: Floats = np.where(weight > 0.0, weight * parts, 0.0).sum(axis=1, keepdims=True)
+        return found
+
+    least, largest = _bound_each(
+        values - average(values), targets - average(targets), slack + average(slack), own + average(own)
+    )
+    spread = 1.0 + of_factor[:, 0]
+    return least / spread, largest * spread
+
+
+def _bound_closely(
+    values: Floats, targets: Floats, slack: Floats, own: Floats, of_factor: Floats
+) -> tuple[Floats, Floats]:
+    """Return the bounds beyond which nothing is explained, however noisy."""
+    del own, of_factor
+    return _bound_each(values, targets, slack + MOST * (1.0 + np.abs(targets)), 0.0)

@@ -1,0 +1,184 @@
+"""A hypothesis of what made a tensor, and a match: one that reproduces it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import is_half
+from normcli.engine.inputs import Inputs, Selection
+from normcli.engine.run import run
+from normcli.identifying.models.standards import ROWS
+from normcli.identifying.search.groups import take_groups
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.numerics.divisor import find_divisor
+from normcli.numerics.rounding import round_to_half, store
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats
+    from normcli.identifying.models.model import Model
+    from normcli.identifying.models.standards import Standard
+    from normcli.identifying.search.affine import AffineStep
+    from normcli.norms.grid import Grid
+    from normcli.norms.plan import Plan
+
+
+_THINNED = 8
+"""Of so many groups, one is tried before the others."""
+
+
+class Sample(NamedTuple):
+    """Groups that hypotheses are compared with.
+
+    Parameters
+    ----------
+    grid : Grid
+    chosen : ndarray of int
+        The groups' numbers, in order.
+    standard : Standard
+        The input's values, standardized.
+    actual : ndarray, shape (groups, group_size)
+    undefined : Sample or None
+        Of those groups that had been chosen too, the ones that hold something infinite or NaN that counts: no
+        factor is seen in them, but whatever it is, it leaves nothing finite that is not 0.
+    """
+
+    grid: Grid
+    chosen: NDArray[np.intp]
+    standard: Standard
+    actual: Floats
+    undefined: Sample | None = None
+
+    def locate(self, row: int, column: int) -> tuple[int, ...]:
+        """Return the index in the tensor of a sampled value."""
+        return tuple(int(i[0]) for i in self.grid.locate_values(self.chosen[[row]], np.array([column])))
+
+    def take_parts(self) -> Iterator[Sample]:
+        """Yield one group of eight, without those that have no factor, if there are many; then all groups."""
+        if len(self.chosen) >= 2 * _THINNED:
+            chosen, actual = self.chosen[::_THINNED], self.actual[::_THINNED]
+            yield Sample(self.grid, chosen, self.standard.take(_THINNED), actual)
+        yield self
+
+    def place(self, affine: AffineStep) -> AffineStep:
+        """Return an affine step with its scale and shift of the sampled values."""
+        return affine.map(lambda values: take_groups(self.grid, values, self.chosen))
+
+
+class Hypothesis(NamedTuple):
+    """A way of grouping, dividing and scaling.
+
+    Parameters
+    ----------
+    sample : Sample
+        The groups that it is compared with.
+    affine : AffineStep
+        As it applies to the whole tensor.
+    model : Model
+    variance : ndarray or None
+        What was divided by the root of; None for each sampled group's own variance.
+    """
+
+    sample: Sample
+    affine: AffineStep
+    model: Model
+    variance: Floats | None = None
+
+    def predict(self, eps: float) -> Floats:
+        """Return the exact result for the sampled values, as float64; x̂ rounded if the affine step does."""
+        if self.variance is not None:
+            return self.approximate(eps)
+        placed, plan, rows = self.sample.place(self.affine), self._make_plan(eps), self.sample.standard.rows
+        inputs = Inputs(selection=None if self.sample.standard.missing is None else Selection(omits_nan=True))
+        if placed.rounds_to is not None:
+            return placed.apply(run(plan, rows, inputs)[0])
+        scale, shift = (
+            None if v is None else np.broadcast_to(v, plan.grid.shape) for v in (placed.scale, placed.shift)
+        )
+        return run(plan, rows, inputs._replace(gamma=scale, beta=shift))[0]
+
+    @property
+    def cancelled(self) -> float | None:
+        """How far off the variance is, at most and as a part of it; None where it is exact."""
+        if self.variance is None:
+            return None
+        return float(np.abs(self.variance / self.sample.standard.size**2 - 1.0).max())
+
+    def _make_plan(self, eps: float) -> Plan:
+        """Return the plan of the sampled groups, with a gamma and a beta for each value."""
+        rows, (divisor, mode, ddof, p, *_) = self.sample.standard.rows, self.model
+        row = ROWS[divisor]
+        plan = make_plan(Request(row.name, axes=(1,), dtype="float64"), rows.shape, rows.dtype)
+        plan = plan.change_spec(eps=None if row.eps is None else eps, eps_mode=mode, ddof=ddof, p=p)
+        shapes = plan.parameters._replace(
+            axes=(0, 1), shape=rows.shape, full_shape=rows.shape, view_shape=rows.shape
+        )
+        return replace(plan, parameters=shapes)
+
+    def approximate(self, eps: float) -> Floats:
+        """Return the same in plain float64 arithmetic, which is off by a few units in the last place."""
+        with np.errstate(all="ignore"):
+            return self.sample.place(self.affine).apply(self.standardize(eps))
+
+    def standardize(self, eps: float) -> Floats:
+        """Return x̂ of the sampled values in plain float64 arithmetic."""
+        return self.sample.standard.values * self.measure_factors(eps)
+
+    def rounds_length(self, eps: float, dtype: np.dtype[Any]) -> bool:
+        """Whether a length that is rounded to a dtype of half precision before it divides gives every bit."""
+        sample, model = self.sample, self.model
+        if model.p is None or not is_half(dtype):
+            return False
+        divisor = find_divisor(sample.standard.measure_length(model.p), eps, model.eps_mode)[:, None]
+        with np.errstate(all="ignore"):
+            quotient = sample.standard.rows / round_to_half(divisor, dtype.name)
+            expected = sample.place(self.affine).apply(round_to_half(quotient, dtype.name))
+        return measure_equality(sample.actual, expected, dtype) == 1.0
+
+    def measure_factors(self, eps: float) -> Floats:
+        """Return the factor of each group's standardized values, shape (groups, 1); 0 where it is infinite."""
+        standard, model = self.sample.standard, self.model
+        if self.variance is not None:
+            size = np.sqrt(self.variance)
+        elif model.p is None:
+            size = standard.size * np.sqrt(standard.counts / (standard.counts - model.ddof))
+        else:
+            size = standard.measure_length(model.p)
+        with np.errstate(all="ignore"):
+            factors = standard.unit / find_divisor(size, eps, model.eps_mode)
+        return np.where(np.isfinite(factors), factors, 0.0)[:, None]
+
+
+def measure_equality(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> float:
+    """Return the share of values that are what the expected ones round to; NaN is equal to NaN."""
+    return float(np.mean(_find_equal(actual, expected, dtype)))
+
+
+def find_furthest(
+    actual: Floats, expected: Floats, ulp: Floats, dtype: np.dtype[Any]
+) -> tuple[tuple[int, ...], float, float]:
+    """Return the index of the value furthest in ulp that is not the exact one, rounded; and both of them."""
+    differs = ~_find_equal(actual, expected, dtype)
+    index = np.unravel_index(int(np.where(differs, ulp, 0.0).argmax()), ulp.shape)
+    return tuple(map(int, index)), float(expected[index]), float(actual[index])
+
+
+def _find_equal(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> NDArray[np.bool_]:
+    theirs, ours = (_round(values, dtype) for values in (actual, expected))
+    equal: NDArray[np.bool_] = (theirs == ours) | (np.isnan(actual) & np.isnan(expected))
+    return equal
+
+
+def _round(values: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
+    rounded = np.empty(values.shape, dtype)
+    with np.errstate(all="ignore"):
+        store(rounded, values)
+    return rounded

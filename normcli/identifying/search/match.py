@@ -1,0 +1,213 @@
+"""A match: a hypothesis that reproduces a tensor, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import find_type, is_half
+from normcli.identifying.models.evidence import COMMON_EPS
+from normcli.identifying.models.weight import CERTAIN
+from normcli.identifying.search.affine import ESTIMATED
+from normcli.norms.table import NORMS
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from normcli.identifying.models.iterations import Start
+    from normcli.identifying.models.matrices import Steps
+    from normcli.identifying.search.hypothesis import Hypothesis
+    from normcli.norms.spec import Window
+
+
+class Scope(NamedTuple):
+    """What a search looks for, and in which tensor.
+
+    Parameters
+    ----------
+    norm : str or None
+        The norm to look for; None for all.
+    channels : frozenset of int
+        The axes that may be the channel.
+    order : tuple of int
+        The axes of the actual tensor, in the order of the input's.
+    dtype : numpy.dtype
+        In whose last place distances are counted.
+    start : Start or None
+        What power iterations may have started from.
+    is_laid_out : bool
+        Whether a layout says which axis is the channel: then what a framework takes for it is no default.
+    """
+
+    norm: str | None
+    channels: frozenset[int]
+    order: tuple[int, ...]
+    dtype: np.dtype[Any]
+    start: Start | None = None
+    is_laid_out: bool = False
+
+
+_MOST_LOST = 2.0**-8
+"""What rounding may leave of a mean, in deviations, where it still tells a norm from what is near it."""
+
+
+_FEW_EXACT = 0.1
+"""A share of values that have the exact result's bits by luck, where a mean has lost as many digits."""
+
+
+_MOST_CANCELLED = 0.1
+"""The part of a variance that it may be off and still be taken for one."""
+
+
+class Furthest(NamedTuple):
+    """The value that is furthest from the exact one.
+
+    Parameters
+    ----------
+    place : tuple of int
+        Its index in the input.
+    exact, actual : float
+    """
+
+    place: tuple[int, ...]
+    exact: float
+    actual: float
+
+
+class Match(NamedTuple):
+    """A hypothesis that reproduces the tensor.
+
+    Parameters
+    ----------
+    norm : str
+        A name of the table of norms.
+    axes : tuple of int
+        Reduced, whole or (where there are groups) in part.
+    precision : str
+        The dtype in which it was accumulated, as far as the distance shows.
+    like : tuple of str
+        The frameworks whose defaults these are.
+    max_ulp, max_abs : float
+        The largest distance of a value from the exact result, in units of the shorter of y's dtype and that.
+    equal : float
+        The share of the values that have the bits of the exact result, rounded as the hypothesis says.
+    compared : int
+        How many values these shares are of.
+    furthest : Furthest
+    order : tuple of int
+        The axes of the actual tensor, in the order of the input's.
+    groups : int or None
+        Of channels.
+    group_order : str or None
+        `contiguous` or `interleaved`, where there are groups.
+    eps : float
+        The simplest that fits.
+    eps_range : (float, float)
+        The lowest and the highest that fit.
+    eps_mode : str or None
+    ddof : int
+    p : float or None
+        Of an ℓp length.
+    affine : str
+        How gamma and beta entered: one of `affine.WAYS`.
+    window : Window or None
+        Of `lrn`, which has no eps.
+    rows : tuple of int or None
+        Of `sn`: the axes that are the rows of its matrix.
+    steps : Steps or None
+        Of `sn`: the power iterations from a given start that give y.
+    by_default : bool
+        Whether the axes are the norm's or a framework's own choice.
+    bits : float
+        The evidence for it; see `weight`.
+    is_odd : bool
+        Whether the eps is none in use and not small beside the variances: then it is no match.
+    has_default_eps : bool
+        Whether its eps is its norm's or one of these frameworks' own, or none is to be seen.
+    users : int
+        How many of the frameworks leave nothing of it to the caller.
+    cancelled : float or None
+        How far off the variance is where it is E[x²] − E[x]², as a part of it; None where it is not.
+    lost : float
+        How far off the mean may be, as a part of a deviation: that shifts a whole group, whatever divides it.
+    fine : float
+        Of half precision, the bits that tell its statistics from some that were rounded to it; see `weight`.
+    rounds_length : bool
+        Whether every value has the bits of a length that was rounded to half precision before it divided.
+    hypothesis : Hypothesis or None
+        None for a window and for a matrix.
+    """
+
+    norm: str
+    axes: tuple[int, ...]
+    precision: str
+    like: tuple[str, ...]
+    max_ulp: float
+    max_abs: float
+    equal: float
+    compared: int
+    furthest: Furthest
+    order: tuple[int, ...]
+    groups: int | None = None
+    group_order: str | None = None
+    eps: float = 0.0
+    eps_range: tuple[float, float] = (0.0, 0.0)
+    eps_mode: str | None = None
+    ddof: int = 0
+    p: float | None = None
+    affine: str = "none"
+    window: Window | None = None
+    rows: tuple[int, ...] | None = None
+    steps: Steps | None = None
+    by_default: bool = True
+    bits: float = math.inf
+    is_odd: bool = False
+    has_default_eps: bool = True
+    users: int = 0
+    cancelled: float | None = None
+    lost: float = 0.0
+    fine: float = math.inf
+    rounds_length: bool = False
+    hypothesis: Hypothesis | None = None
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is more than a plain map would be by chance."""
+        return self.bits >= CERTAIN and not (self.is_odd or self.is_rough or self.takes_up_rounding)
+
+    @property
+    def takes_up_rounding(self) -> bool:
+        """Whether its eps, where it shows, may be what statistics of half precision make of a default one."""
+        return not self.has_default_eps and self.eps_range[0] > 0.0 and self.fine < CERTAIN
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether only a kernel whose sums are of half precision, or lose all digits, may give these values."""
+        if self.cancelled is not None:
+            return self.sums_in_half or self.cancelled > _MOST_CANCELLED
+        if self.rounds_length:
+            return False
+        is_lost = self.lost > _MOST_LOST or (self.p is not None and self.shows_one)
+        is_blurred = is_lost and self.equal < _FEW_EXACT and self.affine != ESTIMATED
+        return self.sums_in_half or is_blurred
+
+    @property
+    def shows_one(self) -> bool:
+        """Whether all of y shows one factor, which may be another number as large."""
+        return self.hypothesis is not None and len(self.hypothesis.sample.chosen) == 1
+
+    @property
+    def sums_in_half(self) -> bool:
+        """Whether a kernel with sums of float32 would not give these values."""
+        return is_half(np.dtype(find_type(self.precision.split(",")[0])))
+
+    @property
+    def takes_eps(self) -> bool:
+        """Whether an eps could have been there: where there is no room for one, a norm without it has none."""
+        return NORMS[self.norm].eps is not None or any(self.eps_range)
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether its eps is one that people choose."""
+        return self.eps in COMMON_EPS

@@ -1,0 +1,336 @@
+"""Groups of an input and of what was made of it, and which norms of them are within the bounds of rounding."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.checking.ulp import measure_unit
+from normcli.dtypes import find_type, get_eps, is_half
+from normcli.identifying.models.bounds import bound_factors, measure_lost, measure_noise
+from normcli.identifying.models.evidence import fit_models
+from normcli.identifying.models.levels import Level, list_levels
+from normcli.identifying.models.one_pass import fit_one_pass
+from normcli.identifying.models.standards import MOMENTS, STANDARDS, Standard
+from normcli.identifying.models.weight import count_fine
+from normcli.identifying.search.groups import Widened, enumerate_grids, take_groups, widen
+from normcli.identifying.search.hypothesis import Hypothesis, Sample
+from normcli.identifying.search.names import describe_hypothesis
+from normcli.identifying.search.screen import OF_FEW, SCREENED, SCREENED_FIRST, lie_on_lines, measure_offset
+from normcli.norms.table import NORMS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats, Selected
+    from normcli.identifying.search.affine import AffineStep
+    from normcli.identifying.search.inputs import Inputs
+    from normcli.identifying.search.match import Match, Scope
+    from normcli.norms.divisors import Divisor
+    from normcli.norms.grid import Grid
+
+MOST_VALUES = 1 << 17
+"""Values that a hypothesis is compared with; of larger tensors whole groups are sampled."""
+
+LARGEST_GROUP = 1 << 22
+"""Hypotheses with larger groups are left out."""
+
+FEW_VALUES = 1 << 12
+"""Values that a hypothesis is tried on first."""
+
+
+ON_ANY_LINE = 3
+"""Groups of so few values lie on a line, or so nearly that it shows nothing."""
+_ALONG = 0.5
+"""How much further off than other values those along an axis may be: their group's offset is guessed twice."""
+
+_RUN, _RUNS = 8, 12
+"""Values of a run, and how many runs are looked at, where some values may be wrong."""
+
+_LEAST_RANK = 3
+"""Of tensors of fewer axes, a part of a sample is a part of a group."""
+
+
+class Samples:
+    """One input, and one actual tensor in the input's order of axes: groups of both, and how they are compared.
+
+    Parameters
+    ----------
+    inputs : Inputs
+    y : ndarray
+        Of the input's shape.
+    affines : sequence of AffineStep
+        The ways in which gamma and beta may have entered.
+    scope : Scope
+    """
+
+    def __init__(self, inputs: Inputs, y: NDArray[Any], affines: Sequence[AffineStep], scope: Scope) -> None:
+        self.inputs, self.x, self.y, self.scope = inputs, inputs.x, y, scope
+        self._actual = Widened(y)
+        self._grid: Grid | None = None
+        self._placed: dict[tuple[bytes, int], tuple[Floats, Floats]] = {}
+        self._refuted: dict[int, frozenset[int]] = {}
+        self._mostly: dict[int, bool] = {}
+        self.affines, self.levels = affines, list_levels(scope.dtype)
+        self.grids = list_grids(y.shape)
+        own = None if scope.norm is None else NORMS[scope.norm].divisor
+        self.standards = [d for d in STANDARDS if own is None or d in MOMENTS or d == own]
+
+    def take_all(self, grid: Grid, divisor: Divisor) -> Iterator[Sample | None]:
+        """Yield all groups, as many at a time as a sample has; None where none of them is finite."""
+        step = min(grid.group_count, max(1, MOST_VALUES // grid.group_size))
+        for start in range(0, grid.group_count, step):
+            first = min(start, grid.group_count - step)  # of fewer there would be less evidence
+            yield self.take(grid, np.arange(first, first + step), divisor)
+
+    def take_samples(self, most: int, grids: Sequence[Grid], *, roughly: bool = False) -> Iterator[Sample]:
+        """Yield a sample of each of some ways of grouping by each standard, as far as there is one."""
+        samples = (
+            self.take_some(grid, most, d, roughly=roughly)
+            for grid, d in itertools.product(grids, self.standards)
+        )
+        return (sample for sample in samples if sample is not None)
+
+    def take_some(self, grid: Grid, most: int, divisor: Divisor, *, roughly: bool = False) -> Sample | None:
+        """Return some groups of about so many values, or None if none is finite."""
+        chosen = _choose_groups(grid.group_count, most // grid.group_size)
+        return self.take(grid, chosen, divisor, roughly=roughly)
+
+    def take(
+        self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor, *, roughly: bool = False
+    ) -> Sample | None:
+        """Return the groups of some numbers, or None if none is finite."""
+        found = self.inputs.standardize(grid, chosen, divisor, roughly=roughly)
+        if found is None:
+            return None
+        actual, undefined = widen(self._actual.take(grid, found.groups)), None
+        if found.others is not None and found.undefined is not None:
+            others = widen(self._actual.take(grid, found.others))
+            undefined = Sample(grid, found.others, found.undefined, others)
+        return Sample(grid, found.groups, found.standard, actual, undefined)
+
+    def count_samples(self) -> int:
+        """Return how many samples, along the first axis, hold no more than `MOST_VALUES` values."""
+        return MOST_VALUES // max(1, math.prod(self.x.shape[1:]))
+
+    def choose_block(self) -> tuple[slice, ...]:
+        """Return the first values, about `MOST_VALUES`: some samples, or a part of one that is larger."""
+        shape, rows = self.x.shape, self.count_samples()
+        if rows or len(shape) < _LEAST_RANK:
+            return (slice(rows),)
+        return slice(1), slice(max(1, MOST_VALUES // max(1, math.prod(shape[2:]))))
+
+    @cached_property
+    def steps(self) -> list[AffineStep]:
+        """The affine steps of x̂ as it is, and where y is of half precision of an x̂ that was rounded first."""
+        every = []
+        for step in self.affines:
+            every.append(step)
+            if step.scale is not None and is_half(self.scope.dtype):
+                every.append(step._replace(rounds_to=self.scope.dtype))
+        return every
+
+    def find_possible(
+        self, grid: Grid, steps: Sequence[AffineStep], group: int | None = None
+    ) -> Iterator[AffineStep]:
+        """Yield what some values of one group, the middle one by default, do not refute, whatever divides."""
+        if group is None:
+            split = None if grid.split is None else grid.split.axis
+            for axis in grid.axes:
+                if axis != split and steps:
+                    steps = [step for step in steps if id(step) not in self._refute_along(axis)]
+            if not steps:
+                return
+        places = np.linspace(0, grid.group_size - 1, min(SCREENED, grid.group_size)).astype(np.intp)
+        chosen = grid.group_count // 2 if group is None else group % grid.group_count
+        left, step = steps, len(places) // SCREENED_FIRST
+        if step > 1:
+            left = list(self._lie_on_line(steps, grid.locate_values(chosen, places[::step]), OF_FEW))
+        if left:
+            yield from self._lie_on_line(left, grid.locate_values(chosen, places))
+
+    def may_mostly_be(self, grid: Grid) -> bool:
+        """Whether short runs of values in some groups do not refute a way of grouping, but for wrong values."""
+        split = None if grid.split is None else grid.split.axis
+        whole = [axis for axis in grid.axes if axis != split]
+        if whole:
+            return all(self._mostly_lies_along(axis) for axis in whole)
+        tried = {0, grid.group_count // 2, grid.group_count - 1}
+        return 2 * sum(self.may_be(grid, self.affines, group) for group in tried) >= len(tried)
+
+    def _mostly_lies_along(self, axis: int) -> bool:
+        """Whether a third of some short runs along an axis lie on lines: each wrong value spoils one run."""
+        if axis not in self._mostly:
+            length = min(_RUN, self.x.shape[axis])
+            found = []
+            for run in range(_RUNS):
+                index = [np.full(length, (2 * run + 1) * n // (2 * _RUNS)) for n in self.x.shape]
+                first = (self.x.shape[axis] - length) * run // (_RUNS - 1)
+                index[axis] = np.arange(first, first + length)
+                steps = self._lie_on_line(self.affines, tuple(index), _ALONG, self._typical_offset)
+                found.append(any(True for _ in steps))
+            self._mostly[axis] = 3 * sum(found) >= len(found)
+        return self._mostly[axis]
+
+    def _refute_along(self, axis: int) -> frozenset[int]:
+        """Return the identities of steps that values along an axis refute: groups with that axis hold some."""
+        if axis not in self._refuted:
+            length, left = self.x.shape[axis], self.steps
+            if length > ON_ANY_LINE:
+                places = np.linspace(0, length - 1, min(SCREENED_FIRST, length)).astype(np.intp)
+                index = [np.full(len(places), n // 2) for n in self.x.shape]
+                index[axis] = places
+                left = list(self._lie_on_line(left, tuple(index), _ALONG, self._typical_offset))
+            self._refuted[axis] = frozenset(map(id, self.steps)) - frozenset(map(id, left))
+        return self._refuted[axis]
+
+    @cached_property
+    def _typical_offset(self) -> float:
+        """About how many deviations values are from zero, in the tensor as a whole."""
+        flat = np.linspace(0, self.x.size - 1, min(SCREENED, self.x.size)).astype(np.intp)
+        return measure_offset(widen(self.x[np.unravel_index(flat, self.x.shape)]))
+
+    def _lie_on_line(
+        self,
+        steps: Sequence[AffineStep],
+        index: tuple[NDArray[np.intp], ...],
+        margin: float = 1.0,
+        offset: float = 0.0,
+    ) -> Iterator[AffineStep]:
+        """Return the steps that some values of one group, by their index in the tensor, do not refute."""
+        x, y = widen(self.x[index]), widen(self.y[index])
+        level, dtype = self.levels[-1], self.scope.dtype
+        before = level.measure(np.full(x.shape, 1.0 + max(offset, measure_offset(x))))
+        every = []
+        for step in steps:
+            placed = step.map(lambda values: np.broadcast_to(values, self.x.shape)[index])
+            slack = level.ulp * measure_unit(y, dtype)
+            if placed.shift is not None:
+                slack = slack + level.measure(np.abs(placed.shift))
+            every.append((placed, margin * slack))
+        return itertools.compress(steps, lie_on_lines(x, y, every, margin * before))
+
+    def may_be(self, grid: Grid, steps: Sequence[AffineStep], group: int | None = None) -> bool:
+        """Whether there is any of these."""
+        return any(True for _ in self.find_possible(grid, steps, group))
+
+    def describe(self, hypothesis: Hypothesis, level: Level, fine: float = math.inf) -> Iterator[Match]:
+        """Yield a hypothesis as a match of each norm that it is, of those that were asked for."""
+        standard = hypothesis.sample.standard
+        lost = float(measure_lost(standard, level).max(where=standard.size > 0.0, initial=0.0))
+        for match in describe_hypothesis(hypothesis, self.scope, level.precision):
+            if self.scope.norm in (None, match.norm):
+                yield match._replace(fine=fine, lost=lost)
+
+    def count_fine(self, standard: Standard, bounds: tuple[Floats, Floats] | None) -> float:
+        """Return the bits that tell the groups' statistics from some of half precision, if y is of it."""
+        if not is_half(self.scope.dtype):
+            return math.inf
+        return 0.0 if bounds is None else count_fine(*bounds, standard.size, get_eps(self.scope.dtype))
+
+    def find_wrong(self, undefined: Sample, affine: AffineStep) -> Selected:
+        """Return which values of groups with something infinite or NaN are not what any factor leaves of it."""
+        actual, level = undefined.actual, self.levels[-1]
+        expected = undefined.place(affine).apply(undefined.standard.values)
+        is_finite = np.isfinite(expected)
+        size = np.abs(np.where(is_finite, expected, 0.0))
+        slack = level.ulp * measure_unit(size, self.scope.dtype) + level.measure(1.0 + size)
+        wrong: Selected = np.where(is_finite, ~(np.abs(actual - expected) <= slack), np.isfinite(actual))
+        return wrong
+
+    def allow(self, sample: Sample, placed: AffineStep, level: Level) -> Floats:
+        """Return how far the affine step of the sampled values may be off."""
+        actual = np.where(np.isfinite(sample.actual), sample.actual, 0.0)
+        slack = level.ulp * measure_unit(actual, self.scope.dtype)
+        return slack if placed.shift is None else slack + level.measure(np.abs(placed.shift))
+
+    def tolerate(self, hypothesis: Hypothesis, level: Level) -> Floats:
+        """Return how far values may be off at a level."""
+        sample, eps = hypothesis.sample, hypothesis.model.low
+        placed, noise = sample.place(hypothesis.affine), measure_noise(sample.standard, level)
+        with np.errstate(all="ignore"):
+            before = noise.limit(hypothesis.measure_factors(eps), hypothesis.standardize(eps))
+            scaled = before if placed.scale is None else before * np.abs(placed.scale)
+        return self.allow(sample, placed, level) + scaled
+
+    def bound(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats] | None:
+        """Return the least and the greatest factor of each group; None where no factor gives its values."""
+        if sample.undefined is not None and self.find_wrong(sample.undefined, affine).any():
+            return None
+        placed, standard = self._place(sample, affine), sample.standard
+        targets, slack = placed.undo(sample.actual, self.allow(sample, placed, level), np.zeros(1))
+        if (missing := standard.missing) is not None:
+            targets, slack = np.where(missing, 0.0, targets), np.where(missing, np.inf, slack)
+        return bound_factors(standard, targets, slack, measure_noise(standard, level))
+
+    def _place(self, sample: Sample, affine: AffineStep) -> AffineStep:
+        """Return an affine step of sampled values; of few of them, each gamma and beta is placed once."""
+        if sample.actual.size > FEW_VALUES:
+            return sample.place(affine)
+        if sample.grid != self._grid:
+            self._grid, self._placed = sample.grid, {}
+        chosen = sample.chosen.tobytes()
+
+        def place(values: Floats) -> Floats:
+            key = chosen, id(values)  # which stays its own as long as it is kept
+            if key not in self._placed:
+                self._placed[key] = values, take_groups(sample.grid, values, sample.chosen)
+            return self._placed[key][1]
+
+        return affine.map(place)
+
+    def fit(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[tuple[Hypothesis, float]]:
+        """Yield what divides so, each with the bits that tell it from statistics of half precision."""
+        bounds = self.bound(sample, affine, level)
+        if bounds is None:
+            return
+        fine = self.count_fine(sample.standard, bounds)
+        for model in fit_models(sample.standard, *bounds):
+            yield Hypothesis(sample, affine, model), fine
+
+    def match(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
+        """Yield what divides so and has evidence, as matches."""
+        for hypothesis, fine in self.fit(sample, affine, level):
+            if hypothesis.model.is_likely:
+                yield from self.describe(hypothesis, level, fine)
+
+    def match_one_pass(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
+        """Yield the matches with variances that one pass, E[x²] − E[x]², leaves."""
+        bounds = self.bound(sample, affine, level)
+        dtype = np.dtype(find_type(level.precision))
+        for fitted in fit_one_pass(sample.standard, *bounds, dtype) if bounds else ():
+            yield from self.describe(Hypothesis(sample, affine, *fitted), level)
+
+    def allow_window(self, y: Floats, level: Level) -> Floats:
+        """Return how far values that windows divide may be off."""
+        return level.ulp * measure_unit(y, self.scope.dtype) + level.measure(np.abs(y))
+
+    def choose_loosest(self, match: Match) -> Level:
+        """Return the loosest level of a match's precision."""
+        precision = match.precision.split(",", maxsplit=1)[0]
+        return [level for level in self.levels if level.precision == precision][-1]
+
+
+def list_grids(shape: tuple[int, ...]) -> list[Grid]:
+    """Return the ways of grouping that are tried."""
+    large = math.prod(shape) > MOST_VALUES  # there, the first axis is the batch and no channel
+    return [
+        grid
+        for grid in enumerate_grids(shape)
+        if grid.group_size <= LARGEST_GROUP and not (large and grid.split and grid.split.axis == 0)
+    ]
+
+
+@functools.lru_cache(maxsize=64)
+def _choose_groups(count: int, most: int) -> NDArray[np.intp]:
+    """Return the numbers of at most so many groups, and one at least, spread evenly."""
+    chosen = np.unique(np.linspace(0, count - 1, min(max(1, most), count)).astype(np.intp))
+    chosen.setflags(write=False)
+    return chosen

@@ -1,0 +1,199 @@
+"""The search for what made a tensor: hypotheses are tried on few groups first, since most fail at once."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.dtypes import find_type, is_half
+from normcli.identifying.models.matrices import find_matrices
+from normcli.identifying.models.windows import WINDOWED, find_sides, find_windows
+from normcli.identifying.search.estimate import estimate
+from normcli.identifying.search.families import describe_matrix, describe_window
+from normcli.identifying.search.groups import widen
+from normcli.identifying.search.ranking import BY_LUCK, rank_matches
+from normcli.identifying.search.samples import FEW_VALUES, MOST_VALUES, ON_ANY_LINE, Samples, list_grids
+from normcli.norms.table import OF_MATRICES
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from normcli.dtypes import Floats
+    from normcli.identifying.models.levels import Level
+    from normcli.identifying.models.windows import Side
+    from normcli.identifying.search.affine import AffineStep
+    from normcli.identifying.search.hypothesis import Hypothesis, Sample
+    from normcli.identifying.search.match import Match
+
+_PATIENCE = 2
+"""So many levels further, a usual eps is looked for: one of many digits may be an artefact of the rounding."""
+
+_MOST_DOUBTFUL = 256
+"""Where nothing shows, as in constant groups, thousands of hypotheses fit: so many are looked at further."""
+
+
+class Fitting(NamedTuple):
+    """The first level, by number, at which anything fits, and what does."""
+
+    level: int
+    matches: list[Match]
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether any of them is."""
+        return any(match.is_certain for match in self.matches)
+
+
+class Search:
+    """What fits one input and one actual tensor in the input's order of axes.
+
+    Parameters
+    ----------
+    samples : Samples
+    """
+
+    def __init__(self, samples: Samples) -> None:
+        self.samples = samples
+
+    def find_matches(self) -> Fitting:
+        """Return what fits at the first level at which anything does, and the default eps that noise hides."""
+        best = self._find_first()
+        if not best.is_certain or any(match.is_certain and match.has_default_eps for match in best.matches):
+            return best
+        return best._replace(matches=[*best.matches, *self._find_defaults(best)])
+
+    def _find_defaults(self, best: Fitting) -> list[Match]:
+        """Return what has a default eps and as many equal bits, at the first looser level of the precision.
+
+        An eps that was fitted takes up some noise of a kernel: it may fit where the default does not yet.
+        """
+        least = rank_matches(match for match in best.matches if match.is_certain)[0].equal - BY_LUCK
+        for level in self.samples.levels[best.level + 1 :]:
+            if level.precision != self.samples.levels[best.level].precision:
+                break
+            found = [match for pair in self._candidates for match in self.samples.match(*pair, level)]
+            found = [m for m in found if m.is_certain and m.has_default_eps and m.equal >= least]
+            if found:
+                return found
+        return []
+
+    def _find_first(self) -> Fitting:
+        """Return the matches of the first level at which there are any that are certain, or else any."""
+        best = Fitting(len(self.samples.levels), [])
+        for number, level in enumerate(self.samples.levels):
+            if best.matches and is_half(np.dtype(find_type(level.precision))):
+                break  # what it may find is no more certain
+            is_open = not best.matches
+            found = [
+                *self._match_all(level, doubtful_too=is_open),
+                *self._find_windows(level),
+                *self._find_matrices(level),
+            ]
+            if not any(match.is_certain for match in found):
+                one_pass = (self.samples.match_one_pass(*pair, level) for pair in self._candidates)
+                found += itertools.chain.from_iterable(one_pass)
+            here = Fitting(number, found)
+            if any(match.is_certain and match.is_usual for match in found):
+                return here
+            if (found and not best.matches) or best.is_certain < here.is_certain:
+                best = here
+            if best.is_certain and number == best.level + _PATIENCE:
+                break
+        return best
+
+    def _match_all(self, level: Level, *, doubtful_too: bool) -> Iterator[Match]:
+        """Yield what fits and has evidence, and where that is wanted the best of what has too little."""
+        fitted = [one for pair in self._candidates for one in self.samples.fit(*pair, level)]
+        doubtful = [hypothesis for hypothesis, _ in fitted if not hypothesis.model.is_likely]
+        left = sorted(doubtful, key=_rank_doubtful)[:_MOST_DOUBTFUL] if doubtful_too else []
+        kept = {id(hypothesis) for hypothesis in left}
+        for hypothesis, fine in fitted:
+            if hypothesis.model.is_likely or id(hypothesis) in kept:
+                yield from self.samples.describe(hypothesis, level, fine)
+
+    @cached_property
+    def _candidates(self) -> list[tuple[Sample, AffineStep]]:
+        return list(self._survive())
+
+    def estimate_matches(self, most: float = math.inf) -> list[Match]:
+        """Return what fits with fewer pairs of a gamma and a beta, fitted to the values, than a number."""
+        block, shape = self.samples.choose_block(), self.samples.x.shape
+        if not 0 < self.samples.x[block].size <= MOST_VALUES:
+            return []
+        x, y = widen(self.samples.x[block]), widen(self.samples.y[block])
+        cut = {axis for axis in range(1, x.ndim) if x.shape[axis] < shape[axis]}
+        grids = [grid for grid in list_grids(x.shape) if cut.isdisjoint(grid.axes)]
+        loosest = np.dtype(find_type(self.samples.levels[-1].precision))
+        for dtype in dict.fromkeys((self.samples.scope.dtype, loosest)):
+            estimated = (
+                one for one in estimate(x, y, dtype, grids, most) if _is_of(one.hypothesis.affine, shape)
+            )
+            if found := [match for one in estimated for match in self._describe_estimated(*one)]:
+                return found
+        return []
+
+    def _describe_estimated(self, hypothesis: Hypothesis, precision: str) -> Iterator[Match]:
+        level = next(level for level in reversed(self.samples.levels) if level.precision == precision)
+        bounds = self.samples.bound(hypothesis.sample, hypothesis.affine, level)
+        fine = self.samples.count_fine(hypothesis.sample.standard, bounds)
+        return self.samples.describe(hypothesis, level, fine)
+
+    def _survive(self) -> Iterator[tuple[Sample, AffineStep]]:
+        """Yield the hypotheses that a few groups do not refute even at the loosest level."""
+        steps = self.samples.steps
+        for grid in self.samples.grids:
+            shown = grid.group_size > ON_ANY_LINE
+            possible = list(self.samples.find_possible(grid, steps)) if shown else steps
+            for few in self.samples.take_samples(FEW_VALUES, [grid] if possible else [], roughly=True):
+                left = possible
+                for part in few.take_parts():
+                    left = [step for step in left if self.samples.bound(part, step, self.samples.levels[-1])]
+                sample = self.samples.take_some(grid, MOST_VALUES, few.standard.divisor) if left else None
+                if sample is not None:
+                    yield from ((sample, step) for step in left)
+
+    def _find_windows(self, level: Level) -> list[Match]:
+        """Return the windows of local response normalization that fit, tried on the first samples."""
+        if not self._sides:
+            return []
+        x, y = self._take_first()
+        windows = find_windows(x, y, self.samples.allow_window(y, level), self._sides)
+        return [describe_window(fitted, y, self.samples.scope, level.precision) for fitted in windows]
+
+    @cached_property
+    def _sides(self) -> list[Side]:
+        """The windows that a few values do not refute even at the loosest level."""
+        if self.samples.scope.norm not in (None, WINDOWED) or self.samples.x.ndim < 2:
+            return []
+        x, y = self._take_first()
+        return find_sides(x, y, self.samples.allow_window(y, self.samples.levels[-1]))
+
+    def _take_first(self) -> tuple[Floats, Floats]:
+        """Return the first samples of x and y, along the first axis."""
+        count = max(1, self.samples.count_samples())
+        return widen(self.samples.x[:count]), widen(self.samples.y[:count])
+
+    def _find_matrices(self, level: Level) -> list[Match]:
+        """Return the matrices that fit, of all values: no part of one tells its largest singular value."""
+        x, scope = self.samples.x, self.samples.scope
+        if scope.norm not in (None, OF_MATRICES) or x.ndim < 2 or x.size > MOST_VALUES:
+            return []
+        y = widen(self.samples.y)
+        matrices = find_matrices(widen(x), y, self.samples.allow_window(y, level), scope.dtype, scope.start)
+        return [describe_matrix(fitted, y, scope, level.precision) for fitted in matrices]
+
+
+def _is_of(affine: AffineStep, shape: tuple[int, ...]) -> bool:
+    """Whether a gamma that was fitted to a block is one of the whole tensor, and not of a part of an axis."""
+    assert affine.scale is not None  # of every gamma that was fitted
+    return all(length in (1, full) for length, full in zip(affine.scale.shape, shape, strict=True))
+
+
+def _rank_doubtful(hypothesis: Hypothesis) -> tuple[bool, float]:
+    """Return what puts an eps that may be one first, then what there is most evidence for."""
+    return hypothesis.model.is_odd, -hypothesis.model.bits

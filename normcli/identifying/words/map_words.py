@@ -1,0 +1,163 @@
+"""A plain map in words: what it is, which norms look so, which stored statistics would make it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.identifying.maps.evaluation import find_untrained_eps
+from normcli.identifying.maps.known_maps import UNTRAINED
+from normcli.identifying.search.affine import WAYS
+from normcli.identifying.words.diagnosis import Diagnosis, add_clauses, join_words
+from normcli.identifying.words.match_words import format_axes, format_index
+from normcli.identifying.words.request_difference import try_plan
+from normcli.norms.request import Request
+from normcli.norms.rules import Centre, ParameterRule
+from normcli.norms.table import NORMS, find_norm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from normcli.dtypes import Floats
+    from normcli.identifying.maps.evaluation import Evaluation
+    from normcli.identifying.maps.lines import PlainMap
+    from normcli.identifying.question import Identification, Question
+    from normcli.identifying.search.match import Match
+    from normcli.norms.layout import Layout
+    from normcli.norms.norm import Norm
+    from normcli.norms.plan import Plan
+    from normcli.numerics.solution import Given
+
+_MOST_NUMBERS = 4
+"""Numbers of a list that are said; of a longer one its least and its largest."""
+
+_MOST_NAMES = 4
+
+_AGREEING = 1e-3
+"""Stored statistics that are off by less than this part are the given ones."""
+
+
+def diagnose_map(found: Identification, plain: PlainMap, layout: Layout) -> Diagnosis:
+    """Return what a plain map is, and what it may have been made by."""
+    formula = _format_formula(plain)
+    said = f"y is {formula} for all values"
+    if plain.axes == (layout.channel,):
+        said = f"y is {formula} in each channel"
+    elif plain.axes:
+        said = f"y is {formula} for each index of {format_axes(plain.axes, layout)}"
+    exceptions, evidence = [], []
+    if (left := plain.exceptions) is not None:
+        exceptions = [f"except for {left.mismatches:,} of {left.compared:,} values"]
+        evidence = [f"the first value of another map is at {format_index(left.first)}"]
+    cause, unsaid = add_clauses(said, exceptions)
+    possible = [*found.known]
+    if plain.axes:
+        shift = [] if _is_zero(plain.shift) else [f"b is {_format_numbers(plain.shift)}"]
+        evidence = [f"a is {_format_numbers(plain.scale)}", *shift, *evidence]
+    elif plain.shift.any():
+        centred = name_norms(match for match in found.doubtful if NORMS[match.norm].centre is Centre.MEAN)
+        possible += centred
+        evidence += ["y shows no statistic of x but its mean"] if centred else []
+    else:
+        possible += name_norms(match for match in found.doubtful if match.bits > 0.0)
+    stored = "evaluation with stored statistics"
+    if plain.axes and found.evaluation is not None and found.evaluation.mean.any():  # no batch has the mean 0
+        stored = format_evaluation(found.evaluation)
+    subject, untrained = found.question.subject, None
+    if found.evaluation is not None and (subject is None or subject.plan.norm.tracks):
+        untrained = find_untrained_eps(found.evaluation)
+    if untrained is not None:
+        possible = [name for name in possible if not name.startswith(UNTRAINED)]
+        return Diagnosis(
+            "affine", "running statistics are untrained: mean 0, variance 1",
+            (cause, f"eps is {untrained:g}", *unsaid), tuple(possible), "load the trained running statistics",
+        )  # fmt: skip
+    hidden = list_hidden_by_map(found.question, plain)
+    evidence += [f"any {join_words(hidden)} with unknown gamma and beta looks so"] if hidden else []
+    more = ", or more than one sample" if found.question.x.shape[0] == 1 else ""
+    return Diagnosis(
+        "affine", cause, (*unsaid, *evidence), (*possible, stored, "a scaler fitted elsewhere"),
+        next_step=f"give --gamma and --beta{more}" if hidden else None,
+    )  # fmt: skip
+
+
+def _format_formula(plain: PlainMap) -> str:
+    if plain.axes:
+        return "a · x" if _is_zero(plain.shift) else "a · x + b"
+    factor, term = float(plain.scale.flat[0]), float(plain.shift.flat[0])
+    product = "x" if factor == 1.0 else f"{factor:.9g} · x"
+    return product if term == 0.0 else f"{product} {'+' if term > 0.0 else '−'} {abs(term):.9g}"
+
+
+def _format_numbers(values: Floats) -> str:
+    flat = values.reshape(-1)
+    if flat.size <= _MOST_NUMBERS:
+        return ", ".join(f"{value:.6g}" for value in flat)
+    return f"{flat.min():.6g} to {flat.max():.6g}"
+
+
+def _is_zero(values: Floats) -> bool:
+    return math.isclose(float(np.abs(values).max(initial=0.0)), 0.0)
+
+
+def name_norms(matches: Iterable[Match]) -> list[str]:
+    """Return the norms of matches, each once, but for those whose eps no kernel has."""
+    names = dict.fromkeys(find_norm(match.norm)[0].title for match in matches if not match.is_odd)
+    return [*names][:_MOST_NAMES]
+
+
+def format_evaluation(evaluation: Evaluation) -> str:
+    """Return the stored statistics that would make a plain map, and the gamma and beta that go with them."""
+    mean, square = _format_numbers(evaluation.mean), _format_numbers(evaluation.square)
+    step = evaluation.affine
+    neutral = [name for name, v in (("gamma is 1", step.scale), ("beta is 0", step.shift)) if v is None]
+    absent = f", if {' and '.join(neutral)}" if neutral else ""
+    stored = f"evaluation with running mean ≈ {mean}, running variance + eps ≈ {square}"
+    return stored + WAYS[step.way] + absent
+
+
+def compare_stored(found: Identification, given: Given, plan: Plan) -> Diagnosis | None:
+    """Return which stored statistic is not the given one; None where they are, or are not seen."""
+    evaluation, name = found.evaluation, plan.norm.name
+    if evaluation is None or evaluation.mean.size != given.mean.size:
+        return None
+    mean, square = evaluation.mean.reshape(-1), evaluation.square.reshape(-1)
+    theirs, var = given.mean.reshape(-1), given.var.reshape(-1)
+    added, slack = square - var, _AGREEING * float(square.min())
+    same_mean = np.all(np.abs(mean - theirs) <= _AGREEING * np.sqrt(square))
+    same_added = np.ptp(added) <= slack and float(added.min()) > -_AGREEING * float(var.min())
+    eps, own, remedy = max(0.0, float(np.median(added))), plan.spec.eps or 0.0, None
+    if same_mean and same_added:
+        if abs(eps - own) <= slack:
+            return None
+        cause, remedy = f"eps is about {eps:.2g}, not {own:g}", f"normcli {name} … --eps {eps:.2g}"
+    elif same_mean or same_added:
+        cause = f"the running {'variance' if same_mean else 'mean'} is not what was given"
+    elif find_untrained_eps(evaluation) is not None:
+        return None
+    else:
+        cause = "the running mean and variance are not what was given"
+    evidence = f"y is {format_evaluation(evaluation)}"
+    return Diagnosis(found.kind.value, f"{name} differs: {cause}", (evidence,), remedy=remedy)
+
+
+def list_hidden_by_map(asked: Question, plain: PlainMap) -> list[str]:
+    """Return the norms that a gamma and a beta of each index would make a plain map."""
+    if not plain.axes or asked.gamma is not None or asked.beta is not None:
+        return []
+    wide, hidden = {axis for axis, length in enumerate(asked.x.shape) if length > 1}, []
+    for norm in _list_layers():
+        plan = try_plan(Request(norm.name, layout=asked.layout), asked)
+        if plan is None or (norm.centre is Centre.NOTHING and plain.shift.any()):
+            continue
+        if wide & {*plan.grid.canonical.kept} <= {*plain.axes}:
+            hidden.append(norm.name)
+    return hidden
+
+
+def _list_layers() -> list[Norm]:
+    """Return the norms whose gamma lies along the channels or the reduced axes."""
+    rules = (ParameterRule.CHANNEL, ParameterRule.REDUCED)
+    return [norm for norm in NORMS.values() if norm.parameters in rules]

@@ -1,0 +1,246 @@
+"""A match in words: which norm, over which axes, with which numbers, how exactly, and who has it so."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.identifying.models.evidence import COMMON_EPS
+from normcli.identifying.search.affine import ESTIMATED, WAYS
+from normcli.norms.conventions import find_convention
+from normcli.norms.divisors import ROOT_MEAN_SQUARE
+from normcli.norms.rules import Centre, EpsMode, EpsRule, GroupOrder
+from normcli.norms.table import NORMS, find_norm
+from normcli.printable import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from normcli.identifying.models.matrices import Steps
+    from normcli.identifying.question import Question
+    from normcli.identifying.reproduction import Reproduction
+    from normcli.identifying.search.match import Match
+    from normcli.norms.layout import Layout
+
+_SHORT_DIGITS, _LONG_DIGITS = 10, 18
+"""Significant digits of an exact value: one more than tells neighbours apart."""
+
+_TELLING = ("norm", "axes", "groups", "group_order", "ddof", "p", "affine", "window", "rows", "steps")
+"""What is said of a match, eps aside."""
+
+_MOST_NAMES = 3
+"""Frameworks, and algorithms, that one line names."""
+
+_CONSTANT = 1e-3
+"""Numbers that differ by less than this part of them are one number."""
+
+
+def format_axes(axes: Sequence[int], layout: Layout) -> str:
+    """Return the names of axes: `d`, or `h w`."""
+    return " ".join(map(layout.name, axes)) or "no axis"
+
+
+def format_title(match: Match, layout: Layout) -> str:
+    """Return the norm and its axes: `layer normalization over d`."""
+    title = find_norm(match.norm)[0].title
+    if match.rows is not None:
+        return f"{title} of rows {format_axes(match.rows, layout)}"
+    return f"{title} over {format_axes(match.axes, layout)}"
+
+
+def format_match(match: Match, asked: Question, layout: Layout) -> str:
+    """Return all that is said of a match, on one line."""
+    told = ", ".join((format_title(match, layout), *list_clauses(match, asked, layout)))
+    return f"{told} ({name_frameworks(match, _MOST_NAMES)})" if match.like else told
+
+
+def list_clauses(match: Match, asked: Question, layout: Layout) -> Iterator[str]:
+    """Yield what sets a match apart from the norm's definition, the most telling first."""
+    if match.groups is not None:
+        interleaved = "" if match.group_order == GroupOrder.CONTIGUOUS else f"{match.group_order} "
+        yield format_count(match.groups, f"{interleaved}group")
+    if match.window is not None:
+        yield f"windows of {match.window.size}"
+    if match.steps is not None:
+        yield format_steps(match.steps)
+    if match.p is not None:
+        yield f"p {match.p:g}"
+    if match.takes_eps:
+        yield format_eps(match)
+    if match.ddof:
+        yield f"ddof {match.ddof}"
+    if match.affine == ESTIMATED:
+        yield format_fitted(match)
+    else:
+        yield from filter(None, [WAYS[match.affine].removeprefix(", ")])
+        yield from _list_unused(match.affine, asked)
+    if match.order != tuple(sorted(match.order)):
+        yield f"its axes in the order {match.order}"
+
+
+def _list_unused(way: str, asked: Question) -> Iterator[str]:
+    """Yield which of gamma and beta were given and did not enter."""
+    unused = [name for name in ("gamma", "beta") if getattr(asked, name) is not None and name not in WAYS[way]]
+    if unused:
+        yield f"without the given {' and '.join(unused)}"
+
+
+def format_fitted(match: Match) -> str:
+    """Return the gamma and beta that nobody gave; a gamma that is the same everywhere, with its value."""
+    factor = find_factor(match)
+    return "a fitted gamma and beta" if factor is None else f"a gamma of {factor:.5g} everywhere"
+
+
+def find_factor(match: Match) -> float | None:
+    """Return the gamma that was fitted where it is one number, and beta 0; None elsewhere."""
+    step = None if match.hypothesis is None else match.hypothesis.affine
+    if step is None or step.scale is None:
+        return None
+    factor = float(np.median(step.scale))
+    off = max(float(np.abs(values).max()) for values in (step.scale - factor, step.shift) if values is not None)
+    return factor if off <= _CONSTANT * abs(factor) else None
+
+
+def format_steps(steps: Steps) -> str:
+    """Return what estimated σ, no closer than y tells."""
+    if steps.is_largest:
+        return f"by the largest singular value or {steps.fewest} and more power iterations from {steps.start}"
+    if steps.most is None:
+        return f"by {steps.fewest} or more power iterations from {steps.start}"
+    if steps.most > steps.fewest:
+        return f"by {steps.fewest} to {steps.most} power iterations from {steps.start}"
+    return f"by {format_count(steps.fewest, 'power iteration')} from {steps.start}"
+
+
+def format_eps(match: Match) -> str:
+    """Return the eps, with its place where that is not inside the root; as a range where it does not show."""
+    low, high = match.eps_range
+    if low == 0.0 and math.isinf(high):
+        return "any eps"
+    eps = f"any eps up to {round_down(high):.2g}" if low == 0.0 < high else f"eps {match.eps:g}"
+    if match.eps_mode != EpsMode.OUTSIDE:
+        return eps
+    return f"{eps} outside the root" if match.p is None else f"{eps} added to the length"
+
+
+def round_down(value: float) -> float:
+    """Return a positive number with two significant digits that is no larger."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    nearest = float(f"{value:.1e}")
+    return nearest if nearest <= value else nearest - unit
+
+
+def name_frameworks(match: Match, most: int) -> str:
+    """Return the frameworks that do so, or the first of them."""
+    given = {name: find_convention(name, match.norm).eps is EpsRule.GIVEN for name in match.like}
+    return shorten_list([f"{name} with this eps" if own else name for name, own in given.items()], most)
+
+
+def shorten_list(names: Sequence[str], most: int = _MOST_NAMES) -> str:
+    """Return names, or the first of them.
+
+    Examples
+    --------
+    >>> shorten_list(["bn", "in", "ln"]), shorten_list(["bn", "in", "ln"], 2)
+    ('bn, in, ln', 'bn, in, …')
+    """
+    return f"{', '.join(names[:most])}{', …' if len(names) > most else ''}"
+
+
+def format_share(share: float) -> str:
+    """Return a share in percent; of all but a few, `> 99.99 %`.
+
+    Examples
+    --------
+    >>> format_share(0.744), format_share(1.0), format_share(0.999999)
+    ('74.4 %', '100 %', '> 99.99 %')
+    """
+    percent = f"{100.0 * share:.4g}"
+    return f"{'> 99.99' if percent == '100' and share < 1.0 else percent} %"
+
+
+def list_exactness(match: Match, told: Sequence[Reproduction] = ()) -> Iterator[str]:
+    """Yield how many values are equal to the bit, and which algorithm gives the others, if one is known."""
+    if told:
+        best, *others = told
+        share = f"{format_share(best.equal)} of the bits"
+        yield f"{best.computation.name} gives {'every bit' if best.equal == 1.0 else share}: {best.words}"
+        more = dict.fromkeys(one.computation.name for one in others if one.computation != best.computation)
+        if more:
+            yield f"as many bits are of {shorten_list([*more])}"
+        match = best.match
+    elif match.cancelled is not None:
+        yield f"the variance is E[x²] − E[x]², off by up to {100.0 * match.cancelled:.2g} %"
+        return
+    elif match.affine == ESTIMATED:  # what is exact depends on the gamma that was fitted
+        return
+    if match.equal == 1.0:
+        yield "every value is the exact one, rounded"
+        return
+    if match.rounds_length:
+        yield f"every value has the bits of a length that is rounded to {match.precision.split(',')[0]} first"
+        return
+    yield f"{format_share(match.equal)} of the values are the exact ones, rounded"
+    if not told:
+        place, *values = match.furthest
+        digits = _LONG_DIGITS if match.precision == "float64" else _SHORT_DIGITS
+        exact, actual = (f"{value:.{digits}g}" for value in values)
+        yield f"y is {actual} at {format_index(place)}, where exact is {exact}"
+        yield f"a kernel that rounds in {match.precision.split(',')[0]} can give that"
+
+
+def list_fitted(best: Match, matches: Iterable[Match]) -> Iterator[str]:
+    """Yield what a gamma that was fitted hides of a match, beside all matches of the same tensor."""
+    if best.affine != ESTIMATED:
+        return
+    if NORMS[best.norm].centre is Centre.MEAN:
+        yield "the fitted gamma hides ddof"
+    same = [match for match in matches if (match.norm, match.axes) == (best.norm, best.axes)]
+    for mode in sorted({match.eps_mode for match in same if match.eps_mode} - {best.eps_mode}):
+        yield f"eps {mode} the root fits as well"
+
+
+def choose_others(best: Match, others: Iterable[Match]) -> list[Match]:
+    """Return the matches that are named after the best: as usual ones, no two of the same words."""
+    chosen = {_make_key(best): best}
+    for match in others:
+        if match.is_usual >= best.is_usual and match.by_default >= best.by_default:
+            chosen.setdefault(_make_key(match), match)
+    return list(chosen.values())[1:]
+
+
+def _make_key(match: Match) -> tuple[Any, ...]:
+    """Return what tells a match from another: the place of eps only where there has to be one."""
+    place = None if match.eps_range[0] == 0.0 else match.eps_mode
+    return (place, *(getattr(match, name) for name in _TELLING))
+
+
+def format_index(index: Iterable[int | np.intp]) -> str:
+    """Return an index as `(0, 1, 2)`."""
+    return f"({', '.join(map(str, index))})"
+
+
+def list_of_factor(matches: Iterable[Match], size: int) -> Iterator[str]:
+    """Yield by which root mean square of an eps in use, times one factor, a length with an odd one is.
+
+    x / √(Σx² + eps) is x / √(ms + eps/n), divided by √n.
+
+    Parameters
+    ----------
+    matches : iterable of Match
+        Of the same groups.
+    size : int
+        Values in a group.
+    """
+    for match in matches:
+        if match.p == _EUCLIDEAN and match.eps_mode == EpsMode.INSIDE and not match.is_usual:
+            low, high = (bound / size for bound in match.eps_range)
+            row = next(norm for norm in NORMS.values() if norm.divisor == ROOT_MEAN_SQUARE)
+            for eps in (eps for eps in COMMON_EPS if low <= eps <= high):
+                yield f"{row.title} with eps {eps:g}, divided by √{size}, is the same"
+                return
+
+
+_EUCLIDEAN = 2.0

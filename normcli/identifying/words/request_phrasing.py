@@ -1,0 +1,196 @@
+"""What a tensor has otherwise than the norm that was asked for, in one record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from normcli.checking.ulp import choose_counting_dtype
+from normcli.dtypes import is_half
+from normcli.identifying.faults.subjects import Subject, is_rounding
+from normcli.identifying.identify import identify
+from normcli.identifying.question import Kind, Question
+from normcli.identifying.search.affine import ESTIMATED
+from normcli.identifying.words.casts import diagnose_casts
+from normcli.identifying.words.closer_convention import diagnose_closer_convention
+from normcli.identifying.words.diagnosis import MOST_WORDS, Diagnosis, add_clauses, count_words
+from normcli.identifying.words.estimates import tell_estimate
+from normcli.identifying.words.map_words import compare_stored
+from normcli.identifying.words.match_words import choose_others, list_exactness
+from normcli.identifying.words.phrasing import SUGGEST, diagnose, is_mostly, list_wrong, split_reason
+from normcli.identifying.words.request_difference import Difference, find_remedy, list_differences
+from normcli.tensors.mapped import fetch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from normcli.identifying.question import Identification
+    from normcli.identifying.search.match import Match
+    from normcli.norms.plan import Plan
+    from normcli.numerics.solution import Given
+
+
+def diagnose_actual(
+    subject: Subject,
+    values: NDArray[Any],
+    actual: NDArray[Any],
+    *,
+    ok: bool,
+    saved: np.dtype[Any] | None = None,
+) -> Diagnosis | None:
+    """Return what made a tensor that differs, or whose bits are another kernel's; None where all is well.
+
+    Parameters
+    ----------
+    subject : Subject
+        What it should be.
+    values, actual : ndarray
+        The input, its residual added, and what is held against the result.
+    ok : bool
+        Whether all is within the tolerance.
+    saved : numpy.dtype or None
+        The dtype of half precision that y was judged in, though it was saved as another.
+    """
+    if saved is None:
+        return _diagnose(subject, values, actual, ok=ok)
+    told = _diagnose(subject, values, fetch(actual).astype(saved), ok=ok)
+    note = f"y holds {saved} numbers, saved as {actual.dtype}"
+    if told is None:
+        cause = f"{subject.plan.norm.name} agrees: {note}"
+        return Diagnosis(Kind.NORM, cause, (f"it is judged as {saved}",))
+    return told._replace(evidence=(note, *told.evidence))
+
+
+def _diagnose(subject: Subject, values: NDArray[Any], actual: NDArray[Any], *, ok: bool) -> Diagnosis | None:
+    plan, inputs, _, gate = subject
+    if gate is None:
+        told = diagnose_casts(plan, values, actual, inputs)
+        if told is not None:
+            return told
+    if ok:
+        return None if gate is not None else diagnose_closer_convention(plan, values, actual, inputs)
+    asked = values, actual, inputs.gamma, inputs.beta
+    found = identify(Question(*asked, plan.grid.layout.text, subject=subject))
+    if gate is not None and not found.claims:
+        return _diagnose_gated(subject, values, actual)
+    return diagnose_request(plan, found, inputs.given)
+
+
+def _diagnose_gated(subject: Subject, values: NDArray[Any], actual: NDArray[Any]) -> Diagnosis:
+    """Return what is said of a gated tensor that no fault explains: a right one may be rounded on the way."""
+    name, dtype = subject.plan.norm.name, choose_counting_dtype(actual.dtype)
+    if is_rounding(subject, values, actual, dtype):
+        steps = ("the norm, the activation and the product may each be rounded",) if is_half(dtype) else ()
+        return Diagnosis(Kind.NORM, f"{name} differs by rounding alone", steps)
+    step = "check the norm by itself, without its gate"
+    return Diagnosis(Kind.NONE, f"{name} differs: no fault of it explains y with that gate", next_step=step)
+
+
+def diagnose_request(plan: Plan, found: Identification, given: Given | None = None) -> Diagnosis:
+    """Return what a tensor has otherwise than the norm that was asked for; what it is, where it is another.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the norm that was asked for.
+    found : Identification
+    given : Given or None
+        Running statistics.
+    """
+    told, name, near = diagnose(found), plan.norm.name, found.nearest
+    matches = found.matches
+    if found.claims and not matches:
+        return told._replace(cause=f"{name} differs: {found.claims[0].cause}")
+    if told.verdict == Kind.NONE and found.unchanged is None and near is not None and is_mostly(near):
+        matches = (near.match, *near.others)
+    compared = [(match, list_differences(plan, match, found.question)) for match in matches]
+    requests = [(match, some) for match, some in compared if some is not None]
+    if requests:
+        match, differences = _choose(requests)
+        others = choose_others(match, [one for one, _ in requests])
+        also = ["; ".join(one.words for one in some) for other, some in requests if other in others]
+        also = [words for words in dict.fromkeys(also) if words != "; ".join(one.words for one in differences)]
+        step = "give --gamma and --beta" if match.affine == ESTIMATED else SUGGEST if also else None
+        contrast = _contrast(plan, found, match, differences, given)
+        saved = () if found.rounded_to is None else (f"y holds {found.rounded_to} numbers",)
+        evidence = (*saved, *contrast.evidence)
+        remedy = contrast.remedy or (found.claims[0].fault.remedy if found.claims else None)
+        contrast = contrast._replace(
+            remedy=remedy, verdict=told.verdict, fault=told.fault, evidence=evidence, next_step=step
+        )
+        return contrast._replace(alternatives=tuple(filter(None, also)))
+    if given is not None and (stored := compare_stored(found, given, plan)) is not None:
+        return stored
+    if (estimated := tell_estimate(plan, found)) is not None:
+        return estimated
+    clause = told.cause if found.reason is None else split_reason(found.reason)[0]
+    causes = [f"{name} differs: {each}" for each in (clause, clause.rpartition(" (")[0] or clause)]
+    return told._replace(cause=next((each for each in causes if count_words(each) <= MOST_WORDS), clause))
+
+
+_TOLD = 8
+"""Values that one request gives to the bit and a simpler one does not: fewer may be other roundings."""
+
+
+def _choose(requests: Sequence[tuple[Match, list[Difference]]]) -> tuple[Match, list[Difference]]:
+    """Return the request with the fewest differences, or another that alone gives every value exactly."""
+    first = min(requests, key=lambda pair: len(pair[1]))
+    missed = (1.0 - first[0].equal) * first[0].compared
+    exact = [pair for pair in requests if pair[0].equal == 1.0 and missed >= _TOLD]
+    return min(exact, key=lambda pair: len(pair[1]), default=first)
+
+
+def _contrast(
+    plan: Plan, found: Identification, match: Match, differences: Sequence[Difference], given: Given | None
+) -> Diagnosis:
+    """Return what a match has otherwise than the request that it should be."""
+    name, near, layout = plan.norm.name, None if found.matches else found.nearest, plan.grid.layout
+    near = near if near is not None and near.mismatches else None
+    remedy = find_remedy(plan, match, found.question, differences) if differences else None
+    told = list(differences)
+    if given is not None:
+        told.insert(0, Difference("statistics are this tensor's own", "the running ones"))
+        remedy = f"normcli {name} … without --eval"
+    if match.cancelled is not None or (match.max_ulp > _FAR and _is_one_pass(found)):
+        told.append(Difference("the variance is E[x²] − E[x]², which cancels"))
+    wrong = [] if near is None else [*list_wrong(near, layout)]
+    if near is not None and not told:
+        count = f"{near.mismatches:,} of {near.compared:,} values"
+        cause, evidence = add_clauses(f"{name} differs in {count}", wrong[:-1])
+        return Diagnosis(Kind.NONE, cause, (*evidence, wrong[-1]))
+    if not told:
+        rounded = tuple(list_exactness(match, found.reproductions))
+        return Diagnosis(Kind.NORM, f"{name} differs by rounding alone", rounded)
+    if near is not None:
+        told.append(Difference(f"{near.mismatches:,} of {near.compared:,} values are wrong"))
+    cause, unsaid = _join_differences(name, told, (remedy or "").partition("--like ")[2])
+    if near is None and match.cancelled is None:
+        together = {1: "with that", 2: "with both"}.get(len(told), "with all of these")
+        exactness = [*list_exactness(match, found.reproductions)]
+        wrong = [f"{together}, {exactness[0]}", *exactness[1:]] if exactness else []
+    return Diagnosis(Kind.NORM, cause, (*unsaid, *wrong), remedy=remedy)
+
+
+_FAR = 16.0
+"""Units of the last place beyond which a difference of squares has cancelled."""
+
+
+def _is_one_pass(found: Identification) -> bool:
+    """Whether the algorithm that gives y's bits takes a difference of squares."""
+    told = found.reproductions
+    return bool(told) and told[0].computation.accumulation.algorithm.name.startswith("one-pass")
+
+
+def _join_differences(name: str, told: Sequence[Difference], framework: str) -> tuple[str, tuple[str, ...]]:
+    """Return the cause, with what was asked for where there is room for it, and what is left unsaid."""
+    contrasts = f"{name} differs: {'; '.join(one.contrast for one in told)}"
+    words = f"{name} differs: {', '.join(one.words for one in told)}"
+    like = f" (as {framework})" if framework else ""
+    for cause in (f"{contrasts}{like}", f"{words}{like}", contrasts, words):
+        if count_words(cause) <= MOST_WORDS:
+            return cause, ()
+    first, *others = (one.words for one in told)
+    cause, _ = add_clauses(f"{name} differs: {first}", others)
+    return cause, tuple(one.contrast for one in told)

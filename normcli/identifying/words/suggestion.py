@@ -1,0 +1,183 @@
+"""Which generated tensor tells apart what fits: the one whose results differ most between the candidates."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.algorithms.elements import Formula
+from normcli.dtypes import OUTPUT_DTYPES
+from normcli.errors import NormError
+from normcli.identifying.models.evidence import COMMON_EPS
+from normcli.identifying.search.groups import put_back, take_groups, widen
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.results.normalize import normalize
+from normcli.tensors.generate import generate
+from normcli.tensors.recipe import Recipe
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from normcli.algorithms.computation import Computation
+    from normcli.dtypes import Floats
+    from normcli.identifying.question import Identification, Question
+    from normcli.identifying.search.match import Match
+
+MOST_CANDIDATES = 6
+"""Candidates that are told apart, the best first."""
+
+MOST_VALUES = 1 << 16
+"""Values of a suggested tensor: of a larger one the first axis is shortened."""
+
+DRAWS = (
+    ("normal", None, None),
+    ("uniform", 0.0, 1.0),
+    ("uniform", -1e-3, 1e-3),
+    ("uniform", 0.0, 300.0),
+    ("uniform", 100.0, 101.0),
+    ("uniform", 1000.0, 1001.0),
+    ("uniform", 0.0, 60000.0),
+)
+"""What is drawn: near 0, where eps shows; far from it, where sums cancel; large, where they overflow."""
+
+
+class Suggestion(NamedTuple):
+    """A tensor that tells candidates apart.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    told, pairs : int
+        So many pairs of candidates, of how many, give different results.
+    share : float
+        The largest share of values that differ between two.
+    names : tuple of str
+        What the candidates are.
+    """
+
+    recipe: Recipe
+    told: int
+    pairs: int
+    share: float
+    names: tuple[str, ...]
+
+    @property
+    def command(self) -> str:
+        """The command that writes the tensor."""
+        shape, dist, low, high, seed, rng, _, dtype = self.recipe
+        bounds = "" if low is None or high is None else f" --low {low:g} --high {high:g}"
+        shown = ",".join(map(str, shape))
+        return (
+            f"normcli generate --shape {shown} --dist {dist}{bounds} --seed {seed} --rng {rng} --dtype {dtype} "
+            "-o x.npy"
+        )
+
+
+class _Candidate(NamedTuple):
+    """A norm with all of its options, and how it is calculated; None: exactly, and rounded."""
+
+    request: Request
+    computation: Computation | None
+
+    @property
+    def name(self) -> str:
+        members = self.request._asdict().items()
+        chosen = (f"{name}={value}" for name, value in members if name != "norm" and value is not None)
+        how = () if self.computation is None else (self.computation.name,)
+        return " ".join((self.request.norm, *chosen, *how))
+
+    def write(self, x: NDArray[Any]) -> Floats:
+        """Return what it makes of a tensor, in float64."""
+        if self.computation is None:
+            return widen(normalize(x, **self._options(), dtype=x.dtype.name).normalized)
+        plan = make_plan(self.request, x.shape, x.dtype)
+        rows = self.computation.run(take_groups(plan.grid, x), Formula.of(plan), x.dtype)
+        return widen(put_back(plan.grid, rows))
+
+    def _options(self) -> dict[str, Any]:
+        return {name: value for name, value in self.request._asdict().items() if value is not None}
+
+
+def suggest(found: Identification) -> Suggestion | None:
+    """Return the tensor that tells apart most clearly what fits, of the candidates before gamma and beta.
+
+    Parameters
+    ----------
+    found : Identification
+
+    Returns
+    -------
+    Suggestion or None
+        None where there are no two candidates, or they are the same of every tensor that is tried.
+    """
+    x = found.question.x
+    every = list(dict.fromkeys(_list_candidates(found)))
+    dtype = x.dtype.name if x.dtype.name in OUTPUT_DTYPES else "float64"
+    shape = _choose_shape(x.shape)
+    best: tuple[tuple[int, float], Suggestion] | None = None
+    for dist, low, high in DRAWS:
+        recipe = Recipe(shape, dist, low, high, seed=0, rng="numpy", dtype=dtype)
+        try:
+            values = generate(recipe).values
+            written = [candidate.write(values) for candidate in every]
+        except NormError:
+            continue
+        pairs = list(itertools.combinations(written, 2))
+        shares = [float(np.mean((a != b) & ~(np.isnan(a) & np.isnan(b)))) for a, b in pairs]
+        if not any(shares):
+            continue
+        told = sum(share > 0.0 for share in shares)
+        rank = (told, sum(shares))
+        if best is None or rank > best[0]:
+            names = tuple(candidate.name for candidate in every)
+            best = (rank, Suggestion(recipe, told, len(pairs), max(shares), names))
+    return None if best is None else best[1]
+
+
+def _list_candidates(found: Identification) -> Iterator[_Candidate]:
+    """Yield what fits: computations, or else norms, each with the least and the largest usual eps."""
+    question = found.question
+    for told in found.reproductions[:MOST_CANDIDATES]:
+        yield from _spread_eps(question, told.match, told.computation)
+    if not found.reproductions:
+        for match in (found.matches or found.doubtful)[:MOST_CANDIDATES]:
+            yield from _spread_eps(question, match, None)
+
+
+def _spread_eps(question: Question, match: Match, computation: Computation | None) -> Iterator[_Candidate]:
+    if match.window is not None or match.rows is not None:
+        return
+    request = Request(
+        match.norm, layout=question.layout, groups=match.groups, group_order=match.group_order,
+        ddof=match.ddof or None, eps_mode=match.eps_mode, p=match.p,
+    )  # fmt: skip
+    if not _has_axes_by_default(question, match, request):
+        request = request._replace(axes=match.axes)
+    low, high = match.eps_range
+    fitting = sorted(eps for eps in COMMON_EPS if low <= eps <= high) if match.takes_eps else []
+    for eps in dict.fromkeys((match.eps, *fitting[:1], *fitting[-1:])) if match.takes_eps else (None,):
+        yield _Candidate(request._replace(eps=eps), computation)
+
+
+def _has_axes_by_default(question: Question, match: Match, request: Request) -> bool:
+    """Whether a match's groups are those of the norm's own axes, which axes of length 1 may hide."""
+    shape, dtype = question.x.shape, question.x.dtype
+    try:
+        plans = [make_plan(one, shape, dtype) for one in (request, request._replace(axes=match.axes))]
+    except NormError:
+        return False
+    return plans[0].grid.canonical == plans[1].grid.canonical
+
+
+def _choose_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape in which every axis has several places, and which is not very large."""
+    longer = tuple(max(2, length) for length in shape)
+    rest = math.prod(longer[1:])
+    return (min(longer[0], max(2, MOST_VALUES // max(1, rest))), *longer[1:])
