@@ -17,19 +17,19 @@ IDS = {
     "before": "gate residual-missing residual-rounding residual-subtracted residual-twice",
     "order": "exchanged memory permuted reversed rolled transposed",
     "stats": (
-        "absolute approximate averaged constant count ddof eps-other eps-outside eps-scaled eps-subtracted eps-twice length "
+        "absolute approximate averaged constant count ddof eps-floor eps-other eps-outside eps-scaled eps-subtracted eps-twice length "
         "mean-square mean-subtracted median multiplied no-divisor no-mean not-rooted one-pass other-axes other-row padded padded-mean "
         "padded-variance partial rounded-mean rounded-rstd rounded-variance shard tail-skipped unknown-both unknown-divisor "
         "unknown-mean variance"
     ),
-    "stored": "exchanged not-rooted rolled rooted-twice unused updated",
+    "stored": "biased exchanged not-rooted rolled rooted-twice unused updated",
     "affine": (
         "beta-doubled beta-first beta-missing beta-negated beta-rolled constant gamma-absolute gamma-divided gamma-doubled gamma-exp "
         "gamma-missing gamma-negated gamma-other-sample gamma-permuted gamma-plus-one gamma-plus-one-twice gamma-plus-two "
         "gamma-reversed gamma-rolled gamma-rounded gamma-twice missing offset swapped unknown-gamma"
     ),
     "after": (
-        "absolute cast clipped dropout gate-activation gate-bare gate-missing gated gelu input-added leaky-relu quantized "
+        "absolute cast clipped dropout gate-activation gate-bare gate-exchanged gate-missing gate-norm gate-rolled gated gelu input-added leaky-relu quantized "
         "relu residual-added sigmoid silu tanh"
     ),
     "where": "index infinite input nan region values zeros",

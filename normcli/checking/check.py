@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
+    from normcli.tensors.residual import Addends
 
 
 NORMALIZED = "normalized"
@@ -82,6 +83,7 @@ def check(
     effort: Effort = DEFAULT_EFFORT,
     allowed: NDArray[np.float64] | None = None,
     gate: Gate | None = None,
+    addends: Addends | None = None,
 ) -> Checked:
     """Compare arrays with what a plan makes of a tensor.
 
@@ -103,6 +105,8 @@ def check(
         How far each value of the normalized tensor may be off, in place of what is tolerated of its dtype.
     gate : Gate or None
         What multiplies the exact result, before it is held against the normalized tensor.
+    addends : Addends or None
+        What the values are the sum of; they tell whether y was saved from half precision.
 
     Raises
     ------
@@ -135,7 +139,8 @@ def check(
     saved = None
     if NORMALIZED in actual:
         if plan.spec.dtype is None and allowed is None:
-            saved = find_common_half(values, actual[NORMALIZED])
+            every = (values,) if addends is None else (addends.values, addends.residual)
+            saved = find_common_half(every, actual[NORMALIZED])
         dtypes[NORMALIZED] = saved or plan.choose_output_dtype(dtypes[NORMALIZED])
     tolerances = {name: tolerate(choose_counting_dtype(dtype)) for name, dtype in dtypes.items()}
     comparisons: dict[str, Comparison] = {}

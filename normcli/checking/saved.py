@@ -12,6 +12,8 @@ from normcli.numerics.rounding import round_to_half
 from normcli.tensors.mapped import fetch
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 HALVES = ("bfloat16", "float16")
@@ -43,16 +45,18 @@ def find_saved_dtype(y: NDArray[Any]) -> np.dtype[Any] | None:
     return None
 
 
-def find_common_half(x: NDArray[Any], y: NDArray[Any]) -> np.dtype[Any] | None:
-    """Return the dtype of half precision that y was saved from, where x is of its numbers too.
+def find_common_half(every: Sequence[NDArray[Any]], y: NDArray[Any]) -> np.dtype[Any] | None:
+    """Return the dtype of half precision that y was saved from, where x, or its addends, have such numbers.
 
     A kernel of it is right then; of a wider x, y has lost what it should hold.
     """
     half = find_saved_dtype(y)
-    if half is None or x.dtype == half:
-        return half
-    is_saved = x.dtype.kind == "f" and x.dtype.itemsize > _HALF_BYTES and _holds(fetch(x), half.name)
-    return half if is_saved else None
+    return half if half is not None and all(_is_of(x, half) for x in every) else None
+
+
+def _is_of(x: NDArray[Any], half: np.dtype[Any]) -> bool:
+    is_wider = x.dtype.kind == "f" and x.dtype.itemsize > _HALF_BYTES
+    return x.dtype == half or (is_wider and _holds(fetch(x), half.name))
 
 
 def _holds(values: NDArray[Any], name: str) -> bool:

@@ -139,7 +139,10 @@ def _run(
     tensors = {name: _load_actual(name, path, plan, settings) for name, path in paths.items()}
     with settings.run.open_effort() as effort:
         arrays = {name: tensor.values for name, tensor in tensors.items()}
-        checked = check(plan, values, arrays, problem.inputs, tolerate, effort, gate=multiplies)
+        addends = problem.tensor.addends
+        checked = check(
+            plan, values, arrays, problem.inputs, tolerate, effort, gate=multiplies, addends=addends
+        )
     sources = {name: tensor.source for name, tensor in tensors.items()}
     told = None
     if NORMALIZED in tensors:

@@ -190,7 +190,7 @@ def judge(
     """
     plan, values, given, effort = asked.plan, asked.values, asked.inputs, asked.effort
     arrays = {checking.NORMALIZED: actual}
-    found = checking.check(plan, values, arrays, given, tolerate, effort, allowed, gate)
+    found = checking.check(plan, values, arrays, given, tolerate, effort, allowed, gate, asked.addends)
     subject = Subject(plan, given, asked.addends, gate)
     told = diagnose_actual(subject, values, actual, ok=found.ok, saved=found.saved)
     tensor, sources = Tensor(values, "x"), dict.fromkeys(arrays, "actual")

@@ -59,4 +59,4 @@ def test_the_dtype_that_is_asked_for_counts():
 )
 def test_what_was_not_saved_from_half_precision(y):
     assert find_saved_dtype(y) is None
-    assert find_common_half(y, y) is None
+    assert find_common_half([y], y) is None

@@ -44,7 +44,8 @@ def test_of_a_file_no_more_is_read_than_the_chosen_groups_and_what_lies_near(map
 def test_groups_are_taken_once_for_all_that_divides(monkeypatch):
     values, taken = np.arange(24.0).reshape(2, 3, 4), []
     monkeypatch.setattr(
-        "normcli.identifying.search.groups.take_groups", lambda *given: (taken.append(given), take_groups(*given))[1]
+        "normcli.identifying.search.groups.take_groups",
+        lambda *given: (taken.append(given), take_groups(*given))[1],
     )
     widened = Widened(values)
     first, second = list(enumerate_grids(values.shape))[:2]

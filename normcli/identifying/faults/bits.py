@@ -32,16 +32,17 @@ def measure_bits(case: Case, found: Found, misfit: float) -> float:
         of_region = _weigh_region(case, found) - _TRIED
     if len(found.faults) == 1 and found.is_of_region:
         return of_region
+    is_beside = len(found.faults) > 1 and found.region is not None  # of copies, which show where they stand
     wrong = case.differs
     if found.region is not None:
-        wrong = wrong & (~found.region.mask if found.is_of_region else found.region.mask)
+        wrong = wrong & (~found.region.mask if found.is_of_region or is_beside else found.region.mask)
     numbers = sum(variant.numbers for variant in found.variants)
     bits = _weigh_values(case, found, wrong) - _OF_A_NUMBER * numbers
     if found.is_fitted:  # what is off a little in every value of a group shows in all of them together
         without = math.sqrt(float(np.nanmean((case.y - case.right.values) ** 2 / case.right.allowed**2)))
         nearer = math.log2(max(1.0, without / misfit)) if misfit else _MOST_BITS
         bits = max(bits, case.divisor.size * nearer - _OF_A_NUMBER)
-    region = 0.0 if found.region is None else found.region.bits
+    region = 0.0 if found.region is None or (is_beside and not found.is_of_region) else found.region.bits
     return max(of_region, bits - _TRIED * len(found.faults) - region)
 
 

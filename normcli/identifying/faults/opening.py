@@ -241,6 +241,7 @@ def _has_lines(case: Case, least: float = 1.0) -> bool:
 
 def _find_parts(case: Case) -> Iterator[Found]:
     """Yield what explains y but for a region or a few values, with what stands there."""
+    yield from _find_beside_copies(case)
     statistics = _try_all(case, STATISTICS) if case.has_moments else ()
     tried = [*(one for one in statistics if one.share >= _LIKELY), *_try_rest(case)]
     right = Found((), (), case.right, ~case.differs)
@@ -262,6 +263,26 @@ def _find_parts(case: Case) -> Iterator[Found]:
         else:
             fault = OF_REGIONS[region.kind].fault
             yield rest._replace(faults=(*one.faults, fault), variants=(*one.variants, Variant(numbers=1)))
+
+
+def _find_beside_copies(case: Case) -> Iterator[Found]:
+    """Yield what explains y beside a region where 0 or x stands, which no line goes through."""
+    for fault, vary in OF_COPIES:
+        for copy in vary(case):
+            assert copy.result is not None  # of every row of copies
+            region = find_region(case, case.differs & (case.y == copy.result))
+            if region is None or np.count_nonzero(region.mask) < _LEAST_SHOWN:
+                continue
+            rest = replace(case, y=np.where(region.mask, np.nan, case.y))
+            for one in _try_all(rest, _choose_tables(case)):
+                if (
+                    (one.explained | region.mask).all()
+                    and one.share > 0.0
+                    and rest.explains(rest.right).mean() < one.share
+                ):
+                    faults, variants = (*one.faults, fault), (*one.variants, copy)
+                    everywhere = np.ones_like(one.explained)
+                    yield one._replace(faults=faults, variants=variants, explained=everywhere, region=region)
 
 
 def _find_inside(case: Case, region: Region) -> Iterator[Found]:

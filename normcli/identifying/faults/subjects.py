@@ -162,13 +162,28 @@ def _open(
 ) -> Case:
     """Return the case of a tensor, or of its first groups."""
     plan, inputs, addends, gate = subject
+    return open_case(plan, x, y, dtype, inputs, _choose_index(plan, most), addends, gate)
+
+
+def _choose_index(plan: Plan, most: int = MOST_VALUES) -> tuple[slice, ...]:
+    """Return which places of the view are looked at: about so many values, of the first groups."""
     lengths = list(plan.grid.view_shape)
     kept = [axis for axis in range(len(lengths)) if axis not in plan.grid.view_axes]
     for axis in sorted(kept, key=lambda axis: -lengths[axis]):
         each = math.prod(lengths) // max(1, lengths[axis])
         lengths[axis] = min(lengths[axis], max(2, most // max(1, each)))
-    index = tuple(slice(length) for length in lengths)
-    return open_case(plan, x, y, dtype, inputs, index, addends, gate)
+    return tuple(slice(length) for length in lengths)
+
+
+def counts_masked(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> bool:
+    """Whether rounding explains each y that is not masked by statistics of all values, masked ones too."""
+    plan, selection = subject.plan, subject.inputs.selection
+    if selection is None or selection.mask is None or not plan.has_groups:
+        return False
+    case = _open(subject._replace(inputs=subject.inputs._replace(selection=None)), x, y, dtype)
+    view = np.broadcast_to(selection.mask, plan.grid.shape).reshape(plan.grid.view_shape)
+    counted = view[_choose_index(plan)]
+    return bool(counted.any()) and not np.any(case.differs & counted)
 
 
 def is_rounding(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import is_half
-from normcli.identifying.faults.subjects import Subject, is_rounding
+from normcli.identifying.faults.subjects import Subject, counts_masked, is_rounding
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.search.affine import ESTIMATED
@@ -72,10 +72,26 @@ def _diagnose(subject: Subject, values: NDArray[Any], actual: NDArray[Any], *, o
     if ok:
         return None if gate is not None else diagnose_closer_convention(plan, values, actual, inputs)
     asked = values, actual, inputs.gamma, inputs.beta
+    if inputs.selection is not None:  # what a fault's table says is of whole groups
+        if counts_masked(subject, values, actual, choose_counting_dtype(actual.dtype)):
+            cause = f"{plan.norm.name} differs: values count that are masked"
+            shown = "with all values counted, rounding explains every other value"
+            return Diagnosis(Kind.NORM, cause, (shown,), remedy="leave masked values out of mean and variance")
+        return _diagnose_selected(plan, identify(Question(*asked, plan.grid.layout.text)), inputs.given)
     found = identify(Question(*asked, plan.grid.layout.text, subject=subject))
     if gate is not None and not found.claims:
         return _diagnose_gated(subject, values, actual)
     return diagnose_request(plan, found, inputs.given)
+
+
+def _diagnose_selected(plan: Plan, found: Identification, given: Given | None) -> Diagnosis:
+    """Return what is said of a tensor of which some values should not count: what all of them would make."""
+    if any(match.affine != ESTIMATED for match in found.matches):
+        return diagnose_request(plan, found, given)
+    step = "check it without the mask, on values that all count"
+    return Diagnosis(
+        Kind.NONE, f"{plan.norm.name} differs: nothing known explains y with that mask", next_step=step
+    )
 
 
 def _diagnose_gated(subject: Subject, values: NDArray[Any], actual: NDArray[Any]) -> Diagnosis:

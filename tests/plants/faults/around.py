@@ -36,6 +36,10 @@ def _gate(k: Kernel, name: str) -> Array:
     return ACTIVATIONS[name](k.other.astype(np.float64)).astype(k.work)
 
 
+def _activate(values: Array, k: Kernel) -> Array:
+    return ACTIVATIONS["silu"](values.astype(np.float64)).astype(k.work)
+
+
 def _sum_exactly(k: Kernel) -> Array:
     return k.normalize(k.addend.astype(np.float64) + k.other.astype(np.float64))
 
@@ -66,5 +70,8 @@ ROWS = (
     _gate_row("after-gate-missing", "norm without its gate", lambda k: k.normalize(k.tensor), RMS, LN, QK, BN),
     _gate_row("after-gate-bare", "norm · z", lambda k: k.normalize(k.tensor) * _gate(k, "none"), RMS, LN, QK),
     _gate_row("after-gate-activation", "norm · sigmoid(z)", lambda k: k.normalize(k.tensor) * _gate(k, "sigmoid"), RMS, LN_ROWS),
+    _gate_row("after-gate-exchanged", "norm of z, silu(x)", lambda k: k.normalize(k.other) * _activate(k.tensor, k), RMS, LN, QK),
+    _gate_row("after-gate-norm", "silu(norm) · z", lambda k: _activate(k.normalize(k.tensor), k) * _gate(k, "none"), RMS, LN),
+    _gate_row("after-gate-rolled", "norm · silu(z), rows rolled", lambda k: k.normalize(k.tensor) * np.roll(_gate(k, "silu"), 1, 0), RMS, LN),
     _gate_row("after-gate-activation", "norm · gelu(z)", lambda k: k.normalize(k.tensor) * _gate(k, "gelu"), RMS, LN_ROWS),
 )  # fmt: skip

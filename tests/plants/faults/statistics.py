@@ -257,6 +257,7 @@ _FORMULAS = (
 )  # fmt: skip
 
 _FLOORS = (
+    fine("stats-eps-floor", "eps as a floor", lambda k: k.finish(square=np.maximum(k.square, k.eps)), LN, GN, IN, scale=0.003),
     fine("stats-eps-twice", "eps inside and outside the root", lambda k: k.finish(divisor=k.divisor + k.eps), LN, BN, GN, scale=0.003),
     fine(
         "stats-eps-twice stats-eps-other", "eps added twice", lambda k: k.finish(square=k.square + k.eps),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.plants.faults.kernel import EVALUATED, EVALUATED_ROWS, Array, Kernel, Layer, Way
+from tests.plants.faults.kernel import EVALUATED, EVALUATED_ROWS, FINE, Array, Kernel, Layer, Way
 from tests.plants.faults.row import Row, coarse
 
 LAYERS = (EVALUATED, EVALUATED_ROWS, Layer("bn", (6, 4, 4, 10), {"layout": "NHWC"}, evaluates=True))
@@ -33,6 +33,7 @@ ROWS = (
     _row("stored-rolled", "both rolled by one channel", lambda k: k.finish(_roll(k.mean), _roll(k.square)), times=3),
     _row("stored-rolled", "mean rolled by one channel", lambda k: k.finish(_roll(k.mean))),
     _row("stored-rolled", "variance rolled by one channel", lambda k: k.finish(None, _roll(k.square))),
+    _row("stored-biased", "variance divided by n", lambda k: k.finish(square=k.square * ((k.n - 1) / k.n)), ways=FINE),
     _row("stored-not-rooted", "divided by the variance", lambda k: k.finish(divisor=k.square + k.eps), times=3),
     _row("stored-rooted-twice", "deviation in the place of the variance", lambda k: k.finish(square=np.sqrt(k.square)), times=3),
     _row("stored-updated", "updated with a tenth of this batch", lambda k: _update(k, 0.1), times=3),

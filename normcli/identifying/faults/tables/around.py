@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from normcli.checking.fault import Fault
 from normcli.checking.gate import ACTIVATIONS
@@ -113,9 +116,33 @@ def _gate_first(case: Case) -> Iterator[Variant]:
         yield _use(_normalize(bare, round_to_half(gated, case.dtype.name)))
 
 
+def _exchange_gate(case: Case) -> Iterator[Variant]:
+    """Normalize the gate, and multiply with the activation of x."""
+    if case.gate is not None and case.has_moments:
+        gate = case.gate._replace(values=case.x)
+        yield _use(replace(_normalize(case, case.gate.values), gate=gate))
+
+
+def _activate_norm(case: Case) -> Iterator[Variant]:
+    """Apply the activation to the norm, and multiply with the gate as it is."""
+    if case.gate is not None and case.gate.activation != "none":
+        bare = replace(case, gate=None)
+        activated = case.gate.activate(bare.right.values)
+        gate = widen(case.gate.values)
+        yield Variant(result=activated * gate, noise=bare.right.allowed * np.abs(gate))
+
+
+def _roll_gate(case: Case) -> Iterator[Variant]:
+    """Multiply with the gate of the row before or after."""
+    if case.gate is not None:
+        for axis, shift in itertools.product(case.kept, (1, -1)):
+            gate = case.gate._replace(values=np.roll(case.gate.values, shift, axis))
+            yield _use(replace(case, gate=gate), {"axis": case.name_axis(axis), "shift": shift})
+
+
 AROUND: Sequence[Row] = (
-    Row(Fault("before-residual-missing", "the norm is of {left} alone", "add both before the norm", "norm(x)",
-              ("x, or of the residual",)),
+    Row(Fault("before-residual-missing", "the norm is of {left} alone", "add the residual before the norm",
+              "norm(x)", ("x, or of the residual",)),
               _sum_otherwise(lambda x, r: iter([({"left": "x"}, [x]), ({"left": "the residual"}, [r])]))),
     Row(Fault("before-residual-twice", "the residual is added twice before the norm", "add it once",
               "norm(x + r + r)"), _sum_otherwise(lambda x, r: iter([({}, [x, r, r]), ({}, [x, r + r])]))),
@@ -126,12 +153,19 @@ AROUND: Sequence[Row] = (
               _round_otherwise),
     Row(Fault("before-gate", "the gate multiplies x, before the norm", "multiply the result instead",
               "norm(x * silu(z))"), _gate_first),
-    Row(Fault("after-residual-added", "the residual is added {where}", "add it before the norm alone",
+    Row(Fault("after-residual-added", "the residual is added {where}", "add it before the norm, not behind",
               "norm(x) + r", ("behind the norm, not before",)), _add_behind),
     Row(Fault("after-gate-missing", "the gate is left out", "multiply with the gate's activation", "norm(x)"),
               _leave_gate),
     Row(Fault("after-gate-bare", "the gate multiplies without its activation",
               "apply the activation to the gate first", "norm(x) * z"), _leave_activation),
+    Row(Fault("after-gate-exchanged", "x and the gate are exchanged", "normalize the other half",
+              "norm(z) * silu(x)"),
+              _exchange_gate),
+    Row(Fault("after-gate-norm", "the activation is applied to the norm, not to the gate",
+              "apply it to the gate", "silu(norm(x)) * z"), _activate_norm),
+    Row(Fault("after-gate-rolled", "the gate is rolled by {shift} along {axis}", "index the gate from 0",
+              "norm(x) * silu(np.roll(z, 1, 0))", ("N", "AXIS")), _roll_gate),
     Row(Fault("after-gate-activation", "the gate's activation is {used}, not {asked}",
               "apply the other one to the gate", "norm(x) * sigmoid(z)", ("A", "B")), _activate_otherwise),
 )  # fmt: skip

@@ -161,6 +161,13 @@ def _subtract_eps(case: Case) -> Iterator[Variant]:
             yield Variant(case.mean, divisor)
 
 
+def _floor_eps(case: Case) -> Iterator[Variant]:
+    """Take the larger of the variance and eps, or of their roots."""
+    if case.eps:
+        yield Variant(case.mean, np.sqrt(np.maximum(case.square, case.eps)))
+        yield Variant(case.mean, np.maximum(np.sqrt(case.square), case.eps))
+
+
 def _scale_eps(case: Case) -> Iterator[Variant]:
     values = case.deviations
     largest = np.abs(values).max(case.axes, keepdims=True)
@@ -310,6 +317,8 @@ DIVIDING: Sequence[Row] = (
               _double_eps),
     Row(Fault("stats-eps-subtracted", "eps is subtracted", "add eps", "np.sqrt(x.var(-1) - eps)"),
               _subtract_eps),
+    Row(Fault("stats-eps-floor", "eps is a floor, and is not added", "add eps to the variance",
+              "np.sqrt(np.maximum(x.var(-1), eps))"), _floor_eps),
     Row(Fault("stats-eps-scaled", "eps is multiplied by max²", "add eps as it is",
               "np.sqrt(x.var(-1) + eps * (x * x).max(-1))"), _scale_eps),
     Row(Fault("stats-rounded-rstd", "the divisor is rounded to {dtype}", "keep statistics in float32",

@@ -79,6 +79,15 @@ def _update(case: Case) -> Iterator[Variant]:
         yield Variant(mean, square=var, values={"momentum": momentum}, numbers=1)
 
 
+def _bias(case: Case) -> Iterator[Variant]:
+    """Take the running variance as a sum of squares divided by n, or by n − 1, of as many values as here."""
+    if case.stored is not None and case.count > 1:
+        share = (case.count - 1.0) / case.count
+        values = {"used": "n", "asked": "n − 1"}
+        yield Variant(square=case.stored[1] * share, values=values)
+        yield Variant(square=case.stored[1] / share, values={"used": "n − 1", "asked": "n"})
+
+
 STORED: Sequence[Row] = (
     Row(Fault("stored-unused", "{what} used, not the running ones", "normalize with the running statistics",
               "(x - x.mean(0)) / x.std(0)", ("the batch's own statistics are",)), _unused),
@@ -90,6 +99,9 @@ STORED: Sequence[Row] = (
               "take the root of the variance", "(x - mean) / (var + eps)"), _leave_root),
     Row(Fault("stored-rooted-twice", "the running variance is rooted twice", "take the root once",
               "(x - mean) / np.sqrt(std + eps)"), _square),
+    Row(Fault("stored-biased", "the running variance is divided by {used}, not {asked}",
+              "keep the variance as the framework divides it", "(x - mean) / np.sqrt(var * (n - 1) / n + eps)",
+              ("n", "n − 1")), _bias),
     Row(Fault("stored-rolled", "{what} {words}", "index statistics from 0", "(x - np.roll(mean, 1)) / d",
               ("running statistics are", "rolled by N")), _move),
 )  # fmt: skip
