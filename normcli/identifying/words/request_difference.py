@@ -101,7 +101,23 @@ def find_own_command(match: Match, asked: Question) -> str | None:
     if plan is None or differences is None:
         return None
     command = find_remedy(plan, match, asked, differences)
-    return f"{command} --groups {match.groups}" if command and match.groups else command
+    if command is None:
+        return None
+    groups = f" --groups {match.groups}" if match.groups else ""
+    return f"{command}{groups}{_place_parameters(plan, match, asked)}"
+
+
+def _place_parameters(plan: Plan, match: Match, asked: Question) -> str:
+    """Return the option that says along which axes gamma and beta lie, where a request does not say so."""
+    wanted = plan.request._replace(axes=match.axes) if plan.grid.axes != match.axes else plan.request
+    moved = try_plan(wanted, asked)
+    step = None if match.hypothesis is None else match.hypothesis.affine
+    given = [p for p in (asked.gamma, asked.beta) if p is not None]
+    if moved is None or step is None or not given or all(p.shape == moved.parameters.shape for p in given):
+        return ""
+    placed = next((p for p in (step.scale, step.shift) if p is not None), None)
+    axes = () if placed is None else tuple(axis for axis, n in enumerate(placed.shape) if n > 1)
+    return f" {_name_axes('feature-axes', axes, (), plan.grid.layout).option}" if axes else ""
 
 
 def try_plan(request: Request, asked: Question) -> Plan | None:

@@ -55,6 +55,12 @@ def _quantize(k: Kernel, most: int, zero: int = 0) -> Array:
     return np.clip(np.round(k.y / step) + zero, -most - 1, most) * step - zero * step
 
 
+def _quantize_each(k: Kernel) -> Array:
+    """Return y on a grid of 127 steps to the largest number of each group."""
+    step = np.abs(k.y).max(k.axes, keepdims=True) / k.work(127)
+    return np.round(k.y / step) * step
+
+
 def _shorten(k: Kernel, bits: int, least: int) -> Array:
     """Return y with so many bits behind the first."""
     unit = 2.0 ** (np.maximum(np.floor(np.log2(np.maximum(np.abs(k.y), 1e-30))), least) - bits)
@@ -81,6 +87,7 @@ ROWS = (
     coarse("after-dropout", "dropout of 0.1", lambda k: _drop(k, 0.1), LN, RMS, BN, GN, LN_ROWS, EVALUATED),
     coarse("after-dropout", "dropout of 0.5", lambda k: _drop(k, 0.5), LN_BARE, RMS_ROWS),
     coarse("after-quantized", "y in int8", lambda k: _quantize(k, 127), LN, RMS, LN_BARE, BN, RMS_ROWS, ways=GRIDS),
+    coarse("after-quantized", "y in int8, a scale each group", _quantize_each, LN, RMS, LN_BARE, RMS_ROWS, ways=GRIDS),
     coarse("after-quantized", "y in uint8 with a zero point", lambda k: _quantize(k, 127, 20), LN, GN, ways=GRIDS),
     coarse("after-quantized", "y in int8 with ends that cut", lambda k: _quantize(k, 127, 60), LN, BN, ways=GRIDS),
     coarse("after-quantized", "y to 3 decimals", lambda k: np.round(k.y, 3), LN, LN_ROWS, ways=FINE),

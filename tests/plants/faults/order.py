@@ -44,6 +44,15 @@ def _read_as_last(k: Kernel) -> Array:
     return y.reshape(k.shape)
 
 
+def _read_as_first(k: Kernel) -> Array:
+    """Return the norm of memory that has its channels last, and is taken to have them first."""
+    order = (0, *range(2, k.x.ndim), 1)
+    x = k.x.transpose(order).reshape(k.shape)
+    mean, square = (f(x, k.axes, keepdims=True) for f in (np.mean, np.var))
+    y = (x - mean) / np.sqrt(square + k.eps) * k.gamma + k.beta
+    return y.reshape([k.shape[axis] for axis in order]).transpose(np.argsort(order))
+
+
 ROWS = (
     coarse("order-rolled", "tokens rolled by one", lambda k: np.roll(k.y, 1, 1), LN, RMS, ADALN, LN_BARE),
     coarse("order-rolled", "rows rolled by one", lambda k: np.roll(k.y, 1, 0), LN_ROWS, BN, GN),
@@ -70,5 +79,6 @@ ROWS = (
         "order-memory", "written with channels first, read with channels last",
         lambda k: k.y.reshape(k.shape[0], *k.shape[2:], k.shape[1]).transpose(0, 3, 1, 2), BN, IN,
     ),
+    coarse("order-memory stats-other-axes", "memory that has channels last taken to have them first", _read_as_first, BN, BN_SQUARE),
     coarse("order-memory stats-other-axes", "memory taken to have channels last", _read_as_last, BN, BN_SQUARE),
 )  # fmt: skip

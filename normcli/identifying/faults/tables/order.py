@@ -128,16 +128,24 @@ def _read_memory(case: Case) -> Iterator[Variant]:
     first, last = (0, *range(2, rank), 1), (0, rank - 1, *range(1, rank - 1))
     taken = "channels first is read as channels last", "channels last is read as channels first"
     right = np.broadcast_to(case.right.values, case.x.shape).reshape(shape)
-    for order, words in zip((first, last), taken, strict=True):
+    for order, words, stored in zip((first, last), taken, taken[::-1], strict=True):
         lengths = [shape[axis] for axis in order]
         back = np.argsort(order)
-        x = case.x.reshape(lengths).transpose(back).reshape(case.x.shape)  # as the kernel takes it for
-        mean = case.average(x) if case.centres else np.zeros_like(case.own_mean)
-        square = case.average((x - mean) ** 2) * (case.count / case.freedom)
-        with np.errstate(all="ignore"):
-            result = ((x - mean) / case.root(square) * case.gamma + case.beta).reshape(shape)
+        result = _normalize(case, case.x.reshape(lengths).transpose(back)).reshape(shape)  # as it is taken for
         for made in (result.transpose(order), right.transpose(order), right.reshape(lengths).transpose(back)):
             yield Variant(result=made.reshape(case.x.shape), values={"words": words})
+        laid = _normalize(case, case.x.reshape(shape).transpose(order)).reshape(lengths)  # as it lies
+        yield Variant(result=laid.transpose(back).reshape(case.x.shape), values={"words": stored})
+
+
+def _normalize(case: Case, values: Floats) -> Floats:
+    """Return what the norm makes of values in another order, at the rank of the case."""
+    x = values.reshape(case.x.shape)
+    mean = case.average(x) if case.centres else np.zeros_like(case.own_mean)
+    square = case.average((x - mean) ** 2) * (case.count / case.freedom)
+    with np.errstate(all="ignore"):
+        result: Floats = (x - mean) / case.root(square) * case.gamma + case.beta
+    return result
 
 
 ORDER: Sequence[Row] = (

@@ -45,6 +45,10 @@ _UNEVEN, _TILTED = 2.0, 0.06
 other where there are many values and few steps."""
 
 
+_COUNTS = (127, 128, 7, 8)
+"""Steps from 0 to the largest number of 8 and 4 bits, each group with its own scale."""
+
+
 class _Grid(NamedTuple):
     """The numbers that values were rounded to: multiples of a step, or floats of few bits."""
 
@@ -97,6 +101,12 @@ def _list_grids(case: Case) -> Iterator[_Grid]:
     if step is not None and _lie_on(levels, np.asarray(step), case):
         steps = np.full_like(case.y, step)
         yield _Grid(f"steps of {step:.3g}", steps, numbers=1)
+    largest = np.abs(case.y).max(case.axes, keepdims=True)
+    for count in _COUNTS:
+        steps = np.broadcast_to(np.where(largest > 0.0, largest, 1.0) / count, case.y.shape)
+        if _lie_on(np.abs(case.y), steps, case):
+            yield _Grid(f"{count} steps up to the largest of each group", steps, numbers=1)
+            return
     for name, bits, least in (("float8_e4m3", 3, -6), ("float8_e5m2", 2, -14)):
         if np.array_equal(levels, np.round(levels / (unit := _measure_step(levels, bits, least))) * unit):
             yield _Grid(name, _measure_step(np.abs(case.right.values), bits, least), numbers=0)
