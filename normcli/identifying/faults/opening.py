@@ -20,7 +20,7 @@ from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS
 from normcli.identifying.faults.thin import thin_out
 from normcli.identifying.faults.unknown import find_unknown
-from normcli.identifying.faults.variant import Variant, is_near
+from normcli.identifying.faults.variant import Variant, cut, is_near
 from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN
 
@@ -61,8 +61,7 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
             return ()
         claims = _open(tuple(cases), in_parts=in_parts)
         if cases[0].arithmetic < _SHORTER and (not claims or claims[0].rank > 1.0):
-            careless = [replace(case, precision="float32") for case in cases]
-            claims += _open(tuple(case for case in careless if case.differs.any()), in_parts=in_parts)
+            claims += _open(_list_careless(tuple(cases)), in_parts=in_parts)
         return keep_first(sorted(claims, key=lambda claim: claim.rank))
 
 
@@ -86,6 +85,13 @@ _HALF = 0.5
 
 _SHORTER = 2.0**-23
 """From 1 to the next number of float32, which results of float64 may have been calculated in."""
+
+
+@functools.lru_cache(maxsize=2)  # they are the same where parts of y are looked at
+def _list_careless(cases: tuple[Case, ...]) -> tuple[Case, ...]:
+    """Return the cases of kernels that calculate in float32, where that does not explain y."""
+    careless = (replace(case, precision="float32") for case in cases)
+    return tuple(case for case in careless if case.differs.any())
 
 
 def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:
@@ -228,9 +234,25 @@ def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
         for variant in vary(case):
             gamma = case.gamma if variant.gamma is None else variant.gamma
             beta = case.beta if variant.beta is None else variant.beta
-            moved = replace(case, gamma=gamma, beta=beta)
-            if _has_lines(moved):
+            if _may_have_lines(case, gamma, beta) and _has_lines(
+                moved := replace(case, gamma=gamma, beta=beta)
+            ):
                 yield fault, variant, moved
+
+
+_UNLIKE_LINES = 0.05
+"""The part of a group's square that a line through it leaves, on average, where values lie on none."""
+
+
+def _may_have_lines(case: Case, gamma: Floats, beta: Floats) -> bool:
+    """Whether some values of most groups lie about on lines: a rough sum, of which there are thousands."""
+    thin = thin_out(case)
+    few = case if thin is None else thin.case
+    gamma, beta = (p if thin is None or not p.ndim else cut(p, thin.places) for p in (gamma, beta))
+    y = (few.y - beta) / gamma
+    y, x = y - few.average(y), few.x - few.average(few.x)
+    left = 1.0 - few.average(x * y) ** 2 / (few.average(x * x) * few.average(y * y))
+    return not float(np.median(left)) > _UNLIKE_LINES
 
 
 def _has_lines(case: Case, least: float = 1.0) -> bool:
