@@ -19,12 +19,12 @@ IDS = {
     "stats": (
         "absolute approximate averaged constant count ddof eps-floor eps-other eps-outside eps-scaled eps-subtracted eps-twice length "
         "mean-square mean-subtracted median multiplied no-divisor no-mean not-rooted one-pass other-axes other-row padded padded-mean "
-        "padded-variance partial rounded-mean rounded-rstd rounded-variance shard tail-skipped unknown-both unknown-divisor "
+        "padded-variance partial rounded rounded-mean rounded-rstd rounded-variance shard tail-skipped unknown-both unknown-divisor "
         "unknown-mean variance"
     ),
     "stored": "biased exchanged not-rooted rolled rooted-twice unused updated",
     "affine": (
-        "beta-doubled beta-first beta-missing beta-negated beta-rolled constant gamma-absolute gamma-divided gamma-doubled gamma-exp "
+        "beta-alone beta-doubled beta-first beta-missing beta-negated beta-rolled constant gamma-absolute gamma-divided gamma-doubled gamma-exp "
         "gamma-missing gamma-negated gamma-other-sample gamma-permuted gamma-plus-one gamma-plus-one-twice gamma-plus-two "
         "gamma-reversed gamma-rolled gamma-rounded gamma-twice missing offset swapped unknown-gamma"
     ),

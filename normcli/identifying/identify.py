@@ -339,7 +339,9 @@ def _find_reason(x: NDArray[Any], y: NDArray[Any]) -> str | None:
         return "the actual tensor is the input, unchanged"
     if _is_constant(y):
         if not y[(0,) * y.ndim]:
-            causes = "a sum of squares overflows to ∞ and divides, or groups of one value are centred"
+            causes = (
+                "gamma is 0, a sum of squares overflows to ∞ and divides, or groups of one value are centred"
+            )
             return f"every value of the actual tensor is 0, as where {causes}"
         return "the actual tensor is constant: so is every norm of groups of one value"
     return None

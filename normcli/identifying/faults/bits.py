@@ -38,7 +38,8 @@ def measure_bits(case: Case, found: Found, misfit: float) -> float:
         wrong = wrong & (~found.region.mask if found.is_of_region or is_beside else found.region.mask)
     numbers = sum(variant.numbers for variant in found.variants)
     bits = _weigh_values(case, found, wrong) - _OF_A_NUMBER * numbers
-    if found.is_fitted:  # what is off a little in every value of a group shows in all of them together
+    if found.is_fitted or (found.region is None and _find_statistics(case, found.variants[0]) is not None):
+        # what is off a little in every value of a group shows in all of them together
         without = math.sqrt(float(np.nanmean((case.y - case.right.values) ** 2 / case.right.allowed**2)))
         nearer = math.log2(max(1.0, without / misfit)) if misfit else _MOST_BITS
         bits = max(bits, case.divisor.size * nearer - _OF_A_NUMBER)

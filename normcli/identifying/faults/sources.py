@@ -46,6 +46,8 @@ def find_source(case: Case, where: Selected) -> Source | None:
             return Source(f"{name} is not finite", f"find what made {name}")
     if not case.has_moments or case.stored is not None:
         return None
+    if not (~np.isfinite(case.y) | (case.y == case.beta))[where].all():
+        return None
     groups = np.asarray(where.any(case.axes, keepdims=True))
     if (np.ptp(case.x, case.axes, keepdims=True) == 0.0)[groups].all():
         return Source("x is constant", "add eps to the variance")

@@ -52,6 +52,9 @@ _MOST_LOST = 2.0**-8
 """What rounding may leave of a mean, in deviations, where it still tells a norm from what is near it."""
 
 
+_MOST_ULP = 2.0**40
+"""No rounding in float64 takes a value so far."""
+
 _FEW_EXACT = 0.1
 """A share of values that have the exact result's bits by luck, where a mean has lost as many digits."""
 
@@ -191,6 +194,11 @@ class Match(NamedTuple):
         is_lost = self.lost > _MOST_LOST or (self.p is not None and self.shows_one)
         is_blurred = is_lost and self.equal < _FEW_EXACT and self.affine != ESTIMATED
         return self.sums_in_half or is_blurred
+
+    @property
+    def is_far(self) -> bool:
+        """Whether it is off by more than rounding makes, of numbers whose squares float64 does not hold."""
+        return self.max_ulp > _MOST_ULP
 
     @property
     def shows_one(self) -> bool:

@@ -133,8 +133,11 @@ def diagnose_request(plan: Plan, found: Identification, given: Given | None = No
         saved = () if found.rounded_to is None else (f"y holds {found.rounded_to} numbers",)
         evidence = (*saved, *contrast.evidence)
         remedy = contrast.remedy or (found.claims[0].fault.remedy if found.claims else None)
+        fault = next(
+            (_FAULTS[word] for one in differences if (word := _read_option(one)) in _FAULTS), told.fault
+        )
         contrast = contrast._replace(
-            remedy=remedy, verdict=told.verdict, fault=told.fault, evidence=evidence, next_step=step
+            remedy=remedy, verdict=told.verdict, fault=fault, evidence=evidence, next_step=step
         )
         return contrast._replace(alternatives=tuple(filter(None, also)))
     if given is not None and (stored := compare_stored(found, given, plan)) is not None:
@@ -158,6 +161,17 @@ def _choose(requests: Sequence[tuple[Match, list[Difference]]]) -> tuple[Match, 
     return min(exact, key=lambda pair: len(pair[1]), default=first)
 
 
+_FAULTS = {
+    "--axes": "stats-other-axes", "--eps": "stats-eps-other", "--eps-mode": "stats-eps-outside",
+    "--ddof": "stats-ddof",
+}  # fmt: skip
+"""The faults that are another request, by its option."""
+
+
+def _read_option(difference: Difference) -> str:
+    return (difference.option or "").split(" ")[0]
+
+
 def _contrast(
     plan: Plan, found: Identification, match: Match, differences: Sequence[Difference], given: Given | None
 ) -> Diagnosis:
@@ -176,9 +190,15 @@ def _contrast(
         count = f"{near.mismatches:,} of {near.compared:,} values"
         cause, evidence = add_clauses(f"{name} differs in {count}", wrong[:-1])
         return Diagnosis(Kind.NONE, cause, (*evidence, wrong[-1]))
-    if not told:
+    if not told and not match.is_far:
         rounded = tuple(list_exactness(match, found.reproductions))
         return Diagnosis(Kind.NORM, f"{name} differs by rounding alone", rounded)
+    if not told:
+        return Diagnosis(
+            Kind.NONE,
+            f"{name} differs: nothing known explains y",
+            (f"the largest difference is {match.max_ulp:.2g} ulp",),
+        )
     if near is not None:
         told.append(Difference(f"{near.mismatches:,} of {near.compared:,} values are wrong"))
     cause, unsaid = _join_differences(name, told, (remedy or "").partition("--like ")[2])

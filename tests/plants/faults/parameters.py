@@ -95,6 +95,7 @@ ROWS = (
     coarse("affine-beta-negated", "−beta", lambda k: k.finish(beta=-k.beta), LN, BN, GN, ADALN, EVALUATED),
     coarse("affine-beta-doubled", "2 · beta", lambda k: k.finish(beta=2 * k.beta), LN, BN, LN_ROWS, ADALN),
     coarse("affine-beta-rolled", "beta rolled by one", lambda k: k.finish(beta=move(k, k.beta)), LN, BN, IN, ADALN),
+    coarse("affine-beta-alone", "beta in every row", lambda k: 0 * k.y + k.beta, LN, BN, LN_ROWS),
     coarse("affine-constant", "times 3.7", lambda k: 3.7 * k.y, LN, BN, RMS, LN_BARE),
     coarse("affine-constant", "times 1e-4", lambda k: 1e-4 * k.y, LN, RMS_ROWS, BN_LAST),
     coarse("affine-constant", "divided by 5", lambda k: k.y / 5, LN_BARE, RMS, ZSCORE),

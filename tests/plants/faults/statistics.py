@@ -139,6 +139,10 @@ def _leave_undivided(k: Kernel) -> Array:
     return k.finish(divisor=np.ones_like(k.square))
 
 
+def _round_both(k: Kernel, name: str) -> Array:
+    return k.finish(_round(k.mean, name), divisor=1.0 / _round(1.0 / k.divisor, name))
+
+
 NEAR = (Way("float32", 0), Way("float32", 3), Way("float64", 0))
 """Data that are off by a few spreads at most: further off, one row's statistics say nothing in another."""
 
@@ -229,6 +233,8 @@ _OTHERS = (
     fine("stats-approximate", "fast reciprocal root", _estimate_root, LN, RMS, BN, LN_ROWS, GN, times=2),
     fine("stats-rounded-rstd", "rstd in bfloat16", lambda k: k.finish(divisor=1.0 / _round(1.0 / k.divisor, "bfloat16")), LN, BN, RMS, GN, LN_ROWS),
     fine("stats-rounded-rstd", "rstd in float16", lambda k: k.finish(divisor=1.0 / _round(1.0 / k.divisor, "float16")), LN, RMS, LN_ROWS),
+    fine("stats-rounded", "mean and rstd in float16", lambda k: _round_both(k, "float16"), BN, LN, GN),
+    fine("stats-rounded", "mean and rstd in bfloat16", lambda k: _round_both(k, "bfloat16"), LN_ROWS, BN),
     fine("stats-rounded-mean", "mean in bfloat16", lambda k: k.finish(_round(k.mean, "bfloat16")), LN, BN, LN_ROWS, GN),
     fine("stats-rounded-mean", "mean in float16", lambda k: k.finish(_round(k.mean, "float16")), LN, LN_ROWS),
     fine("stats-rounded-variance", "variance in bfloat16", lambda k: k.finish(square=_round(k.square, "bfloat16")), LN, BN, RMS, LN_ROWS),
@@ -257,7 +263,7 @@ _FORMULAS = (
 )  # fmt: skip
 
 _FLOORS = (
-    fine("stats-eps-floor", "eps as a floor", lambda k: k.finish(square=np.maximum(k.square, k.eps)), LN, GN, IN, scale=0.003),
+    fine("stats-eps-floor", "eps as a floor", lambda k: k.finish(divisor=np.sqrt(np.maximum(k.square, k.eps))), LN, GN, IN, scale=0.003),
     fine("stats-eps-twice", "eps inside and outside the root", lambda k: k.finish(divisor=k.divisor + k.eps), LN, BN, GN, scale=0.003),
     fine(
         "stats-eps-twice stats-eps-other", "eps added twice", lambda k: k.finish(square=k.square + k.eps),

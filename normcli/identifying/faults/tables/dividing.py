@@ -193,6 +193,13 @@ def _round_mean(case: Case) -> Iterator[Variant]:
             yield Variant(mean, square=case.measure_square(mean), values={"dtype": name})
 
 
+def _round_both(case: Case) -> Iterator[Variant]:
+    if case.centres:
+        for name in HALVES:
+            mean, rstd = round_to_half(case.mean, name), round_to_half(1.0 / case.divisor, name)
+            yield Variant(mean, 1.0 / rstd, values={"dtype": name})
+
+
 def _round_square(case: Case) -> Iterator[Variant]:
     for name in HALVES:
         yield Variant(square=round_to_half(case.square, name), values={"dtype": name, "what": case.square_name})
@@ -232,8 +239,11 @@ def _approximate(case: Case) -> Iterator[Variant]:
         )
 
 
-_CANCELLED = 2.0**-20
-"""Of E[x²], that a variance is off which is its difference from E[x]² in float32."""
+_ROUNDED_DIVISOR = 8.0
+"""Roundings of a divisor that y shows, in its square."""
+
+_SEEN, _MOSTLY_WHOLE = 0.125, 0.9
+"""How fine variances are seen, in last places of the mean square; and the part of them that are whole ones."""
 
 
 def _cancel(case: Case) -> Iterator[Variant]:
@@ -241,9 +251,16 @@ def _cancel(case: Case) -> Iterator[Variant]:
     if not case.centres:
         return
     with np.errstate(all="ignore"):
-        off = np.abs(case.unroot(case.used.divisor, case.square) - case.eps)
-        about = np.maximum(case.arithmetic, 2.0**-24) * math.sqrt(case.count) + _CANCELLED
-    if np.all(off <= about * case.average(case.x**2)) and np.all(case.used.divisor > 0.0):
+        shown = case.unroot(case.used.divisor, np.zeros_like(case.square)) - case.eps
+        off, mean_square = np.abs(shown - case.square), case.average(case.x**2)
+        step = measure_unit(np.minimum(mean_square, case.own_mean**2), np.dtype(case.calculates_in))
+        slack = _ROUNDED_DIVISOR * max(case.arithmetic, get_eps(case.dtype)) * case.used.divisor**2
+        slack = slack + case.eps  # which may be another
+        is_whole = np.abs(shown - np.round(shown / step) * step) <= slack
+        is_seen = slack < _SEEN * step  # which tells whole last places from other numbers
+    likely = float(is_whole[is_seen].mean()) >= _MOSTLY_WHOLE if is_seen.any() else True
+    most = (_STEPS + math.sqrt(case.count)) * case.arithmetic * mean_square
+    if likely and np.all(off <= most) and np.all(case.used.divisor > 0.0):
         values = {"percent": _format_percent(float((off / case.square).max()))}
         yield Variant(case.mean, case.used.divisor, values=values, numbers=1, is_fitted=True)
 
@@ -325,6 +342,8 @@ DIVIDING: Sequence[Row] = (
               "d.astype(np.float16)", ("float16",)), _round_rstd),
     Row(Fault("stats-rounded-mean", "the mean is rounded to {dtype}", "keep statistics in float32",
               "x.mean(-1).astype(np.float16)", ("float16",)), _round_mean),
+    Row(Fault("stats-rounded", "mean and divisor are rounded to {dtype}", "keep statistics in float32",
+              "(x - m.astype(np.float16)) / d.astype(np.float16)", ("float16",)), _round_both),
     Row(Fault("stats-rounded-variance", "the {what} is rounded to {dtype}", "keep statistics in float32",
               "x.var(-1).astype(np.float16)", ("variance", "float16")), _round_square),
     Row(Fault("stats-median", "the {what} is used", "use the mean and the standard deviation",

@@ -166,6 +166,12 @@ def _permute(case: Case) -> Iterator[Variant]:
 _MOST_PERMUTED = 2048
 
 
+def _leave_all(case: Case) -> Iterator[Variant]:
+    variant = Variant(gamma=np.zeros_like(case.gamma))
+    if case.has_beta and case.explains(case.predict(variant)).all():  # a part of y has words of its own
+        yield variant
+
+
 def _scale_all(case: Case) -> Iterator[Variant]:
     """One factor for all values: of the least squares."""
     with np.errstate(all="ignore"):
@@ -175,12 +181,12 @@ def _scale_all(case: Case) -> Iterator[Variant]:
             ours, theirs = (np.where(counted, values - shift, 0.0) for values in (right, case.y))
             square = float((ours * ours).sum())
             factor = _simplify(float((ours * theirs).sum()) / square) if square > 0.0 else 1.0
-            if np.isfinite(factor) and factor != 1.0:
+            if np.isfinite(factor) and factor not in (0.0, 1.0):
                 beta = case.beta * (factor if not shift.any() else 1.0)
                 yield Variant(
                     gamma=case.gamma * factor,
                     beta=beta,
-                    values={"factor": f"{factor:.6g}"},
+                    values={"what": "x̂" if shift.any() else "every value", "factor": f"{factor:.6g}"},
                     numbers=1,
                     slope=np.full((), factor),
                 )
@@ -251,8 +257,10 @@ PARAMETERS: Sequence[Row] = (
               ("gamma and beta are those", "another sample")), _take_other_sample),
     Row(Fault("affine-gamma-rounded", "{what} rounded to {dtype}", "keep parameters in float32",
               "gamma.astype(np.float16) * xhat", ("gamma is", "float16")), _round),
-    Row(Fault("affine-constant", "every value is multiplied by {factor}", "leave the factor out",
-              "y * 3.7", ("C",)), _scale_all),
+    Row(Fault("affine-beta-alone", "y is beta alone", "add gamma times x̂", "np.zeros_like(x) + beta"),
+              _leave_all),
+    Row(Fault("affine-constant", "{what} is multiplied by {factor}", "leave the factor out",
+              "y * 3.7", ("every value", "C")), _scale_all),
     Row(Fault("affine-offset", "{term} is added to every value", "leave the term out", "y + 1", ("C",)),
               _shift_all),
 )  # fmt: skip
