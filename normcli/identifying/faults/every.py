@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.behind import BEHIND
+from normcli.identifying.faults.tables.computing import COMPUTING
 from normcli.identifying.faults.tables.counting import COUNTING
 from normcli.identifying.faults.tables.dividing import DIVIDING
 from normcli.identifying.faults.tables.order import ORDER
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from normcli.identifying.faults.claim import Row
 
 
-STATISTICS: Sequence[Row] = (*STORED, *DIVIDING, *COUNTING)
+STATISTICS: Sequence[Row] = (*STORED, *DIVIDING, *COMPUTING, *COUNTING)
 
 
 REST: Sequence[Row] = (*AROUND, *PARAMETERS, *BEHIND, *THINNED, *ORDER)

@@ -133,9 +133,9 @@ def diagnose_request(plan: Plan, found: Identification, given: Given | None = No
         saved = () if found.rounded_to is None else (f"y holds {found.rounded_to} numbers",)
         evidence = (*saved, *contrast.evidence)
         remedy = contrast.remedy or (found.claims[0].fault.remedy if found.claims else None)
-        fault = next(
-            (_FAULTS[word] for one in differences if (word := _read_option(one)) in _FAULTS), told.fault
-        )
+        options = [word for one in differences for word in (one.option or "").split(" ")]
+        faults = [_FAULTS[word] for word in options if word in _FAULTS]
+        fault = told.fault if told.fault in faults or not faults else faults[0]
         contrast = contrast._replace(
             remedy=remedy, verdict=told.verdict, fault=fault, evidence=evidence, next_step=step
         )
@@ -166,10 +166,6 @@ _FAULTS = {
     "--ddof": "stats-ddof",
 }  # fmt: skip
 """The faults that are another request, by its option."""
-
-
-def _read_option(difference: Difference) -> str:
-    return (difference.option or "").split(" ")[0]
 
 
 def _contrast(
