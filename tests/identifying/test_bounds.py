@@ -96,6 +96,7 @@ ASKED = [
 """The smallest kernel with every odd group, and each other with every fifth one; whose turn it is."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "odd", "turn"), ASKED)
 def test_nothing_wrong_in_an_odd_group_is_a_match(kernel, odd, turn):
     """With everything wrong where tensors are smallest; with one of them, in turn, elsewhere."""
@@ -183,6 +184,7 @@ def test_what_torch_makes_of_odd_groups_is_a_match(norm, dtype, odd):
     assert "torch" in match.like or match.norm == "rms"
 
 
+@pytest.mark.slow
 def test_zeros_are_no_window():
     x = np.random.default_rng(3).normal(size=(5, 7, 3))
     square = x * x

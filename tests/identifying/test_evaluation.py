@@ -28,6 +28,7 @@ X = draw(7, 5, 3, 7)
 GAMMA, BETA = (np.random.default_rng(seed).uniform(0.5, 2.0, 5).astype("f4") for seed in (1, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [False, *slowly([True])])
 def test_stored_statistics_are_read_off(given):
     mean, var = (np.random.default_rng(seed).uniform(0.5, 3.0, 5) for seed in (6, 7))

@@ -54,6 +54,7 @@ def test_numbers_are_said_in_few_digits():
     assert name("ln", X, XHAT * np.roll(G, -3) + B, G, B)[1] == ["gamma is rolled by -3"]
 
 
+@pytest.mark.slow
 def test_a_gamma_of_groups_that_any_line_fits_takes_no_long_search():
     """Each order of gamma leaves lines, with other statistics: none of them is tried to the end."""
     x = draw((8, 64, 3, 3))

@@ -68,6 +68,7 @@ FEW = {
 """Data of few values."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FEW)
 def test_data_of_few_values_are_not_quantized(kind):
     for shape in ((6, 16), (40, 32)):

@@ -117,17 +117,20 @@ def make_off(part):
     return x, (normalize(x, "ln").normalized * factors[:, None]).astype("f4")
 
 
+@pytest.mark.slow
 def test_variances_that_are_off_in_a_third_of_the_groups_are_no_exceptions():
     nearest = identify(Question(*make_off(1 / 3))).nearest
     assert nearest is None or nearest.bits == 0.0
 
 
+@pytest.mark.slow
 def test_one_group_whose_variance_is_off_is_an_exception():
     nearest = identify(Question(*make_off(1 / 60))).nearest
     assert (nearest.match.norm, nearest.shared) == ("ln", ((0, 0),))
     assert nearest.bits >= CERTAIN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replaced", ["values", "groups"])
 def test_what_somebody_has_spoilt_is_an_exception_wherever_it_lies(replaced):
     x, y = make_off(0.0)

@@ -156,6 +156,7 @@ def test_an_eps_of_low_precision_sums_is_told_with_every_other_that_gives_the_bi
     assert true or not matches
 
 
+@pytest.mark.slow
 def test_an_eps_that_is_not_the_usual_one_is_told_where_many_groups_show_it():
     x = np.random.default_rng(0).normal(0.0, 0.05, (48, 32)).astype("f2")
     formula = Formula.of(make_plan(Request("rms"), x.shape, x.dtype))._replace(eps=1e-3)

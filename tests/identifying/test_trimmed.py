@@ -128,6 +128,7 @@ def test_of_values_of_which_most_are_wrong_nothing_is_said() -> None:
     assert diagnose(found).cause == "nothing known explains y"
 
 
+@pytest.mark.slow
 def test_with_a_gamma_that_was_given_none_is_fitted() -> None:
     x, y = _make("ln", (24, 40), 40)
     y[8, 3] += np.float32(0.01)
@@ -135,6 +136,7 @@ def test_with_a_gamma_that_was_given_none_is_fitted() -> None:
     assert found.nearest is None or found.nearest.match.affine != "estimated"
 
 
+@pytest.mark.slow
 def test_a_map_without_statistics_with_wrong_values() -> None:
     rng = np.random.default_rng(3)
     x, a, b = (rng.normal(size=size).astype(np.float32) for size in ((24, 40), 40, 40))

@@ -45,6 +45,7 @@ def test_a_constant_below_1_makes_values_larger():
     assert (window.size, window.k) == (3, 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [np.sign, lambda x: (x == x.max(1, keepdims=True)).astype("f4")])
 def test_a_window_of_one_value_is_not_tried(make):
     x = np.random.default_rng(0).normal(size=(5, 9, 7)).astype("f4")
