@@ -63,6 +63,9 @@ _OTHER_WORDS = {
     "stats-eps-other",
     "stats-ddof",
     "after-cast",
+    "stats-rounded",
+    "stats-rounded-rstd",
+    "stats-rounded-mean",
 }
 """Faults that a right norm may be said to have: the algorithm, or another norm that it is with other options."""
 
