@@ -340,7 +340,7 @@ def _find_reason(x: NDArray[Any], y: NDArray[Any]) -> str | None:
     if _is_constant(y):
         if not y[(0,) * y.ndim]:
             causes = (
-                "gamma is 0, a sum of squares overflows to ∞ and divides, or groups of one value are centred"
+                "a sum of squares overflows to ∞ and divides, groups of one value are centred, or gamma is 0"
             )
             return f"every value of the actual tensor is 0, as where {causes}"
         return "the actual tensor is constant: so is every norm of groups of one value"

@@ -40,7 +40,8 @@ def measure_bits(case: Case, found: Found, misfit: float) -> float:
     bits = _weigh_values(case, found, wrong) - _OF_A_NUMBER * numbers
     if found.is_fitted or (found.region is None and _find_statistics(case, found.variants[0]) is not None):
         # what is off a little in every value of a group shows in all of them together
-        without = math.sqrt(float(np.nanmean((case.y - case.right.values) ** 2 / case.right.allowed**2)))
+        off = (case.y - case.right.values) / case.right.allowed
+        without = math.sqrt(float(np.mean(off[np.isfinite(off)] ** 2))) if np.isfinite(off).any() else 0.0
         nearer = math.log2(max(1.0, without / misfit)) if misfit else _MOST_BITS
         bits = max(bits, case.divisor.size * nearer - _OF_A_NUMBER)
     region = 0.0 if found.region is None or (is_beside and not found.is_of_region) else found.region.bits

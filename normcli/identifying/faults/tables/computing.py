@@ -19,6 +19,7 @@ from normcli.numerics.rounding import round_to_half
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
 
 
@@ -73,9 +74,15 @@ def _approximate(case: Case) -> Iterator[Variant]:
                 case.mean, 1.0 / guess, values={"most": f"{np.abs(guess * case.divisor - 1.0).max():.2g}"}
             )
         off = np.abs(case.used.divisor / case.divisor - 1.0)
+        is_cancelled = case.centres and bool(np.all(2.0 * off * case.square <= _measure_cancelled(case)))
     most = float(off.max())
     is_shared = float(np.median(off)) * _RARE >= most  # and not of one group alone
-    if is_shared and most <= _FAST and is_near(case.used.mean - case.mean + case.divisor, case.divisor):
+    if (
+        is_shared
+        and not is_cancelled
+        and most <= _FAST
+        and is_near(case.used.mean - case.mean + case.divisor, case.divisor)
+    ):
         yield Variant(
             case.mean,
             case.used.divisor,
@@ -85,12 +92,9 @@ def _approximate(case: Case) -> Iterator[Variant]:
         )
 
 
-_ROUNDED_DIVISOR = 8.0
-"""Roundings of a divisor that y shows, in its square."""
-
-
-_SEEN, _MOSTLY_WHOLE = 0.125, 0.9
-"""How fine variances are seen, in last places of the mean square; and the part of them that are whole ones."""
+def _measure_cancelled(case: Case) -> Floats:
+    """Return how far off a variance of one pass, E[x²] − E[x]², may be."""
+    return (_STEPS + math.sqrt(case.count)) * case.arithmetic * case.average(case.x**2)
 
 
 def _cancel(case: Case) -> Iterator[Variant]:
@@ -98,16 +102,8 @@ def _cancel(case: Case) -> Iterator[Variant]:
     if not case.centres:
         return
     with np.errstate(all="ignore"):
-        shown = case.unroot(case.used.divisor, np.zeros_like(case.square)) - case.eps
-        off, mean_square = np.abs(shown - case.square), case.average(case.x**2)
-        step = measure_unit(np.minimum(mean_square, case.own_mean**2), np.dtype(case.calculates_in))
-        slack = _ROUNDED_DIVISOR * max(case.arithmetic, get_eps(case.dtype)) * case.used.divisor**2
-        slack = slack + case.eps  # which may be another
-        is_whole = np.abs(shown - np.round(shown / step) * step) <= slack
-        is_seen = slack < _SEEN * step  # which tells whole last places from other numbers
-    likely = float(is_whole[is_seen].mean()) >= _MOSTLY_WHOLE if is_seen.any() else True
-    most = (_STEPS + math.sqrt(case.count)) * case.arithmetic * mean_square
-    if likely and np.all(off <= most) and np.all(case.used.divisor > 0.0):
+        off = np.abs(case.unroot(case.used.divisor, case.square) - case.eps)
+    if np.all(off <= _measure_cancelled(case)) and np.all(case.used.divisor > 0.0):
         values = {"percent": _format_percent(float((off / case.square).max()))}
         yield Variant(case.mean, case.used.divisor, values=values, numbers=1, is_fitted=True)
 
