@@ -10,7 +10,8 @@ import numpy as np
 from normcli.dtypes import is_float
 from normcli.engine.passes import Run
 from normcli.engine.run import open_run
-from normcli.numerics.elements import PRECISIONS, Elements
+from normcli.numerics.deciding import PRECISIONS
+from normcli.numerics.elements import Elements
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.inverse import invert as invert_elements
 from normcli.numerics.rounding import store

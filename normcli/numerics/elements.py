@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.pairs import Pair, Triple, pair_divide, pair_multiply, quick_two_sum, two_diff, two_sum
 from normcli.tuples import NamedTuple
 
@@ -17,21 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from normcli.dtypes import Floats, Integers, Selected
-
-
-class Precision(NamedTuple):
-    """A float dtype: the bits of its significand, and the exponent of its least normal number."""
-
-    bits: int
-    least: int
-
-
-PRECISIONS = {
-    "float16": Precision(11, -14),
-    "bfloat16": Precision(8, -126),
-    "float32": Precision(24, -126),
-    "float64": Precision(53, -1022),
-}
+    from normcli.numerics.deciding import Precision
 
 
 class Elements(NamedTuple):

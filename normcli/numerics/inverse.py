@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.elements import ALLOWED, Elements, Precision, round_pair, take_exponents
+from normcli.numerics.elements import ALLOWED, Elements, round_pair, take_exponents
 from normcli.numerics.kernel import SHORTEST_WIDE_LINE
 from normcli.numerics.pairs import (
     Pair,
@@ -22,6 +22,7 @@ from normcli.numerics.pairs import (
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers, Selected
+    from normcli.numerics.deciding import Precision
     from normcli.numerics.divisor import Solution
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_short_float
-from normcli.numerics.elements import PRECISIONS, Elements, calculate
+from normcli.numerics.deciding import PRECISIONS
+from normcli.numerics.elements import Elements, calculate
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.rounding import store
 from normcli.numerics.sequences import Operands, apply_exact, apply_short, prepare, prepare_short

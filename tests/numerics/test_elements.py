@@ -10,8 +10,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.divisor import Solution
-from normcli.numerics.elements import PRECISIONS, round_pair
+from normcli.numerics.elements import round_pair
 from normcli.numerics.kernel import Parameters, apply, apply_affine
 from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.workspace import Workspace

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from normcli.numerics import inverse
+from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.divisor import Solution
-from normcli.numerics.elements import PRECISIONS, Elements
+from normcli.numerics.elements import Elements
 from normcli.numerics.inverse import invert
 from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.rational import find_exponent, keep_exactly, keep_mean, round_once

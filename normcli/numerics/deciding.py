@@ -1,0 +1,116 @@
+"""Decide or ask: the exact value, rounded once, from values that are known to within an error.
+
+A fast path gives a value and a bound of its error. Where all numbers within the bound are rounded to one float,
+the result is decided (Ziv 1991). Elsewhere a slower path is asked, the last of which are fractions: their roots
+are taken to as many bits as the rounding needs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.numerics.rational import find_exponent, round_once, scale
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from fractions import Fraction
+
+    from normcli.dtypes import Integers, Selected
+    from normcli.numerics.pairs import Pair
+
+
+class Precision(NamedTuple):
+    """A float dtype: the bits of its significand, and the exponent of its least normal number."""
+
+    bits: int
+    least: int
+
+
+PRECISIONS = {
+    "float16": Precision(11, -14),
+    "bfloat16": Precision(8, -126),
+    "float32": Precision(24, -126),
+    "float64": Precision(53, -1022),
+}
+
+_OWN_ROUNDINGS = 2.0**-48
+"""What the test itself may be off, in units of a float's last place."""
+
+
+def is_decided(value: Pair, exponent: Integers, error: Any, precision: Precision) -> Selected:
+    """Return which values · 2^exponent are rounded to one float, whatever the exact value within the error is.
+
+    Parameters
+    ----------
+    value : Pair
+        Normalized, of about 1; finite.
+    exponent : ndarray of int
+    error : float or ndarray
+        How far the exact value may be from the pair, in the pair's unit; 0 where the pair is it.
+    precision : Precision
+        Of the dtype that values are rounded to.
+    """
+    hi, lo = value
+    highest = np.maximum(np.frexp(hi)[1] - 1, np.minimum(precision.least - exponent, _FURTHEST))
+    to_units = precision.bits - 1 - highest
+    whole = np.ldexp(hi, to_units)
+    part = np.ldexp(lo, to_units) + (whole - np.floor(whole))
+    off = np.ldexp(error, to_units) + _OWN_ROUNDINGS
+    decided = np.abs(part - np.floor(part) - 0.5) > off
+    below = np.abs(np.frexp(hi)[0]) == 0.5  # below a power of two, floats are twice as dense
+    decided &= ~below | (np.abs(np.abs(part) - 0.25) > off)
+    return np.asarray(decided | np.equal(error, 0.0))
+
+
+_FURTHEST = 600
+"""Smaller exponents are those of values that are rounded to 0, whatever their bits."""
+
+FIRST_BITS, MOST_BITS = 300, 4800
+"""Bits that roots are taken to at first; past the last, what is still undecided is taken for a tie."""
+
+
+def round_real(
+    evaluate: Callable[[int], tuple[Fraction, Fraction]], rounding: Callable[[Fraction], float] = round_once
+) -> float:
+    """Return an exact value, rounded once.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Takes the bits that irrational parts are wanted to; returns a value and a bound of its error, which is 0
+        of an exact value.
+    rounding : callable
+        Rounds a fraction: monotonic.
+
+    Examples
+    --------
+    >>> from normcli.numerics.rational import find_root, make_fraction
+    >>> two = make_fraction(2)
+    >>> round_real(lambda bits: (find_root(two, bits), scale(two, -bits)))
+    1.4142135623730951
+    """
+    bits = FIRST_BITS
+    while True:
+        value, error = evaluate(bits)
+        low, high = rounding(value - error), rounding(value + error)
+        if low == high or bits >= MOST_BITS:
+            return low if low == high else rounding(value)
+        bits *= 2
+
+
+def round_to(value: Fraction, precision: Precision) -> float:
+    """Return the float of a dtype nearest to a value, ties to even, as a double; infinite beyond them."""
+    if not value or precision.bits == PRECISIONS["float64"].bits:
+        return round_once(value)
+    highest = max(find_exponent(value), precision.least)
+    unit = highest - precision.bits + 1
+    rounded = math.ldexp(round(scale(value, -unit)), unit) if highest < _ENDLESS else math.inf
+    largest = math.ldexp(2.0 - 2.0 ** (1 - precision.bits), 1 - precision.least)
+    return rounded if abs(rounded) <= largest else math.copysign(math.inf, value)
+
+
+_ENDLESS = 1024
