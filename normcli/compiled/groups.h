@@ -63,9 +63,10 @@ static void write_line(struct task *task, struct memory *m, const struct line *l
     WITH(s, line->groups > 1, WITH(d, in == F64,
         if (exact) {
             WITH(c, task->rule.centred, WITH(p, gamma, WITH(q, beta,
-                any = apply_exact(m, line, x, d ? F64 : F32, y, s, c, p, q))))
+                any = apply_exact(m, line, x, d ? F64 : F32, (double *)y, kind, s, c, p, q))))
         } else {
-            WITH(p, affine, WITH_KIND(k, direct ? kind : F64, any = apply_short(m, line, x, d ? F64 : F32, y, k, s, p)))
+            WITH(p, affine, WITH_KIND(k, kind, WITH(r, direct,
+                any = apply_short(m, line, x, d ? F64 : F32, y, r ? k : F64, k, s, p))))
         }))
     for (int k = 0; any && k < line->n; k++)
         if (m->missed[k]) miss(task, &m->batch, line, k, fetch(x + k * SIZES[in], in));

@@ -47,6 +47,8 @@ class Solution:
         None for none.
     numbers : ndarray of int or None
         The numbers by which `ask` knows the groups.
+    is_short : bool
+        Whether one double of each divisor and two of each mean are kept; else a pair, and three.
     ask : callable or None
         Returns the mean and the divisor of a group, of the values as they are: exactly, or a root to as many
         bits as are asked for. None if they are no more
@@ -60,6 +62,7 @@ class Solution:
     statistics: dict[str, Floats] = field(default_factory=dict)
     faint: Selected | None = None
     numbers: Any = None
+    is_short: bool = False
     ask: Callable[[int, int], tuple[Fraction, Fraction | None]] | None = None
 
     def __post_init__(self) -> None:
@@ -100,6 +103,7 @@ class Solution:
             self.centred,
             faint=None if self.faint is None else function(self.faint),
             numbers=function(self.numbers),
+            is_short=self.is_short,
             ask=self.ask,
         )
 
@@ -137,6 +141,12 @@ class Solution:
             kept, parts = (kept[0], 0.0), (*parts[:2], 0.0)
         for array, value in zip((*self.divisor, *self.mean), (*kept, *parts), strict=True):
             array[group] = value
+
+
+def make_neutral(rank: int) -> Solution:
+    """Return the solution of a tensor of so many axes that leaves all values as they are."""
+    zero = np.zeros((1,) * rank)
+    return Solution(Triple(zero, zero, zero), Pair(zero + 1.0, zero), None, centred=False)
 
 
 _SMALL, _HUGE = 2.0**-900, 2.0**1000

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.deciding import PRECISIONS
+from normcli.numerics.deciding import PRECISIONS, is_decided
 from normcli.numerics.pairs import Pair, Triple, pair_divide, pair_multiply, quick_two_sum, two_diff, two_sum
 from normcli.tuples import NamedTuple
 
@@ -64,17 +64,17 @@ class Results(NamedTuple):
 _LARGE, _SMALLER = 2.0**1000, 2.0**-60
 """Values above the first are multiplied by the second, so that differences stay finite."""
 
-_DIVISOR_BITS = 76
-"""γ · (x − mean) / divisor is known to so many bits: mean and divisor are kept to 2⁻⁷⁷ of what they add."""
+KNOWN, KNOWN_IN_SHORT = 2.0**-77, 2.0**-53
+"""How far off divisors are, as a part of them: those that are kept in pairs, and those in doubles."""
 
-ALLOWED = 7
-"""An error of 2⁻⁷ ulp is allowed beside the rounding."""
+_MEAN_KNOWN, _MEAN_KNOWN_IN_SHORT = 2.0**-88, 2.0**-53
+"""How far off a mean is, as a part of its second double: one with 36 bits behind that, and one without."""
 
-_SNAP = 1.5 * 2.0**-38
-"""Adding it and subtracting it again rounds to multiples of 2⁻⁹⁰: ties become ties, as errors are 2⁻¹⁰⁰."""
+_ARITHMETIC = 2.0**-98
+"""Errors of a difference, a quotient and a product of pairs, as a part of the result, together."""
 
 
-def calculate(elements: Elements, precision: Precision) -> Results:
+def calculate(elements: Elements, precision: Precision, *, is_short: bool) -> Results:
     """Return γ · (x − mean) / divisor + β.
 
     Parameters
@@ -82,41 +82,43 @@ def calculate(elements: Elements, precision: Precision) -> Results:
     elements : Elements
     precision : Precision
         Of the dtype that the values are then rounded to.
+    is_short : bool
+        Whether one double of the divisor and two of the mean are all that is known.
 
     Returns
     -------
     Results
         Of float64, nothing is left to round; for shorter floats, the values are rounded to odd. Undecided is
-        where beta cancels so much that the last bits which are kept of the divisor would show.
+        where what is known of mean and divisor allows two roundings.
     """
     with np.errstate(all="ignore"):
-        product, exponent = _multiply_and_divide(elements)
-        undecided = None
-        total = product
+        total, error, exponent = _multiply_and_divide(elements, is_short=is_short)
         if elements.beta is not None:
-            total, product, exponent = _add(product, exponent, elements.beta)
-        if elements.divisor is not None:
-            if elements.beta is not None:
-                size = np.maximum(np.abs(total.hi), np.ldexp(1.0, precision.least - exponent))
-                undecided = size < np.abs(product.hi) * 2.0 ** (precision.bits + ALLOWED - _DIVISOR_BITS)
-            total = _snap(total)
+            total, error, exponent = _add(total, error, exponent, elements.beta)
         plain, chosen = _calculate_plainly(elements)
         values = np.where(chosen, plain, round_pair(total, exponent, precision))
-        if undecided is not None:
-            undecided &= ~chosen
-        return Results(values, undecided if undecided is not None and undecided.any() else None)
+        undecided = ~(is_decided(total, exponent, error, precision) | chosen)
+        return Results(values, undecided if undecided.any() else None)
 
 
-def _multiply_and_divide(elements: Elements) -> tuple[Pair, Integers]:
-    """Return γ · (x − mean) / divisor as a pair of about 1, and the exponent of the power of two beside it."""
-    z, exponent = take_exponents(*_centre(elements.x, elements.mean, elements.low))
+def _multiply_and_divide(elements: Elements, *, is_short: bool) -> tuple[Pair, Any, Integers]:
+    """Return γ · (x − mean) / divisor as a pair of about 1, its error, and the exponent of 2 beside both."""
+    z, exponent = _centre(elements.x, elements.mean, elements.low)
+    error = np.zeros(())
+    if elements.mean is not None:
+        known = _MEAN_KNOWN_IN_SHORT if is_short else _MEAN_KNOWN
+        lost = np.ldexp(np.abs(elements.mean.mid), -exponent) * known
+        error = np.where(lost > 0.0, lost / np.abs(z.hi) + _ARITHMETIC, 0.0)
+    z, exponent = take_exponents(z, exponent)
     if elements.divisor is not None:
         divisor, k = take_exponents(elements.divisor)
         z, exponent = pair_divide(z, divisor), exponent - k
+        error = error + (KNOWN_IN_SHORT if is_short else KNOWN) + _ARITHMETIC
     if elements.gamma is not None:
         gamma, k = np.frexp(elements.gamma)
+        error = np.where((error > 0.0) | (z.lo != 0.0), error + _ARITHMETIC, 0.0)
         z, exponent = pair_multiply(z, Pair(gamma, np.zeros_like(gamma))), exponent + k
-    return z, exponent
+    return z, error * np.abs(z.hi), exponent
 
 
 def _centre(x: Floats, mean: Triple | None, low: Floats | None) -> tuple[Pair, Any]:
@@ -142,23 +144,19 @@ def take_exponents(pair: Pair, exponent: Any = 0) -> tuple[Pair, Integers]:
     return Pair(hi, np.ldexp(pair.lo, -k)), exponent + k
 
 
-def _add(product: Pair, exponent: Integers, beta: Floats) -> tuple[Pair, Pair, Integers]:
-    """Return product + β, the product, both in a unit of about the larger, and the exponent of that."""
+def _add(product: Pair, error: Any, exponent: Integers, beta: Floats) -> tuple[Pair, Any, Integers]:
+    """Return product + β and its error, in a unit of about the larger, and the exponent of that."""
     hi, k = np.frexp(beta)
     largest = np.where(beta == 0.0, exponent, np.where(product.hi == 0.0, k, np.maximum(exponent, k)))
     beta = np.ldexp(hi, k - largest)
+    error = np.ldexp(error, exponent - largest)
     product = product.map(lambda a: np.ldexp(a, exponent - largest))
-    first, error = two_sum(product.hi, beta)
-    second, third = two_sum(error, product.lo)
+    first, rest = two_sum(product.hi, beta)
+    second, third = two_sum(rest, product.lo)
     hi, lo = two_sum(first, second)
-    return quick_two_sum(hi, lo + third), product, largest
-
-
-def _snap(total: Pair) -> Pair:
-    """Round to multiples of 2⁻⁹⁰, in the unit of the larger term."""
-    small = np.abs(total.hi) < 2.0**-38
-    hi = np.where(small, (total.hi + _SNAP) - _SNAP, total.hi)
-    return quick_two_sum(hi, np.where(small, 0.0, (total.lo + _SNAP) - _SNAP))
+    rest = lo + third
+    rounded = np.where(third == 0.0, 0.0, np.abs(rest) * 2.0**-52)
+    return quick_two_sum(hi, rest), error + rounded, largest
 
 
 def round_pair(total: Pair, exponent: Integers, precision: Precision) -> Floats:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.elements import ALLOWED, Elements, round_pair, take_exponents
+from normcli.numerics.elements import Elements, round_pair, take_exponents
 from normcli.numerics.kernel import SHORTEST_WIDE_LINE
 from normcli.numerics.pairs import (
     Pair,
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from normcli.numerics.deciding import Precision
     from normcli.numerics.divisor import Solution
 
+
+ALLOWED = 7
+"""An error of 2⁻⁷ ulp is allowed beside the rounding."""
 
 _BITS = 99
 """Errors of a quotient, a product and a sum of pairs are together below 2⁻⁹⁹ of the larger term."""
@@ -164,8 +167,9 @@ def _recall(elements: Elements, solution: Solution, places: Any, precision: Prec
     """Return the values at some flat places, from their groups' exact means and divisors."""
     from fractions import Fraction
 
+    from normcli.numerics.deciding import MOST_BITS
     from normcli.numerics.rational import round_once
-    from normcli.numerics.settling import MOST_BITS, round_to_odd
+    from normcli.numerics.settling import round_to_odd
 
     choose = partial(_choose, elements.x.shape, places)
     rounding = round_once if precision.bits == _FULL_PRECISION else round_to_odd

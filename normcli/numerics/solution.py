@@ -49,6 +49,7 @@ def solve(plan: Plan, measured: Measured, *, exact: bool) -> Solution:
         always the nearest doubles to the exact ones.
     """
     solution = _solve(plan, measured, exact=exact)
+    solution.is_short = not exact and not solution.divisor.lo.any()
     if plan.spec.flat_rule is not None:
         from normcli.numerics.flat import replace_flat  # of few conventions
 
@@ -174,7 +175,9 @@ def solve_given(plan: Plan, given: Given, *, exact: bool) -> Solution:
 
     far = np.isfinite(means) & (np.abs(means) > _LARGEST)
     groups = _Groups(Triple(means, nothing, nothing), Pair(var.reshape(-1), nothing), 0.0, far, ask)
-    return _resolve(plan, groups, None, exact=exact).reshape(shape)
+    solution = _resolve(plan, groups, None, exact=exact).reshape(shape)
+    solution.is_short = not exact
+    return solution
 
 
 _QUOTIENT = 2.0**-99

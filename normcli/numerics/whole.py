@@ -205,9 +205,8 @@ def apply_to_rows(
         Full float64 results; otherwise enough for 24 bits.
     """
     known = np.concatenate([a.reshape(-1)[numbers] for a in (*solution.mean, *solution.divisor)])
-    return _call(
-        kernel, Rule(1.0, 0.0, 0.0, 0.0, 0, solution.centred, exact, exact), rows, known, (), None, selected
-    )
+    rule = Rule(1.0, 0.0, 0.0, 0.0, 0, solution.centred, not solution.is_short, exact)
+    return _call(kernel, rule, rows, known, (), None, selected)
 
 
 def _call(
@@ -236,7 +235,7 @@ def _call(
     affine = (None if p is None else p.values[p.starts[group] + place // p.span] for p in parameters)
     elements = Elements(values, Triple(*mean) if rule.centred else None, Pair(hi, lo), *affine)
     results = np.empty(number.shape, out.dtype)
-    undecided = calculate_again(elements, results, np.arange(len(number)))
+    undecided = calculate_again(elements, results, np.arange(len(number)), is_short=not rule.exact)
     out[(*np.unravel_index(group, x.shape[:2]), *np.unravel_index(place, x.shape[2:]))] = results
     return numbers if undecided is None else np.union1d(numbers, group[undecided])
 

@@ -109,7 +109,7 @@ def fold(layer: Layer, norm: Affine) -> Layer:
     """Return the layer that does what a layer and then the norm do.
 
     For each output channel the weight is weight · gamma / divisor, and the bias (bias − mean) · gamma / divisor
-    + beta, with the divisor √(var + eps) or √var + eps: within 0.51 ulp of what is exact in the dtype of the
+    + beta, with the divisor √(var + eps) or √var + eps: the exact values, rounded once to the dtype of the
     weight.
 
     Parameters

@@ -108,7 +108,7 @@ def miss_everything(raw, *_):
     return np.ones(raw.shape, bool)
 
 
-def decide_nothing(elements, _):
+def decide_nothing(elements, _, **__):
     return Results(np.zeros(elements.x.shape), np.ones(elements.x.shape, bool))
 
 
