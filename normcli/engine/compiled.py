@@ -120,7 +120,7 @@ class CompiledRun:
         index = np.unravel_index(left, x.shape[:2])
         rows = run.load(x[index].reshape(left.size, -1), work)
         some = None if selected is None else selected[left]
-        solution = solve(run.plan, run.measure_groups(rows, tile, work, some), exact=run.exact)
+        solution = solve(run.plan, run.measure_groups(rows, tile, work, some))
         for name in statistics.keys() & solution.statistics.keys():
             statistics[name][left] = solution.statistics[name]
         self._normalize_left(left, groups, solution.take(lambda a: a[:, None]), work)

@@ -89,7 +89,7 @@ class _InverseRun(Run):
         assert measured is not None
         losses: list[Loss] = []
         with np.errstate(all="ignore"):
-            solution = solve(self.plan, measured, exact=True)
+            solution = solve(self.plan, measured)
 
         def restore(tile: Slices, work: Workspace) -> None:
             losses.append(self._restore(tile, solution, work))

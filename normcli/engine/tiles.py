@@ -217,7 +217,7 @@ class Tiles:
         else:
             rows, chosen = self._lay_rows(tile, x, selected)
             measured = self.measure_groups(rows, tile, work, chosen)
-        return solve(self.plan, measured, exact=self.exact), measured.count
+        return solve(self.plan, measured), measured.count
 
     def measure_groups(
         self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None = None
@@ -231,12 +231,11 @@ class Tiles:
         """Measure groups that are columns."""
         leaves = measure_columns(x, work, selected, short=not self.exact, need_sum=self.centred)
         count = len(x) if selected is None else leaves.count
-        kind = {"centred": self.centred, "short": not self.exact}
         return find_moments(
             leaves,
             count,
             lambda column: sum_selected(x.T, None if selected is None else selected.T, column),
-            **kind,
+            centred=self.centred,
         )
 
     def _keep_solution(self, tile: Slices, solution: Solution, count: Any) -> None:

@@ -47,8 +47,6 @@ class Solution:
         None for none.
     numbers : ndarray of int or None
         The numbers by which `ask` knows the groups.
-    is_short : bool
-        Whether one double of each divisor and two of each mean are kept; else a pair, and three.
     ask : callable or None
         Returns the mean and the divisor of a group, of the values as they are: exactly, or a root to as many
         bits as are asked for. None if they are no more
@@ -62,7 +60,6 @@ class Solution:
     statistics: dict[str, Floats] = field(default_factory=dict)
     faint: Selected | None = None
     numbers: Any = None
-    is_short: bool = False
     ask: Callable[[int, int], tuple[Fraction, Fraction | None]] | None = None
 
     def __post_init__(self) -> None:
@@ -103,14 +100,11 @@ class Solution:
             self.centred,
             faint=None if self.faint is None else function(self.faint),
             numbers=function(self.numbers),
-            is_short=self.is_short,
             ask=self.ask,
         )
 
-    def settle(
-        self, group: int, mean: Fraction, divisor: Fraction | None, spread: float, *, exact: bool
-    ) -> None:
-        """Write what is kept of one group's mean and divisor, exactly known, scaled where that is needed.
+    def settle(self, group: int, mean: Fraction, divisor: Fraction | None, spread: float) -> None:
+        """Write one group's mean and divisor, exactly known, scaled where that is needed.
 
         Parameters
         ----------
@@ -120,8 +114,6 @@ class Solution:
             None for NaN.
         spread : float
             The divisor without eps.
-        exact : bool
-            Whether three and two doubles are kept of them, or two and one.
         """
         from normcli.numerics import rational
 
@@ -135,11 +127,9 @@ class Solution:
             self.scale = np.zeros(self.divisor.hi.shape, dtype=np.int64)
         if self.scale is not None:
             self.scale[group] = k
-        kept = (np.nan, 0.0) if divisor is None else rational.keep_exactly(rational.scale(divisor, k))
-        parts = rational.keep_mean(rational.scale(mean, k))
-        if not exact:
-            kept, parts = (kept[0], 0.0), (*parts[:2], 0.0)
-        for array, value in zip((*self.divisor, *self.mean), (*kept, *parts), strict=True):
+        known = (np.nan, 0.0) if divisor is None else rational.split(rational.scale(divisor, k), 2)
+        parts = rational.split(rational.scale(mean, k), 3)
+        for array, value in zip((*self.divisor, *self.mean), (*known, *parts), strict=True):
             array[group] = value
 
 

@@ -64,17 +64,17 @@ class Results(NamedTuple):
 _LARGE, _SMALLER = 2.0**1000, 2.0**-60
 """Values above the first are multiplied by the second, so that differences stay finite."""
 
-KNOWN, KNOWN_IN_SHORT = 2.0**-77, 2.0**-53
-"""How far off divisors are, as a part of them: those that are kept in pairs, and those in doubles."""
+KNOWN = 2.0**-77
+"""How far off a solution's divisors may be, as a part of them."""
 
-_MEAN_KNOWN, _MEAN_KNOWN_IN_SHORT = 2.0**-88, 2.0**-53
-"""How far off a mean is, as a part of its second double: one with 36 bits behind that, and one without."""
+_MEAN_KNOWN = 2.0**-88
+"""How far off its means may be, as a part of the second of their three doubles."""
 
 _ARITHMETIC = 2.0**-98
 """Errors of a difference, a quotient and a product of pairs, as a part of the result, together."""
 
 
-def calculate(elements: Elements, precision: Precision, *, is_short: bool) -> Results:
+def calculate(elements: Elements, precision: Precision) -> Results:
     """Return γ · (x − mean) / divisor + β.
 
     Parameters
@@ -82,8 +82,6 @@ def calculate(elements: Elements, precision: Precision, *, is_short: bool) -> Re
     elements : Elements
     precision : Precision
         Of the dtype that the values are then rounded to.
-    is_short : bool
-        Whether one double of the divisor and two of the mean are all that is known.
 
     Returns
     -------
@@ -92,7 +90,7 @@ def calculate(elements: Elements, precision: Precision, *, is_short: bool) -> Re
         where what is known of mean and divisor allows two roundings.
     """
     with np.errstate(all="ignore"):
-        total, error, exponent = _multiply_and_divide(elements, is_short=is_short)
+        total, error, exponent = _multiply_and_divide(elements)
         if elements.beta is not None:
             total, error, exponent = _add(total, error, exponent, elements.beta)
         plain, chosen = _calculate_plainly(elements)
@@ -101,19 +99,18 @@ def calculate(elements: Elements, precision: Precision, *, is_short: bool) -> Re
         return Results(values, undecided if undecided.any() else None)
 
 
-def _multiply_and_divide(elements: Elements, *, is_short: bool) -> tuple[Pair, Any, Integers]:
+def _multiply_and_divide(elements: Elements) -> tuple[Pair, Any, Integers]:
     """Return γ · (x − mean) / divisor as a pair of about 1, its error, and the exponent of 2 beside both."""
     z, exponent = _centre(elements.x, elements.mean, elements.low)
     error = np.zeros(())
     if elements.mean is not None:
-        known = _MEAN_KNOWN_IN_SHORT if is_short else _MEAN_KNOWN
-        lost = np.ldexp(np.abs(elements.mean.mid), -exponent) * known
+        lost = np.ldexp(np.abs(elements.mean.mid), -exponent) * _MEAN_KNOWN
         error = np.where(lost > 0.0, lost / np.abs(z.hi) + _ARITHMETIC, 0.0)
     z, exponent = take_exponents(z, exponent)
     if elements.divisor is not None:
         divisor, k = take_exponents(elements.divisor)
         z, exponent = pair_divide(z, divisor), exponent - k
-        error = error + (KNOWN_IN_SHORT if is_short else KNOWN) + _ARITHMETIC
+        error = error + KNOWN + _ARITHMETIC
     if elements.gamma is not None:
         gamma, k = np.frexp(elements.gamma)
         error = np.where((error > 0.0) | (z.lo != 0.0), error + _ARITHMETIC, 0.0)

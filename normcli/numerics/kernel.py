@@ -87,7 +87,7 @@ def apply(
     if solution.scale is not None:
         x, low = (None if a is None else np.ldexp(a, solution.scale) for a in widen_exactly(raw))
         elements = elements._replace(x=x, low=low)
-    return _apply(elements, out, work, exact=exact, is_short=solution.is_short)
+    return _apply(elements, out, work, exact=exact)
 
 
 def apply_affine(
@@ -108,12 +108,10 @@ def apply_affine(
         As of `apply`.
     """
     exact = not is_short_float(out.dtype)
-    return _apply(Elements(values, None, None, *parameters), out, work, exact=exact, is_short=False)
+    return _apply(Elements(values, None, None, *parameters), out, work, exact=exact)
 
 
-def _apply(
-    elements: Elements, out: NDArray[Any], work: Workspace, *, exact: bool, is_short: bool
-) -> NDArray[np.intp] | None:
+def _apply(elements: Elements, out: NDArray[Any], work: Workspace, *, exact: bool) -> NDArray[np.intp] | None:
     """Apply the sequence to all values, and calculate those again that it has not reached."""
     raw = elements.x
     if not raw.size:
@@ -129,7 +127,7 @@ def _apply(
         else:
             places = np.arange(raw.size)
         undecided = [
-            calculate_again(elements, out, places[start : start + _TOGETHER], is_short=is_short)
+            calculate_again(elements, out, places[start : start + _TOGETHER])
             for start in range(0, len(places), _TOGETHER)
         ]
     found = [places for places in undecided if places is not None]
@@ -137,7 +135,9 @@ def _apply(
 
 
 def calculate_again(
-    elements: Elements, out: NDArray[Any], places: NDArray[np.intp], *, is_short: bool
+    elements: Elements,
+    out: NDArray[Any],
+    places: NDArray[np.intp],
 ) -> NDArray[np.intp] | None:
     """Calculate values at some places by themselves; return the places of those that are not decided."""
     shape = elements.x.shape
@@ -145,7 +145,7 @@ def calculate_again(
     chosen = elements.map(lambda a: np.broadcast_to(a, shape)[index])
     x, low = widen_exactly(chosen.x)
     chosen = chosen._replace(x=x, low=chosen.low if low is None else low)
-    results = calculate(chosen, PRECISIONS[out.dtype.name], is_short=is_short)
+    results = calculate(chosen, PRECISIONS[out.dtype.name])
     values = np.empty(len(places), out.dtype)
     store(values, results.values)
     out[index] = values

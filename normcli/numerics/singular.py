@@ -127,7 +127,7 @@ class SingularValues:
     values: Sequence[SingularValue]
 
 
-def solve_singular(plan: Plan, measured: SingularValues, *, exact: bool) -> Solution:
+def solve_singular(plan: Plan, measured: SingularValues) -> Solution:
     """Return the divisors and statistics of groups, from their largest singular values."""
     row, values = plan.norm.divisor, measured.values
     nothing = np.zeros(len(values))
@@ -157,7 +157,7 @@ def solve_singular(plan: Plan, measured: SingularValues, *, exact: bool) -> Solu
         found = None if value.known is not None else value.find() or None
         sizes[group] = 0.0 if found is None else round_once(found)
         divisor = replace(value) if found is None else found
-        solution.settle(group, Fraction(0), divisor, sizes[group], exact=exact)
+        solution.settle(group, Fraction(0), divisor, sizes[group])
     assert row.spread is not None
     solution.statistics = {row.spread: sizes}
     return solution

@@ -205,7 +205,7 @@ def apply_to_rows(
         Full float64 results; otherwise enough for 24 bits.
     """
     known = np.concatenate([a.reshape(-1)[numbers] for a in (*solution.mean, *solution.divisor)])
-    rule = Rule(1.0, 0.0, 0.0, 0.0, 0, solution.centred, not solution.is_short, exact)
+    rule = Rule(1.0, 0.0, 0.0, 0.0, 0, solution.centred, exact, exact)
     return _call(kernel, rule, rows, known, (), None, selected)
 
 
@@ -235,7 +235,7 @@ def _call(
     affine = (None if p is None else p.values[p.starts[group] + place // p.span] for p in parameters)
     elements = Elements(values, Triple(*mean) if rule.centred else None, Pair(hi, lo), *affine)
     results = np.empty(number.shape, out.dtype)
-    undecided = calculate_again(elements, results, np.arange(len(number)), is_short=not rule.exact)
+    undecided = calculate_again(elements, results, np.arange(len(number)))
     out[(*np.unravel_index(group, x.shape[:2]), *np.unravel_index(place, x.shape[2:]))] = results
     return numbers if undecided is None else np.union1d(numbers, group[undecided])
 

@@ -15,7 +15,7 @@ from normcli.numerics.divisor import Solution
 from normcli.numerics.elements import Elements
 from normcli.numerics.inverse import invert
 from normcli.numerics.pairs import Pair, Triple
-from normcli.numerics.rational import find_exponent, keep_exactly, keep_mean, round_once
+from normcli.numerics.rational import find_exponent, round_once, split
 from normcli.numerics.rounding import store
 from normcli.numerics.settling import round_to_odd
 from tests.reference.limits import ELEMENT
@@ -151,8 +151,8 @@ def make_group_elements(scale=Fraction(1), *, centred=True, low=None, gamma=GAMM
     """Return two groups of three values, and the solution that recalls their means and divisors."""
     x = np.array([[0.5, -1.0, 3.0], [0.1, 2.0, -0.7]])
     means = [mean * scale if centred else Fraction(0) for mean in MEANS]
-    mean = Triple(*(np.array([part]).T for part in zip(*map(keep_mean, means), strict=True)))
-    divisor = Pair(*(np.array([part]).T for part in zip(*map(keep_exactly, DIVISORS), strict=True)))
+    mean = Triple(*(np.array([part]).T for part in zip(*(split(value, 3) for value in means), strict=True)))
+    divisor = Pair(*(np.array([part]).T for part in zip(*(split(value, 2) for value in DIVISORS), strict=True)))
     asked = lambda number, _: (means[number], DIVISORS[number])  # noqa: E731
     solution = Solution(mean, divisor, None, centred=centred, ask=asked)
     return Elements(x, mean if centred else None, divisor, gamma, beta, low), solution, means
