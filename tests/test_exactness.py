@@ -327,3 +327,9 @@ def test_a_tie_goes_to_even_and_what_is_hardly_less_does_not(norm, dtype):
     ):
         found = normalize(x, norm, eps=eps, gamma=gamma, beta=np.full(2, odd), **over_rows(norm)).normalized
         np.testing.assert_array_equal(found.astype(np.float64), np.full(x.shape, wanted))
+
+
+def test_a_value_beside_a_mean_that_no_doubles_hold_is_not_zero():
+    """The middle of 2⁻¹⁰⁷⁴ and 1 is 2⁻¹⁰⁷⁵ above 1/2."""
+    found = normalize(np.array([[2.0**-1074], [1.0], [0.5]]), "midrange").normalized
+    np.testing.assert_array_equal(found[:, 0], [-1.0, 1.0, -(2.0**-1074)])

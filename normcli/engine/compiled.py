@@ -63,7 +63,7 @@ class CompiledRun:
         self.measures = hides and is_plan_served(run.plan, geometry.count)
         """Whether groups are measured and solved, too."""
         if self.measures:
-            self._rule = make_rule(run.plan, geometry.count, exact=run.exact, exact_results=run.exact_output)
+            self._rule = make_rule(run.plan, geometry.count, exact=run.exact)
             self._names = name_statistics(run.plan)
 
     def work_on(self, tile: Slices, work: Workspace) -> bool:
@@ -208,7 +208,7 @@ class CompiledRun:
         seen = selected if run.selection is not None and run.selection.hides else None
         x, out = _lay(zero_unselected(raw, seen), there, len(before))
         assert out is not None
-        rows, exact = Groups(x, out, *self._lay_parameters(tile, along)), run.exact_output
+        rows, exact = Groups(x, out, *self._lay_parameters(tile, along)), run.exact
         left = np.arange(numbers.size)
         if is_served(x.dtype):
             left = apply_to_rows(self._kernel, rows, solution, numbers, seen, exact=exact)

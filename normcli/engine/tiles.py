@@ -76,9 +76,7 @@ class Tiles:
         self.gamma = open_parameter(plan, geometry, inputs.gamma, plan.spec.gamma_offset)
         self.beta = open_parameter(plan, geometry, inputs.beta)
         self.selection = None if inputs.selection is None else TileSelection(inputs.selection, plan, geometry)
-        self.exact_output = not (is_short_float(source.dtype) and (sink is None or is_short_float(sink.dtype)))
-        # Beta may cancel all but the last bits of what it is added to.
-        self.exact = self.exact_output or inputs.beta is not None
+        self.exact = not (is_short_float(source.dtype) and (sink is None or is_short_float(sink.dtype)))
         self.native = np.dtype(choose_arithmetic(source.dtype, exact=self.exact))
         kept, reduced = geometry.kept_runs, geometry.reduced_runs
         self.order = reduced + kept if geometry.columns else kept + reduced
@@ -176,7 +174,7 @@ class Tiles:
     def _apply(
         self, raw: NDArray[Any], out: NDArray[Any], solution: Solution, parameters: Parameters, work: Workspace
     ) -> None:
-        undecided = apply(raw, out, solution, work, parameters, exact=self.exact_output)
+        undecided = apply(raw, out, solution, work, parameters, exact=self.exact)
         if solution.faint is not None:
             close = np.flatnonzero((np.abs(raw) < _FAINT) & solution.faint)
             undecided = close if undecided is None else np.union1d(undecided, close)

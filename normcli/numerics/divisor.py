@@ -9,6 +9,7 @@ import numpy as np
 
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import EpsMode, ZeroRule
+from normcli.numerics.elements import KNOWN
 from normcli.numerics.moments import choose_scale
 from normcli.numerics.pairs import Pair, Triple, pair_root, quick_two_sum, two_square, two_sum
 
@@ -47,6 +48,8 @@ class Solution:
         None for none.
     numbers : ndarray of int or None
         The numbers by which `ask` knows the groups.
+    error : float
+        How far off the divisors may be, as a part of them.
     ask : callable or None
         Returns the mean and the divisor of a group, of the values as they are: exactly, or a root to as many
         bits as are asked for. None if they are no more
@@ -60,6 +63,7 @@ class Solution:
     statistics: dict[str, Floats] = field(default_factory=dict)
     faint: Selected | None = None
     numbers: Any = None
+    error: float = KNOWN
     ask: Callable[[int, int], tuple[Fraction, Fraction | None]] | None = None
 
     def __post_init__(self) -> None:
@@ -100,6 +104,7 @@ class Solution:
             self.centred,
             faint=None if self.faint is None else function(self.faint),
             numbers=function(self.numbers),
+            error=self.error,
             ask=self.ask,
         )
 

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from normcli.numerics.deciding import Precision
 
 
+KNOWN = 2.0**-77
+"""How far off a solution's divisors may be, as a part of them."""
+
+
 class Elements(NamedTuple):
     """Values, and what each is normalized with: arrays that broadcast against each other, or None.
 
@@ -35,6 +39,8 @@ class Elements(NamedTuple):
     gamma, beta : ndarray or None
     low : ndarray or None
         What x leaves of the values; None for nothing.
+    error : float
+        How far off the divisor may be, as a part of it.
     """
 
     x: Any
@@ -43,15 +49,13 @@ class Elements(NamedTuple):
     gamma: Any
     beta: Any
     low: Any = None
+    error: float = KNOWN
 
     def map(self, function: Callable[[Any], Any]) -> Elements:
         """Return the elements with a function (an index, a reshape) applied to each array."""
-        return Elements(
-            function(self.x),
-            None if self.mean is None else self.mean.map(function),
-            None if self.divisor is None else self.divisor.map(function),
-            *(None if a is None else function(a) for a in (self.gamma, self.beta, self.low)),
-        )
+        gamma, beta, low = (None if a is None else function(a) for a in (self.gamma, self.beta, self.low))
+        mean, divisor = self.mean and self.mean.map(function), self.divisor and self.divisor.map(function)
+        return Elements(function(self.x), mean, divisor, gamma, beta, low, self.error)
 
 
 class Results(NamedTuple):
@@ -64,11 +68,8 @@ class Results(NamedTuple):
 _LARGE, _SMALLER = 2.0**1000, 2.0**-60
 """Values above the first are multiplied by the second, so that differences stay finite."""
 
-KNOWN = 2.0**-77
-"""How far off a solution's divisors may be, as a part of them."""
-
-_MEAN_KNOWN = 2.0**-88
-"""How far off its means may be, as a part of the second of their three doubles."""
+_MEAN_KNOWN, _LEAST = 2.0**-88, 2.0**-1074
+"""How far off means may be: a part of the second of three doubles, and where that is not 0, at least so far."""
 
 _ARITHMETIC = 2.0**-98
 """Errors of a difference, a quotient and a product of pairs, as a part of the result, together."""
@@ -105,12 +106,14 @@ def _multiply_and_divide(elements: Elements) -> tuple[Pair, Any, Integers]:
     error = np.zeros(())
     if elements.mean is not None:
         lost = np.ldexp(np.abs(elements.mean.mid), -exponent) * _MEAN_KNOWN
+        lost = np.where(elements.mean.mid == 0.0, 0.0, np.maximum(lost, _LEAST))
         error = np.where(lost > 0.0, lost / np.abs(z.hi) + _ARITHMETIC, 0.0)
     z, exponent = take_exponents(z, exponent)
     if elements.divisor is not None:
         divisor, k = take_exponents(elements.divisor)
         z, exponent = pair_divide(z, divisor), exponent - k
-        error = error + KNOWN + _ARITHMETIC
+        is_power_of_two = (elements.error == 0.0) & (divisor.hi == 0.5) & (divisor.lo == 0.0)
+        error = np.where(is_power_of_two, error, error + elements.error + _ARITHMETIC)
     if elements.gamma is not None:
         gamma, k = np.frexp(elements.gamma)
         error = np.where((error > 0.0) | (z.lo != 0.0), error + _ARITHMETIC, 0.0)
@@ -195,7 +198,7 @@ _FINITE = np.finfo(np.float64).max
 
 def _calculate_plainly(elements: Elements) -> tuple[Floats, Selected]:
     """Return what doubles give, and where that is the result: of infinities, NaN, and x = mean."""
-    x, mean, divisor, gamma, beta, low = elements
+    x, mean, divisor, gamma, beta, low, _ = elements
     y = x
     chosen = ~np.isfinite(x)
     if mean is None:

@@ -87,7 +87,7 @@ def _invert_in_pairs(
     elements: Elements, exponent: Integers | int, precision: Precision, kept_bits: int
 ) -> tuple[Floats, Selected]:
     """Return the values, and where they are decided: of the divisor, so many bits are kept."""
-    x, mean, divisor, gamma, beta, low = elements
+    x, mean, divisor, gamma, beta, low, _ = elements
     assert divisor is not None  # by the contract
     spread = partial(_spread, shape=x.shape)
     factor, k = take_exponents(divisor)
@@ -173,7 +173,7 @@ def _recall(elements: Elements, solution: Solution, places: Any, precision: Prec
 
     choose = partial(_choose, elements.x.shape, places)
     rounding = round_once if precision.bits == _FULL_PRECISION else round_to_odd
-    x, mean, _, gamma, beta, low = elements
+    x, mean, _, gamma, beta, low, _ = elements
     rows = zip(choose(solution.numbers), choose(x), choose(low), choose(beta), choose(gamma, 1.0), strict=True)
     groups = {number: solution.recall(number, MOST_BITS) for number in set(choose(solution.numbers))}
     known: dict[tuple[Any, ...], float] = {}
@@ -198,7 +198,7 @@ def _invert_exactly(elements: Elements, exponent: Integers | int, places: Any, p
 
     choose = partial(_choose, elements.x.shape, places)
     rounding = round_once if precision.bits == _FULL_PRECISION else round_to_odd
-    x, mean, divisor, gamma, beta, low = elements
+    x, mean, divisor, gamma, beta, low, _ = elements
     numbers = zip(
         choose(x),
         choose(low),

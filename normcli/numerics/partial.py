@@ -47,7 +47,9 @@ def _divide_by_1(solution: Solution) -> Solution:
     """Return a solution with the divisor 1, in the unit of the values."""
     one = np.ones_like(solution.divisor.hi)
     mean, scale = solution.mean.map(np.copy), solution.scale
-    found = replace(solution, mean=mean, divisor=Pair(one, np.zeros_like(one)), scale=None, faint=None)
+    found = replace(
+        solution, mean=mean, divisor=Pair(one, np.zeros_like(one)), scale=None, faint=None, error=0.0
+    )
     if not solution.centred:
         return found
     faint = (np.abs(mean.hi) < FAINT) & (mean.hi != 0.0)

@@ -22,6 +22,8 @@ _MANTISSA, _HALF = 53, 26
 _TOGETHER = 256
 """Values whose halves' products are added at once: their sum is below 2⁶²."""
 
+_LEAST = 2.0**-1074
+
 ROOT_BITS = 300
 """Bits of a root; one more says whether it is exact. So it is rounded to fewer bits as the root itself is."""
 
@@ -164,10 +166,11 @@ def divide_once(a: int, b: int, exponent: int = 0) -> float:
 
 
 def split(value: Fraction, count: int) -> tuple[float, ...]:
-    """Return so many doubles, each the nearest to what those before it leave of a value."""
+    """Return so many doubles, each the nearest to what those before it leave of a value; 0 of nothing alone."""
     parts: list[float] = []
     for _ in range(count):
-        parts.append(float(value))
+        nearest = float(value)
+        parts.append(math.copysign(_LEAST, value) if value and not nearest else nearest)
         value -= make_fraction(parts[-1])
     return tuple(parts)
 

@@ -100,7 +100,7 @@ _GRID_BITS = 24
 
 def prepare(elements: Elements) -> Operands:
     """Return what float64 results are calculated with."""
-    x, mean, divisor, gamma, beta, _ = elements
+    x, mean, divisor, gamma, beta, *_ = elements
     if divisor is None:
         divisor = Pair(*(np.full((1,) * elements.x.ndim, value) for value in (1.0, 0.0)))
     hi = divisor.hi
@@ -143,7 +143,7 @@ def prepare(elements: Elements) -> Operands:
 
 def prepare_short(elements: Elements) -> Operands:
     """Return what results of 24 bits and fewer are calculated with."""
-    _, mean, divisor, gamma, beta, _ = elements
+    _, mean, divisor, gamma, beta, *_ = elements
     centre, second = (None, None) if mean is None else mean[:2]
     # Often 0: most sums are exact, and so is division by a power of two.
     second = None if second is None or not second.any() else second + 0.0

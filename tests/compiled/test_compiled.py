@@ -341,7 +341,7 @@ def test_halves_are_rounded_once(variant, dtype):
     results, wanted = np.empty((2, x.size), np.uint16 if dtype == "bfloat16" else dtype)
     missed = np.empty((2 * middles.size, 7))
     given = np.array([0.0, 0.0, 0.0, 1.0, 0.0])
-    rule = Rule(1.0, 0.0, 0.0, 0.0, 0, centred=False, exact=False, exact_results=False)
+    rule = Rule(1.0, 0.0, 0.0, 0.0, 0, centred=False, exact=False)
     views = {"x": x.reshape(1, 1, 1, -1), "out": results.reshape(1, 1, 1, -1), "left": np.zeros(1, np.bool_)}
     assert len(missed) == call_kernel(
         variant=variant, known=given, rule=rule, results=(), missed=missed, **views
@@ -411,7 +411,7 @@ def test_parameters_may_lie_oddly_in_memory(lay, verb):
 
 
 def call_kernel(
-    *, variant=None, rule=(3.0, 1e-5, 0.0, 1.0, 0, True, True, True), spans=(1, 1), results=None, **change
+    *, variant=None, rule=(3.0, 1e-5, 0.0, 1.0, 0, True, True), spans=(1, 1), results=None, **change
 ):
     """Call the kernel's function on two groups of three values, but for what is changed."""
     names = ("x", "out", "left", "missed", "known", "counts", "selected")
@@ -466,8 +466,8 @@ def test_right_buffers_are_taken():
         ),
         pytest.param({"counts": np.ones(2)}, id="counts without freedom"),
         pytest.param({"selected": np.ones(5, np.bool_)}, id="a mask of fewer values"),
-        pytest.param({"rule": (0.0, 1e-5, 0.0, 1.0, 0, True, True, True)}, id="no freedom"),
-        pytest.param({"rule": (3.0, 0.0, 0.0, 1.0, 9, True, True, True)}, id="no such eps mode"),
+        pytest.param({"rule": (0.0, 1e-5, 0.0, 1.0, 0, True, True)}, id="no freedom"),
+        pytest.param({"rule": (3.0, 0.0, 0.0, 1.0, 9, True, True)}, id="no such eps mode"),
         pytest.param({"variant": 99}, id="no such variant"),
     ],
 )
@@ -480,5 +480,5 @@ def test_wrong_buffers_are_refused(change):
 def test_too_few_buffers_are_refused():
     with pytest.raises(IndexError):
         KERNEL.module.normalize(
-            KERNEL.variant, (3.0, 1e-5, 0.0, 1.0, 0, True, True, True), (1, 1), (np.ones((1, 2, 1, 3)),)
+            KERNEL.variant, (3.0, 1e-5, 0.0, 1.0, 0, True, True), (1, 1), (np.ones((1, 2, 1, 3)),)
         )
