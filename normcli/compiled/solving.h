@@ -55,7 +55,7 @@ ALWAYS void find_scatter(const vector *sum, const vector *square, vector n, bool
     *error = (lost + 2.0 * absolute(terms[2])) / positive;
 }
 
-/* Where q + ql is exactly (a + al) / d. */
+/* `_divides` of solution.py: where q + ql is exactly (a + al) / d. */
 ALWAYS mask divides(vector a, vector al, vector q, vector ql, vector d)
 {
     vector terms[6] = {a, al};

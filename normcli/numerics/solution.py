@@ -12,7 +12,7 @@ from normcli.numerics.divisor import FAINT, Solution, add_eps, find_freedom, rep
 from normcli.numerics.elements import KNOWN
 from normcli.numerics.kept import is_decided
 from normcli.numerics.moments import Moments
-from normcli.numerics.pairs import Pair, Triple, pair_divide, pair_root, two_prod
+from normcli.numerics.pairs import Pair, Triple, distill, pair_divide, pair_root, two_prod
 from normcli.numerics.rounding import Scaled, round_scaled
 from normcli.tuples import NamedTuple
 
@@ -105,7 +105,7 @@ def _solve_moments(plan: Plan, moments: Moments) -> Solution:
     freedom = np.where(freedom > 0.0, freedom, np.nan)
     parts = two_prod(np.asarray(moments.times, dtype=np.float64), freedom)
     square = _divide(moments.square, parts)
-    error = moments.error + (0.0 if _is_power_of_two(parts) else _QUOTIENT)
+    error = moments.error + np.where(_divides(moments.square, square, parts), 0.0, _QUOTIENT)
     finite = np.isfinite(square.hi)
     if not finite.all():
         plain = moments.square.hi / moments.times / freedom
@@ -137,6 +137,23 @@ def _divide(number: Pair, divisor: Pair) -> Pair:
 def _is_power_of_two(divisor: Pair) -> bool:
     """Return whether all divisors are powers of two."""
     return not divisor.lo.any() and bool((np.frexp(divisor.hi)[0] == 0.5).all())
+
+
+def _divides(number: Pair, quotient: Pair, divisor: Pair) -> Selected:
+    """Return where a quotient is exact."""
+    if _is_power_of_two(divisor):
+        return np.ones(quotient.hi.shape, np.bool_)
+    exact = np.zeros(quotient.hi.shape, np.bool_)
+    short = np.flatnonzero(
+        quotient.lo == quotient.lo.astype(np.float32)
+    )  # others have too many bits to be ties
+    if short.size and not divisor.lo.any():
+        n, q, d = (
+            part.map(lambda a: np.broadcast_to(a, exact.shape)[short]) for part in (number, quotient, divisor)
+        )
+        products = (*two_prod(q.hi, d.hi), *two_prod(q.lo, d.hi))
+        exact[short] = ~np.any(distill([*n, *(-a for a in products)], 1).terms, axis=0)
+    return exact
 
 
 def solve_given(plan: Plan, given: Given) -> Solution:
