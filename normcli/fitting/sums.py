@@ -10,10 +10,9 @@ import numpy as np
 
 from normcli.errors import DataError
 from normcli.norms.divisors import Measurement
-from normcli.numerics.divisor import choose_scale_where
 from normcli.numerics.fixed import ALL, Fixed
 from normcli.numerics.kept import is_decided
-from normcli.numerics.lengths import Lengths
+from normcli.numerics.lengths import Lengths, scale_lengths
 from normcli.numerics.moments import find_moments
 from normcli.numerics.order_statistics import make_extremes
 from normcli.numerics.pairs import (
@@ -190,8 +189,7 @@ def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solv
     elif plan.spec.p is not None and np.isinf(plan.spec.p):
         ends = zip(pair_negate(low), high, strict=True)
         length = find_largest(Pair(*(np.stack(both, axis=-1) for both in ends)))
-        k = choose_scale_where(length.hi, _SMALL, _LARGE)
-        moments = Lengths(count, length if k is None else length.map(lambda a: np.ldexp(a, k)), k)
+        moments = scale_lengths(Lengths(count, length))
     else:
         centred = plan.norm.divisor.about_mean
         moments = _make_moments(sums.total, sums.square, count, centred=centred)

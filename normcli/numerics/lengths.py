@@ -223,11 +223,11 @@ def merge_powers(leaves: Powers, count: Any, *, p: float) -> Lengths:
         length, exponent = kept.value, exponent + own_exponent
         undecided = kept.undecided & usable & (np.abs(exponent) < _OUT_OF_RANGE)
     lengths = Lengths(count, Pair(np.where(usable, length.hi, unit), np.where(usable, length.lo, 0.0)))
-    return _scale(lengths, exponent, undecided)
+    return scale_lengths(lengths, exponent, undecided)
 
 
-def _scale(lengths: Lengths, exponent: Integers, undecided: Selected | None) -> Lengths:
-    """Return lengths that were given without a power of 2, in the unit that their values are scaled to."""
+def scale_lengths(lengths: Lengths, exponent: Integers | int = 0, undecided: Selected | None = None) -> Lengths:
+    """Return lengths, given in units of 2^exponent, in the unit that their values are scaled to."""
     hi, lo = lengths.length
     exponent = np.clip(exponent, -_OUT_OF_RANGE, _OUT_OF_RANGE)
     own = np.where(np.isfinite(hi) & (hi != 0.0), exponent + np.frexp(hi)[1], 0)

@@ -290,7 +290,7 @@ def solve_by_order(plan: Plan, measured: Extremes | Quantiles, *, exact: bool) -
 
     solution.ask = ask
     for group in np.flatnonzero(undecided).tolist():
-        solution.settle(group, *ask(group), float(solution.statistics[row.spread][group]), exact=exact)
+        solution.settle(group, *ask(group), exact=exact)
     return solution
 
 
@@ -298,10 +298,12 @@ def _keep(found: _Rounded, centre: int, spread: int, *, exact: bool) -> tuple[So
     """Return what is kept of a centre and a spread, and where it is not decided."""
     hi, mid, lo = (part[centre] for part in found.value)
     low = keep(Pair(mid, lo), 0.0).value.lo
-    divisor, unsure = keep(Pair(*(part[spread] for part in found.value[:2])), found.error[spread])
+    second = found.value.mid[spread]
+    divisor, unsure = keep(Pair(found.value.hi[spread], second), found.error[spread])
     if not exact:
         low, divisor = np.zeros_like(low), Pair(divisor.hi, np.zeros_like(divisor.lo))
+    whole = (low == lo) & (divisor.lo == second) & (found.error[centre] == 0.0) & (found.error[spread] == 0.0)
     undecided = (unsure | found.undecided[centre] | found.undecided[spread]) & found.finite[
         [centre, spread]
     ].all(axis=0)
-    return Solution(Triple(hi, mid, low), divisor, None, centred=True), undecided
+    return Solution(Triple(hi, mid, low), divisor, None, centred=True, exact=whole & ~undecided), undecided

@@ -157,7 +157,7 @@ def solve_singular(plan: Plan, measured: SingularValues, *, exact: bool) -> Solu
         found = None if value.known is not None else value.find() or None
         sizes[group] = 0.0 if found is None else round_once(found)
         divisor = replace(value) if found is None else found
-        solution.settle(group, Fraction(0), divisor, sizes[group], exact=exact)
+        solution.settle(group, Fraction(0), divisor, exact=exact)
     assert row.spread is not None
     solution.statistics = {row.spread: sizes}
     return solution

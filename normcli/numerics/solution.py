@@ -226,7 +226,7 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
         found = _solve_exactly(plan, *groups.ask(group), zero_rule)
         for name, shown_values in solution.statistics.items():
             shown_values[group] = found.statistics[name]
-        solution.settle(group, found.mean, found.divisor, found.statistics[row.spread], exact=exact)
+        solution.settle(group, found.mean, found.divisor, exact=exact)
     return solution
 
 
