@@ -62,7 +62,7 @@ def is_decided(value: Pair, exponent: Integers, error: Any, precision: Precision
     off = np.ldexp(error, to_units) + _OWN_ROUNDINGS
     decided = np.abs(part - np.floor(part) - 0.5) > off
     below = np.abs(np.frexp(hi)[0]) == 0.5  # below a power of two, floats are twice as dense
-    decided &= ~below | (np.abs(np.abs(part) - 0.25) > off)
+    decided &= (~below | (np.abs(np.abs(part) - 0.25) > off)) & (hi != 0.0)
     return np.asarray(decided | np.equal(error, 0.0))
 
 
@@ -110,7 +110,9 @@ def round_to(value: Fraction, precision: Precision) -> float:
     unit = highest - precision.bits + 1
     rounded = math.ldexp(round(scale(value, -unit)), unit) if highest < _ENDLESS else math.inf
     largest = math.ldexp(2.0 - 2.0 ** (1 - precision.bits), 1 - precision.least)
-    return rounded if abs(rounded) <= largest else math.copysign(math.inf, value)
+    if abs(rounded) <= largest:
+        return rounded
+    return math.inf if value > 0 else -math.inf
 
 
 _ENDLESS = 1024
