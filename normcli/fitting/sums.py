@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 _SMALL, _LARGE = 2.0**-400, 2.0**400
 """Squares between these are no trouble as pairs."""
 
-_SHIFT = 512
-"""What larger deviations are divided by, as an exponent: the largest would be too large to be added."""
-
 _DIGITS, _SQUARED_DIGITS = range(-480, 449), range(-960, 865)
 """Exponents of digits, of sums and of sums of squares, whose squares and multiples stay within doubles."""
 
@@ -110,9 +107,8 @@ class Sums:
 
     def add_deviations(self, groups: Integers, deviations: Floats, count: NDArray[Any]) -> None:
         """Add the deviations of samples, of so many values each, to those of groups; several may go to one."""
-        some, large = count > 0, deviations >= _LARGE
-        for chosen, exponent in ((some & ~large, 0), (some & large, _SHIFT)):
-            self.deviation.add(groups[chosen], np.ldexp(deviations[chosen], -exponent)[:, None], exponent)
+        some = count > 0
+        self.deviation.add(groups[some], deviations[some, None])
         np.add.at(self.images, groups[some], 1)
 
     def merge(self, other: Sums, groups: NDArray[np.intp] | slice = ALL) -> None:

@@ -178,6 +178,15 @@ def test_any_conditioning_and_magnitude_is_exact(norm, offset, spread):
     require_exact(backward(x, dy * 1e-200, norm, **options))
 
 
+@pytest.mark.parametrize("norm", ["ln", "bn", "in", "gn"])
+@pytest.mark.parametrize("largest", [1.1e304, 2.0**990, 1.7e308])
+def test_the_largest_gradients_are_exact(norm, largest):
+    x = np.array([[[1.0, 2.0, 4.0], [0.5, 1.0, -3.0]]])
+    dy = np.array([[[1.0, largest, 3.0], [-largest, 1e-300, largest]]])
+    options = {"groups": 1} if norm == "gn" else {}
+    require_exact(backward(x, dy, norm, **options))
+
+
 def test_gradients_of_very_different_sizes_are_exact():
     rng = np.random.default_rng(11)
     x = rng.normal(size=(2, 6))
