@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -186,6 +186,11 @@ class Fixed:
                 break
             digits = np.concatenate([digits[:-2], signed[None]])
         return Fixed(digits, self.low + start)
+
+    def describe(self, name: str, shape: tuple[int, ...]) -> dict[str, NDArray[Any]]:
+        """Return the members of a file that hold the numbers: digits in a shape, and the place of the first."""
+        settled = self.settle()
+        return {name: settled.digits.reshape(-1, *shape), f"{name}_low": np.array(settled.low)}
 
     def _split_sign(self) -> tuple[Selected, Fixed]:
         """Return which numbers are negative, and all without their signs: no digit then cancels another."""
