@@ -8,6 +8,7 @@ import numpy as np
 
 from normcli.engine.inputs import COUNT, zero_unselected
 from normcli.engine.passes import Run
+from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.lengths import DecimalLength, find_length, settle
 from normcli.numerics.powers import DIGITS, keep_digits, use_digits
 from normcli.numerics.rounding import store
@@ -42,7 +43,8 @@ class WindowRun(Run):
         assert window is not None  # of every norm that has this kind of run
         raw = self._load(tile, work, runs)
         selected = self.select(raw, tile, runs)
-        y, statistics = normalize_windows(self.plan, zero_unselected(raw, selected), reduced)
+        precision = PRECISIONS["float64" if self.sink is None else self.sink.dtype.name]
+        y, statistics = normalize_windows(self.plan, zero_unselected(raw, selected), reduced, precision)
         if selected is not None:
             statistics[COUNT] = count_in_windows(selected, window, reduced[0])
         self.keep(statistics, tuple(tile[run] for run in runs), tuple(self.geometry.dims[run] for run in runs))

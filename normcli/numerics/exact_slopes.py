@@ -17,7 +17,7 @@ from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from normcli.numerics.deciding import PRECISIONS, round_reals, round_to
 from normcli.numerics.divisor import find_freedom
 from normcli.numerics.fixed import Fixed
-from normcli.numerics.powers import raise_decimal, use_digits
+from normcli.numerics.powers import raise_exactly
 from normcli.numerics.rational import ROOT_BITS, add_eps, find_root, scale
 from normcli.numerics.rounding import store
 from normcli.numerics.slope_sums import needs_decimals
@@ -230,18 +230,6 @@ def sum_powers(sizes: Sequence[Fraction], p: float, bits: int = ROOT_BITS) -> Fr
     if p < 0.0 and not all(sizes):
         return None
     return sum((raise_exactly(size, p, bits) for size in sizes if size), Fraction(0))
-
-
-_BITS_OF_DIGIT = 3.32
-_SPARE_DIGITS = 20
-"""More than a power loses: its logarithm is below 10⁴, and it may be raised by 1/p again."""
-
-
-def raise_exactly(size: Fraction, p: float | Fraction, bits: int) -> Fraction:
-    """Return sizeᵖ of a positive number, to so many bits."""
-    far = abs(math.log10(abs(float(p)))) if p else 0.0
-    with use_digits(math.ceil(bits / _BITS_OF_DIGIT + 2.0 * far) + _SPARE_DIGITS):
-        return Fraction(raise_decimal(size, p))
 
 
 def take_sum(fixed: Fixed, group: int) -> Fraction:

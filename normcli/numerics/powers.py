@@ -248,6 +248,18 @@ def raise_decimal(value: Fraction, p: float | Fraction) -> Decimal:
     return (base.ln() * exponent).exp()
 
 
+_BITS_OF_DIGIT = 3.32
+_SPARE_DIGITS = 20
+"""More than a power loses: its logarithm is below 10⁴, and it may be raised by 1/p again."""
+
+
+def raise_exactly(size: Fraction, p: float | Fraction, bits: int) -> Fraction:
+    """Return sizeᵖ of a positive number, to so many bits."""
+    far = abs(math.log10(abs(float(p)))) if p else 0.0
+    with use_digits(math.ceil(bits / _BITS_OF_DIGIT + 2.0 * far) + _SPARE_DIGITS):
+        return Fraction(raise_decimal(size, p))
+
+
 class Exact(NamedTuple):
     """What is kept of one number: (hi + lo) · 2^exponent, hi from ½ to 1."""
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.exact_slopes import raise_exactly
 from normcli.numerics.pairs import (
     Pair,
     pair_add,
@@ -24,7 +23,7 @@ from normcli.numerics.pairs import (
     two_prod,
     two_square,
 )
-from normcli.numerics.powers import raise_pair
+from normcli.numerics.powers import raise_exactly, raise_pair
 from normcli.numerics.slopes import Derivatives
 
 if TYPE_CHECKING:
