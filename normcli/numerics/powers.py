@@ -255,9 +255,14 @@ _SPARE_DIGITS = 20
 
 def raise_exactly(size: Fraction, p: float | Fraction, bits: int) -> Fraction:
     """Return sizeᵖ of a positive number, to so many bits."""
-    far = abs(math.log10(abs(float(p)))) if p else 0.0
-    with use_digits(math.ceil(bits / _BITS_OF_DIGIT + 2.0 * far) + _SPARE_DIGITS):
+    with use_digits(count_digits(bits, p)):
         return Fraction(raise_decimal(size, p))
+
+
+def count_digits(bits: int, p: float | Fraction) -> int:
+    """Return the decimal digits that numbers are raised to a power with, so that so many bits are right."""
+    far = abs(math.log10(abs(float(p)))) if p else 0.0
+    return math.ceil(bits / _BITS_OF_DIGIT + 2.0 * far) + _SPARE_DIGITS
 
 
 class Exact(NamedTuple):
@@ -268,7 +273,7 @@ class Exact(NamedTuple):
     exponent: int
 
 
-def keep_decimal(calculate: Callable[[], Decimal]) -> Exact:
+def keep_decimal(calculate: Callable[[], Decimal | Fraction]) -> Exact:
     """Return what is kept of a positive number that decimals calculate to as many digits as they are told.
 
     Parameters
@@ -293,7 +298,7 @@ def use_digits(digits: int) -> AbstractContextManager[Any]:
     return decimal.localcontext(decimal.Context(digits, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX))
 
 
-def keep_digits(number: Decimal, digits: int) -> Exact | None:
+def keep_digits(number: Decimal | Fraction, digits: int) -> Exact | None:
     """Return what is kept of a number that was calculated with so many digits; None if they are too few."""
     value = Fraction(number)
     error = Fraction(1, 10 ** (digits - _LOST_DIGITS))

@@ -162,3 +162,13 @@ def test_the_largest_singular_value_to_ten_digits(shape, scale, rng):
 )
 def test_the_largest_singular_value_of_plain_matrices(x, value):
     np.testing.assert_array_equal(approximate_largest(np.array(x)), value)
+
+
+@pytest.mark.parametrize(
+    ("rest", "expected"), [(0.0, 1.0), (2.0**-100, 1.0 + 2.0**-52), (2.0**-400, 1.0 + 2.0**-52)]
+)
+def test_a_value_that_hardly_differs_from_a_tie(rest, expected):
+    """1 + 2⁻⁵² + 2⁻¹⁰⁶ is the square of 1 + 2⁻⁵³."""
+    row = np.array([[1.0, 2.0**-26, 2.0**-53, rest]])
+    assert normalize(row, "sn").sigma.item() == expected
+    assert normalize(row * 2.0**-300, "sn").sigma.item() == expected * 2.0**-300
