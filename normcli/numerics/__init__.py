@@ -11,6 +11,9 @@ and however near to the mean it lies. It is calculated from what is kept of its 
 IEEE operations (`kernel`). A fixed test finds those that this does not reach: they are calculated in pairs
 (`elements`), and those of which beta cancels nearly everything in exact arithmetic (`settling`).
 
+**All else**, inverses, derivatives, values of windows and running averages, is the exact value, rounded once:
+what is known to within an error decides, or is asked for to more bits (`deciding`).
+
 So every result is defined by the input and the request alone: not by threads, tiles, the order of memory, how
 data are split into files, CPU, BLAS or the version of NumPy.
 
