@@ -229,7 +229,7 @@ class ExactScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         plan = self.statistics_.plan
         if not plan.norm.divisor.divides:
             return None
-        solution = solve(plan, find_moments(plan, self.statistics_._stats), exact=True)
+        solution = solve(plan, find_moments(plan, self.statistics_._stats))
         divisor = unscale(solution.divisor.hi, solution.scale).reshape(-1)
         if plan.norm.divisor.spread != "range":
             return divisor

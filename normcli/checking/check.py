@@ -118,7 +118,7 @@ def check(
     Notes
     -----
     The exact values are calculated in float64, so of shorter floats 0.5 ulp is the most that is rounding. Those
-    of float64 are themselves within 0.51 ulp; with a gate within 2, and as exact as its activation in NumPy.
+    of float64 are themselves rounded once; with a gate they are within 2 ulp, and as exact as its activation.
 
     Examples
     --------

@@ -61,8 +61,8 @@ def _invert(settings: Settings, stats: str | None, *, partial: bool) -> None:
     """Undo what apply did.
 
     x = (y - beta) / gamma * divisor + mean. Each result is the exact one of its y, rounded once. What y lost
-    when it was itself rounded stays lost: up to 0.5 ulp(y) * divisor (float64: 0.51 ulp). Values where that
-    may be more than half a ulp of x are counted on standard error; all others come back to 1 ulp.
+    when it was itself rounded stays lost: up to 0.5 ulp(y) * divisor. Values where that may be more than half a
+    ulp of x are counted on standard error; all others come back to 1 ulp.
 
     \b
       normcli invert stats.npz y.npy -o x.npy

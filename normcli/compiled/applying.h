@@ -1,4 +1,5 @@
-/* `prepare`, `prepare_short`, `apply_exact` and `apply_short` of sequences.py, to the bit. */
+/* The elements: each sequence ends with two sums, of all that is known less and more its error, and misses what they
+ * round in two ways. Bounds of errors are those of sequences.py. */
 #pragma once
 
 #include "measuring.h"
@@ -52,7 +53,7 @@ static void prepare_short(struct batch *batch, struct operands *o)
         if (is_beyond(batch->known[3][g]) || is_beyond(batch->known[0][g])) batch->left[g] = -1;
         const double hi = batch->known[3][g], inverse = 1.0 / hi;
         const double capped = inverse < 0x1p1022 ? inverse : 0x1p1022;
-        o->factor[g] = (hi > 0.0 ? capped : inverse) * (1.0 + 0x1p-48);
+        o->factor[g] = hi > 0.0 ? capped : inverse;
         o->centre[g] = batch->known[0][g];
         o->second[g] = batch->known[1][g] + 0.0;
     }
@@ -90,9 +91,10 @@ static void prepare_affine(struct affine *a, ptrdiff_t n, bool exact)
     }
 }
 
-/* `apply_short`: of one group, or of some that lie `across`; returns whether a value is missed. */
-ALWAYS int64_t apply_short(struct memory *m, const struct line *line, const char *x, enum kind in, char *y, enum kind out,
-                           bool across, bool affine)
+/* Results of 24 bits and fewer: of one group, or of some that lie `across`; returns whether a value is missed. What is
+ * written is `to`, and later on becomes `out`. */
+ALWAYS int64_t apply_short(struct memory *m, const struct line *line, const char *x, enum kind in, char *y, enum kind to,
+                           enum kind out, bool across, bool affine)
 {
     const struct operands *o = &m->operands;
     const struct affine *a = &m->affine;
@@ -103,25 +105,27 @@ ALWAYS int64_t apply_short(struct memory *m, const struct line *line, const char
         const ptrdiff_t k = g + i * across;
         double value = ((fetch(x + i * SIZES[in], in) - o->centre[k]) - o->second[k]) * o->factor[k];
         if (affine) value *= a->gamma[i];
-        value = from_bits(get_bits(value) & ~((1LL << 8) - 1));
+        double error = fabs(value) * 0x1p-49;
         if (affine) {
             value += a->beta[i];
-            missed[i] = (fabs(value) < 0x1p-12 * fabs(a->beta[i])) | (a->gamma[i] != a->gamma[i]) ? -1 : 0;
-            any |= missed[i];
+            error += fabs(value) * 0x1p-49;
         }
-        store(y + i * SIZES[out], out, value);
+        int64_t miss = has_middle(value, error, out);
+        if (affine) miss |= a->gamma[i] != a->gamma[i];
+        missed[i] = -miss;
+        any |= miss;
+        store(y + i * SIZES[to], to, value);
     }
     return any;
 }
 
-/* `apply_exact`: the same for float64 results. */
-ALWAYS int64_t apply_exact(struct memory *m, const struct line *line, const char *x, enum kind in, void *result,
-                           bool across, bool centred, bool gamma, bool beta)
+/* The same as doubles, which `out` holds or which are rounded to it then. */
+ALWAYS int64_t apply_exact(struct memory *m, const struct line *line, const char *x, enum kind in, double *results,
+                           enum kind out, bool across, bool centred, bool gamma, bool beta)
 {
     const struct operands *o = &m->operands;
     const struct affine *a = &m->affine;
     const ptrdiff_t n = line->n, g = line->g;
-    const double least = centred ? (beta ? 0.0 : gamma ? 0x1p-9 : 0x1p-12) : 0x1p-600, most = centred ? 8.0 : 0x1p600;
     int64_t any = 0, *missed = m->missed;
 #pragma omp simd reduction(| : any)
     for (ptrdiff_t i = 0; i < n; i++) {
@@ -139,11 +143,7 @@ ALWAYS int64_t apply_exact(struct memory *m, const struct line *line, const char
         double y = t * o->top[k];
         t = t * o->low[k] + r * o->factor[k];
         const double size = fabs(y);
-        int64_t miss = !(size <= most) | (size < least);
-        if (!gamma && !beta) { /* zeros are right, but for -0, which keeps its sign */
-            const double zero = centred ? o->exact[k] : 0.0;
-            miss &= !((value == zero) & (size == 0.0) & (get_bits(value) != INT64_MIN));
-        }
+        int64_t miss = !(size <= (centred ? 8.0 : 0x1p600)) | (!centred & (size < 0x1p-600) & (value != 0.0));
         if (gamma) {
             const double cut = 0x1.8p30;
             const double first = centred ? (y + cut) - cut : from_bits(get_bits(y) & TOP_BITS);
@@ -151,20 +151,30 @@ ALWAYS int64_t apply_exact(struct memory *m, const struct line *line, const char
             y = first * a->top[i];
             t = t * a->gamma[i] + first * a->low[i];
         }
-        const double snap = !centred ? y * 0x1p-17 : gamma ? a->step[i] * 0x1.8p-17 : 0x1.8p-20;
-        if (centred || gamma || beta) t = (t + snap) - snap;
-        if (beta) { /* `_add_beta` */
-            const double lower = !centred ? fabs(snap) * 0x1p8 : gamma ? a->step[i] * 0x1p-9 : 0x1p-12;
+        double error = !centred ? fabs(y) * 0x1p-71 : gamma ? a->step[i] * 0x1p-70 : 0x1p-72;
+        if (beta) {
             const double total = y + a->beta[i], back = total - y;
-            const double error = (y - (total - back)) + (a->beta[i] - back);
-            y = total + (t + error);
-            miss |= !(fabs(y) >= lower);
-        } else {
-            y = y + t;
-            if (gamma) miss |= y != y;
+            t += (y - (total - back)) + (a->beta[i] - back);
+            y = total;
+            error += fabs(t) * 0x1p-51;
         }
-        ((double *)result)[i] = y;
+        double low = y + (t - error);
+        const double high = y + (t + error);
+        miss |= !(low == high);
+        if (!centred && !beta) /* a 0 has its own sign */
+            low = low == 0.0 ? value * (gamma ? a->gamma[i] : 1.0) : low;
+        else if (!gamma && !beta) { /* a value that is the mean becomes 0; -0 keeps its sign */
+            const int64_t zero = (value == o->exact[k]) & (size == 0.0) & (get_bits(value) != INT64_MIN);
+            low = zero ? 0.0 : low;
+            miss &= !zero;
+        }
+        results[i] = low;
         missed[i] = -miss;
+        any |= miss;
+    }
+    for (ptrdiff_t i = 0; out != F64 && i < n; i++) {
+        const int64_t miss = has_middle(results[i], 0.0, out);
+        missed[i] |= -miss;
         any |= miss;
     }
     return any;

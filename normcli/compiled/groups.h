@@ -31,7 +31,7 @@ static bool find_affine(const struct task *task, struct affine *a, const struct 
             WITH(s, groups > 1, for (; j < until; j++) to[j] = value[starts[s ? j % groups : 0]])
         }
     }
-    prepare_affine(a, line->n, task->rule.exact_results);
+    prepare_affine(a, line->n, task->rule.exact);
     return true;
 }
 
@@ -53,7 +53,7 @@ static void miss(struct task *task, struct batch *b, const struct line *line, in
 static void write_line(struct task *task, struct memory *m, const struct line *line)
 {
     const bool gamma = task->parameters[0].values, beta = task->parameters[1].values;
-    const bool exact = task->rule.exact_results, affine = find_affine(task, &m->affine, line);
+    const bool exact = task->rule.exact, affine = find_affine(task, &m->affine, line);
     const enum kind kind = task->out.kind, in = task->in.kind == F64 ? F64 : F32;
     const bool direct = line->out_step == SIZES[kind] && (kind == F64 || !exact);
     const char *x = is_loaded(task->in.kind, line->step) ? line->from : line->loaded ? line->loaded : (char *)m->values;
@@ -63,9 +63,10 @@ static void write_line(struct task *task, struct memory *m, const struct line *l
     WITH(s, line->groups > 1, WITH(d, in == F64,
         if (exact) {
             WITH(c, task->rule.centred, WITH(p, gamma, WITH(q, beta,
-                any = apply_exact(m, line, x, d ? F64 : F32, y, s, c, p, q))))
+                any = apply_exact(m, line, x, d ? F64 : F32, (double *)y, kind, s, c, p, q))))
         } else {
-            WITH(p, affine, WITH_KIND(k, direct ? kind : F64, any = apply_short(m, line, x, d ? F64 : F32, y, k, s, p)))
+            WITH(p, affine, WITH_KIND(k, kind, WITH(r, direct,
+                any = apply_short(m, line, x, d ? F64 : F32, y, r ? k : F64, k, s, p))))
         }))
     for (int k = 0; any && k < line->n; k++)
         if (m->missed[k]) miss(task, &m->batch, line, k, fetch(x + k * SIZES[in], in));
@@ -137,7 +138,7 @@ static void work_on_batch(struct task *task, struct memory *m, ptrdiff_t outer, 
         for (int g = count; g < count * together; g++) b->known[k][g] = b->known[k][g - count];
     }
     if (to) {
-        if (task->rule.exact_results) prepare_exact(b, &m->operands);
+        if (task->rule.exact) prepare_exact(b, &m->operands);
         else prepare_short(b, &m->operands);
         const char *loaded = across && !task->known && n <= SHORT * together ? (char *)m->values : NULL;
         struct line line = {.groups = across ? count : 1};

@@ -38,8 +38,7 @@ struct rule {
     double of_zero; /* the inverse of a divisor that is 0; NaN where such groups are left */
     int mode;       /* of enum eps_mode */
     int centred;
-    int exact;         /* more than 24 bits of the divisor are kept */
-    int exact_results; /* results have more than 24 bits */
+    int exact; /* results have more than 24 bits */
 };
 
 /* A value that is left to Python, which number it is in all groups, and what is known of its group. */

@@ -33,6 +33,16 @@ ALWAYS uint16_t narrow(double value, enum kind kind)
     return (uint16_t)((size <= 0x7f800000u ? rounded : kind == F16 ? 0x7e00u : 0x7fc0u) | ((odd >> 16) & 0x8000u));
 }
 
+/* Whether a number of a kind shorter than doubles may have two roundings within an error: whether the middle of two lies
+ * there. Below the least normal number, they are as far apart as above it. */
+ALWAYS int64_t has_middle(double value, double error, enum kind kind)
+{
+    const int cut = kind == F16 ? 42 : kind == BF16 ? 45 : 29;
+    const double size = fabs(value), least = kind == F16 ? 0x1p-14 : 0x1p-126, raised = size < least ? least : 0.0;
+    const int64_t half = 1LL << (cut - 1), low = get_bits(size - error + raised), high = get_bits(size + error + raised);
+    return (low - 1 + half) >> cut != (high + 1 + half) >> cut;
+}
+
 ALWAYS double fetch(const void *from, enum kind kind)
 {
     const uint16_t half = kind < F16 ? 0 : *(const uint16_t *)from;

@@ -117,8 +117,8 @@ static PyObject *normalize(PyObject *Py_UNUSED(self), PyObject *args)
     struct task task = {.missed_count = 0};
     struct rule *rule = &task.rule;
     int variant;
-    if (!PyArg_ParseTuple(args, "i(ddddippp)(nn)O!", &variant, &rule->freedom, &rule->eps, &rule->eps_rest,
-                          &rule->of_zero, &rule->mode, &rule->centred, &rule->exact, &rule->exact_results,
+    if (!PyArg_ParseTuple(args, "i(ddddipp)(nn)O!", &variant, &rule->freedom, &rule->eps, &rule->eps_rest,
+                          &rule->of_zero, &rule->mode, &rule->centred, &rule->exact,
                           &task.parameters[0].span, &task.parameters[1].span, &PyTuple_Type, &buffers))
         return NULL;
     const bool runs = variant >= 0 && variant < VARIANT_COUNT && VARIANTS[variant]->runs();

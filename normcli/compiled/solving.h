@@ -4,18 +4,6 @@
 
 #include "measuring.h"
 
-/* `keep` of kept.py: round what hi leaves to so many bits; returns where that is not decided. */
-ALWAYS mask keep(vector hi, vector lo, vector error, int bits, vector *low)
-{
-    const mask exponent = find_exponent(hi), no_mask = {0};
-    const vector unit = make_power(exponent - (53 + bits)), magic = 0x1.8p52 * unit, step = error * absolute(hi);
-    const vector less = ((lo - step) + magic) - magic, more = ((lo + step) + magic) - magic;
-    const mask is_power = ((mask)hi & 0xfffffffffffffLL) == 0;
-    const vector half = choose(is_power, fill(0.25), fill(0.5)) * make_power(no_mask + bits) - 1.0;
-    *low = choose(hi == 0.0, fill(0.0), (lo + magic) - magic);
-    return (~(less == more) | ((absolute(lo) >= half * unit) & (error != 0.0)) | (exponent < -600)) & (hi != 0.0);
-}
-
 /* `is_decided` of kept.py. */
 ALWAYS mask is_decided(vector hi, vector lo, vector error)
 {
@@ -28,7 +16,8 @@ ALWAYS mask find_mean(const vector *sum, vector n, bool exact, vector *mean)
 {
     vector rest[3] = {sum[0], sum[1], sum[2]}, quotient[3];
     if (!exact && !is_any((sum[1] != 0.0) | (sum[2] != 0.0))) {
-        mean[0] = sum[0] / n, mean[1] = find_remainder(sum[0], fill(0.0), mean[0], n) / n;
+        mean[0] = sum[0] / n, rest[0] = find_remainder(sum[0], fill(0.0), mean[0], n);
+        mean[1] = rest[0] / n, mean[2] = find_remainder(rest[0], fill(0.0), mean[1], n) / n;
         return (mask){0};
     }
     for (int k = 0; k < 3; k++) { /* `_subtract_product` */
@@ -39,11 +28,8 @@ ALWAYS mask find_mean(const vector *sum, vector n, bool exact, vector *mean)
     const mask is_exact = (rest[0] == 0.0) & (rest[1] == 0.0) & (rest[2] == 0.0);
     for (int pass = 0; pass < 2; pass++)
         for (int k = 0; k < 2; k++) two_sum(&quotient[k], &quotient[k + 1], quotient[k], quotient[k + 1]);
-    const vector hi = quotient[0], mid = quotient[1], lo = quotient[2];
-    const mask undecided = keep(mid, lo, choose(is_exact, fill(0.0), fill(0x1p-103)), 36, &mean[2]);
-    const mask certain = is_decided(hi, mid, choose(is_exact & (lo == 0.0), fill(0.0), fill(0x1p-100)));
-    mean[0] = hi, mean[1] = mid, mean[2] = exact ? mean[2] : fill(0.0);
-    return undecided | ~certain;
+    memcpy(mean, quotient, sizeof quotient);
+    return ~is_decided(mean[0], mean[1], choose(is_exact & (mean[2] == 0.0), fill(0.0), fill(0x1p-100)));
 }
 
 /* `_find_scatter` of moments.py: n times the sum of squares about the mean, and its error. */
@@ -69,7 +55,7 @@ ALWAYS void find_scatter(const vector *sum, const vector *square, vector n, bool
     *error = (lost + 2.0 * absolute(terms[2])) / positive;
 }
 
-/* `_divides` of solution.py: where q + ql is exactly (a + al) / d. */
+/* Where q + ql is exactly (a + al) / d. */
 ALWAYS mask divides(vector a, vector al, vector q, vector ql, vector d)
 {
     vector terms[6] = {a, al};
@@ -114,7 +100,7 @@ ALWAYS void solve_lanes(const struct task *task, struct batch *batch, int g)
     }
     const vector zero = fill(0.0), one = fill(1.0), n = LOAD(vector, batch->counts[0] + g);
     vector *sum = sums.at, *square = sums.at + SQUARE, mean[3] = {zero, zero, zero};
-    vector value[2], of_value[2], error, root[2] = {zero, zero}, divisor[2], low = zero;
+    vector value[2], of_value[2], error, root[2] = {zero, zero}, divisor[2];
     mask undecided = sums.left;
     if (is_any((square[2] != 0.0) | (square[3] != 0.0))) distill(square, 4, 4);
     else two_sum(&square[0], &square[1], square[0], square[1]);
@@ -140,7 +126,7 @@ ALWAYS void solve_lanes(const struct task *task, struct batch *batch, int g)
     const mask is_zero = divisor[0] == 0.0;
     divisor[0] = choose(is_zero, one, divisor[0]);
     if (isnan(rule->of_zero)) undecided |= is_zero;
-    undecided |= rule->exact ? keep(divisor[0], divisor[1], more, 24, &low) : ~is_decided(divisor[0], divisor[1], more);
+    undecided |= more > 0x1p-77; /* KNOWN of elements.py */
     undecided |= ~is_decided(of_value[0], of_value[1], error);
     if (shown) {
         vector hi, lo;
@@ -151,7 +137,7 @@ ALWAYS void solve_lanes(const struct task *task, struct batch *batch, int g)
     }
     undecided |= ~is_moderate(of_value[0], LEAST * LEAST, LARGEST * LARGEST) | ~is_moderate(divisor[0], LEAST, LARGEST);
     for (int k = 0; k < 3; k++) put(batch->known[k] + g, mean[k]);
-    put(batch->known[3] + g, divisor[0]), put(batch->known[4] + g, low);
+    put(batch->known[3] + g, divisor[0]), put(batch->known[4] + g, divisor[1]);
     put(batch->results[0] + g, mean[0]), put(batch->results[1] + g, of_value[0]);
     memcpy(batch->left + g, &undecided, sizeof undecided);
 }

@@ -63,7 +63,7 @@ class CompiledRun:
         self.measures = hides and is_plan_served(run.plan, geometry.count)
         """Whether groups are measured and solved, too."""
         if self.measures:
-            self._rule = make_rule(run.plan, geometry.count, exact=run.exact, exact_results=run.exact_output)
+            self._rule = make_rule(run.plan, geometry.count, exact=run.exact)
             self._names = name_statistics(run.plan)
 
     def work_on(self, tile: Slices, work: Workspace) -> bool:
@@ -120,7 +120,7 @@ class CompiledRun:
         index = np.unravel_index(left, x.shape[:2])
         rows = run.load(x[index].reshape(left.size, -1), work)
         some = None if selected is None else selected[left]
-        solution = solve(run.plan, run.measure_groups(rows, tile, work, some), exact=run.exact)
+        solution = solve(run.plan, run.measure_groups(rows, tile, work, some))
         for name in statistics.keys() & solution.statistics.keys():
             statistics[name][left] = solution.statistics[name]
         self._normalize_left(left, groups, solution.take(lambda a: a[:, None]), work)
@@ -208,7 +208,7 @@ class CompiledRun:
         seen = selected if run.selection is not None and run.selection.hides else None
         x, out = _lay(zero_unselected(raw, seen), there, len(before))
         assert out is not None
-        rows, exact = Groups(x, out, *self._lay_parameters(tile, along)), run.exact_output
+        rows, exact = Groups(x, out, *self._lay_parameters(tile, along)), run.exact
         left = np.arange(numbers.size)
         if is_served(x.dtype):
             left = apply_to_rows(self._kernel, rows, solution, numbers, seen, exact=exact)

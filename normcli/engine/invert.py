@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
 
-_ROUNDED = {"float64": 0.51}
-"""How far y may be from what it was before it was rounded, in ulp of its dtype; 0.5 of shorter floats."""
-
 _BLOCK = 1 << 14
 """Values in a tile: undoing it makes some forty float64 arrays of its size, for which memory is used again."""
 
@@ -46,7 +43,7 @@ class Loss:
     count : int
         How many values the rounding of y alone may have changed by more than half a ulp of x.
     bound : float
-        The largest such change possible, in the unit of x: 0.5 ulp(y) · divisor / gamma; 0.51 ulp of float64.
+        The largest such change possible, in the unit of x: 0.5 ulp(y) · divisor / gamma.
     overflows : int
         How many values of y are finite, while x is not.
     """
@@ -92,7 +89,7 @@ class _InverseRun(Run):
         assert measured is not None
         losses: list[Loss] = []
         with np.errstate(all="ignore"):
-            solution = solve(self.plan, measured, exact=True)
+            solution = solve(self.plan, measured)
 
         def restore(tile: Slices, work: Workspace) -> None:
             losses.append(self._restore(tile, solution, work))
@@ -137,7 +134,7 @@ def _measure_loss(y: Floats, dtype: np.dtype[Any], restored: NDArray[Any], step:
     if not is_float(dtype):
         return Loss(overflows=overflows)
     bits = PRECISIONS.get(dtype.name, PRECISIONS["float64"]).bits
-    taken = np.ldexp(step * _ROUNDED.get(dtype.name, 0.5), np.frexp(y)[1] - bits)
+    taken = np.ldexp(step / 2.0, np.frexp(y)[1] - bits)
     taken = np.where((y == 0.0) | ~np.isfinite(y), 0.0, taken)
     half = np.ldexp(0.5, np.frexp(x)[1] - PRECISIONS[restored.dtype.name].bits)
     lost = (taken > half) & np.isfinite(x)

@@ -32,7 +32,7 @@ class MatrixRun(Run):
         values = [self._measure_group(tile, work) for tile in self.list_groups()]
         count = self.geometry.count if self.selection is None else self._count_all(self.selection).reshape(-1)
         with np.errstate(all="ignore"):
-            self._write_all(solve(self.plan, SingularValues(count, values), exact=self.exact), count)
+            self._write_all(solve(self.plan, SingularValues(count, values)), count)
         return self.statistics
 
     def list_groups(self) -> Iterator[Slices]:

@@ -57,7 +57,7 @@ class QuantileRun(Run):
     ) -> tuple[Solution, Any]:
         rows, chosen = self._lay_rows(tile, x, selected)
         quantiles = measure_quantiles(rows, find_shares(self.plan), chosen)
-        return solve(self.plan, quantiles, exact=self.exact), quantiles.count
+        return solve(self.plan, quantiles), quantiles.count
 
     def _measure_in_passes(self) -> None:
         search = _start_search(self.plan, self.source.dtype)
@@ -66,7 +66,7 @@ class QuantileRun(Run):
             self.add_values(search)
             search.advance()
         quantiles = search.find()
-        self._write_all(solve(self.plan, quantiles, exact=self.exact), quantiles.count)
+        self._write_all(solve(self.plan, quantiles), quantiles.count)
 
     def add_values(self, search: RankSearch) -> None:
         """Add every value to a search, in one pass."""

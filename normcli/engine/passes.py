@@ -97,10 +97,7 @@ class Run(Tiles):
         self.walk.expect(0 if self.sink is None else 1)
         with np.errstate(all="ignore"):
             count = None if self.selection is None else self._count_all(self.selection).reshape(-1)
-            if isinstance(known, Given):
-                solution = solve_given(self.plan, known, exact=self.exact)
-            else:
-                solution = solve(self.plan, known, exact=self.exact)
+            solution = solve_given(self.plan, known) if isinstance(known, Given) else solve(self.plan, known)
             self._write_all(solution, count)
         return self.statistics
 
@@ -196,7 +193,7 @@ class Run(Tiles):
         self.walk.each(gather, whole=False, line=geometry.longest_leaf)
         records = collected.records.reshape((math.prod(geometry.kept_shape), -1))
         measured = self._merge(records, self._recall)
-        self._write_all(solve(self.plan, measured, exact=self.exact), measured.count)
+        self._write_all(solve(self.plan, measured), measured.count)
 
     def _write_all(self, solution: Solution, count: Any) -> None:
         """Write every value with what was solved for all groups at once."""

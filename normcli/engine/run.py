@@ -173,7 +173,7 @@ def _fill_statistics(plan: Plan, given: Given | None) -> dict[str, Floats]:
     """Return the statistics of groups that are not measured: the known ones, or those of no values."""
     if given is not None:
         with np.errstate(all="ignore"):
-            return solve_given(plan, given, exact=True).statistics
+            return solve_given(plan, given).statistics
     empty = 0.0 if plan.norm.divisor.is_0_of_nothing else np.nan
     return {name: np.full(plan.grid.stats_shape, empty) for name in plan.norm.statistics}
 

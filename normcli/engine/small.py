@@ -126,6 +126,5 @@ def _find_layout(
     if shape is None:
         return None
     exact = not (is_short_float(dtype) and is_short_float(output))
-    # Beta may cancel all but the last bits of what it is added to.
-    rule = make_rule(plan, geometry.count, exact=exact or given[1], exact_results=exact)
+    rule = make_rule(plan, geometry.count, exact=exact)
     return _Layout(rule, name_statistics(plan), geometry, order, shape)

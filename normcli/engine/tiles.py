@@ -16,11 +16,11 @@ from normcli.engine.geometry import find_lengths, fold_rows, join
 from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselected
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.numerics.columns import measure_columns
+from normcli.numerics.divisor import make_neutral
 from normcli.numerics.kernel import Parameters, apply, apply_affine
 from normcli.numerics.measuring import choose_method
 from normcli.numerics.moments import find_moments
 from normcli.numerics.rational import sum_exactly
-from normcli.numerics.rounding import store
 from normcli.numerics.solution import solve
 from normcli.tensors.pieces import forget
 
@@ -76,9 +76,7 @@ class Tiles:
         self.gamma = open_parameter(plan, geometry, inputs.gamma, plan.spec.gamma_offset)
         self.beta = open_parameter(plan, geometry, inputs.beta)
         self.selection = None if inputs.selection is None else TileSelection(inputs.selection, plan, geometry)
-        self.exact_output = not (is_short_float(source.dtype) and (sink is None or is_short_float(sink.dtype)))
-        # Beta may cancel all but the last bits of what it is added to.
-        self.exact = self.exact_output or inputs.beta is not None
+        self.exact = not (is_short_float(source.dtype) and (sink is None or is_short_float(sink.dtype)))
         self.native = np.dtype(choose_arithmetic(source.dtype, exact=self.exact))
         kept, reduced = geometry.kept_runs, geometry.reduced_runs
         self.order = reduced + kept if geometry.columns else kept + reduced
@@ -164,22 +162,23 @@ class Tiles:
     ) -> None:
         """Write normalized values to `out`, of the sink's dtype, with what broadcasts against them."""
         if self.plan.spec.rounds_before_gamma and any(values is not None for values in parameters):
-            apply(raw, out, solution, work, exact=self.exact_output)
-            dtype = self.plan.choose_output_dtype(self.source.dtype)
-            if out.dtype != dtype:  # a sink that takes more digits than the result has
-                rounded = np.empty(out.shape, dtype)
-                store(rounded, out)
-                np.copyto(out, rounded, casting="unsafe")
-            apply_affine(out, parameters, work)
+            dtype = self.plan.choose_output_dtype(self.source.dtype)  # a sink may take more digits
+            standardized = np.empty(out.shape, dtype)
+            self._apply(raw, standardized, solution, Parameters(), work)
+            values = standardized.astype(out.dtype)
+            undecided = apply_affine(values, out, parameters, work)
+            _settle(values, out, undecided, make_neutral(out.ndim), parameters)
         else:
-            undecided = apply(raw, out, solution, work, parameters, exact=self.exact_output)
-            if solution.faint is not None:
-                close = np.flatnonzero((np.abs(raw) < _FAINT) & solution.faint)
-                undecided = close if undecided is None else np.union1d(undecided, close)
-            if undecided is not None:
-                from normcli.numerics.settling import settle  # on use: few values need this
+            self._apply(raw, out, solution, parameters, work)
 
-                settle(raw, out, undecided, solution, parameters)
+    def _apply(
+        self, raw: NDArray[Any], out: NDArray[Any], solution: Solution, parameters: Parameters, work: Workspace
+    ) -> None:
+        undecided = apply(raw, out, solution, work, parameters, exact=self.exact)
+        if solution.faint is not None:
+            close = np.flatnonzero((np.abs(raw) < _FAINT) & solution.faint)
+            undecided = close if undecided is None else np.union1d(undecided, close)
+        _settle(raw, out, undecided, solution, parameters)
 
     # -- measuring
 
@@ -216,7 +215,7 @@ class Tiles:
         else:
             rows, chosen = self._lay_rows(tile, x, selected)
             measured = self.measure_groups(rows, tile, work, chosen)
-        return solve(self.plan, measured, exact=self.exact), measured.count
+        return solve(self.plan, measured), measured.count
 
     def measure_groups(
         self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None = None
@@ -230,12 +229,11 @@ class Tiles:
         """Measure groups that are columns."""
         leaves = measure_columns(x, work, selected, short=not self.exact, need_sum=self.centred)
         count = len(x) if selected is None else leaves.count
-        kind = {"centred": self.centred, "short": not self.exact}
         return find_moments(
             leaves,
             count,
             lambda column: sum_selected(x.T, None if selected is None else selected.T, column),
-            **kind,
+            centred=self.centred,
         )
 
     def _keep_solution(self, tile: Slices, solution: Solution, count: Any) -> None:
@@ -296,6 +294,20 @@ class Tiles:
             if not place.flags.c_contiguous:  # these were copies
                 place[...] = given[name].reshape(place.shape)
             forget(self.statistics[name])
+
+
+def _settle(
+    raw: NDArray[Any],
+    out: NDArray[Any],
+    undecided: NDArray[np.intp] | None,
+    solution: Solution,
+    parameters: Parameters,
+) -> None:
+    """Write results at undecided places by exact arithmetic; None for no place."""
+    if undecided is not None:
+        from normcli.numerics.settling import settle  # on use: few values need this
+
+        settle(raw, out, undecided, solution, parameters)
 
 
 def sum_selected(values: NDArray[Any], selected: Selected | None, row: int | None = None) -> ExactSums:

@@ -141,7 +141,7 @@ def _find_leaf_deviations(batch: Batch) -> Floats:
 
     leaves = batch.leaves.reshape((len(batch.groups),))
     n = np.maximum(leaves.count, 1.0)
-    return round_deviations(find_moments(leaves, n, recall, centred=True, short=False), leaves.count)
+    return round_deviations(find_moments(leaves, n, recall, centred=True), leaves.count)
 
 
 def add_batch(total: Fixed, square: Fixed, groups: Integers, batch: Batch) -> None:

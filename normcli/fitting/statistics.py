@@ -88,12 +88,10 @@ def round_stats(stats: Stats) -> Rounded:
     images = has_images(plan)
     with np.errstate(all="ignore"):
         solved = solve_sums(plan, stats.sums, omits_nan=stats.omits_nan, images=images)
-        fields: dict[str, NDArray[np.generic]] = dict(
-            solve(plan, stats.quantiles or solved.moments, exact=True).statistics
-        )
+        fields: dict[str, NDArray[np.generic]] = dict(solve(plan, stats.quantiles or solved.moments).statistics)
         if "std" in fields:
             for ddof in {0, 1} - {plan.spec.ddof}:
-                found = solve(plan.change_spec(ddof=ddof), solved.moments, exact=True).statistics
+                found = solve(plan.change_spec(ddof=ddof), solved.moments).statistics
                 fields |= {f"{name}{ddof}": found[name] for name in ("var", "std")}
     if solved.image_std is not None:
         fields["image_std"] = solved.image_std

@@ -275,4 +275,4 @@ def _make_moments(total: Fixed, square: Fixed, count: Floats, *, centred: bool) 
         own, squares = (Fixed(each.digits[:, group : group + 1], each.low) for each in (total, square))
         return make_exact(own, squares, count[group : group + 1].astype(np.int64))[0]
 
-    return find_moments(leaves, count, recall, centred=centred, short=False)
+    return find_moments(leaves, count, recall, centred=centred)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from normcli.results.result import Result
 
 _LONG_ULP = 1.0
-"""How far golden float64 may be from that calculated anew: each is within 0.51 ulp, whatever calculates it."""
+"""How far golden float64 may be from that calculated anew: other versions were off by up to 0.51 ulp."""
 
 
 class Golden(NamedTuple):

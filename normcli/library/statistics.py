@@ -215,7 +215,7 @@ class Statistics:
         Returns
         -------
         ndarray, or what `x` was
-            Of its shape; each element within 0.51 ulp of the exact one.
+            Of its shape; each element is the exact one, rounded once.
 
         Raises
         ------

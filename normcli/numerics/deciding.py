@@ -137,9 +137,7 @@ def round_to(value: Fraction, precision: Precision) -> float:
     unit = highest - precision.bits + 1
     rounded = math.ldexp(round(scale(value, -unit)), unit) if highest < _ENDLESS else math.inf
     largest = math.ldexp(2.0 - 2.0 ** (1 - precision.bits), 1 - precision.least)
-    if abs(rounded) <= largest:
-        return rounded
-    return math.inf if value > 0 else -math.inf
+    return math.copysign(rounded if abs(rounded) <= largest else math.inf, -1 if value < 0 else 1)
 
 
 _ENDLESS = 1024

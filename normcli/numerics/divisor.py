@@ -9,6 +9,7 @@ import numpy as np
 
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import EpsMode, ZeroRule
+from normcli.numerics.elements import KNOWN
 from normcli.numerics.moments import choose_scale
 from normcli.numerics.pairs import Pair, Triple, pair_root, quick_two_sum, two_square, two_sum
 
@@ -47,6 +48,8 @@ class Solution:
         None for none.
     numbers : ndarray of int or None
         The numbers by which `ask` knows the groups.
+    error : float
+        How far off the divisors may be, as a part of them.
     ask : callable or None
         Returns the mean and the divisor of a group, of the values as they are: exactly, or a root to as many
         bits as are asked for. None if they are no more
@@ -62,6 +65,7 @@ class Solution:
     statistics: dict[str, Floats] = field(default_factory=dict)
     faint: Selected | None = None
     numbers: Any = None
+    error: float = KNOWN
     ask: Callable[[int, int], tuple[Fraction, Fraction | None]] | None = None
     exact: Selected | None = None
 
@@ -103,12 +107,13 @@ class Solution:
             self.centred,
             faint=None if self.faint is None else function(self.faint),
             numbers=function(self.numbers),
+            error=self.error,
             ask=self.ask,
             exact=None if self.exact is None else function(self.exact),
         )
 
-    def settle(self, group: int, mean: Fraction, divisor: Fraction | None, *, exact: bool) -> None:
-        """Write what is kept of one group's mean and divisor, exactly known, scaled where that is needed.
+    def settle(self, group: int, mean: Fraction, divisor: Fraction | None) -> None:
+        """Write one group's mean and divisor, exactly known, scaled where that is needed.
 
         Parameters
         ----------
@@ -116,8 +121,6 @@ class Solution:
         mean : Fraction
         divisor : Fraction or None
             None for NaN.
-        exact : bool
-            Whether three and two doubles are kept of them, or two and one.
         """
         from normcli.numerics import rational
 
@@ -127,16 +130,20 @@ class Solution:
         if self.scale is not None:
             self.scale[group] = k
         centre = rational.scale(mean, k)
-        kept = (np.nan, 0.0) if divisor is None else rational.keep_exactly(rational.scale(divisor, k))
-        parts = rational.keep_mean(centre)
+        known = (np.nan, 0.0) if divisor is None else rational.split(rational.scale(divisor, k), 2)
+        parts = rational.split(centre, 3)
         if divisor and abs(centre) < FAINT and sum(map(rational.make_fraction, parts)) != centre:
             if self.faint is None:
                 self.faint = np.zeros(self.divisor.hi.shape, np.bool_)
             self.faint[group] = True
-        if not exact:
-            kept, parts = (kept[0], 0.0), (*parts[:2], 0.0)
-        for array, value in zip((*self.divisor, *self.mean), (*kept, *parts), strict=True):
+        for array, value in zip((*self.divisor, *self.mean), (*known, *parts), strict=True):
             array[group] = value
+
+
+def make_neutral(rank: int) -> Solution:
+    """Return the solution of a tensor of so many axes that leaves all values as they are."""
+    zero = np.zeros((1,) * rank)
+    return Solution(Triple(zero, zero, zero), Pair(zero + 1.0, zero), None, centred=False)
 
 
 _SMALL, _HUGE = 2.0**-900, 2.0**1000

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.deciding import PRECISIONS
+from normcli.numerics.deciding import PRECISIONS, is_decided
 from normcli.numerics.pairs import Pair, Triple, pair_divide, pair_multiply, quick_two_sum, two_diff, two_sum
 from normcli.tuples import NamedTuple
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.numerics.deciding import Precision
+
+
+KNOWN = 2.0**-77
+"""How far off a solution's divisors may be, as a part of them."""
 
 
 class Elements(NamedTuple):
@@ -35,6 +39,8 @@ class Elements(NamedTuple):
     gamma, beta : ndarray or None
     low : ndarray or None
         What x leaves of the values; None for nothing.
+    error : float
+        How far off the divisor may be, as a part of it.
     """
 
     x: Any
@@ -43,15 +49,13 @@ class Elements(NamedTuple):
     gamma: Any
     beta: Any
     low: Any = None
+    error: float = KNOWN
 
     def map(self, function: Callable[[Any], Any]) -> Elements:
         """Return the elements with a function (an index, a reshape) applied to each array."""
-        return Elements(
-            function(self.x),
-            None if self.mean is None else self.mean.map(function),
-            None if self.divisor is None else self.divisor.map(function),
-            *(None if a is None else function(a) for a in (self.gamma, self.beta, self.low)),
-        )
+        gamma, beta, low = (None if a is None else function(a) for a in (self.gamma, self.beta, self.low))
+        mean, divisor = self.mean and self.mean.map(function), self.divisor and self.divisor.map(function)
+        return Elements(function(self.x), mean, divisor, gamma, beta, low, self.error)
 
 
 class Results(NamedTuple):
@@ -64,14 +68,11 @@ class Results(NamedTuple):
 _LARGE, _SMALLER = 2.0**1000, 2.0**-60
 """Values above the first are multiplied by the second, so that differences stay finite."""
 
-_DIVISOR_BITS = 76
-"""γ · (x − mean) / divisor is known to so many bits: mean and divisor are kept to 2⁻⁷⁷ of what they add."""
+_MEAN_KNOWN, _LEAST = 2.0**-88, 2.0**-1074
+"""How far off means may be: a part of the second of three doubles, and where that is not 0, at least so far."""
 
-ALLOWED = 7
-"""An error of 2⁻⁷ ulp is allowed beside the rounding."""
-
-_SNAP = 1.5 * 2.0**-38
-"""Adding it and subtracting it again rounds to multiples of 2⁻⁹⁰: ties become ties, as errors are 2⁻¹⁰⁰."""
+_ARITHMETIC = 2.0**-98
+"""Errors of a difference, a quotient and a product of pairs, as a part of the result, together."""
 
 
 def calculate(elements: Elements, precision: Precision) -> Results:
@@ -87,36 +88,37 @@ def calculate(elements: Elements, precision: Precision) -> Results:
     -------
     Results
         Of float64, nothing is left to round; for shorter floats, the values are rounded to odd. Undecided is
-        where beta cancels so much that the last bits which are kept of the divisor would show.
+        where what is known of mean and divisor allows two roundings.
     """
     with np.errstate(all="ignore"):
-        product, exponent = _multiply_and_divide(elements)
-        undecided = None
-        total = product
+        total, error, exponent = _multiply_and_divide(elements)
         if elements.beta is not None:
-            total, product, exponent = _add(product, exponent, elements.beta)
-        if elements.divisor is not None:
-            if elements.beta is not None:
-                size = np.maximum(np.abs(total.hi), np.ldexp(1.0, precision.least - exponent))
-                undecided = size < np.abs(product.hi) * 2.0 ** (precision.bits + ALLOWED - _DIVISOR_BITS)
-            total = _snap(total)
+            total, error, exponent = _add(total, error, exponent, elements.beta)
         plain, chosen = _calculate_plainly(elements)
         values = np.where(chosen, plain, round_pair(total, exponent, precision))
-        if undecided is not None:
-            undecided &= ~chosen
-        return Results(values, undecided if undecided is not None and undecided.any() else None)
+        undecided = ~(is_decided(total, exponent, error, precision) | chosen)
+        return Results(values, undecided if undecided.any() else None)
 
 
-def _multiply_and_divide(elements: Elements) -> tuple[Pair, Integers]:
-    """Return γ · (x − mean) / divisor as a pair of about 1, and the exponent of the power of two beside it."""
-    z, exponent = take_exponents(*_centre(elements.x, elements.mean, elements.low))
+def _multiply_and_divide(elements: Elements) -> tuple[Pair, Any, Integers]:
+    """Return γ · (x − mean) / divisor as a pair of about 1, its error, and the exponent of 2 beside both."""
+    z, exponent = _centre(elements.x, elements.mean, elements.low)
+    error = np.zeros(())
+    if elements.mean is not None:
+        lost = np.ldexp(np.abs(elements.mean.mid), -exponent) * _MEAN_KNOWN
+        lost = np.where(elements.mean.mid == 0.0, 0.0, np.maximum(lost, _LEAST))
+        error = np.where(lost > 0.0, lost / np.abs(z.hi) + _ARITHMETIC, 0.0)
+    z, exponent = take_exponents(z, exponent)
     if elements.divisor is not None:
         divisor, k = take_exponents(elements.divisor)
         z, exponent = pair_divide(z, divisor), exponent - k
+        is_power_of_two = (elements.error == 0.0) & (divisor.hi == 0.5) & (divisor.lo == 0.0)
+        error = np.where(is_power_of_two, error, error + elements.error + _ARITHMETIC)
     if elements.gamma is not None:
         gamma, k = np.frexp(elements.gamma)
+        error = np.where((error > 0.0) | (z.lo != 0.0), error + _ARITHMETIC, 0.0)
         z, exponent = pair_multiply(z, Pair(gamma, np.zeros_like(gamma))), exponent + k
-    return z, exponent
+    return z, error * np.abs(z.hi), exponent
 
 
 def _centre(x: Floats, mean: Triple | None, low: Floats | None) -> tuple[Pair, Any]:
@@ -142,23 +144,19 @@ def take_exponents(pair: Pair, exponent: Any = 0) -> tuple[Pair, Integers]:
     return Pair(hi, np.ldexp(pair.lo, -k)), exponent + k
 
 
-def _add(product: Pair, exponent: Integers, beta: Floats) -> tuple[Pair, Pair, Integers]:
-    """Return product + β, the product, both in a unit of about the larger, and the exponent of that."""
+def _add(product: Pair, error: Any, exponent: Integers, beta: Floats) -> tuple[Pair, Any, Integers]:
+    """Return product + β and its error, in a unit of about the larger, and the exponent of that."""
     hi, k = np.frexp(beta)
     largest = np.where(beta == 0.0, exponent, np.where(product.hi == 0.0, k, np.maximum(exponent, k)))
     beta = np.ldexp(hi, k - largest)
+    error = np.ldexp(error, exponent - largest)
     product = product.map(lambda a: np.ldexp(a, exponent - largest))
-    first, error = two_sum(product.hi, beta)
-    second, third = two_sum(error, product.lo)
+    first, rest = two_sum(product.hi, beta)
+    second, third = two_sum(rest, product.lo)
     hi, lo = two_sum(first, second)
-    return quick_two_sum(hi, lo + third), product, largest
-
-
-def _snap(total: Pair) -> Pair:
-    """Round to multiples of 2⁻⁹⁰, in the unit of the larger term."""
-    small = np.abs(total.hi) < 2.0**-38
-    hi = np.where(small, (total.hi + _SNAP) - _SNAP, total.hi)
-    return quick_two_sum(hi, np.where(small, 0.0, (total.lo + _SNAP) - _SNAP))
+    rest = lo + third
+    rounded = np.where(third == 0.0, 0.0, np.abs(rest) * 2.0**-52)
+    return quick_two_sum(hi, rest), error + rounded, largest
 
 
 def round_pair(total: Pair, exponent: Integers, precision: Precision) -> Floats:
@@ -200,7 +198,7 @@ _FINITE = np.finfo(np.float64).max
 
 def _calculate_plainly(elements: Elements) -> tuple[Floats, Selected]:
     """Return what doubles give, and where that is the result: of infinities, NaN, and x = mean."""
-    x, mean, divisor, gamma, beta, low = elements
+    x, mean, divisor, gamma, beta, low, _ = elements
     y = x
     chosen = ~np.isfinite(x)
     if mean is None:

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 _ARITHMETIC = 2.0**-98
 """Errors of a quotient, a product and a sum of pairs, as a part of the larger term, together."""
 
-_DIVISOR_ERROR = 2.0**-77
-"""What is kept of a divisor is off by less than this part of it."""
-
 _CLOSE = 2.0**-700
 """Larger values do not tell the missing bits of a faint mean."""
 
@@ -62,7 +59,7 @@ def invert(elements: Elements, solution: Solution, precision: Precision) -> Floa
     exponent = 0 if solution.scale is None else -solution.scale
     exact = solution.ask is None if solution.exact is None else solution.exact
     with np.errstate(all="ignore"):
-        found = _invert_in_pairs(elements, np.where(exact, 0.0, _DIVISOR_ERROR))
+        found = _invert_in_pairs(elements, np.where(exact, 0.0, solution.error))
         total, own = take_exponents(found.total)
         power = own + found.exponent + exponent
         values = round_pair(total, power, precision)
@@ -100,7 +97,7 @@ class _InPairs(NamedTuple):
 
 def _invert_in_pairs(elements: Elements, divisor_error: Floats) -> _InPairs:
     """Return the values: a divisor is off by a part of itself."""
-    x, mean, divisor, gamma, beta, low = elements
+    x, mean, divisor, gamma, beta, low, _ = elements
     assert divisor is not None  # by the contract
     spread = functools.partial(_spread, shape=x.shape)
     factor, exponent = take_exponents(divisor)
@@ -167,7 +164,7 @@ def _invert_plainly(elements: Elements, exponent: Integers | int) -> Floats:
 
 def _invert_exactly(elements: Elements, solution: Solution, places: Any, precision: Precision) -> Floats:
     """Return the values at some flat places, from their groups' exact means and divisors."""
-    x, mean, _, gamma, beta, low = elements
+    x, mean, _, gamma, beta, low, _ = elements
     index = np.unravel_index(places, x.shape)
     recall = functools.cache(solution.recall)
     rounding = functools.partial(round_to, precision=precision)

@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 KEPT_BITS = 24
 """Bits that are kept behind those of the double. The fewer, the more rarely they are undecided."""
 
-MEAN_BITS = 36
-"""Bits that are kept of what two doubles leave of a mean.
-
-The mean of n integers near 2⁶⁴ differs from each by 1/n or more, and 2⁻⁸⁰ is lost: of up to 2²⁰ values that
-does not show.
-"""
-
 _PRECISION = 53
 
 

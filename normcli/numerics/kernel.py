@@ -79,28 +79,36 @@ def apply(
     Returns
     -------
     ndarray of int or None
-        Flat indices into raw, in C order, of the values that are not decided: beta cancels so much of them that
-        what is kept of the divisor does not suffice. None if there are none.
+        Flat indices into raw, in C order, of the values that are not decided: what is known of the mean and of
+        the divisor allows two roundings of them. None if there are none.
     """
     mean = solution.mean if solution.centred else None
-    elements = Elements(raw, mean, solution.divisor, *parameters)
+    elements = Elements(raw, mean, solution.divisor, *parameters, error=solution.error)
     if solution.scale is not None:
         x, low = (None if a is None else np.ldexp(a, solution.scale) for a in widen_exactly(raw))
         elements = elements._replace(x=x, low=low)
     return _apply(elements, out, work, exact=exact)
 
 
-def apply_affine(out: NDArray[Any], parameters: Parameters, work: Workspace) -> None:
-    """Multiply values by gamma and add beta in place, and round once more: for conventions that round x̂ first.
+def apply_affine(
+    values: NDArray[Any], out: NDArray[Any], parameters: Parameters, work: Workspace
+) -> NDArray[np.intp] | None:
+    """Write gamma * values + beta to `out`, rounded once: for conventions that round x̂ first.
 
     Parameters
     ----------
-    out : ndarray
-        Of any float dtype.
+    values, out : ndarray
+        Of one shape and float dtype, not overlapping.
     parameters : Parameters
     work : Workspace
+
+    Returns
+    -------
+    ndarray of int or None
+        As of `apply`.
     """
-    _apply(Elements(out.copy(), None, None, *parameters), out, work, exact=not is_short_float(out.dtype))
+    exact = not is_short_float(out.dtype)
+    return _apply(Elements(values, None, None, *parameters), out, work, exact=exact)
 
 
 def _apply(elements: Elements, out: NDArray[Any], work: Workspace, *, exact: bool) -> NDArray[np.intp] | None:
@@ -126,7 +134,11 @@ def _apply(elements: Elements, out: NDArray[Any], work: Workspace, *, exact: boo
     return np.concatenate(found) if found else None
 
 
-def calculate_again(elements: Elements, out: NDArray[Any], places: NDArray[np.intp]) -> NDArray[np.intp] | None:
+def calculate_again(
+    elements: Elements,
+    out: NDArray[Any],
+    places: NDArray[np.intp],
+) -> NDArray[np.intp] | None:
     """Calculate values at some places by themselves; return the places of those that are not decided."""
     shape = elements.x.shape
     index = np.unravel_index(places, shape)

@@ -74,6 +74,6 @@ def _choose_method(divisor: Divisor, p: float | None, exact: bool) -> Method:
         Leaves,
         partial(measure_rows, partial(plain, bounded=True), need_sum=centred),
         fold_leaves,
-        lambda leaves, *others: find_moments(fold_leaves(leaves), *others, centred=centred, short=not exact),
+        lambda leaves, *others: find_moments(fold_leaves(leaves), *others, centred=centred),
         measures_columns=True,
     )

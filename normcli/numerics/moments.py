@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.kept import MEAN_BITS, is_decided, keep
+from normcli.numerics.kept import is_decided
 from normcli.numerics.pairs import (
     Pair,
     Triple,
@@ -61,11 +61,11 @@ class Moments:
     recall: Recall
 
 
-_MEAN_ERROR = 2.0**-103
-"""An upper bound of the error of what a double leaves of a mean, as a part of it: that of one quotient."""
+_MEAN_KNOWN = 2.0**-89
+"""How far off what a double leaves of a mean may be, as a part of it: of one quotient, it is 2⁻¹⁰³."""
 
 
-def find_moments(leaves: Leaves, count: Any, recall: Recall, *, centred: bool, short: bool) -> Moments:
+def find_moments(leaves: Leaves, count: Any, recall: Recall, *, centred: bool) -> Moments:
     """Return the moments of groups from their sums.
 
     Parameters
@@ -78,8 +78,6 @@ def find_moments(leaves: Leaves, count: Any, recall: Recall, *, centred: bool, s
         Returns the exact sums of a group that these are not enough for.
     centred : bool
         Whether the mean is subtracted before values are squared.
-    short : bool
-        Whether results have 24 bits or fewer: then two doubles of the mean are enough.
     """
     zero = np.zeros_like(leaves.sum_0)
     if not centred:
@@ -87,7 +85,7 @@ def find_moments(leaves: Leaves, count: Any, recall: Recall, *, centred: bool, s
         left = np.abs(leaves.square_2) + np.abs(leaves.square_3) + leaves.square_left
         error = 2.0 * left / np.where(square.hi > 0.0, square.hi, 1.0)
         return Moments(count, Triple(zero, zero, zero), square, 1, error, leaves.extreme, recall)
-    mean, undecided = _find_mean(leaves, count, short=short)
+    mean, undecided = _find_mean(leaves, count)
     lost = ~np.isfinite(leaves.sum_0 + leaves.square_0)
     if lost.any():
         mean = Triple(
@@ -131,8 +129,8 @@ _LEAST = 2.0**-1000
 """For a square that came out as 0 or less: its error is larger than everything."""
 
 
-def _find_mean(leaves: Leaves, count: Any, *, short: bool) -> tuple[Triple, Selected]:
-    """Return shift + Σ(x − shift)/n as it is kept, and where it is not decided."""
+def _find_mean(leaves: Leaves, count: Any) -> tuple[Triple, Selected]:
+    """Return shift + Σ(x − shift)/n, and where the double nearest to it is not decided."""
     zero = np.zeros_like(leaves.sum_0)
     none = np.zeros(zero.shape, np.bool_)
     total: Sequence[Floats] = leaves.sums
@@ -148,9 +146,10 @@ def _find_mean(leaves: Leaves, count: Any, *, short: bool) -> tuple[Triple, Sele
         exact: Any = left == 0.0
     else:
         first = total[0] / count
-        if short and known and not total[1].any():  # what a quotient leaves is a double
-            product, error = multiply_by_count(first, count)
-            return Triple(first, ((total[0] - product) - error) / count, zero), none
+        if known and not total[1].any():  # what a quotient leaves is a double
+            left = _find_rest(total[0], first, count)
+            second = left / count
+            return Triple(first, second, _find_rest(left, second, count) / count), none
         rest = _subtract_product(total, first, count)
         second = rest[0] / count
         rest = _subtract_product(rest, second, count)
@@ -161,12 +160,15 @@ def _find_mean(leaves: Leaves, count: Any, *, short: bool) -> tuple[Triple, Sele
         hi, mid = two_sum(hi, mid)
         mid, lo = two_sum(mid, lo)
     errors = [0.0 if known else _find_part(2.0 * left / count, size) for size in (hi, mid)]
-    kept = keep(Pair(mid, lo), np.where(exact, 0.0, _MEAN_ERROR + errors[1]), MEAN_BITS)
     certain = is_decided(Pair(hi, mid), np.where(exact & (lo == 0.0), 0.0, 2.0**-100 + errors[0]))
-    undecided = (kept.undecided | ~certain) & np.isfinite(hi)
-    if short:  # the second double is the nearest to what the first leaves
-        return Triple(hi, mid, zero), undecided
-    return Triple(hi, mid, kept.value.lo), undecided
+    undecided = (~certain | np.greater(errors[1], _MEAN_KNOWN)) & np.isfinite(hi)
+    return Triple(hi, mid, lo), undecided
+
+
+def _find_rest(total: Floats, quotient: Floats, count: Any) -> Floats:
+    """Return total − quotient · count of a quotient that was rounded: a double."""
+    product, error = multiply_by_count(quotient, count)
+    return np.asarray((total - product) - error)
 
 
 def _find_part(left: Floats, size: Floats) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 from normcli.norms.divisors import ORDER_STATISTICS
 from normcli.numerics.divisor import Solution, replace_zero, replace_zeros
 from normcli.numerics.integers import find_limits, widen_to_pair
-from normcli.numerics.kept import is_decided, keep
+from normcli.numerics.kept import is_decided
 from normcli.numerics.pairs import (
     Pair,
     Triple,
@@ -262,7 +262,7 @@ def _divide(number: Triple, divisor: Floats) -> tuple[Triple, Selected]:
     return Triple(*quotients), np.logical_or.reduce([endless, *(part != 0.0 for part in rest)], axis=0)
 
 
-def solve_by_order(plan: Plan, measured: Extremes | Quantiles, *, exact: bool) -> Solution:
+def solve_by_order(plan: Plan, measured: Extremes | Quantiles) -> Solution:
     """Return the centre, the divisor and the statistics of groups, from their extremes or quantiles."""
     from normcli.numerics.rational import round_once
 
@@ -278,7 +278,7 @@ def solve_by_order(plan: Plan, measured: Extremes | Quantiles, *, exact: bool) -
     names = plan.norm.centre.statistic or row.statistics[0], row.spread
     centre, spread = map(totals.__getitem__, names)
     places = map(row.statistics.index, names)
-    solution, undecided = _keep(found, *places, exact=exact)
+    solution, undecided = _take(found, *places)
     solution.divisor = replace_zeros(solution.divisor, rule)
     solution.statistics = dict(zip(row.statistics, found.value.hi.copy(), strict=True))
     for place, group in np.argwhere(found.undecided).tolist():
@@ -290,20 +290,14 @@ def solve_by_order(plan: Plan, measured: Extremes | Quantiles, *, exact: bool) -
 
     solution.ask = ask
     for group in np.flatnonzero(undecided).tolist():
-        solution.settle(group, *ask(group), exact=exact)
+        solution.settle(group, *ask(group))
     return solution
 
 
-def _keep(found: _Rounded, centre: int, spread: int, *, exact: bool) -> tuple[Solution, Selected]:
-    """Return what is kept of a centre and a spread, and where it is not decided."""
+def _take(found: _Rounded, centre: int, spread: int) -> tuple[Solution, Selected]:
+    """Return a centre and a spread as a solution, and where they are not decided."""
     hi, mid, lo = (part[centre] for part in found.value)
-    low = keep(Pair(mid, lo), 0.0).value.lo
-    second = found.value.mid[spread]
-    divisor, unsure = keep(Pair(found.value.hi[spread], second), found.error[spread])
-    if not exact:
-        low, divisor = np.zeros_like(low), Pair(divisor.hi, np.zeros_like(divisor.lo))
-    whole = (low == lo) & (divisor.lo == second) & (found.error[centre] == 0.0) & (found.error[spread] == 0.0)
-    undecided = (unsure | found.undecided[centre] | found.undecided[spread]) & found.finite[
-        [centre, spread]
-    ].all(axis=0)
-    return Solution(Triple(hi, mid, low), divisor, None, centred=True, exact=whole & ~undecided), undecided
+    divisor = Pair(*(part[spread] for part in found.value[:2]))
+    undecided = (found.undecided[centre] | found.undecided[spread]) & found.finite[[centre, spread]].all(axis=0)
+    exact = (found.error[[centre, spread]] == 0.0).all(axis=0) & ~undecided
+    return Solution(Triple(hi, mid, lo), divisor, None, centred=True, exact=exact), undecided

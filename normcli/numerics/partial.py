@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from normcli.numerics.divisor import Solution
 
 
-def leave_out(plan: Plan, solution: Solution, *, exact: bool) -> Solution:
+def leave_out(plan: Plan, solution: Solution) -> Solution:
     """Return a solution without the steps that a plan leaves out; its statistics are those of the plan's norm.
 
     Parameters
@@ -25,8 +25,6 @@ def leave_out(plan: Plan, solution: Solution, *, exact: bool) -> Solution:
     plan : Plan
     solution : Solution
         Of the whole norm; of arrays of one axis, the groups.
-    exact : bool
-        Whether three doubles are kept of each mean, or two.
     """
     centres, divides, ask = plan.norm.centre is not Centre.NOTHING, plan.norm.divisor.divides, solution.ask
     assert ask is not None  # of every norm whose steps can be left out
@@ -41,19 +39,21 @@ def leave_out(plan: Plan, solution: Solution, *, exact: bool) -> Solution:
     if not centres:
         nothing = np.zeros_like(found.divisor.hi)
         found.mean, found.centred, found.faint = Triple(nothing, nothing, nothing), False, None
-    return found if divides else _divide_by_1(found, exact=exact)
+    return found if divides else _divide_by_1(found)
 
 
-def _divide_by_1(solution: Solution, *, exact: bool) -> Solution:
+def _divide_by_1(solution: Solution) -> Solution:
     """Return a solution with the divisor 1, in the unit of the values."""
     one = np.ones_like(solution.divisor.hi)
     mean, scale = solution.mean.map(np.copy), solution.scale
-    found = replace(solution, mean=mean, divisor=Pair(one, np.zeros_like(one)), scale=None, faint=None)
+    found = replace(
+        solution, mean=mean, divisor=Pair(one, np.zeros_like(one)), scale=None, faint=None, error=0.0
+    )
     if not solution.centred:
         return found
     faint = (np.abs(mean.hi) < FAINT) & (mean.hi != 0.0)
     for group in np.flatnonzero(faint if scale is None else faint | (scale != 0)).tolist():
         assert solution.ask is not None
         exactly = solution.ask(group, 0)[0]
-        found.settle(group, exactly, Fraction(1), exact=exact)
+        found.settle(group, exactly, Fraction(1))
     return found

@@ -10,7 +10,7 @@ import numpy as np
 
 from normcli.dtypes import is_long_integer
 from normcli.norms.rules import EpsMode
-from normcli.numerics.kept import KEPT_BITS, MEAN_BITS
+from normcli.numerics.kept import KEPT_BITS
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -21,6 +21,8 @@ _MANTISSA, _HALF = 53, 26
 
 _TOGETHER = 256
 """Values whose halves' products are added at once: their sum is below 2⁶²."""
+
+_LEAST = 2.0**-1074
 
 ROOT_BITS = 300
 """Bits of a root; one more says whether it is exact. So it is rounded to fewer bits as the root itself is."""
@@ -163,23 +165,21 @@ def divide_once(a: int, b: int, exponent: int = 0) -> float:
         return math.inf if a > 0 else -math.inf
 
 
+def split(value: Fraction, count: int) -> tuple[float, ...]:
+    """Return so many doubles, each the nearest to what those before it leave of a value; 0 of nothing alone."""
+    parts: list[float] = []
+    for _ in range(count):
+        nearest = float(value)
+        parts.append(math.copysign(_LEAST, value) if value and not nearest else nearest)
+        value -= make_fraction(parts[-1])
+    return tuple(parts)
+
+
 def keep_exactly(value: Fraction) -> tuple[float, float]:
     """Return what is kept of a value: the nearest double, and 24 bits of what that leaves."""
     high = float(value)
-    return high, _round_to_unit(value - make_fraction(high), high, KEPT_BITS)
-
-
-def keep_mean(value: Fraction) -> tuple[float, float, float]:
-    """Return what is kept of a mean: the nearest double, that of the rest, 36 bits of what both leave."""
-    high = float(value)
     rest = value - make_fraction(high)
-    middle = float(rest)
-    return high, middle, _round_to_unit(rest - make_fraction(middle), middle, MEAN_BITS)
-
-
-def _round_to_unit(rest: Fraction, above: float, bits: int) -> float:
-    """Return what the double above leaves, rounded to the last of the bits that are kept."""
-    if above == 0.0:
-        return 0.0
-    unit = scale(make_fraction(1), math.frexp(above)[1] - _MANTISSA - bits)
-    return float(round(rest / unit) * unit)
+    if high == 0.0:
+        return high, 0.0
+    unit = scale(make_fraction(1), math.frexp(high)[1] - _MANTISSA - KEPT_BITS)
+    return high, float(round(rest / unit) * unit)

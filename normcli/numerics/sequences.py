@@ -2,7 +2,8 @@
 
 For float64, NumPy has no fused instruction, so products have to be exact for another reason: x − mean is cut
 into T of at most 27 bits and a rest r that is 2⁻²⁴ of a divisor, 1/divisor into H of 26 bits and a rest L;
-the quotient is then T·H, which is exact, and T·L + r/divisor, whose error is below 2⁻⁷³.
+the quotient is then T·H, which is exact, and T·L + r/divisor, whose error is below 2⁻⁷³. Each sequence ends
+with two sums, of all that is known less and more its error: where they differ, another way has to decide.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ _GRID_BITS = 24
 
 def prepare(elements: Elements) -> Operands:
     """Return what float64 results are calculated with."""
-    x, mean, divisor, gamma, beta, _ = elements
+    x, mean, divisor, gamma, beta, *_ = elements
     if divisor is None:
         divisor = Pair(*(np.full((1,) * elements.x.ndim, value) for value in (1.0, 0.0)))
     hi = divisor.hi
@@ -140,22 +141,15 @@ def prepare(elements: Elements) -> Operands:
     )
 
 
-_TIES_UPWARDS = 1.0 + 2.0**-48
-_KEPT_BITS = ~((1 << 8) - 1)
-"""A quotient of few bits becomes itself: the first lifts it by more than the errors of four roundings, and the
-second takes that away again. The others stay within 2⁻⁴⁴."""
-
-
 def prepare_short(elements: Elements) -> Operands:
     """Return what results of 24 bits and fewer are calculated with."""
-    _, mean, divisor, gamma, beta, _ = elements
+    _, mean, divisor, gamma, beta, *_ = elements
     centre, second = (None, None) if mean is None else mean[:2]
     # Often 0: most sums are exact, and so is division by a power of two.
     second = None if second is None or not second.any() else second + 0.0
     divisor_hi = np.ones((1,) * elements.x.ndim) if divisor is None else divisor.hi
     # A divisor below 2^-1024 is one of equal values: 0 · ∞ would not be 0.
     factor = np.where(divisor_hi > 0.0, np.minimum(1.0 / divisor_hi, 2.0**1022), 1.0 / divisor_hi)
-    factor *= _TIES_UPWARDS
     found = [_find_beyond(a) for a in (divisor_hi, centre, gamma, beta) if a is not None]
     beyond = functools.reduce(np.logical_or, found) if any(map(np.any, found)) else None
     return Operands(centre=centre, second=second, factor=factor, gamma=gamma, beta=beta, beyond=beyond)
@@ -163,8 +157,8 @@ def prepare_short(elements: Elements) -> Operands:
 
 # -- the sequences
 
-_CANCELS_SHORT = 2.0**-12
-"""What the addition of beta makes smaller than this part of it is calculated again."""
+_SHORT = 2.0**-49
+"""How far off eight roundings of doubles take a product at most, as a part of it."""
 
 
 def apply_short(raw: NDArray[Any], out: NDArray[Any], operands: Operands, work: Workspace) -> Selected | None:
@@ -179,39 +173,38 @@ def apply_short(raw: NDArray[Any], out: NDArray[Any], operands: Operands, work: 
     np.multiply(last, operands.factor, out=y)
     if operands.gamma is not None:
         np.multiply(y, operands.gamma, out=y)
-    bits = y.view(np.int64)
-    np.bitwise_and(bits, _KEPT_BITS, out=bits)
-    missed = None
+    error = np.multiply(np.abs(y, out=work.get("error", raw.shape)), _SHORT, out=work.get("error", raw.shape))
     if beta is not None:
         np.add(y, beta, out=y)
-        size = np.abs(y, out=work.get("size", raw.shape))
-        missed = _find_any(np.less(size, _CANCELS_SHORT * np.abs(beta)))
+        error += _SHORT * np.abs(y)
+    other = work.get("other", out.shape, out.dtype)
+    store(out, np.subtract(y, error, out=work.get("end", raw.shape)))
+    store(other, np.add(y, error, out=y))
+    missed = _find_any(np.not_equal(out, other))
+    if missed is not None:
+        missed = _find_any(missed & ~np.isnan(y))
     if operands.beyond is not None:
         missed = _join(missed, np.broadcast_to(operands.beyond, raw.shape))
-    store(out, y)
     return missed
 
 
 _CUT_QUOTIENT = 1.5 * 2.0 ** (52 - 22)
 """Adding it and subtracting it again cuts a quotient at 2⁻²²."""
 
-_SNAP = 1.5 * 2.0 ** (52 - 72)
-"""The same for the second part of a quotient, at 2⁻⁷²: ties become what they are."""
+_ERROR, _ERROR_OF_PRODUCT = 2.0**-72, 2.0**-70
+"""How far off quotients of centred values are, and their products with gamma in units of its power of two."""
 
-_SNAP_PRODUCT = 1.5 * 2.0 ** (52 - 69)
-"""The same for a product with gamma, as part of gamma's power of two."""
+_ERROR_RELATIVE = 2.0**-71
+"""How far off the same are of a value that is not centred, as a part of them."""
 
-_SNAP_RELATIVE = 2.0**-17
-"""The same for a product of values that are not centred, as part of it: the grid is at 2⁻⁶⁹ or 2⁻⁷⁰ of it."""
+_OF_SUM = 2.0**-51
+"""How far off the sum of the small terms is, as a part of it."""
 
-_LEAST_CENTRED, _LEAST_PRODUCT, _LARGEST_CENTRED = 2.0**-12, 2.0**-9, 8.0
-"""Quotients of centred values are right within these: errors are 2⁻⁷², with gamma 2⁻⁶⁹ of its power of two."""
+_LARGEST_CENTRED = 8.0
+"""Larger quotients of centred values have more bits than the sequence has room for."""
 
 _LEAST_RELATIVE, _LARGEST_RELATIVE = 2.0**-600, 2.0**600
 """Quotients of values that are not centred are right within these, where no product underflows."""
-
-_CANCELS_RELATIVE = 2.0**8
-"""Below 2⁻⁹ of the product, beta cancels too much; as part of `_SNAP_RELATIVE`."""
 
 
 def apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: Operands, work: Workspace) -> Selected | None:
@@ -256,41 +249,75 @@ def apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: Operands, work: 
         np.multiply(first, operands.gamma_low, out=first)
         np.multiply(t, operands.gamma, out=t)
         np.add(t, first, out=t)
-    snap: Any = _SNAP
+    error: Any = _ERROR
     if not centred:
-        snap = np.multiply(y, _SNAP_RELATIVE, out=r)
+        error = np.multiply(np.abs(y, out=r), _ERROR_RELATIVE, out=r)
     elif operands.gamma is not None:
-        snap = operands.step * _SNAP_PRODUCT
-    if centred or operands.gamma is not None or operands.beta is not None:
-        np.add(t, snap, out=t)
-        np.subtract(t, snap, out=t)
+        error = operands.step * _ERROR_OF_PRODUCT
     if operands.beta is not None:
-        least: Any = _LEAST_CENTRED
-        if operands.gamma is not None:
-            least = operands.step * _LEAST_PRODUCT
-        if not centred:
-            least = np.multiply(np.abs(r, out=r), _CANCELS_RELATIVE, out=work.get("least", raw.shape))
-        missed = _join(missed, _add_beta(y, t, r, operands.beta, least, work))
-    else:
-        np.add(y, t, out=y)
-        if operands.gamma is not None:  # NaN stands for one that is too small or too large
-            missed = _join(missed, _find_any(np.isnan(y)))
-    if y is not out:
+        total = work.get("total", raw.shape)
+        rest = _add_exactly(y, operands.beta, total, work)
+        np.add(t, rest, out=t)
+        error = error + _OF_SUM * np.abs(t, out=rest)
+        y, total = total, y
+    missed = _join(missed, _round(y, t, error, work))
+    if operands.beta is None:
+        missed = _write_zeros(x, y, missed, operands)
+    if y is out:
+        return missed
+    if out.dtype == np.float64:
         store(out, y)
+        return missed
+    other = work.get("shorter", out.shape, out.dtype)
+    store(out, np.multiply(y, 1.0 - _LAST_BIT, out=t))
+    store(other, np.multiply(y, 1.0 + _LAST_BIT, out=t))
+    return _join(missed, _find_any(np.not_equal(out, other)))
+
+
+_LAST_BIT = 2.0**-52
+"""What the rounding to a double takes of a number, which may be in the middle of two shorter ones then."""
+
+
+def _write_zeros(x: Floats, y: Floats, missed: Selected | None, operands: Operands) -> Selected | None:
+    """Write results of 0 with their signs; return which results are still missed."""
+    if operands.centre is None:
+        zero = y == 0.0
+        if zero.any():
+            np.multiply(x, 1.0 if operands.gamma is None else operands.gamma, out=y, where=zero)
+        return missed
+    if missed is None or operands.gamma is not None or np.count_nonzero(missed) <= missed.size // _MANY:
+        return missed
+    zero = (x == operands.exact) & (x.view(np.int64) != _MINUS_ZERO) & ~np.isnan(y)
+    y[zero] = 0.0
+    missed &= ~zero
     return missed
 
 
-def _add_beta(y: Floats, t: Floats, r: Floats, beta: Floats, least: Any, work: Workspace) -> Selected | None:
-    """Leave y + t + beta in y; return which sums are below a limit, or NaN. What t and r hold is lost."""
-    total, back = np.add(y, beta, out=work.get("total", y.shape)), r
+_MINUS_ZERO = -(1 << 63)
+
+_MANY = 32
+"""Where more than one of so many values is missed, values that are the mean are looked for."""
+
+
+def _add_exactly(y: Floats, beta: Floats, total: Floats, work: Workspace) -> Floats:
+    """Write y + beta to `total`, and return its rounding error; what y holds is lost."""
+    back, rest = work.get("back", y.shape), work.get("rest", y.shape)
+    np.add(y, beta, out=total)
     np.subtract(total, y, out=back)
-    error = np.subtract(total, back, out=work.get("error", y.shape))
-    np.subtract(y, error, out=error)
+    np.subtract(total, back, out=rest)
+    np.subtract(y, rest, out=y)
     np.subtract(beta, back, out=back)
-    np.add(error, back, out=error)
-    np.add(t, error, out=t)
-    np.add(total, t, out=y)
-    return _find_any(~np.greater_equal(np.abs(y, out=t), least))
+    np.add(y, back, out=rest)
+    return rest
+
+
+def _round(y: Floats, t: Floats, error: Any, work: Workspace) -> Selected | None:
+    """Leave y + t in y, and return which of them are rounded in two ways within an error; None if none is."""
+    other = np.add(t, error, out=work.get("other", y.shape))
+    np.add(y, other, out=other)
+    np.subtract(t, error, out=t)
+    np.add(y, t, out=y)
+    return _find_any(np.not_equal(y, other))
 
 
 def _find_any(chosen: Selected) -> Selected | None:
@@ -309,25 +336,12 @@ def _split(x: Floats, top: Floats, low: Floats) -> None:
 
 def _find_outside(x: Floats, quotients: Floats, memory: Floats, operands: Operands) -> Selected | None:
     """Return which quotients are too small or too large for the sequence, or NaN; None if none is."""
-    plain = operands.gamma is None and operands.beta is None
+    sizes, missed, most = np.abs(quotients, out=memory), None, _LARGEST_CENTRED
     if operands.centre is None:
-        least, most = _LEAST_RELATIVE, _LARGEST_RELATIVE
-    else:
-        least, most = _LEAST_CENTRED if operands.gamma is None else _LEAST_PRODUCT, _LARGEST_CENTRED
-        least = 0.0 if operands.beta is not None else least
-    sizes = np.abs(quotients, out=memory)
-    missed = None if least == 0.0 else _find_any(np.less(sizes, least))
-    if missed is not None and plain and np.count_nonzero(missed) > missed.size // _MANY:
-        zero = x == (0.0 if operands.centre is None else operands.exact)
-        zero &= sizes == 0.0
-        zero &= x.view(np.int64) != _MINUS_ZERO  # which keeps its sign
-        missed &= ~zero
+        most = _LARGEST_RELATIVE
+        missed = _find_any(np.less(sizes, _LEAST_RELATIVE))
+        if missed is not None:
+            missed = _find_any(missed & (x != 0.0))
     if not np.maximum.reduce(sizes, axis=None) <= most:  # or NaN
         missed = _join(missed, ~(sizes <= most))
     return missed
-
-
-_MINUS_ZERO = -(1 << 63)
-
-_MANY = 32
-"""Where more than one of so many values is missed, zeros are looked for, which are right."""

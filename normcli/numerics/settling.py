@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import is_short_float
+from normcli.numerics.deciding import PRECISIONS, round_real, round_to
 from normcli.numerics.kernel import apply
 from normcli.numerics.rational import round_once
 from normcli.numerics.rounding import store
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 
     from normcli.numerics.divisor import Solution
     from normcli.numerics.kernel import Parameters
-
-
-_CANCELLED, MOST_BITS = Fraction(1, 2**200), 5000
-"""What is smaller than this part of beta is calculated with as many bits as any sums of doubles may need."""
 
 
 def normalize(
@@ -70,21 +67,25 @@ def settle(
         chosen: list[Any] = np.broadcast_to(array, raw.shape)[index].tolist()
         return chosen
 
-    groups = {number: solution.recall(number) for number in set(choose(solution.numbers, 0))}
-    found: list[Fraction] = []
-    rows = (raw[index].tolist(), choose(parameters.gamma, 1.0), choose(parameters.beta, 0.0))
-    for number, *row in zip(choose(solution.numbers, 0), *rows, strict=True):
-        (mean, divisor), (x, gamma, beta) = groups[number], map(Fraction, row)
+    recall = functools.cache(solution.recall)
+    rounding = functools.partial(round_to, precision=PRECISIONS[out.dtype.name])
+
+    def evaluate(
+        number: int, x: Fraction, gamma: Fraction, beta: Fraction, bits: int
+    ) -> tuple[Fraction, Fraction]:
+        (mean, divisor), finer = recall(number, bits), recall(number, 2 * bits)[1]
         assert divisor is not None  # what is NaN is decided
-        value = gamma * (x - mean) / divisor + beta
-        if abs(value) < abs(beta) * _CANCELLED:
-            divisor = solution.recall(number, MOST_BITS)[1]
-            assert divisor is not None  # as before
-            value = gamma * (x - mean) / divisor + beta
-        found.append(value)
-    rounding = round_to_odd if is_short_float(out.dtype) else round_once
+        product = gamma * (x - mean) / divisor
+        return product + beta, Fraction(0) if divisor == finer else abs(product) / 2 ** (bits - 2)
+
+    numbers = choose(solution.numbers, 0)
+    rows = (raw[index].tolist(), choose(parameters.gamma, 1.0), choose(parameters.beta, 0.0))
+    found = []
+    for number, row in zip(numbers, zip(*rows, strict=True), strict=True):
+        x, gamma, beta = map(Fraction, row)
+        found.append(round_real(functools.partial(evaluate, number, x, gamma, beta), rounding))
     values = np.empty(len(places), out.dtype)
-    store(values, np.array([rounding(value) for value in found]))
+    store(values, np.array(found))
     out[index] = values
 
 

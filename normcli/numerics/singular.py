@@ -141,7 +141,7 @@ class SingularValues:
     values: Sequence[SingularValue]
 
 
-def solve_singular(plan: Plan, measured: SingularValues, *, exact: bool) -> Solution:
+def solve_singular(plan: Plan, measured: SingularValues) -> Solution:
     """Return the divisors and statistics of groups, from their largest singular values."""
     row, values = plan.norm.divisor, measured.values
     nothing = np.zeros(len(values))
@@ -171,7 +171,7 @@ def solve_singular(plan: Plan, measured: SingularValues, *, exact: bool) -> Solu
         found = None if value.known is not None else value.find() or None
         sizes[group] = 0.0 if found is None else _round(value, found)
         divisor = replace(value) if found is None else found
-        solution.settle(group, Fraction(0), divisor, exact=exact)
+        solution.settle(group, Fraction(0), divisor)
     assert row.spread is not None
     solution.statistics = {row.spread: sizes}
     return solution

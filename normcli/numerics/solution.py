@@ -11,10 +11,10 @@ from normcli.norms.rules import EpsMode, ZeroRule
 from normcli.numerics.deciding import PRECISIONS, round_real
 from normcli.numerics.deciding import is_decided as is_decided_in
 from normcli.numerics.divisor import FAINT, Solution, add_eps, find_freedom, replace_zero, replace_zeros
-from normcli.numerics.elements import take_exponents
-from normcli.numerics.kept import Kept, is_decided, keep
+from normcli.numerics.elements import KNOWN, take_exponents
+from normcli.numerics.kept import is_decided
 from normcli.numerics.moments import Moments
-from normcli.numerics.pairs import Pair, Triple, distill, pair_divide, pair_root, two_prod
+from normcli.numerics.pairs import Pair, Triple, pair_divide, pair_root, two_prod
 from normcli.numerics.rational import ROOT_BITS, make_fraction, scale
 from normcli.numerics.rounding import Scaled, round_scaled
 from normcli.tuples import NamedTuple
@@ -40,7 +40,7 @@ class Given(NamedTuple):
     var: Floats
 
 
-def solve(plan: Plan, measured: Measured, *, exact: bool) -> Solution:
+def solve(plan: Plan, measured: Measured) -> Solution:
     """Return the centre, the divisor and the statistics of groups, from what was measured of them.
 
     Parameters
@@ -48,11 +48,8 @@ def solve(plan: Plan, measured: Measured, *, exact: bool) -> Solution:
     plan : Plan
     measured : Moments, Lengths, Extremes, Quantiles or SingularValues
         As `Divisor.measurement` says; a length of p = 2 comes as moments about 0.
-    exact : bool
-        Whether results have more than 24 bits, so that a double of the divisor is not enough. Statistics are
-        always the nearest doubles to the exact ones.
     """
-    solution = _solve(plan, measured, exact=exact)
+    solution = _solve(plan, measured)
     if plan.spec.flat_rule is not None:
         from normcli.numerics.flat import replace_flat  # of few conventions
 
@@ -60,26 +57,26 @@ def solve(plan: Plan, measured: Measured, *, exact: bool) -> Solution:
     if plan.norm.is_partial:
         from normcli.numerics.partial import leave_out  # of few requests
 
-        solution = leave_out(plan, solution, exact=exact)
+        solution = leave_out(plan, solution)
     return solution
 
 
-def _solve(plan: Plan, measured: Measured, *, exact: bool) -> Solution:
+def _solve(plan: Plan, measured: Measured) -> Solution:
     """Return what `solve` does, if no group counts as constant that is not."""
     match plan.norm.divisor.measurement:
         case Measurement.EXTREMES | Measurement.QUANTILES:
             # Imported on use, to keep the start of small calculations fast.
             from normcli.numerics.order_statistics import solve_by_order
 
-            return solve_by_order(plan, cast("Extremes | Quantiles", measured), exact=exact)
+            return solve_by_order(plan, cast("Extremes | Quantiles", measured))
         case Measurement.SINGULAR_VALUE:
             from normcli.numerics.singular import solve_singular
 
-            return solve_singular(plan, cast("SingularValues", measured), exact=exact)
+            return solve_singular(plan, cast("SingularValues", measured))
         case Measurement.LENGTH if not isinstance(measured, Moments):
             return _solve_length(plan, cast("Lengths", measured))
         case _:
-            return _solve_moments(plan, cast("Moments", measured), exact=exact)
+            return _solve_moments(plan, cast("Moments", measured))
 
 
 class _Groups(NamedTuple):
@@ -106,12 +103,12 @@ class _Groups(NamedTuple):
     ask: Callable[[int], tuple[Fraction, Fraction | None]]
 
 
-def _solve_moments(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
+def _solve_moments(plan: Plan, moments: Moments) -> Solution:
     freedom = np.asarray(find_freedom(plan, moments.count), dtype=np.float64)
     freedom = np.where(freedom > 0.0, freedom, np.nan)
     parts = two_prod(np.asarray(moments.times, dtype=np.float64), freedom)
     square = _divide(moments.square, parts)
-    error = moments.error + np.where(_divides(moments.square, square, parts), 0.0, _QUOTIENT)
+    error = moments.error + (0.0 if _is_power_of_two(parts) else _QUOTIENT)
     finite = np.isfinite(square.hi)
     if not finite.all():
         plain = moments.square.hi / moments.times / freedom
@@ -130,7 +127,7 @@ def _solve_moments(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
 
     faint = (np.abs(moments.mean.hi) < FAINT) & (moments.mean.hi != 0.0) & np.isfinite(square.hi)
     groups = _Groups(moments.mean, square, error, moments.undecided | faint, ask)
-    return _resolve(plan, groups, plan.spec.zero_rule, exact=exact)
+    return _resolve(plan, groups, plan.spec.zero_rule)
 
 
 def _divide(number: Pair, divisor: Pair) -> Pair:
@@ -145,24 +142,7 @@ def _is_power_of_two(divisor: Pair) -> bool:
     return not divisor.lo.any() and bool((np.frexp(divisor.hi)[0] == 0.5).all())
 
 
-def _divides(number: Pair, quotient: Pair, divisor: Pair) -> Selected:
-    """Return where a quotient is exact."""
-    if _is_power_of_two(divisor):
-        return np.ones(quotient.hi.shape, np.bool_)
-    exact = np.zeros(quotient.hi.shape, np.bool_)
-    short = np.flatnonzero(
-        quotient.lo == quotient.lo.astype(np.float32)
-    )  # others have too many bits to be ties
-    if short.size and not divisor.lo.any():
-        n, q, d = (
-            part.map(lambda a: np.broadcast_to(a, exact.shape)[short]) for part in (number, quotient, divisor)
-        )
-        products = (*two_prod(q.hi, d.hi), *two_prod(q.lo, d.hi))
-        exact[short] = ~np.any(distill([*n, *(-a for a in products)], 1).terms, axis=0)
-    return exact
-
-
-def solve_given(plan: Plan, given: Given, *, exact: bool) -> Solution:
+def solve_given(plan: Plan, given: Given) -> Solution:
     """Return what values are normalized with if their mean and variance are known beforehand.
 
     All arrays are of `Grid.stats_shape`. A divisor of 0 stays 0: the values divided by it need not be 0.
@@ -178,7 +158,7 @@ def solve_given(plan: Plan, given: Given, *, exact: bool) -> Solution:
 
     far = np.isfinite(means) & (np.abs(means) > _LARGEST)
     groups = _Groups(Triple(means, nothing, nothing), Pair(var.reshape(-1), nothing), 0.0, far, ask)
-    return _resolve(plan, groups, None, exact=exact).reshape(shape)
+    return _resolve(plan, groups, None).reshape(shape)
 
 
 _QUOTIENT = 2.0**-99
@@ -189,7 +169,7 @@ _LEAST, _LARGEST = 2.0**-450, 2.0**450
 """Divisors that are not between these, or whose squares are not between theirs, are calculated exactly."""
 
 
-def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: bool) -> Solution:
+def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None) -> Solution:
     """Return the divisors and statistics of groups, exactly where the pairs do not decide them."""
     row, centred = plan.norm.divisor, plan.norm.divisor.about_mean
     assert row.spread is not None  # of every divisor that is a root of squares
@@ -200,8 +180,7 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
     shown = usable if zero_rule is ZeroRule.ONE else divisor
     values = {row.square: square, row.spread: root, "rstd": _invert(shown)}
     values = {name: value for name, value in values.items() if name in row.statistics}
-    kept = keep(usable, error) if exact else Kept(Pair(usable.hi, 0.0), ~is_decided(usable, error))
-    undecided = kept.undecided
+    undecided = np.broadcast_to(error > KNOWN, usable.hi.shape).copy()
     undecided |= ~is_decided(square, groups.error) if row.square in values else False
     for name in values.keys() - {row.square}:
         undecided |= ~is_decided(values[name], error)
@@ -211,7 +190,7 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
     statistics = {name: value.hi for name, value in values.items()}
     if centred:
         statistics = {"mean": groups.mean.hi, **statistics}
-    kept_divisor = Pair(usable.hi, np.where(np.isfinite(usable.hi), kept.value.lo, 0.0))
+    kept_divisor = Pair(usable.hi, np.where(np.isfinite(usable.hi), usable.lo, 0.0))
     solution = Solution(groups.mean, kept_divisor, None, centred, statistics)
 
     def ask(group: int, bits: int) -> tuple[Fraction, Fraction | None]:
@@ -230,7 +209,7 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
         found = _solve_exactly(plan, *groups.ask(group), zero_rule)
         for name, shown_values in solution.statistics.items():
             shown_values[group] = found.statistics[name]
-        solution.settle(group, found.mean, found.divisor, exact=exact)
+        solution.settle(group, found.mean, found.divisor)
     return solution
 
 

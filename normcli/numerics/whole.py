@@ -11,7 +11,7 @@ from normcli.dtypes import is_bfloat16
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import EpsMode, ZeroRule
 from normcli.numerics.divisor import find_freedom
-from normcli.numerics.elements import Elements
+from normcli.numerics.elements import KNOWN, Elements
 from normcli.numerics.kernel import calculate_again
 from normcli.numerics.pairs import Pair, Triple, pair_root
 from normcli.numerics.records import Leaves, count_values
@@ -88,18 +88,17 @@ class Rule(NamedTuple):
     eps_mode: int
     centred: bool
     exact: bool
-    exact_results: bool
 
 
-def make_rule(plan: Plan, count: int, *, exact: bool, exact_results: bool) -> Rule:
+def make_rule(plan: Plan, count: int, *, exact: bool) -> Rule:
     """Return the rule of groups that are measured, of so many values each.
 
     Parameters
     ----------
     plan : Plan
     count : int
-    exact, exact_results : bool
-        Whether more than 24 bits of the divisors are kept, and whether results have more.
+    exact : bool
+        Whether results have more than 24 bits.
     """
     spec, eps, mode = plan.spec, Pair(plan.spec.eps or 0.0, 0.0), plan.spec.eps_mode
     if mode is EpsMode.SQUARE_FLOOR:
@@ -108,7 +107,7 @@ def make_rule(plan: Plan, count: int, *, exact: bool, exact_results: bool) -> Ru
     number = _MODES.index(mode) if mode in _MODES and spec.eps else _MODES.index(EpsMode.FLOOR)
     centred, of_zero = plan.norm.divisor.about_mean, _OF_ZERO[spec.zero_rule]
     freedom, hi, lo = find_freedom(plan, count), float(eps.hi), float(eps.lo)
-    return Rule(freedom, hi, lo, of_zero, number, centred, exact, exact_results)
+    return Rule(freedom, hi, lo, of_zero, number, centred, exact)
 
 
 class Groups(NamedTuple):
@@ -205,9 +204,8 @@ def apply_to_rows(
         Full float64 results; otherwise enough for 24 bits.
     """
     known = np.concatenate([a.reshape(-1)[numbers] for a in (*solution.mean, *solution.divisor)])
-    return _call(
-        kernel, Rule(1.0, 0.0, 0.0, 0.0, 0, solution.centred, exact, exact), rows, known, (), None, selected
-    )
+    rule = Rule(1.0, 0.0, 0.0, 0.0, 0, solution.centred, exact)
+    return _call(kernel, rule, rows, known, (), None, selected, solution.error)
 
 
 def _call(
@@ -218,6 +216,7 @@ def _call(
     statistics: Statistics,
     counts: Floats | None = None,
     selected: Selected | None = None,
+    error: float = KNOWN,
 ) -> Integers:
     """Call the kernel, calculate in pairs the values that it has missed, and return the groups left."""
     x, out, *parameters = groups
@@ -231,10 +230,11 @@ def _call(
     numbers: Integers = left.nonzero()[0]
     if out is None or missed is None or not found:
         return numbers
-    number, values, *mean, hi, lo = missed[:found].T
+    number, values, *means, hi, lo = missed[:found].T
     group, place = np.divmod(number.astype(np.int64), x.shape[2] * x.shape[3])
-    affine = (None if p is None else p.values[p.starts[group] + place // p.span] for p in parameters)
-    elements = Elements(values, Triple(*mean) if rule.centred else None, Pair(hi, lo), *affine)
+    gamma, beta = (None if p is None else p.values[p.starts[group] + place // p.span] for p in parameters)
+    mean = Triple(*means) if rule.centred else None
+    elements = Elements(values, mean, Pair(hi, lo), gamma, beta, None, error)
     results = np.empty(number.shape, out.dtype)
     undecided = calculate_again(elements, results, np.arange(len(number)))
     out[(*np.unravel_index(group, x.shape[:2]), *np.unravel_index(place, x.shape[2:]))] = results
@@ -272,7 +272,7 @@ def sum_parts(kernel: Kernel, rows: NDArray[Any], to: tuple[Floats, ...], *, nee
     to : tuple of seven ndarrays, each of shape (leaves,)
     need_sum : bool
     """
-    rule = Rule(1.0, 0.0, 0.0, 0.0, 0, need_sum, exact=False, exact_results=False)
+    rule = Rule(1.0, 0.0, 0.0, 0.0, 0, need_sum, exact=False)
     return _call(kernel, rule, Groups(rows, None), None, to)
 
 

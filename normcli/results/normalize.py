@@ -151,8 +151,8 @@ def normalize(
 
     Notes
     -----
-    Statistics are the exact values, rounded once to float64. Every normalized value is within 0.51 ulp of the
-    exact one in the output's dtype (`normcli.numerics`).
+    Statistics are the exact values, rounded once to float64; normalized values those of the output's dtype
+    (`normcli.numerics`).
 
     Examples
     --------

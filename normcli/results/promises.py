@@ -35,7 +35,7 @@ _SMALLEST_P = 1.0
 _ROUNDINGS = 4.0
 """How many units in the last place of 1 a statistic may be off.
 
-Rounding moves each value by 0.51 of one at most, and the mean square of the values is 1 at most.
+Rounding moves each value by half of one at most, and the mean square of the values is 1 at most.
 """
 
 

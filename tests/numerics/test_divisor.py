@@ -48,13 +48,13 @@ def test_a_group_is_recalled_in_the_unit_of_its_values():
     assert Solution(mean, divisor, np.array([0, 2]), centred=True).recall(1) == (Fraction(3, 4), Fraction(5, 4))
 
 
-def settle(mean, divisor, *, exact=True):
+def settle(mean, divisor):
     """Settle the second of two groups; return the solution."""
     zeros = np.zeros(2)
     solution = Solution(
         Triple(zeros.copy(), zeros.copy(), zeros.copy()), Pair(zeros + 1.0, zeros.copy()), None, centred=True
     )
-    solution.settle(1, mean, divisor, exact=exact)
+    solution.settle(1, mean, divisor)
     return solution
 
 
@@ -91,12 +91,6 @@ def test_a_group_is_scaled_where_its_numbers_need_it(mean, divisor, scale, faint
     assert divisor is None or abs(found_divisor - divisor) <= divisor / 2**76
     assert np.isnan(solution.divisor.hi[1]) == (divisor is None)
     assert [part[0] for part in (*solution.mean, *solution.divisor)] == [0.0, 0.0, 0.0, 1.0, 0.0]
-
-
-def test_of_short_floats_less_is_kept():
-    solution = settle(THIRD, THIRD, exact=False)
-    assert (solution.mean.lo[1], solution.divisor.lo[1]) == (0.0, 0.0)
-    assert (solution.mean.mid[1] != 0.0, solution.divisor.hi[1]) == (True, 1 / 3)
 
 
 def test_values_about_a_faint_mean_beside_a_large_eps_are_exact():

@@ -15,9 +15,11 @@ from normcli.numerics.divisor import Solution
 from normcli.numerics.elements import Elements
 from normcli.numerics.inverse import invert
 from normcli.numerics.pairs import Pair, Triple
-from normcli.numerics.rational import find_root, keep_exactly, keep_mean
+from normcli.numerics.rational import find_root, split
 from normcli.numerics.rounding import store
 from tests.reference.rounding import round_once as round_reference
+
+TWO, THREE = (partial(split, count=count) for count in (2, 3))
 
 DTYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32, "float64": np.float64}
 
@@ -129,7 +131,7 @@ def test_equal_values_are_calculated_exactly_once(monkeypatch):
     calls = []
     monkeypatch.setattr(inverse, "round_to", lambda value, precision: calls.append(value) or float(value))
     one, exact = np.ones(1), Fraction(3, 10)
-    mean, divisor = Triple(one, 0 * one, 0 * one), Pair(*(one * part for part in keep_exactly(exact)))
+    mean, divisor = Triple(one, 0 * one, 0 * one), Pair(*(one * part for part in TWO(exact)))
     solution = Solution(mean, divisor, None, centred=True, ask=lambda *_: (Fraction(1), exact))
     elements = Elements(np.full(10_000, -1.0 / 0.3), mean, divisor, None, None)
     assert np.unique(invert(elements, solution, PRECISIONS["float64"])).size == 1
@@ -149,8 +151,8 @@ def make_group_elements(scale=Fraction(1), *, centred=True, low=None, gamma=GAMM
     """Return two groups of three values, and the solution that recalls their means and divisors."""
     x = np.array([[0.5, -1.0, 3.0], [0.1, 2.0, -0.7]])
     means = [mean * scale if centred else Fraction(0) for mean in MEANS]
-    mean = Triple(*(np.array([part]).T for part in zip(*map(keep_mean, means), strict=True)))
-    divisor = Pair(*(np.array([part]).T for part in zip(*map(keep_exactly, DIVISORS), strict=True)))
+    mean = Triple(*(np.array([part]).T for part in zip(*(split(value, 3) for value in means), strict=True)))
+    divisor = Pair(*(np.array([part]).T for part in zip(*(split(value, 2) for value in DIVISORS), strict=True)))
     asked = lambda number, _: (means[number], DIVISORS[number])  # noqa: E731
     solution = Solution(mean, divisor, None, centred=centred, ask=asked)
     return Elements(x, mean if centred else None, divisor, gamma, beta, low), solution, means

@@ -57,7 +57,7 @@ def test_ordinary_values_are_normalized_without_fractions(norm, options, dtype, 
 @pytest.mark.parametrize(("norm", "options"), BY_ORDER)
 def test_ordinary_quantiles_are_decided_without_fractions(norm, options, monkeypatch):
     expected = normalize(X, norm, **options)
-    monkeypatch.setattr("normcli.numerics.rational.keep_exactly", refuse)
+    monkeypatch.setattr("normcli.numerics.rational.split", refuse)
     monkeypatch.setattr("normcli.numerics.rational.round_once", refuse)
     np.testing.assert_array_equal(normalize(X, norm, **options).normalized, expected.normalized)
 
@@ -86,7 +86,7 @@ def keep_undecided(*arguments):
 
 
 UNDECIDED = {
-    **{f"numerics.{module}.keep": keep_undecided for module in ("solution", "order_statistics", "lengths", "moments", "window")},
+    **{f"numerics.{module}.keep": keep_undecided for module in ("lengths", "window")},
     **{
         f"numerics.{module}.is_decided": lambda value, _: np.zeros(np.shape(value[0]), bool)
         for module in ("solution", "order_statistics", "moments")
@@ -108,7 +108,7 @@ def miss_everything(raw, *_):
     return np.ones(raw.shape, bool)
 
 
-def decide_nothing(elements, _):
+def decide_nothing(elements, _, **__):
     return Results(np.zeros(elements.x.shape), np.ones(elements.x.shape, bool))
 
 

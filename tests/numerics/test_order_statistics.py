@@ -30,15 +30,15 @@ BY_ORDER = [name for name, norm in NORMS.items() if norm.divisor.is_by_order]
 FEW = [5e-324, -2.5e-323, 1.7976931348623157e308, -1.7e308, 1.0, 1.0 + 2.0**-52, 3.0, -7e-300, 2.0**970, 0.0]
 
 
-def solve_rows(norm, rows, *, exact=True):
+def solve_rows(norm, rows):
     plan = make_plan(Request(norm, axes=(1,)), rows.shape, rows.dtype)
     if plan.norm.divisor.measurement is Measurement.QUANTILES:
         measured = measure_quantiles(rows, find_shares(plan))
     else:
-        method = choose_method(plan, exact=exact)
+        method = choose_method(plan, exact=True)
         measured = method.merge(method.measure(rows, Workspace()).reshape((len(rows), 1)), rows.shape[1], None)
     with np.errstate(all="ignore"):
-        return plan, solve(plan, measured, exact=exact)
+        return plan, solve(plan, measured)
 
 
 def find_exactly(name, row):
@@ -60,9 +60,16 @@ def check(norm, rows):
             assert values[i] == rational.round_once(find_exactly(name, row)), (name, row.tolist())
         k = 0 if solution.scale is None else int(solution.scale[i])
         centre = rational.scale(find_exactly(plan.norm.centre.value, row), k)
-        assert tuple(part[i] for part in solution.mean) == rational.keep_mean(centre), row.tolist()
+        require_near(centre, [part[i] for part in solution.mean], 1, 88)
         divisor = rational.scale(find_exactly(plan.norm.divisor.spread, row) or Fraction(1), k)
-        assert tuple(part[i] for part in solution.divisor) == rational.keep_exactly(divisor), row.tolist()
+        require_near(divisor, [part[i] for part in solution.divisor], 0, 77)
+
+
+def require_near(exact, parts, place, bits):
+    """Require doubles whose first is the nearest, and which are off by no more than a part of one of them."""
+    assert parts[0] == float(exact) or exact < 2.0**-1074
+    off = abs(exact - sum(map(Fraction, parts)))
+    assert off <= max(abs(Fraction(parts[place])) / 2**bits, Fraction(2.0**-1074 if parts[1] else 0.0))
 
 
 @pytest.mark.parametrize("norm", BY_ORDER)
@@ -81,7 +88,7 @@ def test_any_values(norm, rows):
 def test_values_of_one_magnitude_are_decided_without_exact_arithmetic(norm, monkeypatch):
     rows = np.random.default_rng(3).standard_normal((40, 18)) * 10.0 ** np.arange(-20, 20)[:, None]
     check(norm, rows)
-    monkeypatch.setattr(rational, "keep_exactly", None)
+    monkeypatch.setattr(rational, "split", None)
     monkeypatch.setattr(rational, "round_once", None)
     solve_rows(norm, rows)
 
@@ -119,12 +126,6 @@ def test_infinite_and_missing_values_are_what_doubles_give():
     np.testing.assert_array_equal(
         solve_rows("minmax", rows)[1].statistics["range"], [np.inf, np.inf, np.nan, np.inf]
     )
-
-
-def test_of_short_floats_two_doubles_and_one_are_kept():
-    solution = solve_rows("robust", np.array([[1e30, 1e-9, 1.0, 7.0, 2e20, 3e-3]]), exact=False)[1]
-    assert not solution.mean.lo.any()
-    assert not solution.divisor.lo.any()
 
 
 def test_a_range_of_0_is_replaced_by_1_where_doubles_overflow():

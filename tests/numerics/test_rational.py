@@ -15,9 +15,8 @@ from normcli.numerics.rational import (
     add_eps,
     find_exponent,
     find_root,
-    keep_exactly,
-    keep_mean,
     round_once,
+    split,
     sum_exactly,
 )
 from tests.test_exactness import make
@@ -56,14 +55,12 @@ def test_eps_is_added_where_its_mode_says(mode, expected):
     assert add_eps(Fraction(4), None, None) == 2
 
 
-def test_what_is_kept_of_a_third():
+def test_each_double_of_a_third_is_the_nearest_to_what_the_others_leave():
     third = Fraction(1, 3)
-    high, low = keep_exactly(third)
-    assert high == 1 / 3
-    assert abs(third - Fraction(high) - Fraction(low)) <= Fraction(1, 2**79)
-    high, middle, low = keep_mean(third)
-    assert abs(third - sum(map(Fraction, (high, middle, low)))) <= Fraction(1, 2**144)
-    assert keep_mean(Fraction(5)) == (5.0, 0.0, 0.0)
+    parts = split(third, 3)
+    assert parts[0] == 1 / 3
+    assert abs(third - sum(map(Fraction, parts))) <= Fraction(1, 2**160)
+    assert split(Fraction(5), 3) == (5.0, 0.0, 0.0)
 
 
 def test_exponents_and_ends_of_the_range():

@@ -139,13 +139,13 @@ def test_a_value_is_recalled_to_as_many_bits_as_are_asked_for():
     plan = make_plan(Request("sn", axes=(1, 2)), (3, 2, 2), np.dtype("f8"))
     golden = np.array([[1.0, 1.0], [1.0, 0.0]])
     values = [SingularValue(matrix) for matrix in (2.0**-1000 * golden, 0 * golden, np.diag([3.0, 1.0]))]
-    solution = solve_singular(plan, SingularValues(3, values), exact=True)
+    solution = solve_singular(plan, SingularValues(3, values))
     mean, found = solution.recall(0, 310)
     ratio = found * 2**1000
     assert (mean, abs(ratio * ratio - ratio - 1) < Fraction(1, 2**307)) == (0, True)
     assert [solution.recall(group) for group in (1, 2)] == [(0, 1), (0, 3)]
     plan = make_plan(Request("sn", axes=(1, 2), like="torch"), (3, 2, 2), np.dtype("f8"))
-    assert solve_singular(plan, SingularValues(3, values), exact=True).recall(1) == (0, None)
+    assert solve_singular(plan, SingularValues(3, values)).recall(1) == (0, None)
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5), (1, 1)], ids=str)
@@ -175,5 +175,5 @@ def test_a_value_that_hardly_differs_from_a_tie(rest, expected, far):
         return Enclosure(square - Fraction(1, 2 ** (bits + 2)), square + Fraction(1, 2 ** (bits + 2)))
 
     plan = make_plan(Request("sn"), (2, 2), np.dtype("f8"))
-    solution = solve_singular(plan, SingularValues(4, [SingularValue(np.eye(2), enclose)]), exact=True)
+    solution = solve_singular(plan, SingularValues(4, [SingularValue(np.eye(2), enclose)]))
     assert solution.statistics["sigma"].tolist() == [expected]

@@ -12,7 +12,7 @@ from normcli.norms.request import Fill
 from tests.reference.groups import Solved, solve_given, solve_group, solve_window, to_integers
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.real import MOST_BITS, Bounds
-from tests.reference.rounding import find_error, find_format, measure_ulp, split_floats
+from tests.reference.rounding import find_error, find_format, measure_ulp, round_once, split_floats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,8 +52,15 @@ class Elements(NamedTuple):
     offset: int = 0
 
 
+_NEARLY_HALF = 0.4999
+"""Errors are known to 2⁻³² ulp: of larger ones, rounding the exact value tells whether they are right."""
+
+WRONG = 1000.0
+"""The error of an element that is not the exact value, rounded to nearest, ties to even."""
+
+
 def measure_elements(elements: Elements, solved: Solved) -> list[float]:
-    """Return how far each element is from (value − centre) / divisor · gamma + beta, in ulp."""
+    """Return how far each element is from (value − centre) / divisor · gamma + beta, in ulp; or `WRONG`."""
     form = find_format(elements.got.dtype)
     if solved.divisor.rational == 0:
         return [
@@ -81,6 +88,10 @@ def measure_elements(elements: Elements, solved: Solved) -> list[float]:
                 bounds = bounds.add(Bounds(b, b, shift_power), bits)
             error = find_error(got.digits[place], got.exponents[place], bounds, form)
             if error is not None:
+                if error > _NEARLY_HALF:
+                    exact = inverse * (d * g * Fraction(2) ** power) + b * Fraction(2) ** shift_power
+                    is_right = float(elements.got.flat[place]) == round_once(exact, elements.got.dtype)
+                    error = error if is_right else WRONG
                 errors.append(error)
                 break
             bits *= 2

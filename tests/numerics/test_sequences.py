@@ -1,0 +1,95 @@
+"""The bounds of errors that the sequences of doubles decide by: every exact value lies within half of them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from normcli.numerics import sequences
+from normcli.numerics.divisor import Solution
+from normcli.numerics.kernel import Parameters, apply
+from normcli.numerics.pairs import Pair, Triple
+from normcli.numerics.rational import split
+from normcli.numerics.workspace import Workspace
+
+COUNT = 64
+LARGEST = 8
+
+
+class Case(NamedTuple):
+    """Values, what they are normalized with, and the exact results, beyond the largest quotients None."""
+
+    x: np.ndarray
+    solution: Solution
+    parameters: Parameters
+    exact: list[Fraction | None]
+
+
+def make(rng: np.random.Generator, dtype: str, centred: bool, affine: tuple[bool, bool]) -> Case:
+    """Return one group of a random mean, near it or far away, and a random divisor."""
+    size = (Fraction(rng.uniform(1.0, 2.0)) + Fraction(rng.uniform(-1.0, 1.0)) / 2**53) * Fraction(2) ** int(
+        rng.integers(-60, 60)
+    )
+    far = float(rng.choice([0.0, 1.0, 10.0, 1e3] + [1e6, 1e9] * (dtype == "float64")))
+    mean = sum(
+        Fraction(rng.uniform(-1.0, 1.0)) * scale
+        for scale in (Fraction(far), *(Fraction(1, 2**b) for b in (50, 104)))
+    )
+    mean *= Fraction(float(size))
+    quotients = rng.uniform(-LARGEST, LARGEST, COUNT) * 10.0 ** rng.choice([0, 0, 0, -1, -3], COUNT)
+    x = (float(mean) + quotients * float(size)).astype(dtype)
+    gamma = rng.standard_normal((1, COUNT)) * 2.0 ** rng.integers(-30, 30) if affine[0] else None
+    beta = rng.standard_normal((1, COUNT)) * 2.0 ** rng.integers(-10, 30) if affine[1] else None
+    means, divisors = (
+        tuple(np.array([[part]]) for part in split(value, n)) for value, n in ((mean, 3), (size, 2))
+    )
+    exact: list[Fraction | None] = []
+    for i, value in enumerate(x.tolist()):
+        quotient = (Fraction(value) - (mean if centred else 0)) / size
+        result = quotient * Fraction(1.0 if gamma is None else gamma[0, i]) + Fraction(
+            0.0 if beta is None else beta[0, i]
+        )
+        exact.append(result if not centred or abs(quotient) <= LARGEST else None)
+    return Case(
+        x[None], Solution(Triple(*means), Pair(*divisors), None, centred), Parameters(gamma, beta), exact
+    )
+
+
+@pytest.mark.parametrize("affine", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("centred", [True, False], ids=["centred", "not centred"])
+def test_results_of_float64_lie_within_half_of_their_bound(centred, affine, rng, monkeypatch):
+    found = []
+
+    def record(y, t, error, work):
+        found.append((y.copy(), t.copy(), np.broadcast_to(error, y.shape).copy()))
+        return before(y, t, error, work)
+
+    before = sequences._round
+    monkeypatch.setattr(sequences, "_round", record)
+    for _ in range(12):
+        case = make(rng, "float64", centred, affine)
+        apply(case.x, np.empty(case.x.shape), case.solution, Workspace(), case.parameters, exact=True)
+        for exact, y, t, error in zip(case.exact, *(part[0] for part in found.pop()), strict=True):
+            if exact is not None:
+                assert abs(Fraction(y) + Fraction(t) - exact) <= Fraction(error) / 2
+
+
+@pytest.mark.parametrize("affine", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("centred", [True, False], ids=["centred", "not centred"])
+def test_results_of_short_floats_lie_within_their_bound(centred, affine, rng, monkeypatch):
+    ends = []
+    monkeypatch.setattr(sequences, "store", lambda _, values: ends.append(values.copy()))
+    for _ in range(12):
+        case = make(rng, "float32", centred, affine)
+        apply(
+            case.x, np.empty(case.x.shape, "float32"), case.solution, Workspace(), case.parameters, exact=False
+        )
+        high, low = ends.pop(), ends.pop()
+        for exact, least, most in zip(case.exact, low[0], high[0], strict=True):
+            if exact is not None:
+                margin = (Fraction(most) - Fraction(least)) / 8
+                assert Fraction(least) + margin <= exact <= Fraction(most) - margin
+        ends.clear()
