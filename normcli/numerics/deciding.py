@@ -122,9 +122,8 @@ def round_reals(
                 found[place] = math.nan
                 continue
             value, error = known
-            low, high = rounding(value - error), rounding(value + error)
-            if low == high or bits >= MOST_BITS:
-                found[place] = low if low == high else rounding(value)
+            if rounding(value - error) == rounding(value + error) or bits >= MOST_BITS:
+                found[place] = rounding(value)
         left, bits = [place for place in left if place not in found], 2 * bits
     return [found[place] for place in places]
 

@@ -81,3 +81,8 @@ def test_what_no_double_holds_is_infinite_or_0_with_its_sign(name):
     for sign in (1, -1):
         assert round_to(sign * Fraction(2) ** 2000, PRECISIONS[name]) == sign * math.inf
         assert math.copysign(1.0, round_to(sign * Fraction(1, 2**2000), PRECISIONS[name])) == sign
+
+
+def test_0_that_is_known_to_within_an_error_has_no_sign():
+    found = round_real(lambda bits: (Fraction(0), Fraction(1, 2 ** (4 * bits))))
+    assert math.copysign(1.0, found) == 1.0
