@@ -15,14 +15,14 @@ import numpy as np
 
 from normcli.dtypes import is_float
 from normcli.engine.blocks import Spread, open_source
-from normcli.engine.gradient_tiles import Band, Tile, Values, choose_shift
+from normcli.engine.gradient_tiles import Band, Tile, Values, choose_shift, keep_small
 from normcli.engine.group_slopes import GroupSlopes
 from normcli.engine.parameter_sums import ParameterSums
 from normcli.engine.passes import Run
 from normcli.engine.run import open_run, require_place
 from normcli.norms.request import Fill
 from normcli.norms.rules import Centre
-from normcli.numerics.exact_slopes import round_fractions, round_values, take_sum
+from normcli.numerics.exact_slopes import round_exactly, round_values, take_sum
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import Pair, pair_multiply
 from normcli.numerics.slope_sums import Rows, Sums, find_deviations
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
+    from normcli.numerics.deciding import Bounded
     from normcli.numerics.slopes import Slopes
     from normcli.numerics.workspace import Workspace
 
@@ -219,8 +220,11 @@ class _BackwardRun(Run):
         for row in np.flatnonzero(undecided.any(axis=-1)).tolist():
             chosen = np.flatnonzero(undecided[row])
             by = Fraction(1) if tile.gamma is None else Fraction(float(tile.gamma[row]))
-            exact = solved.recall(row).differentiate(_take(rows, row, chosen), by)
-            dx[row, chosen] = round_fractions(exact, place.dtype)
+
+            def evaluate(columns: list[int], bits: int, row: int = row, by: Fraction = by) -> list[Bounded]:
+                return solved.recall(row, bits).differentiate(_take(rows, row, columns), by)
+
+            dx[row, chosen] = round_exactly(evaluate, chosen, place.dtype)
         if rows.counted is not None and self.fill is not Fill.NORMALIZE:
             others = round_values(tile.dy if self.fill is Fill.PASS else np.zeros_like(tile.dy), dx.dtype)
             dx = np.where(rows.counted, dx, others)
@@ -257,7 +261,8 @@ class _BackwardRun(Run):
             mean, var = (
                 self.plan.grid.spread_running(known).reshape(-1)[band.numbers] for known in self.inputs.given
             )
-            self.band = band._replace(shift=mean, solved=self.group_slopes.solve_given(var))
+            shift = keep_small(mean)
+            self.band = band._replace(shift=shift, solved=self.group_slopes.solve_given(var, mean - shift))
             return
         if self.plan.norm.centre is Centre.MEAN:
             self.band = band._replace(shift=self._find_means(band))
@@ -305,7 +310,7 @@ class _BackwardRun(Run):
         return scales, shifts
 
     def _round_parameters(
-        self, name: str, add_exactly: Callable[[Integers], list[Fraction | None]]
+        self, name: str, add_exactly: Callable[[list[int], int], list[Bounded]]
     ) -> NDArray[Any]:
         given = self.inputs.parameters.get(name)
         dtype = (
@@ -316,12 +321,12 @@ class _BackwardRun(Run):
         found, undecided = self.sums.round(name, np.dtype(dtype))
         chosen = np.flatnonzero(undecided)
         if chosen.size:
-            found[chosen] = round_fractions(add_exactly(chosen), found.dtype)
+            found[chosen] = round_exactly(add_exactly, chosen, found.dtype)
         return found.reshape(self.plan.parameters.shape)
 
-    def _take_exactly(self, chosen: Integers) -> list[Fraction | None]:
-        """Return the derivatives by some betas, which are sums of numbers."""
-        return [take_sum(self.sums.beta, place) for place in chosen.tolist()]
+    def _take_exactly(self, chosen: list[int], bits: int) -> list[Bounded]:
+        """Return the derivatives by some betas, which are sums of numbers: no bits of roots."""
+        return [(take_sum(self.sums.beta, place), Fraction(0)) for place in chosen]
 
     def _locate_groups(self, band: Band) -> Integers:
         """Return the number of the parameter of each group of a band."""
@@ -329,13 +334,15 @@ class _BackwardRun(Run):
         lengths = [1 if axis in grid.view_axes else n for axis, n in enumerate(grid.view_shape)]
         return np.broadcast_to(np.arange(self.count).reshape(shape), lengths).reshape(-1)[band.numbers]
 
-    def _add_exactly(self, chosen: Integers) -> list[Fraction | None]:
+    def _add_exactly(self, chosen: list[int], bits: int) -> list[Bounded]:
         """Return the derivatives by some gammas, with everything calculated in rationals."""
-        totals: dict[int, Fraction | None] = dict.fromkeys(chosen.tolist(), Fraction(0))
+        totals: dict[int, Bounded] = dict.fromkeys(chosen, (Fraction(0), Fraction(0)))
 
-        def add(number: int, share: Fraction | None) -> None:
+        def add(number: int, share: Bounded) -> None:
             total = totals[number]
-            totals[number] = None if total is None or share is None else total + share
+            totals[number] = None
+            if total is not None and share is not None:
+                totals[number] = total[0] + share[0], total[1] + share[1]
 
         def add_tile(index: Slices, work: Workspace) -> None:
             tile = self._read_tile(index, work)
@@ -345,7 +352,7 @@ class _BackwardRun(Run):
             if tile.used is not None and not self.by_groups:
                 wanted &= tile.used
             for row in np.flatnonzero(wanted.any(axis=-1)).tolist():
-                exact, columns = solved.recall(row), np.flatnonzero(wanted[row])
+                exact, columns = solved.recall(row, bits), np.flatnonzero(wanted[row])
                 shares = [exact.share] if self.by_groups else exact.find_shares(_take(tile.rows, row, columns))
                 with self._lock:
                     for number, share in zip(tile.places[row, columns].tolist(), shares, strict=True):
@@ -359,8 +366,8 @@ class _BackwardRun(Run):
             wanted = np.flatnonzero(np.isin(places, chosen))
             recall = band.take(band.numbers[wanted]).recall
             for row, number in enumerate(places[wanted].tolist()):
-                add(number, recall(row).share)
-        return [totals[number] for number in chosen.tolist()]
+                add(number, recall(row, bits).share)
+        return [totals[number] for number in chosen]
 
 
 def _stand_array(values: Floats) -> Floats:
@@ -381,6 +388,6 @@ def _share_by_groups(slopes: Slopes) -> Derivatives:
     return Derivatives(value, np.zeros_like(plain), slopes.extreme)
 
 
-def _take(rows: Rows, row: int, columns: Integers) -> Rows:
+def _take(rows: Rows, row: int, columns: Any) -> Rows:
     """Return some values of one row."""
     return rows.map(lambda a: np.broadcast_to(a, rows.dy.shape)[row, columns])

@@ -8,12 +8,15 @@ import numpy as np
 
 from normcli.engine.inputs import COUNT, zero_unselected
 from normcli.engine.passes import Run
-from normcli.numerics.lengths import DecimalLength, find_length, settle
+from normcli.numerics.deciding import PRECISIONS
+from normcli.numerics.lengths import DecimalLength, find_length, find_to_bits, has_powers, settle
 from normcli.numerics.powers import DIGITS, keep_digits, use_digits
 from normcli.numerics.rounding import store
 from normcli.numerics.window import count_in_windows, normalize_windows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
@@ -42,7 +45,8 @@ class WindowRun(Run):
         assert window is not None  # of every norm that has this kind of run
         raw = self._load(tile, work, runs)
         selected = self.select(raw, tile, runs)
-        y, statistics = normalize_windows(self.plan, zero_unselected(raw, selected), reduced)
+        precision = PRECISIONS["float64" if self.sink is None else self.sink.dtype.name]
+        y, statistics = normalize_windows(self.plan, zero_unselected(raw, selected), reduced, precision)
         if selected is not None:
             statistics[COUNT] = count_in_windows(selected, window, reduced[0])
         self.keep(statistics, tuple(tile[run] for run in runs), tuple(self.geometry.dims[run] for run in runs))
@@ -63,15 +67,28 @@ class LengthRun(Run):
         """Measure groups that are rows."""
         lengths: Lengths = super().measure_groups(rows, tile, work, selected)
         for group in _find_undecided(lengths):
-            values = rows[group] if selected is None else rows[group][selected[group]]
-            settle(lengths, group, find_length(values, self._p))
+            settle(lengths, group, find_length(_choose(rows, selected, group), self._p))
+        if self._is_inexact:
+            lengths.recall = lambda group, bits: find_to_bits([_choose(rows, selected, group)], self._p, bits)
         return lengths
 
     def _merge(self, records: Records, recall: Recall) -> Lengths:
         lengths: Lengths = super()._merge(records, recall)
         if not self.whole:
             self._settle_in_passes(lengths)
+            if self._is_inexact:
+                lengths.recall = lambda group, bits: find_to_bits(self._read_selected(group), self._p, bits)
         return lengths
+
+    def _read_selected(self, group: int) -> Iterator[NDArray[Any]]:
+        """Yield the values of a group that count, piece by piece."""
+        for x, selected in self.read_group(group):
+            yield x.reshape(-1) if selected is None else x[selected]
+
+    @property
+    def _is_inexact(self) -> bool:
+        """Whether what is kept of a length is not all of it."""
+        return self._p == 1.0 or has_powers(self._p)
 
     @property
     def _p(self) -> float:
@@ -90,9 +107,8 @@ class LengthRun(Run):
                 rows, selected = self._lay_rows(tile, *self._load_selected(tile, work, self.order)[1:])
                 for row, group in enumerate(self.geometry.number_groups(tile).tolist()):
                     if group in totals:
-                        values = rows[row] if selected is None else rows[row][selected[row]]
                         with self._lock, use_digits(digits):
-                            totals[group].add(values)
+                            totals[group].add(_choose(rows, selected, row))
 
             self.walk.expect(2)
             self.walk.each(add, whole=False, line=self.geometry.longest_leaf)
@@ -102,6 +118,12 @@ class LengthRun(Run):
                 if found is not None:
                     settle(lengths, group, found)
                     undecided.remove(group)
+
+
+def _choose(rows: NDArray[Any], selected: Selected | None, row: int) -> NDArray[Any]:
+    """Return the values of a row that count."""
+    chosen: NDArray[Any] = rows[row] if selected is None else rows[row][selected[row]]
+    return chosen
 
 
 def _find_undecided(lengths: Lengths) -> list[int]:

@@ -114,5 +114,14 @@ class Band(NamedTuple):
 def choose_shift(totals: Floats, counts: Any, dtype: np.dtype[Any]) -> Floats:
     """Return what is subtracted from values of groups: about their mean, of integers a whole number."""
     means = totals / counts
-    means = np.where(np.isfinite(means), means, 0.0)
+    means = keep_small(means)
     return np.rint(means) if dtype.kind in "iu" else means
+
+
+_LARGEST_SHIFT = 2.0**960
+"""Smaller numbers may be subtracted from any double."""
+
+
+def keep_small(means: Floats) -> Floats:
+    """Return means, and 0 for those that may be too far from values for their difference to be a double."""
+    return np.where(np.abs(means) < _LARGEST_SHIFT, means, 0.0)

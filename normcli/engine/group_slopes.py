@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 
 class Solved(NamedTuple):
-    """What some groups are differentiated with, and what returns that exactly for one of them."""
+    """What some groups are differentiated with, and what returns that for one of them, to so many bits."""
 
     slopes: Slopes
-    recall: Callable[[int], ExactSlope]
+    recall: Callable[[int, int], ExactSlope]
 
     def take(self, rows: Integers) -> Solved:
         """Return that of some of the groups."""
         slopes, recall = self
-        return Solved(slopes.map(lambda a: a[rows]), lambda row: recall(int(rows[row])))
+        return Solved(slopes.map(lambda a: a[rows]), lambda row, bits: recall(int(rows[row]), bits))
 
 
 class GroupSlopes:
@@ -76,27 +76,29 @@ class GroupSlopes:
             empty = sums.count == 0
             slopes = clear(slopes, empty)
 
-        def recall(row: int) -> ExactSlope:
+        def recall(row: int, bits: int) -> ExactSlope:
             if empty[row]:
                 return NO_SLOPE
-            powers = self._sum_powers(int(numbers[row])) if decimals else None
-            exact = solve_exactly(self.plan, sums, row, powers)
+            powers = self._sum_powers(int(numbers[row]), bits) if decimals else None
+            exact = solve_exactly(self.plan, sums, row, powers, bits)
             return exact.flatten(self.plan) if flat[row] else exact
 
         return Solved(slopes, recall)
 
-    def _sum_powers(self, group: int) -> Fraction | None:
-        """Return Σ|x|ᵖ of the values of a group that count, to 120 digits."""
+    def _sum_powers(self, group: int, bits: int) -> Fraction | None:
+        """Return Σ|x|ᵖ of the values of a group that count, to so many bits."""
         grid, selection = self.plan.grid, self.selection
         values = fetch(grid.take_group(self.values, group)).reshape(-1)
         if selection is not None:
             every = np.ix_(*map(np.arange, grid.shape))
             values = values[grid.take_group(selection.select(self.values, every), group).reshape(-1)]
         pairs = zip(*(part.tolist() for part in widen_to_pair(values)), strict=True)
-        return sum_powers([abs(Fraction(hi) + Fraction(lo)) for hi, lo in pairs], find_p(self.plan))
+        return sum_powers([abs(Fraction(hi) + Fraction(lo)) for hi, lo in pairs], find_p(self.plan), bits)
 
-    def solve_given(self, var: Floats) -> Solved:
-        """Return it of groups of given variances."""
-        return Solved(
-            solve_given_slopes(self.plan, var), lambda row: solve_given_exactly(self.plan, float(var[row]))
-        )
+    def solve_given(self, var: Floats, centre: Floats) -> Solved:
+        """Return it of groups of given variances, whose means are as far from the shift as the centre is."""
+
+        def recall(row: int, bits: int) -> ExactSlope:
+            return solve_given_exactly(self.plan, float(var[row]), float(centre[row]), bits)
+
+        return Solved(solve_given_slopes(self.plan, var, centre), recall)

@@ -109,8 +109,7 @@ class _InverseRun(Run):
         mean = solution.mean if solution.centred else None
         place = self.sink.open(tile, work)
         elements = Elements(y, mean, divisor, gamma, beta, low)
-        exponent, precision = 0 if k is None else -k, PRECISIONS[place.dtype.name]
-        store(place, invert_elements(elements, exponent, precision, solution))
+        store(place, invert_elements(elements, solution, PRECISIONS[place.dtype.name]))
         step = divisor.hi if k is None else np.ldexp(divisor.hi, -k)
         loss = _measure_loss(y, self.source.dtype, place, step if gamma is None else step / np.abs(gamma))
         self.sink.put(tile, place, work)

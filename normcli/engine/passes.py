@@ -23,11 +23,11 @@ from normcli.numerics.solution import Given, solve, solve_given
 from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats
+    from normcli.dtypes import Floats, Selected
     from normcli.engine.blocks import Sink, Source
     from normcli.engine.geometry import Geometry, Slices
     from normcli.engine.inputs import Inputs
@@ -213,11 +213,14 @@ class Run(Tiles):
 
     def _recall(self, number: int) -> ExactSums:
         """Read a group again, and return its exact sums."""
+        return sum((sum_selected(*piece) for piece in self.read_group(number)), NOTHING)
+
+    def read_group(self, number: int) -> Iterator[tuple[NDArray[Any], Selected | None]]:
+        """Read a group again, and yield its values piece by piece, and which of them count (None for all)."""
         geometry = self.geometry
         index = (int(at) for at in np.unravel_index(number, geometry.kept_shape))
         place = dict(zip(geometry.kept_runs, index, strict=True))
         lengths = tuple(1 if run in place else n for run, n in enumerate(geometry.dims))
-        sums: ExactSums = NOTHING
         work = Workspace()
         alone = replace(geometry, dims=lengths)
         for part in alone.tiles(whole=False, block=self.walk.effort.block):
@@ -225,5 +228,4 @@ class Run(Tiles):
                 part[run] if run not in place else slice(place[run], place[run] + 1) for run in geometry.runs
             )
             _, x, selected = self._load_selected(tile, work, geometry.runs)
-            sums += sum_selected(x, selected)
-        return sums
+            yield x, selected

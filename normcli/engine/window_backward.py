@@ -9,7 +9,7 @@ import numpy as np
 from normcli.engine.inputs import zero_unselected
 from normcli.engine.passes import Run
 from normcli.norms.request import Fill
-from normcli.numerics.exact_slopes import round_fractions, round_values
+from normcli.numerics.exact_slopes import round_exactly, round_values
 from normcli.numerics.slopes import round_known
 from normcli.numerics.window_slopes import differentiate_line, differentiate_windows
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from normcli.engine.blocks import Source
     from normcli.engine.geometry import Slices
+    from normcli.numerics.deciding import Bounded
     from normcli.numerics.workspace import Workspace
 
 MOST_VALUES = 1 << 14
@@ -47,10 +48,13 @@ class WindowBackwardRun(Run):
             used = dy if counted is None else np.where(counted.reshape(dy.shape), dy, 0.0)
             place = self.sink.open(index, work)
             dx, undecided = round_known(differentiate_windows(window, x, used), place.dtype)
-            for i, line in zip(*np.nonzero(undecided), strict=True):
-                dx[i, line] = round_fractions(
-                    [differentiate_line(window, x[:, line], used[:, line], i)], dx.dtype
-                )[0]
+            for line in np.flatnonzero(undecided.any(axis=0)).tolist():
+
+                def evaluate(places: list[int], bits: int, line: int = line) -> list[Bounded]:
+                    return [differentiate_line(window, x[:, line], used[:, line], i, bits) for i in places]
+
+                chosen = np.flatnonzero(undecided[:, line])
+                dx[chosen, line] = round_exactly(evaluate, chosen, dx.dtype)
             out = place.transpose(order)
             out[...] = dx.reshape(out.shape)
             if counted is not None:

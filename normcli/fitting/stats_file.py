@@ -157,9 +157,7 @@ def describe_stats(stats: Stats) -> dict[str, NDArray[Any]]:
         members["quantile_parts"] = stats.quantiles.parts.reshape(*shape, -1)
     members |= {name: getattr(sums, field).reshape(shape) for field, name in _COUNTS.items()}
     for field, name in _EXACT.items():
-        settled = getattr(sums, field).settle()
-        members[name] = settled.digits.reshape(-1, *shape)
-        members[f"{name}_low"] = settled.low
+        members |= getattr(sums, field).describe(name, shape)
     return {name: np.asarray(member) for name, member in members.items()}
 
 
@@ -312,7 +310,7 @@ def _read_sums(members: Members, shape: tuple[int, ...], samples: int) -> Sums:
     members.require("min", right, low.hi, "which its counts and max do not allow")
     right = np.where(some, (high.hi == np.inf) == (above > 0), high.hi == -np.inf)
     members.require("max", right, high.hi, "which its counts do not allow")
-    total, square, deviation = (_read_exact(members, name, shape) for name in _EXACT.values())
+    total, square, deviation = (read_exact(members, name, shape) for name in _EXACT.values())
     sums = Sums(total, square, count, nan, above, below, low, high, deviation, images)
     for field, least, most_there in _bound_sums(sums):
         about = getattr(sums, field).round()
@@ -339,7 +337,7 @@ def _bound_sums(sums: Sums) -> Iterator[tuple[str, Floats, Floats]]:
         )
 
 
-def _read_exact(members: Members, name: str, shape: tuple[int, ...]) -> Fixed:
+def read_exact(members: Members, name: str, shape: tuple[int, ...]) -> Fixed:
     """Return a sum of each group, as `Fixed.settle` leaves it."""
     places = members.get_shape(name)[:1]
     if not places or not 1 <= places[0] <= 2 * MOST_PLACES:

@@ -10,10 +10,9 @@ import numpy as np
 
 from normcli.errors import DataError
 from normcli.norms.divisors import Measurement
-from normcli.numerics.divisor import choose_scale_where
 from normcli.numerics.fixed import ALL, Fixed
 from normcli.numerics.kept import is_decided
-from normcli.numerics.lengths import Lengths
+from normcli.numerics.lengths import Lengths, scale_lengths
 from normcli.numerics.moments import find_moments
 from normcli.numerics.order_statistics import make_extremes
 from normcli.numerics.pairs import (
@@ -42,9 +41,6 @@ if TYPE_CHECKING:
 
 _SMALL, _LARGE = 2.0**-400, 2.0**400
 """Squares between these are no trouble as pairs."""
-
-_SHIFT = 512
-"""What larger deviations are divided by, as an exponent: the largest would be too large to be added."""
 
 _DIGITS, _SQUARED_DIGITS = range(-480, 449), range(-960, 865)
 """Exponents of digits, of sums and of sums of squares, whose squares and multiples stay within doubles."""
@@ -111,9 +107,8 @@ class Sums:
 
     def add_deviations(self, groups: Integers, deviations: Floats, count: NDArray[Any]) -> None:
         """Add the deviations of samples, of so many values each, to those of groups; several may go to one."""
-        some, large = count > 0, deviations >= _LARGE
-        for chosen, exponent in ((some & ~large, 0), (some & large, _SHIFT)):
-            self.deviation.add(groups[chosen], np.ldexp(deviations[chosen], -exponent)[:, None], exponent)
+        some = count > 0
+        self.deviation.add(groups[some], deviations[some, None])
         np.add.at(self.images, groups[some], 1)
 
     def merge(self, other: Sums, groups: NDArray[np.intp] | slice = ALL) -> None:
@@ -190,8 +185,7 @@ def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solv
     elif plan.spec.p is not None and np.isinf(plan.spec.p):
         ends = zip(pair_negate(low), high, strict=True)
         length = find_largest(Pair(*(np.stack(both, axis=-1) for both in ends)))
-        k = choose_scale_where(length.hi, _SMALL, _LARGE)
-        moments = Lengths(count, length if k is None else length.map(lambda a: np.ldexp(a, k)), k)
+        moments = scale_lengths(Lengths(count, length))
     else:
         centred = plan.norm.divisor.about_mean
         moments = _make_moments(sums.total, sums.square, count, centred=centred)

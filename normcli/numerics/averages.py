@@ -1,68 +1,72 @@
-"""Averages of statistics, each rounded once: of several, and of two with weights."""
+"""Averages of statistics, each the exact one, rounded once: of many, and of two with weights."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.numerics.pairs import Pair, Triple, distill, divide_by_count, normalize, pair_divide, two_prod
+from normcli.numerics.deciding import PRECISIONS, is_decided
+from normcli.numerics.elements import take_exponents
+from normcli.numerics.fixed import Fixed
+from normcli.numerics.pairs import Pair, Triple, distill, normalize, two_prod
+from normcli.numerics.rational import divide_once, make_fraction, round_once
 from normcli.numerics.rounding import Scaled, round_scaled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from normcli.dtypes import Floats, Integers
+    from normcli.dtypes import Floats
 
 
-def average(values: Sequence[Floats], count: float | None = None) -> Floats:
-    """Return the sum of arrays over their number, or over a count: where it is not finite, as doubles do.
+def average(values: Sequence[Floats]) -> Floats:
+    """Return the average of arrays: where it is not finite, as doubles do.
 
     Examples
     --------
     >>> average([np.array([1e16]), np.array([1.0]), np.array([-1e16])]).tolist()
     [0.3333333333333333]
     """
-    scaled, k = _scale(values)
-    mean = divide_by_count(_add_up(scaled), float(len(values) if count is None else count))
-    return _finish(mean, k, values)
+    finite = np.logical_and.reduce([np.isfinite(each) for each in values])
+    total = Fixed.zeros(finite.size)
+    for each in values:
+        add_to(total, np.where(finite, each, 0.0))
+    return np.where(finite, divide_total(total, len(values)).reshape(finite.shape), sum(values))
+
+
+def multiply_by_count(values: Floats, count: int) -> Fixed:
+    """Return exact totals: of so many values that have these averages, in C order."""
+    total = Fixed.zeros(values.size)
+    for place, value in enumerate(values.reshape(-1).tolist()):
+        up, down = value.as_integer_ratio()
+        total.add_integer(place, up * count, 1 - down.bit_length())
+    return total
+
+
+def add_to(total: Fixed, values: Floats) -> None:
+    """Add finite values to their totals."""
+    total.add(np.arange(values.size), values.reshape(-1, 1))
+
+
+def divide_total(total: Fixed, count: int) -> Floats:
+    """Return totals over a count, rounded once."""
+    integers, exponent = total.integers()
+    return np.array([divide_once(integer, count, exponent) for integer in integers], np.float64)
 
 
 def mix(kept: Floats, new: Floats, weight: float) -> Floats:
-    """Return (1 − weight) · kept + weight · new, of a weight from 0 to 1."""
-    (one, other), k = _scale((kept, new))
-    taken = (-part for part in two_prod(weight, one))
-    return _finish(_add_up([one, *taken, *two_prod(weight, other)]), k, (kept, new))
-
-
-def mix_in(kept: Floats, count: int, new: Floats) -> Floats:
-    """Return the average of as many values as `count`, whose average is `kept`, and a new one."""
-    (one, other), k = _scale((kept, new))
-    total = _add_up([*two_prod(float(count), one), other])
-    return _finish(divide_by_count(total, float(count) + 1.0), k, (kept, new))
-
-
-def multiply_by_ratio(values: Floats, numerator: Any, denominator: Any) -> Floats:
-    """Return values · numerator / denominator, of counts."""
-    (scaled,), k = _scale((values,))
-    divisor = np.asarray(denominator, dtype=np.float64)
-    return _finish(pair_divide(two_prod(scaled, numerator), Pair(divisor, 0.0 * divisor)), k, (values,))
-
-
-def _add_up(terms: Sequence[Floats]) -> Pair:
-    """Return a sum, rounded to two doubles."""
-    hi, mid, _ = normalize(Triple(*distill(terms, 3).terms))
-    return Pair(hi, mid)
-
-
-def _scale(values: Sequence[Floats]) -> tuple[list[Floats], Integers]:
-    """Return values times 2^k, of which the largest is about 1, and k."""
-    sizes = np.maximum.reduce([np.abs(each) for each in values])
-    k = -np.frexp(sizes)[1].astype(np.int64)
-    return [np.ldexp(each, k) for each in values], k
-
-
-def _finish(result: Pair, k: Integers, values: Sequence[Floats]) -> Floats:
-    """Return results in the unit of the values; where one of these is not finite, their sum."""
-    finite = np.logical_and.reduce([np.isfinite(each) for each in values])
-    return np.where(finite, round_scaled(Scaled(result, -k)), sum(values))
+    """Return (1 − weight) · kept + weight · new, of a weight from 0 to 1; what is not finite, as doubles do."""
+    finite = np.isfinite(kept) & np.isfinite(new)
+    k = -np.frexp(np.maximum(np.abs(kept), np.abs(new)))[1].astype(np.int64)
+    one, other = (np.ldexp(np.where(finite, each, 0.0), k) for each in (kept, new))
+    terms, left = distill([one, *(-part for part in two_prod(weight, one)), *two_prod(weight, other)], 3)
+    hi, mid, lo = normalize(Triple(*terms))
+    total, own = take_exponents(Pair(hi, mid))
+    error = np.ldexp(np.where(left, 1.0, np.abs(lo)), -own)
+    decided = is_decided(total, own - k, error, PRECISIONS["float64"])
+    mixed = np.where(finite, round_scaled(Scaled(total, own - k)), kept + new)
+    by, flat = make_fraction(weight), mixed.reshape(-1)
+    for place in np.flatnonzero(finite & ~decided).tolist():
+        a, b = (make_fraction(each.item(place)) for each in (kept, new))
+        flat[place] = round_once((1 - by) * a + by * b)
+    return mixed

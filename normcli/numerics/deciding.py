@@ -8,7 +8,7 @@ are taken to as many bits as the rounding needs.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from normcli.numerics.rational import find_exponent, round_once, scale
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from fractions import Fraction
 
     from normcli.dtypes import Integers, Selected
@@ -93,13 +93,39 @@ def round_real(
     >>> round_real(lambda bits: (find_root(two, bits), scale(two, -bits)))
     1.4142135623730951
     """
-    bits = FIRST_BITS
-    while True:
-        value, error = evaluate(bits)
-        low, high = rounding(value - error), rounding(value + error)
-        if low == high or bits >= MOST_BITS:
-            return low if low == high else rounding(value)
-        bits *= 2
+    return round_reals(lambda _, bits: [evaluate(bits)], [0], rounding)[0]
+
+
+Bounded: TypeAlias = "tuple[Fraction, Fraction] | None"
+"""A value and a bound of its error, which is 0 of an exact value; None for NaN."""
+
+
+def round_reals(
+    evaluate: Callable[[list[int], int], Sequence[Bounded]],
+    places: list[int],
+    rounding: Callable[[Fraction], float] = round_once,
+) -> list[float]:
+    """Return the exact values at some places, each rounded once.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Takes the places that are not decided yet, and bits as in `round_real`; returns what is known of each.
+    places : list of int
+    rounding : callable
+    """
+    found: dict[int, float] = {}
+    left, bits = places, FIRST_BITS
+    while left:
+        for place, known in zip(left, evaluate(left, bits), strict=True):
+            if known is None:
+                found[place] = math.nan
+                continue
+            value, error = known
+            if rounding(value - error) == rounding(value + error) or bits >= MOST_BITS:
+                found[place] = rounding(value)
+        left, bits = [place for place in left if place not in found], 2 * bits
+    return [found[place] for place in places]
 
 
 def round_to(value: Fraction, precision: Precision) -> float:
@@ -110,7 +136,7 @@ def round_to(value: Fraction, precision: Precision) -> float:
     unit = highest - precision.bits + 1
     rounded = math.ldexp(round(scale(value, -unit)), unit) if highest < _ENDLESS else math.inf
     largest = math.ldexp(2.0 - 2.0 ** (1 - precision.bits), 1 - precision.least)
-    return math.copysign(rounded if abs(rounded) <= largest else math.inf, value)
+    return math.copysign(rounded if abs(rounded) <= largest else math.inf, -1 if value < 0 else 1)
 
 
 _ENDLESS = 1024

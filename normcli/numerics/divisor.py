@@ -54,6 +54,8 @@ class Solution:
         Returns the mean and the divisor of a group, of the values as they are: exactly, or a root to as many
         bits as are asked for. None if they are no more
         than what is here. A divisor of None is NaN.
+    exact : ndarray of bool or None
+        Groups of which `ask` knows no more than what is here, as far as that is told. None for none.
     """
 
     mean: Triple
@@ -65,6 +67,7 @@ class Solution:
     numbers: Any = None
     error: float = KNOWN
     ask: Callable[[int, int], tuple[Fraction, Fraction | None]] | None = None
+    exact: Selected | None = None
 
     def __post_init__(self) -> None:
         if self.numbers is None:
@@ -106,9 +109,10 @@ class Solution:
             numbers=function(self.numbers),
             error=self.error,
             ask=self.ask,
+            exact=None if self.exact is None else function(self.exact),
         )
 
-    def settle(self, group: int, mean: Fraction, divisor: Fraction | None, spread: float) -> None:
+    def settle(self, group: int, mean: Fraction, divisor: Fraction | None) -> None:
         """Write one group's mean and divisor, exactly known, scaled where that is needed.
 
         Parameters
@@ -117,23 +121,21 @@ class Solution:
         mean : Fraction
         divisor : Fraction or None
             None for NaN.
-        spread : float
-            The divisor without eps.
         """
         from normcli.numerics import rational
 
-        k = _choose_scale(mean, divisor, spread)
-        if k is None:
-            k = 0
-            if self.faint is None:
-                self.faint = np.zeros(self.divisor.hi.shape, np.bool_)
-            self.faint[group] = True
+        k = _choose_scale(mean, divisor)
         if k and self.scale is None:
             self.scale = np.zeros(self.divisor.hi.shape, dtype=np.int64)
         if self.scale is not None:
             self.scale[group] = k
+        centre = rational.scale(mean, k)
         known = (np.nan, 0.0) if divisor is None else rational.split(rational.scale(divisor, k), 2)
-        parts = rational.split(rational.scale(mean, k), 3)
+        parts = rational.split(centre, 3)
+        if divisor and abs(centre) < FAINT and sum(map(rational.make_fraction, parts)) != centre:
+            if self.faint is None:
+                self.faint = np.zeros(self.divisor.hi.shape, np.bool_)
+            self.faint[group] = True
         for array, value in zip((*self.divisor, *self.mean), (*known, *parts), strict=True):
             array[group] = value
 
@@ -145,26 +147,27 @@ def make_neutral(rank: int) -> Solution:
 
 
 _SMALL, _HUGE = 2.0**-900, 2.0**1000
-_UP, _DOWN = 900, -100
+_UP, _DOWN = 860, -100
 """The k of groups whose divisors lie beyond: values times 2ᵏ do not overflow, and lose no bit that counts."""
 
 FAINT = 2.0**-800
 """Means below lose bits at the end of float64's range, unless they are scaled."""
 
-_ROOM = 2.0**60
-"""Up to this deviation and divisor, all values of a group may be scaled up."""
+_FAR = 2.0**80
+"""Differences from a mean as large as this are 0, or overflow divided by what has too few bits unscaled."""
 
 
-def _choose_scale(mean: Fraction, divisor: Fraction | None, spread: float) -> int | None:
-    """Return the k of a group that is normalized as its values times 2ᵏ; None if no k suits all values."""
-    faint = abs(mean) < FAINT and mean != float(mean)
-    if not divisor or (_SMALL <= divisor <= _HUGE and not faint):
+def _choose_scale(mean: Fraction, divisor: Fraction | None) -> int:
+    """Return the k of a group that is normalized as its values times 2ᵏ.
+
+    Values may be of any size, whatever the divisor is: those that are normalized with what was fitted to
+    others, and those beyond quantiles.
+    """
+    if not divisor or _SMALL <= divisor <= _HUGE:
         return 0
-    if divisor < _SMALL and abs(mean) >= _ROOM:  # differences are 0, or so large that they overflow
-        return 0
-    if divisor < _SMALL or (faint and divisor < _ROOM and spread < _ROOM):
-        return _UP
-    return None if faint else _DOWN
+    if divisor > _HUGE:
+        return _DOWN
+    return 0 if abs(mean) >= _FAR else _UP
 
 
 def replace_zero(divisor: Fraction, rule: ZeroRule) -> Fraction | None:
@@ -180,12 +183,6 @@ def replace_zeros(divisor: Pair, rule: ZeroRule) -> Pair:
     if not zero.any():
         return divisor
     return Pair(np.where(zero, np.nan if rule is ZeroRule.NAN else 1.0, divisor.hi), divisor.lo)
-
-
-def choose_scale_where(size: Floats, least: float, most: float) -> Integers | None:
-    """Return k for each group: its values are multiplied by 2ᵏ. None if every size is within the limits."""
-    outside = np.isfinite(size) & ((size > most) | ((size < least) & (size > 0.0)))
-    return np.where(outside, choose_scale(size), 0) if outside.any() else None
 
 
 def unscale(values: Floats, k: Integers | int | None) -> Floats:
@@ -241,7 +238,8 @@ _LEAST_SQUARED, _LARGEST_SQUARED = 2.0**-400, 2.0**400
 def find_divisor(size: Floats, eps: float | None, mode: EpsMode | None) -> Floats:
     """Return what groups of known sizes (standard deviations, lengths) are divided by: the nearest doubles."""
     with np.errstate(all="ignore"):
-        k = choose_scale_where(size, _LEAST_SQUARED, _LARGEST_SQUARED)
+        outside = np.isfinite(size) & ((size > _LARGEST_SQUARED) | ((size < _LEAST_SQUARED) & (size > 0.0)))
+        k = np.where(outside, choose_scale(size), 0) if outside.any() else None
         scaled = size if k is None else np.ldexp(size, k)
         root = Pair(scaled, np.zeros_like(scaled))
         return unscale(add_eps(two_square(scaled), root, eps, mode, k).hi, k)

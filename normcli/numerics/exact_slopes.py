@@ -1,38 +1,37 @@
 """Derivatives in rational arithmetic, value by value: where pairs do not decide, or leave the range of doubles.
 
-Roots are taken to 300 bits, and powers of other exponents than 0, 1, 2 and ±∞ to 120 digits: what is made of
-them is known to so small a part of its largest term.
+Roots, and powers of other exponents than 0, 1, 2 and ±∞, are taken to as many bits as are asked for. What is
+made of them comes with a bound of its error: so small a part of its terms.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import is_short_float
 from normcli.norms.rules import Centre, EpsMode, ZeroRule
+from normcli.numerics.deciding import PRECISIONS, round_reals, round_to
 from normcli.numerics.divisor import find_freedom
 from normcli.numerics.fixed import Fixed
-from normcli.numerics.powers import raise_decimal, use_digits
-from normcli.numerics.rational import ROOT_BITS, add_eps, find_exponent, find_root, round_once, scale
+from normcli.numerics.powers import raise_exactly
+from normcli.numerics.rational import ROOT_BITS, add_eps, find_root, scale
 from normcli.numerics.rounding import store
-from normcli.numerics.settling import round_to_odd
 from normcli.numerics.slope_sums import needs_decimals
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats
+    from normcli.dtypes import Floats, Integers
     from normcli.norms.plan import Plan
+    from normcli.numerics.deciding import Bounded
     from normcli.numerics.slope_sums import Rows, Sums
-
-_DIGITS = 120
 
 
 class ExactSlope(NamedTuple):
@@ -43,23 +42,28 @@ class ExactSlope(NamedTuple):
     p : float
     centre : Fraction
         What is subtracted from values, less the shift.
-    mean, steepness : Fraction
-        A and B.
+    mean : Fraction
+        A.
+    steepness : Fraction or None
+        B; None where values that are all the same have no derivative.
     inverse : Fraction or None
-        1/D; None where there is no derivative.
+        1/D; None where what is normalized is NaN.
     product : Fraction
         Σ g · (x − μ).
     peak : Fraction or None
         Of p = ±∞, the |x| that the length is.
+    bits : int or None
+        To which roots and powers were taken; None where all of this is exact.
     """
 
     p: float
     centre: Fraction
     mean: Fraction
-    steepness: Fraction
+    steepness: Fraction | None
     inverse: Fraction | None
     product: Fraction = Fraction(0)
     peak: Fraction | None = None
+    bits: int | None = None
 
     def weigh(self, deviation: Fraction) -> Fraction:
         """Return w of a value, given as its deviation from the shift."""
@@ -69,42 +73,57 @@ class ExactSlope(NamedTuple):
         if self.peak is not None:
             return sign if abs(deviation) == self.peak else Fraction(0)
         return (
-            sign * raise_exactly(abs(deviation), Fraction(self.p) - 1)
+            sign * raise_exactly(abs(deviation), Fraction(self.p) - 1, self.bits or ROOT_BITS)
             if needs_decimals(self.p) and deviation
             else sign
         )
 
     def flatten(self, plan: Plan) -> ExactSlope:
         """Return that of a group whose divisor counts as 0, though it is not."""
-        return self._replace(steepness=Fraction(0), inverse=_invert(plan, Fraction(0)))
+        return _solve_nothing(plan, self)
 
     @property
-    def share(self) -> Fraction | None:
+    def share(self) -> Bounded:
         """Σ g · x̂ of the group."""
-        return None if self.inverse is None else self.inverse * self.product
+        return None if self.inverse is None else self._bound(self.inverse * self.product)
 
-    def differentiate(self, rows: Rows, gamma: Fraction) -> list[Fraction | None]:
+    def differentiate(self, rows: Rows, gamma: Fraction) -> list[Bounded]:
         """Return dx of some values of the group; `gamma` is one for all of it."""
-        if self.inverse is None:
-            return [None] * rows.dy.size
-        factor = gamma * self.inverse
-        return [
-            factor * ((g - self.mean - self.weigh(d) * self.steepness) if counts else g)
-            for d, g, counts in rows.take_exactly()
-        ]
+        return [self._differentiate(*value, gamma) for value in rows.take_exactly()]
 
-    def find_shares(self, rows: Rows) -> list[Fraction | None]:
+    def _differentiate(self, d: Fraction, g: Fraction, counts: bool, gamma: Fraction) -> Bounded:
+        if self.inverse is None or (counts and self.steepness is None):
+            return None
+        factor = gamma * self.inverse
+        if not counts:
+            return self._bound(factor * g)
+        rest, term = g - self.mean, self.weigh(d) * (self.steepness or 0)
+        return self._bound(factor * (rest - term), abs(factor) * (abs(rest) + abs(term)))
+
+    def find_shares(self, rows: Rows) -> list[Bounded]:
         """Return dy · x̂ of some values of the group."""
         if self.inverse is None:
             return [None] * rows.dy.size
-        return [self.inverse * (d - self.centre) * dy for d, dy, _ in rows._replace(gamma=None).take_exactly()]
+        values = rows._replace(gamma=None).take_exactly()
+        return [self._bound(self.inverse * (d - self.centre) * dy) for d, dy, _ in values]
 
+    def _bound(self, value: Fraction, size: Fraction | None = None) -> tuple[Fraction, Fraction]:
+        """Return a value and a bound of its error; its terms add up to a size, where there are several."""
+        if self.bits is None:
+            return value, Fraction(0)
+        return value, scale(abs(value) if size is None else size, _LOST_BITS - self.bits)
+
+
+_LOST_BITS = 6
+"""Factors of a term are three at most, and each is within 2⁴ units of the last bit that it was taken to."""
 
 NO_SLOPE = ExactSlope(2.0, *(Fraction(0),) * 4)
 """Of a group of which nothing is normalized."""
 
 
-def solve_exactly(plan: Plan, sums: Sums, group: int, powers: Fraction | None = None) -> ExactSlope:
+def solve_exactly(
+    plan: Plan, sums: Sums, group: int, powers: Fraction | None = None, bits: int = ROOT_BITS
+) -> ExactSlope:
     """Return what the derivatives of one group's values are made of, from its exact sums.
 
     Parameters
@@ -113,7 +132,9 @@ def solve_exactly(plan: Plan, sums: Sums, group: int, powers: Fraction | None = 
     sums : Sums
     group : int
     powers : Fraction or None
-        Σ|x|ᵖ to 120 digits, where a length needs decimals; None where it is not finite.
+        Σ|x|ᵖ to as many bits, where a length needs decimals; None where it is not finite.
+    bits : int
+        Of roots and powers.
     """
     total, power, gradient, product = (
         take_sum(fixed, group) for fixed in (sums.totals, sums.powers, sums.gradients, sums.products)
@@ -127,34 +148,44 @@ def solve_exactly(plan: Plan, sums: Sums, group: int, powers: Fraction | None = 
         centre, mean = total / count, gradient / count
         power, product = power - total * centre, product - centre * gradient
     if sums.p != 2.0:
-        return _solve_length(plan, sums, group, powers if needs_decimals(sums.p) else power, product)
+        return _solve_length(plan, sums, group, powers if needs_decimals(sums.p) else power, product, bits)
     freedom = int(find_freedom(plan, count))
     if freedom <= 0:
         return ExactSlope(sums.p, centre, mean, zero, None)
     square = power / freedom
-    by = _multiply_divisor(plan, square)
-    inverse = _invert(plan, find_divisor(plan, square))
-    return ExactSlope(sums.p, centre, mean, product / (freedom * by) if by else zero, inverse, product)
+    by = _multiply_divisor(plan, square, bits)
+    steepness = product / (freedom * by) if by else zero
+    slope = ExactSlope(sums.p, centre, mean, steepness, None, product)
+    return _divide(plan, slope, find_divisor(plan, square, bits), find_divisor(plan, square, 2 * bits), bits)
 
 
-def solve_given_exactly(plan: Plan, var: float) -> ExactSlope:
-    """Return what derivatives are made of where mean and variance are given: the mean is the shift."""
-    zero = Fraction(0)
-    return ExactSlope(2.0, zero, zero, zero, 1 / find_divisor(plan, Fraction(var)))
+def solve_given_exactly(plan: Plan, var: float, centre: float = 0.0, bits: int = ROOT_BITS) -> ExactSlope:
+    """Return what derivatives are made of where mean and variance are given: the mean is shift + centre."""
+    zero, square = Fraction(0), Fraction(var)
+    slope = ExactSlope(2.0, Fraction(centre), zero, zero, None)
+    return _divide(plan, slope, find_divisor(plan, square, bits), find_divisor(plan, square, 2 * bits), bits)
 
 
-def find_divisor(plan: Plan, square: Fraction) -> Fraction:
+def find_divisor(plan: Plan, square: Fraction, bits: int) -> Fraction:
     """Return the divisor of a variance, mean square or squared length; 0 where it is nothing."""
-    return add_eps(square, plan.spec.eps, plan.spec.eps_mode)
+    return add_eps(square, plan.spec.eps, plan.spec.eps_mode, bits)
 
 
-def _invert(plan: Plan, divisor: Fraction) -> Fraction | None:
+def _divide(plan: Plan, slope: ExactSlope, divisor: Fraction, finer: Fraction, bits: int) -> ExactSlope:
+    """Return a slope with its divisor, which is exact if that of more bits is the same."""
     if not divisor:
-        return Fraction(1) if plan.spec.zero_rule is ZeroRule.ONE else None
-    return 1 / divisor
+        return _solve_nothing(plan, slope)
+    return slope._replace(inverse=1 / divisor, bits=None if divisor == finer else bits)
 
 
-def _multiply_divisor(plan: Plan, square: Fraction) -> Fraction | None:
+def _solve_nothing(plan: Plan, slope: ExactSlope) -> ExactSlope:
+    """Return that of a group whose divisor counts as 0: what replaces it has a derivative by the rule alone."""
+    rule = plan.spec.zero_rule
+    steepness = None if rule is ZeroRule.ZERO else Fraction(0)
+    return slope._replace(steepness=steepness, inverse=None if rule is ZeroRule.NAN else Fraction(1), bits=None)
+
+
+def _multiply_divisor(plan: Plan, square: Fraction, bits: int) -> Fraction | None:
     """Return D · R, as in `slopes`; None where the divisor does not follow the values."""
     eps, mode = Fraction(plan.spec.eps or 0.0), plan.spec.eps_mode
     if (
@@ -166,14 +197,14 @@ def _multiply_divisor(plan: Plan, square: Fraction) -> Fraction | None:
     if mode is EpsMode.INSIDE:
         return square + eps
     if mode is EpsMode.OUTSIDE and eps:
-        # Where dx cancels but for what eps adds, that has to be among the bits of the root.
-        further = max(0, find_exponent(square) // 2 - find_exponent(eps))
-        root = find_root(square, ROOT_BITS + 2 * further)
+        root = find_root(square, bits)
         return root * (root + eps)
     return square
 
 
-def _solve_length(plan: Plan, sums: Sums, group: int, power: Fraction | None, product: Fraction) -> ExactSlope:
+def _solve_length(
+    plan: Plan, sums: Sums, group: int, power: Fraction | None, product: Fraction, bits: int
+) -> ExactSlope:
     """Solve for an ℓp length other than ℓ2."""
     zero, peak, ties, eps = Fraction(0), None, 1, Fraction(plan.spec.eps or 0.0)
     length = power or zero
@@ -182,7 +213,7 @@ def _solve_length(plan: Plan, sums: Sums, group: int, power: Fraction | None, pr
         length = peak = Fraction(hi) + Fraction(lo) if sums.count[group] else zero
         ties = max(1, int(sums.ties[group]))
     elif needs_decimals(sums.p):
-        length = raise_exactly(power, 1 / Fraction(sums.p)) if power else zero
+        length = raise_exactly(power, 1 / Fraction(sums.p), bits) if power else zero
     floors = plan.spec.eps_mode is EpsMode.FLOOR
     divisor = max(length, eps) if floors else length + eps
     steepness = zero
@@ -190,20 +221,15 @@ def _solve_length(plan: Plan, sums: Sums, group: int, power: Fraction | None, pr
         steepness = product / (divisor * ties)
         if needs_decimals(sums.p):
             steepness *= length / (power or zero)  # length^(p − 1) is Σ|x|ᵖ / length
-    return ExactSlope(sums.p, zero, zero, steepness, _invert(plan, divisor), product, peak)
+    slope = ExactSlope(sums.p, zero, zero, steepness, None, product, peak)
+    return _divide(plan, slope, divisor, zero if needs_decimals(sums.p) else divisor, bits)
 
 
-def sum_powers(sizes: Sequence[Fraction], p: float) -> Fraction | None:
-    """Return Σ sizeᵖ; None where that is infinite: of a 0 and a negative p."""
+def sum_powers(sizes: Sequence[Fraction], p: float, bits: int = ROOT_BITS) -> Fraction | None:
+    """Return Σ sizeᵖ to so many bits; None where that is infinite: of a 0 and a negative p."""
     if p < 0.0 and not all(sizes):
         return None
-    return sum((raise_exactly(size, p) for size in sizes if size), Fraction(0))
-
-
-def raise_exactly(size: Fraction, p: float | Fraction) -> Fraction:
-    """Return sizeᵖ of a positive number, to 120 digits or so."""
-    with use_digits(_DIGITS):
-        return Fraction(raise_decimal(size, p))
+    return sum((raise_exactly(size, p, bits) for size in sizes if size), Fraction(0))
 
 
 def take_sum(fixed: Fixed, group: int) -> Fraction:
@@ -214,8 +240,16 @@ def take_sum(fixed: Fixed, group: int) -> Fraction:
 
 def round_fractions(values: Sequence[Fraction | None], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return fractions in a dtype, rounded once; None is NaN."""
-    rounding = round_to_odd if is_short_float(dtype) else round_once
-    return round_values(np.array([np.nan if value is None else rounding(value) for value in values]), dtype)
+    rounded = [np.nan if value is None else round_to(value, PRECISIONS[dtype.name]) for value in values]
+    return round_values(np.array(rounded), dtype)
+
+
+def round_exactly(
+    evaluate: Callable[[list[int], int], Sequence[Bounded]], places: Integers, dtype: np.dtype[Any]
+) -> NDArray[Any]:
+    """Return the exact values at some places in a dtype, rounded once; as `round_reals`."""
+    rounding = functools.partial(round_to, precision=PRECISIONS[dtype.name])
+    return round_values(np.array(round_reals(evaluate, places.tolist(), rounding)), dtype)
 
 
 def round_values(values: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ _MASK = np.int64((1 << DIGIT) - 1)
 
 _DOUBLE = 52
 """Sums that stay under 2⁵² units are exact in a double, in any order."""
+
+_ENDLESS = 1024
+"""2 to the power of it is no double."""
 
 _MOST = 1 << 19
 """Values that are added at once: the sum of so many is exact in each digit."""
@@ -69,16 +72,14 @@ class Fixed:
         """Return a 0 for each group."""
         return cls(np.zeros((1, groups), dtype=np.int64))
 
-    def add(self, groups: NDArray[np.intp], values: Floats, exponent: int = 0) -> None:
-        """Add finite doubles, times 2^exponent, exactly.
+    def add(self, groups: NDArray[np.intp], values: Floats) -> None:
+        """Add finite doubles exactly.
 
         Parameters
         ----------
         groups : ndarray of int, shape (rows,)
             To which group each row goes; several may go to one.
         values : ndarray, shape (rows, n)
-            Of magnitudes below 2⁹⁹⁰.
-        exponent : int
 
         Notes
         -----
@@ -91,25 +92,24 @@ class Fixed:
             step, size = max(1, _MOST // values.shape[1]), values.shape[1]
             for start, column in itertools.product(range(0, len(values), step), range(0, size, _MOST)):
                 rows = slice(start, start + step)
-                self.add(groups[rows], values[rows, column : column + _MOST], exponent)
+                self.add(groups[rows], values[rows, column : column + _MOST])
             return
         first = int(groups.min())
         places, width = groups - first, int(groups.max()) - first + 1
         rest = values
         room = max(2, values.size.bit_length())
-        shift = exponent % DIGIT
-        offset = exponent - shift
-        if shift:  # the units of digits are the same for all exponents
-            rest = np.ldexp(rest, shift)
         while (top := float(np.maximum.reduce(np.abs(rest), axis=None))) > 0.0:
             digit = -((_DOUBLE - room - int(np.frexp(top)[1])) // DIGIT)
-            sigma = np.ldexp(1.5, _DOUBLE + DIGIT * digit)
-            cut = (rest + sigma) - sigma
+            if _DOUBLE + DIGIT * digit < _ENDLESS:
+                sigma = np.ldexp(1.5, _DOUBLE + DIGIT * digit)
+                cut = (rest + sigma) - sigma
+            else:
+                cut = np.ldexp(np.trunc(np.ldexp(rest, -DIGIT * digit)), DIGIT * digit)
             rest = rest - cut
             sums = np.bincount(places, np.add.reduce(np.ldexp(cut, -DIGIT * digit), axis=-1), width)
-            units, place = sums.astype(np.int64), digit + offset // DIGIT
-            self._reach(place, place + 2)
-            here = self.digits[place - self.low :, first : first + width]
+            units = sums.astype(np.int64)
+            self._reach(digit, digit + 2)
+            here = self.digits[digit - self.low :, first : first + width]
             here[0] += units & _MASK
             here[1] += units >> DIGIT
 
@@ -186,6 +186,11 @@ class Fixed:
                 break
             digits = np.concatenate([digits[:-2], signed[None]])
         return Fixed(digits, self.low + start)
+
+    def describe(self, name: str, shape: tuple[int, ...]) -> dict[str, NDArray[Any]]:
+        """Return the members of a file that hold the numbers: digits in a shape, and the place of the first."""
+        settled = self.settle()
+        return {name: settled.digits.reshape(-1, *shape), f"{name}_low": np.array(settled.low)}
 
     def _split_sign(self) -> tuple[Selected, Fixed]:
         """Return which numbers are negative, and all without their signs: no digit then cancels another."""

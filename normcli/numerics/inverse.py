@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
+import functools
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.numerics.deciding import is_decided, round_real, round_to
 from normcli.numerics.elements import Elements, round_pair, take_exponents
 from normcli.numerics.kernel import SHORTEST_WIDE_LINE
 from normcli.numerics.pairs import (
@@ -19,6 +21,7 @@ from normcli.numerics.pairs import (
     two_diff,
     two_sum,
 )
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers, Selected
@@ -26,14 +29,8 @@ if TYPE_CHECKING:
     from normcli.numerics.divisor import Solution
 
 
-ALLOWED = 7
-"""An error of 2⁻⁷ ulp is allowed beside the rounding."""
-
-_BITS = 99
-"""Errors of a quotient, a product and a sum of pairs are together below 2⁻⁹⁹ of the larger term."""
-
-_DIVISOR_BITS = 77
-"""What is kept of a divisor is off by less than 2⁻⁷⁷ of it."""
+_ARITHMETIC = 2.0**-98
+"""Errors of a quotient, a product and a sum of pairs, as a part of the larger term, together."""
 
 _CLOSE = 2.0**-700
 """Larger values do not tell the missing bits of a faint mean."""
@@ -41,78 +38,88 @@ _CLOSE = 2.0**-700
 _LEAST, _LARGEST = 2.0**-400, 2.0**400
 """Of numbers other than 0 that are not between these, some products could leave float64."""
 
-_FULL_PRECISION = 53
 
-
-def invert(
-    elements: Elements, exponent: Integers | int, precision: Precision, solution: Solution | None = None
-) -> Floats:
-    """Return ((x − beta) / gamma · divisor + mean) · 2^exponent.
+def invert(elements: Elements, solution: Solution, precision: Precision) -> Floats:
+    """Return (x − beta) / gamma · divisor + mean: the exact values, rounded once.
 
     Parameters
     ----------
     elements : Elements
-        With a divisor.
-    exponent : int, or ndarray of them
+        With the divisor of the solution, and its mean where it centres.
+    solution : Solution
+        Of as many axes as x.
     precision : Precision
         Of the dtype that the values are then rounded to.
-    solution : Solution or None
-        Whose mean and divisor the elements have, and which recalls both where what is kept of them does not
-        suffice. None if what the elements have is exact.
 
     Returns
     -------
     ndarray
         Of float64, nothing is left to round; for shorter floats, the values are rounded to odd.
     """
+    exponent = 0 if solution.scale is None else -solution.scale
+    exact = solution.ask is None if solution.exact is None else solution.exact
     with np.errstate(all="ignore"):
-        kept_bits = _BITS if solution is None else _DIVISOR_BITS
-        values, decided = _invert_in_pairs(elements, exponent, precision, kept_bits)
-        if solution is not None and solution.faint is not None:
+        found = _invert_in_pairs(elements, np.where(exact, 0.0, solution.error))
+        total, own = take_exponents(found.total)
+        power = own + found.exponent + exponent
+        values = round_pair(total, power, precision)
+        decided = found.usable & is_decided(total, power, np.ldexp(found.error, -own), precision)
+        if solution.faint is not None:
             decided &= ~(solution.faint & (np.abs(values) < _CLOSE))
         finite = _find_finite(elements)
         if not finite.all():
             values = np.where(finite, values, _invert_plainly(elements, exponent))
-    undecided = np.flatnonzero(finite & ~decided)
-    if undecided.size:
-        if solution is None:
-            found = _invert_exactly(elements, exponent, undecided, precision)
-        else:
-            found = _recall(elements, solution, undecided, precision)
-        values.reshape(-1)[undecided] = found
+    places = np.flatnonzero(finite & ~decided)
+    if places.size:
+        values.reshape(-1)[places] = _invert_exactly(elements, solution, places, precision)
     return values
 
 
-def _invert_in_pairs(
-    elements: Elements, exponent: Integers | int, precision: Precision, kept_bits: int
-) -> tuple[Floats, Selected]:
-    """Return the values, and where they are decided: of the divisor, so many bits are kept."""
+class _InPairs(NamedTuple):
+    """What pairs give of values.
+
+    Parameters
+    ----------
+    total : Pair
+        The values, in units of 2^exponent.
+    exponent : ndarray of int
+    error : ndarray
+        A bound of their errors, in the same unit; 0 where they are exact.
+    usable : ndarray of bool
+        Where all of this holds.
+    """
+
+    total: Pair
+    exponent: Integers
+    error: Floats
+    usable: Selected
+
+
+def _invert_in_pairs(elements: Elements, divisor_error: Floats) -> _InPairs:
+    """Return the values: a divisor is off by a part of itself."""
     x, mean, divisor, gamma, beta, low, _ = elements
     assert divisor is not None  # by the contract
-    spread = partial(_spread, shape=x.shape)
-    factor, k = take_exponents(divisor)
+    spread = functools.partial(_spread, shape=x.shape)
+    factor, exponent = take_exponents(divisor)
     factor = factor.map(spread)
     z = Pair(x, np.zeros_like(x) if low is None else low)
     if beta is not None:
         z = two_diff(x, beta) if low is None else pair_add(z, Pair(-beta, np.zeros_like(beta)))
     usable = _is_moderate(z.hi)
+    exact = (z.lo == 0.0) & (factor.lo == 0.0) & (gamma is None)
     if gamma is not None:
         usable = usable & _is_moderate(gamma)
         z = pair_divide(z, Pair(gamma, np.zeros_like(gamma)))
     total = z = pair_multiply(z, factor)
-    product = np.abs(z.hi)
-    largest: Any = product
+    largest: Any = np.abs(z.hi)
     if mean is not None:
-        mean = mean.map(lambda part: spread(np.ldexp(part, -k)))
-        usable = usable & _is_moderate(mean.hi)
-        largest = np.maximum(largest, np.abs(mean.hi))
-        total = _add(z, mean)
-    size = np.maximum(np.abs(total.hi), np.ldexp(1.0, precision.least - k - exponent))
-    allowed = precision.bits + ALLOWED
-    decided = (
-        usable & (size >= largest * 2.0 ** (allowed - _BITS)) & (size >= product * 2.0 ** (allowed - kept_bits))
-    )
-    return round_pair(*take_exponents(total, k + exponent), precision), decided
+        scaled = mean.map(lambda part: spread(np.ldexp(part, -exponent)))
+        usable = usable & _is_moderate(scaled.hi) & ((scaled.hi == 0.0) == (mean.hi == 0.0))
+        largest = np.maximum(largest, np.abs(scaled.hi))
+        total, left = _add(z, scaled)
+        exact = exact & (left == 0.0)
+    error = np.where(exact, 0.0, largest * _ARITHMETIC) + np.abs(z.hi) * divisor_error
+    return _InPairs(total, exponent, error, usable)
 
 
 def _spread(values: Floats, shape: tuple[int, ...]) -> Floats:
@@ -126,13 +133,13 @@ def _is_moderate(values: Floats) -> Selected:
     return np.asarray(((sizes >= _LEAST) & (sizes <= _LARGEST)) | (sizes == 0.0))
 
 
-def _add(pair: Pair, mean: Triple) -> Pair:
-    """Return the sum of both, with an error of about 2⁻¹⁰⁴ of the larger."""
+def _add(pair: Pair, mean: Triple) -> tuple[Pair, Floats]:
+    """Return the sum of both within 2⁻¹⁰⁴ of the larger, and a number that is 0 where that is exact."""
     first, error = two_sum(pair.hi, mean.hi)
     second, third = two_sum(error, pair.lo)
     second, fourth = two_sum(second, mean.mid)
     hi, lo = two_sum(first, second)
-    return quick_two_sum(hi, lo + (third + fourth + mean.lo))
+    return quick_two_sum(hi, lo + (third + fourth + mean.lo)), np.abs(third) + np.abs(fourth) + np.abs(mean.lo)
 
 
 def _find_finite(elements: Elements) -> Selected:
@@ -155,70 +162,30 @@ def _invert_plainly(elements: Elements, exponent: Integers | int) -> Floats:
     return np.asarray(y if mean is None else y + np.ldexp(mean.hi, exponent))
 
 
-def _choose(shape: tuple[int, ...], places: Any, array: Any, otherwise: float = 0.0) -> list[Any]:
-    """Return what an array has at flat places of a shape that it broadcasts to; None stands for one value."""
-    if array is None:
-        return [otherwise] * len(places)
-    chosen: list[Any] = np.broadcast_to(array, shape)[np.unravel_index(places, shape)].tolist()
-    return chosen
-
-
-def _recall(elements: Elements, solution: Solution, places: Any, precision: Precision) -> Floats:
+def _invert_exactly(elements: Elements, solution: Solution, places: Any, precision: Precision) -> Floats:
     """Return the values at some flat places, from their groups' exact means and divisors."""
-    from fractions import Fraction
-
-    from normcli.numerics.deciding import MOST_BITS
-    from normcli.numerics.rational import round_once
-    from normcli.numerics.settling import round_to_odd
-
-    choose = partial(_choose, elements.x.shape, places)
-    rounding = round_once if precision.bits == _FULL_PRECISION else round_to_odd
     x, mean, _, gamma, beta, low, _ = elements
-    rows = zip(choose(solution.numbers), choose(x), choose(low), choose(beta), choose(gamma, 1.0), strict=True)
-    groups = {number: solution.recall(number, MOST_BITS) for number in set(choose(solution.numbers))}
-    known: dict[tuple[Any, ...], float] = {}
-    found = []
-    for row in rows:
-        if row not in known:
-            number, *parts = row
-            y, rest, plus, by = map(Fraction, parts)
-            centre, divisor = groups[number]
-            assert divisor is not None  # what is NaN is not finite
-            known[row] = rounding((y + rest - plus) / by * divisor + (0 if mean is None else centre))
-        found.append(known[row])
-    return np.array(found)
+    index = np.unravel_index(places, x.shape)
+    recall = functools.cache(solution.recall)
+    rounding = functools.partial(round_to, precision=precision)
 
+    def choose(array: Any, otherwise: float = 0.0) -> list[Any]:
+        if array is None:
+            return [otherwise] * len(places)
+        chosen: list[Any] = np.broadcast_to(array, x.shape)[index].tolist()
+        return chosen
 
-def _invert_exactly(elements: Elements, exponent: Integers | int, places: Any, precision: Precision) -> Floats:
-    """Return the values at some flat places, in exact arithmetic: those of equal numbers once."""
-    from fractions import Fraction
+    def evaluate(number: int, difference: Fraction, by: Fraction, bits: int) -> tuple[Fraction, Fraction]:
+        (centre, divisor), finer = recall(number, bits), recall(number, 2 * bits)[1]
+        assert divisor is not None  # what is NaN is not finite
+        product = difference / by * divisor
+        error = Fraction(0) if divisor == finer else abs(product) / 2 ** (bits - 2)
+        return product + (0 if mean is None else centre), error
 
-    from normcli.numerics.rational import round_once, scale
-    from normcli.numerics.settling import round_to_odd
+    @functools.cache  # of values that are 0, there may be many
+    def find(number: int, y: float, rest: float, plus: float, by: float) -> float:
+        difference = Fraction(y) + Fraction(rest) - Fraction(plus)
+        return round_real(functools.partial(evaluate, number, difference, Fraction(by)), rounding)
 
-    choose = partial(_choose, elements.x.shape, places)
-    rounding = round_once if precision.bits == _FULL_PRECISION else round_to_odd
-    x, mean, divisor, gamma, beta, low, _ = elements
-    numbers = zip(
-        choose(x),
-        choose(low),
-        choose(gamma, 1.0),
-        choose(beta),
-        *map(choose, mean or ()),
-        *map(choose, divisor or ()),
-        choose(exponent),
-        strict=True,
-    )
-    known: dict[tuple[Any, ...], float] = {}
-    found = []
-    for row in numbers:
-        if row not in known:
-            y, rest, by, plus, *parts, first, second, k = row
-            value = (
-                (Fraction(y) + Fraction(rest) - Fraction(plus))
-                / Fraction(by)
-                * (Fraction(first) + Fraction(second))
-            )
-            known[row] = rounding(scale(value + sum(map(Fraction, parts)), k))
-        found.append(known[row])
-    return np.array(found)
+    columns = choose(solution.numbers), choose(x), choose(low), choose(beta), choose(gamma, 1.0)
+    return np.array([find(*row) for row in zip(*columns, strict=True)])

@@ -21,18 +21,23 @@ from normcli.numerics.pairs import Pair, distill, find_largest, find_least, pair
 from normcli.numerics.powers import (
     LOGARITHM_ERROR,
     POWER_ERROR,
+    count_digits,
     keep_decimal,
     raise_decimal,
     raise_to_power,
     take_root,
+    use_digits,
 )
 from normcli.numerics.rational import NOTHING, sum_exactly
+from normcli.numerics.rational import scale as scale_fraction
 from normcli.numerics.records import Leaves, Records, count_values
 from normcli.numerics.rounding import Scaled, round_scaled, widen
 from normcli.numerics.whole import measure_rows
 from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers, Selected
@@ -88,15 +93,33 @@ class Powers(Records):
 
 @dataclass(eq=False, repr=False)
 class Lengths:
-    """Count and ℓp length of groups, of any p but 2; `scale` as of `Moments`.
+    """Count and ℓp length of groups, of any p but 2.
 
-    `undecided` says which lengths are not known well enough to be kept; None for none.
+    Parameters
+    ----------
+    count : int or ndarray
+    length : Pair
+        As it is kept, times 2^scale.
+    scale : ndarray of int or None
+        As of `Moments`.
+    undecided : ndarray of bool or None
+        Which lengths are not known well enough to be kept; None for none.
+    recall : callable or None
+        Returns the length of a group, by its number, to so many bits; None if it is what is here.
     """
 
     count: Any
     length: Pair
     scale: NDArray[np.int64] | None = None
     undecided: Selected | None = None
+    recall: Callable[[int, int], Fraction] | None = None
+
+    def find(self, group: int, bits: int) -> Fraction:
+        """Return the length of a group, to so many bits at least."""
+        if self.recall is not None:
+            return self.recall(group, bits)
+        kept = sum((Fraction(float(part[group])) for part in self.length), Fraction(0))
+        return kept if self.scale is None else scale_fraction(kept, -int(self.scale[group]))
 
 
 def has_powers(p: float) -> bool:
@@ -223,11 +246,11 @@ def merge_powers(leaves: Powers, count: Any, *, p: float) -> Lengths:
         length, exponent = kept.value, exponent + own_exponent
         undecided = kept.undecided & usable & (np.abs(exponent) < _OUT_OF_RANGE)
     lengths = Lengths(count, Pair(np.where(usable, length.hi, unit), np.where(usable, length.lo, 0.0)))
-    return _scale(lengths, exponent, undecided)
+    return scale_lengths(lengths, exponent, undecided)
 
 
-def _scale(lengths: Lengths, exponent: Integers, undecided: Selected | None) -> Lengths:
-    """Return lengths that were given without a power of 2, in the unit that their values are scaled to."""
+def scale_lengths(lengths: Lengths, exponent: Integers | int = 0, undecided: Selected | None = None) -> Lengths:
+    """Return lengths, given in units of 2^exponent, in the unit that their values are scaled to."""
     hi, lo = lengths.length
     exponent = np.clip(exponent, -_OUT_OF_RANGE, _OUT_OF_RANGE)
     own = np.where(np.isfinite(hi) & (hi != 0.0), exponent + np.frexp(hi)[1], 0)
@@ -293,20 +316,26 @@ class DecimalLength:
         for size in sizes:
             self._total += raise_decimal(size / self._unit, self._p)
 
-    def find(self) -> Decimal:
+    def find(self) -> Fraction:
         """Return the length."""
         if self._p == 1.0:
-            return Decimal(self._plain.total) * Decimal(2) ** self._plain.exponent
-        unit = Decimal(self._unit.numerator) / Decimal(self._unit.denominator)
-        return unit * (self._total.ln() / Decimal(self._p)).exp()
+            return self._plain.sum_values()
+        return self._unit * Fraction((self._total.ln() / Decimal(self._p)).exp())
 
 
 def find_length(values: NDArray[Any], p: float) -> Exact:
     """Return what is kept of the length of a group, from its values."""
+    return keep_decimal(lambda: _add_pieces([values], p))
 
-    def calculate() -> Decimal:
-        length = DecimalLength(p)
+
+def find_to_bits(pieces: Iterable[NDArray[Any]], p: float, bits: int) -> Fraction:
+    """Return the length of a group, from its values piece by piece, to so many bits."""
+    with use_digits(count_digits(bits, p)):
+        return _add_pieces(pieces, p)
+
+
+def _add_pieces(pieces: Iterable[NDArray[Any]], p: float) -> Fraction:
+    length = DecimalLength(p)
+    for values in pieces:
         length.add(values)
-        return length.find()
-
-    return keep_decimal(calculate)
+    return length.find()

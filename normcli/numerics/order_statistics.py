@@ -290,7 +290,7 @@ def solve_by_order(plan: Plan, measured: Extremes | Quantiles) -> Solution:
 
     solution.ask = ask
     for group in np.flatnonzero(undecided).tolist():
-        solution.settle(group, *ask(group), float(solution.statistics[row.spread][group]))
+        solution.settle(group, *ask(group))
     return solution
 
 
@@ -299,4 +299,5 @@ def _take(found: _Rounded, centre: int, spread: int) -> tuple[Solution, Selected
     hi, mid, lo = (part[centre] for part in found.value)
     divisor = Pair(*(part[spread] for part in found.value[:2]))
     undecided = (found.undecided[centre] | found.undecided[spread]) & found.finite[[centre, spread]].all(axis=0)
-    return Solution(Triple(hi, mid, lo), divisor, None, centred=True), undecided
+    exact = (found.error[[centre, spread]] == 0.0).all(axis=0) & ~undecided
+    return Solution(Triple(hi, mid, lo), divisor, None, centred=True, exact=exact), undecided

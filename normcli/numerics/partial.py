@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -56,5 +55,5 @@ def _divide_by_1(solution: Solution) -> Solution:
     for group in np.flatnonzero(faint if scale is None else faint | (scale != 0)).tolist():
         assert solution.ask is not None
         exactly = solution.ask(group, 0)[0]
-        found.settle(group, exactly, Fraction(1), math.inf)
+        found.settle(group, exactly, Fraction(1))
     return found

@@ -248,6 +248,23 @@ def raise_decimal(value: Fraction, p: float | Fraction) -> Decimal:
     return (base.ln() * exponent).exp()
 
 
+_BITS_OF_DIGIT = 3.32
+_SPARE_DIGITS = 20
+"""More than a power loses: its logarithm is below 10⁴, and it may be raised by 1/p again."""
+
+
+def raise_exactly(size: Fraction, p: float | Fraction, bits: int) -> Fraction:
+    """Return sizeᵖ of a positive number, to so many bits."""
+    with use_digits(count_digits(bits, p)):
+        return Fraction(raise_decimal(size, p))
+
+
+def count_digits(bits: int, p: float | Fraction) -> int:
+    """Return the decimal digits that numbers are raised to a power with, so that so many bits are right."""
+    far = abs(math.log10(abs(float(p)))) if p else 0.0
+    return math.ceil(bits / _BITS_OF_DIGIT + 2.0 * far) + _SPARE_DIGITS
+
+
 class Exact(NamedTuple):
     """What is kept of one number: (hi + lo) · 2^exponent, hi from ½ to 1."""
 
@@ -256,7 +273,7 @@ class Exact(NamedTuple):
     exponent: int
 
 
-def keep_decimal(calculate: Callable[[], Decimal]) -> Exact:
+def keep_decimal(calculate: Callable[[], Decimal | Fraction]) -> Exact:
     """Return what is kept of a positive number that decimals calculate to as many digits as they are told.
 
     Parameters
@@ -281,7 +298,7 @@ def use_digits(digits: int) -> AbstractContextManager[Any]:
     return decimal.localcontext(decimal.Context(digits, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX))
 
 
-def keep_digits(number: Decimal, digits: int) -> Exact | None:
+def keep_digits(number: Decimal | Fraction, digits: int) -> Exact | None:
     """Return what is kept of a number that was calculated with so many digits; None if they are too few."""
     value = Fraction(number)
     error = Fraction(1, 10 ** (digits - _LOST_DIGITS))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.norms.rules import ZeroRule
+from normcli.numerics.deciding import round_real
 from normcli.numerics.divisor import Solution, replace_zero
 from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.rational import (
@@ -98,6 +99,19 @@ class SingularValue:
         return (low + high) / 2 if len(ends) == 1 or bits > _BITS else None
 
 
+def _round(value: SingularValue, found: Fraction) -> float:
+    """Return a singular value, rounded once; it is found to `_BITS`, or taken for a number of half as many."""
+    error = scale(found, 2 - _BITS)
+    if round_once(found - error) == round_once(found + error):
+        return round_once(found)
+
+    def evaluate(bits: int) -> tuple[Fraction, Fraction]:
+        finer = value.find(bits)
+        return finer, Fraction(0) if finer == value.find(2 * bits) else scale(finer, 2 - bits)
+
+    return round_real(evaluate)
+
+
 def _find_plain(matrix: NDArray[Any]) -> float | None:
     """Return the value where it takes no arithmetic: NaN, infinite, or 0; None elsewhere."""
     sizes = np.abs(matrix.astype(np.float64))
@@ -155,9 +169,9 @@ def solve_singular(plan: Plan, measured: SingularValues) -> Solution:
         if value.known is not None and value.known != 0.0:
             continue
         found = None if value.known is not None else value.find() or None
-        sizes[group] = 0.0 if found is None else round_once(found)
+        sizes[group] = 0.0 if found is None else _round(value, found)
         divisor = replace(value) if found is None else found
-        solution.settle(group, Fraction(0), divisor, sizes[group])
+        solution.settle(group, Fraction(0), divisor)
     assert row.spread is not None
     solution.statistics = {row.spread: sizes}
     return solution

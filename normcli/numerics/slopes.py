@@ -102,9 +102,9 @@ class Slopes:
         A, the mean of g.
     mean_error : ndarray
     steepness : Pair
-        B, within `ERROR` of itself.
+        B, within `ERROR` of itself; NaN where values that are all the same have no derivative.
     inverse : Pair
-        1/D, likewise; NaN where there is no derivative.
+        1/D, likewise; NaN where what is normalized is NaN.
     share : Pair
         Σ g · (x − μ), likewise.
     peak : Pair or None
@@ -146,12 +146,9 @@ def clear(slopes: Slopes, empty: Selected) -> Slopes:
 
 def flatten(plan: Plan, slopes: Slopes, flat: Selected) -> Slopes:
     """Return slopes of which the divisors of flat groups count as 0: see `normcli.numerics.flat`."""
-    inverse = 1.0 if plan.spec.zero_rule is ZeroRule.ONE else np.nan
-    return dataclasses.replace(
-        slopes,
-        steepness=_zero_where(flat, slopes.steepness),
-        inverse=Pair(np.where(flat, inverse, slopes.inverse.hi), np.where(flat, 0.0, slopes.inverse.lo)),
-    )
+    steepness = _put_where(flat, _find_steepness_of_nothing(plan), slopes.steepness)
+    inverse = _put_where(flat, _find_divisor_of_nothing(plan), slopes.inverse)
+    return dataclasses.replace(slopes, steepness=steepness, inverse=inverse)
 
 
 def find_p(plan: Plan) -> float:
@@ -187,23 +184,26 @@ def solve_slopes(plan: Plan, sums: Sums) -> Slopes:
     slopes = Slopes(
         centre, centre_error, mean, mean_error, found.steepness, inverse, share, peak, extreme, further
     )
-    return _mark(slopes, found.unclear, sums.unknown)
+    return _mark(slopes, found.divisor, found.unclear, sums.unknown)
 
 
-def solve_given_slopes(plan: Plan, var: Floats) -> Slopes:
-    """Return what derivatives are made of where mean and variance are given: the mean is the shift."""
+def solve_given_slopes(plan: Plan, var: Floats, centre: Floats) -> Slopes:
+    """Return what derivatives are made of where mean and variance are given: the mean is shift + centre."""
     zero = np.zeros_like(var)
     square = Pair(var, zero)
     divisor = add_eps(square, pair_root(square), plan.spec.eps, plan.spec.eps_mode, None)
     divisor = Pair(np.where(np.isinf(var), np.inf, divisor.hi), np.where(np.isinf(var), 0.0, divisor.lo))
     nothing, never = Pair(zero, zero), np.zeros(var.shape, np.bool_)
-    slopes = Slopes(nothing, zero, nothing, zero, nothing, _invert(divisor), nothing, None, never.copy())
-    return _mark(slopes, (var != 0.0) & ~_is_within(var, _LEAST, _LARGEST) & np.isfinite(var), never)
+    slopes = Slopes(
+        Pair(centre, zero), zero, nothing, zero, nothing, _invert(divisor), nothing, None, never.copy()
+    )
+    unclear = (var != 0.0) & ~_is_within(var, _LEAST, _LARGEST) & np.isfinite(var)
+    return _mark(slopes, divisor, unclear, never)
 
 
-def _mark(slopes: Slopes, unclear: Selected, unknown: Selected) -> Slopes:
+def _mark(slopes: Slopes, divisor: Pair, unclear: Selected, unknown: Selected) -> Slopes:
     """Mark the groups that are extreme, and make unknown what is made of numbers that are not finite."""
-    for known in (slopes.centre, slopes.mean, slopes.steepness, slopes.inverse, slopes.share):
+    for known in (slopes.centre, slopes.mean, slopes.steepness, divisor, slopes.share):
         unclear = unclear | (~_is_within(known.hi, _LEAST, _LARGEST) & np.isfinite(known.hi))
     inverse = slopes.inverse
     inverse.hi[unknown], inverse.lo[unknown] = np.nan, 0.0
@@ -255,7 +255,7 @@ def _solve(plan: Plan, sums: Sums, power: Pair, product: Pair, times: Floats) ->
     beside = root if plan.spec.eps_mode is EpsMode.OUTSIDE else divisor
     steepness = pair_divide(product, pair_multiply(parts, pair_multiply(divisor, beside)))
     flat, unclear = _find_flat(plan, root)
-    return _Solved(_replace_nothing(plan, divisor), _zero_where(flat, steepness), unclear)
+    return _replace_nothing(plan, divisor, _put_where(flat, 0.0, steepness), unclear)
 
 
 def _solve_length(plan: Plan, sums: Sums, power: Pair, product: Pair) -> _Solved:
@@ -279,7 +279,7 @@ def _solve_length(plan: Plan, sums: Sums, power: Pair, product: Pair) -> _Solved
         steepness = pair_divide(pair_multiply(steepness, length), total)  # length^(p − 1) is Σ|x|ᵖ / length
     flat, unclear = _find_flat(plan, length)
     flat |= sums.p == 0.0
-    return _Solved(_replace_nothing(plan, divisor), _zero_where(flat, steepness), unclear | rough)
+    return _replace_nothing(plan, divisor, _put_where(flat, 0.0, steepness), unclear | rough)
 
 
 def _find_flat(plan: Plan, root: Pair) -> tuple[Selected, Selected]:
@@ -291,16 +291,26 @@ def _find_flat(plan: Plan, root: Pair) -> tuple[Selected, Selected]:
     return flat | (root.hi < floor), np.abs(root.hi - floor) <= _NEAR * floor
 
 
-def _zero_where(flat: Selected, values: Pair) -> Pair:
-    return values.map(lambda a: np.where(flat, 0.0, a))
+def _put_where(chosen: Selected, value: float, values: Pair) -> Pair:
+    return Pair(np.where(chosen, value, values.hi), np.where(chosen, 0.0, values.lo))
 
 
-def _replace_nothing(plan: Plan, divisor: Pair) -> Pair:
-    """Return a divisor with its zeros replaced: by 1 where the norm says so; else there is no derivative."""
+def _replace_nothing(plan: Plan, divisor: Pair, steepness: Pair, unclear: Selected) -> _Solved:
+    """Return what groups are solved to with divisors of 0 replaced as the norm says."""
     nothing = divisor.hi == 0.0
-    return Pair(
-        np.where(nothing, 1.0 if plan.spec.zero_rule is ZeroRule.ONE else np.nan, divisor.hi), divisor.lo
+    return _Solved(
+        _put_where(nothing, _find_divisor_of_nothing(plan), divisor),
+        _put_where(nothing, _find_steepness_of_nothing(plan), steepness),
+        unclear,
     )
+
+
+def _find_divisor_of_nothing(plan: Plan) -> float:
+    return math.nan if plan.spec.zero_rule is ZeroRule.NAN else 1.0
+
+
+def _find_steepness_of_nothing(plan: Plan) -> float:
+    return math.nan if plan.spec.zero_rule is ZeroRule.ZERO else 0.0
 
 
 # -- single values
@@ -395,7 +405,7 @@ def _find_unclear(factors: Any, inner: Floats, value: Floats) -> Selected:
 def _judge(found: Derivatives, slopes: Slopes, factors: Iterable[Floats], plain: Floats) -> Derivatives:
     """Return what doubles give of what is not finite, and where 1/D is 0; extreme groups are unclear."""
     inverse = slopes.inverse.hi
-    special = (~np.isfinite(inverse) | (inverse == 0.0)) & ~slopes.extreme
+    special = (~np.isfinite(inverse) | (inverse == 0.0) | np.isnan(slopes.steepness.hi)) & ~slopes.extreme
     for factor in factors:
         special = special | ~np.isfinite(factor)
     value, error = found.value, found.error

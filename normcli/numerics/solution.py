@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from normcli.norms.divisors import Measurement
-from normcli.norms.rules import ZeroRule
+from normcli.norms.rules import EpsMode, ZeroRule
+from normcli.numerics.deciding import PRECISIONS, round_real
+from normcli.numerics.deciding import is_decided as is_decided_in
 from normcli.numerics.divisor import FAINT, Solution, add_eps, find_freedom, replace_zero, replace_zeros
-from normcli.numerics.elements import KNOWN
+from normcli.numerics.elements import KNOWN, take_exponents
 from normcli.numerics.kept import is_decided
 from normcli.numerics.moments import Moments
 from normcli.numerics.pairs import Pair, Triple, distill, pair_divide, pair_root, two_prod
+from normcli.numerics.rational import ROOT_BITS, make_fraction, scale
 from normcli.numerics.rounding import Scaled, round_scaled
 from normcli.tuples import NamedTuple
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
     from typing import TypeAlias
 
-    from normcli.dtypes import Floats, Selected
+    from normcli.dtypes import Floats, Integers, Selected
     from normcli.norms.plan import Plan
     from normcli.numerics.lengths import Lengths
     from normcli.numerics.order_statistics import Extremes, Quantiles
@@ -223,7 +226,7 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None) -> Solutio
         found = _solve_exactly(plan, *groups.ask(group), zero_rule)
         for name, shown_values in solution.statistics.items():
             shown_values[group] = found.statistics[name]
-        solution.settle(group, found.mean, found.divisor, found.statistics[row.spread])
+        solution.settle(group, found.mean, found.divisor)
     return solution
 
 
@@ -288,12 +291,43 @@ def _find_divisor(plan: Plan, square: Fraction, bits: int = 0) -> Fraction:
 def _solve_length(plan: Plan, measured: Lengths) -> Solution:
     from normcli.numerics.lengths import leave_to_eps  # for lengths alone
 
-    measured = leave_to_eps(measured, plan.spec.eps)
+    spec, find_length = plan.spec, measured.find
+    norm, exact = measured.length.hi, measured.recall is None
+    if measured.scale is not None:
+        norm = round_scaled(Scaled(measured.length, -measured.scale))
+        if not exact:
+            _settle_lengths(norm, measured.length, measured.scale, find_length)
+
+    def ask(group: int, bits: int) -> tuple[Fraction, Fraction | None]:
+        length, eps = find_length(group, max(bits, ROOT_BITS)), make_fraction(spec.eps or 0.0)
+        divisor = max(length, eps) if spec.eps_mode is EpsMode.FLOOR else length + eps
+        return make_fraction(0), replace_zero(divisor, spec.zero_rule)
+
+    measured = leave_to_eps(measured, spec.eps)
     k = measured.scale
     square = length = measured.length  # eps is added to squares of p = 2 alone
-    divisor = add_eps(square, length, plan.spec.eps, plan.spec.eps_mode, k)
-    divisor = replace_zeros(divisor, plan.spec.zero_rule)
+    divisor = replace_zeros(add_eps(square, length, spec.eps, spec.eps_mode, k), spec.zero_rule)
     zero = np.zeros_like(length.hi)
     mean = Triple(zero, zero, zero)
-    norm = length.hi if k is None else round_scaled(Scaled(length, -k))
-    return Solution(mean, divisor, k, centred=False, statistics={"norm": norm})
+    solution = Solution(mean, divisor, k, centred=False, statistics={"norm": norm}, ask=ask)
+    solution.exact = np.full(norm.shape, exact and not spec.eps)
+    return solution
+
+
+_LENGTH_ERROR = 2.0**-77
+"""What is kept of a length is off by no more than this part of it."""
+
+
+def _settle_lengths(
+    shown: Floats, length: Pair, k: Integers, find_length: Callable[[int, int], Fraction]
+) -> None:
+    """Put lengths in place that, between two subnormal doubles, what is kept of them does not decide."""
+    value, own = take_exponents(length)
+    decided = is_decided_in(value, own - k, _LENGTH_ERROR, PRECISIONS["float64"]) | ~np.isfinite(shown)
+    for group in np.flatnonzero(~decided & (length.hi != 0.0)).tolist():
+
+        def evaluate(bits: int, group: int = group) -> tuple[Fraction, Fraction]:
+            found = find_length(group, bits)
+            return found, scale(found, -bits)
+
+        shown[group] = round_real(evaluate)

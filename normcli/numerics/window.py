@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.numerics.deciding import PRECISIONS, is_decided, round_real, round_to
+from normcli.numerics.elements import round_pair, take_exponents
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.kept import keep
 from normcli.numerics.moments import choose_scale
@@ -27,6 +29,7 @@ from normcli.numerics.powers import (
     POWER_ERROR,
     keep_decimal,
     raise_decimal,
+    raise_exactly,
     raise_to_power,
 )
 from normcli.numerics.rounding import Scaled, round_scaled
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.norms.plan import Plan
     from normcli.norms.spec import Window
+    from normcli.numerics.deciding import Precision
 
     Places = tuple[NDArray[np.intp], ...]
 
@@ -93,7 +97,9 @@ class _Factors(NamedTuple):
     ordinary: Selected
 
 
-def normalize_windows(plan: Plan, x: NDArray[Any], axes: tuple[int, ...]) -> tuple[Floats, dict[str, Floats]]:
+def normalize_windows(
+    plan: Plan, x: NDArray[Any], axes: tuple[int, ...], precision: Precision
+) -> tuple[Floats, dict[str, Floats]]:
     """Divide each value by (k + α · Σx²/divisor)^exponent; outside the tensor x counts as 0.
 
     Parameters
@@ -104,16 +110,19 @@ def normalize_windows(plan: Plan, x: NDArray[Any], axes: tuple[int, ...]) -> tup
         Whole along the window's axis.
     axes : tuple of int
         That axis.
+    precision : Precision
+        Of the dtype that the result is then rounded to.
 
     Returns
     -------
     tuple of (ndarray, dict)
-        The result; `ms`, the mean square Σx²/size, and `rstd`, one over the divisor: all of the shape of x.
+        The result, of float64, or so that it is rounded to a shorter dtype as if exact; `ms`, the mean
+        square Σx²/size, and `rstd`, one over the divisor: all of the shape of x.
 
     Notes
     -----
-    One over the divisor is kept as a double and 24 bits, the nearest to the exact power, and each value is
-    multiplied by that.
+    One over the divisor is kept as a double and 24 bits, the nearest to the exact power. Each value is
+    multiplied by that; where that does not decide how it is rounded, by the power to as many bits as it takes.
     """
     assert plan.spec.window is not None  # by the plan: every row that divides by a window has one
     window = plan.spec.window
@@ -123,8 +132,11 @@ def normalize_windows(plan: Plan, x: NDArray[Any], axes: tuple[int, ...]) -> tup
         sums = _sum_squares(high if low is None else values, window)
         mean_square = _divide_by_size(sums, window)
         kept, plain, ordinary = _find_factors(sums, window)
-        rstd = np.where(ordinary, round_scaled(kept), plain)
-        result = np.where(ordinary & np.isfinite(high), _multiply(high, low, kept), high * rstd)
+        factors = _round(kept, PRECISIONS["float64"], sums, window, ordinary)
+        rstd = np.where(ordinary, factors, plain)
+        usual = ordinary & np.isfinite(high)
+        products = _round(_multiply(high, low, kept), precision, sums, window, usual, (high, low))
+        result = np.where(usual, np.where(high == 0.0, high, products), high * rstd)
     y, ms, r = (np.moveaxis(array, 0, axes[0]) for array in (result, mean_square, rstd))
     return y, {"ms": ms, "rstd": r}
 
@@ -265,9 +277,14 @@ def _find_sign_of_negative(exponent: float) -> float:
     return math.nan if exponent % 1.0 else 1.0 - 2.0 * (exponent % 2.0)
 
 
+def _find_base(sums: _Sums, place: tuple[Any, ...], window: Window) -> Fraction:
+    """Return k + α · Σx²/divisor of one window."""
+    return Fraction(window.k) + Fraction(window.alpha) * sums.sum_exactly(place) / window.divisor
+
+
 def _replace(factors: _Factors, place: tuple[Any, ...], sums: _Sums, window: Window) -> None:
     """Put the factor of one window in its place, from its exact sum of squares."""
-    base = Fraction(window.k) + Fraction(window.alpha) * sums.sum_exactly(place) / window.divisor
+    base = _find_base(sums, place, window)
     sign = _find_sign_of_negative(window.exponent) if base < 0 else 1.0
     factors.ordinary[place] = base != 0 and not math.isnan(sign)
     if not factors.ordinary[place]:
@@ -278,12 +295,62 @@ def _replace(factors: _Factors, place: tuple[Any, ...], sums: _Sums, window: Win
     hi[place], lo[place], exponent[place] = sign * exact.hi, sign * exact.lo, exact.exponent
 
 
-def _multiply(x: Floats, low: Floats | None, factor: Scaled) -> Floats:
-    """Return products, rounded once; `low` is what x leaves of integers."""
+def _multiply(x: Floats, low: Floats | None, factor: Scaled) -> Scaled:
+    """Return products; `low` is what x leaves of integers."""
     mantissa, exponent = np.frexp(x)
     product = two_prod(mantissa, factor.value.hi)
     rest = mantissa * factor.value.lo
     if low is not None:
         rest += np.ldexp(low, -exponent) * factor.value.hi
     total = quick_two_sum(product.hi, product.lo + rest)
-    return round_scaled(Scaled(total, factor.exponent + exponent))
+    return Scaled(total, factor.exponent + exponent)
+
+
+_KEPT_ERROR = 2.0**-76
+"""An upper bound of the error of a product with what is kept of a factor, as a part of it."""
+
+
+def _round(
+    number: Scaled,
+    precision: Precision,
+    sums: _Sums,
+    window: Window,
+    chosen: Selected,
+    x: tuple[Floats, Floats | None] | None = None,
+) -> Floats:
+    """Return chosen products of values with one over the divisors of their windows, or the latter alone.
+
+    Parameters
+    ----------
+    number : Scaled
+        The products within `_KEPT_ERROR`.
+    precision : Precision
+        Of the dtype that they are then rounded to.
+    sums : _Sums
+    window : Window
+    chosen : ndarray of bool
+    x : tuple of (ndarray, ndarray or None), or None
+        The values, and what doubles leave of them; None for 1.
+    """
+    total, own = take_exponents(number.value)
+    exponent = np.clip(own + number.exponent, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)
+    decided = is_decided(total, exponent, np.abs(total.hi) * _KEPT_ERROR, precision)
+    rounded, rounding = round_pair(total, exponent, precision), functools.partial(round_to, precision=precision)
+    for place in zip(*np.nonzero(chosen & ~decided & (total.hi != 0.0)), strict=True):
+        parts = [1.0] if x is None else [part[place] for part in x if part is not None]
+        value, base = sum(map(Fraction, parts), Fraction(0)), _find_base(sums, place, window)
+        rounded[place] = round_real(functools.partial(_multiply_exactly, value, base, window), rounding)
+    return rounded
+
+
+def _multiply_exactly(value: Fraction, base: Fraction, window: Window, bits: int) -> tuple[Fraction, Fraction]:
+    """Return value · base^−exponent, its power to so many bits, and a bound of its error."""
+    if window.exponent.is_integer() and abs(window.exponent) <= _LARGEST_WHOLE:
+        return value * base ** -int(window.exponent), Fraction(0)
+    sign = Fraction(_find_sign_of_negative(window.exponent) if base < 0 else 1)
+    product = sign * value * raise_exactly(abs(base), -window.exponent, bits)
+    return product, abs(product) / 2**bits
+
+
+_LARGEST_WHOLE = 64
+"""Larger whole exponents make fractions too long."""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.exact_slopes import raise_exactly
 from normcli.numerics.pairs import (
     Pair,
     pair_add,
@@ -24,7 +23,7 @@ from normcli.numerics.pairs import (
     two_prod,
     two_square,
 )
-from normcli.numerics.powers import raise_pair
+from normcli.numerics.powers import raise_exactly, raise_pair
 from normcli.numerics.slopes import Derivatives
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.norms.spec import Window
+    from normcli.numerics.deciding import Bounded
 
 _ERROR = 2.0**-86
 """An upper bound of the relative error of a term: of powers up to the 16th of numbers up to 2^±400."""
@@ -98,14 +98,14 @@ def _add_to(total: Pair, here: slice, values: Pair, there: slice) -> None:
         held[here] = part
 
 
-def differentiate_line(window: Window, x: NDArray[Any], dy: NDArray[Any], place: int) -> Fraction | None:
-    """Return dx of one value of a line, to 120 digits; None where it is not finite, or U not positive."""
+def differentiate_line(window: Window, x: NDArray[Any], dy: NDArray[Any], place: int, bits: int) -> Bounded:
+    """Return dx of one value of a line, with powers of so many bits; None if not finite, or U not positive."""
     first, last = max(0, place - window.after), min(len(x) - 1, place + window.before)
     reach = slice(max(0, first - window.before), last + window.after + 1)
     if not (np.isfinite(x[reach]).all() and np.isfinite(dy[first : last + 1]).all()):
         return None
     values, scale = _to_fractions(x), Fraction(window.alpha) / window.divisor
-    total = Fraction(0)
+    total = size = Fraction(0)
     for j in range(first, last + 1):
         among = values[max(0, j - window.before) : j + window.after + 1]
         base = Fraction(window.k) + scale * sum(value * value for value in among)
@@ -114,11 +114,11 @@ def differentiate_line(window: Window, x: NDArray[Any], dy: NDArray[Any], place:
         gradient = Fraction(float(dy[j]))
         if not gradient:
             continue
-        power = raise_exactly(base, -window.exponent)
-        if j == place:
-            total += gradient * power
-        total -= 2 * scale * Fraction(window.exponent) * values[place] * gradient * values[j] * power / base
-    return total
+        power = gradient * raise_exactly(base, -window.exponent, bits)
+        through = 2 * scale * Fraction(window.exponent) * values[place] * values[j] / base
+        by = (j == place) - through
+        total, size = total + power * by, size + abs(power * by)
+    return total, size / 2**bits
 
 
 def _to_fractions(x: NDArray[Any]) -> list[Fraction]:

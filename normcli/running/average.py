@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.engine.run import run
+from normcli.engine.inputs import Inputs
+from normcli.engine.run import measure, run
 from normcli.errors import DataError, UsageError
 from normcli.norms.conventions import RunningRule, find_convention
-from normcli.numerics.averages import average, mix, mix_in, multiply_by_ratio
+from normcli.numerics.averages import add_to, average, divide_total, mix, multiply_by_count
+from normcli.numerics.fixed import Fixed
 from normcli.numerics.solution import Given
 from normcli.printable import format_count
 from normcli.tensors.pieces import iterate_pieces
@@ -44,6 +46,8 @@ class State(NamedTuple):
         How many batches have entered them.
     columns : tuple of str or None
         The names of the channels, where the batches were tables.
+    totals : tuple of Fixed or None
+        The exact sums of the batches' means and variances, where the running ones are their plain averages.
     """
 
     norm: str
@@ -52,6 +56,7 @@ class State(NamedTuple):
     eps_mode: str
     batches: int = 0
     columns: tuple[str, ...] | None = None
+    totals: tuple[Fixed, ...] | None = None
 
     def require_shape(
         self,
@@ -199,17 +204,34 @@ def update(state: State, result: Result, rule: RunningRule) -> Update:
         batch = measure_batch(result, rule.ddof)
     _require_finite(plan, "batch's", batch)
     with np.errstate(all="ignore"):
-        averaged = Given(*(_mix(rule, state.batches, a, b) for a, b in zip(kept, batch, strict=True)))
+        totals = None if rule.momentum is not None else _add_to_totals(state, batch)
+        averaged = (
+            _mix(rule, kept, batch) if totals is None else _divide_totals(totals, state.batches + 1, batch)
+        )
     columns = state.columns or _find_columns(plan)
-    after = State(state.norm, averaged, *_find_eps(plan), state.batches + 1, columns)
+    after = State(state.norm, averaged, *_find_eps(plan), state.batches + 1, columns, totals)
     return Update(state, after, batch, _weigh(rule, state.batches))
 
 
-def _mix(rule: RunningRule, batches: int, kept: Floats, new: Floats) -> Floats:
-    """Return the average of the kept and of the new statistics, after so many batches."""
-    if rule.momentum is None:
-        return mix_in(kept, batches, new)
-    return mix(kept, new, rule.momentum) if rule.weight_of == "new" else mix(new, kept, rule.momentum)
+def _mix(rule: RunningRule, kept: Given, new: Given) -> Given:
+    """Return the average of the kept and of the new statistics, with a momentum."""
+    assert rule.momentum is not None
+    pair = (kept, new) if rule.weight_of == "new" else (new, kept)
+    return Given(*(mix(a, b, rule.momentum) for a, b in zip(*pair, strict=True)))
+
+
+def _add_to_totals(state: State, batch: Given) -> tuple[Fixed, ...]:
+    """Return the exact sums of the statistics of all batches; those of a state without sums follow from it."""
+    held = state.totals or [multiply_by_count(values, state.batches) for values in state.statistics]
+    totals = tuple(Fixed(total.digits.copy(), total.low) for total in held)
+    for total, values in zip(totals, batch, strict=True):
+        add_to(total, values)
+    return totals
+
+
+def _divide_totals(totals: tuple[Fixed, ...], batches: int, like: Given) -> Given:
+    """Return the averages of so many batches, in the shape of other statistics."""
+    return Given(*(divide_total(total, batches).reshape(like.mean.shape) for total in totals))
 
 
 def _weigh(rule: RunningRule, batches: int) -> tuple[float, float]:
@@ -271,7 +293,8 @@ def measure_batch(result: Result, ddof: int) -> Given:
     with np.errstate(all="ignore"):
         var = result.var
         if plan.spec.ddof != ddof:
-            var = multiply_by_ratio(var, n - plan.spec.ddof, n - ddof)
+            inputs = Inputs(selection=result.selection)
+            var = measure(plan.change_spec(ddof=ddof), result.input, inputs, result.effort)["var"]
         samples = tuple(i for i, axis in enumerate(plan.grid.kept) if axis == plan.grid.layout.batch)
         return Given(*(_average(np.asarray(values, np.float64), samples) for values in (result.mean, var)))
 

@@ -2,7 +2,8 @@
 
 Its members are `schema` ("normcli-state/1"), `norm`, `mean` and `var` (float64, finite, one for each channel),
 `eps` (float64) and `eps_mode` ("inside" or "outside" the root), as the last batch was normalized with, and
-`batches` (int64); where the batches were tables with names, `columns`.
+`batches` (int64); where the batches were tables with names, `columns`; where the running statistics are plain
+averages, the exact sums of those of the batches, `mean_sum` and `var_sum`, in digits as of stats files.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import hashlib
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.errors import DataError, UsageError
 from normcli.norms.rules import EpsMode
+from normcli.numerics.averages import divide_total
 from normcli.numerics.solution import Given
 from normcli.running.average import MOST_BATCHES, State
 from normcli.tensors.locks import is_at, name_beside, try_lock
@@ -76,7 +78,16 @@ def read_state(path: str, norm: str) -> State | None:
     eps_mode = members.take_word("eps_mode", _EPS_MODES)
     batches = members.take_integer("batches", 0, MOST_BATCHES)
     columns = members.take_words("columns", *channels) if "columns" in members and len(channels) == 1 else None
-    return State(norm, Given(mean, var), float(eps), eps_mode, batches, columns)
+    totals = None
+    if "mean_sum" in members:
+        from normcli.fitting.stats_file import read_exact  # of few states
+
+        members.require("batches", np.asarray(batches > 0), np.asarray(batches), "too few for mean_sum")
+        totals = tuple(read_exact(members, f"{name}_sum", channels) for name in ("mean", "var"))
+        for name, total, shown in zip(("mean", "var"), totals, (mean, var), strict=True):
+            right = divide_total(total, batches).reshape(channels) == shown
+            members.require(name, right, shown, f"not {name}_sum over batches")
+    return State(norm, Given(mean, var), float(eps), eps_mode, batches, columns, totals)
 
 
 def require_state_path(path: str) -> None:
@@ -99,11 +110,15 @@ def replace_state(path: str, state: State) -> Iterator[None]:
         If writing fails; what stood there before still does.
     """
     columns = {} if state.columns is None else {"columns": np.array(state.columns, dtype=np.str_)}
+    sums: dict[str, Any] = {}
+    for name, total in zip(("mean", "var"), state.totals or (), strict=False):
+        sums |= total.describe(f"{name}_sum", state.statistics.mean.shape)
     with open_whole(path) as stream:
         write_npz(
             stream,
             {
                 **columns,
+                **sums,
                 "schema": np.array(SCHEMA),
                 "norm": np.array(state.norm),
                 "mean": state.statistics.mean,

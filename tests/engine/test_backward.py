@@ -115,7 +115,7 @@ def test_rational_arithmetic_gives_the_same_bits(request_, dtype, monkeypatch):
     plan = plan_request(request_, x)
     expected = run_backward(plan, x, dy, inputs, None, Effort())
     mark = slopes._mark
-    monkeypatch.setattr(slopes, "_mark", lambda known, unclear, unknown: mark(known, ~unknown, unknown))
+    monkeypatch.setattr(slopes, "_mark", lambda known, by, _, unknown: mark(known, by, ~unknown, unknown))
     require_same(run_backward(plan, x, dy, inputs, None, Effort()), expected)
 
 

@@ -22,6 +22,9 @@ from normcli.results.calculate import calculate
 from normcli.tensors.tensor import Tensor
 from tests.conftest import plan_request
 from tests.fitting.test_fit import fit_arrays, make
+from tests.reference.groups import solve_group
+from tests.reference.real import Real
+from tests.reference.rounding import round_once as nearest
 
 EFFORT = Effort(threads=2, block=512)
 
@@ -203,3 +206,32 @@ def test_columns_are_wanted_where_they_have_statistics_of_their_own(axes, layout
     )
     stats = fit_arrays([np.arange(6.0).reshape(3, 2)], Request("zscore", axes=axes, layout=layout))
     assert Use(stats._replace(subject=subject)).wanted == wanted
+
+
+ENDS = [
+    2.258101033035733e307,
+    -0.8907063934042704,
+    5e-324,
+    -2.2250738585072014e-308,
+    1e60,
+    1e-250,
+    -3e-303,
+    0.0,
+]
+
+
+@pytest.mark.parametrize("name", ["zscore", "minmax", "midrange", "maxabs", "robust", "bn", "rms", "lp"])
+@pytest.mark.parametrize("places", [(0, 1), (1, 2, 5), (2, 3), (4, 2, 7, 2), (6, 0, 7), (5, 6, 5)])
+def test_the_ends_of_the_range(name, places):
+    """Whatever it was fitted to, any number is applied, and inverted, as the exact statistics have it."""
+    fitted = np.array([ENDS[place] for place in places])[:, None]
+    eps = {"eps": 1e-300} if name in ("bn", "rms") else {}
+    stats = fit_arrays([fitted], Request(name, axes=(0,), **eps))
+    values = np.array(ENDS)[:, None]
+    use = Use(stats)
+    solved = solve_group(use.plan("x.npy", values), fitted)
+    numbers = [Real.of(value) for value in ENDS]
+    forward = [nearest((number - solved.centre) / solved.divisor, "float64") for number in numbers]
+    np.testing.assert_array_equal(apply(stats, values)[:, 0], forward)
+    back = [nearest(number * solved.divisor + solved.centre, "float64") for number in numbers]
+    np.testing.assert_array_equal(invert(stats, values)[0][:, 0], back)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -73,3 +74,15 @@ def test_a_value_close_to_a_tie_is_asked_for_more_bits() -> None:
     asked.clear()
     assert round_real(lambda bits: (asked.append(bits), (tie, Fraction(1, 2**bits)))[1]) == 1.0  # to even
     assert asked[-1] == MOST_BITS
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+def test_what_no_double_holds_is_infinite_or_0_with_its_sign(name):
+    for sign in (1, -1):
+        assert round_to(sign * Fraction(2) ** 2000, PRECISIONS[name]) == sign * math.inf
+        assert math.copysign(1.0, round_to(sign * Fraction(1, 2**2000), PRECISIONS[name])) == sign
+
+
+def test_0_that_is_known_to_within_an_error_has_no_sign():
+    found = round_real(lambda bits: (Fraction(0), Fraction(1, 2 ** (4 * bits))))
+    assert math.copysign(1.0, found) == 1.0

@@ -26,7 +26,7 @@ def make_rows(x=X, counted=None):
     return Rows(Pair(x, np.zeros_like(x)), DY, None, None if counted is None else np.array([counted]))
 
 
-def solve(norm, x=X, counted=None, **options):
+def solve(norm, x=X, counted=None, bits=300, **options):
     plan = make_plan(Request(norm, axes=(1,), **options), x.shape, x.dtype)
     rows, sums = make_rows(x, counted), Sums(1, find_p(plan))
     sums.add(np.zeros(1, int), rows)
@@ -34,21 +34,21 @@ def solve(norm, x=X, counted=None, **options):
     powers = (
         None
         if plan.spec.p in (None, 0.0, 1.0, 2.0) or np.isinf(plan.spec.p)
-        else sum_powers(among, plan.spec.p)
+        else sum_powers(among, plan.spec.p, bits)
     )
-    return plan, rows, solve_exactly(plan, sums, 0, powers)
+    return plan, rows, solve_exactly(plan, sums, 0, powers, bits)
 
 
 @pytest.mark.parametrize(
     ("norm", "options"),
     [
-        pytest.param("ln", {"x": np.ones((1, 4)), "eps": 0.0}, id="constant"),
+        pytest.param("ln", {"x": np.ones((1, 4)), "eps": 0.0, "like": "torch"}, id="constant"),
         pytest.param("ln", {"counted": [False] * 4}, id="no values"),
         pytest.param("ln", {"counted": [True, False, False, False], "ddof": 1}, id="one value of ddof 1"),
-        pytest.param("lp", {"x": np.zeros((1, 4)), "p": 3.0, "eps": 0.0}, id="no length"),
+        pytest.param("lp", {"x": np.zeros((1, 4)), "p": 3.0, "eps": 0.0, "like": "torch"}, id="no length"),
     ],
 )
-def test_a_group_without_a_divisor_has_no_derivative(norm, options):
+def test_a_group_of_which_nan_is_made_has_no_derivative(norm, options):
     _, rows, slope = solve(norm, **options)
     assert slope.inverse is None
     assert slope.share is None
@@ -57,11 +57,22 @@ def test_a_group_without_a_divisor_has_no_derivative(norm, options):
     assert np.isnan(round_fractions([None, Fraction(1, 3)], np.dtype("f4"))).tolist() == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("norm", "x", "options"),
+    [("ln", np.ones((1, 4)), {}), ("rms", np.zeros((1, 4)), {}), ("lp", np.zeros((1, 4)), {"p": 3.0})],
+)
+def test_a_group_of_which_zeros_are_made_has_none_but_by_its_parameters(norm, x, options):
+    _, rows, slope = solve(norm, x=x, eps=0.0, **options)
+    assert slope.differentiate(rows, Fraction(1)) == [None] * 4
+    assert slope.share == (0, 0)
+    assert slope.find_shares(rows) == [(0, 0)] * 4
+
+
 def test_a_constant_group_that_is_divided_by_1_has_one():
     plan, rows, slope = solve("zscore", x=np.ones((1, 4)))
     assert slope.inverse == 1
     mean = Fraction(5, 8)
-    assert slope.differentiate(rows, Fraction(2)) == [2 * (Fraction(dy) - mean) for dy in DY[0]]
+    assert slope.differentiate(rows, Fraction(2)) == [(2 * (Fraction(dy) - mean), 0) for dy in DY[0]]
     assert slope.flatten(plan) == slope
 
 
@@ -110,4 +121,25 @@ def test_given_statistics_are_constants():
     plan = make_plan(Request("bn", eps=0.75), (1, 4), np.dtype("f8"))
     slope = solve_given_exactly(plan, 3.25)
     assert (slope.inverse, slope.mean, slope.steepness, slope.centre) == (Fraction(1, 2), 0, 0, 0)
-    assert slope.differentiate(make_rows(), Fraction(3)) == [Fraction(3, 2) * Fraction(dy) for dy in DY[0]]
+    assert slope.differentiate(make_rows(), Fraction(3)) == [(Fraction(3, 2) * Fraction(dy), 0) for dy in DY[0]]
+
+
+@pytest.mark.parametrize(
+    ("norm", "options"),
+    [
+        ("ln", {}), ("ln", {"eps": 3.0, "eps_mode": "outside"}), ("rms", {"eps": 0.0}), ("lp", {"p": 3.0}),
+        ("lp", {"p": -0.7, "x": np.array([[1.0, -2.0, 0.5, 4.0]])}), ("lp", {"p": 40.5}), ("lp", {"p": 1e-3}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("bits", [60, 300])
+def test_errors_are_within_their_bounds(norm, options, bits):
+    _, rows, slope = solve(norm, bits=bits, **options)
+    _, _, finer = solve(norm, bits=3 * bits, **options)
+    for found, better in (
+        (slope.differentiate(rows, Fraction(3)), finer.differentiate(rows, Fraction(3))),
+        (slope.find_shares(rows), finer.find_shares(rows)),
+        ([slope.share], [finer.share]),
+    ):
+        for (value, error), (exact, rest) in zip(found, better, strict=True):
+            assert abs(value - exact) + rest <= error or value == exact
+            assert error < Fraction(1, 2 ** (bits - 20))

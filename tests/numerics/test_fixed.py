@@ -6,14 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from normcli.numerics.fixed import Fixed
 
-DOUBLES = st.lists(
-    st.floats(allow_nan=False, allow_infinity=False, min_value=-1e290, max_value=1e290), min_size=1, max_size=12
-)
+DOUBLES = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=12)
 
 
 def to_fractions(fixed):
@@ -21,11 +19,13 @@ def to_fractions(fixed):
     return [Fraction(value) * Fraction(2) ** exponent for value in integers]
 
 
-@given(DOUBLES, st.integers(-40, 40))
-def test_doubles_of_any_range_add_up_exactly(values, exponent):
+@given(DOUBLES)
+@example([1.7976931348623157e308] * 12)
+@example([2.0**990, -1.1e304, 1.0, 5e-324])
+def test_doubles_of_any_range_add_up_exactly(values):
     fixed = Fixed.zeros(1)
-    fixed.add(np.zeros(1, dtype=np.int64), np.array([values]), exponent)
-    assert to_fractions(fixed) == [sum(map(Fraction, values)) * Fraction(2) ** exponent]
+    fixed.add(np.zeros(1, dtype=np.int64), np.array([values]))
+    assert to_fractions(fixed) == [sum(map(Fraction, values))]
 
 
 @pytest.mark.slow
@@ -69,7 +69,7 @@ def test_carries_do_not_get_lost_over_many_additions(sign):
 def test_small_numbers_beside_large_ones_are_about_what_they_are():
     numbers = np.array([3.0, -3.0, 1e-250, -1e-250, 1e308, -1e308])
     fixed = Fixed.zeros(len(numbers))
-    fixed.add(np.arange(len(numbers)), np.ldexp(numbers, -100)[:, None], 100)
+    fixed.add(np.arange(len(numbers)), numbers[:, None])
     np.testing.assert_allclose(fixed.round(), numbers, rtol=1e-15)
 
 

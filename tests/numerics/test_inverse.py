@@ -1,4 +1,4 @@
-"""Inverses are within 0.51 ulp of the exact ones of the numbers that they are calculated with."""
+"""Inverses are the exact ones of the numbers that they are calculated with, rounded once."""
 
 from __future__ import annotations
 
@@ -10,49 +10,50 @@ import numpy as np
 import pytest
 
 from normcli.numerics import inverse
-from normcli.numerics.deciding import PRECISIONS
+from normcli.numerics.deciding import PRECISIONS, round_to
 from normcli.numerics.divisor import Solution
 from normcli.numerics.elements import Elements
 from normcli.numerics.inverse import invert
 from normcli.numerics.pairs import Pair, Triple
-from normcli.numerics.rational import find_exponent, round_once, split
+from normcli.numerics.rational import find_root, split
 from normcli.numerics.rounding import store
-from normcli.numerics.settling import round_to_odd
-from tests.reference.limits import ELEMENT
+from tests.reference.rounding import round_once as round_reference
+
+TWO, THREE = (partial(split, count=count) for count in (2, 3))
 
 DTYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32, "float64": np.float64}
+
+
+def solve(elements, exponent=0):
+    """Return the solution that has nothing but what the elements have."""
+    nothing = np.zeros(elements.divisor.hi.shape)
+    mean = elements.mean or Triple(nothing, nothing, nothing)
+    scale = np.full(nothing.shape, -exponent) if exponent else None
+    return Solution(mean, elements.divisor, scale, centred=elements.mean is not None)
 
 
 def calculate(elements, dtype, exponent=0):
     out = np.empty(elements.x.shape, DTYPES[dtype])
     with np.errstate(all="ignore"):
-        store(out, invert(elements, exponent, PRECISIONS[dtype]))
+        store(out, invert(elements, solve(elements, exponent), PRECISIONS[dtype]))
     return out
 
 
-def find_worst(elements, dtype, exponent=0):
-    """Return the largest error in ulp."""
-    bits, least = PRECISIONS[dtype]
-    got = calculate(elements, dtype, exponent)
-    worst = Fraction(0)
-    for i, value in enumerate(got.tolist()):
+def check(elements, dtype, exponent=0):
+    """Hold that results are what is exact, rounded once."""
+    for i, value in enumerate(calculate(elements, dtype, exponent).tolist()):
         x, mean, divisor, gamma, beta = (
             sum(Fraction(float(part[i])) for part in (parts if isinstance(parts, tuple) else (parts,)))
             for parts in (
                 elements.x,
-                elements.mean or (np.zeros(len(got)),),
+                elements.mean or (np.zeros(len(elements.x)),),
                 elements.divisor,
-                np.ones(len(got)) if elements.gamma is None else elements.gamma,
-                np.zeros(len(got)) if elements.beta is None else elements.beta,
+                np.ones(len(elements.x)) if elements.gamma is None else elements.gamma,
+                np.zeros(len(elements.x)) if elements.beta is None else elements.beta,
             )
         )
         exact = ((x - beta) / gamma * divisor + mean) * Fraction(2) ** exponent
-        if exact:
-            e = max(find_exponent(exact), least)
-            worst = max(worst, abs(Fraction(value) - exact) / Fraction(2) ** (e + 1 - bits))
-        else:
-            assert value == 0.0
-    return float(worst)
+        assert value == round_reference(exact, dtype)
 
 
 def draw(seed, count=300, *, centred=True, affine=False, spread=1.0):
@@ -69,7 +70,7 @@ def draw(seed, count=300, *, centred=True, affine=False, spread=1.0):
 @pytest.mark.parametrize("centred", [False, True])
 def test_moderate_numbers(dtype, affine, centred):
     elements = draw(1, centred=centred, affine=affine)
-    assert find_worst(elements, dtype) <= ELEMENT
+    check(elements, dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -79,7 +80,7 @@ def test_where_the_mean_cancels_what_is_added_to_it(dtype, affine):
     divisor = elements.divisor.hi + elements.divisor.lo
     gamma, beta = (1.0, 0.0) if elements.gamma is None else (elements.gamma, elements.beta)
     elements = elements._replace(x=-elements.mean.hi / divisor * gamma + beta)
-    assert find_worst(elements, dtype) <= ELEMENT
+    check(elements, dtype)
 
 
 @pytest.mark.parametrize("spread", [2.0**-1000, 2.0**-300, 2.0**300, 2.0**1000])
@@ -92,18 +93,18 @@ def test_any_magnitude(spread, dtype):
         got = calculate(elements, dtype)
         largest = 2.0**120 if dtype == "float32" else 2.0**1020
         inside = np.isfinite(got) & (np.abs(elements.x * elements.divisor.hi) < largest)
-        assert find_worst(elements.map(partial(np.compress, inside)), dtype) <= ELEMENT
+        check(elements.map(partial(np.compress, inside)), dtype)
 
 
 @pytest.mark.parametrize("exponent", [-900, 100])
 def test_numbers_in_a_scaled_unit(exponent):
-    assert find_worst(draw(4), "float64", exponent) <= ELEMENT
+    check(draw(4), "float64", exponent)
 
 
 def test_subnormal_results_are_rounded_once():
     elements = draw(5, spread=2.0**-20)
     elements = elements._replace(mean=elements.mean.map(lambda part: part * 2.0**-20))
-    assert find_worst(elements, "float64", -1010) <= ELEMENT
+    check(elements, "float64", -1010)
 
 
 def test_numbers_at_the_ends_of_the_range():
@@ -112,7 +113,7 @@ def test_numbers_at_the_ends_of_the_range():
     gamma = np.array([4.0, 1e300, 1e-10, 3e-320, 1e10])
     one = np.ones(5)
     elements = Elements(x, Triple(one * 3e-310, 0 * one, 0 * one), Pair(one, one * 2.0**-70), gamma, beta)
-    assert find_worst(elements, "float64") <= ELEMENT
+    check(elements, "float64")
 
 
 def test_what_is_not_finite_is_what_doubles_give():
@@ -128,14 +129,13 @@ def test_what_is_not_finite_is_what_doubles_give():
 def test_equal_values_are_calculated_exactly_once(monkeypatch):
     """Of a column that is mostly 0, every 0 comes back as the same."""
     calls = []
-    monkeypatch.setattr(
-        "normcli.numerics.rational.round_once", lambda value: calls.append(value) or float(value)
-    )
-    one = np.ones(10_000)
-    divisor = 0.3 * one
-    elements = Elements(-(1.0 / divisor), Triple(one, 0 * one, 0 * one), Pair(divisor, 0 * one), None, None)
-    assert np.unique(calculate(elements, "float64")).size == 1
-    assert len(calls) == 1
+    monkeypatch.setattr(inverse, "round_to", lambda value, precision: calls.append(value) or float(value))
+    one, exact = np.ones(1), Fraction(3, 10)
+    mean, divisor = Triple(one, 0 * one, 0 * one), Pair(*(one * part for part in TWO(exact)))
+    solution = Solution(mean, divisor, None, centred=True, ask=lambda *_: (Fraction(1), exact))
+    elements = Elements(np.full(10_000, -1.0 / 0.3), mean, divisor, None, None)
+    assert np.unique(invert(elements, solution, PRECISIONS["float64"])).size == 1
+    assert len(calls) == 3
 
 
 def test_moderate_numbers_need_no_exact_arithmetic(monkeypatch):
@@ -159,17 +159,17 @@ def make_group_elements(scale=Fraction(1), *, centred=True, low=None, gamma=GAMM
 
 
 def define_inverses(elements, means, precision):
-    rounding = round_once if precision.bits == 53 else round_to_odd
     parts = (np.zeros((2, 3)) if part is None else part for part in (elements.x, elements.low, elements.beta))
     y, low, beta = (np.broadcast_to(part, (2, 3)) for part in parts)
     gamma = np.ones((2, 3)) if elements.gamma is None else np.broadcast_to(elements.gamma, (2, 3))
     return [
         [
-            rounding(
+            round_to(
                 (Fraction(y[i, j]) + Fraction(low[i, j]) - Fraction(beta[i, j]))
                 / Fraction(gamma[i, j])
                 * DIVISORS[i]
-                + means[i]
+                + means[i],
+                precision,
             )
             for j in range(3)
         ]
@@ -191,12 +191,11 @@ def test_what_pairs_do_not_decide_is_of_what_groups_recall(options, dtype, monke
     elements, solution, means = make_group_elements(**options)
     precision = PRECISIONS[dtype]
     expected = define_inverses(elements, means, precision)
-    in_pairs = invert(elements, 0, precision, solution)
-    np.testing.assert_allclose(in_pairs, expected, rtol=2.0**-60)
-    monkeypatch.setattr(
-        inverse, "_invert_in_pairs", lambda e, *_: (np.zeros(e.x.shape), np.zeros(e.x.shape, bool))
-    )
-    assert invert(elements, 0, precision, solution).tolist() == expected
+    in_pairs = np.empty((2, 3), dtype)
+    store(in_pairs, invert(elements, solution, precision))
+    assert in_pairs.tolist() == expected
+    monkeypatch.setattr(inverse, "is_decided", lambda value, *_: np.zeros(value.hi.shape, bool))
+    assert invert(elements, solution, precision).tolist() == expected
 
 
 def test_values_about_a_faint_mean_are_of_what_groups_recall():
@@ -205,7 +204,7 @@ def test_values_about_a_faint_mean_are_of_what_groups_recall():
         x=np.broadcast_to(elements.beta, (2, 3)).copy()
     )  # nothing is added to the mean
     solution.faint = np.array([[True], [False]])
-    found = invert(elements, 0, PRECISIONS["float64"], solution)
+    found = invert(elements, solution, PRECISIONS["float64"])
     assert found[0].tolist() == [float(means[0])] * 3
 
 
@@ -214,5 +213,44 @@ def test_what_cancels_is_of_what_groups_recall():
     elements, solution, means = make_group_elements(gamma=None, beta=None)
     x = np.array([[float(-mean / divisor)] * 3 for mean, divisor in zip(means, DIVISORS, strict=True)])
     elements = elements._replace(x=x)
-    found = invert(elements, 0, PRECISIONS["float64"], solution)
+    found = invert(elements, solution, PRECISIONS["float64"])
     assert found.tolist() == define_inverses(elements, means, PRECISIONS["float64"])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_ties_of_divisors_that_are_kept_are_decided_in_pairs(dtype, monkeypatch):
+    """Of x · 3, every other one lies in the middle between two floats."""
+    monkeypatch.setattr(inverse, "_invert_exactly", None)
+    x = np.random.default_rng(7).standard_normal(1000).astype(DTYPES[dtype]).astype(np.float64)
+    three, mean = np.full(1000, 3.0), np.full(1000, 0.25)
+    check(Elements(x, None, Pair(three, 0 * three), None, None), dtype)
+    rounded = np.round(x * 64.0) / 64.0
+    check(Elements(rounded, Triple(mean, 0 * mean, 0 * mean), Pair(three, 0 * three), None, None), dtype)
+
+
+def test_what_pairs_take_for_a_tie_is_of_what_groups_recall():
+    """A mean and a root that is irrational, of which only bits that are not kept tell on which side it lies."""
+    square = 1 + Fraction(1, 2**90)
+    mean, nothing = np.array([2.0**-53]), np.zeros(1)
+    for sign in (1, -1):
+        root = find_root(1 + sign * (square - 1), 600)
+        solution = Solution(
+            Triple(mean, nothing, nothing), Pair(nothing + 1.0, nothing), None, centred=True,
+            ask=lambda _, bits, sign=sign: (Fraction(1, 2**53), find_root(1 + sign * (square - 1), max(bits, 300))),
+        )  # fmt: skip
+        elements = Elements(nothing + 1.0, solution.mean, solution.divisor, None, None)
+        expected = float(root + Fraction(1, 2**53))
+        assert expected == (1.0 + 2.0**-52 if sign > 0 else 1.0)
+        assert invert(elements, solution, PRECISIONS["float64"]).tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("mean", "divisor"),
+    [(3e-303, 2.0**1001), (5e-324, 2.0**1023), (2.0**-1000, 1.0), (-7e-310, 2.0**-1074)],
+)
+def test_a_mean_far_from_its_divisor_comes_back(mean, divisor):
+    one = np.ones(3)
+    x = np.array([0.0, 2.0**-1074, 1.0])
+    check(
+        Elements(x, Triple(mean * one, 0 * one, 0 * one), Pair(divisor * one, 0 * one), None, None), "float64"
+    )

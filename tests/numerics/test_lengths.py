@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from normcli.engine import passes as engine_passes
+from normcli.engine import tiles as engine_tiles
 from normcli.engine.run import measure
 from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.norms.rules import EpsMode
 from normcli.numerics.kept import Kept
 from normcli.numerics.lengths import (
     DecimalLength,
@@ -24,7 +27,8 @@ from normcli.numerics.lengths import (
     measure_powers,
     merge_powers,
 )
-from normcli.numerics.powers import keep_fraction, use_digits
+from normcli.numerics.powers import keep_fraction, raise_decimal, use_digits
+from normcli.numerics.solution import solve
 from normcli.numerics.workspace import Workspace
 from tests.marks import sampled, slowly
 
@@ -303,3 +307,48 @@ def test_a_count_has_no_unit(scale):
 )
 def test_lengths_that_are_roots_of_sums_of_powers(p, has):
     assert has_powers(p) == has
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("options", [{"p": 3.0}, {"p": 1.0}, {"p": -0.7}, {"p": INF}, {"p": 3.0, "eps": 0.5}])
+def test_the_divisor_is_recalled_to_as_many_bits_as_are_asked_for(options, whole, monkeypatch):
+    module = engine_tiles if whole else engine_passes
+    kept, x = [], np.random.default_rng(5).standard_normal((3, 400))
+    monkeypatch.setattr(module, "solve", lambda *args, **more: kept.append(solve(*args, **more)) or kept[-1])
+    plan = make_plan(Request("lp", axes=(1,), **{"eps": 0.0, **options}), x.shape, x.dtype)
+    measure(plan, x, effort=Effort(threads=1, block=500) if whole else Effort(threads=1, block=64, whole=1))
+    assert all(solution.scale is None for solution in kept)
+    divisors = [
+        solution.recall(group, 1000)[1] for solution in kept for group in range(solution.divisor.hi.size)
+    ]
+    add = (
+        (lambda a: max(a, Fraction(0.5)))
+        if plan.spec.eps_mode is EpsMode.FLOOR
+        else (lambda a: a + Fraction(0.5))
+    )
+    for row, divisor in zip(x, divisors, strict=True):
+        p, sizes = options["p"], [abs(Fraction(v)) for v in row.tolist()]
+        length = max(sizes) if p == INF else Fraction(0)
+        if p != INF:
+            with use_digits(350):
+                length = Fraction(sum(raise_decimal(size, p) for size in sizes) ** (1 / decimal.Decimal(p)))
+        expected = add(length) if "eps" in options else length
+        assert abs(divisor - expected) <= expected / 2**1000
+    assert [solution.exact.all() for solution in kept] == [options == {"p": INF}] * len(kept)
+
+
+@pytest.mark.parametrize("p", [1.5, 2.5, 3.0, 3.5, 5.0, 7.0])
+def test_a_subnormal_length_that_is_kept_as_a_tie(p):
+    """k · 2^(1/p) lies 2⁻⁴⁰ from the middle of two whole numbers: 2⁻⁸⁰ of itself."""
+    with use_digits(60):
+        root = rest = Fraction(decimal.Decimal(2) ** (1 / decimal.Decimal(p)))
+    (up, down), before, found = (1, 0), (0, 1), []
+    while down < 2**51:  # continued fractions
+        whole = math.floor(rest)
+        (up, down), before = (whole * up + before[0], whole * down + before[1]), (up, down)
+        rest = 1 / (rest - whole)
+        if up % 2 and not down % 2 and 2**40 < down < 2**51:
+            found.append(down // 2)
+    x = np.ldexp(np.repeat(np.array(found, np.float64)[:, None], 2, axis=1), -1074)
+    norm = normalize(x, "lp", p=p, eps=0.0).norm
+    assert norm.tolist() == [math.ldexp(round(k * root), -1074) for k in found]

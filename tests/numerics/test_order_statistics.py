@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from normcli import normalize
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -20,6 +21,9 @@ from normcli.numerics.measuring import choose_method
 from normcli.numerics.order import find_shares, measure_quantiles
 from normcli.numerics.solution import solve
 from normcli.numerics.workspace import Workspace
+from tests.reference.groups import solve_group
+from tests.reference.real import Real
+from tests.reference.rounding import round_once
 
 BY_ORDER = [name for name, norm in NORMS.items() if norm.divisor.is_by_order]
 
@@ -156,3 +160,35 @@ HALF = 2.0**-53
 )
 def test_what_the_centre_or_the_spread_alone_leaves_open(row, sign):
     check("robust", sign * np.array([row], dtype=float))
+
+
+def test_values_beyond_quantiles_do_not_overflow_about_a_faint_median():
+    """The median is no double, and the largest value is 10¹²⁷ times as large as the range of the quantiles."""
+    x = np.array([[1e60], [-1.6368169550289078e-35], [-5.724254562326273e-304], [-1.4050568172678709e-267]])
+    plan = make_plan(Request("robust", quantiles=(33.3, 60)), x.shape, x.dtype)
+    solved = solve_group(plan, x)
+    expected = [round_once((Real.of(value) - solved.centre) / solved.divisor, "float64") for value in x[:, 0]]
+    found = normalize(x, "robust", quantiles=(33.3, 60)).normalized[:, 0]
+    assert found.tolist() == expected
+    assert 6.1e97 < found[0] < 6.2e97
+
+
+def test_a_faint_median_and_a_range_that_is_no_double():
+    x = np.array([[-1.7e308], [5e-324], [1e-323], [1.7e308]])
+    plan = make_plan(Request("robust", quantiles=(0, 100)), x.shape, x.dtype)
+    solved = solve_group(plan, x)
+    expected = [round_once((Real.of(value) - solved.centre) / solved.divisor, "float64") for value in x[:, 0]]
+    assert normalize(x, "robust", quantiles=(0, 100)).normalized[:, 0].tolist() == expected
+
+
+@pytest.mark.parametrize("norm", BY_ORDER)
+def test_what_is_told_to_be_exact_is(norm):
+    rows = np.random.default_rng(3).standard_normal((40, 5)).round(1)
+    rows[::2] = np.round(rows[::2] * 4.0)
+    _, solution = solve_rows(norm, rows)
+    assert solution.exact.any()
+    for group in np.flatnonzero(solution.exact).tolist():
+        parts = [
+            sum(Fraction(float(part[group])) for part in kept) for kept in (solution.mean, solution.divisor)
+        ]
+        assert tuple(parts) == solution.ask(group, 0)

@@ -14,6 +14,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.rational import find_root
 from normcli.numerics.singular import SingularValue, SingularValues, approximate_largest, solve_singular
+from normcli.numerics.spectrum import Enclosure
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.measuring import measure_groups
 
@@ -162,3 +163,17 @@ def test_the_largest_singular_value_to_ten_digits(shape, scale, rng):
 )
 def test_the_largest_singular_value_of_plain_matrices(x, value):
     np.testing.assert_array_equal(approximate_largest(np.array(x)), value)
+
+
+@pytest.mark.parametrize(("rest", "expected"), [(0, 1.0), (1, 1.0 + 2.0**-52), (-1, 1.0)])
+@pytest.mark.parametrize("far", [120, 400])
+def test_a_value_that_hardly_differs_from_a_tie(rest, expected, far):
+    """1 + 2⁻⁵³ ± 2⁻¹²⁰: an enclosure of 110 bits holds a number of 55."""
+    square = (1 + Fraction(1, 2**53) + Fraction(rest, 2**far)) ** 2
+
+    def enclose(_, bits):
+        return Enclosure(square - Fraction(1, 2 ** (bits + 2)), square + Fraction(1, 2 ** (bits + 2)))
+
+    plan = make_plan(Request("sn"), (2, 2), np.dtype("f8"))
+    solution = solve_singular(plan, SingularValues(4, [SingularValue(np.eye(2), enclose)]))
+    assert solution.statistics["sigma"].tolist() == [expected]

@@ -135,7 +135,8 @@ def test_pairs_decide_ordinary_values_within_their_bounds(norm, options):
         assert not undecided.any()
         for i, slope in enumerate(exact):
             expected = calculate(slope, rows.map(lambda a, i=i: np.broadcast_to(a, X.shape)[i : i + 1]))
-            for j, value in enumerate(expected):
+            for j, (value, unknown) in enumerate(expected):
+                assert unknown <= Fraction(1, 2**250)
                 pair = sum(Fraction(part[i, j]) for part in derivatives.value)
                 assert abs(pair - value) <= Fraction(derivatives.error[i, j]) + abs(value) / 2**95
                 assert derivatives.error[i, j] <= 2.0**-70

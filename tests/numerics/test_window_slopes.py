@@ -34,8 +34,9 @@ def test_it_is_the_sum_over_the_windows_that_hold_a_value(before, after):
     found = differentiate_windows(window, X, DY)
     assert not found.unclear.any()
     for place, value in enumerate(expected):
-        exact = differentiate_line(window, X, DY, place)
-        assert abs(exact - value) <= abs(value) * Fraction(10) ** -60
+        for bits in (200, 1000):
+            exact, error = differentiate_line(window, X, DY, place, bits)
+            assert abs(exact - value) <= error <= Fraction(1, 2 ** (bits - 20))
         pair = Fraction(found.value.hi[place]) + Fraction(found.value.lo[place])
         assert abs(pair - value) <= found.error[place]
 
@@ -44,8 +45,8 @@ def test_there_is_none_where_a_value_in_reach_is_not_finite_or_a_sum_not_positiv
     window = Window(1, 1, size=1, divisor=1, alpha=1.0, exponent=1.0, k=1.0)
     x = X.copy()
     x[0] = np.inf
-    dx = [differentiate_line(window, x, DY, place) for place in range(X.size)]
+    dx = [differentiate_line(window, x, DY, place, 300) for place in range(X.size)]
     assert [value is None for value in dx] == [True, True, True, False, False, False, False]
     negative = Window(0, 0, size=1, divisor=1, alpha=-1.0, exponent=1.0, k=4.0)
-    assert differentiate_line(negative, X, DY, 1) is None  # 4 − (−2)² = 0
-    assert differentiate_line(negative, X, DY, 0) is not None
+    assert differentiate_line(negative, X, DY, 1, 300) is None  # 4 − (−2)² = 0
+    assert differentiate_line(negative, X, DY, 0, 300) is not None

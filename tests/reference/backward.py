@@ -45,12 +45,14 @@ def differentiate_group(
     if solved is None:
         return None
     steps = find_steps(plan, x, solved)
-    if steps is None:
+    if steps is None and plan.spec.zero_rule is ZeroRule.NAN:
         return None
     pull = sum(((v - solved.centre) * h for v, h in [*zip(x, g, strict=True), *others]), Fraction(0))
     total = sum(g, Fraction(0)) + sum((h for _, h in others), Fraction(0))
     shift = total / len(x) if plan.norm.centre is Centre.MEAN else Fraction(0)
     inverse = solved.divisor.invert()
+    if steps is None:  # what is normalized is 0, but has no derivative
+        return [None] * len(x), solved.centre, inverse
     square = inverse * inverse
     dx = [inverse * (h - shift) - square * step * pull for h, step in zip(g, steps, strict=True)]
     return dx, solved.centre, inverse

@@ -178,6 +178,64 @@ def test_any_conditioning_and_magnitude_is_exact(norm, offset, spread):
     require_exact(backward(x, dy * 1e-200, norm, **options))
 
 
+@pytest.mark.parametrize("norm", ["ln", "bn", "in", "gn"])
+@pytest.mark.parametrize("largest", [1.1e304, 2.0**990, 1.7e308])
+def test_the_largest_gradients_are_exact(norm, largest):
+    x = np.array([[[1.0, 2.0, 4.0], [0.5, 1.0, -3.0]]])
+    dy = np.array([[[1.0, largest, 3.0], [-largest, 1e-300, largest]]])
+    options = {"groups": 1} if norm == "gn" else {}
+    require_exact(backward(x, dy, norm, **options))
+
+
+def test_differences_from_a_mean_that_are_no_doubles():
+    x, dy = np.array([[1.7e308, -1.7e308, 1.7e308]]), np.array([[1.0, 2.0, 4.0]])
+    found = backward(x, dy, "ln")
+    require_exact(found)
+    np.testing.assert_allclose(found.dgamma, [0.70710678, -2.82842712, 2.82842712])
+    given = {"running_mean": np.array([-1.7e308, 1e300, 0.0]), "running_var": np.array([1e300, 1.0, 0.0])}
+    require_exact(backward(x, dy, "bn", **given))
+
+
+@pytest.mark.parametrize("options", [{"eps": 0.0}, {"eps": 1e-320, "eps_mode": "outside"}, {"eps": 1e-320}])
+@pytest.mark.parametrize("norm", ["ln", "bn", "in", "gn", "mvn", "rms"])
+def test_zeros_that_a_constant_group_is_normalized_to_move_no_gamma(norm, options):
+    x = np.zeros((1, 2, 3)) if norm == "rms" else np.full((1, 2, 3), 2.0)
+    dy = np.array([[[1.0, 2.0, 4.0], [1.0, 1.0, -7.0]]])
+    found = backward(x, dy, norm, **options, **({"groups": 1} if norm == "gn" else {}))
+    require_exact(found)
+    assert found.dgamma is None or not found.dgamma.any()
+
+
+def test_what_cancels_between_groups_is_decided_by_more_bits():
+    """In dgamma 2¹⁰⁰⁰ and −2¹⁰⁰⁰ cancel, times roots that are irrational."""
+    row = [[1.0, 2.0, 4.0], [0.0, 0.0, 0.0]]
+    dy = np.array([[[2.0**1000, 0.0, 0.0], [1.0] * 3], [[-(2.0**1000), 0.0, 2.0**-60], [1.0] * 3]])
+    require_exact(backward(np.array([row, row]), dy, "in", eps=0.1))
+
+
+@sampled
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "norm", ["ln", "rms", "bn", "in", "gn", "mvn", "wn", "zscore", "lp 1", "lp 3", "lp 0.5"]
+)
+def test_values_at_the_ends_of_the_range_are_exact(norm, seed):
+    rng = np.random.default_rng([seed, *norm.encode()])
+    name, *power = norm.split()
+    options = {"p": float(power[0])} if power else {"groups": 2} if name == "gn" else {}
+    if name not in ("zscore", "wn"):
+        options["eps"] = rng.choice([0.0, 1e-5, 1e-320, 1e300])
+    for _ in range(5):
+        x, dy = (draw_ends(rng, (2, 4, 3)) for _ in range(2))
+        require_exact(backward(x, dy, name, **options))
+
+
+def draw_ends(rng, shape):
+    """Return numbers of any magnitude, many of which are the same, or opposite."""
+    exponents = np.array([rng.integers(-1074, 1024), rng.integers(-1074, -1010), 1023, 0, 4])
+    pool = np.append(np.ldexp(rng.uniform(0.5, 1.0, 5), exponents), 0.0)
+    return rng.choice(pool, shape) * rng.choice([1.0, -1.0], shape)
+
+
 def test_gradients_of_very_different_sizes_are_exact():
     rng = np.random.default_rng(11)
     x = rng.normal(size=(2, 6))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from normcli import normalize
 from normcli.errors import DataError, UsageError
 from normcli.norms.conventions import RunningRule
+from normcli.numerics.rational import sum_exactly
 from normcli.numerics.solution import Given
 from normcli.running.average import State, begin, choose_rule, update
+from normcli.running.state_file import read_state, replace_state
 
 
 def run(batches, norm="bn", rule=None, **options):
@@ -54,6 +58,39 @@ def test_the_cumulative_average_weighs_all_batches_alike(rng):
     state = run(batches, rule=RunningRule(None))
     np.testing.assert_allclose(state.statistics.mean, batches.mean((0, 1)), rtol=1e-13)
     np.testing.assert_allclose(state.statistics.var, batches.var(1, ddof=1).mean(0), rtol=1e-13)
+
+
+@pytest.mark.parametrize("start", [None, 7])
+def test_the_cumulative_average_of_many_batches_is_the_exact_one(start, rng, tmp_path):
+    """Also of a state without sums, as earlier versions wrote them; and through a file."""
+    path, rule, exact, count = str(tmp_path / "s.npz"), RunningRule(None), Fraction(0), start or 0
+    plan = normalize(rng.normal(size=(4, 1)), "bn").plan
+    state = (
+        begin(plan)
+        if start is None
+        else begin(plan, Given(np.array([0.1]), np.array([0.3])))._replace(batches=7)
+    )
+    exact = [count * Fraction(values.item()) for values in state.statistics]
+    for _ in range(1000):
+        step = update(state, normalize(rng.normal(size=(4, 1)) * 1e3, "bn"), rule)
+        state, count = step.after, count + 1
+        exact = [total + Fraction(values.item()) for total, values in zip(exact, step.batch, strict=True)]
+        if count % 300 == 0:
+            with replace_state(path, state):
+                pass
+            state = read_state(path, "bn")
+    assert state.batches == count
+    assert [values.item() for values in state.statistics] == [float(total / count) for total in exact]
+    assert update(state, normalize(rng.normal(size=(4, 1)), "bn"), RunningRule()).after.totals is None
+
+
+@pytest.mark.parametrize("norm", ["bn", "in"])
+def test_the_variance_of_a_batch_is_rounded_once(norm, rng):
+    for _ in range(50):
+        x = rng.normal(size=(1, 2, 5))
+        found = update(begin(normalize(x, norm).plan), normalize(x, norm), RunningRule()).batch
+        exact = [sum_exactly(row).scatter() / 4 for row in x[0]]
+        assert found.var.tolist() == list(map(float, exact))
 
 
 def test_samples_of_instance_normalization_are_averaged(rng):

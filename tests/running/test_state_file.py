@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError, UsageError
+from normcli.numerics.averages import multiply_by_count
 from normcli.numerics.solution import Given
 from normcli.running.average import State
 from normcli.running.state_file import SCHEMA, hold, read_state, replace_state
@@ -74,6 +75,26 @@ def spoil(path, **members):
 def test_what_is_no_state_file_is_refused(members, told, tmp_path):
     path = str(tmp_path / "bn.npz")
     write_state(path, STATE)
+    spoil(path, **members)
+    with pytest.raises(DataError, match=told):
+        read_state(path, "bn")
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        ({"mean_sum": np.ones((1, 3), np.int64)}, r"mean_sum has the shape \(1, 3\), not \(1, 2\)"),
+        ({"var_sum": None}, "var_sum is missing"),
+        ({"mean_sum_low": np.array(81)}, "mean_sum_low is 81, not from"),
+        ({"mean": np.array([1.0, 2.5])}, "mean is 2.5, not mean_sum over batches"),
+        ({"batches": np.array(0)}, "batches is 0, too few for mean_sum"),
+    ],
+)
+def test_sums_are_held_against_what_they_are_of(members, told, tmp_path):
+    path = str(tmp_path / "bn.npz")
+    totals = tuple(multiply_by_count(values, 3) for values in STATE.statistics)
+    write_state(path, STATE._replace(totals=totals))
+    assert [total.integers() for total in read_state(path, "bn").totals] == [t.integers() for t in totals]
     spoil(path, **members)
     with pytest.raises(DataError, match=told):
         read_state(path, "bn")
