@@ -16,6 +16,8 @@ from normcli.norms.rules import Centre, EpsMode
 from normcli.numerics.divisor import find_freedom
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from normcli.checking.gate import Gate
     from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
@@ -86,6 +88,15 @@ class Case:
         return self.plan.grid.view_axes
 
     @cached_property
+    def parts(self) -> frozenset[str]:
+        """What rows of tables may need: which parts the norm has, and which of its inputs were given."""
+        has = {
+            "mean": self.centres, "moments": self.has_moments, "eps": self.eps, "gamma": self.has_gamma,
+            "beta": self.has_beta, "stored": self.stored, "addends": self.addends, "gate": self.gate,
+        }  # fmt: skip
+        return frozenset(name for name, part in has.items() if part)
+
+    @cached_property
     def kept(self) -> tuple[int, ...]:
         """The kept axes of the view that are longer than 1."""
         return tuple(axis for axis, n in enumerate(self.x.shape) if axis not in self.axes and n > 1)
@@ -145,6 +156,19 @@ class Case:
         deviations = self.x - mean if self.centres else self.x
         return self.average(deviations**2) * (self.count / self.freedom)
 
+    def replace_mean(self, mean: Floats) -> list[Variant]:
+        """Return the variants of another mean: beside the norm's own divisor, and with the square about it."""
+        return [Variant(mean), Variant(mean, square=self.measure_square(mean))]
+
+    def replace_statistics(self, mean: Floats, square: Floats, names: Sequence[str]) -> list[Variant]:
+        """Return the variants of other statistics: of both, of the mean alone and of the square alone.
+
+        The words of a fault have their names as `what`. Without a mean, only the first is another kernel.
+        """
+        every = Variant(mean, square=square), Variant(mean), Variant(square=square)
+        some = every if self.centres else every[:1]
+        return [one._replace(values={"what": name}) for one, name in zip(some, names, strict=False)]
+
     @property
     def square_name(self) -> str:
         """What the square is called."""
@@ -156,11 +180,14 @@ class Case:
         return self.x - self.own_mean if self.centres else self.x
 
     @cached_property
+    def centre(self) -> Floats:
+        """What the norm subtracts of each group where no statistics are stored."""
+        return self.own_mean if self.centres else np.zeros_like(self.own_mean)
+
+    @property
     def mean(self) -> Floats:
         """What is subtracted of each group."""
-        if self.stored is not None:
-            return self.stored[0]
-        return self.own_mean if self.centres else np.zeros_like(self.own_mean)
+        return self.centre if self.stored is None else self.stored[0]
 
     @cached_property
     def square(self) -> Floats:

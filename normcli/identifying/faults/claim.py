@@ -10,29 +10,11 @@ import numpy as np
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from normcli.checking.fault import Fault
     from normcli.dtypes import Selected
-    from normcli.identifying.faults.case import Case
     from normcli.identifying.faults.places import Region
     from normcli.identifying.faults.variant import Prediction, Variant
     from normcli.norms.plan import Plan
-
-
-class Row(NamedTuple):
-    """A row of a table: a fault, and how it is recognized.
-
-    Parameters
-    ----------
-    fault : Fault
-        Its id begins with its joint; its words have the values of a variant in braces.
-    vary : callable
-        Yields what such a kernel would have used; several variants where a number is to be found.
-    """
-
-    fault: Fault
-    vary: Callable[[Case], Iterator[Variant]]
 
 
 REGION_IDS = frozenset(("where-index", "where-region", "where-values"))

@@ -6,26 +6,22 @@ from typing import TYPE_CHECKING
 
 from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.behind import BEHIND
-from normcli.identifying.faults.tables.computing import COMPUTING
 from normcli.identifying.faults.tables.counting import COUNTING
 from normcli.identifying.faults.tables.dividing import DIVIDING
 from normcli.identifying.faults.tables.order import ORDER
-from normcli.identifying.faults.tables.parameters import PARAMETERS
-from normcli.identifying.faults.tables.parts import CAST, OF_COPIES, OF_REGIONS
-from normcli.identifying.faults.tables.stored import STORED
-from normcli.identifying.faults.tables.thinned import THINNED
-from normcli.identifying.faults.unknown import UNKNOWN
+from normcli.identifying.faults.tables.parameters import PARAMETERS, STORED
+from normcli.identifying.faults.tables.parts import CAST, OF_COPIES, OF_REGIONS, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from normcli.identifying.faults.claim import Row
+    from normcli.checking.fault import Row
 
 
-STATISTICS: Sequence[Row] = (*STORED, *DIVIDING, *COMPUTING, *COUNTING)
+STATISTICS: Sequence[Row] = (*STORED, *DIVIDING, *COUNTING)
 
 
-REST: Sequence[Row] = (*AROUND, *PARAMETERS, *BEHIND, *THINNED, *ORDER)
+REST: Sequence[Row] = (*AROUND, *PARAMETERS, *BEHIND, *ORDER)
 
 
 TABLES = (*STATISTICS, *REST)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.identifying.faults.claim import Claim, Found, Row
+from normcli.identifying.faults.claim import Claim, Found
 from normcli.identifying.faults.claiming import keep_first, make_claim, may_be_rounding, rank_claims
 from normcli.identifying.faults.every import REST, STATISTICS, TABLES
 from normcli.identifying.faults.places import Region, choose_bits, find_region
@@ -27,7 +27,7 @@ from normcli.identifying.models.weight import CERTAIN
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from normcli.checking.fault import Fault
+    from normcli.checking.fault import Fault, Row
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
 
@@ -168,8 +168,9 @@ def _try_all(
     case: Case, rows: Sequence[Row], may_explain: Callable[[Case, Variant], bool] | None = None
 ) -> Iterator[Found]:
     """Yield what the variants of some rows explain, all of them or those that may."""
-    for fault, vary in rows:
-        for variant in vary(case):
+    for row in rows:
+        fault = row.fault
+        for variant in row.vary(case):
             if may_explain is None or may_explain(case, variant):
                 yield from _try(case, (fault,), (variant,))
             if variant.square is not None and (eps := _find_eps(case, variant.square)) is not None:
@@ -230,14 +231,14 @@ _MOST_MOVED = 24
 
 def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
     """Yield each fault in gamma and beta with which y is a line of x in every group, and the case with them."""
-    for fault, vary in PARAMETERS:
-        for variant in vary(case):
+    for row in PARAMETERS:
+        for variant in row.vary(case):
             gamma = case.gamma if variant.gamma is None else variant.gamma
             beta = case.beta if variant.beta is None else variant.beta
             if _may_have_lines(case, gamma, beta) and _has_lines(
                 moved := replace(case, gamma=gamma, beta=beta)
             ):
-                yield fault, variant, moved
+                yield row.fault, variant, moved
 
 
 _UNLIKE_LINES = 0.05
@@ -289,8 +290,8 @@ def _find_parts(case: Case) -> Iterator[Found]:
 
 def _find_beside_copies(case: Case) -> Iterator[Found]:
     """Yield what explains y beside a region where 0 or x stands, which no line goes through."""
-    for fault, vary in OF_COPIES:
-        for copy in vary(case):
+    for row in OF_COPIES:
+        for copy in row.vary(case):
             assert copy.result is not None  # of every row of copies
             region = find_region(case, case.differs & (case.y == copy.result))
             if region is None or np.count_nonzero(region.mask) < _LEAST_SHOWN:
@@ -302,7 +303,7 @@ def _find_beside_copies(case: Case) -> Iterator[Found]:
                     and one.share > 0.0
                     and rest.explains(rest.right).mean() < one.share
                 ):
-                    faults, variants = (*one.faults, fault), (*one.variants, copy)
+                    faults, variants = (*one.faults, row.fault), (*one.variants, copy)
                     everywhere = np.ones_like(one.explained)
                     yield one._replace(faults=faults, variants=variants, explained=everywhere, region=region)
 
@@ -311,7 +312,7 @@ def _find_inside(case: Case, region: Region) -> Iterator[Found]:
     """Yield what explains all of a region: of a few values, or of all, only that they are not finite."""
     is_odd = np.count_nonzero(region.mask) < _LEAST_SHOWN or not np.isfinite(case.y).any()
     copies = NOT_FINITE if is_odd else OF_COPIES  # which no screen tells: a region may be little of y
-    tried = (_explain(case, (fault,), (variant,)) for fault, vary in copies for variant in vary(case))
+    tried = (_explain(case, (row.fault,), (variant,)) for row in copies for variant in row.vary(case))
     others = _try_all(case, () if is_odd else _choose_tables(case))
     return (one for one in itertools.chain(tried, others) if one.explained[region.mask].all())
 

@@ -15,7 +15,7 @@ from normcli.errors import NormError
 from normcli.identifying.faults.open_case import open_case
 from normcli.identifying.faults.opening import open_joints, recover
 from normcli.identifying.faults.sources import is_constant
-from normcli.identifying.faults.unknown import UNKNOWN
+from normcli.identifying.faults.tables.parts import UNKNOWN
 from normcli.identifying.models.weight import CERTAIN
 from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan

@@ -6,39 +6,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.checking.fault import Fault
 from normcli.dtypes import is_half
-from normcli.identifying.faults.claim import Found, Row
+from normcli.identifying.faults.claim import Found
+from normcli.identifying.faults.tables.parts import UNKNOWN
 from normcli.identifying.faults.variant import NEAR, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from normcli.checking.fault import Fault
     from normcli.dtypes import Floats, Selected
     from normcli.identifying.faults.case import Case
 
 
-def vary_nothing(_: Case) -> Iterator[Variant]:
-    """Return nothing: the row is found beside others."""
-    return iter(())
-
-
-_COMPARE = "compare it with the right one"
-
-UNKNOWN = {
-    name: Row(Fault(f"{joint}-unknown-{name}", words, _COMPARE, example, shown), vary_nothing)
-    for joint, name, words, example, shown in (
-        ("affine", "gamma", "another {what} used at {where}", "other_gamma * xhat + other_beta",
-         ("gamma is", "N of M indices")),
-        ("stats", "divisor", "the mean is right, the divisor is another", "(x - x.mean(-1)) / d", ()),
-        ("stats", "mean", "the divisor is right, the mean is another", "(x - m) / x.std(-1)", ()),
-        ("stats", "both", "mean and divisor are others", "(x - m) / d", ()),
-    )
-}  # fmt: skip
-"""The rows."""
-
 _ONE = UNKNOWN["gamma"].fault._replace(words="{place} is {used}, not {right}")
-"""The last of them where a single number is another."""
+"""The fault of gamma or beta where a single number is another."""
 
 _LEAST_OF_LINE = 3
 """Any two values lie on a line: that more do is said."""

@@ -9,7 +9,7 @@ import numpy as np
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -29,9 +29,9 @@ MOST_SHIFTS = 64
 
 
 def list_shifts(length: int) -> list[int]:
-    """Return by how many places an axis may be rolled forwards, the nearest first, to either side."""
-    shifts = [shift for shift in range(1, length) if min(shift, length - shift) <= MOST_SHIFTS]
-    return sorted(shifts, key=lambda shift: min(shift, length - shift))
+    """Return by how many places an axis may be rolled, forwards or backwards, the nearest first."""
+    nearest = range(1, min(length // 2, MOST_SHIFTS) + 1)
+    return [shift for most in nearest for shift in (most, -most) if 2 * shift != -length]
 
 
 def is_near(theirs: Floats, ours: Floats) -> bool:
@@ -80,6 +80,17 @@ class Variant(NamedTuple):
 
 NOTHING = Variant()
 """The variant of a kernel without a fault."""
+
+
+def divide(*divisors: Floats, **values: Any) -> list[Variant]:
+    """Return the variants of kernels that divide by one of these."""
+    return [Variant(divisor=divisor, values=values) for divisor in divisors]
+
+
+def label(variants: Iterable[Variant], numbers: int = 0, **values: Any) -> Iterator[Variant]:
+    """Yield variants with more values for the words of their fault, and with numbers that were fitted."""
+    for variant in variants:
+        yield variant._replace(values={**variant.values, **values}, numbers=numbers)
 
 
 class Prediction(NamedTuple):
