@@ -141,12 +141,8 @@ def make_terms(
     w = x - mean
     if given is None:
         var = (w * w).sum(axes, keepdims=True) / freedom
-    root, eps, mode = np.sqrt(var), plan.spec.eps or 0.0, plan.spec.eps_mode
-    divisor = {
-        EpsMode.INSIDE: np.sqrt(var + eps),
-        EpsMode.OUTSIDE: root + eps,
-        EpsMode.SQUARE_FLOOR: np.sqrt(np.maximum(var, eps)),
-    }.get(mode or EpsMode.FLOOR, np.maximum(root, eps))
+    root, mode = np.sqrt(var), plan.spec.eps_mode
+    divisor = add_eps(var, plan.spec.eps or 0.0, mode)
     beside = root if mode is EpsMode.OUTSIDE else divisor
     follows = (root >= divisor) | (mode in (EpsMode.INSIDE, EpsMode.OUTSIDE))
     is_constant = given is not None and constant
@@ -155,6 +151,21 @@ def make_terms(
         dy, gamma, offset, dy * gamma, w, divisor, slope, np.abs(mean) / divisor, count, axes,
         centres and not is_constant,
     )  # fmt: skip
+
+
+@np.errstate(all="ignore")
+def add_eps(square: Floats, eps: float | Floats, mode: EpsMode | None) -> Floats:
+    """Return the divisor of a variance or mean square: its root, with eps where a mode has it."""
+    match mode:
+        case EpsMode.INSIDE:
+            found = np.sqrt(square + eps)
+        case EpsMode.OUTSIDE:
+            found = np.sqrt(square) + eps
+        case EpsMode.SQUARE_FLOOR:
+            found = np.sqrt(np.maximum(square, eps))
+        case _:
+            found = np.maximum(np.sqrt(square), eps)
+    return np.asarray(found)
 
 
 def spread_parameter(plan: Plan, parameter: NDArray[Any] | None, otherwise: float) -> Floats:

@@ -8,7 +8,7 @@ import pytest
 from normcli.answers.diagnosis import build_verdict
 from normcli.checking.gradient_faults import list_faults
 from normcli.checking.ulp import choose_counting_dtype
-from normcli.identifying.faults.every import FAULTS
+from normcli.identifying.faults.claim import FAULTS
 from normcli.identifying.faults.subjects import find_claims
 from normcli.identifying.maps.evaluation import Evaluation
 from normcli.identifying.maps.lines import PlainMap

@@ -1,7 +1,8 @@
-"""A tensor, in memory or in a file, as what a norm should have made of another."""
+"""A tensor, in memory or in a file, as what a norm should have made of another: all of its values, or some."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from normcli.identifying.faults.variant import cut
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import Centre
 from normcli.tensors.mapped import fetch
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from normcli.checking.gate import Gate
     from normcli.dtypes import Floats
     from normcli.engine.inputs import Inputs
+    from normcli.identifying.faults.variant import Variant
     from normcli.norms.plan import Plan
     from normcli.tensors.residual import Addends
 
@@ -96,3 +99,51 @@ def _goes_by_moments(plan: Plan) -> bool:
         Centre.MEAN,
         Centre.NOTHING,
     )
+
+
+# -- some values, which tell of most variants that they explain little before all are tried
+
+_SCREENED = 1 << 11
+"""Values that a variant is tried on before all are."""
+
+_LEAST_PLACES = 8
+"""Places that are left of a longer axis."""
+
+
+class Thin(NamedTuple):
+    """Some values of a case.
+
+    Parameters
+    ----------
+    case : Case
+        Of these values, with the statistics of all.
+    places : tuple of slice
+        Where they stand.
+    """
+
+    case: Case
+    places: tuple[slice, ...]
+
+    def share(self, variant: Variant) -> float:
+        """Return the part of these values that a variant explains."""
+        given = {name: some for name, some in variant._asdict().items() if isinstance(some, np.ndarray)}
+        few: dict[str, Any] = {name: cut(some, self.places) for name, some in given.items() if some.ndim}
+        return float(self.case.explains(self.case.predict(variant._replace(**few))).mean())
+
+
+@functools.lru_cache(maxsize=2)  # of one case, each variant asks
+def thin_out(case: Case) -> Thin | None:
+    """Return some values of some groups, with the statistics of all their values; None where there are few."""
+    if case.y.size <= _SCREENED:
+        return None
+    steps, size = [1] * case.x.ndim, case.y.size
+    groups = [axis for axis in range(case.x.ndim) if axis not in case.axes]
+    for axis in sorted(range(case.x.ndim), key=lambda axis: (axis in groups, -case.x.shape[axis])):
+        steps[axis] = min(max(1, size // _SCREENED), max(1, case.x.shape[axis] // _LEAST_PLACES))
+        size //= steps[axis]
+    places = tuple(slice(None, None, step) for step in steps)
+    given = {name: getattr(case, name) for name in ("x", "y", "gamma", "beta", "exact")}
+    few: dict[str, Any] = {name: cut(values, places) for name, values in given.items() if values is not None}
+    stored = cut(case.mean, places), cut(case.square, places)
+    gate = None if case.gate is None else case.gate._replace(values=cut(case.gate.values, places))
+    return Thin(replace(case, **few, stored=stored, whole=case.count, gate=gate), places)

@@ -10,17 +10,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.identifying.faults.claim import Claim, Found
-from normcli.identifying.faults.claiming import keep_first, make_claim, may_be_rounding, rank_claims
-from normcli.identifying.faults.every import REST, STATISTICS, TABLES
-from normcli.identifying.faults.places import Region, choose_bits, find_region
-from normcli.identifying.faults.sources import is_constant
+from normcli.identifying.faults.claim import (
+    REST,
+    STATISTICS,
+    Claim,
+    keep_first,
+    make_claim,
+    may_be_rounding,
+    rank_claims,
+)
+from normcli.identifying.faults.open_case import thin_out
+from normcli.identifying.faults.places import choose_bits, find_region
 from normcli.identifying.faults.tables.dividing import OTHER_EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS
-from normcli.identifying.faults.thin import thin_out
 from normcli.identifying.faults.unknown import find_unknown
-from normcli.identifying.faults.variant import Variant, cut, is_near
+from normcli.identifying.faults.variant import Found, Region, Variant, cut, is_near
 from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN
 
@@ -54,8 +59,10 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
     with np.errstate(all="ignore"):
         right = next((case for case in cases if not case.differs.any()), None)
         if right is not None:
-            return () if right.saved is None else (_claim_cast(right, right.saved),)
-        if len(cases) == 1 and is_constant(cases[0]) and np.isfinite(cases[0].y).all():
+            causes = (CAST.fault.words.format(dtype=right.saved),)
+            cast = Claim((CAST.fault,), right.plan, causes, misfit=0.0, bits=math.inf, rank=1.0)
+            return () if right.saved is None else (cast,)
+        if len(cases) == 1 and cases[0].is_constant and np.isfinite(cases[0].y).all():
             return rank_claims([make_claim(cases[0], one) for one in _try_beta(cases[0])], is_asked=True)
         if not cases or np.ptp(cases[0].y) == 0.0:  # which any divisor makes, if it is large enough
             return ()
@@ -147,13 +154,7 @@ def recover(case: Case) -> tuple[Claim, ...]:
 
 def _choose_tables(case: Case) -> Sequence[Row]:
     """Return the rows that are tried: without moments, none of statistics."""
-    return TABLES if case.has_moments else REST
-
-
-def _claim_cast(case: Case, dtype: str) -> Claim:
-    """Return that y is right, in numbers of another dtype."""
-    causes = (CAST.fault.words.format(dtype=dtype),)
-    return Claim((CAST.fault,), case.plan, causes, 0.0, math.inf, case.y.size, 0, rank=1.0)
+    return (*STATISTICS, *REST) if case.has_moments else REST
 
 
 def _try_beta(case: Case) -> Iterator[Found]:

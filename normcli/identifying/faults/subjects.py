@@ -14,7 +14,6 @@ from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
 from normcli.identifying.faults.open_case import open_case
 from normcli.identifying.faults.opening import open_joints, recover
-from normcli.identifying.faults.sources import is_constant
 from normcli.identifying.faults.tables.parts import UNKNOWN
 from normcli.identifying.models.weight import CERTAIN
 from normcli.norms.divisors import Measurement
@@ -151,7 +150,7 @@ def shows_nothing(subject: Subject, x: NDArray[Any]) -> bool:
     """Whether every group of x is of one value, of a norm that subtracts its mean."""
     plan = subject.plan
     is_open = x.size > 1 and plan.has_groups and 1 < plan.grid.group_size <= _LARGEST_GROUP
-    if not (is_open and is_constant(_open(subject, x, x, np.dtype("float64")))):
+    if not (is_open and _open(subject, x, x, np.dtype("float64")).is_constant):
         return False
     view = fetch(x).reshape(plan.grid.view_shape)
     return bool(np.all(view == view.min(plan.grid.view_axes, keepdims=True)))

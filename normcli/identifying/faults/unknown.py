@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.dtypes import is_half
-from normcli.identifying.faults.claim import Found
 from normcli.identifying.faults.tables.parts import UNKNOWN
-from normcli.identifying.faults.variant import NEAR, Variant
+from normcli.identifying.faults.variant import NEAR, Found, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
