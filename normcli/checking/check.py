@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.saved import find_common_half
-from normcli.checking.tally import Comparison, GroupTally
+from normcli.checking.half_precision import find_common_half
+from normcli.checking.tally import PIECE, Comparison, GroupTally
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.engine.blocks import open_source
 from normcli.engine.geometry import find_geometry
-from normcli.engine.inputs import COUNT, NO_INPUTS
-from normcli.engine.run import measure, run_into
-from normcli.engine.walk import DEFAULT_EFFORT
+from normcli.engine.inputs import COUNT, NO_INPUTS, Inputs
+from normcli.engine.run import measure, run, run_into
+from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import DataError, UsageError
-from normcli.tensors.mapped import fetch
-from normcli.tensors.pieces import forget, iterate_pieces
+from normcli.norms.grid import Grid
+from normcli.norms.layout import Layout
+from normcli.norms.plan import ParameterShapes
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -31,18 +33,16 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
     from normcli.engine.blocks import Source
     from normcli.engine.geometry import Geometry, Slices
-    from normcli.engine.inputs import Inputs, Selection
-    from normcli.engine.walk import Effort
+    from normcli.engine.inputs import Selection
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
     from normcli.tensors.residual import Addends
 
+    Affine = tuple[NDArray[Any] | None, NDArray[Any] | None]
+
 
 NORMALIZED = "normalized"
 """What the tensor is called among the things that can be compared; the others are the norm's statistics."""
-
-PIECE = 1 << 14
-"""Values compared at once: the dozen arrays that this takes stay in the cache."""
 
 
 class Checked(NamedTuple):
@@ -162,7 +162,8 @@ def check(
     counts = statistics.pop(COUNT, None)
     for name, array in actual.items():
         if name != NORMALIZED:
-            comparisons[name] = _compare_statistic(array, statistics[name], tolerances[name])
+            comparisons[name] = Comparison(tolerances[name], GroupTally((statistics[name].size,)))
+            comparisons[name].compare_all(array, statistics[name])
     return Checked(comparisons, statistics, counts, inputs.selection, saved)
 
 
@@ -181,19 +182,6 @@ def require_shape(plan: Plan, name: str, array: NDArray[Any]) -> None:
     wanted = [length for length in plan.grid.stats_shape if length != 1]
     if array.size != plan.grid.group_count or (lengths != wanted and len(lengths) > 1):
         raise DataError(f"the shape is {array.shape}; there is one {name} for each of {plan.grid.stats_shape}")
-
-
-def _compare_statistic(array: NDArray[Any], expected: Floats, tolerance: Tolerance) -> Comparison:
-    groups, flat = GroupTally((expected.size,)), array.reshape(-1)
-    comparison = Comparison(tolerance, groups)
-    with np.errstate(all="ignore"):
-        for piece in iterate_pieces(expected, PIECE):
-            part = slice(comparison.compared, comparison.compared + piece.size)
-            found = comparison.compare(fetch(flat[part]), piece, part.start)
-            if found.any():
-                groups.add((part,), found, ())
-            forget(array)
-    return comparison
 
 
 class ComparingSink:
@@ -260,3 +248,20 @@ class ComparingSink:
         inside = np.unravel_index(place, [part.stop - part.start for part in tile])
         index = tuple(int(i) + part.start for i, part in zip(inside, tile, strict=True))
         return int(np.ravel_multi_index(index, self._geometry.dims))
+
+
+def calculate_rows(plan: Plan, rows: NDArray[Any], affine: Affine) -> tuple[Floats, dict[str, Floats]]:
+    """Return the exact result of rows, in float64, and the statistics of each.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the tensor; without windows.
+    rows : ndarray, shape (groups, values)
+    affine : tuple of ndarray or None
+        The scale and the shift of each value, of the shape of the rows: what is added to gamma is in it.
+    """
+    parameters = ParameterShapes(plan.parameters.rule, (0, 1), rows.shape, rows.shape, rows.shape)
+    alone = replace(plan, grid=Grid(rows.shape, Layout(2, None), (1,)), parameters=parameters)
+    plain = alone.change_spec(dtype="float64", gamma_offset=0, rounds_before_gamma=False)
+    return run(plain, rows, Inputs(*affine), effort=Effort(threads=1))

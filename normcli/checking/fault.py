@@ -62,14 +62,11 @@ class Row(NamedTuple):
         several, where a number is to be found.
     needs : str
         Names among the `parts` of the case, without all of which there is no such kernel.
-    names : str
-        Of a fault of backward passes: the gradients that it is of.
     """
 
     fault: Fault
     make: Callable[[Any], Any] = lambda _: None
     needs: str = ""
-    names: str = ""
 
     def vary(self, case: Any) -> Iterable[Any]:
         """Return all that such a kernel would have used or made of a case."""

@@ -5,18 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.gradient_terms import make_terms
-from normcli.checking.rounded_sums import sum_in_half
+from normcli.checking.gradient_terms import make_terms, spread_parameter
+from normcli.checking.half_precision import sum_in_half
 from normcli.norms.grid import Split
 from normcli.norms.rules import EpsMode, GroupOrder, ParameterRule
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from normcli.checking.gradient_terms import Terms
     from normcli.dtypes import Floats
@@ -36,6 +37,15 @@ _MOST_ROUNDED = 0.5
 """A sum of roundings is off by no more, as part of it."""
 
 _SHARDS = (2, 3, 4, 8)
+
+GRADIENTS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "dx": frozenset(("dx", "statistics")),
+        "dgamma": frozenset(("dgamma", "parameter", "statistics")),
+        "dbeta": frozenset(("dbeta", "parameter")),
+    }
+)
+"""The gradients, each with what rows need of it: to be of a parameter, or to have statistics in it."""
 
 _Detailed = tuple[tuple[str, ...], Any]
 """The values of a fault's words, and the gradient that it gives."""
@@ -61,6 +71,12 @@ class Case(NamedTuple):
     t: Terms
 
     @property
+    def parts(self) -> frozenset[str]:
+        """What rows of the table may need: which gradient it is, and which parts the norm has."""
+        has = {"mean": self.t.centres, "gamma": self.exact.inputs.gamma is not None}
+        return GRADIENTS[self.name] | {name for name, part in has.items() if part}
+
+    @property
     def plan(self) -> Plan:
         """The norm, as it is asked for."""
         return self.exact.plan
@@ -79,6 +95,11 @@ class Case(NamedTuple):
     def gamma(self) -> Floats:
         """The gamma that multiplies, of the shape of its gradient."""
         return np.broadcast_to(self.t.gamma, self.plan.parameters.view_shape).reshape(self.right.shape)
+
+    @property
+    def y(self) -> Floats:
+        """What the norm makes, at the view's rank."""
+        return self.t.xhat * self.t.gamma + spread_parameter(self.plan, self.exact.inputs.beta, 0.0)
 
     @property
     def is_trained(self) -> bool:

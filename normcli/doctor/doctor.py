@@ -11,7 +11,7 @@ from normcli.algorithms.computation import Computation, list_accumulations, list
 from normcli.algorithms.elements import Elements, Formula
 from normcli.algorithms.moments import Moments
 from normcli.algorithms.sums import add_up
-from normcli.checking.exact_rows import calculate_rows
+from normcli.checking.check import calculate_rows
 from normcli.checking.ulp import choose_tolerance, measure_distance
 from normcli.doctor.distribution import Distribution
 from normcli.doctor.examination import CONDITIONS, Distances, Examination, Finding, Lost, Overflow
@@ -286,12 +286,7 @@ def find_lost(moments: Moments, numbers: Integers, differs: Selected) -> tuple[L
 def compare(actual: Values, expected: Floats, numbers: Integers, limits: Tolerance) -> Distances:
     """Return how far rows are from the exact ones; the numbers are those of their groups."""
     error, ulp = measure_distance(actual.astype(np.float64), expected, limits.dtype)
-    if limits.max_ulp is None:
-        excess = error / (limits.atol + limits.rtol * np.abs(expected))
-        excess[error == 0.0] = 0.0
-    else:
-        excess = np.where(ulp == 0.0, 0.0, ulp / limits.max_ulp)
-    excess[~(error < np.inf)] = np.inf
+    excess = limits.measure_excess(error, ulp, expected)
     found = Distances(mismatches=int(np.count_nonzero(excess > 1.0)))
     places = np.broadcast_to(numbers[:, None], ulp.shape)
     found.ulp.add(ulp, places)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.saved import find_saved_dtype
+from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import DataError
 from normcli.identifying.faults.claim import keep_first

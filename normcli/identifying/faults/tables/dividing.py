@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.checking.fault import Fault, Row
-from normcli.checking.saved import HALVES
+from normcli.checking.half_precision import HALVES
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.variant import Variant, divide, is_near, label
@@ -223,8 +223,8 @@ DIVIDING: Sequence[Row] = (
     OTHER_EPS,
     Row(Fault("stats-eps-outside", "eps {eps} is {place} the root", "move eps", "np.sqrt(x.var(-1)) + eps",
               ("A", "outside")), _move_eps),
-    Row(Fault("stats-ddof", "ddof is {ddof}, not {asked}", "divide by n", "x.var(-1, ddof=1)",
-              ("A", "B")), _change_ddof, "mean"),
+    Row(Fault("stats-ddof", "ddof is {ddof}, not {asked}", "divide by n", "x.var(-1, ddof=1)", ("A", "B")),
+        _change_ddof, "mean"),
     Row(Fault("stats-eps-twice", "eps is added twice", "add eps once", "np.sqrt(x.var(-1) + eps) + eps"),
         lambda c: divide(np.sqrt(c.square + 2.0 * c.eps), np.sqrt(c.square + c.eps) + c.eps), "eps"),
     Row(Fault("stats-eps-subtracted", "eps is subtracted", "add eps", "np.sqrt(x.var(-1) - eps)"),

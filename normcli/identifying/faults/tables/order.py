@@ -144,8 +144,8 @@ ORDER: Sequence[Row] = (
     Row(Fault("order-transposed", "{names} are transposed", "write y with the axes of x", "y.swapaxes(1, 2)",
               ("two axes",)), _transpose),
     Row(Fault("order-memory", "memory with {words}", "transpose before the norm",
-              "norm(x.reshape(n, h, w, c)).reshape(n, c, h, w)",
-              ("channels first is read as channels last",)), _read_memory, "moments"),
+              "norm(x.reshape(n, h, w, c)).reshape(n, c, h, w)", ("channels first is read as channels last",)),
+        _read_memory, "moments"),
     Row(Fault("order-permuted", "{moved} of {count} rows along {name} stand elsewhere",
               "write each row where it was read", "y[permutation]", ("K", "N", "AXIS")), _find("permuted")),
 )  # fmt: skip

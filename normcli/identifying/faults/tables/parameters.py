@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.checking.fault import Fault, Row
-from normcli.checking.saved import HALVES
+from normcli.checking.half_precision import HALVES
 from normcli.identifying.faults.tables.order import find_shift, is_reverse
 from normcli.identifying.faults.variant import MOST_SHIFTS, Variant, divide, label, list_shifts
 from normcli.numerics.rounding import round_to_half
@@ -149,8 +149,8 @@ PARAMETERS: Sequence[Row] = (
               "beta * xhat + gamma"), lambda c: Variant(gamma=c.beta, beta=c.gamma), "gamma beta"),
     Row(Fault("affine-gamma-plus-one", "{used} multiplies, not {meant}", "agree on how gamma is stored",
               "(1 + gamma) * xhat", ("1 + gamma", "gamma")), _add_one, "gamma"),
-    Row(Fault("affine-gamma-plus-two", "1 is added to gamma twice", "add 1 in one place",
-              "(2 + gamma) * xhat"), _change_gamma(lambda g: 2.0 + g), "gamma"),
+    Row(Fault("affine-gamma-plus-two", "1 is added to gamma twice", "add 1 in one place", "(2 + gamma) * xhat"),
+        _change_gamma(lambda g: 2.0 + g), "gamma"),
     Row(Fault("affine-gamma-plus-one-twice", "1 + gamma multiplies twice", "multiply once",
               "(1 + gamma) ** 2 * xhat"), _change_gamma(lambda g: (1.0 + g) ** 2), "gamma"),
     Row(Fault("affine-gamma-twice", "gamma multiplies twice", "multiply by gamma once",
@@ -182,17 +182,17 @@ PARAMETERS: Sequence[Row] = (
     Row(Fault("affine-gamma-permuted", "{what} permuted: {count} values stand elsewhere",
               "index parameters in order", "gamma[permutation] * xhat + beta", ("gamma is", "N")),
         _permute, "gamma"),
-    Row(Fault("affine-gamma-other-sample", "{what} of {which}",
-              "index them along every axis", "gamma[:1] * xhat + beta[:1]",
-              ("gamma and beta are those", "another sample")), _take_other_sample),
+    Row(Fault("affine-gamma-other-sample", "{what} of {which}", "index them along every axis",
+              "gamma[:1] * xhat + beta[:1]", ("gamma and beta are those", "another sample")),
+        _take_other_sample),
     Row(Fault("affine-gamma-rounded", "{what} rounded to {dtype}", "keep parameters in float32",
               "gamma.astype(np.float16) * xhat", ("gamma is", "float16")), _round),
     Row(Fault("affine-beta-alone", "y is beta alone", "add gamma times x̂", "np.zeros_like(x) + beta"),
         _leave_all, "beta"),
-    Row(Fault("affine-constant", "{what} is multiplied by {factor}", "leave the factor out",
-              "y * 3.7", ("every value", "C")), _scale_all),
+    Row(Fault("affine-constant", "{what} is multiplied by {factor}", "leave the factor out", "y * 3.7",
+              ("every value", "C")), _scale_all),
     Row(Fault("affine-offset", "{term} is added to every value", "leave the term out", "y + 1", ("C",)),
-              _shift_all),
+        _shift_all),
 )  # fmt: skip
 """The likelier ones first, of those that explain as much."""
 

@@ -30,8 +30,8 @@ def _take_infinite(case: Case) -> Variant | None:
 
 
 OF_COPIES = (
-    Row(Fault("where-input", "y is x", "write the result there", "y[n] = x[n]",
-              ("for a part of the values",)), lambda c: Variant(result=c.x)),
+    Row(Fault("where-input", "y is x", "write the result there", "y[n] = x[n]", ("for a part of the values",)),
+        lambda c: Variant(result=c.x)),
     Row(Fault("where-zeros", "y is {what}", "write the result there", "y[n] = 0",
               ("0", "for a part of the values")), _take_zeros),
     Row(Fault("where-nan", "y is NaN", "find what makes NaN there", "y[n] = np.nan",
