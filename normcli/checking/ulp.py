@@ -71,7 +71,7 @@ class Tolerance(NamedTuple):
     derived: str = ""
 
     def measure_excess(self, error: Floats, ulp: Floats, expected: Floats) -> Floats:
-        """Return distances, as they are and in ulp, as multiples of what is tolerated at the expected values."""
+        """Return distances, as they are and in ulp, as multiples of what is tolerated of a value."""
         if self.max_ulp is not None:
             return np.where(ulp == 0.0, 0.0, ulp / self.max_ulp)
         excess = error / (self.atol + self.rtol * np.abs(expected))
