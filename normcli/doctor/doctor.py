@@ -234,7 +234,7 @@ class _Ward:
             for _ in list_casts(accumulation, dtype, has_gamma=self.gamma is not None):
                 finding = next(findings)
                 actual = finding.computation.write(given)
-                known = next((one for one in seen if _are_same(one.actual, actual)), None)
+                known = next((one for one in seen if one.actual.tobytes() == actual.tobytes()), None)
                 if known is None:
                     known = _Compared(actual, compare(actual, expected, numbers, self.tolerance))
                     seen.append(known)
@@ -292,10 +292,6 @@ def compare(actual: Values, expected: Floats, numbers: Integers, limits: Toleran
     found.ulp.add(ulp, places)
     found.excess.add(excess, places)
     return found
-
-
-def _are_same(one: Values, other: Values) -> bool:
-    return one.tobytes() == other.tobytes()
 
 
 def locate_overflow(accumulation: Accumulation, row: Values, formula: Formula) -> int | None:
