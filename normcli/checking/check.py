@@ -152,9 +152,8 @@ def check(
                 for array in (actual[NORMALIZED], allowed, None if gate is None else gate.values)
             )
             assert source is not None
-            sink = ComparingSink(plan, geometry, source, tolerances[NORMALIZED], limits)
-            if gate is not None and gates is not None:
-                sink.multiply(gate, gates)
+            gating = None if gate is None or gates is None else (gate, gates)
+            sink = ComparingSink(plan, geometry, source, tolerances[NORMALIZED], limits, gating)
             statistics = run_into(plan, values, sink, inputs, effort)
         comparisons[NORMALIZED] = sink.comparison
     else:
@@ -196,23 +195,27 @@ class ComparingSink:
     tolerance : Tolerance
     limits : Source or None
         Of how far each value may be off, in place of the tolerance.
+    gate : tuple of Gate and Source, or None
+        What multiplies what is exact, and where its values are read.
     """
 
     dtype: np.dtype[Any] = np.dtype(np.float64)
 
     def __init__(
-        self, plan: Plan, geometry: Geometry, source: Source, tolerance: Tolerance, limits: Source | None = None
+        self,
+        plan: Plan,
+        geometry: Geometry,
+        source: Source,
+        tolerance: Tolerance,
+        limits: Source | None = None,
+        gate: tuple[Gate, Source] | None = None,
     ) -> None:
         windowed = plan.spec.window is not None
         groups = None if windowed else GroupTally(geometry.kept_shape)
         self.comparison = Comparison(tolerance, groups)
         self._geometry, self._source, self._limits = geometry, source, limits
         self._lock = threading.Lock()
-        self._gate: tuple[Gate, Source] | None = None
-
-    def multiply(self, gate: Gate, source: Source) -> None:
-        """Multiply what is exact with a gate, whose values are read from a source."""
-        self._gate = gate, source
+        self._gate = gate
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
         """Return the buffer that a tile is to be written to."""

@@ -285,15 +285,10 @@ class Case:
         noise = np.minimum(noise, MOST * (usual + np.abs(size)))
         return np.asarray(measure_unit(np.broadcast_to(size, self.y.shape), self.dtype) + noise)
 
-    @property
-    def calculates_in(self) -> str:
-        """The dtype that the kernel calculates in."""
-        return self.precision or ("float32" if is_half(self.dtype) else self.dtype.name)
-
     @cached_property
     def arithmetic(self) -> float:
         """From 1 to the next number of what the kernel calculates in."""
-        return get_eps(np.dtype(self.calculates_in))
+        return get_eps(np.dtype(self.precision or ("float32" if is_half(self.dtype) else self.dtype)))
 
     @cached_property
     def used(self) -> Used:

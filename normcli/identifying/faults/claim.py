@@ -217,16 +217,9 @@ def _weigh_values(case: Case, found: Found, wrong: Selected) -> float:
     """Return how unlikely it is that the values that differ from the norm's are by chance what a row says."""
     prediction, right = found.prediction, case.right
     moved = np.abs(prediction.values - right.values) / (prediction.allowed + right.allowed)
-    times = (
-        np.clip(
-            np.nan_to_num(
-                np.where(np.isnan(prediction.values), np.inf, moved), nan=1.0, posinf=2.0**_MOST_BITS
-            ),
-            1.0,
-            2.0**_MOST_BITS,
-        )
-        * wrong
-    )
+    moved = np.where(np.isnan(prediction.values), np.inf, moved)
+    most = 2.0**_MOST_BITS
+    times = np.clip(np.nan_to_num(moved, nan=1.0, posinf=most), 1.0, most) * wrong
     bits = np.log2(np.maximum(times, 1.0))
     is_known = np.abs(np.abs(case.y) - np.abs(right.values)) <= right.allowed  # but for its sign
     bits = np.where(is_known | _repeats(case.y, wrong), np.minimum(bits, 1.0), bits)

@@ -88,8 +88,8 @@ def open_case(
     if addends is not None:
         addends = addends._replace(values=see(addends.values), residual=see(addends.residual))
     gate = None if gate is None else gate._replace(values=see(gate.values))
-    case = Case(plan, take(x, shape), take(y, shape), dtype, gamma, beta, *has, stored, exact)
-    return replace(case, addends=addends, gate=gate)
+    view = take(x, shape), take(y, shape)
+    return Case(plan, *view, dtype, gamma, beta, *has, stored, exact, addends=addends, gate=gate)
 
 
 def _goes_by_moments(plan: Plan) -> bool:

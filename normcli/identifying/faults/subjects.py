@@ -64,6 +64,11 @@ class Subject(NamedTuple):
     addends: Addends | None = None
     gate: Gate | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether faults of it are looked for: it has groups, and no very large ones."""
+        return self.plan.has_groups and self.plan.grid.group_size <= _LARGEST_GROUP
+
 
 def find_claims(
     subjects: Iterator[Subject],
@@ -101,7 +106,7 @@ def open_cases(
     return [
         replace(_open(subject, x, y, dtype, most), saved=saved)
         for subject in subjects
-        if x.size and subject.plan.grid.group_size <= _LARGEST_GROUP and subject.plan.has_groups
+        if x.size and subject.is_open
     ]
 
 
@@ -116,8 +121,7 @@ def recover_used(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.d
     dtype : numpy.dtype
         In which y was rounded.
     """
-    is_open = subject.plan.has_groups and subject.plan.grid.group_size <= _LARGEST_GROUP
-    return recover(_open(subject, x, y, dtype)) if is_open else ()
+    return recover(_open(subject, x, y, dtype)) if subject.is_open else ()
 
 
 def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
@@ -149,7 +153,7 @@ _LEAST_BITS = 3.0 * CERTAIN
 def shows_nothing(subject: Subject, x: NDArray[Any]) -> bool:
     """Whether every group of x is of one value, of a norm that subtracts its mean."""
     plan = subject.plan
-    is_open = x.size > 1 and plan.has_groups and 1 < plan.grid.group_size <= _LARGEST_GROUP
+    is_open = x.size > 1 and subject.is_open and plan.grid.group_size > 1
     if not (is_open and _open(subject, x, x, np.dtype("float64")).is_constant):
         return False
     view = fetch(x).reshape(plan.grid.view_shape)

@@ -11,7 +11,6 @@ from normcli.checking.fault import Fault, Row
 from normcli.checking.gate import ACTIVATIONS
 from normcli.checking.ulp import measure_unit
 from normcli.identifying.faults.variant import Variant, label
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -104,14 +103,6 @@ _COUNTS = (127, 128, 7, 8)
 """Steps from 0 to the largest number of 8 and 4 bits, each group with its own scale."""
 
 
-class _Grid(NamedTuple):
-    """The numbers that values were rounded to: multiples of a step, or floats of few bits."""
-
-    words: str
-    step: Floats
-    numbers: int
-
-
 def _drop(case: Case) -> Iterator[Variant]:
     """Yield a result of which some values are 0, and all others larger by what keeps the mean: 1 / (1 − p)."""
     right = case.right.values
@@ -146,8 +137,8 @@ def _quantize(case: Case) -> Iterator[Variant]:
             yield Variant(result=result, values={"grid": words}, numbers=numbers)
 
 
-def _list_grids(case: Case) -> Iterator[_Grid]:
-    """Yield the grids that all values of y lie on."""
+def _list_grids(case: Case) -> Iterator[tuple[str, Floats, int]]:
+    """Yield the grids that all values of y lie on: in words, the step at each value, and its numbers."""
     levels = np.unique(np.abs(case.y))
     levels = levels[levels > _FINEST * levels.max()]
     if len(levels) < _LEAST_STEPS:
@@ -155,16 +146,16 @@ def _list_grids(case: Case) -> Iterator[_Grid]:
     step = _find_step(levels)
     if step is not None and _lie_on(levels, np.asarray(step), case):
         steps = np.full_like(case.y, step)
-        yield _Grid(f"steps of {step:.3g}", steps, numbers=1)
+        yield f"steps of {step:.3g}", steps, 1
     largest = np.abs(case.y).max(case.axes, keepdims=True)
     for count in _COUNTS:
         steps = np.broadcast_to(np.where(largest > 0.0, largest, 1.0) / count, case.y.shape)
         if _lie_on(np.abs(case.y), steps, case):
-            yield _Grid(f"{count} steps up to the largest of each group", steps, numbers=1)
+            yield f"{count} steps up to the largest of each group", steps, 1
             return
     for name, bits, least in (("float8_e4m3", 3, -6), ("float8_e5m2", 2, -14)):
         if np.array_equal(levels, np.round(levels / (unit := _measure_step(levels, bits, least))) * unit):
-            yield _Grid(name, _measure_step(np.abs(case.right.values), bits, least), numbers=0)
+            yield name, _measure_step(np.abs(case.right.values), bits, least), 0
             return
 
 
