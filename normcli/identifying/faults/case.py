@@ -12,13 +12,14 @@ import numpy as np
 from normcli.checking.gradient_terms import add_eps
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import get_eps, is_half
-from normcli.identifying.faults.variant import MOST, NOTHING, Prediction, Used, Variant
+from normcli.identifying.faults.variant import MOST, NOTHING, Found, Prediction, Used, Variant
 from normcli.norms.rules import Centre, EpsMode
 from normcli.numerics.divisor import find_freedom
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from normcli.checking.fault import Fault
     from normcli.checking.gate import Gate
     from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
@@ -338,3 +339,8 @@ class Case:
         near = np.abs(self.y - prediction.values) <= prediction.allowed
         both = np.isnan(self.y) & np.isnan(prediction.values)
         return np.asarray(near | both | (self.y == prediction.values))
+
+    def hold(self, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Found:
+        """Return what the first of some variants, each of its fault, explains of y."""
+        prediction = self.predict(variants[0])
+        return Found(faults, variants, prediction, self.explains(prediction))

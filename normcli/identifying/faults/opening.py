@@ -195,12 +195,7 @@ def _is_near_line(case: Case, variant: Variant) -> bool:
 def _try(case: Case, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Iterator[Found]:
     """Yield what a variant explains of y, unless some of its values show that it is little."""
     if (thin := thin_out(case)) is None or thin.share(variants[0]) >= _LIKELY / 2.0:
-        yield _explain(case, faults, variants)
-
-
-def _explain(case: Case, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Found:
-    prediction = case.predict(variants[0])
-    return Found(faults, variants, prediction, case.explains(prediction))
+        yield case.hold(faults, variants)
 
 
 _BESIDE_EPS = 0.1
@@ -313,7 +308,7 @@ def _find_inside(case: Case, region: Region) -> Iterator[Found]:
     """Yield what explains all of a region: of a few values, or of all, only that they are not finite."""
     is_odd = np.count_nonzero(region.mask) < _LEAST_SHOWN or not np.isfinite(case.y).any()
     copies = NOT_FINITE if is_odd else OF_COPIES  # which no screen tells: a region may be little of y
-    tried = (_explain(case, (row.fault,), (variant,)) for row in copies for variant in row.vary(case))
+    tried = (case.hold((row.fault,), (variant,)) for row in copies for variant in row.vary(case))
     others = _try_all(case, () if is_odd else _choose_tables(case))
     return (one for one in itertools.chain(tried, others) if one.explained[region.mask].all())
 
