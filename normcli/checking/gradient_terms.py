@@ -17,6 +17,8 @@ from normcli.numerics.slopes import find_p
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
@@ -151,6 +153,10 @@ def make_terms(
         dy, gamma, offset, dy * gamma, w, divisor, slope, np.abs(mean) / divisor, count, axes,
         centres and not is_constant,
     )  # fmt: skip
+
+
+MOVED_EPS: Mapping[EpsMode | None, EpsMode] = {EpsMode.INSIDE: EpsMode.OUTSIDE, EpsMode.OUTSIDE: EpsMode.INSIDE}
+"""Where eps is added by mistake: outside the root, not inside, or the other way round."""
 
 
 @np.errstate(all="ignore")

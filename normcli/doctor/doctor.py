@@ -13,8 +13,7 @@ from normcli.algorithms.moments import Moments
 from normcli.algorithms.sums import add_up
 from normcli.checking.check import calculate_rows
 from normcli.checking.ulp import choose_tolerance, measure_distance
-from normcli.doctor.distribution import Distribution
-from normcli.doctor.examination import CONDITIONS, Distances, Examination, Finding, Lost, Overflow
+from normcli.doctor.examination import CONDITIONS, Distances, Distribution, Examination, Finding, Lost, Overflow
 from normcli.engine.blocks import open_parameter, open_source
 from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import Inputs, TileSelection

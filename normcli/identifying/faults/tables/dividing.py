@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.checking.fault import Fault, Row
+from normcli.checking.gradient_terms import MOVED_EPS
 from normcli.checking.half_precision import HALVES
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.variant import Variant, divide, is_near, label
 from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN
-from normcli.norms.rules import EpsMode
 from normcli.numerics.rounding import round_to_half
 
 if TYPE_CHECKING:
@@ -79,11 +79,8 @@ def _take_other_eps(case: Case) -> Iterator[Variant]:
             yield Variant(divisor=case.root(case.square, eps), values=values, numbers=numbers)
 
 
-_PLACES = {EpsMode.INSIDE: EpsMode.OUTSIDE, EpsMode.OUTSIDE: EpsMode.INSIDE}
-
-
 def _move_eps(case: Case) -> Iterator[Variant]:
-    place = _PLACES.get(case.plan.spec.eps_mode or EpsMode.FLOOR)
+    place = MOVED_EPS.get(case.plan.spec.eps_mode)
     if place is not None:
         moved = replace(case, plan=case.plan.change_spec(eps_mode=place))
         for eps in dict.fromkeys((case.eps, *COMMON_EPS)):
