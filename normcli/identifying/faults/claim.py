@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from normcli.identifying.faults.variant import Found, Region, Variant
     from normcli.norms.plan import Plan
 
-STATISTICS: Sequence[Row] = (*STORED, *DIVIDING, *COUNTING)
+STATISTICS: Sequence[Row] = tuple(
+    row._replace(needs=f"moments {row.needs}") for row in (*STORED, *DIVIDING, *COUNTING)
+)
+"""Rows of norms that are told by the moments of their groups."""
+
 REST: Sequence[Row] = (*AROUND, *PARAMETERS, *BEHIND, *ORDER)
 FAULTS: Sequence[Row] = (*STATISTICS, *REST, *OF_COPIES, *OF_REGIONS.values(), *UNKNOWN.values(), CAST)
 """Every row: what `normcli help faults` lists."""

@@ -124,9 +124,7 @@ def _list_claims(cases: tuple[Case, ...], stage: Callable[[Case], Iterable[Found
 def _try_rows(case: Case) -> Iterator[Found]:
     """Yield what explains y with one row."""
     has_lines = case.has_moments and _has_lines(case, _MOSTLY)
-    statistics = (
-        _try_all(case, STATISTICS, None if has_lines else _varies_in_groups) if case.has_moments else ()
-    )
+    statistics = _try_all(case, STATISTICS, None if has_lines else _varies_in_groups)
     return (one for one in (*statistics, *_try_rest(case)) if one.share == 1.0)
 
 
@@ -150,11 +148,6 @@ def recover(case: Case) -> tuple[Claim, ...]:
     with np.errstate(all="ignore"):
         claims = (make_claim(case, one) for one in find_unknown(case))
         return tuple(claim for claim in claims if claim.bits >= CERTAIN)
-
-
-def _choose_tables(case: Case) -> Sequence[Row]:
-    """Return the rows that are tried: without moments, none of statistics."""
-    return (*STATISTICS, *REST) if case.has_moments else REST
 
 
 def _try_beta(case: Case) -> Iterator[Found]:
@@ -213,8 +206,6 @@ def _find_eps(case: Case, square: Floats) -> float | None:
 
 def _try_pairs(case: Case) -> Iterator[Found]:
     """Yield what explains y with a fault in gamma and beta, and one in the statistics."""
-    if not case.has_moments:
-        return
     for fault, variant, moved in itertools.islice(_list_moved(case), _MOST_MOVED):
         for one in _try_all(moved, STATISTICS, _is_near_line):
             if one.share == 1.0 and not one.is_fitted:  # each group's divisor would have any factor
@@ -261,8 +252,7 @@ def _has_lines(case: Case, least: float = 1.0) -> bool:
 def _find_parts(case: Case) -> Iterator[Found]:
     """Yield what explains y but for a region or a few values, with what stands there."""
     yield from _find_beside_copies(case)
-    statistics = _try_all(case, STATISTICS) if case.has_moments else ()
-    tried = [*(one for one in statistics if one.share >= _LIKELY), *_try_rest(case)]
+    tried = [*(one for one in _try_all(case, STATISTICS) if one.share >= _LIKELY), *_try_rest(case)]
     right = Found((), (), case.right, ~case.differs)
     whole = [right, *(one for one in tried if one.moves(right) and not one.is_fitted)]
     for one in sorted(whole, key=lambda one: -one.share)[:_MOST_WHOLE]:
@@ -293,7 +283,7 @@ def _find_beside_copies(case: Case) -> Iterator[Found]:
             if region is None or np.count_nonzero(region.mask) < _LEAST_SHOWN:
                 continue
             rest = replace(case, y=np.where(region.mask, np.nan, case.y))
-            for one in _try_all(rest, _choose_tables(case)):
+            for one in _try_all(rest, (*STATISTICS, *REST)):
                 if (
                     (one.explained | region.mask).all()
                     and one.share > 0.0
@@ -309,7 +299,7 @@ def _find_inside(case: Case, region: Region) -> Iterator[Found]:
     is_odd = np.count_nonzero(region.mask) < _LEAST_SHOWN or not np.isfinite(case.y).any()
     copies = NOT_FINITE if is_odd else OF_COPIES  # which no screen tells: a region may be little of y
     tried = (case.hold((row.fault,), (variant,)) for row in copies for variant in row.vary(case))
-    others = _try_all(case, () if is_odd else _choose_tables(case))
+    others = _try_all(case, () if is_odd else (*STATISTICS, *REST))
     return (one for one in itertools.chain(tried, others) if one.explained[region.mask].all())
 
 
