@@ -132,10 +132,8 @@ class Thin(NamedTuple):
 
 
 @functools.lru_cache(maxsize=2)  # of one case, each variant asks
-def thin_out(case: Case) -> Thin | None:
-    """Return some values of some groups, with the statistics of all their values; None where there are few."""
-    if case.y.size <= _SCREENED:
-        return None
+def thin_out(case: Case) -> Thin:
+    """Return some values of some groups, with the statistics of all their values; of few values, all."""
     steps, size = [1] * case.x.ndim, case.y.size
     groups = [axis for axis in range(case.x.ndim) if axis not in case.axes]
     for axis in sorted(range(case.x.ndim), key=lambda axis: (axis in groups, -case.x.shape[axis])):

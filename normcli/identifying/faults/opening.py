@@ -77,7 +77,7 @@ def choose_eps(case: Case) -> Case:
     if not case.has_moments or case.plan.spec.eps is None:
         return case
     with np.errstate(all="ignore"):
-        few = case if (thin := thin_out(case)) is None else thin.case
+        few = thin_out(case).case
         shares = {
             eps: float(few.explains(few.predict(Variant(divisor=few.root(few.square, eps)))).mean())
             for eps in (case.eps, *COMMON_EPS)
@@ -187,7 +187,7 @@ def _is_near_line(case: Case, variant: Variant) -> bool:
 
 def _try(case: Case, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Iterator[Found]:
     """Yield what a variant explains of y, unless some of its values show that it is little."""
-    if (thin := thin_out(case)) is None or thin.share(variants[0]) >= _LIKELY / 2.0:
+    if thin_out(case).share(variants[0]) >= _LIKELY / 2.0:
         yield case.hold(faults, variants)
 
 
@@ -222,9 +222,8 @@ def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
         for variant in row.vary(case):
             gamma = case.gamma if variant.gamma is None else variant.gamma
             beta = case.beta if variant.beta is None else variant.beta
-            if _may_have_lines(case, gamma, beta) and _has_lines(
-                moved := replace(case, gamma=gamma, beta=beta)
-            ):
+            moved = replace(case, gamma=gamma, beta=beta)
+            if _may_have_lines(case, gamma, beta) and _has_lines(moved):
                 yield row.fault, variant, moved
 
 
@@ -234,9 +233,8 @@ _UNLIKE_LINES = 0.05
 
 def _may_have_lines(case: Case, gamma: Floats, beta: Floats) -> bool:
     """Whether some values of most groups lie about on lines: a rough sum, of which there are thousands."""
-    thin = thin_out(case)
-    few = case if thin is None else thin.case
-    gamma, beta = (p if thin is None or not p.ndim else cut(p, thin.places) for p in (gamma, beta))
+    few, places = thin_out(case)
+    gamma, beta = (cut(p, places) if p.ndim else p for p in (gamma, beta))
     y = (few.y - beta) / gamma
     y, x = y - few.average(y), few.x - few.average(few.x)
     left = 1.0 - few.average(x * y) ** 2 / (few.average(x * x) * few.average(y * y))
@@ -245,8 +243,8 @@ def _may_have_lines(case: Case, gamma: Floats, beta: Floats) -> bool:
 
 def _has_lines(case: Case, least: float = 1.0) -> bool:
     """Whether y is a line of x in each group, but for some values: first of some values, then of all."""
-    some = () if (thin := thin_out(case)) is None else (thin.case,)
-    return all(float(one.explains(one.predict(Variant(*one.used))).mean()) >= least for one in (*some, case))
+    every = thin_out(case).case, case
+    return all(float(one.explains(one.predict(Variant(*one.used))).mean()) >= least for one in every)
 
 
 def _find_parts(case: Case) -> Iterator[Found]:
@@ -283,12 +281,9 @@ def _find_beside_copies(case: Case) -> Iterator[Found]:
             if region is None or np.count_nonzero(region.mask) < _LEAST_SHOWN:
                 continue
             rest = replace(case, y=np.where(region.mask, np.nan, case.y))
+            own = rest.explains(rest.right).mean()
             for one in _try_all(rest, (*STATISTICS, *REST)):
-                if (
-                    (one.explained | region.mask).all()
-                    and one.share > 0.0
-                    and rest.explains(rest.right).mean() < one.share
-                ):
+                if (one.explained | region.mask).all() and one.share > own:
                     faults, variants = (*one.faults, row.fault), (*one.variants, copy)
                     everywhere = np.ones_like(one.explained)
                     yield one._replace(faults=faults, variants=variants, explained=everywhere, region=region)

@@ -169,13 +169,10 @@ def _find_step(levels: Floats) -> float | None:
     gaps = np.diff(np.concatenate(([0.0], levels[:_NEAREST])))
     step = float(gaps[gaps > _FINEST * levels[-1]].min())
     end = _LEAST_STEPS
-    while True:
+    while end <= _MOST_STEPS:
         some = levels[levels <= end * step]
-        if some.size:
-            counts = np.round(some / step)
-            step = float((counts * some).sum() / (counts**2).sum()) if counts.any() else step
-        if end >= _MOST_STEPS:
-            break
+        counts = np.round(some / step)
+        step = float((counts * some).sum() / (counts**2).sum()) if counts.any() else step
         end *= 2
     return step if _LEAST_STEPS <= levels[-1] / step <= _MOST_STEPS else None
 
