@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,38 +30,65 @@ if TYPE_CHECKING:
     from normcli.tensors.residual import Addends
 
 
-_EUCLIDEAN = 2.0
+MOST_VALUES = 1 << 16
+"""Values that faults are looked for in; of larger tensors the first groups."""
+
+_LARGEST_GROUP = 1 << 18
+"""In larger groups no fault is looked for."""
 
 
-def open_case(
-    plan: Plan,
-    x: NDArray[Any],
-    y: NDArray[Any],
-    dtype: np.dtype[Any],
-    inputs: Inputs,
-    index: tuple[slice, ...] | None = None,
-    addends: Addends | None = None,
-    gate: Gate | None = None,
-) -> Case:
-    """Return the case of tensors, in memory or in files.
+class Subject(NamedTuple):
+    """A norm that a tensor should have been.
 
     Parameters
     ----------
     plan : Plan
+    inputs : Inputs
+        gamma, beta and running statistics, of the plan's shapes.
+    addends : Addends or None
+        What the tensor is the sum of, where a residual was added before the norm.
+    gate : Gate or None
+        What multiplies the result.
+    """
+
+    plan: Plan
+    inputs: Inputs
+    addends: Addends | None = None
+    gate: Gate | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether faults of it are looked for: it has groups, and no very large ones."""
+        return self.plan.has_groups and self.plan.grid.group_size <= _LARGEST_GROUP
+
+
+def choose_index(plan: Plan, most: int) -> tuple[slice, ...]:
+    """Return which places of the view are looked at: about so many values, of the first groups."""
+    lengths = list(plan.grid.view_shape)
+    kept = [axis for axis in range(len(lengths)) if axis not in plan.grid.view_axes]
+    for axis in sorted(kept, key=lambda axis: -lengths[axis]):
+        each = math.prod(lengths) // max(1, lengths[axis])
+        lengths[axis] = min(lengths[axis], max(2, most // max(1, each)))
+    return tuple(slice(length) for length in lengths)
+
+
+def open_case(
+    subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], most: int = MOST_VALUES
+) -> Case:
+    """Return the case of tensors, in memory or in files, or of their first groups.
+
+    Parameters
+    ----------
+    subject : Subject
     x, y : ndarray
         Of the plan's shape.
     dtype : numpy.dtype
         In which y was rounded.
-    inputs : Inputs
-        gamma, beta and running statistics.
-    index : tuple of slice or None
-        Which places of the view to take; None for all.
-    addends : Addends or None
-    gate : Gate or None
-        As of `Case`, of the plan's shape.
+    most : int
+        About how many values to take.
     """
-    shape = plan.grid.view_shape
-    index = (slice(None),) * len(shape) if index is None else index
+    plan, inputs, addends, gate = subject
+    shape, index = plan.grid.view_shape, choose_index(plan, most)
 
     def see(values: NDArray[Any]) -> NDArray[Any]:
         return fetch(cut(values.reshape(shape), index))
@@ -90,6 +118,9 @@ def open_case(
     gate = None if gate is None else gate._replace(values=see(gate.values))
     view = take(x, shape), take(y, shape)
     return Case(plan, *view, dtype, gamma, beta, *has, stored, exact, addends=addends, gate=gate)
+
+
+_EUCLIDEAN = 2.0
 
 
 def _goes_by_moments(plan: Plan) -> bool:

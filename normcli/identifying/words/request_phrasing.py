@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import is_half
-from normcli.identifying.faults.subjects import Subject, counts_masked, is_rounding
+from normcli.identifying.faults.subjects import counts_masked, is_rounding
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.search.affine import ESTIMATED
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from normcli.identifying.faults.open_case import Subject
     from normcli.identifying.question import Identification
     from normcli.identifying.search.match import Match
     from normcli.norms.plan import Plan
