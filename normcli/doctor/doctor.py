@@ -22,7 +22,6 @@ from normcli.errors import UsageError
 from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
 from normcli.norms.rules import Centre
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,13 +116,6 @@ def examine(
     return ward.total
 
 
-class _Compared(NamedTuple):
-    """Results that were compared: kernels with enough bits give the same."""
-
-    actual: Values
-    distances: Distances
-
-
 class _Ward:
     """A tensor that is examined tile by tile."""
 
@@ -204,9 +196,8 @@ class _Ward:
             measured.append(moments)
             lost = find_lost(moments, numbers, differs)
             overflow = self._find_overflow(accumulation, values, moments, numbers)
-            for finding in here.findings:
-                if finding.computation.accumulation == accumulation:
-                    finding.negative, finding.zero, finding.overflow = *lost, overflow
+            for finding in here.list_of(accumulation):
+                finding.negative, finding.zero, finding.overflow = *lost, overflow
         step = max(1, PIECE // rows.shape[1])
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
@@ -215,29 +206,21 @@ class _Ward:
             self._compare_rows(here, numbers[part], rows[part], moments_here, (gamma, beta))
 
     def _compare_rows(
-        self,
-        here: Examination,
-        numbers: Integers,
-        rows: Values,
-        measured: Sequence[Moments],
-        affine: Affine,
+        self, here: Examination, numbers: Integers, rows: Values, measured: Sequence[Moments], affine: Affine
     ) -> None:
         """Compare what every computation writes of rows with the exact result."""
         expected, statistics = calculate_rows(self.plan, rows, affine)
         self._measure_conditions(here, numbers, rows.astype(np.float64), statistics)
-        seen: list[_Compared] = []
-        findings = iter(here.findings)
+        seen: dict[bytes, Distances] = {}  # kernels with enough bits give the same
         for accumulation, moments in zip(self.accumulations, measured, strict=True):
             values, dtype = accumulation.widen(rows), self.tolerance.dtype
             given = Elements.of(values, moments, self.formula, affine, dtype)
-            for _ in list_casts(accumulation, dtype, has_gamma=self.gamma is not None):
-                finding = next(findings)
+            for finding in here.list_of(accumulation):
                 actual = finding.computation.write(given)
-                known = next((one for one in seen if one.actual.tobytes() == actual.tobytes()), None)
-                if known is None:
-                    known = _Compared(actual, compare(actual, expected, numbers, self.tolerance))
-                    seen.append(known)
-                finding.distances.merge(known.distances)
+                bits = actual.tobytes()
+                if bits not in seen:
+                    seen[bits] = compare(actual, expected, numbers, self.tolerance)
+                finding.distances.merge(seen[bits])
 
     def _measure_conditions(
         self, here: Examination, numbers: Integers, wide: Floats, statistics: dict[str, Floats]

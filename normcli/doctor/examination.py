@@ -12,7 +12,7 @@ from normcli.algorithms.table import CASTS
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from normcli.algorithms.computation import Computation
+    from normcli.algorithms.computation import Accumulation, Computation
     from normcli.checking.ulp import Tolerance
     from normcli.dtypes import Floats, Integers
     from normcli.norms.plan import Plan
@@ -216,12 +216,16 @@ class Examination:
         groups = Counter(finding.distances.excess.place for finding in self.usual if not finding.is_safe)
         return min(groups.items(), key=lambda pair: (-pair[1], pair[0])) if groups else None
 
+    def list_of(self, accumulation: Accumulation) -> list[Finding]:
+        """Return the findings of an accumulation, one for each cast order."""
+        return [finding for finding in self.findings if finding.computation.accumulation == accumulation]
+
     def find(self, computation: Computation) -> Finding | None:
         """Return the finding of a computation; None if it was not tried.
 
         Of sums in the tensor's own dtype, every cast order is the usual one.
         """
-        same = [f for f in self.findings if f.computation.accumulation == computation.accumulation]
+        same = self.list_of(computation.accumulation)
         return next((f for f in same if f.computation.cast == computation.cast), None) or next(
             (f for f in same if computation.accumulation.dtype == self.tolerance.dtype.name), None
         )

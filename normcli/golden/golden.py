@@ -79,10 +79,7 @@ class Golden(NamedTuple):
 
 
 def write_golden(
-    folder: Path,
-    subject: Subject,
-    recipe: Mapping[str, Any] | None = None,
-    effort: Effort = DEFAULT_EFFORT,
+    folder: Path, subject: Subject, recipe: Mapping[str, Any] | None = None, effort: Effort = DEFAULT_EFFORT
 ) -> Result:
     """Calculate, and write what went in and what came out to an empty folder.
 

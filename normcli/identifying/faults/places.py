@@ -64,8 +64,6 @@ def _tell_indices(name: str, chosen: Selected) -> str:
     places, length = np.flatnonzero(chosen), len(chosen)
     first, last = int(places[0]), int(places[-1])
     steps = np.unique(np.diff(places))
-    if len(places) == 1:
-        return f"{name}={first}"
     if len(steps) == 1 and steps[0] == 1:
         if last == length - 1:
             return f"{name} ≥ {first}"
