@@ -183,8 +183,6 @@ def measure_bits(case: Case, found: Found, misfit: float) -> float:
     of_region = 0.0
     if len(found.faults) == 1 and found.faults[0].id.startswith("where-"):
         of_region = _weigh_region(case, found) - _TRIED
-    if len(found.faults) == 1 and found.is_of_region:
-        return of_region
     is_beside = len(found.faults) > 1 and found.region is not None  # of copies, which show where they stand
     wrong = case.differs
     if found.region is not None:
