@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
-    from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan
     from normcli.results.backward import Gradients
 
@@ -139,7 +138,8 @@ def make_terms(
     mean = x.mean(axes, keepdims=True) if centres else np.zeros((1,) * x.ndim)
     freedom = find_freedom(plan, count)
     if given is not None:
-        mean, var = (_stand(grid, grid.spread_running(known)) for known in given)
+        lengths = [1 if axis in axes else n for axis, n in enumerate(grid.view_shape)]
+        mean, var = (grid.spread_running(known).reshape(lengths) for known in given)
     w = x - mean
     if given is None:
         var = (w * w).sum(axes, keepdims=True) / freedom
@@ -180,8 +180,3 @@ def spread_parameter(plan: Plan, parameter: NDArray[Any] | None, otherwise: floa
         return np.full((1,) * len(plan.grid.view_shape), otherwise)
     shape = plan.grid.split_shape(plan.parameters.full_shape)
     return np.asarray(parameter, dtype=np.float64).reshape(shape)
-
-
-def _stand(grid: Grid, values: Floats) -> Floats:
-    """Return one number for each group, at the view's rank."""
-    return values.reshape([1 if axis in grid.view_axes else n for axis, n in enumerate(grid.view_shape)])
