@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 STATISTICS: Sequence[Row] = tuple(
-    row._replace(needs=f"moments {row.needs}") for row in (*STORED, *DIVIDING, *COUNTING)
+    row._replace(needs=" ".join(("moments", row.needs))) for row in (*STORED, *DIVIDING, *COUNTING)
 )
 """Rows of norms that are told by the moments of their groups."""
 
