@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,11 +128,7 @@ def _read_memory(case: Case) -> Iterator[Variant]:
 
 def _normalize(case: Case, values: Floats) -> Floats:
     """Return what the norm makes of values in another order, at the rank of the case."""
-    x = values.reshape(case.x.shape)
-    mean = case.average(x) if case.centres else np.zeros_like(case.own_mean)
-    square = case.average((x - mean) ** 2) * (case.count / case.freedom)
-    result: Floats = (x - mean) / case.root(square) * case.gamma + case.beta
-    return result
+    return replace(case, x=values.reshape(case.x.shape), stored=None, gate=None).right.values
 
 
 ORDER: Sequence[Row] = (
