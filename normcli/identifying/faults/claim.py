@@ -50,10 +50,8 @@ _MOST_BITS = 24.0
 _FEW_NUMBERS = 8
 """Of more numbers that were found, a row is less likely than one with fewer."""
 
-
 _ALIKE, _CLOSE = 3.0, 0.05
 """A claim as likely as the best is so many times as far off, or so far in units of what rounding makes."""
-
 
 _NEAR_ROUNDINGS = 8.0
 """A number that moves no value by more roundings of half precision may be what its sums make."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from normcli.numerics.rounding import round_to_half, widen
 from normcli.tensors.residual import Addends, ResidualSum, find_sum_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     Sums = Callable[[NDArray[Any], NDArray[Any]], list[tuple[dict[str, Any], list[NDArray[Any]]]]]
 
 
-def _use(other: Case, values: Mapping[str, Any] = MappingProxyType({}), more: Floats | float = 0.0) -> Variant:
+def _use(other: Case, more: Floats | float = 0.0, **values: Any) -> Variant:
     """Return the variant of a kernel whose result is another case's, and what is added to it."""
     right = other.right
     return Variant(result=right.values + more, noise=right.allowed, values=values)
@@ -57,7 +56,7 @@ def _sum_otherwise(list_terms: Sums) -> Callable[[Case], Iterator[Variant]]:
                 total = first
                 for term in rest:
                     total = Addends(total, term, kind).add()
-                yield _use(_normalize(case, total), values)
+                yield _use(_normalize(case, total), **values)
 
     return vary
 
@@ -66,14 +65,14 @@ def _round_otherwise(case: Case, addends: Addends) -> Iterator[Variant]:
     """Round sums of half precision before the norm where none is to be rounded, or the other way round."""
     for kind in _list_kinds(addends)[1:]:
         how = "rounded to half precision" if kind is ResidualSum.ROUNDED else "not rounded"
-        yield _use(_normalize(case, addends._replace(kind=kind).add()), {"how": how})
+        yield _use(_normalize(case, addends._replace(kind=kind).add()), how=how)
 
 
 def _add_behind(case: Case, addends: Addends) -> Iterator[Variant]:
     residual = widen(addends.residual)
     alone = _normalize(case, addends.values)
     for one, where in ((alone, "behind the norm, not before"), (case, "behind the norm, too")):
-        yield _use(one, {"where": where}, residual)
+        yield _use(one, residual, where=where)
 
 
 def _activate(case: Case, gate: Gate, *names: str) -> Iterator[Variant]:
@@ -81,7 +80,7 @@ def _activate(case: Case, gate: Gate, *names: str) -> Iterator[Variant]:
     for name in names:
         if name != gate.activation:
             other = replace(case, gate=gate._replace(activation=name))
-            yield _use(other, {"used": name, "asked": gate.activation})
+            yield _use(other, used=name, asked=gate.activation)
 
 
 def _gate_first(case: Case) -> Iterator[Variant]:
@@ -104,7 +103,7 @@ def _roll_gate(case: Case, gate: Gate) -> Iterator[Variant]:
     """Multiply with the gate of the row before or after."""
     for axis, shift in itertools.product(case.kept, (1, -1)):
         rolled = gate._replace(values=np.roll(gate.values, shift, axis))
-        yield _use(replace(case, gate=rolled), {"axis": case.name_axis(axis), "shift": shift})
+        yield _use(replace(case, gate=rolled), axis=case.name_axis(axis), shift=shift)
 
 
 AROUND: Sequence[Row] = (
