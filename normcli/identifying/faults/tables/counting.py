@@ -118,45 +118,36 @@ def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
                     yield from label([of_part], 1, name=name, length=length, **values)
 
 
-def _list_divisions(case: Case) -> Iterator[tuple[int, int]]:
-    """Yield each reduced axis of the view, and into how many equal parts it may be shared out."""
-    for axis in case.axes:
-        length = case.x.shape[axis]
+def _share_out(case: Case) -> Iterator[tuple[int, int, tuple[int, ...], Floats, Floats]]:
+    """Yield each reduced axis in each number of equal parts: the shape of x then, each part's mean and square."""
+    for axis, length in ((axis, case.x.shape[axis]) for axis in case.axes):
         for parts in range(2, min(length - 1, _MOST_PARTS) + 1):
-            if length % parts == 0:
-                yield axis, parts
-
-
-def _share_out(case: Case, axis: int, parts: int) -> tuple[Floats, Floats, tuple[int, ...]]:
-    """Return mean and square of each part of an axis, at a rank with one axis more, and the shape of that."""
-    shape = (*case.x.shape[:axis], parts, case.x.shape[axis] // parts, *case.x.shape[axis + 1 :])
-    axes = tuple(other + (other >= axis) for other in case.axes)
-    x = case.x.reshape(shape)
-    mean = x.mean(axes, keepdims=True) if case.centres else np.zeros([1] * x.ndim)
-    count = case.count / parts
-    square = ((x - mean) ** 2).sum(axes, keepdims=True) / max(1.0, count - (case.count - case.freedom))
-    return mean, square, shape
+            if length % parts:
+                continue
+            shape = (*case.x.shape[:axis], parts, length // parts, *case.x.shape[axis + 1 :])
+            axes = tuple(other + (other >= axis) for other in case.axes)
+            x, count = case.x.reshape(shape), case.count / parts
+            mean = x.mean(axes, keepdims=True) if case.centres else np.zeros([1] * x.ndim)
+            total = ((x - mean) ** 2).sum(axes, keepdims=True)
+            yield axis, parts, shape, mean, total / max(1.0, count - (case.count - case.freedom))
 
 
 def _shard(case: Case) -> Iterator[Variant]:
     """Take each part of an axis by itself, or all with the statistics of one part."""
-    for axis, parts in _list_divisions(case):
-        mean, square, shape = _share_out(case, axis, parts)
-        spread = [np.broadcast_to(values, shape).reshape(case.x.shape) for values in (mean, square)]
+    for axis, parts, shape, *statistics in _share_out(case):
+        mean, square = (np.broadcast_to(values, shape).reshape(case.x.shape) for values in statistics)
         values: dict[str, Any] = {"name": case.name_axis(axis), "parts": parts}
-        yield from label([Variant(spread[0], square=spread[1])], **values, which="each by itself")
+        yield from label([Variant(mean, square=square)], **values, which="each by itself")
         for part in range(parts if parts <= _MOST_NAMED else 0):
-            of_part = [each if each.shape[axis] == 1 else each.take([part], axis) for each in (mean, square)]
-            flat = [each.squeeze(axis) for each in of_part]
-            if is_near(case.used.divisor, case.root(flat[1])):
-                one = Variant(flat[0], square=flat[1])
+            mean, square = (each.take(part % each.shape[axis], axis) for each in statistics)
+            if is_near(case.used.divisor, case.root(square)):
+                one = Variant(mean, square=square)
                 yield from label([one], 1, **values, which=f"only those of part {part}")
 
 
 def _average_parts(case: Case) -> Iterator[Variant]:
     """Average the parts' variances, each about its own mean; or their roots."""
-    for axis, parts in _list_divisions(case):
-        _, square, _ = _share_out(case, axis, parts)
+    for axis, parts, _, _, square in _share_out(case):
         averaged = [square.mean(axis)] if case.centres else []
         averaged.append(np.sqrt(square).mean(axis) ** 2)
         variants = (Variant(square=one) for one in averaged)
