@@ -119,8 +119,9 @@ def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
 
 
 def _share_out(case: Case) -> Iterator[tuple[int, int, tuple[int, ...], Floats, Floats]]:
-    """Yield each reduced axis in each number of equal parts: the shape of x then, each part's mean and square."""
-    for axis, length in ((axis, case.x.shape[axis]) for axis in case.axes):
+    """Yield each reduced axis in equal parts: how many, the shape of x then, mean and square of each part."""
+    for axis in case.axes:
+        length = case.x.shape[axis]
         for parts in range(2, min(length - 1, _MOST_PARTS) + 1):
             if length % parts:
                 continue
