@@ -1,4 +1,4 @@
-"""Faults without a name for what they do: in parts of y alone, or of what y shows; and rounding to half."""
+"""Faults of which only the place or the numbers are known, and half precision that was saved as another dtype."""
 
 from __future__ import annotations
 
