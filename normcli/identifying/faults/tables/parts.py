@@ -1,4 +1,4 @@
-"""Faults of which only the place or the numbers are known, and half precision that was saved as another dtype."""
+"""Faults of which only the place or the numbers are known, and half precision that was saved as more."""
 
 from __future__ import annotations
 
