@@ -9,7 +9,7 @@ import pytest
 
 from normcli.checking.check import check
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.every import FAULTS
+from normcli.identifying.faults.claim import FAULTS
 from tests.plants import faults
 from tests.plants.faults import TABLE, list_wrong, make_wrong
 

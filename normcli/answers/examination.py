@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from normcli.algorithms.computation import Computation
-    from normcli.doctor.distribution import Distribution
-    from normcli.doctor.examination import Examination, Finding, Lost
+    from normcli.doctor.examination import Distribution, Examination, Finding, Lost
     from normcli.documents.document import Section, View
     from normcli.engine.inputs import Inputs
     from normcli.tensors.tensor import Tensor

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.saved import find_common_half
-from normcli.checking.tally import Comparison, GroupTally
+from normcli.checking.half_precision import find_common_half
+from normcli.checking.tally import PIECE, Comparison, GroupTally
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.engine.blocks import open_source
 from normcli.engine.geometry import find_geometry
-from normcli.engine.inputs import COUNT, NO_INPUTS
-from normcli.engine.run import measure, run_into
-from normcli.engine.walk import DEFAULT_EFFORT
+from normcli.engine.inputs import COUNT, NO_INPUTS, Inputs
+from normcli.engine.run import measure, run, run_into
+from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import DataError, UsageError
-from normcli.tensors.mapped import fetch
-from normcli.tensors.pieces import forget, iterate_pieces
+from normcli.norms.grid import Grid
+from normcli.norms.layout import Layout
+from normcli.norms.plan import ParameterShapes
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -31,18 +33,16 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
     from normcli.engine.blocks import Source
     from normcli.engine.geometry import Geometry, Slices
-    from normcli.engine.inputs import Inputs, Selection
-    from normcli.engine.walk import Effort
+    from normcli.engine.inputs import Selection
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
     from normcli.tensors.residual import Addends
 
+    Affine = tuple[NDArray[Any] | None, NDArray[Any] | None]
+
 
 NORMALIZED = "normalized"
 """What the tensor is called among the things that can be compared; the others are the norm's statistics."""
-
-PIECE = 1 << 14
-"""Values compared at once: the dozen arrays that this takes stay in the cache."""
 
 
 class Checked(NamedTuple):
@@ -152,9 +152,8 @@ def check(
                 for array in (actual[NORMALIZED], allowed, None if gate is None else gate.values)
             )
             assert source is not None
-            sink = ComparingSink(plan, geometry, source, tolerances[NORMALIZED], limits)
-            if gate is not None and gates is not None:
-                sink.multiply(gate, gates)
+            gating = None if gate is None or gates is None else (gate, gates)
+            sink = ComparingSink(plan, geometry, source, tolerances[NORMALIZED], limits, gating)
             statistics = run_into(plan, values, sink, inputs, effort)
         comparisons[NORMALIZED] = sink.comparison
     else:
@@ -162,7 +161,8 @@ def check(
     counts = statistics.pop(COUNT, None)
     for name, array in actual.items():
         if name != NORMALIZED:
-            comparisons[name] = _compare_statistic(array, statistics[name], tolerances[name])
+            comparisons[name] = Comparison(tolerances[name], GroupTally((statistics[name].size,)))
+            comparisons[name].compare_all(array, statistics[name])
     return Checked(comparisons, statistics, counts, inputs.selection, saved)
 
 
@@ -183,19 +183,6 @@ def require_shape(plan: Plan, name: str, array: NDArray[Any]) -> None:
         raise DataError(f"the shape is {array.shape}; there is one {name} for each of {plan.grid.stats_shape}")
 
 
-def _compare_statistic(array: NDArray[Any], expected: Floats, tolerance: Tolerance) -> Comparison:
-    groups, flat = GroupTally((expected.size,)), array.reshape(-1)
-    comparison = Comparison(tolerance, groups)
-    with np.errstate(all="ignore"):
-        for piece in iterate_pieces(expected, PIECE):
-            part = slice(comparison.compared, comparison.compared + piece.size)
-            found = comparison.compare(fetch(flat[part]), piece, part.start)
-            if found.any():
-                groups.add((part,), found, ())
-            forget(array)
-    return comparison
-
-
 class ComparingSink:
     """Takes the exact tensor, tile by tile, and holds each against the same tile of another.
 
@@ -208,23 +195,27 @@ class ComparingSink:
     tolerance : Tolerance
     limits : Source or None
         Of how far each value may be off, in place of the tolerance.
+    gate : tuple of Gate and Source, or None
+        What multiplies what is exact, and where its values are read.
     """
 
     dtype: np.dtype[Any] = np.dtype(np.float64)
 
     def __init__(
-        self, plan: Plan, geometry: Geometry, source: Source, tolerance: Tolerance, limits: Source | None = None
+        self,
+        plan: Plan,
+        geometry: Geometry,
+        source: Source,
+        tolerance: Tolerance,
+        limits: Source | None = None,
+        gate: tuple[Gate, Source] | None = None,
     ) -> None:
         windowed = plan.spec.window is not None
         groups = None if windowed else GroupTally(geometry.kept_shape)
         self.comparison = Comparison(tolerance, groups)
         self._geometry, self._source, self._limits = geometry, source, limits
         self._lock = threading.Lock()
-        self._gate: tuple[Gate, Source] | None = None
-
-    def multiply(self, gate: Gate, source: Source) -> None:
-        """Multiply what is exact with a gate, whose values are read from a source."""
-        self._gate = gate, source
+        self._gate = gate
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
         """Return the buffer that a tile is to be written to."""
@@ -260,3 +251,20 @@ class ComparingSink:
         inside = np.unravel_index(place, [part.stop - part.start for part in tile])
         index = tuple(int(i) + part.start for i, part in zip(inside, tile, strict=True))
         return int(np.ravel_multi_index(index, self._geometry.dims))
+
+
+def calculate_rows(plan: Plan, rows: NDArray[Any], affine: Affine) -> tuple[Floats, dict[str, Floats]]:
+    """Return the exact result of rows, in float64, and the statistics of each.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the tensor; without windows.
+    rows : ndarray, shape (groups, values)
+    affine : tuple of ndarray or None
+        The scale and the shift of each value, of the shape of the rows: what is added to gamma is in it.
+    """
+    parameters = ParameterShapes(plan.parameters.rule, (0, 1), rows.shape, rows.shape, rows.shape)
+    alone = replace(plan, grid=Grid(rows.shape, Layout(2, None), (1,)), parameters=parameters)
+    plain = alone.change_spec(dtype="float64", gamma_offset=0, rounds_before_gamma=False)
+    return run(plain, rows, Inputs(*affine), effort=Effort(threads=1))

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 _PLACE = re.compile(r"\{(\w+)\}")
 
@@ -44,3 +49,28 @@ class Fault(NamedTuple):
         values = dict(zip(places, self.shown, strict=False))
         words, remedy = (_PLACE.sub(lambda place: values[place[1]], text) for text in (self.words, self.remedy))
         return self._replace(words=" ".join([words, *self.shown[len(places) :]]), remedy=remedy)
+
+
+class Row(NamedTuple):
+    """A row of a table: a fault, and what a kernel that has it would have used or made.
+
+    Parameters
+    ----------
+    fault : Fault
+    make : callable
+        Returns of a case what such a kernel would have used or made: one, None, or an iterator or a list of
+        several, where a number is to be found.
+    needs : str
+        Names among the `parts` of the case, without all of which there is no such kernel.
+    """
+
+    fault: Fault
+    make: Callable[[Any], Any] = lambda _: None
+    needs: str = ""
+
+    def vary(self, case: Any) -> Iterable[Any]:
+        """Return all that such a kernel would have used or made of a case."""
+        made = self.make(case) if case.parts.issuperset(self.needs.split()) else None
+        if isinstance(made, list | Iterator):
+            return made
+        return () if made is None else (made,)

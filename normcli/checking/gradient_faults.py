@@ -6,12 +6,13 @@ A fault leaves out a term, takes it twice, sums over other values, or is the rig
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.checking.fault import Fault
+from normcli.checking.fault import Fault, Row
 from normcli.checking.gradient_forms import (
+    GRADIENTS,
     change_axes,
     change_ddof,
     change_eps,
@@ -26,192 +27,149 @@ from normcli.checking.gradient_forms import (
     sum_part,
     widen_sums,
 )
-from normcli.checking.gradient_terms import spread_parameter
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from normcli.checking.gradient_forms import Case
-
-
-class Row(NamedTuple):
-    """A fault of gradients.
-
-    Parameters
-    ----------
-    names : str
-        Of the gradients that it is of.
-    fault : Fault
-        Its id is without the gradient's name.
-    make : callable
-        Returns of a `Case` the gradient that the fault gives, or yields several with the values of its words.
-    needs : {"", "centre", "gamma"}
-        What a norm has to have.
-    """
-
-    names: str
-    fault: Fault
-    make: Callable[[Case], Any]
-    needs: str = ""
+    from collections.abc import Iterator
 
 
 _PULL = "the x̂ · mean(dy · gamma · x̂) term"
 _END = "- xhat * mean(g * xhat)) / std"
-_ALL = "dx dgamma dbeta"
-_PARAMETERS = "dgamma dbeta"
 _SYNC = "add up the sums of all parts before they are divided"
 
 ROWS: tuple[Row, ...] = (
-    Row(_ALL, Fault("sign", "its sign is turned", "turn the sign", "dx = -right"), lambda c: -c.right),
+    Row(Fault("sign", "its sign is turned", "turn the sign", "dx = -right"), lambda c: -c.right),
     # -- dx: the mean(dy · gamma) term
-    Row("dx", Fault("mean-missing", "the mean(dy · gamma) term is left out", "subtract mean(dy · gamma)",
-        f"dx = (g {_END}"),
-        lambda c: c.t.differentiate(a=0.0), "centre"),
-    Row("dx", Fault("mean-twice", "mean(dy · gamma) is subtracted twice", "subtract it once",
-        f"dx = (g - 2 * mean(g) {_END}"),
-        lambda c: c.t.differentiate(a=2.0), "centre"),
-    Row("dx", Fault("mean-added", "mean(dy · gamma) is added, not subtracted", "subtract it",
-        f"dx = (g + mean(g) {_END}"),
-        lambda c: c.t.differentiate(a=-1.0), "centre"),
-    Row("dx", Fault("means-added", "both means are added, not subtracted", "subtract them",
-        "dx = (g + mean(g) + xhat * mean(g * xhat)) / std"),
-        lambda c: c.t.differentiate(a=-1.0, b=-1.0), "centre"),
-    Row("dx", Fault("means-freedom", "both means are divided by n − 1, not n", "divide both by n",
-        "dx = (g - (mean(g) + xhat * mean(g * xhat)) * n / (n - 1)) / std"),
-        lambda c: c.t.differentiate(a=c.t.excess, b=c.t.excess), "centre"),
-    Row("dx", Fault("means-summed", "both means are sums: they are not divided by n", "divide both by n",
-        "dx = (g - n * mean(g) - n * xhat * mean(g * xhat)) / std"),
-        lambda c: c.t.differentiate(a=c.t.size, b=c.t.size), "centre"),
+    Row(Fault("mean-missing", "the mean(dy · gamma) term is left out", "subtract mean(dy · gamma)",
+              f"dx = (g {_END}"), lambda c: c.t.differentiate(a=0.0), "dx mean"),
+    Row(Fault("mean-twice", "mean(dy · gamma) is subtracted twice", "subtract it once",
+              f"dx = (g - 2 * mean(g) {_END}"), lambda c: c.t.differentiate(a=2.0), "dx mean"),
+    Row(Fault("mean-added", "mean(dy · gamma) is added, not subtracted", "subtract it",
+              f"dx = (g + mean(g) {_END}"), lambda c: c.t.differentiate(a=-1.0), "dx mean"),
+    Row(Fault("means-added", "both means are added, not subtracted", "subtract them",
+              "dx = (g + mean(g) + xhat * mean(g * xhat)) / std"),
+        lambda c: c.t.differentiate(a=-1.0, b=-1.0), "dx mean"),
+    Row(Fault("means-freedom", "both means are divided by n − 1, not n", "divide both by n",
+              "dx = (g - (mean(g) + xhat * mean(g * xhat)) * n / (n - 1)) / std"),
+        lambda c: c.t.differentiate(a=c.t.excess, b=c.t.excess), "dx mean"),
+    Row(Fault("means-summed", "both means are sums: they are not divided by n", "divide both by n",
+              "dx = (g - n * mean(g) - n * xhat * mean(g * xhat)) / std"),
+        lambda c: c.t.differentiate(a=c.t.size, b=c.t.size), "dx mean"),
     # -- dx: the x̂ term
-    Row("dx", Fault("pull-missing", "the x̂ · mean(dy · gamma · x̂) term is left out",
-        "subtract x̂ · mean(dy · gamma · x̂)",
-        "dx = (g - mean(g)) / std"), lambda c: c.t.differentiate(b=0.0)),
-    Row("dx", Fault("pull-twice", f"{_PULL} is subtracted twice", "subtract it once",
-        "dx = (g - mean(g) - 2 * xhat * mean(g * xhat)) / std"),
-        lambda c: c.t.differentiate(b=2.0)),
-    Row("dx", Fault("pull-added", f"{_PULL} is added, not subtracted", "subtract it",
-        "dx = (g - mean(g) + xhat * mean(g * xhat)) / std"),
-        lambda c: c.t.differentiate(b=-1.0)),
-    Row("dx", Fault("pull-freedom", "the mean of the x̂ term is divided by n − 1, not n", "divide it by n",
-        "dx = (g - mean(g) - xhat * mean(g * xhat) * n / (n - 1)) / std"),
-        lambda c: c.t.differentiate(b=c.t.excess)),
-    Row("dx", Fault("pull-summed", "the mean of the x̂ term is a sum: it is not divided by n", "divide it by n",
-        "dx = (g - mean(g) - n * xhat * mean(g * xhat)) / std"),
-        lambda c: c.t.differentiate(b=c.t.size)),
-    Row("dx", Fault("constants", "the statistics are taken as constants: it is dy · gamma / divisor",
-        "differentiate mean and variance too: only in evaluation are they constants", "dx = g / std"),
-        lambda c: c.t.g / c.t.divisor),
+    Row(Fault("pull-missing", "the x̂ · mean(dy · gamma · x̂) term is left out",
+              "subtract x̂ · mean(dy · gamma · x̂)", "dx = (g - mean(g)) / std"),
+        lambda c: c.t.differentiate(b=0.0), "dx"),
+    Row(Fault("pull-twice", f"{_PULL} is subtracted twice", "subtract it once",
+              "dx = (g - mean(g) - 2 * xhat * mean(g * xhat)) / std"),
+        lambda c: c.t.differentiate(b=2.0), "dx"),
+    Row(Fault("pull-added", f"{_PULL} is added, not subtracted", "subtract it",
+              "dx = (g - mean(g) + xhat * mean(g * xhat)) / std"), lambda c: c.t.differentiate(b=-1.0), "dx"),
+    Row(Fault("pull-freedom", "the mean of the x̂ term is divided by n − 1, not n", "divide it by n",
+              "dx = (g - mean(g) - xhat * mean(g * xhat) * n / (n - 1)) / std"),
+        lambda c: c.t.differentiate(b=c.t.excess), "dx"),
+    Row(Fault("pull-summed", "the mean of the x̂ term is a sum: it is not divided by n", "divide it by n",
+              "dx = (g - mean(g) - n * xhat * mean(g * xhat)) / std"),
+        lambda c: c.t.differentiate(b=c.t.size), "dx"),
+    Row(Fault("constants", "the statistics are taken as constants: it is dy · gamma / divisor",
+              "differentiate mean and variance too: only in evaluation are they constants", "dx = g / std"),
+        lambda c: c.t.g / c.t.divisor, "dx"),
     # -- dx: gamma
-    Row("dx", Fault("gamma-missing", "gamma is left out", "multiply dy by gamma",
-        "dx = (dy - mean(dy) - xhat * mean(dy * xhat)) / std"),
-        lambda c: c.t.differentiate(g=c.t.dy), "gamma"),
-    Row("dx", Fault("gamma-late", "gamma multiplies dx at the end, not dy before it is averaged",
-        "multiply dy by gamma before the means are taken",
-        "dx = gamma * (dy - mean(dy) - xhat * mean(dy * xhat)) / std"),
-        lambda c: c.t.gamma * c.t.differentiate(g=c.t.dy), "gamma"),
-    Row("dx", Fault("gamma-twice", "gamma multiplies twice", "multiply by gamma once", "g = g * gamma"),
-        lambda c: c.t.differentiate(g=c.t.g * c.t.gamma), "gamma"),
-    Row("dx", Fault("gamma-pull", f"gamma multiplies {_PULL} once more", "multiply by gamma once",
-        "dx = (g - mean(g) - gamma * xhat * mean(g * xhat)) / std"),
-        lambda c: c.t.differentiate(b=c.t.gamma), "gamma"),
-    Row("dx", Fault("gamma-inner", "gamma is left out of dy itself, though not of what is averaged",
-        "multiply every dy by gamma",
-        f"dx = (dy - mean(g) {_END}"),
-        lambda c: c.t.differentiate() + (c.t.dy - c.t.g) / c.t.divisor, "gamma"),
-    Row("dx", Fault("gamma-one-missing", "gamma multiplies, not 1 + gamma",
-        "multiply by 1 + gamma", "g = dy * gamma"),
-        lambda c: c.t.differentiate(g=c.t.dy * (c.t.gamma - c.t.offset)), "gamma"),
-    Row("dx", Fault("gamma-one-added", "1 is added to gamma once more", "add 1 in one place",
-        "g = dy * (1 + gamma)"),
-        lambda c: c.t.differentiate(g=c.t.dy * (c.t.gamma + 1.0)), "gamma"),
+    Row(Fault("gamma-missing", "gamma is left out", "multiply dy by gamma",
+              "dx = (dy - mean(dy) - xhat * mean(dy * xhat)) / std"),
+        lambda c: c.t.differentiate(g=c.t.dy), "dx gamma"),
+    Row(Fault("gamma-late", "gamma multiplies dx at the end, not dy before it is averaged",
+              "multiply dy by gamma before the means are taken",
+              "dx = gamma * (dy - mean(dy) - xhat * mean(dy * xhat)) / std"),
+        lambda c: c.t.gamma * c.t.differentiate(g=c.t.dy), "dx gamma"),
+    Row(Fault("gamma-twice", "gamma multiplies twice", "multiply by gamma once", "g = g * gamma"),
+        lambda c: c.t.differentiate(g=c.t.g * c.t.gamma), "dx gamma"),
+    Row(Fault("gamma-pull", f"gamma multiplies {_PULL} once more", "multiply by gamma once",
+              "dx = (g - mean(g) - gamma * xhat * mean(g * xhat)) / std"),
+        lambda c: c.t.differentiate(b=c.t.gamma), "dx gamma"),
+    Row(Fault("gamma-inner", "gamma is left out of dy itself, though not of what is averaged",
+              "multiply every dy by gamma", f"dx = (dy - mean(g) {_END}"),
+        lambda c: c.t.differentiate() + (c.t.dy - c.t.g) / c.t.divisor, "dx gamma"),
+    Row(Fault("gamma-one-missing", "gamma multiplies, not 1 + gamma", "multiply by 1 + gamma",
+              "g = dy * gamma"), lambda c: c.t.differentiate(g=c.t.dy * (c.t.gamma - c.t.offset)), "dx gamma"),
+    Row(Fault("gamma-one-added", "1 is added to gamma once more", "add 1 in one place", "g = dy * (1 + gamma)"),
+        lambda c: c.t.differentiate(g=c.t.dy * (c.t.gamma + 1.0)), "dx gamma"),
     # -- dx: the divisor, and what is beside it
-    Row("dx", Fault("divisor-missing", "it is not divided by the divisor", "divide by the divisor",
-        f"dx = (g - mean(g) {_END} * std"),
-        lambda c: c.t.differentiate() * c.t.divisor),
-    Row("dx", Fault("divisor-twice", "it is divided by the divisor twice", "divide by it once",
-        f"dx = (g - mean(g) {_END} / std"),
-        lambda c: c.t.differentiate() / c.t.divisor),
-    Row("dx", Fault("divided", "it is divided by n besides", "leave the division by n out",
-        f"dx = (g - mean(g) {_END} / n"),
-        lambda c: c.t.differentiate() / c.t.size),
-    Row("dx", Fault("residual", "dy is added to it, as of a residual", "compare what is behind the norm alone",
-        "dx = right + dy"), lambda c: c.right + c.exact.dy),
-    Row("dx", Fault("means-axes", "its means are over {0}, not over the axes of the norm",
-        "take the means of the backward pass over {1}",
-        "dx = (g - g.mean(0) - xhat * (g * xhat).mean(0)) / std", ("AXES", "the axes of the norm")),
-        change_means),
-    Row("dx", Fault("sums-axes", "its sums are over {0}, and divided by the number of values in a group",
-        "sum over the axes of the norm",
-        "dx = (g - g.sum() / n - xhat * (g * xhat).sum() / n) / std", ("AXES",)), widen_sums),
+    Row(Fault("divisor-missing", "it is not divided by the divisor", "divide by the divisor",
+              f"dx = (g - mean(g) {_END} * std"), lambda c: c.t.differentiate() * c.t.divisor, "dx"),
+    Row(Fault("divisor-twice", "it is divided by the divisor twice", "divide by it once",
+              f"dx = (g - mean(g) {_END} / std"), lambda c: c.t.differentiate() / c.t.divisor, "dx"),
+    Row(Fault("divided", "it is divided by n besides", "leave the division by n out",
+              f"dx = (g - mean(g) {_END} / n"), lambda c: c.t.differentiate() / c.t.size, "dx"),
+    Row(Fault("residual", "dy is added to it, as of a residual", "compare what is behind the norm alone",
+              "dx = right + dy"), lambda c: c.right + c.exact.dy, "dx"),
+    Row(Fault("means-axes", "its means are over {0}, not over the axes of the norm",
+              "take the means of the backward pass over {1}",
+              "dx = (g - g.mean(0) - xhat * (g * xhat).mean(0)) / std", ("AXES", "the axes of the norm")),
+        change_means, "dx"),
+    Row(Fault("sums-axes", "its sums are over {0}, and divided by the number of values in a group",
+              "sum over the axes of the norm", "dx = (g - g.sum() / n - xhat * (g * xhat).sum() / n) / std",
+              ("AXES",)), widen_sums, "dx"),
     # -- another norm's gradient
-    Row("dx dgamma", Fault("trained", "the statistics are those of the batch, as in training",
-        "take the running statistics in evaluation", "mean, var = x.mean(axes), x.var(axes)"),
-        lambda c: None if c.exact.inputs.given is None else c.vary(trained=True)),
-    Row("dx", Fault("means-given", "means are subtracted as in training: given statistics are constants",
-        "return dy · gamma / divisor", f"dx = (g - mean(g) {_END}"),
-        lambda c: None if c.exact.inputs.given is None else c.vary(constant=False)),
-    Row("dx dgamma", Fault("axes", "its statistics are over {0}, not {1}", "take the statistics over {1}",
-        "mean, var = x.mean(0), x.var(0)", ("AXES", "the axes of the norm")), change_axes),
-    Row("dx dgamma", Fault("groups", "there are {0} groups of channels, not {1}",
-        "give forward and backward pass the same number of groups", "groups = 32", ("N", "M")), change_groups),
-    Row("dx dgamma", Fault("shard", "each of {0} parts of {1} has its own statistics", _SYNC,
-        "mean, var = x[:half].mean(axes), x[:half].var(axes)", ("N", "AXIS")), shard),
-    Row("dx dgamma", Fault("eps", "eps is {0}, not {1}", "give the backward pass the eps of the forward pass",
-        "std = np.sqrt(var + 1e-6)", ("A", "B")), change_eps),
-    Row("dx dgamma", Fault("eps-mode", "eps is {0} the root, not {1}", "add eps where the forward pass adds it",
-        "std = np.sqrt(var) + eps", ("outside", "inside")), move_eps),
-    Row("dx dgamma", Fault("ddof", "its variance is divided by {0}, not {1}",
-        "give the backward pass the ddof of the forward pass", "var = x.var(axes, ddof=1)", ("n − 1", "n")),
-        change_ddof),
-    Row("dx dgamma", Fault("centred", "a mean is subtracted, as in layer norm", "take x / divisor for x̂",
-        "xhat = (x - mean(x)) / np.sqrt(var + eps)"), lambda c: c.vary(centres=True)),
-    Row("dx dgamma", Fault("uncentred", "no mean is subtracted, as in RMS norm",
-        "take (x − mean) / divisor for x̂",
-        "xhat = x / np.sqrt(mean(x * x) + eps)"), lambda c: c.vary(centres=False)),
+    Row(Fault("trained", "the statistics are those of the batch, as in training",
+              "take the running statistics in evaluation", "mean, var = x.mean(axes), x.var(axes)"),
+        lambda c: None if c.exact.inputs.given is None else c.vary(trained=True), "statistics"),
+    Row(Fault("means-given", "means are subtracted as in training: given statistics are constants",
+              "return dy · gamma / divisor", f"dx = (g - mean(g) {_END}"),
+        lambda c: None if c.exact.inputs.given is None else c.vary(constant=False), "dx"),
+    Row(Fault("axes", "its statistics are over {0}, not {1}", "take the statistics over {1}",
+              "mean, var = x.mean(0), x.var(0)", ("AXES", "the axes of the norm")), change_axes, "statistics"),
+    Row(Fault("groups", "there are {0} groups of channels, not {1}",
+              "give forward and backward pass the same number of groups", "groups = 32", ("N", "M")),
+        change_groups, "statistics"),
+    Row(Fault("shard", "each of {0} parts of {1} has its own statistics", _SYNC,
+              "mean, var = x[:half].mean(axes), x[:half].var(axes)", ("N", "AXIS")), shard, "statistics"),
+    Row(Fault("eps", "eps is {0}, not {1}", "give the backward pass the eps of the forward pass",
+              "std = np.sqrt(var + 1e-6)", ("A", "B")), change_eps, "statistics"),
+    Row(Fault("eps-mode", "eps is {0} the root, not {1}", "add eps where the forward pass adds it",
+              "std = np.sqrt(var) + eps", ("outside", "inside")), move_eps, "statistics"),
+    Row(Fault("ddof", "its variance is divided by {0}, not {1}",
+              "give the backward pass the ddof of the forward pass", "var = x.var(axes, ddof=1)",
+              ("n − 1", "n")), change_ddof, "statistics"),
+    Row(Fault("centred", "a mean is subtracted, as in layer norm", "take x / divisor for x̂",
+              "xhat = (x - mean(x)) / np.sqrt(var + eps)"), lambda c: c.vary(centres=True), "statistics"),
+    Row(Fault("uncentred", "no mean is subtracted, as in RMS norm", "take (x − mean) / divisor for x̂",
+              "xhat = x / np.sqrt(mean(x * x) + eps)"), lambda c: c.vary(centres=False), "statistics"),
     # -- dgamma and dbeta
-    Row(_PARAMETERS, Fault("exchanged", "it and {0} are exchanged", "return them in the other order",
-        "dgamma, dbeta = dy.sum(axes), (dy * xhat).sum(axes)", ("the other parameter's",)), exchange),
-    Row(_PARAMETERS, Fault("mean", "it is a mean, not a sum", "leave the division out",
-        "dgamma = (dy * xhat).mean(axes)"),
-        lambda c: c.right / math.prod(c.t.dy.shape[axis] for axis in c.along)),
-    Row(_PARAMETERS, Fault("gamma", "gamma multiplies it", "sum dy before gamma multiplies it",
-        "dgamma = (g * xhat).sum(axes)"), lambda c: c.right * c.gamma, "gamma"),
-    Row("dgamma", Fault("y", "it is summed with y, not x̂", "take x̂", "dgamma = (dy * y).sum(axes)"),
-        lambda c: c.add(c.t.dy * (c.t.xhat * c.t.gamma + spread_parameter(c.plan, c.exact.inputs.beta, 0.0)))),
-    Row("dgamma", Fault("x", "it is summed with x, not x̂", "take x̂", "dgamma = (dy * x).sum(axes)"),
-        lambda c: c.add(c.exact.dy * np.asarray(c.exact.input, np.float64))),
-    Row("dgamma", Fault("undivided", "it is summed with x − mean, not divided", "divide by the divisor",
-        "dgamma = (dy * (x - mean(x))).sum(axes)"),
-        lambda c: c.add(c.t.dy * c.t.w)),
-    Row(_PARAMETERS, Fault("part", "it is summed over {0} alone", "add up the sums of all blocks and processes",
-        "dgamma = (dy * xhat)[:half].sum(axes)", ("a part of AXIS",)), sum_part),
-    Row(_PARAMETERS, Fault("rolled", "its values are rolled by {0} along {1}", "index it from 0",
-        "dgamma = np.roll(right, 1)", ("N", "AXIS")),
-        lambda c: reorder(c, flip=False)),
-    Row(_PARAMETERS, Fault("reversed", "its values are in reversed order", "index it forwards",
-        "dgamma = right[::-1]"),
-        lambda c: reorder(c, flip=True)),
-    Row(_PARAMETERS, Fault("permuted", "its values are right, but in another order", "index it in order",
-        "dgamma = right[order]"),
-        permute),
-    Row(_PARAMETERS, Fault("rounded-sums", "it is summed in {0}, row by row", "accumulate in float32",
-        "for row in dy * xhat: dgamma = (dgamma + row).astype('bfloat16')", ("bfloat16",)), round_sums),
+    Row(Fault("exchanged", "it and {0} are exchanged", "return them in the other order",
+              "dgamma, dbeta = dy.sum(axes), (dy * xhat).sum(axes)", ("the other parameter's",)),
+        exchange, "parameter"),
+    Row(Fault("mean", "it is a mean, not a sum", "leave the division out", "dgamma = (dy * xhat).mean(axes)"),
+        lambda c: c.right / math.prod(c.t.dy.shape[axis] for axis in c.along), "parameter"),
+    Row(Fault("gamma", "gamma multiplies it", "sum dy before gamma multiplies it",
+              "dgamma = (g * xhat).sum(axes)"), lambda c: c.right * c.gamma, "parameter gamma"),
+    Row(Fault("y", "it is summed with y, not x̂", "take x̂", "dgamma = (dy * y).sum(axes)"),
+        lambda c: c.add(c.t.dy * c.y), "dgamma"),
+    Row(Fault("x", "it is summed with x, not x̂", "take x̂", "dgamma = (dy * x).sum(axes)"),
+        lambda c: c.add(c.exact.dy * np.asarray(c.exact.input, np.float64)), "dgamma"),
+    Row(Fault("undivided", "it is summed with x − mean, not divided", "divide by the divisor",
+              "dgamma = (dy * (x - mean(x))).sum(axes)"), lambda c: c.add(c.t.dy * c.t.w), "dgamma"),
+    Row(Fault("part", "it is summed over {0} alone", "add up the sums of all blocks and processes",
+              "dgamma = (dy * xhat)[:half].sum(axes)", ("a part of AXIS",)), sum_part, "parameter"),
+    Row(Fault("rolled", "its values are rolled by {0} along {1}", "index it from 0",
+              "dgamma = np.roll(right, 1)", ("N", "AXIS")), lambda c: reorder(c, flip=False), "parameter"),
+    Row(Fault("reversed", "its values are in reversed order", "index it forwards", "dgamma = right[::-1]"),
+        lambda c: reorder(c, flip=True), "parameter"),
+    Row(Fault("permuted", "its values are right, but in another order", "index it in order",
+              "dgamma = right[order]"), permute, "parameter"),
+    Row(Fault("rounded-sums", "it is summed in {0}, row by row", "accumulate in float32",
+              "for row in dy * xhat: dgamma = (dgamma + row).astype('bfloat16')", ("bfloat16",)),
+        round_sums, "parameter"),
 )  # fmt: skip
 """Every fault that is looked for in the data of a gradient, in the order in which they are tried."""
 
-ZERO = Fault(
-    "zero",
-    "every value is 0: it is not calculated, or not written",
-    "calculate it, and write it",
-    "dx = np.zeros_like(x)",
-)
-FACTOR = Fault(
-    "factor", "every value is {0} times what it should be", "leave the factor out", "dx = 2 * right", ("C",)
-)
+ZERO = Fault("zero", "every value is 0: it is not calculated, or not written", "calculate it, and write it",
+             "dx = np.zeros_like(x)")  # fmt: skip
+FACTOR = Fault("factor", "every value is {0} times what it should be", "leave the factor out", "dx = 2 * right",
+               ("C",))  # fmt: skip
 
 
 def list_faults() -> Iterator[Fault]:
     """Yield every fault of gradients, with its whole id."""
-    for names, fault in (*((row.names, row.fault) for row in ROWS), (_ALL, ZERO), (_ALL, FACTOR)):
-        yield from (fault._replace(id=f"{name}-{fault.id}") for name in names.split())
+    for row in (*ROWS, Row(ZERO), Row(FACTOR)):
+        of_norm = {*row.needs.split()} - {"mean", "gamma"}
+        names = (name for name, parts in GRADIENTS.items() if of_norm <= parts)
+        yield from (row.fault._replace(id=f"{name}-{row.fault.id}") for name in names)

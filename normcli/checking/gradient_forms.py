@@ -5,18 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.gradient_terms import make_terms
-from normcli.checking.rounded_sums import sum_in_half
+from normcli.checking.gradient_terms import MOVED_EPS, make_terms, spread_parameter
+from normcli.checking.half_precision import sum_in_half
 from normcli.norms.grid import Split
-from normcli.norms.rules import EpsMode, GroupOrder, ParameterRule
+from normcli.norms.rules import GroupOrder, ParameterRule
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from normcli.checking.gradient_terms import Terms
     from normcli.dtypes import Floats
@@ -36,6 +37,15 @@ _MOST_ROUNDED = 0.5
 """A sum of roundings is off by no more, as part of it."""
 
 _SHARDS = (2, 3, 4, 8)
+
+GRADIENTS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "dx": frozenset(("dx", "statistics")),
+        "dgamma": frozenset(("dgamma", "parameter", "statistics")),
+        "dbeta": frozenset(("dbeta", "parameter")),
+    }
+)
+"""The gradients, each with what rows need of it: to be of a parameter, or to have statistics in it."""
 
 _Detailed = tuple[tuple[str, ...], Any]
 """The values of a fault's words, and the gradient that it gives."""
@@ -61,6 +71,12 @@ class Case(NamedTuple):
     t: Terms
 
     @property
+    def parts(self) -> frozenset[str]:
+        """What rows of the table may need: which gradient it is, and which parts the norm has."""
+        has = {"mean": self.t.centres, "gamma": self.exact.inputs.gamma is not None}
+        return GRADIENTS[self.name] | {name for name, part in has.items() if part}
+
+    @property
     def plan(self) -> Plan:
         """The norm, as it is asked for."""
         return self.exact.plan
@@ -79,6 +95,11 @@ class Case(NamedTuple):
     def gamma(self) -> Floats:
         """The gamma that multiplies, of the shape of its gradient."""
         return np.broadcast_to(self.t.gamma, self.plan.parameters.view_shape).reshape(self.right.shape)
+
+    @property
+    def y(self) -> Floats:
+        """What the norm makes, at the view's rank."""
+        return self.t.xhat * self.t.gamma + spread_parameter(self.plan, self.exact.inputs.beta, 0.0)
 
     @property
     def is_trained(self) -> bool:
@@ -100,6 +121,10 @@ class Case(NamedTuple):
     def change(self, **numbers: Any) -> Floats | None:
         """Return the gradient of a norm of other numbers."""
         return self.vary(self.plan.change_spec(**numbers))
+
+    def regroup(self, **grid: Any) -> Floats | None:
+        """Return the gradient of a norm of other groups."""
+        return self.vary(replace(self.plan, grid=replace(self.plan.grid, **grid)))
 
     def name_axes(self, axes: Iterable[int]) -> str:
         """Return what axes are called: `n×h×w`."""
@@ -131,9 +156,8 @@ def widen_sums(c: Case) -> Iterator[_Detailed]:
 
 def change_axes(c: Case) -> Iterator[_Detailed]:
     """Yield the gradient of the norm over other axes."""
-    own, plan = c.name_axes(c.plan.grid.axes), c.plan
-    for axes in c.list_axes():
-        yield (c.name_axes(axes), own), c.vary(replace(plan, grid=replace(plan.grid, axes=axes)))
+    own = c.name_axes(c.plan.grid.axes)
+    yield from (((c.name_axes(axes), own), c.regroup(axes=axes)) for axes in c.list_axes())
 
 
 def change_groups(c: Case) -> Iterator[_Detailed]:
@@ -143,8 +167,7 @@ def change_groups(c: Case) -> Iterator[_Detailed]:
         return
     channels = plan.grid.shape[split.axis]
     for groups in (n for n in range(1, channels + 1) if channels % n == 0 and n != split.groups):
-        grid = replace(plan.grid, split=split._replace(groups=groups))
-        yield (str(groups), str(split.groups)), c.vary(replace(plan, grid=grid))
+        yield (str(groups), str(split.groups)), c.regroup(split=split._replace(groups=groups))
 
 
 def shard(c: Case) -> Iterator[_Detailed]:
@@ -153,8 +176,7 @@ def shard(c: Case) -> Iterator[_Detailed]:
     for axis, count in itertools.product(c.t.axes if c.is_trained else (), _SHARDS):
         if grid.shape[axis] % count == 0 and count < grid.shape[axis]:
             for order in GroupOrder:
-                parts = replace(grid, split=Split(axis, count, order))
-                yield (str(count), c.name_axes((axis,))), c.vary(replace(c.plan, grid=parts))
+                yield (str(count), c.name_axes((axis,))), c.regroup(split=Split(axis, count, order))
 
 
 def change_eps(c: Case) -> Iterator[_Detailed]:
@@ -166,10 +188,9 @@ def change_eps(c: Case) -> Iterator[_Detailed]:
 
 def move_eps(c: Case) -> Iterator[_Detailed]:
     """Yield the gradient of eps on the other side of the root."""
-    modes = EpsMode.INSIDE, EpsMode.OUTSIDE
-    for own, other in (modes, modes[::-1]):
-        if c.plan.spec.eps_mode is own:
-            yield (str(other), str(own)), c.change(eps_mode=other)
+    own = c.plan.spec.eps_mode
+    if own in MOVED_EPS:
+        yield (str(MOVED_EPS[own]), str(own)), c.change(eps_mode=MOVED_EPS[own])
 
 
 def change_ddof(c: Case) -> Iterator[_Detailed]:

@@ -17,10 +17,11 @@ from normcli.numerics.slopes import find_p
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
-    from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan
     from normcli.results.backward import Gradients
 
@@ -137,16 +138,13 @@ def make_terms(
     mean = x.mean(axes, keepdims=True) if centres else np.zeros((1,) * x.ndim)
     freedom = find_freedom(plan, count)
     if given is not None:
-        mean, var = (_stand(grid, grid.spread_running(known)) for known in given)
+        lengths = [1 if axis in axes else n for axis, n in enumerate(grid.view_shape)]
+        mean, var = (grid.spread_running(known).reshape(lengths) for known in given)
     w = x - mean
     if given is None:
         var = (w * w).sum(axes, keepdims=True) / freedom
-    root, eps, mode = np.sqrt(var), plan.spec.eps or 0.0, plan.spec.eps_mode
-    divisor = {
-        EpsMode.INSIDE: np.sqrt(var + eps),
-        EpsMode.OUTSIDE: root + eps,
-        EpsMode.SQUARE_FLOOR: np.sqrt(np.maximum(var, eps)),
-    }.get(mode or EpsMode.FLOOR, np.maximum(root, eps))
+    root, mode = np.sqrt(var), plan.spec.eps_mode
+    divisor = add_eps(var, plan.spec.eps or 0.0, mode)
     beside = root if mode is EpsMode.OUTSIDE else divisor
     follows = (root >= divisor) | (mode in (EpsMode.INSIDE, EpsMode.OUTSIDE))
     is_constant = given is not None and constant
@@ -157,14 +155,28 @@ def make_terms(
     )  # fmt: skip
 
 
+MOVED_EPS: Mapping[EpsMode | None, EpsMode] = {EpsMode.INSIDE: EpsMode.OUTSIDE, EpsMode.OUTSIDE: EpsMode.INSIDE}
+"""Where eps is added by mistake: outside the root, not inside, or the other way round."""
+
+
+@np.errstate(all="ignore")
+def add_eps(square: Floats, eps: float | Floats, mode: EpsMode | None) -> Floats:
+    """Return the divisor of a variance or mean square: its root, with eps where a mode has it."""
+    match mode:
+        case EpsMode.INSIDE:
+            found = np.sqrt(square + eps)
+        case EpsMode.OUTSIDE:
+            found = np.sqrt(square) + eps
+        case EpsMode.SQUARE_FLOOR:
+            found = np.sqrt(np.maximum(square, eps))
+        case _:
+            found = np.maximum(np.sqrt(square), eps)
+    return np.asarray(found)
+
+
 def spread_parameter(plan: Plan, parameter: NDArray[Any] | None, otherwise: float) -> Floats:
     """Return gamma or beta at the view's rank."""
     if parameter is None:
         return np.full((1,) * len(plan.grid.view_shape), otherwise)
     shape = plan.grid.split_shape(plan.parameters.full_shape)
     return np.asarray(parameter, dtype=np.float64).reshape(shape)
-
-
-def _stand(grid: Grid, values: Floats) -> Floats:
-    """Return one number for each group, at the view's rank."""
-    return values.reshape([1 if axis in grid.view_axes else n for axis, n in enumerate(grid.view_shape)])

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.ulp import measure_distance
-from normcli.tensors.pieces import find_places, forget
+from normcli.tensors.mapped import fetch
+from normcli.tensors.pieces import find_places, forget, iterate_pieces
 from normcli.tensors.spool import make_scratch
 from normcli.tuples import NamedTuple
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from normcli.checking.ulp import Tolerance
     from normcli.dtypes import Floats
 
+
+PIECE = 1 << 14
+"""Values compared at once: the dozen arrays that this takes stay in the cache."""
 
 _FIRST_BOUND = 0.5
 """Rounding once is off by half a unit at most: the first bin holds what is correctly rounded."""
@@ -143,12 +147,8 @@ class Comparison:
         if allowed is not None:
             excess = np.where((error == 0.0) | (allowed == np.inf), 0.0, error / allowed)
             excess[np.isnan(excess)] = np.inf  # of what is not finite, nothing is tolerated
-        elif tolerance.max_ulp is None:
-            excess = error / (tolerance.atol + tolerance.rtol * np.abs(expected))
-            excess[error == 0.0] = 0.0
-            excess[error == np.inf] = np.inf  # of what is infinite, nothing is tolerated
         else:
-            excess = np.where(ulp == 0.0, 0.0, ulp / tolerance.max_ulp)
+            excess = tolerance.measure_excess(error, ulp, expected)
         wrong = excess > 1.0
         size, furthest = np.abs(expected), float(ulp.max(initial=0.0))
         here = Comparison(self.tolerance, None, ulp.size, int(np.count_nonzero(wrong)), furthest)
@@ -165,6 +165,19 @@ class Comparison:
         here.bins = np.bincount(_choose_bins(ulp), minlength=_BINS)
         self.merge(here)
         return np.where(wrong, ulp, 0.0)
+
+    def compare_all(self, actual: NDArray[Any], expected: Floats, allowed: Floats | None = None) -> None:
+        """Compare arrays of one size, in memory or in files, with each value as a group where groups count."""
+        flat = actual.reshape(-1)
+        limits = None if allowed is None else allowed.reshape(-1)
+        with np.errstate(all="ignore"):
+            for piece in iterate_pieces(expected, PIECE):
+                part = slice(self.compared, self.compared + piece.size)
+                limit = None if limits is None else limits[part]
+                found = self.compare(fetch(flat[part]), piece, part.start, limit)
+                if self.groups is not None and found.any():
+                    self.groups.add((part,), found, ())
+                forget(actual)
 
     def _find_least(self, error: Floats, size: Floats, largest: float) -> tuple[float, float]:
         """Return the least rtol and atol that pass here and so far; `largest` is the largest error."""
@@ -237,23 +250,19 @@ class GroupTally:
 
     def add(self, index: tuple[slice, ...], ulp: Floats, axes: tuple[int, ...]) -> None:
         """Add the values of the groups at an index: their distances where they mismatch, 0 elsewhere."""
-        if self._cells is None:
-            self._cells = make_scratch(self._shape, _CELL)
-        here = self._cells[index]
-        here["mismatches"] += np.count_nonzero(ulp, axis=axes)
-        np.maximum(here["max_ulp"], ulp.max(axis=axes), out=here["max_ulp"])
-        forget(self._cells)
+        self._add(index, np.count_nonzero(ulp, axis=axes), ulp.max(axis=axes))
 
     def merge(self, other: GroupTally, index: tuple[slice, ...]) -> None:
         """Add the mismatches of a block, whose groups are those at an index."""
-        if other._cells is None:
-            return
+        if other._cells is not None:
+            self._add(index, other._cells["mismatches"], other._cells["max_ulp"])
+
+    def _add(self, index: tuple[slice, ...], mismatches: Any, max_ulp: Any) -> None:
         if self._cells is None:
             self._cells = make_scratch(self._shape, _CELL)
         here = self._cells[index]
-        cells = other._cells.reshape(here.shape)
-        here["mismatches"] += cells["mismatches"]
-        np.maximum(here["max_ulp"], cells["max_ulp"], out=here["max_ulp"])
+        here["mismatches"] += np.reshape(mismatches, here.shape)
+        np.maximum(here["max_ulp"], np.reshape(max_ulp, here.shape), out=here["max_ulp"])
         forget(self._cells)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -70,6 +70,15 @@ class Tolerance(NamedTuple):
     max_ulp: float | None = None
     derived: str = ""
 
+    def measure_excess(self, error: Floats, ulp: Floats, expected: Floats) -> Floats:
+        """Return distances, as they are and in ulp, as multiples of what is tolerated of a value."""
+        if self.max_ulp is not None:
+            return np.where(ulp == 0.0, 0.0, ulp / self.max_ulp)
+        excess = error / (self.atol + self.rtol * np.abs(expected))
+        excess[error == 0.0] = 0.0
+        excess[error == np.inf] = np.inf  # of what is infinite, nothing is tolerated
+        return excess
+
 
 def choose_tolerance(
     dtype: np.dtype[Any],

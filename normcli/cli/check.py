@@ -146,7 +146,7 @@ def _run(
     sources = {name: tensor.source for name, tensor in tensors.items()}
     told = None
     if NORMALIZED in tensors:
-        from normcli.identifying.faults.subjects import Subject
+        from normcli.identifying.faults.open_case import Subject
         from normcli.identifying.words.request_phrasing import diagnose_actual
 
         subject = Subject(plan, problem.inputs, problem.tensor.addends, multiplies)

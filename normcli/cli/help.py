@@ -242,7 +242,7 @@ def _list_faults(joint: str) -> Callable[[], Topic]:
 
     def list_rows() -> Topic:
         from normcli.checking.gradient_faults import list_faults
-        from normcli.identifying.faults.every import FAULTS
+        from normcli.identifying.faults.claim import FAULTS
 
         rows = {}
         for fault in (each.generalize() for each in (*(row.fault for row in FAULTS), *list_faults())):

@@ -11,10 +11,9 @@ from normcli.algorithms.computation import Computation, list_accumulations, list
 from normcli.algorithms.elements import Elements, Formula
 from normcli.algorithms.moments import Moments
 from normcli.algorithms.sums import add_up
-from normcli.checking.exact_rows import calculate_rows
+from normcli.checking.check import calculate_rows
 from normcli.checking.ulp import choose_tolerance, measure_distance
-from normcli.doctor.distribution import Distribution
-from normcli.doctor.examination import CONDITIONS, Distances, Examination, Finding, Lost, Overflow
+from normcli.doctor.examination import CONDITIONS, Distances, Distribution, Examination, Finding, Lost, Overflow
 from normcli.engine.blocks import open_parameter, open_source
 from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import Inputs, TileSelection
@@ -23,7 +22,6 @@ from normcli.errors import UsageError
 from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
 from normcli.norms.rules import Centre
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,13 +116,6 @@ def examine(
     return ward.total
 
 
-class _Compared(NamedTuple):
-    """Results that were compared: kernels with enough bits give the same."""
-
-    actual: Values
-    distances: Distances
-
-
 class _Ward:
     """A tensor that is examined tile by tile."""
 
@@ -205,9 +196,8 @@ class _Ward:
             measured.append(moments)
             lost = find_lost(moments, numbers, differs)
             overflow = self._find_overflow(accumulation, values, moments, numbers)
-            for finding in here.findings:
-                if finding.computation.accumulation == accumulation:
-                    finding.negative, finding.zero, finding.overflow = *lost, overflow
+            for finding in here.list_of(accumulation):
+                finding.negative, finding.zero, finding.overflow = *lost, overflow
         step = max(1, PIECE // rows.shape[1])
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
@@ -216,29 +206,21 @@ class _Ward:
             self._compare_rows(here, numbers[part], rows[part], moments_here, (gamma, beta))
 
     def _compare_rows(
-        self,
-        here: Examination,
-        numbers: Integers,
-        rows: Values,
-        measured: Sequence[Moments],
-        affine: Affine,
+        self, here: Examination, numbers: Integers, rows: Values, measured: Sequence[Moments], affine: Affine
     ) -> None:
         """Compare what every computation writes of rows with the exact result."""
         expected, statistics = calculate_rows(self.plan, rows, affine)
         self._measure_conditions(here, numbers, rows.astype(np.float64), statistics)
-        seen: list[_Compared] = []
-        findings = iter(here.findings)
+        seen: dict[bytes, Distances] = {}  # kernels with enough bits give the same
         for accumulation, moments in zip(self.accumulations, measured, strict=True):
             values, dtype = accumulation.widen(rows), self.tolerance.dtype
             given = Elements.of(values, moments, self.formula, affine, dtype)
-            for _ in list_casts(accumulation, dtype, has_gamma=self.gamma is not None):
-                finding = next(findings)
+            for finding in here.list_of(accumulation):
                 actual = finding.computation.write(given)
-                known = next((one for one in seen if _are_same(one.actual, actual)), None)
-                if known is None:
-                    known = _Compared(actual, compare(actual, expected, numbers, self.tolerance))
-                    seen.append(known)
-                finding.distances.merge(known.distances)
+                bits = actual.tobytes()
+                if bits not in seen:
+                    seen[bits] = compare(actual, expected, numbers, self.tolerance)
+                finding.distances.merge(seen[bits])
 
     def _measure_conditions(
         self, here: Examination, numbers: Integers, wide: Floats, statistics: dict[str, Floats]
@@ -286,21 +268,12 @@ def find_lost(moments: Moments, numbers: Integers, differs: Selected) -> tuple[L
 def compare(actual: Values, expected: Floats, numbers: Integers, limits: Tolerance) -> Distances:
     """Return how far rows are from the exact ones; the numbers are those of their groups."""
     error, ulp = measure_distance(actual.astype(np.float64), expected, limits.dtype)
-    if limits.max_ulp is None:
-        excess = error / (limits.atol + limits.rtol * np.abs(expected))
-        excess[error == 0.0] = 0.0
-    else:
-        excess = np.where(ulp == 0.0, 0.0, ulp / limits.max_ulp)
-    excess[~(error < np.inf)] = np.inf
+    excess = limits.measure_excess(error, ulp, expected)
     found = Distances(mismatches=int(np.count_nonzero(excess > 1.0)))
     places = np.broadcast_to(numbers[:, None], ulp.shape)
     found.ulp.add(ulp, places)
     found.excess.add(excess, places)
     return found
-
-
-def _are_same(one: Values, other: Values) -> bool:
-    return one.tobytes() == other.tobytes()
 
 
 def locate_overflow(accumulation: Accumulation, row: Values, formula: Formula) -> int | None:

@@ -79,10 +79,7 @@ class Golden(NamedTuple):
 
 
 def write_golden(
-    folder: Path,
-    subject: Subject,
-    recipe: Mapping[str, Any] | None = None,
-    effort: Effort = DEFAULT_EFFORT,
+    folder: Path, subject: Subject, recipe: Mapping[str, Any] | None = None, effort: Effort = DEFAULT_EFFORT
 ) -> Result:
     """Calculate, and write what went in and what came out to an empty folder.
 
@@ -201,13 +198,10 @@ def _choose_tolerance(dtype: np.dtype[Any], scale: float = 1.0) -> Tolerance:
 
 def _require_whole(folder: Path, files: Mapping[str, Any]) -> None:
     """Raise `DataError` if files are missing or not what was written, with the names of all of them."""
-    missing, damaged = [], []
-    for name, entry in files.items():
-        path = _locate(folder, name)
-        if not path.is_file():
-            missing.append(path.name)
-        elif digest_file(path) != entry.get("sha256"):
-            damaged.append(path.name)
+    paths = {name: _locate(folder, name) for name in files}
+    missing = [path.name for path in paths.values() if not path.is_file()]
+    there = (name for name, path in paths.items() if path.name not in missing)
+    damaged = [paths[name].name for name in there if digest_file(paths[name]) != files[name].get("sha256")]
     wrong = {"missing": missing, "not what was written (sha256)": damaged}
     if missing or damaged:
         faults = "; ".join(f"{', '.join(names)}: {what}" for what, names in wrong.items() if names)

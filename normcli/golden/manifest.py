@@ -156,16 +156,12 @@ class Manifest:
     @property
     def note(self) -> str | None:
         """What a reader should know of the manifest, in words; None if there is nothing."""
-        return None if self.intact else self._changed
-
-    @property
-    def _changed(self) -> str:
-        return f"{MANIFEST} is not what was written (sha256)"
+        return None if self.intact else f"{MANIFEST} is not what was written (sha256)"
 
     def require_intact(self) -> None:
         """Raise `DataError` if the manifest was changed, where nothing else shows it."""
-        if not self.intact:
-            raise DataError(f"{self.path.parent}: {self._changed}, although the values agree with it")
+        if self.note is not None:
+            raise DataError(f"{self.path.parent}: {self.note}, although the values agree with it")
 
     def read_selection(self, mask: NDArray[Any] | None) -> SelectionRequest | None:
         """Return which values count, by the manifest and its mask."""

@@ -9,7 +9,7 @@ import numpy as np
 from normcli.algorithms.computation import Accumulation, Computation, list_accumulations
 from normcli.algorithms.elements import Elements, Formula
 from normcli.algorithms.table import CASTS, FORMS, KERNELS
-from normcli.checking.exact_rows import calculate_rows
+from normcli.checking.check import calculate_rows
 from normcli.checking.ulp import measure_distance
 from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.search.groups import take_groups
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.algorithms.sums import Values
-    from normcli.checking.exact_rows import Affine
+    from normcli.checking.check import Affine
     from normcli.dtypes import Floats, Selected
     from normcli.identifying.search.affine import AffineStep
     from normcli.norms.plan import Plan

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.saved import find_saved_dtype
+from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import DataError
-from normcli.identifying.faults.claiming import keep_first
+from normcli.identifying.faults.claim import keep_first
 from normcli.identifying.faults.opening import choose_eps, open_joints
 from normcli.identifying.faults.subjects import (
     find_claims,

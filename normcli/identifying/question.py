@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.identifying.faults.claim import Claim
-    from normcli.identifying.faults.subjects import Subject
+    from normcli.identifying.faults.open_case import Subject
     from normcli.identifying.maps.evaluation import Evaluation
     from normcli.identifying.maps.lines import PlainMap
     from normcli.identifying.models.iterations import Start

@@ -19,7 +19,7 @@ from normcli.documents.document import View
 from normcli.documents.plans import name_inputs
 from normcli.errors import DataError, UsageError
 from normcli.identifying import identify as identification
-from normcli.identifying.faults.subjects import Subject
+from normcli.identifying.faults.open_case import Subject
 from normcli.identifying.models.iterations import find_start
 from normcli.identifying.question import Question
 from normcli.identifying.words.phrasing import diagnose

@@ -261,7 +261,7 @@ def test_of_other_lengths_only_what_all_have_is_told():
 
 
 def test_faults_of_very_many_values_are_not_looked_for(monkeypatch):
-    monkeypatch.setattr("normcli.checking.fault_search._MOST_VALUES", X.size)
+    monkeypatch.setattr("normcli.checking.gradients._MOST_VALUES", X.size)
     assert check("dx", 0 * X).faults
-    monkeypatch.setattr("normcli.checking.fault_search._MOST_VALUES", X.size - 1)
+    monkeypatch.setattr("normcli.checking.gradients._MOST_VALUES", X.size - 1)
     assert not check("dx", 0 * X).faults

@@ -13,7 +13,7 @@ from normcli.cli.commands import VERBS, commands
 from normcli.cli.help import TOPICS
 from normcli.compiled import describe_kernel
 from normcli.errors import ExitCode, NormError
-from normcli.identifying.faults import every
+from normcli.identifying.faults.claim import FAULTS as OF_KERNELS
 from normcli.norms.layout import CHANNEL_LAST_LAYOUTS, DEFAULT_LAYOUTS
 from normcli.norms.options import OPTIONS, list_own_options
 from normcli.tensors.files import FORMATS
@@ -29,7 +29,7 @@ def build(name: str) -> click.Command:
 
 
 NAMES = [*NORMS, *VERBS]
-FAULTS = [*(row.fault for row in every.FAULTS), *list_faults()]
+FAULTS = [*(row.fault for row in OF_KERNELS), *list_faults()]
 OF_NORMS = [(verb, name) for verb in VERBS for name in NORMS if isinstance(build(verb), click.Group)]
 
 

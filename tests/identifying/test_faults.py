@@ -9,7 +9,7 @@ import pytest
 
 from normcli.checking.gradient_faults import list_faults
 from normcli.cli.help import JOINTS
-from normcli.identifying.faults.every import FAULTS
+from normcli.identifying.faults.claim import FAULTS
 from normcli.identifying.words.diagnosis import MOST_WORDS, count_words
 
 FORWARD = [row.fault for row in FAULTS]

@@ -9,7 +9,8 @@ import normcli
 from normcli.checking.gate import ACTIVATIONS
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.subjects import Subject, find_claims
+from normcli.identifying.faults.open_case import Subject
+from normcli.identifying.faults.subjects import find_claims
 from normcli.tensors.residual import Addends, ResidualSum
 from tests.identifying.faulty import draw, draw_affine, plan, standardize
 

@@ -54,3 +54,10 @@ def test_right_slices_beside_a_region_are_its_evidence():
 
     assert find_bits(8) > find_bits(4) > 20
     assert find_bits(1) == 0.0
+
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_all_other_values_are_the_evidence_for_a_few_that_are_wrong_here_and_there(count):
+    y = standardize(X)
+    y.flat[np.random.default_rng(count).choice(y.size, count, replace=False)] += 3.7
+    assert find("ln", y, fault="where-values") > 3.5 * (X.size - count)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli.dtypes import find_type
-from normcli.identifying.faults.tables.computing import _format_percent
+from normcli.identifying.faults.tables.dividing import _format_percent
 from normcli.numerics.rounding import round_to_half
 from tests.identifying.faulty import ask, draw, name, standardize
 

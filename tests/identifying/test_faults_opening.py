@@ -9,7 +9,8 @@ from normcli import normalize
 from normcli.dtypes import find_type
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
-from normcli.identifying.faults.subjects import Subject, find_claims
+from normcli.identifying.faults.open_case import Subject
+from normcli.identifying.faults.subjects import find_claims
 from normcli.norms.table import NORMS
 from normcli.numerics.solution import Given
 from tests.identifying.faulty import ask, draw, draw_affine, name, plan, standardize

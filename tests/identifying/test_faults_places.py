@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from normcli.engine.inputs import Inputs
+from normcli.identifying.faults.open_case import Subject
 from normcli.identifying.faults.places import choose_bits, find_region
-from normcli.identifying.faults.subjects import Subject, find_claims
+from normcli.identifying.faults.subjects import find_claims
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from tests.identifying.faulty import draw, open_

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.subjects import Subject
+from normcli.identifying.faults.open_case import Subject
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from tests.identifying.faulty import ask, draw, draw_affine, plan, standardize
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.subjects import MOST_VALUES, Subject, _open, find_claims, list_subjects
+from normcli.identifying.faults.open_case import MOST_VALUES, Subject, open_case
+from normcli.identifying.faults.subjects import find_claims, list_subjects
 from normcli.identifying.faults.variant import cut
 from tests.identifying.faulty import ask, draw, draw_affine, name, plan, standardize
 
@@ -48,7 +49,7 @@ def test_windows_and_matrices_have_no_groups():
 def test_of_a_large_tensor_few_groups_are_looked_at(norm, shape, options):
     x = draw(shape)
     made = plan(norm, x, **options)
-    case = _open(Subject(made, Inputs()), x, x, x.dtype)
+    case = open_case(Subject(made, Inputs()), x, x, x.dtype)
     assert case.x.size <= max(MOST_VALUES, 4 * case.count)
     assert case.count == made.grid.group_size
     view = x.reshape(made.grid.view_shape).astype("f8")

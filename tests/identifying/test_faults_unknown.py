@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.subjects import Subject, recover_used
+from normcli.identifying.faults.open_case import Subject
+from normcli.identifying.faults.subjects import recover_used
 from tests.identifying.faulty import ask, draw, draw_affine, plan, standardize
 
 X = draw((16, 32))

@@ -186,6 +186,8 @@ class _Texts(ast.NodeVisitor):
                 one, more = texts[0], texts[1] if len(texts) > 1 else f"{texts[0]}s"
                 self.found += [f"{{0}} {one}", f"{{0}} {more}"]
                 return
+        if name == "Row":  # which needs parts by their names
+            node.args = node.args[:2]
         if name == "Fault":  # whose example is code
             self._visit_fault(node)
             return

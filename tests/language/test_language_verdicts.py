@@ -8,15 +8,14 @@ import pytest
 from normcli.answers.diagnosis import build_verdict
 from normcli.checking.gradient_faults import list_faults
 from normcli.checking.ulp import choose_counting_dtype
-from normcli.identifying.faults.every import FAULTS
+from normcli.identifying.faults.claim import FAULTS
 from normcli.identifying.faults.subjects import find_claims
 from normcli.identifying.maps.evaluation import Evaluation
 from normcli.identifying.maps.lines import PlainMap
 from normcli.identifying.question import Identification, Question
 from normcli.identifying.search.affine import NO_AFFINE
 from normcli.identifying.words.diagnosis import VERDICTS, Diagnosis
-from normcli.identifying.words.estimates import tell_estimate
-from normcli.identifying.words.map_words import compare_stored
+from normcli.identifying.words.map_words import compare_stored, tell_estimate
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_request
 from normcli.language import choose_language, translate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.subjects import Subject
+from normcli.identifying.faults.open_case import Subject
 from normcli.identifying.question import Question
 from tests.plants.faults import list_wrong
 from tests.plants.plant import Plant

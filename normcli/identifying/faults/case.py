@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.checking.gradient_terms import add_eps
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import get_eps, is_half
-from normcli.identifying.faults.variant import MOST, NOTHING, Prediction, Used, Variant
+from normcli.identifying.faults.variant import MOST, NOTHING, Found, Prediction, Used, Variant
 from normcli.norms.rules import Centre, EpsMode
 from normcli.numerics.divisor import find_freedom
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from normcli.checking.fault import Fault
     from normcli.checking.gate import Gate
     from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
@@ -86,6 +90,15 @@ class Case:
         return self.plan.grid.view_axes
 
     @cached_property
+    def parts(self) -> frozenset[str]:
+        """What rows of tables may need: which parts the norm has, and which of its inputs were given."""
+        has = {
+            "mean": self.centres, "moments": self.has_moments, "eps": self.eps, "gamma": self.has_gamma,
+            "beta": self.has_beta, "stored": self.stored, "addends": self.addends, "gate": self.gate,
+        }  # fmt: skip
+        return frozenset(name for name, part in has.items() if part)
+
+    @cached_property
     def kept(self) -> tuple[int, ...]:
         """The kept axes of the view that are longer than 1."""
         return tuple(axis for axis, n in enumerate(self.x.shape) if axis not in self.axes and n > 1)
@@ -113,6 +126,12 @@ class Case:
     def has_moments(self) -> bool:
         """Whether groups are divided by what their moments say."""
         return self.exact is None
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether x shows nothing of a norm that subtracts its mean: every group is of one value."""
+        is_own = self.centres and self.stored is None and self.has_moments
+        return is_own and not np.ptp(self.x, self.axes).any()
 
     @property
     def freedom(self) -> float:
@@ -145,6 +164,19 @@ class Case:
         deviations = self.x - mean if self.centres else self.x
         return self.average(deviations**2) * (self.count / self.freedom)
 
+    def replace_mean(self, mean: Floats) -> list[Variant]:
+        """Return the variants of another mean: beside the norm's own divisor, and with the square about it."""
+        return [Variant(mean), Variant(mean, square=self.measure_square(mean))]
+
+    def replace_statistics(self, mean: Floats, square: Floats, names: Sequence[str]) -> list[Variant]:
+        """Return the variants of other statistics: of both, of the mean alone and of the square alone.
+
+        The words of a fault have their names as `what`. Without a mean, only the first is another kernel.
+        """
+        every = Variant(mean, square=square), Variant(mean), Variant(square=square)
+        some = every if self.centres else every[:1]
+        return [one._replace(values={"what": name}) for one, name in zip(some, names, strict=False)]
+
     @property
     def square_name(self) -> str:
         """What the square is called."""
@@ -156,11 +188,14 @@ class Case:
         return self.x - self.own_mean if self.centres else self.x
 
     @cached_property
+    def centre(self) -> Floats:
+        """What the norm subtracts of each group where no statistics are stored."""
+        return self.own_mean if self.centres else np.zeros_like(self.own_mean)
+
+    @property
     def mean(self) -> Floats:
         """What is subtracted of each group."""
-        if self.stored is not None:
-            return self.stored[0]
-        return self.own_mean if self.centres else np.zeros_like(self.own_mean)
+        return self.centre if self.stored is None else self.stored[0]
 
     @cached_property
     def square(self) -> Floats:
@@ -169,18 +204,7 @@ class Case:
 
     def root(self, square: Floats, eps: float | Floats | None = None) -> Floats:
         """Return the divisor of a variance or mean square, with the plan's eps or another in its place."""
-        eps = self.eps if eps is None else eps
-        with np.errstate(all="ignore"):
-            match self.plan.spec.eps_mode or EpsMode.FLOOR:
-                case EpsMode.INSIDE:
-                    found = np.sqrt(square + eps)
-                case EpsMode.OUTSIDE:
-                    found = np.sqrt(square) + eps
-                case EpsMode.SQUARE_FLOOR:
-                    found = np.sqrt(np.maximum(square, eps))
-                case EpsMode.FLOOR:
-                    found = np.maximum(np.sqrt(square), eps)
-        return np.asarray(found)
+        return add_eps(square, self.eps if eps is None else eps, self.plan.spec.eps_mode)
 
     def unroot(self, divisor: Floats, square: Floats) -> Floats:
         """Return the eps that makes a divisor of a square, where eps is added."""
@@ -202,10 +226,8 @@ class Case:
     def standardized(self) -> Floats:
         """The values before gamma and beta."""
         if self.exact is not None:
-            with np.errstate(all="ignore"):
-                return np.asarray((self.exact - self.beta) / self.gamma)
-        with np.errstate(all="ignore"):
-            return np.asarray((self.x - self.mean) / self.divisor)
+            return np.asarray((self.exact - self.beta) / self.gamma)
+        return np.asarray((self.x - self.mean) / self.divisor)
 
     @cached_property
     def right(self) -> Prediction:
@@ -222,35 +244,35 @@ class Case:
         """What the gate multiplies gamma and beta with, value by value."""
         return 1.0 if self.gate is None else self.gate.activate()
 
+    @np.errstate(all="ignore")
     def predict(self, variant: Variant) -> Prediction:
         """Return what a kernel would have given that used this variant."""
         gamma, beta = (
             (own if theirs is None else theirs) * self.factor
             for own, theirs in ((self.gamma, variant.gamma), (self.beta, variant.beta))
         )
-        with np.errstate(all="ignore"):
-            if variant.mean is None and variant.divisor is None and variant.square is None:
-                standardized, mean, divisor = self.standardized, self._typical_mean, self._typical_divisor
-            else:
-                mean = self.mean if variant.mean is None else variant.mean
-                divisor = self.find_divisor(variant)
-                standardized = (self.x - mean) / divisor
-            scaled = gamma * standardized
-            values = scaled + beta if variant.result is None else variant.result
-            terms = np.abs(scaled) + np.abs(beta) + np.abs(values)
-            of_mean = 1.0 / math.sqrt(max(1, self.count)) if self.centres else 0.0  # its own, of deviations
-            shared = np.abs(gamma) * ((np.abs(mean) + np.abs(self.x)) / np.abs(divisor) + of_mean)
-            size = np.abs(gamma)
-            if variant.result is not None:
-                size = np.minimum(size, np.sqrt(np.mean(np.square(values))))
-            unit = allowed = self._allow(values, terms, shared, size)
-            if variant.slope is not None and is_half(self.dtype):
-                first = measure_unit(np.nan_to_num(self.right.values), self.dtype)
-                allowed = allowed + np.abs(variant.slope) * first
-            if variant.noise is not None:
-                unit = allowed = variant.noise + measure_unit(np.nan_to_num(values), self.dtype)
-            elif self.gate is not None and is_half(self.dtype):
-                allowed = _OF_A_GATE * allowed
+        mean = self.mean if variant.mean is None else variant.mean
+        divisor = self.find_divisor(variant)
+        is_own = variant.mean is None and variant.divisor is None and variant.square is None
+        standardized = self.standardized if is_own else (self.x - mean) / divisor
+        if is_own and not self.has_moments:  # of about this size
+            mean, divisor = np.zeros(()), np.abs(self.average(self.x)) + self.x.std()
+        scaled = gamma * standardized
+        values = scaled + beta if variant.result is None else variant.result
+        terms = np.abs(scaled) + np.abs(beta) + np.abs(values)
+        of_mean = 1.0 / math.sqrt(max(1, self.count)) if self.centres else 0.0  # its own, of deviations
+        shared = np.abs(gamma) * ((np.abs(mean) + np.abs(self.x)) / np.abs(divisor) + of_mean)
+        size = np.abs(gamma)
+        if variant.result is not None:
+            size = np.minimum(size, np.sqrt(np.mean(np.square(values))))
+        unit = allowed = self._allow(values, terms, shared, size)
+        if variant.slope is not None and is_half(self.dtype):
+            first = measure_unit(np.nan_to_num(self.right.values), self.dtype)
+            allowed = allowed + np.abs(variant.slope) * first
+        if variant.noise is not None:
+            unit = allowed = variant.noise + measure_unit(np.nan_to_num(values), self.dtype)
+        elif self.gate is not None and is_half(self.dtype):
+            allowed = _OF_A_GATE * allowed
         return Prediction(values, allowed, unit)
 
     def _allow(self, values: Floats, terms: Floats, shared: Floats, usual: Floats) -> Floats:
@@ -259,35 +281,22 @@ class Case:
         That is no more than a part of what they are, or usually are.
         """
         lost = max(_LOST * (2.0 + math.log2(max(1, self.count))), math.sqrt(self.count))
-        with np.errstate(all="ignore"):
-            noise = self.arithmetic * (_ROUNDINGS * terms + lost * shared)
-            size = np.where(np.isfinite(values), values, 0.0)
-            noise = np.minimum(noise, MOST * (usual + np.abs(size)))
-            return np.asarray(measure_unit(np.broadcast_to(size, self.y.shape), self.dtype) + noise)
-
-    @property
-    def calculates_in(self) -> str:
-        """The dtype that the kernel calculates in."""
-        return self.precision or ("float32" if is_half(self.dtype) else self.dtype.name)
+        noise = self.arithmetic * (_ROUNDINGS * terms + lost * shared)
+        size = np.where(np.isfinite(values), values, 0.0)
+        noise = np.minimum(noise, MOST * (usual + np.abs(size)))
+        return np.asarray(measure_unit(np.broadcast_to(size, self.y.shape), self.dtype) + noise)
 
     @cached_property
     def arithmetic(self) -> float:
         """From 1 to the next number of what the kernel calculates in."""
-        return get_eps(np.dtype(self.calculates_in))
-
-    @cached_property
-    def _typical_mean(self) -> Floats | float:
-        return self.mean if self.has_moments else 0.0
-
-    @cached_property
-    def _typical_divisor(self) -> Floats | float:
-        return self.divisor if self.has_moments else np.abs(self.average(self.x)) + self.x.std()
+        return get_eps(np.dtype(self.precision or ("float32" if is_half(self.dtype) else self.dtype)))
 
     @cached_property
     def used(self) -> Used:
         """The mean and the divisor of each group that y shows, with gamma and beta as they are."""
         return self.recover(self.gamma, self.beta)
 
+    @np.errstate(all="ignore")
     def recover(self, gamma: Floats, beta: Floats) -> Used:
         """Return the mean and the divisor that y shows of each group: the line of least squares through it.
 
@@ -295,39 +304,43 @@ class Case:
         """
         given = gamma, beta
         gamma, beta = gamma * self.factor, beta * self.factor
-        with np.errstate(all="ignore"):
-            weight = np.where(np.isfinite(self.y), 1.0 / self.right.allowed**2, 0.0)
-            weight = weight * (np.square(gamma) / self.average(weight * np.square(gamma)))
-            y = np.where(np.isfinite(self.y), (self.y - beta) / gamma, 0.0)
-            weight, y = np.where(gamma == 0.0, 0.0, weight), np.where(gamma == 0.0, 0.0, y)
-            moved = self.x - self.own_mean
-            centre_x, centre_y = (self.average(weight * values) for values in (moved, y))
-            moved = moved - centre_x
-            a = self.average(weight * moved * (y - centre_y)) / self.average(weight * moved**2)
-            line = Used(self.own_mean + centre_x - centre_y / a, 1.0 / a)
-            if self.centres:
-                return line
-            through_zero = self.average(weight * self.x**2) / self.average(weight * self.x * y)
-            used = Used(np.zeros_like(line.mean), through_zero)
-            fits = [
-                self.explains(self.predict(Variant(*one, gamma=given[0], beta=given[1]))).mean()
-                for one in (used, line)
-            ]
-            return used if fits[0] >= fits[1] else line
+        weight = np.where(np.isfinite(self.y), 1.0 / self.right.allowed**2, 0.0)
+        weight = weight * (np.square(gamma) / self.average(weight * np.square(gamma)))
+        y = np.where(np.isfinite(self.y), (self.y - beta) / gamma, 0.0)
+        weight, y = np.where(gamma == 0.0, 0.0, weight), np.where(gamma == 0.0, 0.0, y)
+        moved = self.x - self.own_mean
+        centre_x, centre_y = (self.average(weight * values) for values in (moved, y))
+        moved = moved - centre_x
+        a = self.average(weight * moved * (y - centre_y)) / self.average(weight * moved**2)
+        line = Used(self.own_mean + centre_x - centre_y / a, 1.0 / a)
+        if self.centres:
+            return line
+        through_zero = self.average(weight * self.x**2) / self.average(weight * self.x * y)
+        used = Used(np.zeros_like(line.mean), through_zero)
+        fits = [
+            self.explains(self.predict(Variant(*one, gamma=given[0], beta=given[1]))).mean()
+            for one in (used, line)
+        ]
+        return used if fits[0] >= fits[1] else line
 
+    @np.errstate(all="ignore")
     def recover_parameters(self) -> tuple[Floats, Floats]:
         """Return the gamma and beta that y shows of each feature: lines of least squares of y over x̂."""
         axes = tuple(axis for axis, n in enumerate(self.gamma.shape) if n == 1)
-        with np.errstate(all="ignore"):
-            x, y = (np.where(np.isfinite(self.y), values, 0.0) for values in (self.standardized, self.y))
-            mean_x, mean_y = (values.mean(axes, keepdims=True) for values in (x, y))
-            gamma = ((x - mean_x) * (y - mean_y)).sum(axes, keepdims=True)
-            gamma = np.asarray(gamma / ((x - mean_x) ** 2).sum(axes, keepdims=True))
-            return gamma, mean_y - gamma * mean_x
+        x, y = (np.where(np.isfinite(self.y), values, 0.0) for values in (self.standardized, self.y))
+        mean_x, mean_y = (values.mean(axes, keepdims=True) for values in (x, y))
+        gamma = ((x - mean_x) * (y - mean_y)).sum(axes, keepdims=True)
+        gamma = np.asarray(gamma / ((x - mean_x) ** 2).sum(axes, keepdims=True))
+        return gamma, mean_y - gamma * mean_x
 
+    @np.errstate(all="ignore")
     def explains(self, prediction: Prediction) -> Selected:
         """Return which values of y are what a prediction says, NaN where both are."""
-        with np.errstate(all="ignore"):
-            near = np.abs(self.y - prediction.values) <= prediction.allowed
-        both: Selected = near | (np.isnan(self.y) & np.isnan(prediction.values)) | (self.y == prediction.values)
-        return both
+        near = np.abs(self.y - prediction.values) <= prediction.allowed
+        both = np.isnan(self.y) & np.isnan(prediction.values)
+        return np.asarray(near | both | (self.y == prediction.values))
+
+    def hold(self, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Found:
+        """Return what the first of some variants, each of its fault, explains of y."""
+        prediction = self.predict(variants[0])
+        return Found(faults, variants, prediction, self.explains(prediction))

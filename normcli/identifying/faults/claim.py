@@ -1,4 +1,4 @@
-"""How a fault is recognized, and the claim that a tensor has it."""
+"""That a tensor has a fault: claims, the likeliest first, with the evidence for them in bits."""
 
 from __future__ import annotations
 
@@ -7,66 +7,54 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.dtypes import get_eps, is_half
+from normcli.identifying.faults.places import find_source
+from normcli.identifying.faults.tables.around import AROUND
+from normcli.identifying.faults.tables.behind import BEHIND
+from normcli.identifying.faults.tables.counting import COUNTING
+from normcli.identifying.faults.tables.dividing import DIVIDING
+from normcli.identifying.faults.tables.order import ORDER
+from normcli.identifying.faults.tables.parameters import PARAMETERS, STORED
+from normcli.identifying.faults.tables.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS, UNKNOWN
+from normcli.identifying.faults.unknown import show_used
+from normcli.identifying.models.weight import CERTAIN
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterable, Sequence
 
-    from normcli.checking.fault import Fault
-    from normcli.dtypes import Selected
+    from normcli.checking.fault import Fault, Row
+    from normcli.dtypes import Floats, Selected
     from normcli.identifying.faults.case import Case
-    from normcli.identifying.faults.places import Region
-    from normcli.identifying.faults.variant import Prediction, Variant
+    from normcli.identifying.faults.variant import Found, Region, Variant
     from normcli.norms.plan import Plan
 
+STATISTICS: Sequence[Row] = tuple(
+    row._replace(needs=" ".join(("moments", row.needs))) for row in (*STORED, *DIVIDING, *COUNTING)
+)
+"""Rows of norms that are told by the moments of their groups."""
 
-class Row(NamedTuple):
-    """A row of a table: a fault, and how it is recognized.
+REST: Sequence[Row] = (*AROUND, *PARAMETERS, *BEHIND, *ORDER)
+FAULTS: Sequence[Row] = (*STATISTICS, *REST, *OF_COPIES, *OF_REGIONS.values(), *UNKNOWN.values(), CAST)
+"""Every row: what `normcli help faults` lists."""
 
-    Parameters
-    ----------
-    fault : Fault
-        Its id begins with its joint; its words have the values of a variant in braces.
-    vary : callable
-        Yields what such a kernel would have used; several variants where a number is to be found.
-    """
+_TRIED = 10.0
+"""Bits that the choice of a row and of its variant takes: there are about a thousand."""
 
-    fault: Fault
-    vary: Callable[[Case], Iterator[Variant]]
+_OF_A_NUMBER = 12.0
+"""Bits that a number takes which was found, a count or a shift."""
 
+_MOST_BITS = 24.0
+"""No value shows more."""
 
-REGION_IDS = frozenset(("where-index", "where-region", "where-values"))
-"""Faults of which nothing is known but where they are."""
+_FEW_NUMBERS = 8
+"""Of more numbers that were found, a row is less likely than one with fewer."""
 
+_ALIKE, _CLOSE = 3.0, 0.05
+"""A claim as likely as the best is so many times as far off, or so far in units of what rounding makes."""
 
-class Found(NamedTuple):
-    """A row with the variant that explains values of y."""
-
-    faults: tuple[Fault, ...]
-    variants: tuple[Variant, ...]
-    prediction: Prediction
-    explained: Selected
-    region: Region | None = None
-
-    @property
-    def share(self) -> float:
-        """The part of the values that it explains."""
-        return float(self.explained.mean())
-
-    @property
-    def is_fitted(self) -> bool:
-        """Whether each group has a number of its own."""
-        return any(variant.is_fitted for variant in self.variants)
-
-    @property
-    def is_of_region(self) -> bool:
-        """Whether nothing is known of a region but that it is wrong."""
-        return self.faults[-1].id in REGION_IDS
-
-    def moves(self, other: Found) -> bool:
-        """Whether any value is not what another prediction says."""
-        apart = np.abs(self.prediction.values - other.prediction.values)
-        return bool(np.any(apart > self.prediction.allowed + other.prediction.allowed))
+_NEAR_ROUNDINGS = 8.0
+"""A number that moves no value by more roundings of half precision may be what its sums make."""
 
 
 class Claim(NamedTuple):
@@ -84,10 +72,6 @@ class Claim(NamedTuple):
         How far off values are: the root mean square, in units of what rounding may make.
     bits : float
         The evidence.
-    compared : int
-        Values.
-    differing : int
-        Values that the norm without these faults does not explain.
     region : Region or None
         Where it holds; None for everywhere.
     shown : tuple of str
@@ -101,8 +85,6 @@ class Claim(NamedTuple):
     causes: tuple[str, ...]
     misfit: float
     bits: float
-    compared: int
-    differing: int
     region: Region | None = None
     shown: tuple[str, ...] = ()
     rank: float = math.inf
@@ -135,3 +117,133 @@ class Claim(NamedTuple):
         """All of it as a clause."""
         said = ", and ".join(self.causes)
         return said if self.region is None else f"{said} {self.region.words}".rstrip()
+
+
+def may_be_rounding(case: Case, found: Found) -> bool:
+    """Whether sums of half precision may give what a row gives with numbers that were found."""
+    if not is_half(case.dtype) or found.region is not None or not any(one.numbers for one in found.variants):
+        return False
+    right, moved = case.right.values, np.abs(found.prediction.values - case.right.values)
+    return bool(np.nanmax(moved - _NEAR_ROUNDINGS * get_eps(case.dtype) * (np.abs(right) + 1.0)) <= 0.0)
+
+
+def make_claim(case: Case, found: Found) -> Claim:
+    """Return what was found as a claim, with the evidence for it."""
+    error = np.abs(case.y - found.prediction.values)
+    counted = np.isfinite(error) if found.region is None else np.isfinite(error) & ~found.region.mask
+    off = np.where(counted, error / found.prediction.unit, 0.0)
+    causes = tuple(
+        fault.words.format(**variant.values)
+        for fault, variant in zip(found.faults, found.variants, strict=True)
+    )
+    faults, shown = found.faults, show_used(case, found) if found.is_fitted else ()
+    if found.region is not None and len(faults) == 1 and faults[0].id.startswith("where-"):
+        source = find_source(case, found.region.mask)
+        if source is not None and not found.is_of_region:
+            causes, faults = (*causes, source.words), (faults[0]._replace(remedy=source.remedy),)
+        elif source is not None:
+            shown = (f"{source.words} there",)
+    misfit = math.sqrt(float((off**2).mean()))
+    numbers = sum(variant.numbers for variant in found.variants)
+    rank = float(len(found.faults) + found.is_fitted + (numbers > _FEW_NUMBERS))
+    bits = measure_bits(case, found, misfit)
+    return Claim(faults, case.plan, causes, misfit, bits, found.region, shown, rank)
+
+
+def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Claim, ...]:
+    """Return the claims with evidence enough, the likeliest first, each cause once; ties have one rank.
+
+    What is not finite of a norm that was asked for is seen at once.
+    """
+    seen = [row.fault.id for row in NOT_FINITE if is_asked]
+    certain = [claim for claim in claims if claim.bits >= CERTAIN or claim.fault.id in seen]
+    if not certain:
+        return ()
+    least = min(claim.rank for claim in certain)
+    best = min(claim.misfit for claim in certain if claim.rank == least)
+    ranked = [claim._replace(rank=claim.rank + (claim.misfit > _ALIKE * best + _CLOSE)) for claim in certain]
+    order = {row.fault.id: number for number, row in enumerate(FAULTS)}
+    ranked.sort(key=lambda claim: (claim.rank, order[claim.fault.id]))
+    return keep_first(ranked)
+
+
+def keep_first(claims: Sequence[Claim]) -> tuple[Claim, ...]:
+    """Return the first claim of each cause, in order."""
+    unique = {claim.cause: claim for claim in reversed(claims)}
+    return tuple(sorted(unique.values(), key=claims.index))
+
+
+# -- the evidence, in bits
+
+
+def measure_bits(case: Case, found: Found, misfit: float) -> float:
+    """Return the evidence that y shows for what was found, which leaves values so far off."""
+    of_region = 0.0
+    if len(found.faults) == 1 and found.faults[0].id.startswith("where-"):
+        of_region = _weigh_region(case, found) - _TRIED
+    is_beside = len(found.faults) > 1 and found.region is not None  # of copies, which show where they stand
+    wrong = case.differs
+    if found.region is not None:
+        wrong = wrong & (~found.region.mask if found.is_of_region or is_beside else found.region.mask)
+    numbers = sum(variant.numbers for variant in found.variants)
+    bits = _weigh_values(case, found, wrong) - _OF_A_NUMBER * numbers
+    if found.is_fitted or (found.region is None and _find_statistics(case, found.variants[0]) is not None):
+        # what is off a little in every value of a group shows in all of them together
+        off = (case.y - case.right.values) / case.right.allowed
+        without = math.sqrt(float(np.mean(off[np.isfinite(off)] ** 2))) if np.isfinite(off).any() else 0.0
+        nearer = math.log2(max(1.0, without / misfit)) if misfit else _MOST_BITS
+        bits = max(bits, case.divisor.size * nearer - _OF_A_NUMBER)
+    region = 0.0 if found.region is None or (is_beside and not found.is_of_region) else found.region.bits
+    return max(of_region, bits - _TRIED * len(found.faults) - region)
+
+
+def _weigh_region(case: Case, found: Found) -> float:
+    """Return the evidence that y is right but for a region: how unlikely as many slices are right by chance.
+
+    What is far off in the region is near elsewhere, by so many bits. The values of a slice show that once
+    together: it may have a factor of its own.
+    """
+    region, right = found.region, ~case.differs
+    assert region is not None
+    if region.kind == "values":
+        return 4.0 * np.count_nonzero(right) - region.bits
+    off = np.abs(case.y - case.right.values)[region.mask] / case.right.allowed[region.mask]
+    far = np.log2(max(1.0, float(np.median(np.nan_to_num(off, nan=np.inf)))))
+    slices = region.slices * float((~region.mask).mean())
+    return float(min(far, _MOST_BITS) * slices) - region.bits
+
+
+def _weigh_values(case: Case, found: Found, wrong: Selected) -> float:
+    """Return how unlikely it is that the values that differ from the norm's are by chance what a row says."""
+    prediction, right = found.prediction, case.right
+    moved = np.abs(prediction.values - right.values) / (prediction.allowed + right.allowed)
+    moved = np.where(np.isnan(prediction.values), np.inf, moved)
+    most = 2.0**_MOST_BITS
+    times = np.clip(np.nan_to_num(moved, nan=1.0, posinf=most), 1.0, most) * wrong
+    bits = np.log2(np.maximum(times, 1.0))
+    is_known = np.abs(np.abs(case.y) - np.abs(right.values)) <= right.allowed  # but for its sign
+    bits = np.where(is_known | _repeats(case.y, wrong), np.minimum(bits, 1.0), bits)
+    shape = _find_statistics(case, found.variants[0])
+    if shape is None or found.is_fitted:
+        return float(bits.sum())
+    axes = tuple(axis for axis, n in enumerate(shape) if n == 1)
+    combine = np.sum if is_half(case.dtype) else np.max  # last roundings average out, those of sums are shared
+    together = np.log2(1.0 + combine(times**2, axes))  # of a mean and a divisor, which all these values show
+    return float(np.minimum(np.minimum(bits.sum(axes), together), 2.0 * _MOST_BITS).sum())
+
+
+def _repeats(y: Floats, wrong: Selected) -> Selected:
+    """Return which values stand elsewhere, too: they show little that is new."""
+    flat = np.flatnonzero(wrong)
+    first = flat[np.unique(y.reshape(-1)[flat], return_index=True)[1]]
+    repeated = wrong.copy()
+    repeated.reshape(-1)[first] = False
+    return repeated
+
+
+def _find_statistics(case: Case, variant: Variant) -> tuple[int, ...] | None:
+    """Return the shape of the statistics of a variant; None where it has none, or is another tensor."""
+    given = [values for values in (variant.mean, variant.divisor, variant.square) if values is not None]
+    if variant.result is not None or not given:
+        return None
+    return np.broadcast_shapes(case.own_mean.shape, *(values.shape for values in given))

@@ -1,7 +1,9 @@
-"""A tensor, in memory or in a file, as what a norm should have made of another."""
+"""A tensor, in memory or in a file, as what a norm should have made of another: all of its values, or some."""
 
 from __future__ import annotations
 
+import functools
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from normcli.identifying.faults.variant import cut
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import Centre
 from normcli.tensors.mapped import fetch
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,42 +25,70 @@ if TYPE_CHECKING:
     from normcli.checking.gate import Gate
     from normcli.dtypes import Floats
     from normcli.engine.inputs import Inputs
+    from normcli.identifying.faults.variant import Variant
     from normcli.norms.plan import Plan
     from normcli.tensors.residual import Addends
 
 
-_EUCLIDEAN = 2.0
+MOST_VALUES = 1 << 16
+"""Values that faults are looked for in; of larger tensors the first groups."""
+
+_LARGEST_GROUP = 1 << 18
+"""In larger groups no fault is looked for."""
 
 
-def open_case(
-    plan: Plan,
-    x: NDArray[Any],
-    y: NDArray[Any],
-    dtype: np.dtype[Any],
-    inputs: Inputs,
-    index: tuple[slice, ...] | None = None,
-    addends: Addends | None = None,
-    gate: Gate | None = None,
-) -> Case:
-    """Return the case of tensors, in memory or in files.
+class Subject(NamedTuple):
+    """A norm that a tensor should have been.
 
     Parameters
     ----------
     plan : Plan
+    inputs : Inputs
+        gamma, beta and running statistics, of the plan's shapes.
+    addends : Addends or None
+        What the tensor is the sum of, where a residual was added before the norm.
+    gate : Gate or None
+        What multiplies the result.
+    """
+
+    plan: Plan
+    inputs: Inputs
+    addends: Addends | None = None
+    gate: Gate | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether faults of it are looked for: it has groups, and no very large ones."""
+        return self.plan.has_groups and self.plan.grid.group_size <= _LARGEST_GROUP
+
+
+def choose_index(plan: Plan, most: int) -> tuple[slice, ...]:
+    """Return which places of the view are looked at: about so many values, of the first groups."""
+    lengths = list(plan.grid.view_shape)
+    kept = [axis for axis in range(len(lengths)) if axis not in plan.grid.view_axes]
+    for axis in sorted(kept, key=lambda axis: -lengths[axis]):
+        each = math.prod(lengths) // max(1, lengths[axis])
+        lengths[axis] = min(lengths[axis], max(2, most // max(1, each)))
+    return tuple(slice(length) for length in lengths)
+
+
+def open_case(
+    subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], most: int = MOST_VALUES
+) -> Case:
+    """Return the case of tensors, in memory or in files, or of their first groups.
+
+    Parameters
+    ----------
+    subject : Subject
     x, y : ndarray
         Of the plan's shape.
     dtype : numpy.dtype
         In which y was rounded.
-    inputs : Inputs
-        gamma, beta and running statistics.
-    index : tuple of slice or None
-        Which places of the view to take; None for all.
-    addends : Addends or None
-    gate : Gate or None
-        As of `Case`, of the plan's shape.
+    most : int
+        About how many values to take.
     """
-    shape = plan.grid.view_shape
-    index = (slice(None),) * len(shape) if index is None else index
+    plan, inputs, addends, gate = subject
+    shape, index = plan.grid.view_shape, choose_index(plan, most)
 
     def see(values: NDArray[Any]) -> NDArray[Any]:
         return fetch(cut(values.reshape(shape), index))
@@ -85,8 +116,11 @@ def open_case(
     if addends is not None:
         addends = addends._replace(values=see(addends.values), residual=see(addends.residual))
     gate = None if gate is None else gate._replace(values=see(gate.values))
-    case = Case(plan, take(x, shape), take(y, shape), dtype, gamma, beta, *has, stored, exact)
-    return replace(case, addends=addends, gate=gate)
+    view = take(x, shape), take(y, shape)
+    return Case(plan, *view, dtype, gamma, beta, *has, stored, exact, addends=addends, gate=gate)
+
+
+_EUCLIDEAN = 2.0
 
 
 def _goes_by_moments(plan: Plan) -> bool:
@@ -96,3 +130,49 @@ def _goes_by_moments(plan: Plan) -> bool:
         Centre.MEAN,
         Centre.NOTHING,
     )
+
+
+# -- some values, which tell of most variants that they explain little before all are tried
+
+_SCREENED = 1 << 11
+"""Values that a variant is tried on before all are."""
+
+_LEAST_PLACES = 8
+"""Places that are left of a longer axis."""
+
+
+class Thin(NamedTuple):
+    """Some values of a case.
+
+    Parameters
+    ----------
+    case : Case
+        Of these values, with the statistics of all.
+    places : tuple of slice
+        Where they stand.
+    """
+
+    case: Case
+    places: tuple[slice, ...]
+
+    def share(self, variant: Variant) -> float:
+        """Return the part of these values that a variant explains."""
+        given = {name: some for name, some in variant._asdict().items() if isinstance(some, np.ndarray)}
+        few: dict[str, Any] = {name: cut(some, self.places) for name, some in given.items() if some.ndim}
+        return float(self.case.explains(self.case.predict(variant._replace(**few))).mean())
+
+
+@functools.lru_cache(maxsize=2)  # of one case, each variant asks
+def thin_out(case: Case) -> Thin:
+    """Return some values of some groups, with the statistics of all their values; of few values, all."""
+    steps, size = [1] * case.x.ndim, case.y.size
+    groups = [axis for axis in range(case.x.ndim) if axis not in case.axes]
+    for axis in sorted(range(case.x.ndim), key=lambda axis: (axis in groups, -case.x.shape[axis])):
+        steps[axis] = min(max(1, size // _SCREENED), max(1, case.x.shape[axis] // _LEAST_PLACES))
+        size //= steps[axis]
+    places = tuple(slice(None, None, step) for step in steps)
+    given = {name: getattr(case, name) for name in ("x", "y", "gamma", "beta", "exact")}
+    few: dict[str, Any] = {name: cut(values, places) for name, values in given.items() if values is not None}
+    stored = cut(case.mean, places), cut(case.square, places)
+    gate = None if case.gate is None else case.gate._replace(values=cut(case.gate.values, places))
+    return Thin(replace(case, **few, stored=stored, whole=case.count, gate=gate), places)

@@ -10,24 +10,29 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.identifying.faults.claim import Claim, Found, Row
-from normcli.identifying.faults.claiming import keep_first, make_claim, may_be_rounding, rank_claims
-from normcli.identifying.faults.every import REST, STATISTICS, TABLES
-from normcli.identifying.faults.places import Region, choose_bits, find_region
-from normcli.identifying.faults.sources import is_constant
+from normcli.identifying.faults.claim import (
+    REST,
+    STATISTICS,
+    Claim,
+    keep_first,
+    make_claim,
+    may_be_rounding,
+    rank_claims,
+)
+from normcli.identifying.faults.open_case import thin_out
+from normcli.identifying.faults.places import choose_bits, find_region
 from normcli.identifying.faults.tables.dividing import OTHER_EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS
-from normcli.identifying.faults.thin import thin_out
 from normcli.identifying.faults.unknown import find_unknown
-from normcli.identifying.faults.variant import Variant, cut, is_near
+from normcli.identifying.faults.variant import Found, Region, Variant, cut, is_near
 from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from normcli.checking.fault import Fault
+    from normcli.checking.fault import Fault, Row
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
 
@@ -54,8 +59,10 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
     with np.errstate(all="ignore"):
         right = next((case for case in cases if not case.differs.any()), None)
         if right is not None:
-            return () if right.saved is None else (_claim_cast(right, right.saved),)
-        if len(cases) == 1 and is_constant(cases[0]) and np.isfinite(cases[0].y).all():
+            causes = (CAST.fault.words.format(dtype=right.saved),)
+            cast = Claim((CAST.fault,), right.plan, causes, misfit=0.0, bits=math.inf, rank=1.0)
+            return () if right.saved is None else (cast,)
+        if len(cases) == 1 and cases[0].is_constant and np.isfinite(cases[0].y).all():
             return rank_claims([make_claim(cases[0], one) for one in _try_beta(cases[0])], is_asked=True)
         if not cases or np.ptp(cases[0].y) == 0.0:  # which any divisor makes, if it is large enough
             return ()
@@ -70,7 +77,7 @@ def choose_eps(case: Case) -> Case:
     if not case.has_moments or case.plan.spec.eps is None:
         return case
     with np.errstate(all="ignore"):
-        few = case if (thin := thin_out(case)) is None else thin.case
+        few = thin_out(case).case
         shares = {
             eps: float(few.explains(few.predict(Variant(divisor=few.root(few.square, eps)))).mean())
             for eps in (case.eps, *COMMON_EPS)
@@ -117,9 +124,7 @@ def _list_claims(cases: tuple[Case, ...], stage: Callable[[Case], Iterable[Found
 def _try_rows(case: Case) -> Iterator[Found]:
     """Yield what explains y with one row."""
     has_lines = case.has_moments and _has_lines(case, _MOSTLY)
-    statistics = (
-        _try_all(case, STATISTICS, None if has_lines else _varies_in_groups) if case.has_moments else ()
-    )
+    statistics = _try_all(case, STATISTICS, None if has_lines else _varies_in_groups)
     return (one for one in (*statistics, *_try_rest(case)) if one.share == 1.0)
 
 
@@ -145,17 +150,6 @@ def recover(case: Case) -> tuple[Claim, ...]:
         return tuple(claim for claim in claims if claim.bits >= CERTAIN)
 
 
-def _choose_tables(case: Case) -> Sequence[Row]:
-    """Return the rows that are tried: without moments, none of statistics."""
-    return TABLES if case.has_moments else REST
-
-
-def _claim_cast(case: Case, dtype: str) -> Claim:
-    """Return that y is right, in numbers of another dtype."""
-    causes = (CAST.fault.words.format(dtype=dtype),)
-    return Claim((CAST.fault,), case.plan, causes, 0.0, math.inf, case.y.size, 0, rank=1.0)
-
-
 def _try_beta(case: Case) -> Iterator[Found]:
     """Yield what explains y by another beta, which is all that constant groups show."""
     if case.has_beta and case.y.size > case.beta.size:
@@ -168,8 +162,9 @@ def _try_all(
     case: Case, rows: Sequence[Row], may_explain: Callable[[Case, Variant], bool] | None = None
 ) -> Iterator[Found]:
     """Yield what the variants of some rows explain, all of them or those that may."""
-    for fault, vary in rows:
-        for variant in vary(case):
+    for row in rows:
+        fault = row.fault
+        for variant in row.vary(case):
             if may_explain is None or may_explain(case, variant):
                 yield from _try(case, (fault,), (variant,))
             if variant.square is not None and (eps := _find_eps(case, variant.square)) is not None:
@@ -192,13 +187,8 @@ def _is_near_line(case: Case, variant: Variant) -> bool:
 
 def _try(case: Case, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Iterator[Found]:
     """Yield what a variant explains of y, unless some of its values show that it is little."""
-    if (thin := thin_out(case)) is None or thin.share(variants[0]) >= _LIKELY / 2.0:
-        yield _explain(case, faults, variants)
-
-
-def _explain(case: Case, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Found:
-    prediction = case.predict(variants[0])
-    return Found(faults, variants, prediction, case.explains(prediction))
+    if thin_out(case).share(variants[0]) >= _LIKELY / 2.0:
+        yield case.hold(faults, variants)
 
 
 _BESIDE_EPS = 0.1
@@ -216,8 +206,6 @@ def _find_eps(case: Case, square: Floats) -> float | None:
 
 def _try_pairs(case: Case) -> Iterator[Found]:
     """Yield what explains y with a fault in gamma and beta, and one in the statistics."""
-    if not case.has_moments:
-        return
     for fault, variant, moved in itertools.islice(_list_moved(case), _MOST_MOVED):
         for one in _try_all(moved, STATISTICS, _is_near_line):
             if one.share == 1.0 and not one.is_fitted:  # each group's divisor would have any factor
@@ -230,14 +218,13 @@ _MOST_MOVED = 24
 
 def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
     """Yield each fault in gamma and beta with which y is a line of x in every group, and the case with them."""
-    for fault, vary in PARAMETERS:
-        for variant in vary(case):
+    for row in PARAMETERS:
+        for variant in row.vary(case):
             gamma = case.gamma if variant.gamma is None else variant.gamma
             beta = case.beta if variant.beta is None else variant.beta
-            if _may_have_lines(case, gamma, beta) and _has_lines(
-                moved := replace(case, gamma=gamma, beta=beta)
-            ):
-                yield fault, variant, moved
+            moved = replace(case, gamma=gamma, beta=beta)
+            if _may_have_lines(case, gamma, beta) and _has_lines(moved):
+                yield row.fault, variant, moved
 
 
 _UNLIKE_LINES = 0.05
@@ -246,9 +233,8 @@ _UNLIKE_LINES = 0.05
 
 def _may_have_lines(case: Case, gamma: Floats, beta: Floats) -> bool:
     """Whether some values of most groups lie about on lines: a rough sum, of which there are thousands."""
-    thin = thin_out(case)
-    few = case if thin is None else thin.case
-    gamma, beta = (p if thin is None or not p.ndim else cut(p, thin.places) for p in (gamma, beta))
+    few, places = thin_out(case)
+    gamma, beta = (cut(p, places) if p.ndim else p for p in (gamma, beta))
     y = (few.y - beta) / gamma
     y, x = y - few.average(y), few.x - few.average(few.x)
     left = 1.0 - few.average(x * y) ** 2 / (few.average(x * x) * few.average(y * y))
@@ -257,15 +243,14 @@ def _may_have_lines(case: Case, gamma: Floats, beta: Floats) -> bool:
 
 def _has_lines(case: Case, least: float = 1.0) -> bool:
     """Whether y is a line of x in each group, but for some values: first of some values, then of all."""
-    some = () if (thin := thin_out(case)) is None else (thin.case,)
-    return all(float(one.explains(one.predict(Variant(*one.used))).mean()) >= least for one in (*some, case))
+    every = thin_out(case).case, case
+    return all(float(one.explains(one.predict(Variant(*one.used))).mean()) >= least for one in every)
 
 
 def _find_parts(case: Case) -> Iterator[Found]:
     """Yield what explains y but for a region or a few values, with what stands there."""
     yield from _find_beside_copies(case)
-    statistics = _try_all(case, STATISTICS) if case.has_moments else ()
-    tried = [*(one for one in statistics if one.share >= _LIKELY), *_try_rest(case)]
+    tried = [*(one for one in _try_all(case, STATISTICS) if one.share >= _LIKELY), *_try_rest(case)]
     right = Found((), (), case.right, ~case.differs)
     whole = [right, *(one for one in tried if one.moves(right) and not one.is_fitted)]
     for one in sorted(whole, key=lambda one: -one.share)[:_MOST_WHOLE]:
@@ -289,20 +274,17 @@ def _find_parts(case: Case) -> Iterator[Found]:
 
 def _find_beside_copies(case: Case) -> Iterator[Found]:
     """Yield what explains y beside a region where 0 or x stands, which no line goes through."""
-    for fault, vary in OF_COPIES:
-        for copy in vary(case):
+    for row in OF_COPIES:
+        for copy in row.vary(case):
             assert copy.result is not None  # of every row of copies
             region = find_region(case, case.differs & (case.y == copy.result))
             if region is None or np.count_nonzero(region.mask) < _LEAST_SHOWN:
                 continue
             rest = replace(case, y=np.where(region.mask, np.nan, case.y))
-            for one in _try_all(rest, _choose_tables(case)):
-                if (
-                    (one.explained | region.mask).all()
-                    and one.share > 0.0
-                    and rest.explains(rest.right).mean() < one.share
-                ):
-                    faults, variants = (*one.faults, fault), (*one.variants, copy)
+            own = rest.explains(rest.right).mean()
+            for one in _try_all(rest, (*STATISTICS, *REST)):
+                if (one.explained | region.mask).all() and one.share > own:
+                    faults, variants = (*one.faults, row.fault), (*one.variants, copy)
                     everywhere = np.ones_like(one.explained)
                     yield one._replace(faults=faults, variants=variants, explained=everywhere, region=region)
 
@@ -311,8 +293,8 @@ def _find_inside(case: Case, region: Region) -> Iterator[Found]:
     """Yield what explains all of a region: of a few values, or of all, only that they are not finite."""
     is_odd = np.count_nonzero(region.mask) < _LEAST_SHOWN or not np.isfinite(case.y).any()
     copies = NOT_FINITE if is_odd else OF_COPIES  # which no screen tells: a region may be little of y
-    tried = (_explain(case, (fault,), (variant,)) for fault, vary in copies for variant in vary(case))
-    others = _try_all(case, () if is_odd else _choose_tables(case))
+    tried = (case.hold((row.fault,), (variant,)) for row in copies for variant in row.vary(case))
+    others = _try_all(case, () if is_odd else (*STATISTICS, *REST))
     return (one for one in itertools.chain(tried, others) if one.explained[region.mask].all())
 
 

@@ -1,4 +1,4 @@
-"""Where a claim holds, and where it does not: which indices of which axes."""
+"""Where a claim holds, and where it does not, and which step of a kernel may have made NaN, ∞ or 0 there."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.dtypes import get_eps, get_largest, is_half
+from normcli.identifying.faults.variant import Region
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from normcli.dtypes import Selected
+    from normcli.dtypes import Floats, Selected
     from normcli.identifying.faults.case import Case
 
 _MOSTLY = 0.9
@@ -19,30 +21,6 @@ _MOSTLY = 0.9
 
 _MOST_LISTED = 3
 """Single indices that are named."""
-
-
-class Region(NamedTuple):
-    """Values that are told by their indices.
-
-    Parameters
-    ----------
-    words : str
-        `for l ≥ 10`, `for n=5`.
-    mask : ndarray of bool
-        Of the view's shape.
-    kind : str
-        `index` where it is one index of one axis, `region`, or `values` here and there.
-    bits : float
-        What it takes to say which region it is.
-    slices : float
-        How many slices the tensor has along the axis that the region is of.
-    """
-
-    words: str
-    mask: Selected
-    kind: str = "region"
-    bits: float = 0.0
-    slices: float = 1.0
 
 
 def find_region(case: Case, wrong: Selected) -> Region | None:
@@ -86,8 +64,6 @@ def _tell_indices(name: str, chosen: Selected) -> str:
     places, length = np.flatnonzero(chosen), len(chosen)
     first, last = int(places[0]), int(places[-1])
     steps = np.unique(np.diff(places))
-    if len(places) == 1:
-        return f"{name}={first}"
     if len(steps) == 1 and steps[0] == 1:
         if last == length - 1:
             return f"{name} ≥ {first}"
@@ -119,3 +95,61 @@ def _find_ragged(case: Case, wrong: Selected, shape_of_view: tuple[int, ...]) ->
                 words, np.ascontiguousarray(spread).reshape(shape_of_view), "region", bits, wrong.shape[along]
             )
     return None
+
+
+# -- what is not finite, or 0
+
+_ROUNDINGS = 2.0
+"""Last places that E[x²] − E[x]² may be off, beside those of its sums."""
+
+
+class Source(NamedTuple):
+    """What may have made a value that is not finite, or 0, and what to do about it."""
+
+    words: str
+    remedy: str
+
+
+def find_source(case: Case, where: Selected) -> Source | None:
+    """Return what may have made NaN, infinity or 0 of some values; None where nothing is seen of it.
+
+    Parameters
+    ----------
+    case : Case
+    where : ndarray of bool
+        Of the view's shape.
+    """
+    for name, values in (("gamma", case.gamma), ("beta", case.beta), ("x", case.x)):
+        odd = np.broadcast_to(~np.isfinite(values), where.shape)
+        of_groups = odd.any(case.axes, keepdims=True) if name == "x" else odd
+        if np.broadcast_to(of_groups, where.shape)[where].all():
+            return Source(f"{name} is not finite", f"find what made {name}")
+    if not case.has_moments or case.stored is not None:
+        return None
+    if not (~np.isfinite(case.y) | (case.y == case.beta))[where].all():
+        return None
+    groups = np.asarray(where.any(case.axes, keepdims=True))
+    if (np.ptp(case.x, case.axes, keepdims=True) == 0.0)[groups].all():
+        return Source("x is constant", "add eps to the variance")
+    if (overflowing := _find_overflow(case, groups)) is not None:
+        return Source(overflowing, "square and add in float32")
+    if np.isnan(case.y[where]).all() and _may_cancel(case)[groups].all():
+        return Source("E[x²] − E[x]² may be negative", "take squares of x − mean")
+    return None
+
+
+def _find_overflow(case: Case, groups: Selected) -> str | None:
+    """Return what is beyond the dtype in these groups, and in no other."""
+    name, found = case.dtype.name, (("x · x", case.x**2), ("(x − mean)²", case.deviations**2))
+    for what, square in found:
+        for words, values in ((what, square.max(case.axes)), (f"the sum of {what}", square.sum(case.axes))):
+            if np.array_equal(values > get_largest(name), groups.squeeze(case.axes)):
+                return f"{words} overflows {name}"
+    return None
+
+
+def _may_cancel(case: Case) -> Selected:
+    """Return in which groups rounding may make a difference of squares negative, eps and all."""
+    last_place = get_eps(case.dtype) if is_half(case.dtype) else case.arithmetic
+    most: Floats = last_place * (_ROUNDINGS + math.sqrt(case.count)) * case.average(case.x**2)
+    return np.asarray(case.centres & (case.own_square + case.eps < most))

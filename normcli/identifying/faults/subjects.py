@@ -12,10 +12,9 @@ import numpy as np
 from normcli.dtypes import get_eps
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
-from normcli.identifying.faults.open_case import open_case
+from normcli.identifying.faults.open_case import MOST_VALUES, Subject, choose_index, open_case
 from normcli.identifying.faults.opening import open_joints, recover
-from normcli.identifying.faults.sources import is_constant
-from normcli.identifying.faults.unknown import UNKNOWN
+from normcli.identifying.faults.tables.parts import UNKNOWN
 from normcli.identifying.models.weight import CERTAIN
 from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
@@ -23,47 +22,17 @@ from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule, Centre
 from normcli.norms.table import NORMS
 from normcli.tensors.mapped import fetch
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from normcli.checking.gate import Gate
     from normcli.identifying.faults.case import Case
     from normcli.identifying.faults.claim import Claim
-    from normcli.norms.plan import Plan
-    from normcli.tensors.residual import Addends
 
 BOTH = UNKNOWN["both"].fault.id
 """The fault that is no more than a line in each group."""
-
-MOST_VALUES = 1 << 16
-"""Values that faults are looked for in; of larger tensors the first groups."""
-
-_LARGEST_GROUP = 1 << 18
-"""In larger groups no fault is looked for."""
-
-
-class Subject(NamedTuple):
-    """A norm that a tensor should have been.
-
-    Parameters
-    ----------
-    plan : Plan
-    inputs : Inputs
-        gamma, beta and running statistics, of the plan's shapes.
-    addends : Addends or None
-        What the tensor is the sum of, where a residual was added before the norm.
-    gate : Gate or None
-        What multiplies the result.
-    """
-
-    plan: Plan
-    inputs: Inputs
-    addends: Addends | None = None
-    gate: Gate | None = None
 
 
 def find_claims(
@@ -100,9 +69,9 @@ def open_cases(
         About how many values are looked at; of larger tensors the first groups.
     """
     return [
-        replace(_open(subject, x, y, dtype, most), saved=saved)
+        replace(open_case(subject, x, y, dtype, most), saved=saved)
         for subject in subjects
-        if x.size and subject.plan.grid.group_size <= _LARGEST_GROUP and subject.plan.has_groups
+        if x.size and subject.is_open
     ]
 
 
@@ -117,8 +86,7 @@ def recover_used(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.d
     dtype : numpy.dtype
         In which y was rounded.
     """
-    is_open = subject.plan.has_groups and subject.plan.grid.group_size <= _LARGEST_GROUP
-    return recover(_open(subject, x, y, dtype)) if is_open else ()
+    return recover(open_case(subject, x, y, dtype)) if subject.is_open else ()
 
 
 def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
@@ -150,29 +118,11 @@ _LEAST_BITS = 3.0 * CERTAIN
 def shows_nothing(subject: Subject, x: NDArray[Any]) -> bool:
     """Whether every group of x is of one value, of a norm that subtracts its mean."""
     plan = subject.plan
-    is_open = x.size > 1 and plan.has_groups and 1 < plan.grid.group_size <= _LARGEST_GROUP
-    if not (is_open and is_constant(_open(subject, x, x, np.dtype("float64")))):
+    is_open = x.size > 1 and subject.is_open and plan.grid.group_size > 1
+    if not (is_open and open_case(subject, x, x, np.dtype("float64")).is_constant):
         return False
     view = fetch(x).reshape(plan.grid.view_shape)
     return bool(np.all(view == view.min(plan.grid.view_axes, keepdims=True)))
-
-
-def _open(
-    subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], most: int = MOST_VALUES
-) -> Case:
-    """Return the case of a tensor, or of its first groups."""
-    plan, inputs, addends, gate = subject
-    return open_case(plan, x, y, dtype, inputs, _choose_index(plan, most), addends, gate)
-
-
-def _choose_index(plan: Plan, most: int = MOST_VALUES) -> tuple[slice, ...]:
-    """Return which places of the view are looked at: about so many values, of the first groups."""
-    lengths = list(plan.grid.view_shape)
-    kept = [axis for axis in range(len(lengths)) if axis not in plan.grid.view_axes]
-    for axis in sorted(kept, key=lambda axis: -lengths[axis]):
-        each = math.prod(lengths) // max(1, lengths[axis])
-        lengths[axis] = min(lengths[axis], max(2, most // max(1, each)))
-    return tuple(slice(length) for length in lengths)
 
 
 def counts_masked(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> bool:
@@ -180,9 +130,9 @@ def counts_masked(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.
     plan, selection = subject.plan, subject.inputs.selection
     if selection is None or selection.mask is None or not plan.has_groups:
         return False
-    case = _open(subject._replace(inputs=subject.inputs._replace(selection=None)), x, y, dtype)
+    case = open_case(subject._replace(inputs=subject.inputs._replace(selection=None)), x, y, dtype)
     view = np.broadcast_to(selection.mask, plan.grid.shape).reshape(plan.grid.view_shape)
-    counted = view[_choose_index(plan)]
+    counted = view[choose_index(plan, MOST_VALUES)]
     return bool(counted.any()) and not np.any(case.differs & counted)
 
 
@@ -190,7 +140,7 @@ def is_rounding(subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.dt
     """Whether rounding explains every value of y that is looked at; arguments are those of `recover_used`."""
     if not (x.size and subject.plan.has_groups):
         return False
-    case = _open(subject, x, y, dtype)
+    case = open_case(subject, x, y, dtype)
     shorter = replace(case, precision="float32")  # float64 that was calculated in less
     return not (case.differs.any() and shorter.differs.any())
 

@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import itertools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.fault import Fault
 from normcli.dtypes import is_half
-from normcli.identifying.faults.claim import Found, Row
-from normcli.identifying.faults.variant import NEAR, Variant
+from normcli.identifying.faults.tables.parts import UNKNOWN
+from normcli.identifying.faults.variant import NEAR, Found, Variant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from normcli.dtypes import Floats, Selected
+    from normcli.checking.fault import Fault
+    from normcli.dtypes import Selected
     from normcli.identifying.faults.case import Case
 
 
-def vary_nothing(_: Case) -> Iterator[Variant]:
-    """Return nothing: the row is found beside others."""
-    return iter(())
-
-
-_COMPARE = "compare it with the right one"
-
-UNKNOWN = {
-    name: Row(Fault(f"{joint}-unknown-{name}", words, _COMPARE, example, shown), vary_nothing)
-    for joint, name, words, example, shown in (
-        ("affine", "gamma", "another {what} used at {where}", "other_gamma * xhat + other_beta",
-         ("gamma is", "N of M indices")),
-        ("stats", "divisor", "the mean is right, the divisor is another", "(x - x.mean(-1)) / d", ()),
-        ("stats", "mean", "the divisor is right, the mean is another", "(x - m) / x.std(-1)", ()),
-        ("stats", "both", "mean and divisor are others", "(x - m) / d", ()),
-    )
-}  # fmt: skip
-"""The rows."""
-
 _ONE = UNKNOWN["gamma"].fault._replace(words="{place} is {used}, not {right}")
-"""The last of them where a single number is another."""
+"""The fault of gamma or beta where a single number is another."""
 
 _LEAST_OF_LINE = 3
 """Any two values lie on a line: that more do is said."""
@@ -66,16 +48,13 @@ def _find_statistics(case: Case) -> Iterator[Found]:
     if not case.has_moments or case.count <= _LEAST_OF_LINE:
         return
     used, wrong = case.used, int(case.differs.any(case.axes).sum())
-    every = (
-        ("divisor", Variant(case.mean, used.divisor, numbers=wrong, is_fitted=True)),
-        ("mean", Variant(used.mean, case.divisor, numbers=wrong, is_fitted=True)),
-        ("both", Variant(*used, numbers=2 * wrong, is_fitted=True)),
-    )
-    for name, variant in every:
-        prediction = case.predict(variant)
-        if (explained := case.explains(prediction)).all():
-            yield Found((UNKNOWN[name].fault,), (variant,), prediction, explained)
-            return
+    every = {
+        "divisor": Variant(case.mean, used.divisor, numbers=wrong, is_fitted=True),
+        "mean": Variant(used.mean, case.divisor, numbers=wrong, is_fitted=True),
+        "both": Variant(*used, numbers=2 * wrong, is_fitted=True),
+    }
+    tried = (case.hold((UNKNOWN[name].fault,), (variant,)) for name, variant in every.items())
+    yield from itertools.islice((found for found in tried if found.explained.all()), 1)
 
 
 def _find_parameters(case: Case) -> Found | None:
@@ -84,78 +63,75 @@ def _find_parameters(case: Case) -> Found | None:
     axes = tuple(axis for axis, n in enumerate(shape) if n == 1)
     if not (case.has_gamma or case.has_beta) or case.y.size <= _LEAST_OF_LINE * np.prod(shape):
         return None
-    chosen = [np.broadcast_to(values, shape).copy() for values in (case.gamma, case.beta)]
+    chosen = {name: np.broadcast_to(getattr(case, name), shape).copy() for name in _PARAMETERS}
     left = case.differs.any(axes, keepdims=True)
-    moved = [np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)]
-    for names, theirs in _fit_parameters(case, axes):
-        explained = case.explains(case.predict(Variant(gamma=theirs[0], beta=theirs[1])))
+    for fitted in _fit_parameters(case, axes):
+        explained = case.explains(case.predict(Variant(**fitted)))
         now = left & explained.all(axes, keepdims=True)
-        for place in names:
-            chosen[place][now] = np.broadcast_to(theirs[place], shape)[now]
-            moved[place] |= now
+        for name, values in fitted.items():
+            chosen[name][now] = np.broadcast_to(values, shape)[now]
         left = left & ~now
-    variant = Variant(
-        gamma=chosen[0], beta=chosen[1], numbers=sum(map(np.count_nonzero, moved)), is_fitted=True
-    )
-    prediction = case.predict(variant)
-    if left.any() or not variant.numbers or not (explained := case.explains(prediction)).all():
+    variant = Variant(gamma=chosen["gamma"], beta=chosen["beta"], is_fitted=True)
+    moved = _find_moved(case, variant)
+    if left.any() or not moved:
         return None
-    fault, values = _name(case, chosen, moved)
-    return Found((fault,), (variant._replace(values=values),), prediction, explained)
+    fault, values = _name(case, variant)
+    variant = variant._replace(values=values, numbers=sum(map(np.count_nonzero, moved.values())))
+    found = case.hold((fault,), (variant,))
+    return found if found.explained.all() else None
 
 
-def _fit_parameters(
-    case: Case, axes: tuple[int, ...]
-) -> Iterator[tuple[tuple[int, ...], tuple[Floats, Floats]]]:
-    """Yield which of gamma and beta are fitted to each feature, and both: one of them first."""
+_PARAMETERS = "gamma", "beta"
+
+
+def _fit_parameters(case: Case, axes: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+    """Yield what is fitted to each feature: gamma alone, beta alone, and both."""
     x, y, gamma, beta = case.standardized, case.y, case.gamma, case.beta
     if case.has_gamma:
-        slope = (x * (y - beta)).sum(axes, keepdims=True) / (x * x).sum(axes, keepdims=True)
-        yield (0,), (slope, beta)
+        yield {"gamma": (x * (y - beta)).sum(axes, keepdims=True) / (x * x).sum(axes, keepdims=True)}
     if case.has_beta:
-        yield (1,), (gamma, (y - gamma * x).mean(axes, keepdims=True))
+        yield {"beta": (y - gamma * x).mean(axes, keepdims=True)}
     if case.has_gamma:
-        yield (0, 1), case.recover_parameters()
+        yield dict(zip(_PARAMETERS, case.recover_parameters(), strict=True))
 
 
-def _name(case: Case, used: Sequence[Floats], moved: Sequence[Selected]) -> tuple[Fault, dict[str, str]]:
+def _find_moved(case: Case, variant: Variant) -> dict[str, Selected]:
+    """Return where a variant has another gamma, and where another beta; without either where it has not."""
+    moved = {name: np.asarray(getattr(variant, name) != getattr(case, name)) for name in _PARAMETERS}
+    return {name: some for name, some in moved.items() if some.any()}
+
+
+def _name(case: Case, variant: Variant) -> tuple[Fault, dict[str, str]]:
     """Return the fault of some other gammas and betas, and its values."""
-    names = [name for name, some in zip(("gamma", "beta"), moved, strict=True) if some.any()]
-    either = moved[0] | moved[1]
+    moved = _find_moved(case, variant)
+    either = np.logical_or.reduce([*moved.values()])
     count, size = int(np.count_nonzero(either)), either.size
-    if count == len(names) == 1:
-        place, there, right = next(_list_first(case, used, moved))
+    if count == len(moved) == 1:
+        place, there, right = next(_list_first(case, variant))
         return _ONE, {"place": place, "used": there, "right": right}
-    what = f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'}"
+    what = f"{' and '.join(moved)} {'is' if len(moved) == 1 else 'are'}"
     where = f"all {size} indices" if count == size else f"{count} of {size} indices"
     return UNKNOWN["gamma"].fault, {"what": what, "where": where}
 
 
-def _list_first(
-    case: Case, used: Sequence[Floats], moved: Sequence[Selected]
-) -> Iterator[tuple[str, str, str]]:
+def _list_first(case: Case, variant: Variant) -> Iterator[tuple[str, str, str]]:
     """Yield the first gamma and the first beta that are others: which, what it is, and the right one."""
     digits = 3 if is_half(case.dtype) else 5
-    for name, theirs, right, some in zip(("gamma", "beta"), used, (case.gamma, case.beta), moved, strict=True):
-        if some.any():
-            shape = case.plan.grid.merge_shape(some.shape)
-            first = int(np.flatnonzero(some)[0])
-            index = [str(i) for i, n in zip(np.unravel_index(first, shape), shape, strict=True) if n > 1]
-            place = f"{name}[{', '.join(index)}]" if index else name
-            both = theirs.flat[first], np.broadcast_to(right, some.shape).flat[first]
-            there, asked = (f"{float(value):.{digits}g}" for value in both)
-            yield place, there, asked
+    for name, some in _find_moved(case, variant).items():
+        shape = case.plan.grid.merge_shape(some.shape)
+        first = int(np.flatnonzero(some)[0])
+        index = [str(i) for i, n in zip(np.unravel_index(first, shape), shape, strict=True) if n > 1]
+        values = (np.broadcast_to(getattr(one, name), some.shape).flat[first] for one in (variant, case))
+        there, right = (f"{float(value):.{digits}g}" for value in values)
+        yield f"{name}[{', '.join(index)}]" if index else name, there, right
 
 
 def show_used(case: Case, found: Found) -> tuple[str, ...]:
     """Return the first numbers that were used, beside the right ones; nothing where the cause says it."""
     variant = found.variants[0]
-    if "what" in variant.values and variant.gamma is not None and variant.beta is not None:
-        used = [np.broadcast_to(values, variant.gamma.shape) for values in (variant.gamma, variant.beta)]
-        moved = [values != right for values, right in zip(used, (case.gamma, case.beta), strict=True)]
-        return tuple(
-            f"{place} is {there}, not {right}" for place, there, right in _list_first(case, used, moved)
-        )
+    if found.faults[0].id == UNKNOWN["gamma"].fault.id:
+        some = _list_first(case, variant) if "what" in variant.values else ()
+        return tuple(f"{place} is {there}, not {right}" for place, there, right in some)
     for name in ("divisor", "mean"):
         theirs, right = getattr(variant, name), np.asarray(getattr(case, name))
         if theirs is not None and (off := np.abs(theirs - right) > NEAR * np.abs(right)).any():

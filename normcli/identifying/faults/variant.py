@@ -1,4 +1,4 @@
-"""What a kernel may have used in the place of what a norm has, and what it would have given."""
+"""What a kernel may have used in the place of what a norm has, and what of y that explains."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats
+    from normcli.checking.fault import Fault
+    from normcli.dtypes import Floats, Selected
 
 
 MOST = 2.0**-4
@@ -29,9 +30,9 @@ MOST_SHIFTS = 64
 
 
 def list_shifts(length: int) -> list[int]:
-    """Return by how many places an axis may be rolled forwards, the nearest first, to either side."""
-    shifts = [shift for shift in range(1, length) if min(shift, length - shift) <= MOST_SHIFTS]
-    return sorted(shifts, key=lambda shift: min(shift, length - shift))
+    """Return by how many places an axis may be rolled, forwards or backwards, the nearest first."""
+    nearest = range(1, min(length // 2, MOST_SHIFTS) + 1)
+    return [shift for most in nearest for shift in (most, -most) if 2 * shift != -length]
 
 
 def is_near(theirs: Floats, ours: Floats) -> bool:
@@ -82,6 +83,17 @@ NOTHING = Variant()
 """The variant of a kernel without a fault."""
 
 
+def divide(*divisors: Floats, **values: Any) -> list[Variant]:
+    """Return the variants of kernels that divide by one of these."""
+    return [Variant(divisor=divisor, values=values) for divisor in divisors]
+
+
+def label(variants: Iterable[Variant], numbers: int = 0, **values: Any) -> Iterator[Variant]:
+    """Yield variants with more values for the words of their fault, and with numbers that were fitted."""
+    for variant in variants:
+        yield variant._replace(values={**variant.values, **values}, numbers=numbers)
+
+
 class Prediction(NamedTuple):
     """What a kernel would have given, and how far off rounding may take each value.
 
@@ -102,6 +114,64 @@ class Used(NamedTuple):
 
     mean: Floats
     divisor: Floats
+
+
+class Region(NamedTuple):
+    """Values that are told by their indices.
+
+    Parameters
+    ----------
+    words : str
+        `for l ≥ 10`, `for n=5`.
+    mask : ndarray of bool
+        Of the view's shape.
+    kind : str
+        `index` where it is one index of one axis, `region`, or `values` here and there.
+    bits : float
+        What it takes to say which region it is.
+    slices : float
+        How many slices the tensor has along the axis that the region is of.
+    """
+
+    words: str
+    mask: Selected
+    kind: str = "region"
+    bits: float = 0.0
+    slices: float = 1.0
+
+
+REGION_IDS = frozenset(("where-index", "where-region", "where-values"))
+"""Faults of which nothing is known but where they are."""
+
+
+class Found(NamedTuple):
+    """A row with the variant that explains values of y."""
+
+    faults: tuple[Fault, ...]
+    variants: tuple[Variant, ...]
+    prediction: Prediction
+    explained: Selected
+    region: Region | None = None
+
+    @property
+    def share(self) -> float:
+        """The part of the values that it explains."""
+        return float(self.explained.mean())
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether each group has a number of its own."""
+        return any(variant.is_fitted for variant in self.variants)
+
+    @property
+    def is_of_region(self) -> bool:
+        """Whether nothing is known of a region but that it is wrong."""
+        return self.faults[-1].id in REGION_IDS
+
+    def moves(self, other: Found) -> bool:
+        """Whether any value is not what another prediction says."""
+        apart = np.abs(self.prediction.values - other.prediction.values)
+        return bool(np.any(apart > self.prediction.allowed + other.prediction.allowed))
 
 
 def cut(values: NDArray[Any], index: tuple[slice, ...]) -> NDArray[Any]:

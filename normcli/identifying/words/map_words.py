@@ -1,4 +1,4 @@
-"""A plain map in words: what it is, which norms look so, which stored statistics would make it."""
+"""A plain map in words: what it is, which norms look so, which stored statistics or which σ would make it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.checking.ulp import choose_counting_dtype
+from normcli.dtypes import get_eps
+from normcli.engine.matrices import lay_matrix
 from normcli.identifying.maps.evaluation import find_untrained_eps
 from normcli.identifying.maps.known_maps import UNTRAINED
+from normcli.identifying.models.iterations import MOST_TRIED, Start, iterate
 from normcli.identifying.search.affine import WAYS
 from normcli.identifying.words.diagnosis import Diagnosis, add_clauses, join_words
 from normcli.identifying.words.match_words import format_axes, format_index
@@ -16,6 +20,8 @@ from normcli.identifying.words.request_difference import try_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import Centre, ParameterRule
 from normcli.norms.table import NORMS, find_norm
+from normcli.numerics.singular import SingularValue
+from normcli.printable import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +32,6 @@ if TYPE_CHECKING:
     from normcli.identifying.question import Identification, Question
     from normcli.identifying.search.match import Match
     from normcli.norms.layout import Layout
-    from normcli.norms.norm import Norm
     from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given
 
@@ -34,6 +39,9 @@ _MOST_NUMBERS = 4
 """Numbers of a list that are said; of a longer one its least and its largest."""
 
 _MOST_NAMES = 4
+
+_OF_LAYERS = ParameterRule.CHANNEL, ParameterRule.REDUCED
+"""Where gamma lies of norms that are layers: along the channels or the reduced axes."""
 
 _AGREEING = 1e-3
 """Stored statistics that are off by less than this part are the given ones."""
@@ -148,7 +156,8 @@ def list_hidden_by_map(asked: Question, plain: PlainMap) -> list[str]:
     if not plain.axes or asked.gamma is not None or asked.beta is not None:
         return []
     wide, hidden = {axis for axis, length in enumerate(asked.x.shape) if length > 1}, []
-    for norm in _list_layers():
+    layers = (norm for norm in NORMS.values() if norm.parameters in _OF_LAYERS)
+    for norm in layers:
         plan = try_plan(Request(norm.name, layout=asked.layout), asked)
         if plan is None or (norm.centre is Centre.NOTHING and plain.shift.any()):
             continue
@@ -157,7 +166,60 @@ def list_hidden_by_map(asked: Question, plain: PlainMap) -> list[str]:
     return hidden
 
 
-def _list_layers() -> list[Norm]:
-    """Return the norms whose gamma lies along the channels or the reduced axes."""
-    rules = (ParameterRule.CHANNEL, ParameterRule.REDUCED)
-    return [norm for norm in NORMS.values() if norm.parameters in rules]
+# -- x / σ, which one factor times x is
+
+_ROUNDINGS = 64.0
+"""Of the dtype, that a kernel's σ may be off."""
+
+
+def tell_estimate(plan: Plan, found: Identification) -> Diagnosis | None:
+    """Return what a tensor that should be x / σ is divided by, where it is one factor times x; None elsewhere.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of a norm of any kind: only one of a single matrix has something to tell.
+    found : Identification
+    """
+    plain, spec, name = found.plain, plan.spec, plan.norm.name
+    if spec.rows is None or plan.grid.kept or plain is None or plain.axes or plain.shift.any():
+        return None
+    if plain.exceptions is not None:
+        return None
+    factor = float(plain.scale.reshape(-1)[0])
+    matrix = lay_matrix(plan, found.question.x).astype(np.float64)
+    value = SingularValue(matrix)
+    if not 0.0 < factor < math.inf or value.known is not None:
+        return None
+    sigma, largest = 1.0 / factor, float(value.find())
+    tolerance = _ROUNDINGS * get_eps(choose_counting_dtype(found.question.y.dtype))
+    place, reason = compare_sigma(sigma, largest, tolerance)
+    told = Diagnosis(
+        found.kind.value, f"{name} differs: σ is {sigma:.6g}, {place}",
+        (f"the largest singular value is {largest:.6g}", *reason),
+    )  # fmt: skip
+    if spec.iteration is None:
+        return told
+    given = {name: getattr(spec.iteration, name) for name in ("u", "v")}
+    for start in (Start(name, vector) for name, vector in given.items() if vector is not None):
+        for steps, made in iterate(matrix, start):
+            if abs(made - sigma) <= tolerance * sigma:
+                cause = f"{name} differs: σ is of {format_count(steps, 'power iteration')} from {start.name}"
+                return told._replace(
+                    cause=f"{cause}, not {spec.iteration.steps}",
+                    remedy=f"normcli {name} … --iterations {steps}",
+                )
+    tried = f"no number of power iterations from {spec.iteration.start} up to {MOST_TRIED} gives it"
+    return told._replace(evidence=(*told.evidence, tried))
+
+
+def compare_sigma(sigma: float, largest: float, tolerance: float) -> tuple[str, tuple[str, ...]]:
+    """Return how σ lies beside the largest singular value, and which estimates lie there."""
+    off = sigma / largest - 1.0
+    share = f"{100.0 * abs(off):.3g} %"
+    if abs(off) <= tolerance:
+        return "the largest singular value, to rounding", ()
+    if off > 0.0:
+        return f"{share} above the largest singular value", ("no power iterations end above it",)
+    few = "too few power iterations end below it, and so do many other factors"
+    return f"{share} below the largest singular value", (few,)

@@ -75,16 +75,15 @@ def list_clauses(match: Match, asked: Question, layout: Layout) -> Iterator[str]
         yield format_fitted(match)
     else:
         yield from filter(None, [WAYS[match.affine].removeprefix(", ")])
-        yield from _list_unused(match.affine, asked)
+        if unused := list_unused(match.affine, asked):
+            yield f"without the given {' and '.join(unused)}"
     if match.order != tuple(sorted(match.order)):
         yield f"its axes in the order {match.order}"
 
 
-def _list_unused(way: str, asked: Question) -> Iterator[str]:
-    """Yield which of gamma and beta were given and did not enter."""
-    unused = [name for name in ("gamma", "beta") if getattr(asked, name) is not None and name not in WAYS[way]]
-    if unused:
-        yield f"without the given {' and '.join(unused)}"
+def list_unused(way: str, asked: Question) -> list[str]:
+    """Return which of gamma and beta were given and did not enter."""
+    return [name for name in ("gamma", "beta") if getattr(asked, name) is not None and name not in WAYS[way]]
 
 
 def format_fitted(match: Match) -> str:

@@ -207,11 +207,11 @@ def _measure_rest(match: Match) -> float:
         return math.inf
     sample = match.hypothesis.sample
     with np.errstate(all="ignore"):
-        x, y, predicted = sample.standard.rows, sample.actual, match.hypothesis.approximate(match.eps)
-        counted = np.isfinite(x) & np.isfinite(y) & np.isfinite(predicted)
-        if not counted.any():
+        predicted = match.hypothesis.approximate(match.eps)
+        every = np.stack((sample.standard.rows, sample.actual, predicted), dtype=np.float64)
+        x, y, predicted = every[:, np.isfinite(every).all(0)]
+        if not x.size:
             return math.inf
-        x, y, predicted = (values[counted].astype(np.float64) for values in (x, y, predicted))
         off = x - x.mean()
         line = y.mean() + off * (off @ y) / (off @ off)
         rest, other, spread = (float(np.sqrt(np.mean((y - z) ** 2))) for z in (predicted, line, y.mean()))

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from normcli.errors import NormError
 from normcli.identifying.search.affine import ESTIMATED, WAYS
-from normcli.identifying.words.match_words import find_factor, format_axes, format_fitted, format_steps
+from normcli.identifying.words.match_words import (
+    find_factor,
+    format_axes,
+    format_fitted,
+    format_steps,
+    list_unused,
+)
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -69,11 +75,9 @@ def list_differences(plan: Plan, match: Match, asked: Question) -> list[Differen
     """
     row, norm = NORMS[match.norm], plan.norm
     is_same = match.norm == norm.name and match.rows is not None  # whatever estimates its singular value
-    if not is_same and (row.divisor, row.centre) != (norm.divisor, norm.centre):
-        return None
-    if norm.p not in (None, match.p) or (
-        norm.eps is None and plan.spec.eps is None and match.eps_range[0] > 0.0
-    ):
+    is_other = not is_same and (row.divisor, row.centre) != (norm.divisor, norm.centre)
+    takes_none = norm.eps is None and plan.spec.eps is None and match.eps_range[0] > 0.0  # no eps
+    if is_other or takes_none or norm.p not in (None, match.p):
         return None
     grouped = _compare_groups(plan, match, asked)
     if grouped is None:
@@ -215,9 +219,8 @@ def _compare_eps(eps: float, mode: EpsMode | None, match: Match) -> Iterator[Dif
 
 def _compare_parameters(plan: Plan, match: Match, asked: Question) -> Iterator[Difference]:
     """Yield how gamma and beta entered, and in which order the axes of y are, where that is otherwise."""
-    given = [name for name in ("gamma", "beta") if getattr(asked, name) is not None]
     adds_one, way = plan.spec.gamma_offset == 1, match.affine
-    unused = [name for name in given if name not in WAYS[way]]
+    unused = list_unused(way, asked)
     if way == ESTIMATED:
         factor = find_factor(match)
         takes = factor is not None and "gamma" in plan.norm.parameter_names

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import is_half
-from normcli.identifying.faults.subjects import Subject, counts_masked, is_rounding
+from normcli.identifying.faults.subjects import counts_masked, is_rounding
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.search.affine import ESTIMATED
-from normcli.identifying.words.casts import diagnose_casts
-from normcli.identifying.words.closer_convention import diagnose_closer_convention
+from normcli.identifying.words.agreement import diagnose_casts, diagnose_closer_convention
 from normcli.identifying.words.diagnosis import MOST_WORDS, Diagnosis, add_clauses, count_words
-from normcli.identifying.words.estimates import tell_estimate
-from normcli.identifying.words.map_words import compare_stored
+from normcli.identifying.words.map_words import compare_stored, tell_estimate
 from normcli.identifying.words.match_words import choose_others, list_exactness
 from normcli.identifying.words.phrasing import SUGGEST, diagnose, is_mostly, list_wrong, split_reason
 from normcli.identifying.words.request_difference import Difference, find_remedy, list_differences
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from normcli.identifying.faults.open_case import Subject
     from normcli.identifying.question import Identification
     from normcli.identifying.search.match import Match
     from normcli.norms.plan import Plan
@@ -126,20 +125,19 @@ def diagnose_request(plan: Plan, found: Identification, given: Given | None = No
     if requests:
         match, differences = _choose(requests)
         others = choose_others(match, [one for one, _ in requests])
-        also = ["; ".join(one.words for one in some) for other, some in requests if other in others]
-        also = [words for words in dict.fromkeys(also) if words != "; ".join(one.words for one in differences)]
-        step = "give --gamma and --beta" if match.affine == ESTIMATED else SUGGEST if also else None
-        contrast = _contrast(plan, found, match, differences, given)
-        saved = () if found.rounded_to is None else (f"y holds {found.rounded_to} numbers",)
-        evidence = (*saved, *contrast.evidence)
-        remedy = contrast.remedy or (found.claims[0].fault.remedy if found.claims else None)
+        told_so = "; ".join(one.words for one in differences)
+        words = ["; ".join(one.words for one in some) for other, some in requests if other in others]
+        also = tuple(dict.fromkeys(each for each in words if each not in ("", told_so)))
+        cause, evidence, remedy = _contrast(plan, found, match, differences, given)
         options = [word for one in differences for word in (one.option or "").split(" ")]
         faults = [_FAULTS[word] for word in options if word in _FAULTS]
-        fault = told.fault if told.fault in faults or not faults else faults[0]
-        contrast = contrast._replace(
-            remedy=remedy, verdict=told.verdict, fault=fault, evidence=evidence, next_step=step
-        )
-        return contrast._replace(alternatives=tuple(filter(None, also)))
+        return Diagnosis(
+            told.verdict, cause,
+            evidence if found.rounded_to is None else (f"y holds {found.rounded_to} numbers", *evidence), also,
+            remedy or (found.claims[0].fault.remedy if found.claims else None),
+            "give --gamma and --beta" if match.affine == ESTIMATED else SUGGEST if also else None,
+            told.fault if told.fault in faults or not faults else faults[0],
+        )  # fmt: skip
     if given is not None and (stored := compare_stored(found, given, plan)) is not None:
         return stored
     if (estimated := tell_estimate(plan, found)) is not None:
@@ -170,8 +168,8 @@ _FAULTS = {
 
 def _contrast(
     plan: Plan, found: Identification, match: Match, differences: Sequence[Difference], given: Given | None
-) -> Diagnosis:
-    """Return what a match has otherwise than the request that it should be."""
+) -> tuple[str, tuple[str, ...], str | None]:
+    """Return what a match has otherwise than the request that it should be: cause, evidence and remedy."""
     name, near, layout = plan.norm.name, None if found.matches else found.nearest, plan.grid.layout
     near = near if near is not None and near.mismatches else None
     remedy = find_remedy(plan, match, found.question, differences) if differences else None
@@ -181,28 +179,24 @@ def _contrast(
         remedy = f"normcli {name} … without --eval"
     if match.cancelled is not None or (match.max_ulp > _FAR and _is_one_pass(found)):
         told.append(Difference("the variance is E[x²] − E[x]², which cancels"))
-    wrong = [] if near is None else [*list_wrong(near, layout)]
+    evidence = [] if near is None else [*list_wrong(near, layout)]
     if near is not None and not told:
         count = f"{near.mismatches:,} of {near.compared:,} values"
-        cause, evidence = add_clauses(f"{name} differs in {count}", wrong[:-1])
-        return Diagnosis(Kind.NONE, cause, (*evidence, wrong[-1]))
-    if not told and not match.is_far:
-        rounded = tuple(list_exactness(match, found.reproductions))
-        return Diagnosis(Kind.NORM, f"{name} differs by rounding alone", rounded)
+        cause, unsaid = add_clauses(f"{name} differs in {count}", evidence[:-1])
+        return cause, (*unsaid, evidence[-1]), None
+    exactness = [*list_exactness(match, found.reproductions)]
+    if not told and match.is_far:
+        largest = f"the largest difference is {match.max_ulp:.2g} ulp"
+        return f"{name} differs: nothing known explains y", (largest,), None
     if not told:
-        return Diagnosis(
-            Kind.NONE,
-            f"{name} differs: nothing known explains y",
-            (f"the largest difference is {match.max_ulp:.2g} ulp",),
-        )
+        return f"{name} differs by rounding alone", tuple(exactness), None
     if near is not None:
         told.append(Difference(f"{near.mismatches:,} of {near.compared:,} values are wrong"))
     cause, unsaid = _join_differences(name, told, (remedy or "").partition("--like ")[2])
-    if near is None and match.cancelled is None:
+    if near is None and match.cancelled is None and exactness:
         together = {1: "with that", 2: "with both"}.get(len(told), "with all of these")
-        exactness = [*list_exactness(match, found.reproductions)]
-        wrong = [f"{together}, {exactness[0]}", *exactness[1:]] if exactness else []
-    return Diagnosis(Kind.NORM, cause, (*unsaid, *wrong), remedy=remedy)
+        evidence = [f"{together}, {exactness[0]}", *exactness[1:]]
+    return cause, (*unsaid, *evidence), remedy
 
 
 _FAR = 16.0

@@ -13,6 +13,7 @@ from normcli.dtypes import OUTPUT_DTYPES
 from normcli.errors import NormError
 from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.search.groups import put_back, take_groups, widen
+from normcli.identifying.words.request_difference import try_plan
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.normalize import normalize
@@ -87,22 +88,23 @@ class _Candidate(NamedTuple):
     computation: Computation | None
 
     @property
+    def options(self) -> dict[str, Any]:
+        """What the request says."""
+        return {name: value for name, value in self.request._asdict().items() if value is not None}
+
+    @property
     def name(self) -> str:
-        members = self.request._asdict().items()
-        chosen = (f"{name}={value}" for name, value in members if name != "norm" and value is not None)
+        chosen = (f"{name}={value}" for name, value in self.options.items() if name != "norm")
         how = () if self.computation is None else (self.computation.name,)
         return " ".join((self.request.norm, *chosen, *how))
 
     def write(self, x: NDArray[Any]) -> Floats:
         """Return what it makes of a tensor, in float64."""
         if self.computation is None:
-            return widen(normalize(x, **self._options(), dtype=x.dtype.name).normalized)
+            return widen(normalize(x, **self.options, dtype=x.dtype.name).normalized)
         plan = make_plan(self.request, x.shape, x.dtype)
         rows = self.computation.run(take_groups(plan.grid, x), Formula.of(plan), x.dtype)
         return widen(put_back(plan.grid, rows))
-
-    def _options(self) -> dict[str, Any]:
-        return {name: value for name, value in self.request._asdict().items() if value is not None}
 
 
 def suggest(found: Identification) -> Suggestion | None:
@@ -121,7 +123,8 @@ def suggest(found: Identification) -> Suggestion | None:
     every = list(dict.fromkeys(_list_candidates(found)))
     dtype = x.dtype.name if x.dtype.name in OUTPUT_DTYPES else "float64"
     shape = _choose_shape(x.shape)
-    best: tuple[tuple[int, float], Suggestion] | None = None
+    names = tuple(candidate.name for candidate in every)
+    tried: list[tuple[tuple[int, float], Suggestion]] = []
     for dist, low, high in DRAWS:
         recipe = Recipe(shape, dist, low, high, seed=0, rng="numpy", dtype=dtype)
         try:
@@ -131,14 +134,10 @@ def suggest(found: Identification) -> Suggestion | None:
             continue
         pairs = list(itertools.combinations(written, 2))
         shares = [float(np.mean((a != b) & ~(np.isnan(a) & np.isnan(b)))) for a, b in pairs]
-        if not any(shares):
-            continue
-        told = sum(share > 0.0 for share in shares)
-        rank = (told, sum(shares))
-        if best is None or rank > best[0]:
-            names = tuple(candidate.name for candidate in every)
-            best = (rank, Suggestion(recipe, told, len(pairs), max(shares), names))
-    return None if best is None else best[1]
+        if any(shares):
+            told = sum(share > 0.0 for share in shares)
+            tried.append(((told, sum(shares)), Suggestion(recipe, told, len(pairs), max(shares), names)))
+    return max(tried, key=lambda one: one[0])[1] if tried else None
 
 
 def _list_candidates(found: Identification) -> Iterator[_Candidate]:
@@ -158,22 +157,14 @@ def _spread_eps(question: Question, match: Match, computation: Computation | Non
         match.norm, layout=question.layout, groups=match.groups, group_order=match.group_order,
         ddof=match.ddof or None, eps_mode=match.eps_mode, p=match.p,
     )  # fmt: skip
-    if not _has_axes_by_default(question, match, request):
-        request = request._replace(axes=match.axes)
+    placed = request._replace(axes=match.axes)
+    grids = [plan and plan.grid.canonical for plan in (try_plan(one, question) for one in (request, placed))]
+    if None in grids or grids[0] != grids[1]:
+        request = placed  # the norm's own axes are others, but for those of length 1
     low, high = match.eps_range
     fitting = sorted(eps for eps in COMMON_EPS if low <= eps <= high) if match.takes_eps else []
     for eps in dict.fromkeys((match.eps, *fitting[:1], *fitting[-1:])) if match.takes_eps else (None,):
         yield _Candidate(request._replace(eps=eps), computation)
-
-
-def _has_axes_by_default(question: Question, match: Match, request: Request) -> bool:
-    """Whether a match's groups are those of the norm's own axes, which axes of length 1 may hide."""
-    shape, dtype = question.x.shape, question.x.dtype
-    try:
-        plans = [make_plan(one, shape, dtype) for one in (request, request._replace(axes=match.axes))]
-    except NormError:
-        return False
-    return plans[0].grid.canonical == plans[1].grid.canonical
 
 
 def _choose_shape(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,16 +1,16 @@
-"""Faults behind the norm: something is added, applied or cut off after gamma and beta."""
+"""Faults behind the norm: something is added, applied, cut off, dropped or quantized after gamma and beta."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.fault import Fault
+from normcli.checking.fault import Fault, Row
 from normcli.checking.gate import ACTIVATIONS
-from normcli.identifying.faults.claim import Row
-from normcli.identifying.faults.variant import Variant
+from normcli.checking.ulp import measure_unit
+from normcli.identifying.faults.variant import Variant, label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -23,30 +23,22 @@ _ONE = np.ones(())
 """The slope of a step that makes no change much larger."""
 
 
-def _apply(function: Callable[[Floats], Floats]) -> Callable[[Case], Iterator[Variant]]:
-    """Return what applies a function to the result."""
+def _follow(result: Floats, **values: Any) -> Variant:
+    """Return the variant of a step behind the norm."""
+    return Variant(result=result, slope=_ONE, values=values)
 
-    def vary(case: Case) -> Iterator[Variant]:
-        with np.errstate(all="ignore"):
-            yield Variant(result=function(case.right.values), slope=_ONE)
 
-    return vary
+def _apply(*names: str) -> Callable[[Case], list[Variant]]:
+    """Return what applies activations to the result."""
+    return lambda case: [_follow(ACTIVATIONS[name](case.right.values)) for name in names]
 
 
 _LEAKS = (0.01, 0.1, 0.2, 0.3)
 
 
-def _leak(case: Case) -> Iterator[Variant]:
-    for slope in _LEAKS:
-        values = case.right.values
-        yield Variant(
-            result=np.where(values < 0.0, slope * values, values), values={"slope": slope}, slope=_ONE
-        )
-
-
-def _apply_gelu(case: Case) -> Iterator[Variant]:
-    for name in ("gelu", "gelu-tanh"):
-        yield from _apply(ACTIVATIONS[name])(case)
+def _leak(case: Case) -> list[Variant]:
+    values = case.right.values
+    return [_follow(np.where(values < 0.0, slope * values, values), slope=slope) for slope in _LEAKS]
 
 
 def _clip(case: Case) -> Iterator[Variant]:
@@ -54,53 +46,174 @@ def _clip(case: Case) -> Iterator[Variant]:
     finite = case.y[np.isfinite(case.y)]
     if not finite.size:
         return
-    below, above = -math.inf, math.inf
-    low, high = float(finite.min()), float(finite.max())
+    right, (low, high) = case.right.values, (float(finite.min()), float(finite.max()))
     several = [np.count_nonzero(finite == end) > 1 for end in (low, high)]
     ends = (
-        (several[0], low, above, f"below {low:.6g}"), (several[1], below, high, f"above {high:.6g}"),
+        (several[0], low, math.inf, f"below {low:.6g}"), (several[1], -math.inf, high, f"above {high:.6g}"),
         (all(several), low, high, f"beyond {low:.6g} and {high:.6g}"),
     )  # fmt: skip
     for is_shown, least, most, words in ends:
-        within = np.count_nonzero((case.right.values > least) & (case.right.values < most))
-        if is_shown and within:  # of values that are all cut off, nothing of the norm is left
-            numbers = int(least > below) + int(most < above)
-            result = np.clip(case.right.values, least, most)
-            yield Variant(result=result, values={"beyond": words}, numbers=numbers, slope=_ONE)
+        if is_shown and np.any((right > least) & (right < most)):  # or nothing of the norm is left
+            numbers = int(np.isfinite([least, most]).sum())
+            yield from label([_follow(np.clip(right, least, most))], numbers, beyond=words)
 
 
-def _add_input(case: Case) -> Iterator[Variant]:
+def _add_input(case: Case) -> list[Variant]:
     if np.array_equal(case.y, case.x):  # where what is added to x is lost, there is no sign of it
-        return
-    yield Variant(result=case.right.values + case.x, values={"sign": "added to"}, slope=_ONE)
-    yield Variant(result=case.right.values - case.x, values={"sign": "subtracted from"}, slope=_ONE)
+        return []
+    added, subtracted = (case.right.values + term for term in (case.x, -case.x))
+    return [_follow(added, sign="added to"), _follow(subtracted, sign="subtracted from")]
 
 
 def _gate(case: Case) -> Iterator[Variant]:
-    with np.errstate(all="ignore"):
-        for name, words in (("silu", "silu(x)"), ("sigmoid", "sigmoid(x)"), ("none", "x")):
-            factor = ACTIVATIONS[name](case.x)
-            yield Variant(result=case.right.values * factor, values={"gate": words}, slope=factor)
+    for name, words in (("silu", "silu(x)"), ("sigmoid", "sigmoid(x)"), ("none", "x")):
+        factor = ACTIVATIONS[name](case.x)
+        yield Variant(result=case.right.values * factor, values={"gate": words}, slope=factor)
+
+
+# -- what values are stored as: dropped by chance, or on a grid of few numbers
+
+_DEVIATIONS = 4.0
+"""Counts that differ by so many of their deviations do not differ by luck."""
+
+_LEAST_DROPPED = 8
+"""Of fewer values nothing is said but that they are 0."""
+
+_LEAST_STEPS, _MOST_STEPS = 4, 1 << 15
+"""How many steps from 0 the furthest value of a grid is: on a finer one almost any number lies."""
+
+_NEAREST = 64
+"""Levels next to 0 of which two are neighbours on the grid; rounding moves further ones by more."""
+
+_FINEST, _OFF = 2.0**-18, 2.0**-10
+"""Numbers that differ by less of the largest are one; and how far off a step rounding takes them."""
+
+_COARSE = 4.0
+"""A step is so many times what rounding makes, at least."""
+
+_LEAST_ROUNDED = 64
+"""Of fewer values it is not told whether a grid is what they were rounded to."""
+
+_UNEVEN, _TILTED = 2.0, 0.06
+"""Remainders of rounding are spread evenly: their distribution is off by no more than this over √n, or by the
+other where there are many values and few steps."""
+
+
+_COUNTS = (127, 128, 7, 8)
+"""Steps from 0 to the largest number of 8 and 4 bits, each group with its own scale."""
+
+
+def _drop(case: Case) -> Iterator[Variant]:
+    """Yield a result of which some values are 0, and all others larger by what keeps the mean: 1 / (1 − p)."""
+    right = case.right.values
+    shown = np.abs(right) > case.right.allowed
+    zero = shown & (case.y == 0.0)
+    kept, count, dropped = shown & ~zero, np.count_nonzero(shown), np.count_nonzero(zero)
+    signs = [{*np.sign(right[some])} for some in (zero, shown)]  # relu drops one of two
+    if signs[0] != signs[1] or not _LEAST_DROPPED <= dropped <= count - _LEAST_DROPPED:
+        return
+    scale = float(np.median(case.y[kept] / right[kept]))
+    share = dropped / count
+    exact = 1.0 - 1.0 / scale if scale > 1.0 else 0.0
+    for p in dict.fromkeys((round(exact, 2), round(exact, 3), exact)):
+        if 0.0 < p < 1.0 and abs(share - p) <= _DEVIATIONS * math.sqrt(p * (1.0 - p) / count):
+            result = np.where(case.y == 0.0, 0.0, right / (1.0 - p))
+            yield Variant(result=result, values={"p": f"{p:.3g}"}, numbers=1, slope=np.asarray(scale))
+
+
+def _quantize(case: Case) -> Iterator[Variant]:
+    """Yield a result that is rounded to a grid, and cut off where y ends."""
+    if not np.isfinite(case.y).all():
+        return
+    right = case.right.values
+    nudged = right + np.clip(case.y - right, -case.right.allowed, case.right.allowed)
+    low, high = float(case.y.min()), float(case.y.max())
+    for words, step, numbers in _list_grids(case):
+        if np.median(step / case.right.allowed) < _COARSE:
+            continue
+        result = np.clip(np.round(nudged / step) * step, low, high)
+        inner = (case.y > low) & (case.y < high)
+        if _is_spread_evenly(((right - case.y) / step)[inner]):
+            yield Variant(result=result, values={"grid": words}, numbers=numbers)
+
+
+def _list_grids(case: Case) -> Iterator[tuple[str, Floats, int]]:
+    """Yield the grids that all values of y lie on: in words, the step at each value, and its numbers."""
+    levels = np.unique(np.abs(case.y))
+    levels = levels[levels > _FINEST * levels.max()]
+    if len(levels) < _LEAST_STEPS:
+        return
+    step = _find_step(levels)
+    if step is not None and _lie_on(levels, np.asarray(step), case):
+        steps = np.full_like(case.y, step)
+        yield f"steps of {step:.3g}", steps, 1
+    largest = np.abs(case.y).max(case.axes, keepdims=True)
+    for count in _COUNTS:
+        steps = np.broadcast_to(np.where(largest > 0.0, largest, 1.0) / count, case.y.shape)
+        if _lie_on(np.abs(case.y), steps, case):
+            yield f"{count} steps up to the largest of each group", steps, 1
+            return
+    for name, bits, least in (("float8_e4m3", 3, -6), ("float8_e5m2", 2, -14)):
+        if np.array_equal(levels, np.round(levels / (unit := _measure_step(levels, bits, least))) * unit):
+            yield name, _measure_step(np.abs(case.right.values), bits, least), 0
+            return
+
+
+def _measure_step(values: Floats, bits: int, least: int) -> Floats:
+    """Return how far floats of so many bits behind the first, and of a least exponent, are apart."""
+    return np.asarray(np.ldexp(1.0, np.maximum(np.frexp(values)[1] - 1, least) - bits))
+
+
+def _find_step(levels: Floats) -> float | None:
+    """Return what all levels may be multiples of: the least distance of two, made exact by further ones."""
+    gaps = np.diff(np.concatenate(([0.0], levels[:_NEAREST])))
+    step = float(gaps[gaps > _FINEST * levels[-1]].min())
+    end = _LEAST_STEPS
+    while end <= _MOST_STEPS:
+        some = levels[levels <= end * step]
+        counts = np.round(some / step)
+        step = float((counts * some).sum() / (counts**2).sum()) if counts.any() else step
+        end *= 2
+    return step if _LEAST_STEPS <= levels[-1] / step <= _MOST_STEPS else None
+
+
+def _lie_on(levels: Floats, step: Floats, case: Case) -> bool:
+    """Whether levels are multiples of a step, as far as their own rounding leaves that to be seen."""
+    off = np.abs(levels - np.round(levels / step) * step)
+    return bool((off <= 2.0 * measure_unit(levels, case.dtype) + _OFF * step).all())
+
+
+def _is_spread_evenly(remainders: Floats) -> bool:
+    """Whether remainders of rounding are spread over −½ … ½ as those of numbers that know nothing of a grid."""
+    count = remainders.size
+    if count < _LEAST_ROUNDED:
+        return False
+    expected = (np.arange(count) + 0.5) / count - 0.5
+    return bool(np.abs(np.sort(remainders) - expected).max() <= max(_TILTED, _UNEVEN / math.sqrt(count)))
 
 
 BEHIND: Sequence[Row] = (
     Row(Fault("after-input-added", "x is {sign} the result", "add the residual outside the norm", "y + x",
               ("added to",)), _add_input),
-    Row(Fault("after-relu", "relu follows", "leave the activation out", "np.maximum(y, 0)"),
-              _apply(ACTIVATIONS["relu"])),
+    Row(Fault("after-relu", "relu follows", "leave the activation out", "np.maximum(y, 0)"), _apply("relu")),
     Row(Fault("after-leaky-relu", "leaky relu of slope {slope} follows", "leave the activation out",
               "np.where(y < 0, 0.01 * y, y)", ("A",)), _leak),
-    Row(Fault("after-gelu", "gelu follows", "leave the activation out", "gelu(y)"), _apply_gelu),
+    Row(Fault("after-gelu", "gelu follows", "leave the activation out", "gelu(y)"),
+        _apply("gelu", "gelu-tanh")),
     Row(Fault("after-silu", "silu follows", "leave the activation out", "y / (1 + np.exp(-y))"),
-              _apply(ACTIVATIONS["silu"])),
+        _apply("silu")),
     Row(Fault("after-sigmoid", "sigmoid follows", "leave the activation out", "1 / (1 + np.exp(-y))"),
-              _apply(ACTIVATIONS["sigmoid"])),
-    Row(Fault("after-tanh", "tanh follows", "leave the activation out", "np.tanh(y)"), _apply(np.tanh)),
+        _apply("sigmoid")),
+    Row(Fault("after-tanh", "tanh follows", "leave the activation out", "np.tanh(y)"), _apply("tanh")),
     Row(Fault("after-absolute", "the absolute value follows", "leave the sign in", "np.abs(y)"),
-              _apply(np.abs)),
+        lambda c: _follow(np.abs(c.right.values))),
     Row(Fault("after-clipped", "values are cut off {beyond}", "leave the bounds out", "np.clip(y, -2, 2)",
               ("above A",)), _clip),
-    Row(Fault("after-gated", "{gate} multiplies the result", "leave the gate out", "y * silu(x)",
-              ("silu(x)",)), _gate),
+    Row(Fault("after-gated", "{gate} multiplies the result", "leave the gate out", "y * silu(x)", ("silu(x)",)),
+        _gate),
+    Row(Fault("after-dropout", "a dropout of {p} follows", "leave the dropout out, as in evaluation",
+              "y * (u >= 0.1) / 0.9", ("P",)), _drop),
+    Row(Fault("after-quantized", "y is rounded to {grid}", "compare it before it is quantized",
+              "np.round(y / 0.03) * 0.03", ("steps of A",)), _quantize),
 )  # fmt: skip
 """The likelier ones first."""

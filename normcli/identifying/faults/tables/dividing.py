@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from dataclasses import replace
@@ -9,61 +10,29 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.checking.fault import Fault
-from normcli.identifying.faults.claim import Row
-from normcli.identifying.faults.variant import Variant
+from normcli.checking.fault import Fault, Row
+from normcli.checking.gradient_terms import MOVED_EPS
+from normcli.checking.half_precision import HALVES
+from normcli.checking.ulp import measure_unit
+from normcli.dtypes import get_eps, is_half
+from normcli.identifying.faults.variant import Variant, divide, is_near, label
 from normcli.identifying.models.evidence import COMMON_EPS
-from normcli.norms.rules import EpsMode
+from normcli.identifying.models.weight import CERTAIN
+from normcli.numerics.rounding import round_to_half
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
 
-
-def _leave_mean(case: Case) -> Iterator[Variant]:
-    if case.centres:
-        yield Variant(np.zeros_like(case.mean), case.divisor)
+    _Cast = Callable[[Floats], Floats]
 
 
-def _subtract_mean(case: Case) -> Iterator[Variant]:
-    if not case.centres:
-        yield Variant(case.own_mean, case.divisor)
-
-
-def _leave_divisor(case: Case) -> Iterator[Variant]:
-    if case.centres or case.has_gamma:  # otherwise it is x
-        yield Variant(case.mean, np.ones_like(case.divisor))
-
-
-def _leave_root(case: Case) -> Iterator[Variant]:
-    for divisor in (case.divisor**2, case.square, case.square + case.eps):
-        yield Variant(case.mean, divisor, values={"what": case.square_name})
-
-
-def _multiply(case: Case) -> Iterator[Variant]:
-    with np.errstate(all="ignore"):
-        for divisor in (1.0 / case.divisor, 1.0 / np.sqrt(case.square)):
-            yield Variant(case.mean, divisor)
-
-
-def _take_mean_square(case: Case) -> Iterator[Variant]:
-    if case.centres:
-        square = case.average(case.x**2)
-        yield Variant(case.mean, square=square)
-
-
-def _take_variance(case: Case) -> Iterator[Variant]:
-    if not case.centres:
-        square = case.average((case.x - case.own_mean) ** 2)
-        yield Variant(square=square)
-
-
-def _take_absolute(case: Case) -> Iterator[Variant]:
+def _take_absolute(case: Case) -> list[Variant]:
     deviation = case.average(np.abs(case.deviations))
-    for factor in (1.0, math.sqrt(math.pi / 2.0)):
-        for divisor in (deviation * factor, deviation * factor + case.eps):
-            yield Variant(case.mean, divisor)
+    spreads = deviation, deviation * math.sqrt(math.pi / 2.0)
+    return divide(*(spread + eps for spread in spreads for eps in (0.0, case.eps)))
 
 
 _NORMAL_MAD = 1.4826
@@ -74,27 +43,25 @@ def _take_median(case: Case) -> Iterator[Variant]:
     median = np.median(case.x, case.axes, keepdims=True)
     spread = np.median(np.abs(case.x - median), case.axes, keepdims=True)
     about = case.average((case.x - median) ** 2)
-    yield Variant(median, case.divisor, values={"what": "median"})
-    yield Variant(median, square=about, values={"what": "median"})
-    for mean, factor in itertools.product((median, case.mean), (1.0, _NORMAL_MAD)):
-        for added in (0.0, case.eps):
-            yield Variant(mean, spread * factor + added, values={"what": "median absolute deviation"})
-
-
-def _take_length(case: Case) -> Iterator[Variant]:
-    yield Variant(case.mean, square=case.square * case.freedom)
-    with np.errstate(all="ignore"):
-        yield Variant(case.mean, case.divisor * math.sqrt(case.count))
+    yield from label([Variant(median), Variant(median, square=about)], what="median")
+    for mean, factor, added in itertools.product((median, case.mean), (1.0, _NORMAL_MAD), (0.0, case.eps)):
+        yield Variant(mean, spread * factor + added, values={"what": "median absolute deviation"})
 
 
 def _take_constant(case: Case) -> Iterator[Variant]:
-    if case.centres and case.x.size // case.count > 1:  # otherwise it is a factor of x
-        middle = float(np.median(case.used.divisor))
-        for digits in _DIGITS:
-            factor = float(f"{middle:.{digits}g}")
-            if 0.0 < factor < math.inf:
-                divisor, values = np.full_like(case.divisor, factor), {"divisor": f"{factor:.6g}"}
-                yield Variant(case.mean, divisor, values=values, numbers=count_numbers(digits))
+    if case.x.size // case.count > 1:  # otherwise it is a factor of x
+        for factor, numbers in _shorten(float(np.median(case.used.divisor))):
+            yield from label(divide(np.full_like(case.divisor, factor)), numbers, divisor=f"{factor:.6g}")
+
+
+_DIGITS = (1, 2, 3, 5, 8)
+"""How many digits a number has that y shows, and that is none in use."""
+
+
+def _shorten(shown: float) -> Iterator[tuple[float, int]]:
+    """Yield what a positive number may be that y shows, and as how many small numbers it counts."""
+    for digits in _DIGITS if 0.0 < shown < math.inf else ():
+        yield float(f"{shown:.{digits}g}"), 1 + digits // 4
 
 
 # -- eps
@@ -103,74 +70,119 @@ def _take_constant(case: Case) -> Iterator[Variant]:
 def _take_other_eps(case: Case) -> Iterator[Variant]:
     """Take another eps in use; one that is not too small to show comes first."""
     if case.plan.spec.eps is not None:
-        shown = float(np.median(case.unroot(case.used.divisor, case.square)))
         found = dict.fromkeys(COMMON_EPS, 1)
-        for digits in _DIGITS if 0.0 < shown < math.inf else ():
-            found.setdefault(float(f"{shown:.{digits}g}"), count_numbers(digits))
+        for eps, numbers in _shorten(float(np.median(case.unroot(case.used.divisor, case.square)))):
+            found.setdefault(eps, numbers)
+        found.pop(case.eps, None)
         for eps, numbers in found.items():
-            if eps != case.eps:
-                values = {"eps": f"{eps:g}", "asked": f"{case.eps:g}"}
-                yield Variant(divisor=case.root(case.square, eps), values=values, numbers=numbers)
-
-
-_DIGITS = (1, 2, 3, 5, 8)
-"""How many digits an eps has that is none in use."""
-
-
-def count_numbers(digits: int) -> int:
-    """Return as how many small numbers one of many digits counts."""
-    return 1 + digits // 4
-
-
-_PLACES = {EpsMode.INSIDE: EpsMode.OUTSIDE, EpsMode.OUTSIDE: EpsMode.INSIDE}
+            values = {"eps": f"{eps:g}", "asked": f"{case.eps:g}"}
+            yield Variant(divisor=case.root(case.square, eps), values=values, numbers=numbers)
 
 
 def _move_eps(case: Case) -> Iterator[Variant]:
-    place = _PLACES.get(case.plan.spec.eps_mode or EpsMode.FLOOR)
+    place = MOVED_EPS.get(case.plan.spec.eps_mode)
     if place is not None:
         moved = replace(case, plan=case.plan.change_spec(eps_mode=place))
         for eps in dict.fromkeys((case.eps, *COMMON_EPS)):
-            values = {"place": place.value, "eps": f"{eps:g}"}
-            yield Variant(divisor=moved.root(case.square, eps), values=values, numbers=1)
+            yield from label(divide(moved.root(case.square, eps)), 1, place=place.value, eps=f"{eps:g}")
 
 
 def _change_ddof(case: Case) -> Iterator[Variant]:
     """Divide the sum of squares by n less another number."""
-    if case.centres and case.stored is None:
-        for ddof in (0, 1):
-            if case.count - ddof != case.freedom and ddof < case.count:
-                square = case.square * case.freedom / (case.count - ddof)
-                yield Variant(square=square, values={"ddof": ddof, "asked": int(case.count - case.freedom)})
+    for ddof in (0, 1):
+        if case.stored is None and case.count - ddof != case.freedom and ddof < case.count:
+            square = case.square * case.freedom / (case.count - ddof)
+            yield Variant(square=square, values={"ddof": ddof, "asked": int(case.count - case.freedom)})
 
 
-def _double_eps(case: Case) -> Iterator[Variant]:
-    if case.eps:
-        root = np.sqrt(case.square + case.eps)
-        for divisor in (np.sqrt(case.square + 2.0 * case.eps), root + case.eps):
-            yield Variant(case.mean, divisor)
-
-
-def _subtract_eps(case: Case) -> Iterator[Variant]:
-    with np.errstate(all="ignore"):
-        for divisor in (np.sqrt(case.square - case.eps), np.sqrt(case.square) - case.eps):
-            yield Variant(case.mean, divisor)
-
-
-def _floor_eps(case: Case) -> Iterator[Variant]:
-    """Take the larger of the variance and eps, or of their roots."""
-    if case.eps:
-        yield Variant(case.mean, np.sqrt(np.maximum(case.square, case.eps)))
-        yield Variant(case.mean, np.maximum(np.sqrt(case.square), case.eps))
-
-
-def _scale_eps(case: Case) -> Iterator[Variant]:
-    values = case.deviations
-    largest = np.abs(values).max(case.axes, keepdims=True)
-    for most in (largest, np.abs(case.x).max(case.axes, keepdims=True)):
-        yield Variant(case.mean, case.root(case.square, case.eps * most**2))
+def _scale_eps(case: Case) -> list[Variant]:
+    largest = (np.abs(values).max(case.axes, keepdims=True) for values in (case.deviations, case.x))
+    return divide(*(case.root(case.square, case.eps * most**2) for most in largest))
 
 
 # -- how it is computed
+
+
+def _round(make: Callable[[Case, _Cast], list[Variant]]) -> Callable[[Case], Iterator[Variant]]:
+    """Return what yields variants with statistics that a function rounds to each half precision."""
+
+    def vary(case: Case) -> Iterator[Variant]:
+        for name in HALVES:
+            yield from label(make(case, functools.partial(round_to_half, name=name)), dtype=name)
+
+    return vary
+
+
+_MAGIC = 0x5F3759DF
+"""The constant of the fast inverse square root of Quake III Arena."""
+
+_RARE = 64.0
+"""Times the middle group's error that the largest may be."""
+
+_FAST = 0.005
+"""Reciprocal roots of tables and one step of Newton's are off by less than this part."""
+
+
+def _approximate(case: Case) -> Iterator[Variant]:
+    squares = (case.divisor**2).astype(np.float32)
+    guess = (np.uint32(_MAGIC) - (squares.view(np.uint32) >> np.uint32(1))).view(np.float32).astype(np.float64)
+    for _ in range(2):
+        guess = guess * (1.5 - 0.5 * squares * guess * guess)
+        yield from divide(1.0 / guess, most=f"{np.abs(guess * case.divisor - 1.0).max():.2g}")
+    off = np.abs(case.used.divisor / case.divisor - 1.0)
+    is_cancelled = case.centres and bool(np.all(2.0 * off * case.square <= _measure_cancelled(case)))
+    most = float(off.max())
+    is_shared = float(np.median(off)) * _RARE >= most  # and not of one group alone
+    is_right_mean = is_near(case.used.mean - case.mean + case.divisor, case.divisor)
+    if is_shared and not is_cancelled and most <= _FAST and is_right_mean:
+        values = {"most": f"{most:.2g}"}
+        yield Variant(divisor=case.used.divisor, values=values, numbers=case.divisor.size, is_fitted=True)
+
+
+_STEPS = 8.0
+"""Last places that a difference of squares in half precision may be off, beside the root of their number."""
+
+
+def _measure_cancelled(case: Case) -> Floats:
+    """Return how far off a variance of one pass, E[x²] − E[x]², may be."""
+    return (_STEPS + math.sqrt(case.count)) * case.arithmetic * case.average(case.x**2)
+
+
+def _cancel(case: Case) -> Iterator[Variant]:
+    if is_half(case.dtype):
+        yield from _cancel_in_half(case)
+    off = np.abs(case.unroot(case.used.divisor, case.square) - case.eps)
+    if np.all(off <= _measure_cancelled(case)) and np.all(case.used.divisor > 0.0):
+        values = {"percent": _format_percent(float((off / case.square).max()))}
+        yield Variant(divisor=case.used.divisor, values=values, numbers=1, is_fitted=True)
+
+
+def _format_percent(part: float) -> str:
+    """Return a part in percent, with two digits: `0.031`, `1,600`."""
+    rounded = float(f"{100.0 * part:.2g}")
+    return f"{rounded:,.0f}" if rounded >= 100.0 else f"{rounded:g}"
+
+
+_ROUNDED_RSTD = 2.0
+"""Roundings of half precision of a divisor, in its square."""
+
+
+def _cancel_in_half(case: Case) -> Iterator[Variant]:
+    """Take differences of squares in half precision: whole last places of E[x]², which few variances are."""
+    shown = case.used.divisor**2
+    variance, square = shown - case.eps, case.used.mean**2
+    step = measure_unit(np.nan_to_num(np.minimum(square, square + variance)), case.dtype)
+    slack = _ROUNDED_RSTD * get_eps(case.dtype) * shown
+    is_whole = np.abs(variance - np.round(variance / step) * step) <= slack
+    off = np.abs(variance - case.square)
+    is_whole &= (off <= (_STEPS + math.sqrt(case.count)) * step) & (case.used.divisor > 0.0)
+    is_nan = np.isnan(case.y).all(case.axes, keepdims=True)
+    bits = np.maximum(0.0, np.log2(step / (2.0 * slack)))[is_whole].sum()
+    if np.all(is_whole | is_nan) and bits >= CERTAIN:
+        values = {"percent": _format_percent(float(np.where(is_nan, 0.0, off / case.square).max()))}
+        divisor = np.where(is_nan, np.nan, case.used.divisor)
+        for mean in (case.mean, round_to_half(case.mean, case.dtype.name), case.used.mean):
+            yield Variant(mean, divisor, values=values, numbers=1, is_fitted=True)
 
 
 OTHER_EPS = Row(
@@ -181,40 +193,63 @@ OTHER_EPS = Row(
 
 DIVIDING: Sequence[Row] = (
     Row(Fault("stats-no-mean", "the mean is not subtracted", "subtract the mean of each group",
-              "x / np.sqrt(x.var(-1) + eps)"), _leave_mean),
+              "x / np.sqrt(x.var(-1) + eps)"), lambda c: Variant(np.zeros_like(c.mean)), "mean"),
     Row(Fault("stats-no-divisor", "the deviations are not divided", "divide by the deviation of each group",
-              "x - x.mean(-1)"), _leave_divisor),
+              "x - x.mean(-1)"),  # without a mean and gamma it is x
+        lambda c: divide(np.ones_like(c.divisor)) if c.centres or c.has_gamma else None),
     Row(Fault("stats-mean-subtracted", "the mean is subtracted", "leave the mean in",
-              "(x - x.mean(-1)) / np.sqrt((x * x).mean(-1) + eps)"), _subtract_mean),
+              "(x - x.mean(-1)) / np.sqrt((x * x).mean(-1) + eps)"),
+        lambda c: None if c.centres else Variant(c.own_mean)),
     Row(Fault("stats-not-rooted", "the {what} divides, not its root", "take the root of the variance",
-              "(x - x.mean(-1)) / (x.var(-1) + eps)", ("variance",)), _leave_root),
+              "(x - x.mean(-1)) / (x.var(-1) + eps)", ("variance",)),
+        lambda c: divide(c.divisor**2, c.square, c.square + c.eps, what=c.square_name)),
     Row(Fault("stats-multiplied", "the divisor multiplies", "divide by the root",
-              "(x - x.mean(-1)) * np.sqrt(x.var(-1) + eps)"), _multiply),
+              "(x - x.mean(-1)) * np.sqrt(x.var(-1) + eps)"),
+        lambda c: divide(1.0 / c.divisor, 1.0 / np.sqrt(c.square))),
     Row(Fault("stats-mean-square", "the mean square is used, not the variance", "take squares of x − mean",
-              "(x - x.mean(-1)) / np.sqrt((x * x).mean(-1) + eps)"), _take_mean_square),
+              "(x - x.mean(-1)) / np.sqrt((x * x).mean(-1) + eps)"),
+        lambda c: Variant(square=c.average(c.x**2)), "mean"),
     Row(Fault("stats-variance", "the variance is used, not the mean square", "take squares of x",
-              "x / np.sqrt(x.var(-1) + eps)"), _take_variance),
+              "x / np.sqrt(x.var(-1) + eps)"),
+        lambda c: None if c.centres else Variant(square=c.average((c.x - c.own_mean) ** 2))),
     Row(Fault("stats-absolute", "the mean absolute deviation divides", "divide by the standard deviation",
               "(x - m) / np.abs(x - m).mean(-1)"), _take_absolute),
     Row(Fault("stats-length", "the length divides, √n times the divisor", "divide the sum of squares by n",
-              "x / np.linalg.norm(x, axis=-1)"), _take_length),
+              "x / np.linalg.norm(x, axis=-1)"),
+        lambda c: [Variant(square=c.square * c.freedom), *divide(c.divisor * math.sqrt(c.count))]),
     OTHER_EPS,
     Row(Fault("stats-eps-outside", "eps {eps} is {place} the root", "move eps", "np.sqrt(x.var(-1)) + eps",
-              ("A", "outside")),
-        _move_eps),
-    Row(Fault("stats-ddof", "ddof is {ddof}, not {asked}", "divide by n", "x.var(-1, ddof=1)",
-              ("A", "B")), _change_ddof),
+              ("A", "outside")), _move_eps),
+    Row(Fault("stats-ddof", "ddof is {ddof}, not {asked}", "divide by n", "x.var(-1, ddof=1)", ("A", "B")),
+        _change_ddof, "mean"),
     Row(Fault("stats-eps-twice", "eps is added twice", "add eps once", "np.sqrt(x.var(-1) + eps) + eps"),
-              _double_eps),
+        lambda c: divide(np.sqrt(c.square + 2.0 * c.eps), np.sqrt(c.square + c.eps) + c.eps), "eps"),
     Row(Fault("stats-eps-subtracted", "eps is subtracted", "add eps", "np.sqrt(x.var(-1) - eps)"),
-              _subtract_eps),
+        lambda c: divide(np.sqrt(c.square - c.eps), np.sqrt(c.square) - c.eps)),
     Row(Fault("stats-eps-floor", "eps is a floor, and is not added", "add eps to the variance",
-              "np.sqrt(np.maximum(x.var(-1), eps))"), _floor_eps),
+              "np.sqrt(np.maximum(x.var(-1), eps))"),
+        lambda c: divide(np.sqrt(np.maximum(c.square, c.eps)), np.maximum(np.sqrt(c.square), c.eps)), "eps"),
     Row(Fault("stats-eps-scaled", "eps is multiplied by max²", "add eps as it is",
               "np.sqrt(x.var(-1) + eps * (x * x).max(-1))"), _scale_eps),
     Row(Fault("stats-median", "the {what} is used", "use the mean and the standard deviation",
               "x - np.median(x, -1)", ("median",)), _take_median),
     Row(Fault("stats-constant", "one divisor serves all groups, {divisor}", "divide each group by its own",
-              "(x - x.mean(-1)) / x.std()", ("D",)), _take_constant),
+              "(x - x.mean(-1)) / x.std()", ("D",)), _take_constant, "mean"),
+    Row(Fault("stats-rounded-rstd", "the divisor is rounded to {dtype}", "keep statistics in float32",
+              "d.astype(np.float16)", ("float16",)),
+        _round(lambda c, cast: divide(1.0 / cast(1.0 / c.divisor), cast(c.divisor)))),
+    Row(Fault("stats-rounded-mean", "the mean is rounded to {dtype}", "keep statistics in float32",
+              "x.mean(-1).astype(np.float16)", ("float16",)),
+        _round(lambda c, cast: c.replace_mean(cast(c.mean))), "mean"),
+    Row(Fault("stats-rounded", "mean and divisor are rounded to {dtype}", "keep statistics in float32",
+              "(x - m.astype(np.float16)) / d.astype(np.float16)", ("float16",)),
+        _round(lambda c, cast: [Variant(cast(c.mean), 1.0 / cast(1.0 / c.divisor))]), "mean"),
+    Row(Fault("stats-rounded-variance", "the {what} is rounded to {dtype}", "keep statistics in float32",
+              "x.var(-1).astype(np.float16)", ("variance", "float16")),
+        _round(lambda c, cast: [Variant(square=cast(c.square), values={"what": c.square_name})])),
+    Row(Fault("stats-one-pass", "the variance is E[x²] − E[x]², off by {percent} %",
+              "take squares of x − mean", "(x * x).mean(-1) - x.mean(-1) ** 2", ("N",)), _cancel, "mean"),
+    Row(Fault("stats-approximate", "the root is approximate, off by up to {most}",
+              "refine the reciprocal root once more", "rsqrt_fast(x.var(-1) + eps)", ("N",)), _approximate),
 )  # fmt: skip
 """The likelier ones first, of those that explain as much."""

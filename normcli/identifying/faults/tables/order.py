@@ -5,16 +5,16 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.fault import Fault
-from normcli.identifying.faults.claim import Row
+from normcli.checking.fault import Fault, Row
 from normcli.identifying.faults.variant import Variant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,20 +30,19 @@ _COLUMNS = 48
 
 def _find_order(right: Floats, y: Floats) -> NDArray[np.intp] | None:
     """Return which right slice each slice of y is nearest to; None where two are nearest to one."""
-    count = len(right)
-    ours, theirs = right.reshape(count, -1), y.reshape(count, -1)
-    chosen = np.linspace(0, ours.shape[1] - 1, min(_COLUMNS, ours.shape[1])).astype(np.intp)
-    ours, theirs = np.nan_to_num(ours[:, chosen]), np.nan_to_num(theirs[:, chosen])
+    chosen = np.linspace(0, right.shape[1] - 1, min(_COLUMNS, right.shape[1])).astype(np.intp)
+    ours, theirs = (np.nan_to_num(values[:, chosen]) for values in (right, y))
     distance = (theirs**2).sum(1)[:, None] - 2.0 * theirs @ ours.T + (ours**2).sum(1)[None]
     order: NDArray[np.intp] = distance.argmin(1)
-    return order if len(np.unique(order)) == count else None
+    return order if len(np.unique(order)) == len(right) else None
 
 
 @functools.lru_cache(maxsize=2)  # of one case, each row of the table asks
-def _list_orders(case: Case) -> list[tuple[str, int, NDArray[np.intp], Floats]]:
-    """Return, of each axis and of all kept axes as one, the order that y has, and y's values by it."""
+def _list_orders(case: Case) -> list[tuple[str, Variant]]:
+    """Return the orders that y has along each axis, and along all kept axes as one: each with its kinds."""
     grid = case.plan.grid
-    found: list[tuple[str, int, NDArray[np.intp], Floats]] = []
+    found: list[tuple[str, Variant]] = []
+    results: list[Floats] = []
     shape = grid.merge_shape(case.y.shape)
     right, y = (np.broadcast_to(values, case.y.shape).reshape(shape) for values in (case.right.values, case.y))
     kept = tuple(axis for axis in grid.kept if shape[axis] > 1)
@@ -58,57 +57,46 @@ def _list_orders(case: Case) -> list[tuple[str, int, NDArray[np.intp], Floats]]:
         order = _find_order(ours, theirs)
         if order is not None and np.any(order != np.arange(count)):
             back = ours[order].reshape(lengths).transpose(np.argsort(front)).reshape(case.y.shape)
-            if not any(np.array_equal(back, other, equal_nan=True) for *_, other in found):  # along one axis
-                found.append(("×".join(map(grid.layout.name, axes)), count, order, back))
+            if any(np.array_equal(back, one, equal_nan=True) for one in results):  # along one axis
+                continue
+            results.append(back)
+            for kind, numbers, values in _name_order("×".join(map(grid.layout.name, axes)), order):
+                found.append((kind, Variant(result=back, values=values, numbers=numbers)))
     return found
 
 
-def find_shift(count: int, order: NDArray[np.intp]) -> int:
+def _name_order(name: str, order: NDArray[np.intp]) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Yield each kind of order that one is, of how many numbers, and the values of a fault's words."""
+    moved, shift = np.flatnonzero(order != np.arange(len(order))), find_shift(order)
+    is_exchanged, is_reversed = len(moved) == 2, is_reverse(order)
+    if is_exchanged:
+        yield "exchanged", 2, {"which": f"{name}={moved[0]} and {name}={moved[1]}"}
+    if shift:
+        yield "rolled", 1, {"name": name, "by": shift}
+    if is_reversed:
+        yield "reversed", 0, {"name": name}
+    if not (is_exchanged or shift or is_reversed):
+        yield "permuted", len(order), {"name": name, "moved": len(moved), "count": len(order)}
+
+
+def find_shift(order: NDArray[np.intp]) -> int:
     """Return by how many places slices are rolled; 0 where they are not."""
+    count = len(order)
     shifts = (np.arange(count) - order) % count
-    if len(np.unique(shifts)) > 1:
+    if count <= 2 or len(np.unique(shifts)) > 1:
         return 0
     shift = int(shifts[0])
     return shift if 2 * shift <= count else shift - count
 
 
-def _find_exchanged(order: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the two places that are exchanged; empty where others are moved."""
-    moved = np.flatnonzero(order != np.arange(len(order)))
-    return moved if len(moved) == 2 else moved[:0]
+def is_reverse(order: NDArray[np.intp]) -> bool:
+    """Whether more than two slices stand in reversed order."""
+    return len(order) > 2 and np.array_equal(order, np.arange(len(order))[::-1])
 
 
-def _exchange(case: Case) -> Iterator[Variant]:
-    for name, _, order, result in _list_orders(case):
-        pair = _find_exchanged(order)
-        if len(pair):
-            words = f"{name}={pair[0]} and {name}={pair[1]}"
-            yield Variant(result=result, values={"which": words}, numbers=2)
-
-
-def _roll(case: Case) -> Iterator[Variant]:
-    for name, count, order, result in _list_orders(case):
-        shift = find_shift(count, order)
-        if shift and count > 2:
-            yield Variant(result=result, values={"name": name, "by": shift}, numbers=1)
-
-
-def _reverse(case: Case) -> Iterator[Variant]:
-    for name, count, order, result in _list_orders(case):
-        if count > 2 and np.array_equal(order, np.arange(count)[::-1]):
-            yield Variant(result=result, values={"name": name})
-
-
-def _permute(case: Case) -> Iterator[Variant]:
-    for name, count, order, result in _list_orders(case):
-        is_plain = (
-            find_shift(count, order)
-            or len(_find_exchanged(order))
-            or np.array_equal(order, np.arange(count)[::-1])
-        )
-        if not is_plain:
-            moved = int(np.count_nonzero(order != np.arange(count)))
-            yield Variant(result=result, values={"name": name, "moved": moved, "count": count}, numbers=count)
+def _find(kind: str) -> Callable[[Case], list[Variant]]:
+    """Return what lists the orders of a kind."""
+    return lambda case: [variant for one, variant in _list_orders(case) if one == kind]
 
 
 def _transpose(case: Case) -> Iterator[Variant]:
@@ -123,7 +111,7 @@ def _read_memory(case: Case) -> Iterator[Variant]:
     """Read the memory of one layout as another's, normalize, and read it back."""
     shape = case.plan.grid.merge_shape(case.x.shape)
     rank = len(shape)
-    if not case.has_moments or rank < 3:
+    if rank < 3:
         return
     first, last = (0, *range(2, rank), 1), (0, rank - 1, *range(1, rank - 1))
     taken = "channels first is read as channels last", "channels last is read as channels first"
@@ -140,27 +128,22 @@ def _read_memory(case: Case) -> Iterator[Variant]:
 
 def _normalize(case: Case, values: Floats) -> Floats:
     """Return what the norm makes of values in another order, at the rank of the case."""
-    x = values.reshape(case.x.shape)
-    mean = case.average(x) if case.centres else np.zeros_like(case.own_mean)
-    square = case.average((x - mean) ** 2) * (case.count / case.freedom)
-    with np.errstate(all="ignore"):
-        result: Floats = (x - mean) / case.root(square) * case.gamma + case.beta
-    return result
+    return replace(case, x=values.reshape(case.x.shape), stored=None, gate=None).right.values
 
 
 ORDER: Sequence[Row] = (
     Row(Fault("order-exchanged", "{which} are exchanged", "write each row where it was read",
-              "y[[0, 1, 4, 3, 2]]", ("two rows",)), _exchange),
+              "y[[0, 1, 4, 3, 2]]", ("two rows",)), _find("exchanged")),
     Row(Fault("order-rolled", "rows along {name} are rolled by {by}", "write each row where it was read",
-              "np.roll(y, 1, axis=0)", ("AXIS", "N")), _roll),
+              "np.roll(y, 1, axis=0)", ("AXIS", "N")), _find("rolled")),
     Row(Fault("order-reversed", "rows along {name} are reversed", "write each row where it was read",
-              "y[::-1]", ("AXIS",)), _reverse),
+              "y[::-1]", ("AXIS",)), _find("reversed")),
     Row(Fault("order-transposed", "{names} are transposed", "write y with the axes of x", "y.swapaxes(1, 2)",
               ("two axes",)), _transpose),
     Row(Fault("order-memory", "memory with {words}", "transpose before the norm",
-              "norm(x.reshape(n, h, w, c)).reshape(n, c, h, w)",
-              ("channels first is read as channels last",)), _read_memory),
+              "norm(x.reshape(n, h, w, c)).reshape(n, c, h, w)", ("channels first is read as channels last",)),
+        _read_memory, "moments"),
     Row(Fault("order-permuted", "{moved} of {count} rows along {name} stand elsewhere",
-              "write each row where it was read", "y[permutation]", ("K", "N", "AXIS")), _permute),
+              "write each row where it was read", "y[permutation]", ("K", "N", "AXIS")), _find("permuted")),
 )  # fmt: skip
 """The likelier ones first."""

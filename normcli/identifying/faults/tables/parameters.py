@@ -1,18 +1,17 @@
-"""Faults in gamma and beta: left out, applied otherwise than they should be, or others in their place."""
+"""Faults in what a norm is given: gamma and beta left out or applied otherwise, running statistics."""
 
 from __future__ import annotations
 
-import functools
+import itertools
 import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.checking.fault import Fault
-from normcli.checking.saved import HALVES
-from normcli.identifying.faults.claim import Row
-from normcli.identifying.faults.tables.order import find_shift
-from normcli.identifying.faults.variant import MOST_SHIFTS, Variant, list_shifts
+from normcli.checking.fault import Fault, Row
+from normcli.checking.half_precision import HALVES
+from normcli.identifying.faults.tables.order import find_shift, is_reverse
+from normcli.identifying.faults.variant import MOST_SHIFTS, Variant, divide, label, list_shifts
 from normcli.numerics.rounding import round_to_half
 
 if TYPE_CHECKING:
@@ -22,174 +21,112 @@ if TYPE_CHECKING:
     from normcli.identifying.faults.case import Case
 
 
-def _change_gamma(change: Callable[[Floats], Floats]) -> Callable[[Case], Iterator[Variant]]:
+def _change_gamma(change: Callable[[Floats], Floats]) -> Callable[[Case], Variant]:
     """Return what applies another gamma, made of the given one without what is added to it."""
-
-    def vary(case: Case) -> Iterator[Variant]:
-        if case.has_gamma:
-            with np.errstate(all="ignore"):
-                yield Variant(gamma=change(case.gamma - case.plan.spec.gamma_offset))
-
-    return vary
+    return lambda case: Variant(gamma=change(case.gamma - case.plan.spec.gamma_offset))
 
 
-def _change_beta(change: Callable[[Floats], Floats]) -> Callable[[Case], Iterator[Variant]]:
-    def vary(case: Case) -> Iterator[Variant]:
-        if case.has_beta:
-            yield Variant(beta=change(case.beta))
+def _add_one(case: Case) -> Variant:
+    """1 + gamma where gamma is meant, or the other way round."""
+    if case.plan.spec.gamma_offset:
+        return Variant(gamma=case.gamma - 1.0, values={"used": "gamma", "meant": "1 + gamma"})
+    return Variant(gamma=case.gamma + 1.0, values={"used": "1 + gamma", "meant": "gamma"})
 
-    return vary
 
-
-def _leave_gamma(case: Case) -> Iterator[Variant]:
+def _replace(case: Case, gamma: Floats, beta: Floats) -> Iterator[Variant]:
+    """Yield another gamma, another beta and both, where they were given; words have their names as `what`."""
     if case.has_gamma:
-        yield Variant(gamma=np.ones_like(case.gamma))
-
-
-def _leave_beta(case: Case) -> Iterator[Variant]:
+        yield Variant(gamma=gamma, values={"what": "gamma is"})
     if case.has_beta:
-        yield Variant(beta=np.zeros_like(case.beta))
-
-
-def _leave_both(case: Case) -> Iterator[Variant]:
+        yield Variant(beta=beta, values={"what": "beta is"})
     if case.has_gamma and case.has_beta:
-        yield Variant(gamma=np.ones_like(case.gamma), beta=np.zeros_like(case.beta))
+        yield Variant(gamma=gamma, beta=beta, values={"what": "gamma and beta are"})
 
 
-def _swap(case: Case) -> Iterator[Variant]:
-    if case.has_gamma and case.has_beta and case.gamma.shape == case.beta.shape:
-        yield Variant(gamma=case.beta, beta=case.gamma)
+def _roll(case: Case) -> Iterator[Variant]:
+    """Roll parameters along each of their axes, by few places first."""
+    shape = case.plan.grid.merge_shape(case.gamma.shape if case.has_gamma else case.beta.shape)
+    for axis, length in enumerate(shape):
+        for shift in list_shifts(length):
+            rolled = (
+                np.roll(p.reshape(shape), shift, axis).reshape(p.shape) if p.size == math.prod(shape) else p
+                for p in (case.gamma, case.beta)
+            )
+            yield from label(_replace(case, *rolled), 1, by=shift)
 
 
-def _shift_first(case: Case) -> Iterator[Variant]:
-    if case.has_gamma and case.has_beta:
-        yield Variant(beta=case.gamma * case.beta)
-
-
-def _add_one(case: Case) -> Iterator[Variant]:
-    """1 + gamma where gamma is meant, and the other way round."""
-    if case.has_gamma:
-        for offset in (1.0, -1.0):
-            is_meant = case.plan.spec.gamma_offset + offset in (0.0, 1.0)
-            if is_meant:
-                used, meant = ("1 + gamma", "gamma") if offset > 0.0 else ("gamma", "1 + gamma")
-                yield Variant(gamma=case.gamma + offset, values={"used": used, "meant": meant})
+def _reverse(case: Case) -> Iterator[Variant]:
+    for axis in _list_axes(case.gamma):
+        yield from _replace(case, np.flip(case.gamma, axis), np.flip(case.beta, axis))
 
 
 def _list_axes(values: Floats) -> list[int]:
     return [axis for axis, n in enumerate(values.shape) if n > 1]
 
 
-def _move(case: Case, change: Callable[[Floats], Floats]) -> Iterator[tuple[str, Variant]]:
-    """Yield gamma, beta or both with a change, each with its name and the verb to it."""
-    is_alike = case.gamma.shape == case.beta.shape and case.has_gamma and case.has_beta
-    if case.has_gamma:
-        yield "gamma is", Variant(gamma=change(case.gamma))
-    if case.has_beta:
-        yield "beta is", Variant(beta=change(case.beta))
-    if is_alike:
-        yield "gamma and beta are", Variant(gamma=change(case.gamma), beta=change(case.beta))
-
-
-def _roll_of(names: Sequence[str]) -> Callable[[Case], Iterator[Variant]]:
-    """Return what rolls parameters of some names along each of their axes, by few places first."""
-
-    def vary(case: Case) -> Iterator[Variant]:
-        shape = case.plan.grid.merge_shape(case.gamma.shape if case.has_gamma else case.beta.shape)
-        for axis, length in enumerate(shape):
-            for shift in list_shifts(length):
-                by = shift if 2 * shift <= length else shift - length
-                for name, variant in _move(case, functools.partial(_roll, shape, axis, shift)):
-                    if name in names:
-                        yield variant._replace(values={"what": name, "by": by}, numbers=1)
-
-    return vary
-
-
-def _roll(shape: tuple[int, ...], axis: int, shift: int, values: Floats) -> Floats:
-    """Return a parameter of the view that is rolled along an axis of the tensor."""
-    if values.size != math.prod(shape):
-        return values
-    return np.roll(values.reshape(shape), shift, axis).reshape(values.shape)
-
-
-def _reverse(case: Case) -> Iterator[Variant]:
-    for axis, length in enumerate(case.gamma.shape):
-        if length > 1:
-            for name, variant in _move(case, functools.partial(np.flip, axis=axis)):
-                yield variant._replace(values={"what": name})
-
-
 def _round(case: Case) -> Iterator[Variant]:
     offset = case.plan.spec.gamma_offset
     for dtype in HALVES:
-        gamma = round_to_half(case.gamma - offset, dtype) + offset
-        rounded = {"gamma is": Variant(gamma=gamma)} if case.has_gamma else {}
-        if case.has_beta:
-            beta = round_to_half(case.beta, dtype)
-            rounded |= {"beta is": Variant(beta=beta), "gamma and beta are": Variant(gamma=gamma, beta=beta)}
-        for name, variant in rounded.items():
-            yield variant._replace(values={"what": name, "dtype": dtype})
+        gamma, beta = round_to_half(case.gamma - offset, dtype) + offset, round_to_half(case.beta, dtype)
+        yield from label(_replace(case, gamma, beta), dtype=dtype)
 
 
 def _take_other_sample(case: Case) -> Iterator[Variant]:
     """Gamma and beta of another index of an axis that they share with the groups, or of one index for all."""
-    for axis in _list_axes(case.gamma):
-        if axis in case.axes or len(_list_axes(case.gamma)) < 2:
-            continue
+    wide = _list_axes(case.gamma)
+    for axis in (axis for axis in wide if axis not in case.axes and len(wide) > 1):
         for index in range(min(case.gamma.shape[axis], MOST_SHIFTS)):
-            gamma, beta = (
-                values.take([index], axis) if values.shape[axis] > 1 else values
-                for values in (case.gamma, case.beta)
-            )
-            words = f"{case.name_axis(axis)}={index} in every sample"
-            yield Variant(
-                gamma=gamma, beta=beta, values={"what": "gamma and beta are those", "which": words}, numbers=1
-            )
-            yield Variant(gamma=gamma, values={"what": "gamma is that", "which": words}, numbers=1)
+            gamma, beta = (p.take([index], axis) if p.shape[axis] > 1 else p for p in (case.gamma, case.beta))
+            both = Variant(gamma=gamma, beta=beta, values={"what": "gamma and beta are those"})
+            alone = Variant(gamma=gamma, values={"what": "gamma is that"})
+            yield from label((both, alone), 1, which=f"{case.name_axis(axis)}={index} in every sample")
+
+
+_MOST_PERMUTED = 2048
+"""Of more features no order is looked for."""
 
 
 def _permute(case: Case) -> Iterator[Variant]:
     """Put gamma, and beta with it or without, in the order that the slopes of the features show."""
     size = case.gamma.size
-    if not case.has_gamma or size < 3 or size > _MOST_PERMUTED:
+    if not 3 <= size <= _MOST_PERMUTED:
         return
     shown = case.recover_parameters()[0].reshape(-1)
     order = np.abs(shown[:, None] - case.gamma.reshape(1, -1)).argmin(1)
     count = int(np.count_nonzero(order != np.arange(size)))
-    is_plain = find_shift(size, order) or np.array_equal(order, np.arange(size)[::-1])
+    is_plain = find_shift(order) or is_reverse(order)
     if count and len(np.unique(order)) == size and not is_plain:
-        for name, variant in _move(case, lambda values: values.reshape(-1)[order].reshape(values.shape)):
-            yield variant._replace(values={"what": name, "count": count}, numbers=count)
+        permuted = (
+            p.reshape(-1)[order].reshape(p.shape) if p.size == size else p for p in (case.gamma, case.beta)
+        )
+        yield from label(_replace(case, *permuted), count, count=count)
 
 
-_MOST_PERMUTED = 2048
-
-
-def _leave_all(case: Case) -> Iterator[Variant]:
+def _leave_all(case: Case) -> Variant | None:
     variant = Variant(gamma=np.zeros_like(case.gamma))
-    if case.has_beta and case.explains(case.predict(variant)).all():  # a part of y has words of its own
-        yield variant
+    return variant if case.explains(case.predict(variant)).all() else None  # a part of y has words of its own
 
 
 def _scale_all(case: Case) -> Iterator[Variant]:
-    """One factor for all values: of the least squares."""
-    with np.errstate(all="ignore"):
-        right = case.right.values
-        counted = np.isfinite(right) & np.isfinite(case.y)
-        for shift in (np.zeros(1), np.broadcast_to(case.beta, right.shape)):
-            ours, theirs = (np.where(counted, values - shift, 0.0) for values in (right, case.y))
-            square = float((ours * ours).sum())
-            factor = _simplify(float((ours * theirs).sum()) / square) if square > 0.0 else 1.0
-            if np.isfinite(factor) and factor not in (0.0, 1.0):
-                beta = case.beta * (factor if not shift.any() else 1.0)
-                yield Variant(
-                    gamma=case.gamma * factor,
-                    beta=beta,
-                    values={"what": "x̂" if shift.any() else "every value", "factor": f"{factor:.6g}"},
-                    numbers=1,
-                    slope=np.full((), factor),
-                )
+    """One factor for all values, or for x̂: of the least squares."""
+    right = case.right.values
+    counted = np.isfinite(right) & np.isfinite(case.y)
+    shifts = {"every value": np.zeros(1), **({"x̂": case.beta} if case.beta.any() else {})}
+    for what, shift in shifts.items():
+        ours, theirs = (np.where(counted, values - shift, 0.0) for values in (right, case.y))
+        square = float((ours * ours).sum())
+        factor = _simplify(float((ours * theirs).sum()) / square) if square > 0.0 else 1.0
+        if np.isfinite(factor) and factor not in (0.0, 1.0):
+            beta = case.beta if shift.any() else case.beta * factor
+            scaled = Variant(gamma=case.gamma * factor, beta=beta, slope=np.full((), factor))
+            yield from label([scaled], 1, what=what, factor=f"{factor:.6g}")
+
+
+def _shift_all(case: Case) -> Iterator[Variant]:
+    rest = case.y - case.right.values
+    term = _simplify(float(np.median(rest[np.isfinite(rest)]))) if np.isfinite(rest).any() else 0.0
+    if term:
+        yield Variant(beta=case.beta + term, values={"term": f"{term:.6g}"}, numbers=1, slope=np.ones(()))
 
 
 _EXACT = 1e-7
@@ -197,71 +134,131 @@ _EXACT = 1e-7
 
 def _simplify(factor: float) -> float:
     """Return a simpler number that is as good."""
-    for digits in range(1, 6):
-        rounded = float(f"{factor:.{digits - 1}e}")
-        if abs(rounded - factor) <= _EXACT * abs(factor):
-            return rounded
-    return factor
-
-
-def _shift_all(case: Case) -> Iterator[Variant]:
-    with np.errstate(all="ignore"):
-        rest = case.y - case.right.values
-        term = _simplify(float(np.median(rest[np.isfinite(rest)]))) if np.isfinite(rest).any() else 0.0
-    if term:
-        yield Variant(beta=case.beta + term, values={"term": f"{term:.6g}"}, numbers=1, slope=np.ones(()))
+    rounded = (float(f"{factor:.{digits}e}") for digits in range(5))
+    return next((number for number in rounded if abs(number - factor) <= _EXACT * abs(factor)), factor)
 
 
 PARAMETERS: Sequence[Row] = (
-    Row(Fault("affine-missing", "gamma and beta are not applied", "apply gamma and beta", "xhat"), _leave_both),
+    Row(Fault("affine-missing", "gamma and beta are not applied", "apply gamma and beta", "xhat"),
+        lambda c: Variant(gamma=np.ones_like(c.gamma), beta=np.zeros_like(c.beta)), "gamma beta"),
     Row(Fault("affine-gamma-missing", "gamma is not applied", "multiply by gamma", "xhat + beta"),
-              _leave_gamma),
-    Row(Fault("affine-beta-missing", "beta is not applied", "add beta", "gamma * xhat"), _leave_beta),
+        lambda c: Variant(gamma=np.ones_like(c.gamma)), "gamma"),
+    Row(Fault("affine-beta-missing", "beta is not applied", "add beta", "gamma * xhat"),
+        lambda c: Variant(beta=np.zeros_like(c.beta)), "beta"),
     Row(Fault("affine-swapped", "gamma and beta are exchanged", "pass gamma before beta",
-              "beta * xhat + gamma"), _swap),
+              "beta * xhat + gamma"), lambda c: Variant(gamma=c.beta, beta=c.gamma), "gamma beta"),
     Row(Fault("affine-gamma-plus-one", "{used} multiplies, not {meant}", "agree on how gamma is stored",
-              "(1 + gamma) * xhat", ("1 + gamma", "gamma")), _add_one),
-    Row(Fault("affine-gamma-plus-two", "1 is added to gamma twice", "add 1 in one place",
-              "(2 + gamma) * xhat"), _change_gamma(lambda g: 2.0 + g)),
+              "(1 + gamma) * xhat", ("1 + gamma", "gamma")), _add_one, "gamma"),
+    Row(Fault("affine-gamma-plus-two", "1 is added to gamma twice", "add 1 in one place", "(2 + gamma) * xhat"),
+        _change_gamma(lambda g: 2.0 + g), "gamma"),
     Row(Fault("affine-gamma-plus-one-twice", "1 + gamma multiplies twice", "multiply once",
-              "(1 + gamma) ** 2 * xhat"), _change_gamma(lambda g: (1.0 + g) ** 2)),
+              "(1 + gamma) ** 2 * xhat"), _change_gamma(lambda g: (1.0 + g) ** 2), "gamma"),
     Row(Fault("affine-gamma-twice", "gamma multiplies twice", "multiply by gamma once",
-              "gamma ** 2 * xhat + beta"), _change_gamma(lambda g: g * g)),
+              "gamma ** 2 * xhat + beta"), _change_gamma(lambda g: g * g), "gamma"),
     Row(Fault("affine-gamma-doubled", "gamma is doubled", "take gamma as it is", "2 * gamma * xhat + beta"),
-              _change_gamma(lambda g: 2.0 * g)),
+        _change_gamma(lambda g: 2.0 * g), "gamma"),
     Row(Fault("affine-gamma-negated", "gamma has the other sign", "take gamma as it is",
-              "-gamma * xhat + beta"), _change_gamma(lambda g: -g)),
+              "-gamma * xhat + beta"), _change_gamma(lambda g: -g), "gamma"),
     Row(Fault("affine-gamma-divided", "gamma divides", "multiply by gamma", "xhat / gamma + beta"),
-              _change_gamma(lambda g: 1.0 / g)),
+        _change_gamma(lambda g: 1.0 / g), "gamma"),
     Row(Fault("affine-gamma-exp", "exp(gamma) multiplies", "take gamma as it is",
-              "np.exp(gamma) * xhat + beta"), _change_gamma(np.exp)),
+              "np.exp(gamma) * xhat + beta"), _change_gamma(np.exp), "gamma"),
     Row(Fault("affine-gamma-absolute", "|gamma| multiplies", "take gamma with its sign",
-              "np.abs(gamma) * xhat + beta"), _change_gamma(np.abs)),
+              "np.abs(gamma) * xhat + beta"), _change_gamma(np.abs), "gamma"),
     Row(Fault("affine-beta-first", "beta is added before gamma multiplies", "multiply first, then add beta",
-              "gamma * (xhat + beta)"), _shift_first),
+              "gamma * (xhat + beta)"), lambda c: Variant(beta=c.gamma * c.beta), "gamma beta"),
     Row(Fault("affine-beta-negated", "beta is subtracted", "add beta", "gamma * xhat - beta"),
-              _change_beta(lambda b: -b)),
+        lambda c: Variant(beta=-c.beta), "beta"),
     Row(Fault("affine-beta-doubled", "beta is added twice", "add beta once", "gamma * xhat + 2 * beta"),
-              _change_beta(lambda b: 2.0 * b)),
+        lambda c: Variant(beta=2.0 * c.beta), "beta"),
     Row(Fault("affine-gamma-reversed", "{what} reversed", "index parameters forwards",
               "gamma[::-1] * xhat + beta", ("gamma is",)), _reverse),
     Row(Fault("affine-gamma-rolled", "{what} rolled by {by}", "index parameters from 0",
               "np.roll(gamma, 1) * xhat + beta", ("gamma is", "N")),
-              _roll_of(("gamma is", "gamma and beta are"))),
+        lambda c: [one for one in _roll(c) if one.gamma is not None]),
     Row(Fault("affine-beta-rolled", "beta is rolled by {by}", "index parameters from 0",
-              "gamma * xhat + np.roll(beta, 1)", ("N",)), _roll_of(("beta is",))),
+              "gamma * xhat + np.roll(beta, 1)", ("N",)),
+        lambda c: [one for one in _roll(c) if one.gamma is None]),
     Row(Fault("affine-gamma-permuted", "{what} permuted: {count} values stand elsewhere",
-              "index parameters in order", "gamma[permutation] * xhat + beta", ("gamma is", "N")), _permute),
-    Row(Fault("affine-gamma-other-sample", "{what} of {which}",
-              "index them along every axis", "gamma[:1] * xhat + beta[:1]",
-              ("gamma and beta are those", "another sample")), _take_other_sample),
+              "index parameters in order", "gamma[permutation] * xhat + beta", ("gamma is", "N")),
+        _permute, "gamma"),
+    Row(Fault("affine-gamma-other-sample", "{what} of {which}", "index them along every axis",
+              "gamma[:1] * xhat + beta[:1]", ("gamma and beta are those", "another sample")),
+        _take_other_sample),
     Row(Fault("affine-gamma-rounded", "{what} rounded to {dtype}", "keep parameters in float32",
               "gamma.astype(np.float16) * xhat", ("gamma is", "float16")), _round),
     Row(Fault("affine-beta-alone", "y is beta alone", "add gamma times x̂", "np.zeros_like(x) + beta"),
-              _leave_all),
-    Row(Fault("affine-constant", "{what} is multiplied by {factor}", "leave the factor out",
-              "y * 3.7", ("every value", "C")), _scale_all),
+        _leave_all, "beta"),
+    Row(Fault("affine-constant", "{what} is multiplied by {factor}", "leave the factor out", "y * 3.7",
+              ("every value", "C")), _scale_all),
     Row(Fault("affine-offset", "{term} is added to every value", "leave the term out", "y + 1", ("C",)),
-              _shift_all),
+        _shift_all),
 )  # fmt: skip
 """The likelier ones first, of those that explain as much."""
+
+
+# -- running statistics
+
+_MOMENTA = (0.1, 0.01, 0.001, 0.2, 0.03, 0.05, 0.5, 0.9, 0.99, 0.999)
+"""The part of the new statistics in what is kept: those of frameworks and models."""
+
+
+def _take_own(case: Case) -> list[Variant]:
+    whose = "the batch's own statistics are", "the batch's own mean is", "the batch's own variance is"
+    return case.replace_statistics(case.own_mean, case.own_square, whose)
+
+
+def _move_stored(case: Case) -> Iterator[Variant]:
+    names = "running statistics are", "the running mean is", "the running variance is"
+    for axis in case.kept:
+        length = case.mean.shape[axis]
+        for shift in list_shifts(length):
+            mean, square = (np.roll(values, shift, axis) for values in (case.mean, case.square))
+            rolled = case.replace_statistics(mean, square, names)
+            yield from label(rolled, 1, words=f"rolled by {shift}")
+        if length > 2:
+            flipped = case.replace_statistics(np.flip(case.mean, axis), np.flip(case.square, axis), names)
+            yield from label(flipped, 1, words="reversed")
+
+
+def _update(case: Case) -> Iterator[Variant]:
+    """Update the statistics with this batch before they are used."""
+    unbiased = case.own_square * (case.freedom / max(1.0, case.count - 1.0))
+    for momentum, own in itertools.product(_MOMENTA, (unbiased, case.own_square)):
+        mean, var = (
+            (1.0 - momentum) * kept + momentum * new
+            for kept, new in ((case.mean, case.own_mean), (case.square, own))
+        )
+        yield Variant(mean, square=var, values={"momentum": momentum}, numbers=1)
+
+
+def _bias(case: Case) -> Iterator[Variant]:
+    """Take the running variance as a sum of squares divided by n, or by n − 1, of as many values as here."""
+    if case.count > 1:
+        share = (case.count - 1.0) / case.count
+        yield Variant(square=case.square * share, values={"used": "n", "asked": "n − 1"})
+        yield Variant(square=case.square / share, values={"used": "n − 1", "asked": "n"})
+
+
+STORED: Sequence[Row] = (
+    Row(Fault("stored-unused", "{what} used, not the running ones", "normalize with the running statistics",
+              "(x - x.mean(0)) / x.std(0)", ("the batch's own statistics are",)), _take_own, "stored"),
+    Row(Fault("stored-exchanged", "running mean and variance are exchanged",
+              "pass the mean before the variance", "(x - var) / np.sqrt(mean + eps)"),
+        lambda c: Variant(c.square, square=c.mean), "stored"),
+    Row(Fault("stored-updated", "running statistics were updated with this batch first, momentum {momentum}",
+              "normalize before the update", "(x - updated_mean) / np.sqrt(updated_var)", ("M",)),
+        _update, "stored"),
+    Row(Fault("stored-not-rooted", "the running variance divides, not its root",
+              "take the root of the variance", "(x - mean) / (var + eps)"),
+        lambda c: divide(c.square, c.square + c.eps), "stored"),
+    Row(Fault("stored-rooted-twice", "the running variance is rooted twice", "take the root once",
+              "(x - mean) / np.sqrt(std + eps)"),
+        lambda c: [Variant(square=np.sqrt(c.square)), *divide(np.sqrt(np.sqrt(c.square + c.eps)))], "stored"),
+    Row(Fault("stored-biased", "the running variance is divided by {used}, not {asked}",
+              "keep the variance as the framework divides it", "(x - mean) / np.sqrt(var * (n - 1) / n + eps)",
+              ("n", "n − 1")), _bias, "stored"),
+    Row(Fault("stored-rolled", "{what} {words}", "index statistics from 0", "(x - np.roll(mean, 1)) / d",
+              ("running statistics are", "rolled by N")), _move_stored, "stored"),
+)  # fmt: skip
+"""The likelier ones first."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import normcli
-from normcli.checking.saved import find_common_half, find_saved_dtype
+from normcli.checking.half_precision import find_common_half, find_saved_dtype
 from normcli.dtypes import find_type
 from tests.identifying.faulty import draw, standardize
 

@@ -7,7 +7,7 @@ import pytest
 
 from normcli.dtypes import find_type
 from normcli.engine.inputs import Inputs, Selection
-from normcli.identifying.words.casts import diagnose_casts
+from normcli.identifying.words.agreement import diagnose_casts
 from normcli.identifying.words.match_words import format_share
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -133,7 +133,7 @@ def test_nearly_all_values_are_those_of_an_order_that_is_named(wrong, is_said):
 
 
 def test_some_groups_of_many_are_compared(monkeypatch):
-    monkeypatch.setattr("normcli.identifying.words.casts._MOST_VALUES", 20 * 100)
+    monkeypatch.setattr("normcli.identifying.words.agreement._MOST_ROUNDED", 20 * 100)
     assert "100 % of the values" in ask("torch", FIRST).evidence[0]
-    monkeypatch.setattr("normcli.identifying.words.casts._MOST_VALUES", 19)
+    monkeypatch.setattr("normcli.identifying.words.agreement._MOST_ROUNDED", 19)
     assert ask("torch", FIRST) is None

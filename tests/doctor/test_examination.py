@@ -9,8 +9,7 @@ import pytest
 
 from normcli.algorithms.computation import parse_computation
 from normcli.checking.ulp import choose_tolerance
-from normcli.doctor.distribution import Distribution
-from normcli.doctor.examination import Distances, Examination, Finding, Lost, Overflow
+from normcli.doctor.examination import Distances, Distribution, Examination, Finding, Lost, Overflow
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from normcli import backward
-from normcli.checking.fault_search import _choose, _Scales, find_fault
 from normcli.checking.gradient_faults import FACTOR, ZERO
-from normcli.checking.gradients import check_gradients
+from normcli.checking.gradients import _choose, _Scales, check_gradients, find_fault
 from normcli.results.backward import BackwardProblem
 
 RIGHT, OFF = np.array([1.0, 0.0, 0.0]), np.array([0.0, 5.0, 0.0])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli import check, normalize
-from normcli.identifying.words.closer_convention import diagnose_closer_convention
+from normcli.identifying.words.agreement import diagnose_closer_convention
 from normcli.results.arguments import read_arguments
 
 LOOSE = {"rtol": 1e-2, "atol": 1e-2}
@@ -93,16 +93,16 @@ def test_norms_without_such_an_eps_are_passed_over(norm):
 
 
 def test_of_a_large_tensor_few_groups_are_looked_at(monkeypatch):
-    from normcli.identifying.words import closer_convention
+    from normcli.identifying.words import agreement
 
     taken = []
-    own = closer_convention.Samples.take_some
+    own = agreement.Samples.take_some
 
     def take_some(self, grid, most, divisor, **options):
         taken.append(most)
         return own(self, grid, most, divisor, **options)
 
-    monkeypatch.setattr(closer_convention.Samples, "take_some", take_some)
+    monkeypatch.setattr(agreement.Samples, "take_some", take_some)
     x = make((1 << 12, 64))
     assert "eps 0.001" in remark(normalize(x, "ln", eps=1e-3).normalized, x)
     assert max(taken) <= 1 << 12

@@ -1,19 +1,27 @@
-"""What a check that passes did not test: an eps, or a ddof, with which far more values are the exact ones."""
+"""What a tensor that agrees shows all the same: where its kernel rounds, and what its tolerance did not test.
+
+`diagnose_casts`: a kernel of half precision rounds once, before gamma or after each step, which its bits alone
+show. `diagnose_closer_convention`: with another eps, or ddof, far more values are the exact ones.
+"""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
-from normcli.dtypes import is_float
+import numpy as np
+
+from normcli.checking.check import calculate_rows
+from normcli.dtypes import is_float, is_half
 from normcli.engine.inputs import NO_INPUTS
 from normcli.identifying.models.model import Model
 from normcli.identifying.models.standards import MOMENTS, ROWS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import Kind
 from normcli.identifying.search.affine import AffineStep
-from normcli.identifying.search.groups import widen
+from normcli.identifying.search.groups import take_groups, widen
 from normcli.identifying.search.hypothesis import Hypothesis, measure_equality
 from normcli.identifying.search.inputs import Inputs
 from normcli.identifying.search.match import Scope
@@ -21,16 +29,98 @@ from normcli.identifying.search.ranking import BY_LUCK, rank_matches
 from normcli.identifying.search.samples import MOST_VALUES, Samples
 from normcli.identifying.words.diagnosis import Diagnosis
 from normcli.identifying.words.match_words import format_share, round_down
-from normcli.norms.conventions import find_convention
+from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.rules import EpsMode, EpsRule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from normcli.engine.inputs import Inputs as Given
     from normcli.identifying.search.hypothesis import Sample
     from normcli.identifying.search.match import Match
     from normcli.norms.plan import Plan
+
+_MOST_ROUNDED = 1 << 18
+"""Of more values, whole groups of about so many are compared in their bits."""
+
+_NEARLY_ALL = 0.9
+"""The share of equal values that a kernel of the same roundings gives at least."""
+
+_DEVIATIONS = 4.0
+"""Counts that differ by so many roots of themselves do not differ by luck."""
+
+
+def diagnose_casts(plan: Plan, values: NDArray[Any], actual: NDArray[Any], given: Given) -> Diagnosis | None:
+    """Return which order it is where another order of roundings gives clearly more values to the bit, or None.
+
+    Parameters
+    ----------
+    plan : Plan
+    values, actual : ndarray
+        The input, and what is held against the result.
+    given : Inputs
+        Gamma and beta. Where some values do not count, or statistics are given, nothing is looked for.
+    """
+    grid, dtype = plan.grid, plan.choose_output_dtype(actual.dtype)
+    if not is_half(dtype) or not given.scales or not _has_parameters_alone(given):
+        return None
+    if not 0 < grid.group_size <= _MOST_ROUNDED or not grid.group_count:
+        return None
+    count = max(1, _MOST_ROUNDED // grid.group_size)
+    chosen = np.unique(np.linspace(0, grid.group_count - 1, count).astype(np.intp))
+    standardized, _ = calculate_rows(plan, take_groups(grid, values, chosen), (None, None))
+    theirs = widen(take_groups(grid, actual, chosen))
+    orders = list(_list_orders(_make_step(plan, given).map(lambda p: take_groups(grid, p, chosen)), dtype))
+    shares = [
+        measure_equality(theirs, functools.reduce(lambda x, step: step.apply(x), steps, standardized), dtype)
+        for _, steps in orders
+    ]
+    own, best = int(plan.spec.rounds_before_gamma), int(np.argmax(shares))
+    more, missed = shares[best] - shares[own], 1.0 - shares[own]
+    if shares[best] < _NEARLY_ALL or more < max(BY_LUCK, _DEVIATIONS * math.sqrt(missed / theirs.size)):
+        return None
+    rows = (find_convention(name, plan.norm.name) for name in list_frameworks(plan.norm.name))
+    like = [row.framework for row in rows if row.widens and row.rounds_before_gamma == best]
+    cause = f"{plan.norm.name} agrees but for its bits: {orders[best][0]}"
+    return Diagnosis(
+        Kind.NORM, f"{cause} (as {like[0]})" if like else cause,
+        (
+            f"{format_share(shares[best])} of the values have the bits of that order in {dtype}",
+            f"{format_share(shares[own])} have them where {orders[own][0]}, which was checked",
+            *([f"so do {', '.join(like)}"] if len(like) > 1 else []),
+        ),
+        remedy=f"normcli {plan.norm.name} … --like {like[0]}" if like else None,
+    )  # fmt: skip
+
+
+def _has_parameters_alone(given: Given) -> bool:
+    return given._replace(gamma=None, beta=None) == NO_INPUTS
+
+
+def _list_orders(step: AffineStep, dtype: np.dtype[Any]) -> Iterator[tuple[str, tuple[AffineStep, ...]]]:
+    """Yield each order of roundings in words, and its steps, each of which may round what it takes.
+
+    A plan that does not round before gamma has the first, one that does the second.
+    """
+    yield "the result alone is rounded", (step,)
+    yield "x̂ is rounded first", (step._replace(rounds_to=dtype),)
+    if step.scale is not None and step.shift is not None:
+        alone = step._replace(rounds_to=dtype, shift=None), step._replace(rounds_to=dtype, scale=None)
+        yield "x̂, its product and the sum are rounded one by one", alone
+
+
+def _make_step(plan: Plan, given: Given) -> AffineStep:
+    """Return how gamma and beta enter, in the tensor's rank."""
+    offset = "" if not plan.spec.gamma_offset else f"{plan.spec.gamma_offset} + "
+    names = (f"{offset}gamma", given.gamma), ("beta", given.beta)
+    way = ", ".join(name for name, values in names if values is not None) or "none"
+    step = AffineStep(way, given.gamma, given.beta).map(lambda p: widen(p).reshape(plan.parameters.full_shape))
+    return step if step.scale is None else step._replace(scale=step.scale + plan.spec.gamma_offset)
+
+
+# -- another eps or ddof
 
 _SAMPLED, _SAMPLED_OF_LARGE = 1 << 14, 1 << 12
 """Values that are looked at, in whole groups; fewer of large tensors, which may lie in files."""
@@ -65,7 +155,7 @@ def diagnose_closer_convention(
     is_plain = divisor in MOMENTS and plan.norm.centre is ROWS[divisor].centre and plan.spec.range is None
     if not (is_plain and is_float(actual.dtype) and plan.spec.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE)):
         return None
-    if given._replace(gamma=None, beta=None) != NO_INPUTS or not 1 < grid.group_size <= MOST_VALUES:
+    if not _has_parameters_alone(given) or not 1 < grid.group_size <= MOST_VALUES:
         return None
     step = _make_step(plan, given)
     if plan.spec.rounds_before_gamma:
@@ -88,7 +178,8 @@ def diagnose_closer_convention(
     gives_all = best.equal == 1.0 and (1.0 - own) * best.compared >= CERTAIN
     if not gives_all and best.equal < max(own / _LESS_EXACT, own + _MORE_EXACT):
         return None
-    users = ", ".join(_list_users(best))
+    rules = {name: find_convention(name, best.norm).eps for name in best.like}
+    users = ", ".join(name for name, rule in rules.items() if rule is not EpsRule.GIVEN)
     exactly = "every value" if best.equal == 1.0 else "more values"
     shares = f"{format_share(best.equal)} of the values are exact with that, {format_share(own)} as asked for"
     return Diagnosis(
@@ -98,16 +189,6 @@ def diagnose_closer_convention(
     )
 
 
-def _make_step(plan: Plan, given: Given) -> AffineStep:
-    """Return how gamma and beta enter, in the tensor's rank."""
-    scale, shift = (
-        None if p is None else widen(p).reshape(plan.parameters.full_shape) for p in (given.gamma, given.beta)
-    )
-    offset = "" if not plan.spec.gamma_offset else f"{plan.spec.gamma_offset} + "
-    way = ", ".join([*(() if scale is None else (f"{offset}gamma",)), *(() if shift is None else ("beta",))])
-    return AffineStep(way or "none", None if scale is None else scale + plan.spec.gamma_offset, shift)
-
-
 def _find_others(plan: Plan, samples: Samples, sample: Sample, step: AffineStep) -> list[Match]:
     """Return what explains y with fewer roundings than what was asked for, if that does not explain it."""
     first = math.inf
@@ -115,8 +196,8 @@ def _find_others(plan: Plan, samples: Samples, sample: Sample, step: AffineStep)
     for number, level in enumerate(samples.levels):
         if level.precision != samples.levels[0].precision:
             break
-        of_moments = itertools.takewhile(_has_eps, samples.fit(sample, step, level))  # lengths come last
-        fitting = list(of_moments)
+        fitted = samples.fit(sample, step, level)
+        fitting = list(itertools.takewhile(lambda one: one[0].model.p is None, fitted))  # lengths come last
         if any(_holds(hypothesis.model, plan) for hypothesis, _ in fitting):
             return []
         if not found:
@@ -126,10 +207,6 @@ def _find_others(plan: Plan, samples: Samples, sample: Sample, step: AffineStep)
         if number == first + _PATIENCE and len(sample.chosen) >= _FEW_GROUPS:
             break
     return found
-
-
-def _has_eps(fitted: tuple[Hypothesis, float]) -> bool:
-    return fitted[0].model.p is None
 
 
 def _holds(model: Model, plan: Plan) -> bool:
@@ -153,8 +230,3 @@ def _describe(match: Match, plan: Plan) -> str:
     eps = f"an eps of at most {round_down(high):.2g}" if low == 0.0 < high else f"eps {match.eps:g}"
     place = "" if match.eps_mode == plan.spec.eps_mode else f" {match.eps_mode} the root"
     return f"{eps}{place}" + ("" if match.ddof == plan.spec.ddof else f" and ddof {match.ddof}")
-
-
-def _list_users(match: Match) -> list[str]:
-    """Return the frameworks whose own convention it is."""
-    return [name for name in match.like if find_convention(name, match.norm).eps is not EpsRule.GIVEN]
