@@ -75,7 +75,7 @@ def settle(
     ) -> tuple[Fraction, Fraction]:
         (mean, divisor), finer = recall(number, bits), recall(number, 2 * bits)[1]
         assert divisor is not None  # what is NaN is decided
-        product = gamma * (x - mean) / divisor
+        product = gamma * (x - mean if solution.centred else x) / divisor
         return product + beta, Fraction(0) if divisor == finer else abs(product) / 2 ** (bits - 2)
 
     numbers = choose(solution.numbers, 0)
