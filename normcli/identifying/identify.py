@@ -26,10 +26,14 @@ from normcli.identifying.faults.subjects import (
     recover_used,
     shows_nothing,
 )
-from normcli.identifying.maps.evaluation import read_evaluation
-from normcli.identifying.maps.known_maps import SPECTRAL, name_constants, name_map
-from normcli.identifying.maps.plain import MOST_SAMPLED, Block, find_global_map, find_plain_map
-from normcli.identifying.maps.trimmed_map import find_trimmed_map
+from normcli.identifying.maps.known_maps import SPECTRAL, name_constants, name_map, read_evaluation
+from normcli.identifying.maps.plain import (
+    MOST_SAMPLED,
+    Block,
+    find_global_map,
+    find_plain_map,
+    find_trimmed_map,
+)
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.nearly.confirmation import Confirmation
 from normcli.identifying.nearly.nearest import Nearness
@@ -37,8 +41,7 @@ from normcli.identifying.question import Identification, Question
 from normcli.identifying.reproduction import hold_against_all, list_candidates, reproduce
 from normcli.identifying.search.affine import choose_usual, enumerate_affine_steps
 from normcli.identifying.search.inputs import Inputs
-from normcli.identifying.search.match import Scope
-from normcli.identifying.search.ranking import rank_matches
+from normcli.identifying.search.match import Scope, rank_matches
 from normcli.identifying.search.samples import MOST_VALUES, Samples
 from normcli.identifying.search.search import Search
 from normcli.norms.layout import make_layout

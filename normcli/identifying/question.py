@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from normcli.identifying.faults.claim import Claim
     from normcli.identifying.faults.subjects import Subject
-    from normcli.identifying.maps.evaluation import Evaluation
+    from normcli.identifying.maps.known_maps import Evaluation
     from normcli.identifying.maps.lines import PlainMap
-    from normcli.identifying.models.iterations import Start
+    from normcli.identifying.models.matrices import Start
     from normcli.identifying.nearly.nearest import Nearest
     from normcli.identifying.reproduction import Reproduction
     from normcli.identifying.search.match import Match

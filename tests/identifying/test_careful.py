@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.models.model import Model
+from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.standards import standardize
 from normcli.identifying.search.affine import ESTIMATED, AffineStep
 from normcli.identifying.search.careful import fit_carefully

@@ -9,10 +9,10 @@ import pytest
 
 from normcli import normalize
 from normcli.identifying.identify import identify
-from normcli.identifying.maps.evaluation import read_evaluation
+from normcli.identifying.maps.known_maps import read_evaluation
 from normcli.identifying.maps.lines import PlainMap
-from normcli.identifying.models.levels import Level
-from normcli.identifying.models.model import Model
+from normcli.identifying.models.bounds import Level
+from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.standards import MOMENTS, STANDARDS
 from normcli.identifying.question import Question
 from normcli.identifying.search.affine import NO_AFFINE, AffineStep, enumerate_affine_steps

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.identifying.models.windows import gives
-from normcli.identifying.nearly.confirm import find_strange_groups
 from normcli.identifying.nearly.nearest import Nearest, Nearness
+from normcli.identifying.nearly.strange_groups import find_strange_groups
 from normcli.identifying.search.affine import ESTIMATED
 from normcli.identifying.search.groups import widen
-from normcli.identifying.search.ranking import rank_matches
+from normcli.identifying.search.match import rank_matches
 from normcli.identifying.search.samples import MOST_VALUES, Samples
 
 if TYPE_CHECKING:

@@ -2,6 +2,6 @@
 
 `groups` enumerates the ways, `affine` how gamma and beta entered, `inputs` and `samples` take and standardize
 values, `screen` refutes most ways by lines. A `hypothesis` that holds is a `match`, with the `names` that it
-has; `families` are windows and matrices. `estimate` fits a gamma that nobody gave, `careful` in half
-precision. `search` tries all, `ranking` says which is first.
+has. `estimate` fits a gamma that nobody gave, `careful` in half precision. `search` tries all, windows and
+matrices among them.
 """

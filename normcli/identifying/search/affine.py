@@ -65,7 +65,7 @@ class AffineStep(NamedTuple):
     def apply(self, standardized: Floats) -> Floats:
         """Return y, of float64."""
         if self.rounds_to is not None:
-            standardized = _round(standardized, self.rounds_to)
+            standardized = round_to(standardized, self.rounds_to).astype(np.float64)
         scaled = standardized if self.scale is None else standardized * self.scale
         return scaled if self.shift is None else scaled + self.shift
 
@@ -90,11 +90,12 @@ class AffineStep(NamedTuple):
         return restored, allowed + before
 
 
-def _round(values: Floats, dtype: np.dtype[Any]) -> Floats:
+def round_to(values: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return values in a dtype, each rounded once."""
     rounded = np.empty(values.shape, dtype)
     with np.errstate(all="ignore"):
         store(rounded, values)
-    return rounded.astype(np.float64)
+    return rounded
 
 
 def _undo_rounding(values: Floats, slack: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Floats]:
@@ -109,7 +110,7 @@ def _undo_rounding(values: Floats, slack: Floats, dtype: np.dtype[Any]) -> tuple
 
 def _round_down(values: Floats, dtype: np.dtype[Any]) -> Floats:
     """Return the largest number of a dtype that is no larger than each value."""
-    nearest = _round(values, dtype)
+    nearest = round_to(values, dtype).astype(np.float64)
     towards = np.where(
         nearest > 0.0, nearest * (1.0 - 2.0**-53), nearest
     )  # below a power of two, the unit is half

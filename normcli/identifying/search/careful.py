@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.ulp import measure_unit
-from normcli.identifying.maps.within import fit_within
-from normcli.identifying.models.bounds import measure_noise
-from normcli.identifying.models.levels import choose_careless
+from normcli.identifying.maps.lines import fit_within
+from normcli.identifying.models.bounds import choose_careless, measure_noise
 from normcli.identifying.search.affine import AffineStep
 from normcli.identifying.search.groups import put_back
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats
-    from normcli.identifying.models.levels import Level
+    from normcli.identifying.models.bounds import Level
     from normcli.identifying.search.hypothesis import Hypothesis
 
 _HALF_UNIT = 0.5

@@ -11,10 +11,8 @@ import numpy as np
 
 from normcli.dtypes import find_type, is_half
 from normcli.identifying.maps.lines import fit_lines
-from normcli.identifying.models.bounds import measure_noise
-from normcli.identifying.models.evidence import COMMON_EPS
-from normcli.identifying.models.levels import Level, choose_careless
-from normcli.identifying.models.model import Model
+from normcli.identifying.models.bounds import Level, choose_careless, measure_noise
+from normcli.identifying.models.evidence import COMMON_EPS, Model
 from normcli.identifying.models.standards import MOMENTS, is_centred, standardize
 from normcli.identifying.search.affine import ESTIMATED, NO_AFFINE, AffineStep
 from normcli.identifying.search.careful import fit_carefully

@@ -140,6 +140,11 @@ def _gather(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None) -
     return rows
 
 
+def locate(grid: Grid, chosen: NDArray[np.intp], row: int, column: int) -> tuple[int, ...]:
+    """Return the index in the tensor of a value of the chosen groups."""
+    return tuple(int(i[0]) for i in grid.locate_values(chosen[[row]], np.array([column])))
+
+
 def put_back(grid: Grid, rows: NDArray[Any]) -> NDArray[Any]:
     """Return the tensor of which `take_groups` would give these rows of all groups."""
     order = _order_axes(grid)

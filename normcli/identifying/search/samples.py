@@ -12,9 +12,8 @@ import numpy as np
 
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import find_type, get_eps, is_half
-from normcli.identifying.models.bounds import bound_factors, measure_lost, measure_noise
+from normcli.identifying.models.bounds import Level, bound_factors, list_levels, measure_lost, measure_noise
 from normcli.identifying.models.evidence import fit_models
-from normcli.identifying.models.levels import Level, list_levels
 from normcli.identifying.models.one_pass import fit_one_pass
 from normcli.identifying.models.standards import MOMENTS, STANDARDS, Standard
 from normcli.identifying.models.weight import count_fine

@@ -13,10 +13,13 @@ from normcli.dtypes import find_type, is_half
 from normcli.identifying.models.matrices import find_matrices
 from normcli.identifying.models.windows import WINDOWED, find_sides, find_windows
 from normcli.identifying.search.estimate import estimate
-from normcli.identifying.search.families import describe_matrix, describe_window
 from normcli.identifying.search.groups import widen
-from normcli.identifying.search.ranking import BY_LUCK, rank_matches
+from normcli.identifying.search.match import BY_LUCK, Match, rank_matches
+from normcli.identifying.search.names import try_plan
 from normcli.identifying.search.samples import FEW_VALUES, MOST_VALUES, ON_ANY_LINE, Samples, list_grids
+from normcli.norms.conventions import list_frameworks
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
 from normcli.norms.table import OF_MATRICES
 from normcli.tuples import NamedTuple
 
@@ -24,11 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from normcli.dtypes import Floats
-    from normcli.identifying.models.levels import Level
-    from normcli.identifying.models.windows import Side
+    from normcli.identifying.models.bounds import Level
+    from normcli.identifying.models.matrices import FittedMatrix
+    from normcli.identifying.models.windows import FittedWindow, Side
     from normcli.identifying.search.affine import AffineStep
     from normcli.identifying.search.hypothesis import Hypothesis, Sample
-    from normcli.identifying.search.match import Match
+    from normcli.identifying.search.match import Scope
+    from normcli.norms.spec import Window
+
 
 _PATIENCE = 2
 """So many levels further, a usual eps is looked for: one of many digits may be an artefact of the rounding."""
@@ -197,3 +203,56 @@ def _is_of(affine: AffineStep, shape: tuple[int, ...]) -> bool:
 def _rank_doubtful(hypothesis: Hypothesis) -> tuple[bool, float]:
     """Return what puts an eps that may be one first, then what there is most evidence for."""
     return hypothesis.model.is_odd, -hypothesis.model.bits
+
+
+def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precision: str) -> Match:
+    """Return the match of a window of local response normalization."""
+    axis, window, exact, bits = fitted
+    covers_all = min(window.before, window.after) >= actual.shape[axis] - 1
+    like, users = [], 0
+    for framework in list_frameworks(WINDOWED):
+        plan = try_plan(Request(WINDOWED, like=framework, size=window.size, axes=(axis,)), actual.shape)
+        if plan is not None and plan.grid.reach == (window.before, window.after):
+            is_own = _has_constants(plan.spec.window, window)
+            users += is_own
+            if is_own or not covers_all:  # the constants are often the user's, and the window tells enough
+                like.append(framework)
+    return Match.of(
+        WINDOWED,
+        actual,
+        exact,
+        scope.dtype,
+        axes=(axis,),
+        precision=precision,
+        like=tuple(like),
+        order=scope.order,
+        window=window,
+        by_default=users > 0 or not covers_all,
+        users=users,
+        bits=bits,
+    )
+
+
+def describe_matrix(fitted: FittedMatrix, actual: Floats, scope: Scope, precision: str) -> Match:
+    """Return the match of the largest singular value of a matrix."""
+    shape = actual.shape
+    default = make_plan(Request(OF_MATRICES), shape, actual.dtype).spec.rows
+    return Match.of(
+        OF_MATRICES,
+        actual,
+        fitted.exact,
+        scope.dtype,
+        axes=tuple(range(actual.ndim)),
+        precision=precision,
+        like=(),
+        order=scope.order,
+        rows=fitted.rows,
+        steps=fitted.steps,
+        by_default=fitted.rows == default,
+        bits=fitted.bits,
+    )
+
+
+def _has_constants(default: Window | None, window: Window) -> bool:
+    """Whether k and the exponent are those of a framework; alpha is seldom known so well."""
+    return default is not None and (default.k, default.exponent) == (window.k, window.exponent)

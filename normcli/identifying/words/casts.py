@@ -15,7 +15,7 @@ from normcli.identifying.question import Kind
 from normcli.identifying.search.affine import AffineStep
 from normcli.identifying.search.groups import take_groups, widen
 from normcli.identifying.search.hypothesis import measure_equality
-from normcli.identifying.search.ranking import BY_LUCK
+from normcli.identifying.search.match import BY_LUCK
 from normcli.identifying.words.diagnosis import Diagnosis
 from normcli.identifying.words.match_words import format_share
 from normcli.norms.conventions import find_convention, list_frameworks

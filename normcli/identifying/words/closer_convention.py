@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.dtypes import is_float
 from normcli.engine.inputs import NO_INPUTS
-from normcli.identifying.models.model import Model
+from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.standards import MOMENTS, ROWS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import Kind
@@ -16,8 +16,7 @@ from normcli.identifying.search.affine import AffineStep
 from normcli.identifying.search.groups import widen
 from normcli.identifying.search.hypothesis import Hypothesis, measure_equality
 from normcli.identifying.search.inputs import Inputs
-from normcli.identifying.search.match import Scope
-from normcli.identifying.search.ranking import BY_LUCK, rank_matches
+from normcli.identifying.search.match import BY_LUCK, Scope, rank_matches
 from normcli.identifying.search.samples import MOST_VALUES, Samples
 from normcli.identifying.words.diagnosis import Diagnosis
 from normcli.identifying.words.match_words import format_share, round_down

@@ -10,7 +10,7 @@ import numpy as np
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps
 from normcli.engine.matrices import lay_matrix
-from normcli.identifying.models.iterations import MOST_TRIED, Start, iterate
+from normcli.identifying.models.matrices import MOST_TRIED, Start, iterate
 from normcli.identifying.words.diagnosis import Diagnosis
 from normcli.numerics.singular import SingularValue
 from normcli.printable import format_count

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.identifying.maps.evaluation import find_untrained_eps
-from normcli.identifying.maps.known_maps import UNTRAINED
+from normcli.identifying.maps.known_maps import UNTRAINED, find_untrained_eps
 from normcli.identifying.search.affine import WAYS
 from normcli.identifying.words.diagnosis import Diagnosis, add_clauses, join_words
 from normcli.identifying.words.match_words import format_axes, format_index
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from normcli.dtypes import Floats
-    from normcli.identifying.maps.evaluation import Evaluation
+    from normcli.identifying.maps.known_maps import Evaluation
     from normcli.identifying.maps.lines import PlainMap
     from normcli.identifying.question import Identification, Question
     from normcli.identifying.search.match import Match
