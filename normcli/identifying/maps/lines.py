@@ -14,6 +14,8 @@ from normcli.checking.ulp import measure_unit
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
@@ -24,9 +26,6 @@ if TYPE_CHECKING:
 
 _SIMPLE = 2
 """A pair of numbers with no more digits than this is simpler than any norm: 0.5 · x, 2 · x − 1."""
-
-
-_MOST_DIGITS = 17
 
 
 _LEAST = 2.0**-60
@@ -92,7 +91,7 @@ class PlainMap(NamedTuple):
 
     def allow(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
         """Return how far each value of y may be off."""
-        return level.ulp * measure_unit(y, dtype) + level.measure(self.measure_terms(x, y))
+        return level.allow(y, dtype, self.measure_terms(x, y))
 
     def measure_terms(self, x: Floats, y: Floats) -> Floats:
         """Return the size of what is added up for each value: its own terms, and its line's on average."""
@@ -150,8 +149,7 @@ def fit_closely(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], le
     if np.any(finite & (np.abs(y - fitted.apply(x)) > _HOPELESS * slack)):
         return fitted
     x, y, slack = np.where(finite, x, 0.0), np.where(finite, y, 0.0), np.where(finite, slack, np.inf)
-    lines = fit_within(x, y, slack, fitted.axes, through_zero=not fitted.shift.any())
-    return fitted if lines is None else fitted._replace(scale=lines.scale, shift=lines.shift)
+    return fit_within(x, y, slack, fitted.axes, through_zero=not fitted.shift.any()) or fitted
 
 
 _HOPELESS = 8.0
@@ -177,45 +175,77 @@ def count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers:
     return float(bits.sum() * (max(0, in_line - numbers) / in_line))
 
 
-def simplify(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> PlainMap:
-    """Return a map of one pair with as few digits as explain y."""
-    a, b = float(fitted.scale.flat[0]), float(fitted.shift.flat[0])
-    middle = float(np.mean(x[np.isfinite(x)]))
-    best = fitted._replace(digits=2 * _MOST_DIGITS)
-    for digits in range(1, _MOST_DIGITS + 1):
-        rounded = float(f"{a:.{digits - 1}e}")
-        moved = b + (a - rounded) * middle
-        candidate = _make(fitted, rounded, moved, digits + _MOST_DIGITS)
-        if candidate.explains(x, y, dtype, level):
-            a, b, best = rounded, moved, candidate
-            break
-    used = best.digits - _MOST_DIGITS
-    for digits in range(_MOST_DIGITS + 1):
-        rounded = float(f"{b:.{digits - 1}e}") if digits else 0.0
-        candidate = _make(fitted, a, rounded, used + digits)
-        if candidate.explains(x, y, dtype, level):
-            return candidate
-    return best
+class Fit(NamedTuple):
+    """Lines that were fitted, and how far each value is off and may be; NaN where a value was left out."""
+
+    lines: PlainMap
+    rest: Floats
+    allowed: Floats
+
+    @property
+    def explains(self) -> bool:
+        """Whether rounding explains all values."""
+        return bool(np.all(self.rest <= self.allowed))
 
 
-def _make(fitted: PlainMap, a: float, b: float, digits: int) -> PlainMap:
-    return PlainMap((), np.full_like(fitted.scale, a), np.full_like(fitted.shift, b), digits)
+_BEYOND = 64.0
+"""Values are left out from the start that are so many times as far from the middle one as half of them are."""
+
+_MOST_WRONG = 0.2
+"""The part of the values that may be left out."""
+
+_ROUNDS = 24
+"""Times that values are left out; those that are half as far off as a line's worst, or further, go at once."""
+
+
+def leave_out_extremes(y: Floats) -> Floats:
+    """Return y with NaN where a value is not finite, or so large that least squares would see nothing else."""
+    if not np.isfinite(y).any():
+        return np.full_like(y, np.nan)
+    finite = np.where(np.isfinite(y), y, np.nan)
+    distance = np.abs(finite - np.nanmedian(finite))
+    return np.where(distance <= _BEYOND * np.nanmedian(distance), finite, np.nan)
+
+
+def leave_out(
+    fit: Callable[[Floats], Fit], y: Floats, axes: Axes, most: float = math.inf
+) -> tuple[Floats, Fit] | None:
+    """Return y less the values that are off by more than is allowed, as NaN, and the fit of the others.
+
+    None where these are too many.
+
+    Parameters
+    ----------
+    fit : callable
+        Fits values, of which NaN does not count.
+    y : ndarray
+    axes : tuple of int
+        There is a line for each index of these.
+    most : float
+        Where half of the values are off by more times of what is allowed than this at first, none is left out.
+    """
+    others = tuple(axis for axis in range(y.ndim) if axis not in axes)
+    for number in range(_ROUNDS):
+        if float(np.isnan(y).mean()) > _MOST_WRONG:
+            return None
+        fitted = fit(y)
+        over = np.nan_to_num(fitted.rest / fitted.allowed, nan=0.0, posinf=np.inf)
+        if number == 0 and float(np.median(over)) > most:
+            return None
+        left_out = over > np.maximum(over.max(axis=others, keepdims=True) / 2.0, 1.0)
+        if not left_out.any():
+            return y, fitted
+        y = np.where(left_out, np.nan, y)
+    return None
 
 
 _MOST_CUTS = 64
 """Slopes that are tried for a line: some ten decide nearly all of them."""
 
 
-class Lines(NamedTuple):
-    """Lines y = scale · x + shift, with lengths of 1 along the axes that share one."""
-
-    scale: Floats
-    shift: Floats
-
-
 def fit_within(
     x: Floats, y: Floats, slack: Floats, axes: tuple[int, ...], *, through_zero: bool
-) -> Lines | None:
+) -> PlainMap | None:
     """Return lines with |y − a · x − b| ≤ slack for every value; None if one of them does not exist.
 
     Parameters
@@ -242,7 +272,7 @@ def fit_within(
         for values in (x, y, slack)
     )
     fitted = (_fit_slopes if through_zero else _fit_both)(*columns)
-    return None if fitted is None else Lines(fitted[0].reshape(shape), fitted[1].reshape(shape))
+    return None if fitted is None else PlainMap(axes, fitted[0].reshape(shape), fitted[1].reshape(shape))
 
 
 def _fit_slopes(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.ulp import ROUNDED_ONCE
+from normcli.checking.ulp import ROUNDED_ONCE, measure_unit
 from normcli.dtypes import find_type, get_eps, is_half
 from normcli.tuples import NamedTuple
 
@@ -180,9 +180,13 @@ class Level(NamedTuple):
     ulp: float
     roundings: float
 
-    def measure(self, terms: Floats) -> Floats:
+    def measure(self, terms: Floats | float) -> Floats:
         """Return how far off a calculation with such terms may be."""
-        return self.roundings * get_eps(np.dtype(find_type(self.precision))) * terms
+        return np.multiply(self.roundings * get_eps(np.dtype(find_type(self.precision))), terms)
+
+    def allow(self, values: Floats, dtype: np.dtype[Any], terms: Floats | float) -> Floats:
+        """Return how far off such a calculation of values may be that were rounded to a dtype."""
+        return self.ulp * measure_unit(values, dtype) + self.measure(terms)
 
 
 _CALCULATED = "float32"

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 _OWN_ROUNDINGS = 2.0**-50
 """What the bounds themselves may be off, in units of the variance or the deviation."""
 
-_MOST_DIGITS = 17
+_MOST_DIGITS = 16
+"""Of a number that is rounded: with one more, any number is what it is."""
 
 
 class Model(NamedTuple):
@@ -158,14 +159,15 @@ def choose_eps(low: float, high: float, preferred: float | None = None) -> float
     (1e-05, 0.0125)
     """
     usual = COMMON_EPS if preferred is None else (preferred, *COMMON_EPS)
-    return next((eps for eps in usual if low <= eps <= high), round_between(low, high))
+    rounded = round_between(low, high)
+    return next((eps for eps in usual if low <= eps <= high), low if rounded is None else rounded)
 
 
-def round_between(low: float, high: float) -> float:
-    """Return the number with the fewest digits between bounds that is nearest to their middle."""
+def round_between(low: float, high: float) -> float | None:
+    """Return the middle between bounds, to as few digits as leave it there; None where it takes too many."""
     middle = low if math.isinf(high) else (low + high) / 2.0
     rounded = (float(f"{middle:.{digits}g}") for digits in range(1, _MOST_DIGITS + 1))
-    return next((number for number in rounded if low <= number <= high), middle)
+    return next((number for number in rounded if low <= number <= high), None)
 
 
 _EUCLIDEAN = 2.0

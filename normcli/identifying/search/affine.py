@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
+    from normcli.identifying.models.bounds import Level
 
 
 ESTIMATED = "estimated"
@@ -68,6 +69,10 @@ class AffineStep(NamedTuple):
             standardized = round_to(standardized, self.rounds_to).astype(np.float64)
         scaled = standardized if self.scale is None else standardized * self.scale
         return scaled if self.shift is None else scaled + self.shift
+
+    def allow(self, values: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
+        """Return how far off y may be for what this step adds and rounds, given y or about that."""
+        return level.allow(values, dtype, 0.0 if self.shift is None else np.abs(self.shift))
 
     def undo(self, values: Floats, slack: Floats, before: Floats) -> tuple[Floats, Floats]:
         """Return x̂ and how far it may be off, given y, how far this step may be off, and how far x̂ before it.

@@ -63,10 +63,7 @@ def fit_carefully(
 
 def _allow(affine: AffineStep, standardized: Floats, y: Floats, level: Level, dtype: np.dtype[Any]) -> Floats:
     """Return how far y may be off behind x̂: where x̂ is rounded first, so may be its product with gamma."""
-    slack: Floats = level.ulp * measure_unit(y, dtype)
-    if affine.shift is None or affine.scale is None:
-        return slack
-    slack = slack + level.measure(np.abs(affine.shift))
-    if affine.rounds_to is None:
+    slack = affine.allow(y, dtype, level)
+    if affine.shift is None or affine.scale is None or affine.rounds_to is None:
         return slack
     return slack + _HALF_UNIT * measure_unit(standardized * affine.scale, dtype)

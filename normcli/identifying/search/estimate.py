@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import find_type, is_half
-from normcli.identifying.maps.lines import fit_lines
+from normcli.identifying.maps.lines import Fit, PlainMap, fit_lines
 from normcli.identifying.models.bounds import Level, choose_careless, measure_noise
 from normcli.identifying.models.evidence import COMMON_EPS, Model
 from normcli.identifying.models.standards import MOMENTS, is_centred, standardize
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
-    from normcli.identifying.maps.lines import PlainMap
     from normcli.norms.divisors import Divisor
 
 
@@ -147,6 +146,10 @@ class Target(NamedTuple):
         axes = (*range(several), *(axis + several for axis in self.axes))
         return fit_lines(values, self.y, axes, through_zero=not self.shifts)
 
+    def read_step(self, lines: PlainMap) -> AffineStep:
+        """Return lines as an affine step."""
+        return AffineStep(ESTIMATED, lines.scale, lines.shift if self.shifts else None)
+
 
 def _count_numbers(grid: Grid, axes: tuple[int, ...], divisor: Divisor, *, shifts: bool) -> int:
     """Return how many numbers of the groups' statistics y may show beyond those that are fitted.
@@ -178,7 +181,7 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
     for mode, usual in every.items():
         moved = plain._replace(model=plain.model._replace(eps_mode=mode))
         fits = dict(zip(usual, regress_each(moved, usual, target), strict=True))
-        rough = {eps: fits[eps].affine for eps in usual if fits[eps].explains}
+        rough = {eps: target.read_step(fits[eps].lines) for eps in usual if fits[eps].explains}
         careful = _choose_careful(moved, rough, target)
         if fitted := careful or rough:
             precision = choose_careless(target.dtype).precision if careful else target.dtype.name
@@ -278,26 +281,6 @@ def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]
     yield from (axes for axes in chosen if math.prod(grid.shape[axis] for axis in axes) < most)
 
 
-class Fit(NamedTuple):
-    """A gamma and a beta that were fitted.
-
-    Parameters
-    ----------
-    affine : AffineStep
-    rest, allowed : ndarray
-        How far each value is off, and how far a correct kernel may be.
-    """
-
-    affine: AffineStep
-    rest: Floats
-    allowed: Floats
-
-    @property
-    def explains(self) -> bool:
-        """Whether rounding explains all of y."""
-        return bool(np.all(self.rest <= self.allowed))
-
-
 _AT_ONCE = 1 << 16
 """Values that are fitted at once, with as many eps as that makes room for."""
 
@@ -323,7 +306,7 @@ def _regress(hypothesis: Hypothesis, several: Sequence[float], target: Target) -
     for gamma, beta, noise, rest in zip(lines.scale, lines.shift, noises, rests, strict=True):
         slack = level.measure(size + np.abs(beta)) + np.abs(gamma) * put_back(grid, noise)
         allowed = np.where(slack > 0.0, slack, level.measure(np.ones(1)))
-        yield Fit(AffineStep(ESTIMATED, gamma, beta if target.shifts else None), rest, allowed)
+        yield Fit(PlainMap(target.axes, gamma, beta), rest, allowed)
 
 
 def weigh(sample: Sample, target: Target, fit: Fit) -> float:

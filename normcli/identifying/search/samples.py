@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.ulp import measure_unit
 from normcli.dtypes import find_type, get_eps, is_half
 from normcli.identifying.models.bounds import Level, bound_factors, list_levels, measure_lost, measure_noise
 from normcli.identifying.models.evidence import fit_models
@@ -205,15 +204,12 @@ class Samples:
     ) -> Iterator[AffineStep]:
         """Return the steps that some values of one group, by their index in the tensor, do not refute."""
         x, y = widen(self.x[index]), widen(self.y[index])
-        level, dtype = self.levels[-1], self.scope.dtype
+        level = self.levels[-1]
         before = level.measure(np.full(x.shape, 1.0 + max(offset, measure_offset(x))))
         every = []
         for step in steps:
             placed = step.map(lambda values: np.broadcast_to(values, self.x.shape)[index])
-            slack = level.ulp * measure_unit(y, dtype)
-            if placed.shift is not None:
-                slack = slack + level.measure(np.abs(placed.shift))
-            every.append((placed, margin * slack))
+            every.append((placed, margin * placed.allow(y, self.scope.dtype, level)))
         return itertools.compress(steps, lie_on_lines(x, y, every, margin * before))
 
     def may_be(self, grid: Grid, steps: Sequence[AffineStep], group: int | None = None) -> bool:
@@ -240,15 +236,14 @@ class Samples:
         expected = undefined.place(affine).apply(undefined.standard.values)
         is_finite = np.isfinite(expected)
         size = np.abs(np.where(is_finite, expected, 0.0))
-        slack = level.ulp * measure_unit(size, self.scope.dtype) + level.measure(1.0 + size)
+        slack = level.allow(size, self.scope.dtype, 1.0 + size)
         wrong: Selected = np.where(is_finite, ~(np.abs(actual - expected) <= slack), np.isfinite(actual))
         return wrong
 
     def allow(self, sample: Sample, placed: AffineStep, level: Level) -> Floats:
         """Return how far the affine step of the sampled values may be off."""
         actual = np.where(np.isfinite(sample.actual), sample.actual, 0.0)
-        slack = level.ulp * measure_unit(actual, self.scope.dtype)
-        return slack if placed.shift is None else slack + level.measure(np.abs(placed.shift))
+        return placed.allow(actual, self.scope.dtype, level)
 
     def tolerate(self, hypothesis: Hypothesis, level: Level) -> Floats:
         """Return how far values may be off at a level."""
@@ -309,7 +304,7 @@ class Samples:
 
     def allow_window(self, y: Floats, level: Level) -> Floats:
         """Return how far values that windows divide may be off."""
-        return level.ulp * measure_unit(y, self.scope.dtype) + level.measure(np.abs(y))
+        return level.allow(y, self.scope.dtype, np.abs(y))
 
     def choose_loosest(self, match: Match) -> Level:
         """Return the loosest level of a match's precision."""
