@@ -40,7 +40,6 @@ from normcli.identifying.nearly.nearest import Nearness
 from normcli.identifying.question import Identification, Question
 from normcli.identifying.reproduction import hold_against_all, list_candidates, reproduce
 from normcli.identifying.search.affine import choose_usual, enumerate_affine_steps
-from normcli.identifying.search.inputs import Inputs
 from normcli.identifying.search.match import Scope, rank_matches
 from normcli.identifying.search.samples import MOST_VALUES, Samples
 from normcli.identifying.search.search import Search
@@ -177,11 +176,10 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
     channels = frozenset({min(1, rank - 1), rank - 1} if channel is None else {channel})
     sampled = MOST_VALUES if x.size > MOST_VALUES else None
     dtype = choose_counting_dtype(y.dtype)
-    inputs = Inputs(x, _order(y, orders[0]))
     scopes = [Scope(norm, channels, order, dtype, start, layout is not None) for order in orders]
     ways = [affines, *itertools.repeat(choose_usual(affines), len(orders) - 1)]
     samples = [
-        Samples(inputs, _order(y, scope.order), steps, scope) for scope, steps in zip(scopes, ways, strict=True)
+        Samples(x, _order(y, scope.order), steps, scope) for scope, steps in zip(scopes, ways, strict=True)
     ]
     first, search = samples[0], Search(samples[0])
     plain = find_global_map(x, first.y, dtype)

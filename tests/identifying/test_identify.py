@@ -12,10 +12,8 @@ import pytest
 from normcli import check, normalize
 from normcli.errors import DataError, NormError
 from normcli.identifying import identify as identification
-from normcli.identifying.models.standards import STANDARDS, standardize
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.search import estimate as estimation
-from normcli.identifying.search import inputs as search_inputs
 from normcli.identifying.search.groups import enumerate_grids, put_back, take_groups
 from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.conventions import CONVENTIONS
@@ -329,21 +327,6 @@ def test_windows(size, like):
     assert (found.matches[0].norm, window.size, window.k, window.exponent) == ("lrn", size, 2.0, 0.75)
     assert window.alpha == pytest.approx(1e-3, rel=0.05)
     assert window.before == (size // 2 if like else (size - 1) // 2)
-
-
-@pytest.mark.parametrize(
-    ("room", "times"), [pytest.param(72, 1, id="while there is room"), pytest.param(71, 2, id="beyond it")]
-)
-def test_groups_are_standardized_once(room, times, monkeypatch):
-    made = []
-    monkeypatch.setattr(search_inputs, "KEPT_VALUES", room)
-    monkeypatch.setattr(search_inputs, "standardize", lambda *asked: made.append(asked) or standardize(*asked))
-    inputs = search_inputs.Inputs(make((8, 9)), make((8, 9)))
-    (grid, *_), (divisor, *_) = enumerate_grids((8, 9)), STANDARDS
-    groups = np.arange(grid.group_count)
-    one, two = (inputs.standardize(grid, groups, divisor) for _ in range(2))
-    assert len(made) == times
-    np.testing.assert_array_equal(one[1].values, two[1].values)
 
 
 @pytest.mark.slow

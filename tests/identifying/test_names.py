@@ -7,6 +7,7 @@ import pytest
 
 from normcli import normalize
 from normcli.errors import NormError
+from normcli.identifying.models.bounds import Level
 from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.matrices import FittedMatrix
 from normcli.identifying.models.standards import standardize
@@ -47,7 +48,7 @@ def describe(
     )
     hypothesis = hypothesis._replace(sample=hypothesis.sample._replace(actual=actual))
     scope = Scope(None, frozenset({1, x.ndim - 1}), tuple(range(x.ndim)), dtype)
-    return list(describe_hypothesis(hypothesis, scope, precision))
+    return list(describe_hypothesis(hypothesis, scope, Level(precision, 1.0, 0.0)))
 
 
 def list_who_give(norm, y, axes, eps, **options):

@@ -11,7 +11,6 @@ from normcli.identifying.identify import identify
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.search import search
 from normcli.identifying.search.affine import enumerate_affine_steps
-from normcli.identifying.search.inputs import Inputs
 from normcli.identifying.search.match import Match, Scope, rank_matches
 from normcli.identifying.search.samples import Samples
 from normcli.identifying.search.search import Search
@@ -377,7 +376,7 @@ def take(x, y, norm=None, **parameters):
     """Return all groups of an input and what was made of it."""
     steps = list(enumerate_affine_steps(x.shape, *map(parameters.get, ("gamma", "beta"))))
     scope = Scope(norm, frozenset({1, x.ndim - 1}), tuple(range(x.ndim)), y.dtype)
-    return Samples(Inputs(x, y), y, steps, scope)
+    return Samples(x, y, steps, scope)
 
 
 def test_the_first_level_at_which_anything_fits_counts():

@@ -110,7 +110,7 @@ class Nearness:
         tried = (
             Hypothesis(sample, affine, model)
             for grid, steps in self._list_hopeful()
-            for sample in samples.take_samples(FEW_VALUES, [grid], roughly=True)
+            for sample in samples.take_samples(grid, FEW_VALUES)
             for affine, model in itertools.product(steps, _PLAIN_MODELS[sample.standard.divisor])
         )
         named = (h for h in tried if samples.scope.norm is None or any(samples.describe(h, level)))
@@ -182,13 +182,10 @@ class Nearness:
         return hypothesis._replace(sample=sample)
 
     def _list_hopeful(self) -> Iterator[tuple[Grid, Sequence[AffineStep]]]:
-        """Yield ways of grouping that values do not refute, with all affine steps; others with the usual ones.
-
-        The others are of few values and split no axis: sums in low precision leave no group on its line.
-        """
+        """Yield ways of grouping with all affine steps; small groups that split no axis with the usual ones."""
         usual = choose_usual(self.samples.affines)
         for grid in self.samples.grids:
-            if grid.group_size > _NEARLY_ON_ANY and self.samples.may_mostly_be(grid):
+            if grid.group_size > _NEARLY_ON_ANY:
                 yield grid, self.samples.affines
             elif grid.split is None and self.samples.x.size <= MOST_VALUES:
                 yield grid, usual

@@ -20,7 +20,6 @@ from normcli.identifying.search.estimate import (
     list_shifts,
     list_usual,
     regress_each,
-    take_few,
     weigh,
 )
 from normcli.identifying.search.groups import widen
@@ -46,9 +45,6 @@ _HOPELESS = 16.0
 
 _FEW_VALUES, _LEAST_ROWS = 1 << 14, 8
 """What is fitted to, of groups that do not reach along the first axis: so many values, but so many rows."""
-
-_LEAST_LINES = 4
-"""Lines of which a few values are looked at first."""
 
 _NEAR, _MOST_EPS = 1.5, 6
 """Of the usual eps, those that leave no more than so many times what the best leaves; so many at most."""
@@ -92,9 +88,7 @@ def _fit_likely_eps(
     """Yield a hypothesis of a sample with each place of eps, and eps that most values agree with."""
     least = _ROUGH * float(np.nanstd(target.y))
     fit = partial(_fit_line, plain, _FIRST_EPS, target, least=least)
-    few, some = take_few(plain, target, _LEAST_LINES)
-    hopeful = leave_out(partial(_fit_line, few, _FIRST_EPS, some, least=least), some.y, some.axes, _HOPELESS)
-    left = leave_out(fit, target.y, target.axes, _HOPELESS) if hopeful else None
+    left = leave_out(fit, target.y, target.axes, _HOPELESS)
     sample = None if left is None else take()
     if left is None or sample is None:
         return

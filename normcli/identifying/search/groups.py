@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import is_long_integer
 from normcli.norms.grid import Grid, Split
 from normcli.norms.layout import Layout
 from normcli.norms.rules import GroupOrder
@@ -83,35 +82,6 @@ def take_groups(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | Non
         block = fetch(values[start : start + step])
         parts.append(_gather(replace(grid, shape=block.shape), block, chosen))
     return np.concatenate(parts, axis=1)
-
-
-_KEPT_SAMPLES = 4
-"""Samples of one way of grouping that are kept, widened."""
-
-
-class Widened:
-    """A tensor whose groups are taken in float64, once for all hypotheses that only divide differently.
-
-    Parameters
-    ----------
-    values : ndarray
-        Integers that float64 does not hold stay what they are.
-    """
-
-    def __init__(self, values: NDArray[Any]) -> None:
-        self._values = values
-        self._grid: Grid | None = None
-        self._taken: dict[bytes, NDArray[Any]] = {}
-
-    def take(self, grid: Grid, chosen: NDArray[np.intp]) -> NDArray[Any]:
-        """Return some groups, of shape (groups, group_size), which are not to be written to."""
-        if grid != self._grid or len(self._taken) == _KEPT_SAMPLES:  # few and more of one grid
-            self._grid, self._taken = grid, {}
-        key = chosen.tobytes()
-        if key not in self._taken:
-            rows = take_groups(grid, self._values, chosen)
-            self._taken[key] = rows if is_long_integer(rows.dtype) else widen(rows)
-        return self._taken[key]
 
 
 def widen(values: NDArray[Any]) -> Floats:

@@ -20,8 +20,6 @@ from normcli.numerics.rounding import round_to_half
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
@@ -30,10 +28,6 @@ if TYPE_CHECKING:
     from normcli.identifying.search.affine import AffineStep
     from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan
-
-
-_THINNED = 8
-"""Of so many groups, one is tried before the others."""
 
 
 class Sample(NamedTuple):
@@ -61,13 +55,6 @@ class Sample(NamedTuple):
     def locate(self, row: int, column: int) -> tuple[int, ...]:
         """Return the index in the tensor of a sampled value."""
         return locate(self.grid, self.chosen, row, column)
-
-    def take_parts(self) -> Iterator[Sample]:
-        """Yield one group of eight, without those that have no factor, if there are many; then all groups."""
-        if len(self.chosen) >= 2 * _THINNED:
-            chosen, actual = self.chosen[::_THINNED], self.actual[::_THINNED]
-            yield Sample(self.grid, chosen, self.standard.take(_THINNED), actual)
-        yield self
 
     def place(self, affine: AffineStep) -> AffineStep:
         """Return an affine step with its scale and shift of the sampled values."""

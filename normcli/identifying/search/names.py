@@ -8,6 +8,7 @@ import numpy as np
 
 from normcli.dtypes import find_type, get_eps, is_half
 from normcli.errors import NormError
+from normcli.identifying.models.bounds import Level, measure_lost
 from normcli.identifying.models.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
 from normcli.identifying.models.one_pass import measure_step
 from normcli.identifying.search.affine import ESTIMATED
@@ -37,7 +38,7 @@ _ANY_DTYPE = np.dtype(np.float64)
 """For plans of which only the groups matter."""
 
 
-def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) -> Iterator[Match]:
+def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, level: Level) -> Iterator[Match]:
     """Yield a match for every norm whose groups these are, by its own default or a framework's; at least one.
 
     Parameters
@@ -45,10 +46,10 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
     hypothesis : Hypothesis
         Of a grid in its canonical form.
     scope : Scope
-    precision : str
-        The dtype in which it was accumulated.
+    level : Level
+        How well it was calculated.
     """
-    grid, actual, model = hypothesis.sample.grid, hypothesis.sample.actual, hypothesis.model
+    (grid, _, standard, actual, _), model, precision = hypothesis.sample, hypothesis.model, level.precision
     eps = _choose_eps(hypothesis, scope.dtype)
     expected, dtype = hypothesis.predict(eps), _choose_shorter(scope.dtype, precision)
     unnamed = Match.of(
@@ -70,13 +71,15 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
         bits=model.bits,
         is_odd=model.is_odd,
         cancelled=hypothesis.cancelled,
+        lost=float(measure_lost(standard, level).max(where=standard.size > 0.0, initial=0.0)),
+        fine=model.fine,
         rounds_length=hypothesis.rounds_length(eps, scope.dtype),
         hypothesis=hypothesis,
     )
     trace = _Trace(
         is_coarse=is_half(scope.dtype) and precision == scope.dtype.name,
         one_pass=_find_one_pass(hypothesis, scope.dtype, unnamed.max_abs),
-        omits_nan=hypothesis.sample.standard.missing is not None,
+        omits_nan=standard.missing is not None,
     )
     for norm, like, users, by_default in _name_hypothesis(hypothesis, scope, trace):
         groups = _count_groups(norm, grid)

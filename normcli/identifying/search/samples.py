@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import find_type, get_eps, is_half
-from normcli.identifying.models.bounds import Level, bound_factors, list_levels, measure_lost, measure_noise
+from normcli.dtypes import find_type, get_eps, is_half, is_long_integer
+from normcli.identifying.models.bounds import Level, bound_factors, list_levels, measure_noise
 from normcli.identifying.models.evidence import fit_models
 from normcli.identifying.models.one_pass import fit_one_pass
-from normcli.identifying.models.standards import MOMENTS, STANDARDS, Standard
+from normcli.identifying.models.standards import MOMENTS, STANDARDS, Standard, standardize
 from normcli.identifying.models.weight import count_fine
-from normcli.identifying.search.groups import Widened, enumerate_grids, take_groups, widen
+from normcli.identifying.search.groups import enumerate_grids, take_groups, widen
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
 from normcli.identifying.search.names import describe_hypothesis
-from normcli.identifying.search.screen import OF_FEW, SCREENED, SCREENED_FIRST, lie_on_lines, measure_offset
+from normcli.identifying.search.screen import SCREENED, lie_on_lines, measure_offset
 from normcli.norms.table import NORMS
+from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Selected
     from normcli.identifying.search.affine import AffineStep
-    from normcli.identifying.search.inputs import Inputs
     from normcli.identifying.search.match import Match, Scope
     from normcli.norms.divisors import Divisor
     from normcli.norms.grid import Grid
@@ -46,11 +46,12 @@ FEW_VALUES = 1 << 12
 
 ON_ANY_LINE = 3
 """Groups of so few values lie on a line, or so nearly that it shows nothing."""
+
+_ALONG_AXIS = 32
+"""Values along an axis that are looked at."""
+
 _ALONG = 0.5
 """How much further off than other values those along an axis may be: their group's offset is guessed twice."""
-
-_RUN, _RUNS = 8, 12
-"""Values of a run, and how many runs are looked at, where some values may be wrong."""
 
 _LEAST_RANK = 3
 """Of tensors of fewer axes, a part of a sample is a part of a group."""
@@ -61,21 +62,18 @@ class Samples:
 
     Parameters
     ----------
-    inputs : Inputs
-    y : ndarray
-        Of the input's shape.
+    x, y : ndarray
+        Of one shape. Where both have NaN in the same places, NaN does not count.
     affines : sequence of AffineStep
         The ways in which gamma and beta may have entered.
     scope : Scope
     """
 
-    def __init__(self, inputs: Inputs, y: NDArray[Any], affines: Sequence[AffineStep], scope: Scope) -> None:
-        self.inputs, self.x, self.y, self.scope = inputs, inputs.x, y, scope
-        self._actual = Widened(y)
+    def __init__(self, x: NDArray[Any], y: NDArray[Any], affines: Sequence[AffineStep], scope: Scope) -> None:
+        self.x, self.y, self.scope = x, y, scope
         self._grid: Grid | None = None
         self._placed: dict[tuple[bytes, int], tuple[Floats, Floats]] = {}
         self._refuted: dict[int, frozenset[int]] = {}
-        self._mostly: dict[int, bool] = {}
         self.affines, self.levels = affines, list_levels(scope.dtype)
         self.grids = list_grids(y.shape)
         own = None if scope.norm is None else NORMS[scope.norm].divisor
@@ -88,31 +86,44 @@ class Samples:
             first = min(start, grid.group_count - step)  # of fewer there would be less evidence
             yield self.take(grid, np.arange(first, first + step), divisor)
 
-    def take_samples(self, most: int, grids: Sequence[Grid], *, roughly: bool = False) -> Iterator[Sample]:
-        """Yield a sample of each of some ways of grouping by each standard, as far as there is one."""
-        samples = (
-            self.take_some(grid, most, d, roughly=roughly)
-            for grid, d in itertools.product(grids, self.standards)
-        )
+    def take_samples(self, grid: Grid, most: int) -> Iterator[Sample]:
+        """Yield a sample of a way of grouping by each standard, as far as there is one."""
+        samples = (self.take_some(grid, most, divisor) for divisor in self.standards)
         return (sample for sample in samples if sample is not None)
 
-    def take_some(self, grid: Grid, most: int, divisor: Divisor, *, roughly: bool = False) -> Sample | None:
+    def take_some(self, grid: Grid, most: int, divisor: Divisor) -> Sample | None:
         """Return some groups of about so many values, or None if none is finite."""
         chosen = _choose_groups(grid.group_count, most // grid.group_size)
-        return self.take(grid, chosen, divisor, roughly=roughly)
+        return self.take(grid, chosen, divisor)
 
-    def take(
-        self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor, *, roughly: bool = False
-    ) -> Sample | None:
+    def take(self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor) -> Sample | None:
         """Return the groups of some numbers, or None if none is finite."""
-        found = self.inputs.standardize(grid, chosen, divisor, roughly=roughly)
-        if found is None:
-            return None
-        actual, undefined = widen(self._actual.take(grid, found.groups)), None
-        if found.others is not None and found.undefined is not None:
-            others = widen(self._actual.take(grid, found.others))
-            undefined = Sample(grid, found.others, found.undefined, others)
-        return Sample(grid, found.groups, found.standard, actual, undefined)
+        rows, actual = take_groups(grid, self.x, chosen), widen(take_groups(grid, self.y, chosen))
+        usable = self._find_usable(rows)
+        parts = [
+            Sample(grid, chosen[some], self._standardize(rows[some], divisor), actual[some])
+            for some in (usable, ~usable)
+            if some.any()
+        ]
+        return parts[0]._replace(undefined=None if usable.all() else parts[1]) if usable.any() else None
+
+    def _find_usable(self, rows: NDArray[Any]) -> Selected:
+        """Return which groups have finite values; where NaN does not count, two of them are enough."""
+        finite = np.isfinite(rows)
+        usable: Selected = finite.all(axis=1)
+        if not usable.all() and self._omits_nan:
+            usable = (finite | np.isnan(rows)).all(axis=1) & (finite.sum(axis=1) > 1)
+        return usable
+
+    def _standardize(self, rows: NDArray[Any], divisor: Divisor) -> Standard:
+        rows = rows if is_long_integer(rows.dtype) else widen(rows)
+        return standardize(rows, divisor, omits_nan=not np.isnan(rows).any() or self._omits_nan)
+
+    @cached_property
+    def _omits_nan(self) -> bool:
+        """Whether NaN does not count: both tensors have it in the same places."""
+        pieces = zip(iterate_pieces(self.x), iterate_pieces(self.y), strict=True)
+        return all(np.array_equal(np.isnan(x), np.isnan(y)) for x, y in pieces)
 
     def count_samples(self) -> int:
         """Return how many samples, along the first axis, hold no more than `MOST_VALUES` values."""
@@ -135,57 +146,24 @@ class Samples:
                 every.append(step._replace(rounds_to=self.scope.dtype))
         return every
 
-    def find_possible(
-        self, grid: Grid, steps: Sequence[AffineStep], group: int | None = None
-    ) -> Iterator[AffineStep]:
-        """Yield what some values of one group, the middle one by default, do not refute, whatever divides."""
-        if group is None:
-            split = None if grid.split is None else grid.split.axis
-            for axis in grid.axes:
-                if axis != split and steps:
-                    steps = [step for step in steps if id(step) not in self._refute_along(axis)]
-            if not steps:
-                return
-        places = np.linspace(0, grid.group_size - 1, min(SCREENED, grid.group_size)).astype(np.intp)
-        chosen = grid.group_count // 2 if group is None else group % grid.group_count
-        left, step = steps, len(places) // SCREENED_FIRST
-        if step > 1:
-            left = list(self._lie_on_line(steps, grid.locate_values(chosen, places[::step]), OF_FEW))
-        if left:
-            yield from self._lie_on_line(left, grid.locate_values(chosen, places))
-
-    def may_mostly_be(self, grid: Grid) -> bool:
-        """Whether short runs of values in some groups do not refute a way of grouping, but for wrong values."""
+    def find_possible(self, grid: Grid, steps: Sequence[AffineStep]) -> list[AffineStep]:
+        """Return the steps that some values of the middle group do not refute, whatever divides."""
         split = None if grid.split is None else grid.split.axis
-        whole = [axis for axis in grid.axes if axis != split]
-        if whole:
-            return all(self._mostly_lies_along(axis) for axis in whole)
-        tried = {0, grid.group_count // 2, grid.group_count - 1}
-        return 2 * sum(self.may_be(grid, self.affines, group) for group in tried) >= len(tried)
-
-    def _mostly_lies_along(self, axis: int) -> bool:
-        """Whether a third of some short runs along an axis lie on lines: each wrong value spoils one run."""
-        if axis not in self._mostly:
-            length = min(_RUN, self.x.shape[axis])
-            found = []
-            for run in range(_RUNS):
-                index = [np.full(length, (2 * run + 1) * n // (2 * _RUNS)) for n in self.x.shape]
-                first = (self.x.shape[axis] - length) * run // (_RUNS - 1)
-                index[axis] = np.arange(first, first + length)
-                steps = self._lie_on_line(self.affines, tuple(index), _ALONG, self._typical_offset)
-                found.append(any(True for _ in steps))
-            self._mostly[axis] = 3 * sum(found) >= len(found)
-        return self._mostly[axis]
+        for axis in grid.axes:
+            if axis != split:
+                steps = [step for step in steps if id(step) not in self._refute_along(axis)]
+        places = np.linspace(0, grid.group_size - 1, min(SCREENED, grid.group_size)).astype(np.intp)
+        return self._find_on_line(steps, grid.locate_values(grid.group_count // 2, places))
 
     def _refute_along(self, axis: int) -> frozenset[int]:
         """Return the identities of steps that values along an axis refute: groups with that axis hold some."""
         if axis not in self._refuted:
             length, left = self.x.shape[axis], self.steps
             if length > ON_ANY_LINE:
-                places = np.linspace(0, length - 1, min(SCREENED_FIRST, length)).astype(np.intp)
+                places = np.linspace(0, length - 1, min(_ALONG_AXIS, length)).astype(np.intp)
                 index = [np.full(len(places), n // 2) for n in self.x.shape]
                 index[axis] = places
-                left = list(self._lie_on_line(left, tuple(index), _ALONG, self._typical_offset))
+                left = self._find_on_line(left, tuple(index), _ALONG, self._typical_offset)
             self._refuted[axis] = frozenset(map(id, self.steps)) - frozenset(map(id, left))
         return self._refuted[axis]
 
@@ -195,14 +173,16 @@ class Samples:
         flat = np.linspace(0, self.x.size - 1, min(SCREENED, self.x.size)).astype(np.intp)
         return measure_offset(widen(self.x[np.unravel_index(flat, self.x.shape)]))
 
-    def _lie_on_line(
+    def _find_on_line(
         self,
         steps: Sequence[AffineStep],
         index: tuple[NDArray[np.intp], ...],
         margin: float = 1.0,
         offset: float = 0.0,
-    ) -> Iterator[AffineStep]:
+    ) -> list[AffineStep]:
         """Return the steps that some values of one group, by their index in the tensor, do not refute."""
+        if not steps:
+            return []
         x, y = widen(self.x[index]), widen(self.y[index])
         level = self.levels[-1]
         before = level.measure(np.full(x.shape, 1.0 + max(offset, measure_offset(x))))
@@ -210,19 +190,12 @@ class Samples:
         for step in steps:
             placed = step.map(lambda values: np.broadcast_to(values, self.x.shape)[index])
             every.append((placed, margin * placed.allow(y, self.scope.dtype, level)))
-        return itertools.compress(steps, lie_on_lines(x, y, every, margin * before))
+        return list(itertools.compress(steps, lie_on_lines(x, y, every, margin * before)))
 
-    def may_be(self, grid: Grid, steps: Sequence[AffineStep], group: int | None = None) -> bool:
-        """Whether there is any of these."""
-        return any(True for _ in self.find_possible(grid, steps, group))
-
-    def describe(self, hypothesis: Hypothesis, level: Level, fine: float = math.inf) -> Iterator[Match]:
+    def describe(self, hypothesis: Hypothesis, level: Level) -> Iterator[Match]:
         """Yield a hypothesis as a match of each norm that it is, of those that were asked for."""
-        standard = hypothesis.sample.standard
-        lost = float(measure_lost(standard, level).max(where=standard.size > 0.0, initial=0.0))
-        for match in describe_hypothesis(hypothesis, self.scope, level.precision):
-            if self.scope.norm in (None, match.norm):
-                yield match._replace(fine=fine, lost=lost)
+        matches = describe_hypothesis(hypothesis, self.scope, level)
+        return (match for match in matches if self.scope.norm in (None, match.norm))
 
     def count_fine(self, standard: Standard, bounds: tuple[Floats, Floats] | None) -> float:
         """Return the bits that tell the groups' statistics from some of half precision, if y is of it."""
@@ -280,20 +253,20 @@ class Samples:
 
         return affine.map(place)
 
-    def fit(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[tuple[Hypothesis, float]]:
-        """Yield what divides so, each with the bits that tell it from statistics of half precision."""
+    def fit(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Hypothesis]:
+        """Yield what divides so."""
         bounds = self.bound(sample, affine, level)
         if bounds is None:
             return
         fine = self.count_fine(sample.standard, bounds)
         for model in fit_models(sample.standard, *bounds):
-            yield Hypothesis(sample, affine, model), fine
+            yield Hypothesis(sample, affine, model._replace(fine=fine))
 
     def match(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
         """Yield what divides so and has evidence, as matches."""
-        for hypothesis, fine in self.fit(sample, affine, level):
+        for hypothesis in self.fit(sample, affine, level):
             if hypothesis.model.is_likely:
-                yield from self.describe(hypothesis, level, fine)
+                yield from self.describe(hypothesis, level)
 
     def match_one_pass(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
         """Yield the matches with variances that one pass, E[x²] − E[x]², leaves."""

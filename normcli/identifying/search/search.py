@@ -115,12 +115,12 @@ class Search:
     def _match_all(self, level: Level, *, doubtful_too: bool) -> Iterator[Match]:
         """Yield what fits and has evidence, and where that is wanted the best of what has too little."""
         fitted = [one for pair in self._candidates for one in self.samples.fit(*pair, level)]
-        doubtful = [hypothesis for hypothesis, _ in fitted if not hypothesis.model.is_likely]
+        doubtful = [hypothesis for hypothesis in fitted if not hypothesis.model.is_likely]
         left = sorted(doubtful, key=_rank_doubtful)[:_MOST_DOUBTFUL] if doubtful_too else []
-        kept = {id(hypothesis) for hypothesis in left}
-        for hypothesis, fine in fitted:
+        kept = set(map(id, left))
+        for hypothesis in fitted:
             if hypothesis.model.is_likely or id(hypothesis) in kept:
-                yield from self.samples.describe(hypothesis, level, fine)
+                yield from self.samples.describe(hypothesis, level)
 
     @cached_property
     def _candidates(self) -> list[tuple[Sample, AffineStep]]:
@@ -147,18 +147,16 @@ class Search:
         level = next(level for level in reversed(self.samples.levels) if level.precision == precision)
         bounds = self.samples.bound(hypothesis.sample, hypothesis.affine, level)
         fine = self.samples.count_fine(hypothesis.sample.standard, bounds)
-        return self.samples.describe(hypothesis, level, fine)
+        return self.samples.describe(hypothesis._replace(model=hypothesis.model._replace(fine=fine)), level)
 
     def _survive(self) -> Iterator[tuple[Sample, AffineStep]]:
         """Yield the hypotheses that a few groups do not refute even at the loosest level."""
         steps = self.samples.steps
         for grid in self.samples.grids:
             shown = grid.group_size > ON_ANY_LINE
-            possible = list(self.samples.find_possible(grid, steps)) if shown else steps
-            for few in self.samples.take_samples(FEW_VALUES, [grid] if possible else [], roughly=True):
-                left = possible
-                for part in few.take_parts():
-                    left = [step for step in left if self.samples.bound(part, step, self.samples.levels[-1])]
+            possible = self.samples.find_possible(grid, steps) if shown else steps
+            for few in self.samples.take_samples(grid, FEW_VALUES) if possible else ():
+                left = [step for step in possible if self.samples.bound(few, step, self.samples.levels[-1])]
                 sample = self.samples.take_some(grid, MOST_VALUES, few.standard.divisor) if left else None
                 if sample is not None:
                     yield from ((sample, step) for step in left)

@@ -15,7 +15,6 @@ from normcli.identifying.question import Kind
 from normcli.identifying.search.affine import AffineStep
 from normcli.identifying.search.groups import widen
 from normcli.identifying.search.hypothesis import Hypothesis, measure_equality
-from normcli.identifying.search.inputs import Inputs
 from normcli.identifying.search.match import BY_LUCK, Scope, rank_matches
 from normcli.identifying.search.samples import MOST_VALUES, Samples
 from normcli.identifying.words.diagnosis import Diagnosis
@@ -71,7 +70,7 @@ def diagnose_closer_convention(
         step = step._replace(rounds_to=dtype)
     channel = frozenset(() if grid.layout.channel is None else (grid.layout.channel,))
     scope = Scope(plan.norm.name, channel, tuple(range(values.ndim)), dtype, None, is_laid_out=True)
-    samples = Samples(Inputs(values, actual), actual, [step], scope)
+    samples = Samples(values, actual, [step], scope)
     sample = samples.take_some(
         grid.canonical, _SAMPLED if values.size <= MOST_VALUES else _SAMPLED_OF_LARGE, divisor
     )
@@ -116,10 +115,10 @@ def _find_others(plan: Plan, samples: Samples, sample: Sample, step: AffineStep)
             break
         of_moments = itertools.takewhile(_has_eps, samples.fit(sample, step, level))  # lengths come last
         fitting = list(of_moments)
-        if any(_holds(hypothesis.model, plan) for hypothesis, _ in fitting):
+        if any(_holds(hypothesis.model, plan) for hypothesis in fitting):
             return []
         if not found:
-            matches = (m for one, fine in fitting for m in samples.describe(one, level, fine))
+            matches = (m for one in fitting for m in samples.describe(one, level))
             found = [m for m in matches if m.is_certain and m.is_usual]
             first = number if found else first
         if number == first + _PATIENCE and len(sample.chosen) >= _FEW_GROUPS:
@@ -127,8 +126,8 @@ def _find_others(plan: Plan, samples: Samples, sample: Sample, step: AffineStep)
     return found
 
 
-def _has_eps(fitted: tuple[Hypothesis, float]) -> bool:
-    return fitted[0].model.p is None
+def _has_eps(fitted: Hypothesis) -> bool:
+    return fitted.model.p is None
 
 
 def _holds(model: Model, plan: Plan) -> bool:
