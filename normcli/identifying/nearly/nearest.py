@@ -182,10 +182,13 @@ class Nearness:
         return hypothesis._replace(sample=sample)
 
     def _list_hopeful(self) -> Iterator[tuple[Grid, Sequence[AffineStep]]]:
-        """Yield ways of grouping with all affine steps; small groups that split no axis with the usual ones."""
+        """Yield ways of grouping that values do not refute, with all affine steps; others with the usual ones.
+
+        The others are of few values and split no axis: sums in low precision leave no group on its line.
+        """
         usual = choose_usual(self.samples.affines)
         for grid in self.samples.grids:
-            if grid.group_size > _NEARLY_ON_ANY:
+            if grid.group_size > _NEARLY_ON_ANY and self.samples.may_mostly_be(grid):
                 yield grid, self.samples.affines
             elif grid.split is None and self.samples.x.size <= MOST_VALUES:
                 yield grid, usual

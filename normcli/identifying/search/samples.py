@@ -53,6 +53,9 @@ _ALONG_AXIS = 32
 _ALONG = 0.5
 """How much further off than other values those along an axis may be: their group's offset is guessed twice."""
 
+_RUN, _RUNS = 8, 12
+"""Values of a run, and how many runs are looked at, where some values may be wrong."""
+
 _LEAST_RANK = 3
 """Of tensors of fewer axes, a part of a sample is a part of a group."""
 
@@ -74,6 +77,7 @@ class Samples:
         self._grid: Grid | None = None
         self._placed: dict[tuple[bytes, int], tuple[Floats, Floats]] = {}
         self._refuted: dict[int, frozenset[int]] = {}
+        self._mostly: dict[int, bool] = {}
         self.affines, self.levels = affines, list_levels(scope.dtype)
         self.grids = list_grids(y.shape)
         own = None if scope.norm is None else NORMS[scope.norm].divisor
@@ -152,8 +156,34 @@ class Samples:
         for axis in grid.axes:
             if axis != split:
                 steps = [step for step in steps if id(step) not in self._refute_along(axis)]
+        return self._screen(grid, grid.group_count // 2, steps)
+
+    def _screen(self, grid: Grid, group: int, steps: Sequence[AffineStep]) -> list[AffineStep]:
+        """Return the steps that some values of a group do not refute."""
         places = np.linspace(0, grid.group_size - 1, min(SCREENED, grid.group_size)).astype(np.intp)
-        return self._find_on_line(steps, grid.locate_values(grid.group_count // 2, places))
+        return self._find_on_line(steps, grid.locate_values(group % grid.group_count, places))
+
+    def may_mostly_be(self, grid: Grid) -> bool:
+        """Whether values in some groups do not refute a way of grouping, but for wrong ones."""
+        split = None if grid.split is None else grid.split.axis
+        whole = [axis for axis in grid.axes if axis != split]
+        if whole:
+            return all(self._mostly_lies_along(axis) for axis in whole)
+        found = [self._screen(grid, group, self.affines) for group in (0, grid.group_count // 2, -1)]
+        return 2 * sum(map(bool, found)) >= len(found)
+
+    def _mostly_lies_along(self, axis: int) -> bool:
+        """Whether a third of some short runs along an axis lie on lines: each wrong value spoils one run."""
+        if axis not in self._mostly:
+            length = min(_RUN, self.x.shape[axis])
+            found = []
+            for run in range(_RUNS):
+                index = [np.full(length, (2 * run + 1) * n // (2 * _RUNS)) for n in self.x.shape]
+                first = (self.x.shape[axis] - length) * run // (_RUNS - 1)
+                index[axis] = np.arange(first, first + length)
+                found.append(self._find_on_line(self.affines, tuple(index), _ALONG, self._typical_offset))
+            self._mostly[axis] = 3 * sum(map(bool, found)) >= len(found)
+        return self._mostly[axis]
 
     def _refute_along(self, axis: int) -> frozenset[int]:
         """Return the identities of steps that values along an axis refute: groups with that axis hold some."""
