@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.identifying.models.standards import MOMENTS, Standard
+from normcli.identifying.models.standards import MOMENTS, ROWS, Standard
 from normcli.identifying.models.weight import CERTAIN, Seen, is_odd_eps, weigh
 from normcli.norms.divisors import LENGTH
+from normcli.norms.plan import Plan, make_plan
+from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode
 from normcli.tuples import NamedTuple
 
@@ -69,6 +71,14 @@ class Model(NamedTuple):
     bits: float = math.inf
     fine: float = math.inf
     is_odd: bool = False
+
+    def make_plan(self, axes: tuple[int, ...], x: NDArray[Any], eps: float) -> Plan:
+        """Return the plan of groups of a tensor that are divided so, in float64."""
+        row = ROWS[self.divisor]
+        plan = make_plan(Request(row.name, axes=axes, dtype="float64"), x.shape, x.dtype)
+        return plan.change_spec(
+            eps=None if row.eps is None else eps, eps_mode=self.eps_mode, ddof=self.ddof, p=self.p
+        )
 
     @property
     def is_likely(self) -> bool:

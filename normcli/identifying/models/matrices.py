@@ -12,7 +12,6 @@ from normcli.engine.run import run
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.spec import Iteration
 from normcli.norms.table import OF_MATRICES
 from normcli.tuples import NamedTuple
 
@@ -95,7 +94,7 @@ def find_matrices(
         sigma = float(np.linalg.norm(_lay(x, axis), 2))
         if not near.hold(1.0 / sigma) or math.isclose(sigma, length, rel_tol=_NEAR):
             continue
-        exact = _divide(x, axis, None)
+        exact = _divide(x, axis)
         if np.all(np.abs(y - exact) <= slack):
             yield FittedMatrix((axis,), exact, near.bits)
 
@@ -144,7 +143,7 @@ class _Iterated(NamedTuple):
     def _fit(self, counts: Iterable[int], slack: Floats) -> Iterator[tuple[int, Floats]]:
         """Yield the numbers of iterations that give y within its slack, with the exact result; 0: of all."""
         for count in counts:
-            exact = _divide(self.x, self.axis, self.start.make_iteration(count) if count else None)
+            exact = _divide(self.x, self.axis, self.start, count)
             if np.all(np.abs(self.y - exact) <= slack):
                 yield count, exact
 
@@ -153,11 +152,12 @@ def _lay(x: Floats, axis: int) -> Floats:
     return np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
 
 
-def _divide(x: Floats, axis: int, iteration: Iteration | None) -> Floats:
+def _divide(x: Floats, axis: int, start: Start | None = None, steps: int = 0) -> Floats:
     """Return x over the largest singular value of the matrix with rows along an axis, or over its estimate."""
     request = Request(OF_MATRICES, rows=(axis,), dtype="float64")
-    if iteration is not None:
-        request = request._replace(iterations=iteration.steps, u=iteration.u, v=iteration.v)
+    if start is not None and steps:
+        u, v = (start.vector if start.name == name else None for name in ("u", "v"))
+        request = request._replace(iterations=steps, u=u, v=v)
     return run(make_plan(request, x.shape, x.dtype), x)[0]
 
 
@@ -213,10 +213,6 @@ class Start(NamedTuple):
 
     name: str
     vector: tuple[float, ...]
-
-    def make_iteration(self, steps: int) -> Iteration:
-        """Return so many of them."""
-        return Iteration(steps, **({"u": None, "v": None} | {self.name: self.vector}))
 
 
 def find_start(request: Request) -> Start | None:

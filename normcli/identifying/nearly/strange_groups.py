@@ -20,11 +20,9 @@ from normcli.engine.inputs import Inputs, Selection
 from normcli.engine.run import run_into
 from normcli.engine.walk import Effort
 from normcli.identifying.models.bounds import LARGEST_RSTD, MOST
-from normcli.identifying.models.standards import ROWS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.search.affine import ESTIMATED
-from normcli.norms.plan import ParameterShapes, make_plan
-from normcli.norms.request import Request
+from normcli.norms.plan import ParameterShapes
 from normcli.norms.rules import Centre
 from normcli.numerics.divisor import find_divisor
 from normcli.tensors.pieces import forget
@@ -88,12 +86,8 @@ def _spread(affine: AffineStep) -> AffineStep:
 
 def _make_plan(hypothesis: Hypothesis, eps: float, x: NDArray[Any]) -> Plan:
     """Return the plan of the whole tensor, with gamma and beta where the hypothesis has them."""
-    model, grid, affine = hypothesis.model, hypothesis.sample.grid, _spread(hypothesis.affine)
-    row = ROWS[model.divisor]
-    plan = make_plan(Request(row.name, axes=grid.axes, dtype="float64"), x.shape, x.dtype)
-    plan = plan.change_spec(
-        eps=None if row.eps is None else eps, eps_mode=model.eps_mode, ddof=model.ddof, p=model.p
-    )
+    grid, affine = hypothesis.sample.grid, _spread(hypothesis.affine)
+    plan = hypothesis.model.make_plan(grid.axes, x, eps)
     shape = next((v.shape for v in (affine.scale, affine.shift) if v is not None), (1,) * x.ndim)
     held = ParameterShapes(plan.parameters.rule, tuple(range(x.ndim)), shape, shape, grid.split_shape(shape))
     return replace(plan, grid=replace(grid, shape=x.shape), parameters=held)

@@ -2,6 +2,5 @@
 
 `groups` enumerates the ways, `affine` how gamma and beta entered, `samples` takes and standardizes values,
 `screen` refutes most ways by lines. A `hypothesis` that holds is a `match`, with the `names` that it
-has. `estimate` fits a gamma that nobody gave, `careful` in half precision. `search` tries all, windows and
-matrices among them.
+has. `estimate` fits a gamma that nobody gave. `search` tries all, windows and matrices among them.
 """

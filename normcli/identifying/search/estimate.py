@@ -1,4 +1,9 @@
-"""gamma and beta that nobody gave: fitted to the values, one pair for each channel."""
+"""gamma and beta that nobody gave: fitted to the values, one pair for each channel.
+
+Of half precision, a kernel whose sums are of float32 leaves each value its own last roundings and nothing else.
+A statistic that was taken in half precision moves a whole group by one factor or shift: no gamma and beta,
+which all groups share, take that up.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.checking.ulp import measure_unit
 from normcli.dtypes import find_type, is_half
-from normcli.identifying.maps.lines import Fit, PlainMap, fit_lines
+from normcli.identifying.maps.lines import Fit, PlainMap, fit_lines, fit_within
 from normcli.identifying.models.bounds import Level, choose_careless, measure_noise
 from normcli.identifying.models.evidence import COMMON_EPS, Model
 from normcli.identifying.models.standards import MOMENTS, is_centred, standardize
 from normcli.identifying.search.affine import ESTIMATED, NO_AFFINE, AffineStep
-from normcli.identifying.search.careful import fit_carefully
 from normcli.identifying.search.groups import put_back, take_groups
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
 from normcli.norms.rules import EpsMode
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from normcli.dtypes import Floats
     from normcli.norms.divisors import Divisor
@@ -56,8 +61,7 @@ def estimate(
     """Yield the hypotheses that reproduce y with some gamma and beta.
 
     There is one pair for all values, or one for each index of a channel axis or of the reduced axes. Of half
-    precision, a kernel whose sums are of float32 leaves each value but its last roundings: where a gamma and a
-    beta exist that these explain, that is the precision; else y's own.
+    precision, float32 is the precision where a gamma and a beta exist with which last roundings explain y.
 
     Parameters
     ----------
@@ -170,7 +174,11 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
         moved = plain._replace(model=plain.model._replace(eps_mode=mode))
         fits = dict(zip(usual, regress_each(moved, usual, target), strict=True))
         rough = {eps: target.read_step(fit.lines) for eps, fit in fits.items() if fit.explains}
-        careful = _choose_careful(moved, rough, target)
+        careful = {
+            eps: step
+            for eps, near in rough.items()
+            if is_half(target.dtype) and (step := fit_carefully(moved._replace(affine=near), eps, target))
+        }
         if fitted := careful or rough:
             precision = choose_careless(target.dtype).precision if careful else target.dtype.name
             high, first = math.inf if max(usual) in fitted else max(fitted), next(iter(fitted))
@@ -187,19 +195,6 @@ def _is_hopeful(plain: Hypothesis, target: Target) -> bool:
     most = _HOPEFUL * float(np.std(target.y, where=counted))
     rests = (fit.rest for fit in regress_each(plain, shown, target))
     return any(not float(rest.max(where=counted, initial=0.0)) > most for rest in rests)
-
-
-def _choose_careful(
-    hypothesis: Hypothesis, rough: Mapping[float, AffineStep], target: Target
-) -> dict[float, AffineStep]:
-    """Return, by eps, the gamma and beta with which careful kernels of half precision give y, if they do."""
-    if not is_half(target.dtype):
-        return {}
-    found = {
-        eps: fit_carefully(hypothesis._replace(affine=affine), eps, target.y, target.axes, target.dtype)
-        for eps, affine in rough.items()
-    }
-    return {eps: affine for eps, affine in found.items() if affine is not None}
 
 
 def list_usual(dtype: np.dtype[Any]) -> tuple[float, ...]:
@@ -270,3 +265,39 @@ def _count_bits(grid: Grid, values: Floats, target: Target, fit: Fit) -> float:
     lines = target.fit(values)
     off = np.fmax.reduce(take_groups(grid, np.abs(target.y - lines.apply(values)) / fit.allowed), axis=1)
     return float(np.log2(np.fmax(off, 1.0)).mean())
+
+
+_HALF_UNIT = 0.5
+
+
+def fit_carefully(hypothesis: Hypothesis, eps: float, target: Target) -> AffineStep | None:
+    """Return the gamma and beta with which every value is rounded once, or as often as cast orders do; or None.
+
+    Parameters
+    ----------
+    hypothesis : Hypothesis
+        Of all groups, with a gamma and a beta that are nearly right; x̂ is rounded first or not.
+    eps : float
+    target : Target
+        Of half precision.
+    """
+    y, dtype = target.y, target.dtype
+    if not np.isfinite(y).all():
+        return None
+    level, standard, grid = choose_careless(dtype), hypothesis.sample.standard, hypothesis.sample.grid
+    factors = hypothesis.measure_factors(eps)
+    rows = standard.values * factors
+    noise = measure_noise(standard, level).limit(factors, rows)
+    near = hypothesis.affine
+    assert near.scale is not None  # of every gamma that was fitted
+    for rounds_to in (None, dtype):
+        first = AffineStep(near.way, rounds_to=rounds_to)
+        least, most = (put_back(grid, first.apply(values)) for values in (rows - noise, rows + noise))
+        middle = (least + most) / 2.0
+        slack = near.allow(y, dtype, level) + np.abs(near.scale) * (most - least) / 2.0
+        if target.shifts and rounds_to is not None:  # so is its product with gamma
+            slack = slack + _HALF_UNIT * measure_unit(middle * near.scale, dtype)
+        lines = fit_within(middle, y, slack, target.axes, through_zero=not target.shifts)
+        if lines is not None:
+            return target.read_step(lines)._replace(rounds_to=rounds_to)
+    return None

@@ -10,11 +10,8 @@ import numpy as np
 from normcli.dtypes import is_half
 from normcli.engine.inputs import Inputs, Selection
 from normcli.engine.run import run
-from normcli.identifying.models.standards import ROWS
 from normcli.identifying.search.affine import round_to
 from normcli.identifying.search.groups import locate, take_groups
-from normcli.norms.plan import make_plan
-from normcli.norms.request import Request
 from normcli.numerics.divisor import find_divisor
 from normcli.numerics.rounding import round_to_half
 from normcli.tuples import NamedTuple
@@ -102,10 +99,8 @@ class Hypothesis(NamedTuple):
 
     def _make_plan(self, eps: float) -> Plan:
         """Return the plan of the sampled groups, with a gamma and a beta for each value."""
-        rows, (divisor, mode, ddof, p, *_) = self.sample.standard.rows, self.model
-        row = ROWS[divisor]
-        plan = make_plan(Request(row.name, axes=(1,), dtype="float64"), rows.shape, rows.dtype)
-        plan = plan.change_spec(eps=None if row.eps is None else eps, eps_mode=mode, ddof=ddof, p=p)
+        rows = self.sample.standard.rows
+        plan = self.model.make_plan((1,), rows, eps)
         shapes = plan.parameters._replace(
             axes=(0, 1), shape=rows.shape, full_shape=rows.shape, view_shape=rows.shape
         )

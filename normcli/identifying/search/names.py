@@ -51,7 +51,8 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, level: Level) -> I
     """
     (grid, _, standard, actual, _), model, precision = hypothesis.sample, hypothesis.model, level.precision
     eps = _choose_eps(hypothesis, scope.dtype)
-    expected, dtype = hypothesis.predict(eps), _choose_shorter(scope.dtype, precision)
+    expected = hypothesis.predict(eps)
+    dtype = max(scope.dtype, np.dtype(find_type(precision)), key=get_eps)  # the shorter
     unnamed = Match.of(
         "",
         actual,
@@ -92,12 +93,6 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, level: Level) -> I
             has_default_eps=hypothesis.variance is not None or _is_default_eps(eps, norm, model, like),
             users=users,
         )
-
-
-def _choose_shorter(dtype: np.dtype[Any], precision: str) -> np.dtype[Any]:
-    """Return the dtype in whose last place distances count: the calculation's where the result's is longer."""
-    calculated = np.dtype(find_type(precision))
-    return calculated if get_eps(calculated) > get_eps(dtype) else dtype
 
 
 _BY_LUCK = 0.005
