@@ -13,7 +13,7 @@ from normcli.algorithms.table import CASTS, FORMS, KERNELS
 from normcli.checking.exact_rows import calculate_rows
 from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.search.affine import round_to
-from normcli.identifying.search.groups import locate, take_groups
+from normcli.identifying.search.groups import choose_groups, locate, take_groups
 from normcli.identifying.search.match import Match
 from normcli.norms.rules import EpsMode
 from normcli.tuples import NamedTuple
@@ -75,10 +75,8 @@ class Trial(NamedTuple):
     def take(cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, most: int) -> Trial:
         """Return groups of about so many values, spread over all; what is not finite counts like the rest."""
         grid = plan.grid
-        count = min(grid.group_count, max(2, most // grid.group_size))
-        return cls.choose(
-            plan, x, y, step, np.unique(np.linspace(0, grid.group_count - 1, count).astype(np.intp))
-        )
+        chosen = choose_groups(grid.group_count, max(2, most // grid.group_size))
+        return cls.choose(plan, x, y, step, chosen)
 
     @classmethod
     def choose(

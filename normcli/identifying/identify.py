@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
     from normcli.identifying.faults.case import Case
     from normcli.identifying.maps.lines import PlainMap
+    from normcli.identifying.models.standards import Standard
     from normcli.identifying.search.match import Match
 
 
@@ -178,8 +179,10 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
     dtype = choose_counting_dtype(y.dtype)
     scopes = [Scope(norm, channels, order, dtype, start, layout is not None) for order in orders]
     ways = [affines, *itertools.repeat(choose_usual(affines), len(orders) - 1)]
+    kept: dict[object, Standard] = {}
     samples = [
-        Samples(x, _order(y, scope.order), steps, scope) for scope, steps in zip(scopes, ways, strict=True)
+        Samples(x, _order(y, scope.order), steps, scope, kept)
+        for scope, steps in zip(scopes, ways, strict=True)
     ]
     first, search = samples[0], Search(samples[0])
     plain = find_global_map(x, first.y, dtype)

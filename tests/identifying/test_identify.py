@@ -379,7 +379,7 @@ def test_no_gamma_and_beta_are_fitted_to_what_holds_nan(monkeypatch):
     x, y = make((3, 4, 5)), make((3, 4, 5), 1)
     y[1, 2, 3] = np.nan
     grids = list(enumerate_grids(x.shape))
-    monkeypatch.setattr(estimation, "_regress", None)
+    monkeypatch.setattr(estimation, "regress_each", None)
     assert list(estimation.estimate(x.astype("f8"), y.astype("f8"), x.dtype, grids)) == []
 
 

@@ -37,6 +37,8 @@ class Standard:
         nothing is subtracted.
     divisor : Divisor
         One of `STANDARDS`.
+    measured : int or None
+        Of how many values the statistics of each group are, where these are but some of them.
     """
 
     rows: NDArray[Any]
@@ -44,6 +46,7 @@ class Standard:
     size: Floats
     offset: Floats
     divisor: Divisor
+    measured: int | None = None
 
     @property
     def centred(self) -> bool:
@@ -70,7 +73,16 @@ class Standard:
     @property
     def group_size(self) -> int:
         """Values in a group."""
-        return int(self.values.shape[1])
+        return self.measured or int(self.values.shape[1])
+
+    def pick(self, places: NDArray[np.intp]) -> Standard:
+        """Return single values, by their places in all rows, each as a group with the statistics of its own."""
+        groups, (rows, values) = (
+            places // self.values.shape[1],
+            (z.reshape(-1) for z in (self.rows, self.values)),
+        )
+        picked = rows[places, None], values[places, None]
+        return Standard(*picked, self.size[groups], self.offset[groups], self.divisor, self.group_size)
 
     def measure_length(self, p: float) -> Floats:
         """Return ‖x‖ₚ of each group, measured once."""

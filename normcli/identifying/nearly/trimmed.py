@@ -20,6 +20,7 @@ from normcli.identifying.search.estimate import (
     list_shifts,
     list_usual,
     regress_each,
+    take_few,
     weigh,
 )
 from normcli.identifying.search.groups import widen
@@ -28,11 +29,10 @@ from normcli.identifying.search.samples import MOST_VALUES, Samples, list_grids
 from normcli.norms.rules import EpsMode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from normcli.dtypes import Floats
     from normcli.identifying.search.hypothesis import Sample
-    from normcli.norms.grid import Grid
 
 
 _FIRST_EPS = 1e-5
@@ -43,8 +43,8 @@ _ROUGH = 0.02
 _HOPELESS = 16.0
 """Where half of the values are so many times further off at first, it is not this norm."""
 
-_FEW_VALUES, _LEAST_ROWS = 1 << 14, 8
-"""What is fitted to, of groups that do not reach along the first axis: so many values, but so many rows."""
+_LEAST_LINES = 4
+"""Lines of which a few values are looked at first."""
 
 _NEAR, _MOST_EPS = 1.5, 6
 """Of the usual eps, those that leave no more than so many times what the best leaves; so many at most."""
@@ -61,18 +61,10 @@ def estimate_trimmed(samples: Samples, most: float) -> Iterator[Hypothesis]:
         There are fewer pairs than this.
     """
     rows = min(len(samples.x), samples.count_samples())
-    few = min(rows, max(_LEAST_ROWS, _FEW_VALUES * len(samples.x) // samples.x.size))
-    for count, reaches in ((few, False), (rows, True)):  # along the first axis, which takes all of it
-        if count and (rows == len(samples.x) or not reaches):
-            grids = list_grids((count, *samples.x.shape[1:]))
-            yield from _estimate_of(samples, count, most, [g for g in grids if (0 in g.axes) is reaches])
-
-
-def _estimate_of(samples: Samples, rows: int, most: float, grids: Sequence[Grid]) -> Iterator[Hypothesis]:
-    """Yield what most values of the first rows agree with."""
     x, y, dtype = widen(samples.x[:rows]), leave_out_extremes(widen(samples.y[:rows])), samples.scope.dtype
     if not np.isfinite(x).all() or np.isnan(y).all():
         return
+    grids = [grid for grid in list_grids(x.shape) if rows == len(samples.x) or 0 not in grid.axes]
     for plain, every in list_cases(x, y, grids, most):
         grid, _, standard, *_ = plain.sample
         whole = replace(grid, shape=samples.x.shape)
@@ -88,7 +80,9 @@ def _fit_likely_eps(
     """Yield a hypothesis of a sample with each place of eps, and eps that most values agree with."""
     least = _ROUGH * float(np.nanstd(target.y))
     fit = partial(_fit_line, plain, _FIRST_EPS, target, least=least)
-    left = leave_out(fit, target.y, target.axes, _HOPELESS)
+    few, some = take_few(plain, target, _LEAST_LINES)
+    hopeful = leave_out(partial(_fit_line, few, _FIRST_EPS, some, least=least), some.y, some.axes, _HOPELESS)
+    left = leave_out(fit, target.y, target.axes, _HOPELESS) if hopeful else None
     sample = None if left is None else take()
     if left is None or sample is None:
         return

@@ -7,6 +7,7 @@ which all groups share, take that up.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import TYPE_CHECKING, Any
@@ -22,15 +23,18 @@ from normcli.identifying.models.standards import MOMENTS, is_centred, standardiz
 from normcli.identifying.search.affine import ESTIMATED, NO_AFFINE, AffineStep
 from normcli.identifying.search.groups import put_back, take_groups
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
+from normcli.norms.grid import Grid
+from normcli.norms.layout import Layout
 from normcli.norms.rules import EpsMode
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from normcli.dtypes import Floats
     from normcli.norms.divisors import Divisor
-    from normcli.norms.grid import Grid
 
 
 _HOPEFUL = 0.3
@@ -129,6 +133,8 @@ class Target(NamedTuple):
         In which y was rounded.
     shifts : bool
         Whether there is a beta.
+    margin : float
+        How many times further off than rounding allows values may be that are not all of their line's.
     """
 
     x: Floats
@@ -136,12 +142,11 @@ class Target(NamedTuple):
     axes: tuple[int, ...]
     dtype: np.dtype[Any]
     shifts: bool
+    margin: float = 1.0
 
     def fit(self, values: Floats) -> PlainMap:
-        """Return the gamma and beta of least squares that take values to y, or each of several."""
-        several = values.ndim - self.x.ndim
-        axes = (*range(several), *(axis + several for axis in self.axes))
-        return fit_lines(values, self.y, axes, through_zero=not self.shifts)
+        """Return the gamma and beta of least squares that take values to y."""
+        return fit_lines(values, self.y, self.axes, through_zero=not self.shifts)
 
     def read_step(self, lines: PlainMap) -> AffineStep:
         """Return lines as an affine step."""
@@ -167,10 +172,14 @@ def _count_numbers(grid: Grid, axes: tuple[int, ...], divisor: Divisor, *, shift
 
 def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
     """Yield a hypothesis with each place of eps, if some eps fit."""
-    if not _is_hopeful(plain, target):
+    most = _HOPEFUL * float(np.std(target.y, where=np.isfinite(target.y)))
+    few, least = take_few(plain, target)
+    if not _is_hopeful(few, least, most):
         return
-    usual = list_usual(target.dtype)
-    for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
+    every = {mode: list_possible(few, least, mode) for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE)}
+    if not any(every.values()) or not _is_hopeful(plain, target, most):
+        return
+    for mode, usual in every.items():
         moved = plain._replace(model=plain.model._replace(eps_mode=mode))
         fits = dict(zip(usual, regress_each(moved, usual, target), strict=True))
         rough = {eps: target.read_step(fit.lines) for eps, fit in fits.items() if fit.explains}
@@ -181,18 +190,18 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
         }
         if fitted := careful or rough:
             precision = choose_careless(target.dtype).precision if careful else target.dtype.name
-            high, first = math.inf if max(usual) in fitted else max(fitted), next(iter(fitted))
+            largest = max(list_usual(target.dtype))
+            high, first = math.inf if largest in fitted else max(fitted), next(iter(fitted))
             bits = weigh(plain.sample, target, fits[first])
             model = moved.model._replace(low=min(fitted), high=high, bits=bits)
             yield Estimated(plain._replace(model=model, affine=fitted[first]), precision)
 
 
-def _is_hopeful(plain: Hypothesis, target: Target) -> bool:
-    """Whether some likely eps leaves no more than a part of y's spread of any value unexplained."""
+def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
+    """Whether some likely eps leaves no more than so much of any value unexplained."""
     least = float(np.square(plain.sample.standard.size.min(initial=math.inf)))
     shown = [0.0, *(eps for eps in _LIKELY_EPS if eps > _BESIDE * least)]
     counted = np.isfinite(target.y)
-    most = _HOPEFUL * float(np.std(target.y, where=counted))
     rests = (fit.rest for fit in regress_each(plain, shown, target))
     return any(not float(rest.max(where=counted, initial=0.0)) > most for rest in rests)
 
@@ -220,32 +229,19 @@ def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]
     yield from (axes for axes in chosen if math.prod(grid.shape[axis] for axis in axes) < most)
 
 
-_AT_ONCE = 1 << 16
-"""Values that are fitted at once, with as many eps as that makes room for."""
-
-
 def regress_each(hypothesis: Hypothesis, every: Sequence[float], target: Target) -> Iterator[Fit]:
     """Yield the gamma and beta of least squares with each eps; what is NaN in y does not count."""
-    step = max(1, _AT_ONCE // target.x.size)
-    for start in range(0, len(every), step):
-        yield from _regress(hypothesis, every[start : start + step], target)
-
-
-def _regress(hypothesis: Hypothesis, several: Sequence[float], target: Target) -> Iterator[Fit]:
-    grid, standard, size = hypothesis.sample.grid, hypothesis.sample.standard, np.abs(target.y)
-    factors = np.stack([hypothesis.measure_factors(eps) for eps in several])
-    rows = standard.values * factors
-    standardized = np.stack([put_back(grid, each) for each in rows])
-    lines = target.fit(standardized)
+    grid, standard = hypothesis.sample.grid, hypothesis.sample.standard
     level = Level(target.dtype.name, 0.0, _ROUNDINGS_OF_HALF if is_half(target.dtype) else _ROUNDINGS)
-    noises, rests = (
-        measure_noise(standard, level).limit(factors, rows),
-        np.abs(target.y - lines.apply(standardized)),
-    )
-    for gamma, beta, noise, rest in zip(lines.scale, lines.shift, noises, rests, strict=True):
-        slack = level.measure(size + np.abs(beta)) + np.abs(gamma) * put_back(grid, noise)
-        allowed = np.where(slack > 0.0, slack, level.measure(np.ones(1)))
-        yield Fit(PlainMap(target.axes, gamma, beta), rest, allowed)
+    noise = measure_noise(standard, level)
+    for eps in every:
+        factors = hypothesis.measure_factors(eps)
+        rows = standard.values * factors
+        standardized, before = put_back(grid, rows), put_back(grid, noise.limit(factors, rows))
+        lines = target.fit(standardized)
+        slack = level.measure(np.abs(target.y) + np.abs(lines.shift)) + np.abs(lines.scale) * before
+        allowed = np.where(slack > 0.0, slack, level.measure(1.0))
+        yield Fit(lines, np.abs(target.y - lines.apply(standardized)), allowed)
 
 
 def weigh(sample: Sample, target: Target, fit: Fit) -> float:
@@ -268,6 +264,50 @@ def _count_bits(grid: Grid, values: Floats, target: Target, fit: Fit) -> float:
 
 
 _HALF_UNIT = 0.5
+
+
+def list_possible(plain: Hypothesis, target: Target, mode: EpsMode) -> list[float]:
+    """Return the usual eps that values of a few lines do not refute."""
+    usual = list_usual(target.dtype)
+    moved = plain._replace(model=plain.model._replace(eps_mode=mode))
+    fits = zip(usual, regress_each(moved, usual, target), strict=True)
+    return [eps for eps, fit in fits if np.all(fit.rest <= target.margin * fit.allowed)]
+
+
+def take_few(plain: Hypothesis, target: Target, least: int = 1) -> tuple[Hypothesis, Target]:
+    """Return a hypothesis of single values of some lines, and these values: what refutes it there refutes it.
+
+    Of lines that are too long, some values are taken: these have a line of their own, nearer to them, and a
+    margin for what it is off. There are at least so many lines, if there are more.
+    """
+    standard = plain.sample.standard
+    places = _lay_places(plain.sample.grid, target.axes)
+    length = min(_FEW // least, places.shape[1])
+    lines = np.linspace(0, len(places) - 1, min(len(places), max(1, _FEW // length))).astype(np.intp)
+    values = np.unique(np.linspace(0, places.shape[1] - 1, length).astype(np.intp))
+    chosen = places[np.ix_(lines, values)]
+    alone = standard.pick(chosen.reshape(-1))
+    sample = Sample(Grid(chosen.shape, Layout(2, None), ()), np.arange(chosen.size), alone, alone.values)
+    x, y = (rows.reshape(-1)[chosen] for rows in (standard.rows, plain.sample.actual))
+    margin = 1.0 if length == places.shape[1] else _MARGIN
+    return plain._replace(sample=sample), target._replace(x=x, y=y, axes=(0,), margin=margin)
+
+
+_FEW = 1 << 9
+"""Values that a hypothesis is tried on first."""
+
+_MARGIN = 4.0
+"""How many times further off values may be that are a part of a line."""
+
+
+@functools.lru_cache(maxsize=8)  # of one grid, every divisor is tried in turn
+def _lay_places(grid: Grid, axes: tuple[int, ...]) -> NDArray[np.intp]:
+    """Return where the values of each line lie in the rows of groups, shape (lines, values)."""
+    shape = grid.group_count, grid.group_size
+    places = put_back(grid, np.arange(math.prod(shape)).reshape(shape))
+    lines = math.prod(grid.shape[axis] for axis in axes)
+    laid: NDArray[np.intp] = np.moveaxis(places, axes, range(len(axes))).reshape(lines, -1)
+    return laid
 
 
 def fit_carefully(hypothesis: Hypothesis, eps: float, target: Target) -> AffineStep | None:

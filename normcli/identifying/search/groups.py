@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from dataclasses import replace
@@ -57,6 +58,14 @@ def _choose_divisors(length: int) -> list[int]:
         return every
     half = MOST_DIVISORS // 2
     return every[:half] + every[-half:]
+
+
+@functools.lru_cache(maxsize=64)
+def choose_groups(count: int, most: int) -> NDArray[np.intp]:
+    """Return the numbers of at most so many groups, and one at least, spread evenly."""
+    chosen = np.unique(np.linspace(0, count - 1, min(max(1, most), count)).astype(np.intp))
+    chosen.setflags(write=False)
+    return chosen
 
 
 def take_groups(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None = None) -> NDArray[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from functools import cached_property
@@ -16,7 +15,7 @@ from normcli.identifying.models.evidence import fit_models
 from normcli.identifying.models.one_pass import fit_one_pass
 from normcli.identifying.models.standards import MOMENTS, STANDARDS, Standard, standardize
 from normcli.identifying.models.weight import count_fine
-from normcli.identifying.search.groups import enumerate_grids, take_groups, widen
+from normcli.identifying.search.groups import choose_groups, enumerate_grids, take_groups, widen
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
 from normcli.identifying.search.names import describe_hypothesis
 from normcli.identifying.search.screen import SCREENED, lie_on_lines, measure_offset
@@ -36,6 +35,9 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 1 << 17
 """Values that a hypothesis is compared with; of larger tensors whole groups are sampled."""
+
+KEPT_VALUES = 1 << 20
+"""Values of groups that are kept, standardized, while searches go on: of small tensors all."""
 
 LARGEST_GROUP = 1 << 22
 """Hypotheses with larger groups are left out."""
@@ -70,10 +72,20 @@ class Samples:
     affines : sequence of AffineStep
         The ways in which gamma and beta may have entered.
     scope : Scope
+    kept : dict or None
+        Groups of x that were standardized, which searches with other orders of y's axes share.
     """
 
-    def __init__(self, x: NDArray[Any], y: NDArray[Any], affines: Sequence[AffineStep], scope: Scope) -> None:
+    def __init__(
+        self,
+        x: NDArray[Any],
+        y: NDArray[Any],
+        affines: Sequence[AffineStep],
+        scope: Scope,
+        kept: dict[object, Standard] | None = None,
+    ) -> None:
         self.x, self.y, self.scope = x, y, scope
+        self._kept = {} if kept is None else kept
         self._grid: Grid | None = None
         self._placed: dict[tuple[bytes, int], tuple[Floats, Floats]] = {}
         self._refuted: dict[int, frozenset[int]] = {}
@@ -97,7 +109,7 @@ class Samples:
 
     def take_some(self, grid: Grid, most: int, divisor: Divisor) -> Sample | None:
         """Return some groups of about so many values, or None if none is finite."""
-        chosen = _choose_groups(grid.group_count, most // grid.group_size)
+        chosen = choose_groups(grid.group_count, most // grid.group_size)
         return self.take(grid, chosen, divisor)
 
     def take(self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor) -> Sample | None:
@@ -105,7 +117,7 @@ class Samples:
         rows, actual = take_groups(grid, self.x, chosen), widen(take_groups(grid, self.y, chosen))
         usable = self._find_usable(rows)
         parts = [
-            Sample(grid, chosen[some], self._standardize(rows[some], divisor), actual[some])
+            Sample(grid, chosen[some], self._standardize(grid, chosen[some], rows[some], divisor), actual[some])
             for some in (usable, ~usable)
             if some.any()
         ]
@@ -119,9 +131,19 @@ class Samples:
             usable = (finite | np.isnan(rows)).all(axis=1) & (finite.sum(axis=1) > 1)
         return usable
 
-    def _standardize(self, rows: NDArray[Any], divisor: Divisor) -> Standard:
+    def _standardize(
+        self, grid: Grid, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor
+    ) -> Standard:
+        """Return groups without centre and scale; of small tensors they are kept for every search."""
+        omits_nan = not np.isnan(rows).any() or self._omits_nan
+        key = grid, chosen.tobytes(), divisor, omits_nan
+        if key in self._kept:
+            return self._kept[key]
         rows = rows if is_long_integer(rows.dtype) else widen(rows)
-        return standardize(rows, divisor, omits_nan=not np.isnan(rows).any() or self._omits_nan)
+        standard = standardize(rows, divisor, omits_nan=omits_nan)
+        if rows.size * (1 + len(self._kept)) <= KEPT_VALUES:
+            self._kept[key] = standard
+        return standard
 
     @cached_property
     def _omits_nan(self) -> bool:
@@ -323,11 +345,3 @@ def list_grids(shape: tuple[int, ...]) -> list[Grid]:
         for grid in enumerate_grids(shape)
         if grid.group_size <= LARGEST_GROUP and not (large and grid.split and grid.split.axis == 0)
     ]
-
-
-@functools.lru_cache(maxsize=64)
-def _choose_groups(count: int, most: int) -> NDArray[np.intp]:
-    """Return the numbers of at most so many groups, and one at least, spread evenly."""
-    chosen = np.unique(np.linspace(0, count - 1, min(max(1, most), count)).astype(np.intp))
-    chosen.setflags(write=False)
-    return chosen
