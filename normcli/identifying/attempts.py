@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,13 +11,11 @@ from normcli.algorithms.computation import Accumulation, Computation, list_accum
 from normcli.algorithms.elements import Elements, Formula
 from normcli.algorithms.table import CASTS, FORMS, KERNELS
 from normcli.checking.check import calculate_rows
-from normcli.checking.ulp import measure_distance
 from normcli.identifying.models.evidence import COMMON_EPS
-from normcli.identifying.search.groups import take_groups
-from normcli.identifying.search.hypothesis import find_furthest
-from normcli.identifying.search.match import Furthest, Match
+from normcli.identifying.search.affine import round_to
+from normcli.identifying.search.groups import choose_groups, locate, take_groups
+from normcli.identifying.search.match import Match
 from normcli.norms.rules import EpsMode
-from normcli.numerics.rounding import store
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -76,10 +75,8 @@ class Trial(NamedTuple):
     def take(cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, most: int) -> Trial:
         """Return groups of about so many values, spread over all; what is not finite counts like the rest."""
         grid = plan.grid
-        count = min(grid.group_count, max(2, most // grid.group_size))
-        return cls.choose(
-            plan, x, y, step, np.unique(np.linspace(0, grid.group_count - 1, count).astype(np.intp))
-        )
+        chosen = choose_groups(grid.group_count, max(2, most // grid.group_size))
+        return cls.choose(plan, x, y, step, chosen)
 
     @classmethod
     def choose(
@@ -152,27 +149,20 @@ class Trial(NamedTuple):
 
     def find_rough(self, eps: float | None) -> Selected:
         """Return which values are not the exact ones, rounded."""
-        rounded = np.empty(self.rows.shape, self.dtype)
-        store(rounded, self._calculate(eps))
-        return ~self.find_equal(rounded)
+        return ~self.find_equal(round_to(self._calculate(eps), self.dtype))
 
     def describe(self, candidate: Candidate, attempt: Attempt, bits: float) -> Match:
         """Return a norm as a match."""
-        exact, actual = self._calculate(attempt.eps), self.actual.astype(np.float64)
-        error, ulp = measure_distance(actual, exact, self.dtype)
-        index, *values = find_furthest(actual, exact, ulp, self.dtype)
         grid, spec, eps = self.plan.grid, self.plan.spec, attempt.eps or 0.0
-        place = grid.locate_values(self.chosen[[index[0]]], np.array([index[1]]))
-        return Match(
-            norm=self.plan.norm.name,
+        return Match.of(
+            self.plan.norm.name,
+            self.actual.astype(np.float64),
+            self._calculate(attempt.eps),
+            self.dtype,
+            functools.partial(locate, grid, self.chosen),
             axes=grid.axes,
             precision=attempt.computation.accumulation.dtype,
             like=(),
-            max_ulp=float(ulp.max()),
-            max_abs=float(error.max()),
-            equal=float(1.0 - self.find_rough(attempt.eps).mean()),
-            compared=exact.size,
-            furthest=Furthest(tuple(int(i[0]) for i in place), *values),
             order=candidate.order,
             groups=grid.groups,
             group_order=grid.group_order,

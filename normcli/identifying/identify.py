@@ -26,19 +26,21 @@ from normcli.identifying.faults.subjects import (
     recover_used,
     shows_nothing,
 )
-from normcli.identifying.maps.evaluation import read_evaluation
-from normcli.identifying.maps.known_maps import SPECTRAL, name_constants, name_map
-from normcli.identifying.maps.plain import MOST_SAMPLED, Block, find_global_map, find_plain_map
-from normcli.identifying.maps.trimmed_map import find_trimmed_map
+from normcli.identifying.maps.known_maps import SPECTRAL, name_constants, name_map, read_evaluation
+from normcli.identifying.maps.plain import (
+    MOST_SAMPLED,
+    Block,
+    find_global_map,
+    find_plain_map,
+    find_trimmed_map,
+)
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.nearly.confirmation import Confirmation
 from normcli.identifying.nearly.nearest import Nearness
-from normcli.identifying.question import Identification, Question
+from normcli.identifying.question import CONSTANT_GROUPS, NOT_FINITE, Identification, Question, find_reason
 from normcli.identifying.reproduction import hold_against_all, list_candidates, reproduce
 from normcli.identifying.search.affine import choose_usual, enumerate_affine_steps
-from normcli.identifying.search.inputs import Inputs
-from normcli.identifying.search.match import Scope
-from normcli.identifying.search.ranking import rank_matches
+from normcli.identifying.search.match import Scope, rank_matches
 from normcli.identifying.search.samples import MOST_VALUES, Samples
 from normcli.identifying.search.search import Search
 from normcli.norms.layout import make_layout
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 
     from normcli.identifying.faults.case import Case
     from normcli.identifying.maps.lines import PlainMap
+    from normcli.identifying.models.standards import Standard
     from normcli.identifying.search.match import Match
 
 
@@ -105,8 +108,8 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
     x, y, subject = question.x, question.y, question.subject
     if subject is None or x.shape != y.shape:
         return None
-    reason, is_constant = _find_reason(x, y), shows_nothing(subject, x)
-    if reason not in (None, _NOT_FINITE) and not is_constant:
+    reason, is_constant = find_reason(x, y), shows_nothing(subject, x)
+    if reason not in (None, NOT_FINITE) and not is_constant:
         return None
     claims = find_claims(iter((subject,)), x, y, choose_counting_dtype(y.dtype), saved)
     if subject.gate is not None:  # no norm alone is y
@@ -165,7 +168,7 @@ def _find_faults(
 def _identify(question: Question, norm: str | None, list_cases: Callable[[], Sequence[Case]]) -> Identification:
     x, y, gamma, beta, layout, start, _ = question
     orders = list(itertools.islice(_find_orders(x.shape, y.shape), MOST_ORDERS))
-    reason = _find_reason(x, y)
+    reason = find_reason(x, y)
     if reason is not None:
         return Identification(question, (), reason=reason)
     affines = list(enumerate_affine_steps(x.shape, gamma, beta))
@@ -174,11 +177,12 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
     channels = frozenset({min(1, rank - 1), rank - 1} if channel is None else {channel})
     sampled = MOST_VALUES if x.size > MOST_VALUES else None
     dtype = choose_counting_dtype(y.dtype)
-    inputs = Inputs(x, _order(y, orders[0]))
     scopes = [Scope(norm, channels, order, dtype, start, layout is not None) for order in orders]
     ways = [affines, *itertools.repeat(choose_usual(affines), len(orders) - 1)]
+    kept: dict[object, Standard] = {}
     samples = [
-        Samples(inputs, _order(y, scope.order), steps, scope) for scope, steps in zip(scopes, ways, strict=True)
+        Samples(x, _order(y, scope.order), steps, scope, kept)
+        for scope, steps in zip(scopes, ways, strict=True)
     ]
     first, search = samples[0], Search(samples[0])
     plain = find_global_map(x, first.y, dtype)
@@ -319,34 +323,3 @@ def _find_orders(shape: tuple[int, ...], actual: tuple[int, ...]) -> Iterator[tu
     for order in itertools.permutations(range(len(shape))):
         if tuple(actual[axis] for axis in order) == shape:
             yield order
-
-
-_NOT_FINITE = "the actual tensor holds no finite value"
-CONSTANT = "the input is constant: every norm makes the same of it"
-CONSTANT_GROUPS = ": ".join(("x is constant in every group", "it shows nothing of the norm"))
-"""Reasons why no norm can be identified; of the last two, another input helps."""
-
-
-def _find_reason(x: NDArray[Any], y: NDArray[Any]) -> str | None:
-    """Return why no norm can be identified of these tensors; None where one may be."""
-    if x.size < 2:
-        return "the input has fewer than two values"
-    if not any(np.isfinite(piece).any() for piece in iterate_pieces(y)):
-        return _NOT_FINITE
-    if _is_constant(x):
-        return CONSTANT
-    if x.shape == y.shape and all(map(np.array_equal, iterate_pieces(x), iterate_pieces(y))):
-        return "the actual tensor is the input, unchanged"
-    if _is_constant(y):
-        if not y[(0,) * y.ndim]:
-            causes = (
-                "a sum of squares overflows to ∞ and divides, groups of one value are centred, or gamma is 0"
-            )
-            return f"every value of the actual tensor is 0, as where {causes}"
-        return "the actual tensor is constant: so is every norm of groups of one value"
-    return None
-
-
-def _is_constant(values: NDArray[Any]) -> bool:
-    first = values[(0,) * values.ndim]
-    return all(bool(np.all(piece == first)) for piece in iterate_pieces(values))

@@ -1,10 +1,13 @@
-"""What is asked of a tensor, and what was found."""
+"""What is asked of a tensor, why there may be no answer, and what was found."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -12,9 +15,9 @@ if TYPE_CHECKING:
 
     from normcli.identifying.faults.claim import Claim
     from normcli.identifying.faults.open_case import Subject
-    from normcli.identifying.maps.evaluation import Evaluation
+    from normcli.identifying.maps.known_maps import Evaluation
     from normcli.identifying.maps.lines import PlainMap
-    from normcli.identifying.models.iterations import Start
+    from normcli.identifying.models.matrices import Start
     from normcli.identifying.nearly.nearest import Nearest
     from normcli.identifying.reproduction import Reproduction
     from normcli.identifying.search.match import Match
@@ -111,3 +114,34 @@ class Identification(NamedTuple):
             Kind.UNDECIDED: self.doubtful,
         }
         return next((kind for kind, there in found.items() if there), Kind.NONE)
+
+
+NOT_FINITE = "the actual tensor holds no finite value"
+CONSTANT = "the input is constant: every norm makes the same of it"
+CONSTANT_GROUPS = ": ".join(("x is constant in every group", "it shows nothing of the norm"))
+"""Reasons why no norm can be identified; of the last two, another input helps."""
+
+
+def find_reason(x: NDArray[Any], y: NDArray[Any]) -> str | None:
+    """Return why no norm can be identified of these tensors; None where one may be."""
+    if x.size < 2:
+        return "the input has fewer than two values"
+    if not any(np.isfinite(piece).any() for piece in iterate_pieces(y)):
+        return NOT_FINITE
+    if _is_constant(x):
+        return CONSTANT
+    if x.shape == y.shape and all(map(np.array_equal, iterate_pieces(x), iterate_pieces(y))):
+        return "the actual tensor is the input, unchanged"
+    if _is_constant(y):
+        if not y[(0,) * y.ndim]:
+            causes = (
+                "a sum of squares overflows to ∞ and divides, groups of one value are centred, or gamma is 0"
+            )
+            return f"every value of the actual tensor is 0, as where {causes}"
+        return "the actual tensor is constant: so is every norm of groups of one value"
+    return None
+
+
+def _is_constant(values: NDArray[Any]) -> bool:
+    first = values[(0,) * values.ndim]
+    return all(bool(np.all(piece == first)) for piece in iterate_pieces(values))

@@ -20,7 +20,7 @@ from normcli.documents.plans import name_inputs
 from normcli.errors import DataError, UsageError
 from normcli.identifying import identify as identification
 from normcli.identifying.faults.open_case import Subject
-from normcli.identifying.models.iterations import find_start
+from normcli.identifying.models.matrices import find_start
 from normcli.identifying.question import Question
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_actual

@@ -11,8 +11,7 @@ from normcli.algorithms.computation import parse_computation
 from normcli.algorithms.elements import Formula
 from normcli.checking.fault import Fault
 from normcli.identifying.faults.claim import Claim
-from normcli.identifying.maps.evaluation import Evaluation
-from normcli.identifying.maps.known_maps import CONSTANTS, SCALERS
+from normcli.identifying.maps.known_maps import CONSTANTS, SCALERS, Evaluation
 from normcli.identifying.maps.lines import Exceptions, PlainMap
 from normcli.identifying.models.matrices import Steps
 from normcli.identifying.nearly.nearest import Nearest

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.models.bounds import LARGEST_RSTD, MOST, Noise, bound_factors, measure_noise
-from normcli.identifying.models.levels import Level
+from normcli.identifying.models.bounds import LARGEST_RSTD, MOST, Level, Noise, bound_factors, measure_noise
 from normcli.identifying.models.standards import standardize
 from normcli.norms.divisors import DEVIATION, ROOT_MEAN_SQUARE
 

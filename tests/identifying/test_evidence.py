@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from normcli.identifying.models.evidence import choose_eps, fit_models
-from normcli.identifying.models.standards import MOMENTS, STANDARDS, standardize, standardize_roughly
+from normcli.identifying.models.standards import standardize
 from normcli.norms.divisors import DEVIATION, HALF_RANGE, LENGTH, RANGE, ROOT_MEAN_SQUARE
 from normcli.norms.rules import EpsMode
 
@@ -134,38 +134,3 @@ def test_how_far_groups_are_from_zero_is_counted_in_deviations():
 )
 def test_the_simplest_eps_between_bounds_is_chosen(low, high, preferred, eps):
     assert choose_eps(low, high, preferred) == eps
-
-
-BY_ORDER = [divisor for divisor in STANDARDS if divisor.is_by_order]
-
-
-@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i2"])
-@pytest.mark.parametrize("length", [2, 5, 64])
-@pytest.mark.parametrize("divisor", BY_ORDER, ids=lambda divisor: divisor.spread)
-def test_roughly_is_within_a_few_places(divisor, length, dtype):
-    rows = np.random.default_rng(length).normal(30.0, 20.0, (7, length)).astype(dtype).astype("f8")
-    exact, rough = standardize(rows, divisor), standardize_roughly(rows, divisor)
-    assert rough is not None
-    np.testing.assert_allclose(rough.size, exact.size, rtol=2.0**-50)
-    np.testing.assert_allclose(rough.offset, exact.offset, rtol=2.0**-48)
-    scale = np.abs(exact.values) + exact.offset[:, None]
-    assert np.all(np.abs(rough.values - exact.values) <= 2.0**-49 * scale)
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        pytest.param(np.ones((2, 4)), id="constant"),
-        pytest.param(np.array([[1e300, -1e300, 0.0], [1.0, 2.0, 3.0]]), id="overflow"),
-        pytest.param(np.array([[0.0, 1e-300, 3e-300]]), id="underflow"),
-        pytest.param(np.array([[2**60, 2**60 + 1, 2**60 + 5]]), id="long integers"),
-    ],
-)
-@pytest.mark.parametrize("divisor", BY_ORDER, ids=lambda divisor: divisor.spread)
-def test_where_it_would_be_far_off_there_is_no_rough_way(divisor, rows):
-    assert standardize_roughly(rows, divisor) is None
-
-
-@pytest.mark.parametrize("divisor", MOMENTS, ids=lambda divisor: divisor.spread)
-def test_moments_are_quick_as_they_are(divisor):
-    assert standardize_roughly(np.arange(6.0).reshape(2, 3), divisor) is None

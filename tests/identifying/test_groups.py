@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.search.groups import Widened, enumerate_grids, take_groups
+from normcli.identifying.search.groups import enumerate_grids, take_groups
 from normcli.tensors.mapped import Mapped
 from normcli.tensors.npy import read_npy
 
@@ -39,19 +39,6 @@ def test_of_a_file_no_more_is_read_than_the_chosen_groups_and_what_lies_near(map
     )
     rows = take_groups(grid, mapped, np.array([5]))
     assert sum(read) == rows.nbytes
-
-
-def test_groups_are_taken_once_for_all_that_divides(monkeypatch):
-    values, taken = np.arange(24.0).reshape(2, 3, 4), []
-    monkeypatch.setattr(
-        "normcli.identifying.search.groups.take_groups",
-        lambda *given: (taken.append(given), take_groups(*given))[1],
-    )
-    widened = Widened(values)
-    first, second = list(enumerate_grids(values.shape))[:2]
-    for grid in (first, first, second):
-        widened.take(grid, np.array([0]))
-    assert [given[0] for given in taken] == [first, second]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.models.model import Model
+from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.standards import standardize
 from normcli.identifying.search.affine import ESTIMATED, NO_AFFINE, AffineStep
 from normcli.identifying.search.groups import take_groups

@@ -12,10 +12,8 @@ import pytest
 from normcli import check, normalize
 from normcli.errors import DataError, NormError
 from normcli.identifying import identify as identification
-from normcli.identifying.models.standards import STANDARDS, standardize
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.search import estimate as estimation
-from normcli.identifying.search import inputs as search_inputs
 from normcli.identifying.search.groups import enumerate_grids, put_back, take_groups
 from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.conventions import CONVENTIONS
@@ -331,21 +329,6 @@ def test_windows(size, like):
     assert window.before == (size // 2 if like else (size - 1) // 2)
 
 
-@pytest.mark.parametrize(
-    ("room", "times"), [pytest.param(72, 1, id="while there is room"), pytest.param(71, 2, id="beyond it")]
-)
-def test_groups_are_standardized_once(room, times, monkeypatch):
-    made = []
-    monkeypatch.setattr(search_inputs, "KEPT_VALUES", room)
-    monkeypatch.setattr(search_inputs, "standardize", lambda *asked: made.append(asked) or standardize(*asked))
-    inputs = search_inputs.Inputs(make((8, 9)), make((8, 9)))
-    (grid, *_), (divisor, *_) = enumerate_grids((8, 9)), STANDARDS
-    groups = np.arange(grid.group_count)
-    one, two = (inputs.standardize(grid, groups, divisor) for _ in range(2))
-    assert len(made) == times
-    np.testing.assert_array_equal(one[1].values, two[1].values)
-
-
 @pytest.mark.slow
 def test_axes_without_letters_are_numbers_and_an_eps_that_was_given_is_said_to_be():
     x = make(17)
@@ -396,7 +379,7 @@ def test_no_gamma_and_beta_are_fitted_to_what_holds_nan(monkeypatch):
     x, y = make((3, 4, 5)), make((3, 4, 5), 1)
     y[1, 2, 3] = np.nan
     grids = list(enumerate_grids(x.shape))
-    monkeypatch.setattr(estimation, "_regress", None)
+    monkeypatch.setattr(estimation, "regress_each", None)
     assert list(estimation.estimate(x.astype("f8"), y.astype("f8"), x.dtype, grids)) == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.maps.evaluation import Evaluation
+from normcli.identifying.maps.known_maps import Evaluation
 from normcli.identifying.maps.lines import Exceptions, PlainMap
 from normcli.identifying.question import Question
 from normcli.identifying.search.affine import NO_AFFINE, AffineStep

@@ -7,16 +7,17 @@ import pytest
 
 from normcli import normalize
 from normcli.errors import NormError
+from normcli.identifying.models.bounds import Level
+from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.matrices import FittedMatrix
-from normcli.identifying.models.model import Model
 from normcli.identifying.models.standards import standardize
 from normcli.identifying.models.windows import FittedWindow
 from normcli.identifying.search.affine import ESTIMATED, NO_AFFINE, AffineStep
-from normcli.identifying.search.families import describe_matrix, describe_window
 from normcli.identifying.search.groups import enumerate_grids, take_groups
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
 from normcli.identifying.search.match import Scope
 from normcli.identifying.search.names import _may_choose, describe_hypothesis
+from normcli.identifying.search.search import describe_matrix, describe_window
 from normcli.norms.conventions import CONVENTIONS, find_convention, list_frameworks
 from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
 from normcli.norms.rules import AxesChoice, AxesRule, EpsMode, EpsRule
@@ -47,7 +48,7 @@ def describe(
     )
     hypothesis = hypothesis._replace(sample=hypothesis.sample._replace(actual=actual))
     scope = Scope(None, frozenset({1, x.ndim - 1}), tuple(range(x.ndim)), dtype)
-    return list(describe_hypothesis(hypothesis, scope, precision))
+    return list(describe_hypothesis(hypothesis, scope, Level(precision, 1.0, 0.0)))
 
 
 def list_who_give(norm, y, axes, eps, **options):

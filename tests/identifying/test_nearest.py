@@ -13,7 +13,6 @@ from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.nearly.nearest import Nearness
 from normcli.identifying.question import Question
 from normcli.identifying.search.affine import enumerate_affine_steps
-from normcli.identifying.search.inputs import Inputs
 from normcli.identifying.search.match import Scope
 from normcli.identifying.search.samples import Samples
 
@@ -23,7 +22,7 @@ X = np.random.default_rng(0).normal(0.7, 2.0, (13, 11)).astype("f4")
 def find(y, x=X, norm=None, **parameters):
     steps = list(enumerate_affine_steps(x.shape, *map(parameters.get, ("gamma", "beta"))))
     scope = Scope(norm, frozenset({1, x.ndim - 1}), tuple(range(x.ndim)), np.dtype(y.dtype))
-    return Nearness(Samples(Inputs(x, y), y, steps, scope)).find_nearest()
+    return Nearness(Samples(x, y, steps, scope)).find_nearest()
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,15 @@ import pytest
 
 from normcli import normalize
 from normcli.identifying.identify import identify
-from normcli.identifying.maps.evaluation import read_evaluation
+from normcli.identifying.maps.known_maps import read_evaluation
 from normcli.identifying.maps.lines import PlainMap
-from normcli.identifying.models.levels import Level
-from normcli.identifying.models.model import Model
+from normcli.identifying.models.bounds import Level
+from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.standards import MOMENTS, STANDARDS
 from normcli.identifying.question import Question
 from normcli.identifying.search.affine import NO_AFFINE, AffineStep, enumerate_affine_steps
 from normcli.identifying.search.groups import enumerate_grids
 from normcli.identifying.search.hypothesis import Hypothesis
-from normcli.identifying.search.inputs import Inputs
 from normcli.identifying.search.match import Furthest, Match, Scope
 from normcli.identifying.search.samples import Samples, list_grids
 from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
@@ -31,7 +30,7 @@ ROWS = next(grid for grid in enumerate_grids(X.shape) if grid.axes == (1,))
 def make(x=X, y=None, norm=None, **parameters):
     y = normalize(x, "ln").normalized if y is None else y
     steps = list(enumerate_affine_steps(x.shape, *map(parameters.get, ("gamma", "beta"))))
-    return Samples(Inputs(x, y), y, steps, Scope(norm, frozenset({1}), (0, 1), np.dtype(y.dtype)))
+    return Samples(x, y, steps, Scope(norm, frozenset({1}), (0, 1), np.dtype(y.dtype)))
 
 
 def test_what_is_divided_by_order_is_tried_for_its_own_norm_alone():
@@ -124,9 +123,9 @@ def test_a_norm_that_was_not_asked_for_is_not_described():
     for norm, named in ((None, {"lp", "wn"}), ("lp", {"lp"}), ("wn", {"wn"}), ("ln", set())):
         samples = make(norm=norm)
         sample = samples.take(ROWS, np.arange(12), ROOT_MEAN_SQUARE)
-        hypothesis = Hypothesis(sample, NO_AFFINE, Model(LENGTH, EpsMode.FLOOR, p=2.0, floor=1.0, square=1.0))
-        assert {match.norm for match in samples.describe(hypothesis, Level("float32", 1.0, 1.0), 3.0)} == named
-        assert {match.fine for match in samples.describe(hypothesis, Level("float32", 1.0, 1.0), 3.0)} <= {3.0}
+        model = Model(LENGTH, EpsMode.FLOOR, p=2.0, floor=1.0, square=1.0, fine=3.0)
+        found = list(samples.describe(Hypothesis(sample, NO_AFFINE, model), Level("float32", 1.0, 1.0)))
+        assert ({match.norm for match in found}, {match.fine for match in found} <= {3.0}) == (named, True)
 
 
 # -- what is read off a map, and why nothing is

@@ -7,10 +7,9 @@ import pytest
 
 from normcli import normalize
 from normcli.identifying.search.affine import NO_AFFINE, AffineStep, enumerate_affine_steps
-from normcli.identifying.search.inputs import Inputs
 from normcli.identifying.search.match import Scope
 from normcli.identifying.search.samples import Samples
-from normcli.identifying.search.screen import lie_on_line, measure_offset
+from normcli.identifying.search.screen import lie_on_lines, measure_offset
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
 
@@ -30,8 +29,8 @@ DATA = {
 
 def may_be(x, y, axes, **parameters):
     steps = list(enumerate_affine_steps(x.shape, *map(parameters.get, ("gamma", "beta"))))
-    samples = Samples(Inputs(x, y), y, steps, Scope(None, frozenset({1}), (0, 1, 2, 3), y.dtype))
-    return samples.may_be(Grid(SHAPE, Layout(4, None), axes), steps)
+    samples = Samples(x, y, steps, Scope(None, frozenset({1}), (0, 1, 2, 3), y.dtype))
+    return bool(samples.find_possible(Grid(SHAPE, Layout(4, None), axes), steps))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
@@ -62,7 +61,7 @@ SOME = PLAIN.ravel()[:64]
 
 
 def lies(y, step=NO_AFFINE, x=SOME, slack=1e-6):
-    return lie_on_line(x, y, step, np.full(64, slack), np.full(64, slack))
+    return bool(lie_on_lines(x, y, [(step, np.full(64, slack))], np.full(64, slack))[0])
 
 
 def test_values_that_gamma_hides_say_nothing():
@@ -88,7 +87,7 @@ def test_values_lie_on_a_line_within_eight_times_what_is_allowed(times, is_one):
     x = np.arange(-31.5, 32.0)
     off = np.where(np.arange(64) % 2, 1.0, -1.0) * 1e-3
     allowed = 1e-3 / (8.0 * 2.0 * times)
-    assert lie_on_line(x, x + off, NO_AFFINE, np.full(64, allowed), np.zeros(64)) == is_one
+    assert lie_on_lines(x, x + off, [(NO_AFFINE, np.full(64, allowed))], np.zeros(64))[0] == is_one
 
 
 def test_how_many_deviations_values_are_from_zero():

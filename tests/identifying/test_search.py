@@ -11,10 +11,7 @@ from normcli.identifying.identify import identify
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.search import search
 from normcli.identifying.search.affine import enumerate_affine_steps
-from normcli.identifying.search.hypothesis import find_furthest
-from normcli.identifying.search.inputs import Inputs
-from normcli.identifying.search.match import Scope
-from normcli.identifying.search.ranking import rank_matches
+from normcli.identifying.search.match import Match, Scope, rank_matches
 from normcli.identifying.search.samples import Samples
 from normcli.identifying.search.search import Search
 from normcli.identifying.words.phrasing import diagnose
@@ -202,9 +199,10 @@ def test_far_from_zero_a_factor_or_noise_is_no_kernel():
 
 def test_the_value_that_is_shown_is_not_the_exact_one_rounded():
     exact, actual = np.array([4.0019, 1.0]), np.array([4.0, 1.0009765625])  # half a unit of float16, and one
-    error, ulp = measure_distance(actual, exact, np.dtype("f2"))
+    error, _ = measure_distance(actual, exact, np.dtype("f2"))
     assert error.argmax() == 0
-    assert find_furthest(actual, exact, ulp, np.dtype("f2")) == ((1,), 1.0, 1.0009765625)
+    match = Match.of("ln", actual, exact, np.dtype("f2"), axes=(0,), precision="float16", like=(), order=(0,))
+    assert match.furthest == ((1,), 1.0, 1.0009765625)
 
 
 @pytest.mark.slow
@@ -378,7 +376,7 @@ def take(x, y, norm=None, **parameters):
     """Return all groups of an input and what was made of it."""
     steps = list(enumerate_affine_steps(x.shape, *map(parameters.get, ("gamma", "beta"))))
     scope = Scope(norm, frozenset({1, x.ndim - 1}), tuple(range(x.ndim)), y.dtype)
-    return Samples(Inputs(x, y), y, steps, scope)
+    return Samples(x, y, steps, scope)
 
 
 def test_the_first_level_at_which_anything_fits_counts():

@@ -10,7 +10,7 @@ from normcli.checking.gradient_faults import list_faults
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.identifying.faults.claim import FAULTS
 from normcli.identifying.faults.subjects import find_claims
-from normcli.identifying.maps.evaluation import Evaluation
+from normcli.identifying.maps.known_maps import Evaluation
 from normcli.identifying.maps.lines import PlainMap
 from normcli.identifying.question import Identification, Question
 from normcli.identifying.search.affine import NO_AFFINE

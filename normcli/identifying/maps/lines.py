@@ -1,4 +1,7 @@
-"""Lines through values: their fit, which values they explain, and what they show."""
+"""Lines through values: their fit, which values they explain, and what they show.
+
+Least squares come near; where every value has to be passed within what it may be off, there is an exact test.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.ulp import measure_unit
-from normcli.identifying.maps.within import fit_within
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
     from normcli.dtypes import Floats, Selected
-    from normcli.identifying.models.levels import Level
+    from normcli.identifying.models.bounds import Level
 
     Axes = tuple[int, ...]
 
 
 _SIMPLE = 2
 """A pair of numbers with no more digits than this is simpler than any norm: 0.5 · x, 2 · x − 1."""
-
-
-_MOST_DIGITS = 17
 
 
 _LEAST = 2.0**-60
@@ -88,7 +91,7 @@ class PlainMap(NamedTuple):
 
     def allow(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
         """Return how far each value of y may be off."""
-        return level.ulp * measure_unit(y, dtype) + level.measure(self.measure_terms(x, y))
+        return level.allow(y, dtype, self.measure_terms(x, y))
 
     def measure_terms(self, x: Floats, y: Floats) -> Floats:
         """Return the size of what is added up for each value: its own terms, and its line's on average."""
@@ -146,8 +149,7 @@ def fit_closely(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], le
     if np.any(finite & (np.abs(y - fitted.apply(x)) > _HOPELESS * slack)):
         return fitted
     x, y, slack = np.where(finite, x, 0.0), np.where(finite, y, 0.0), np.where(finite, slack, np.inf)
-    lines = fit_within(x, y, slack, fitted.axes, through_zero=not fitted.shift.any())
-    return fitted if lines is None else fitted._replace(scale=lines.scale, shift=lines.shift)
+    return fit_within(x, y, slack, fitted.axes, through_zero=not fitted.shift.any()) or fitted
 
 
 _HOPELESS = 8.0
@@ -173,26 +175,161 @@ def count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers:
     return float(bits.sum() * (max(0, in_line - numbers) / in_line))
 
 
-def simplify(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> PlainMap:
-    """Return a map of one pair with as few digits as explain y."""
-    a, b = float(fitted.scale.flat[0]), float(fitted.shift.flat[0])
-    middle = float(np.mean(x[np.isfinite(x)]))
-    best = fitted._replace(digits=2 * _MOST_DIGITS)
-    for digits in range(1, _MOST_DIGITS + 1):
-        rounded = float(f"{a:.{digits - 1}e}")
-        moved = b + (a - rounded) * middle
-        candidate = _make(fitted, rounded, moved, digits + _MOST_DIGITS)
-        if candidate.explains(x, y, dtype, level):
-            a, b, best = rounded, moved, candidate
-            break
-    used = best.digits - _MOST_DIGITS
-    for digits in range(_MOST_DIGITS + 1):
-        rounded = float(f"{b:.{digits - 1}e}") if digits else 0.0
-        candidate = _make(fitted, a, rounded, used + digits)
-        if candidate.explains(x, y, dtype, level):
-            return candidate
-    return best
+class Fit(NamedTuple):
+    """Lines that were fitted, and how far each value is off and may be; NaN where a value was left out."""
+
+    lines: PlainMap
+    rest: Floats
+    allowed: Floats
+
+    @property
+    def explains(self) -> bool:
+        """Whether rounding explains all values."""
+        return bool(np.all(self.rest <= self.allowed))
 
 
-def _make(fitted: PlainMap, a: float, b: float, digits: int) -> PlainMap:
-    return PlainMap((), np.full_like(fitted.scale, a), np.full_like(fitted.shift, b), digits)
+_BEYOND = 64.0
+"""Values are left out from the start that are so many times as far from the middle one as half of them are."""
+
+_MOST_WRONG = 0.2
+"""The part of the values that may be left out."""
+
+_ROUNDS = 24
+"""Times that values are left out; those that are half as far off as a line's worst, or further, go at once."""
+
+
+def leave_out_extremes(y: Floats) -> Floats:
+    """Return y with NaN where a value is not finite, or so large that least squares would see nothing else."""
+    if not np.isfinite(y).any():
+        return np.full_like(y, np.nan)
+    finite = np.where(np.isfinite(y), y, np.nan)
+    distance = np.abs(finite - np.nanmedian(finite))
+    return np.where(distance <= _BEYOND * np.nanmedian(distance), finite, np.nan)
+
+
+def leave_out(
+    fit: Callable[[Floats], Fit], y: Floats, axes: Axes, most: float = math.inf
+) -> tuple[Floats, Fit] | None:
+    """Return y less the values that are off by more than is allowed, as NaN, and the fit of the others.
+
+    None where these are too many.
+
+    Parameters
+    ----------
+    fit : callable
+        Fits values, of which NaN does not count.
+    y : ndarray
+    axes : tuple of int
+        There is a line for each index of these.
+    most : float
+        Where half of the values are off by more times of what is allowed than this at first, none is left out.
+    """
+    others = tuple(axis for axis in range(y.ndim) if axis not in axes)
+    for number in range(_ROUNDS):
+        if float(np.isnan(y).mean()) > _MOST_WRONG:
+            return None
+        fitted = fit(y)
+        over = np.nan_to_num(fitted.rest / fitted.allowed, nan=0.0, posinf=np.inf)
+        if number == 0 and float(np.median(over)) > most:
+            return None
+        left_out = over > np.maximum(over.max(axis=others, keepdims=True) / 2.0, 1.0)
+        if not left_out.any():
+            return y, fitted
+        y = np.where(left_out, np.nan, y)
+    return None
+
+
+_MOST_CUTS = 64
+"""Slopes that are tried for a line: some ten decide nearly all of them."""
+
+
+def fit_within(
+    x: Floats, y: Floats, slack: Floats, axes: tuple[int, ...], *, through_zero: bool
+) -> PlainMap | None:
+    """Return lines with |y − a · x − b| ≤ slack for every value; None if one of them does not exist.
+
+    Parameters
+    ----------
+    x, y, slack : ndarray
+        Of one shape, finite.
+    axes : tuple of int
+        There is a line for each index of these.
+    through_zero : bool
+        Whether b is 0.
+
+    Examples
+    --------
+    >>> x, y = np.array([1.0, 2.0, 4.0]), np.array([1.9, 4.1, 8.0])
+    >>> fit_within(x, y, np.full(3, 0.1), (), through_zero=True).scale
+    array([2.])
+    >>> fit_within(x, y, np.full(3, 0.01), (), through_zero=False) is None
+    True
+    """
+    others = tuple(axis for axis in range(x.ndim) if axis not in axes)
+    shape = [n if axis in axes else 1 for axis, n in enumerate(x.shape)]
+    columns = (
+        np.moveaxis(values, others, range(len(others))).reshape(-1, int(np.prod(shape)))
+        for values in (x, y, slack)
+    )
+    fitted = (_fit_slopes if through_zero else _fit_both)(*columns)
+    return None if fitted is None else PlainMap(axes, fitted[0].reshape(shape), fitted[1].reshape(shape))
+
+
+def _fit_slopes(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | None:
+    """Return the middle of the slopes that every value of a column allows, and shifts of 0."""
+    signed, size = np.where(x < 0.0, -y, y), np.abs(x)
+    with np.errstate(all="ignore"):
+        low = np.where(size > 0.0, (signed - slack) / size, -np.inf).max(axis=0)
+        high = np.where(size > 0.0, (signed + slack) / size, np.inf).min(axis=0)
+    if np.any(low > high) or np.any((size == 0.0) & (np.abs(y) > slack)):
+        return None
+    slope = np.zeros(x.shape[1])
+    np.add(low / 2.0, high / 2.0, out=slope, where=np.isfinite(low))
+    return slope, np.zeros_like(slope)
+
+
+class _Piece(NamedTuple):
+    """Straight pieces, one for each column, below what has to be 0 or less: their heights at 0 and slopes."""
+
+    height: Floats
+    slope: Floats
+
+    def choose(self, chosen: NDArray[np.bool_], other: _Piece) -> _Piece:
+        """Return these where they are chosen, and others elsewhere."""
+        return _Piece(*(np.where(chosen, a, b) for a, b in zip(self, other, strict=True)))
+
+
+def _fit_both(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | None:
+    """Return a slope and a shift that every value of a column allows.
+
+    With a slope a, the shift lies between L(a) = max(y − slack − a · x) and U(a) = min(y + slack − a · x).
+    Their difference is convex, of straight pieces, one for each pair of values: the next slope is where the
+    last piece that falls meets the last that rises. Where these meet above 0, there is no line.
+    """
+    low, high, every = y - slack, y + slack, np.arange(x.shape[1])
+
+    def draw(i: NDArray[np.intp], j: NDArray[np.intp]) -> _Piece:
+        return _Piece(low[i, every] - high[j, every], x[j, every] - x[i, every])
+
+    least, most = x.argmin(axis=0), x.argmax(axis=0)
+    falling, rising = draw(most, least), draw(least, most)
+    for _ in range(_MOST_CUTS):
+        steepness = rising.slope - falling.slope
+        slope = np.zeros_like(steepness)
+        np.divide(falling.height - rising.height, steepness, out=slope, where=steepness > 0.0)
+        lowest, highest = low - slope * x, high - slope * x
+        i, j = lowest.argmax(axis=0), highest.argmin(axis=0)
+        bottom, top = lowest[i, every], highest[j, every]
+        piece, is_open = draw(i, j), bottom > top
+        if not is_open.any():
+            return slope, (bottom + top) / 2.0
+        falls, rises = is_open & (piece.slope < 0.0), is_open & (piece.slope > 0.0)
+        if np.any(is_open & ~falls & ~rises):
+            return None
+        before = falling, rising
+        falling, rising = piece.choose(falls, falling), piece.choose(rises, rising)
+        if all(map(np.array_equal, (*falling, *rising), (*before[0], *before[1]))):
+            return None
+        if np.any(falling.height * rising.slope - rising.height * falling.slope > 0.0):
+            return None
+    return None

@@ -1,7 +1,11 @@
-"""Plain maps: y = a · x + b, one pair for all values or for each index of some axes, and no statistic."""
+"""Plain maps: y = a · x + b, one pair for all values or for each index of some axes, and no statistic.
+
+A map explains all values, or all but a few.
+"""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import TYPE_CHECKING, Any
@@ -11,14 +15,17 @@ import numpy as np
 from normcli.checking.ulp import ROUNDED_ONCE
 from normcli.dtypes import find_type, get_eps, is_half
 from normcli.identifying.maps.lines import (
+    Exceptions,
+    Fit,
     PlainMap,
     count_bits,
     fit_closely,
     fit_lines,
+    leave_out,
+    leave_out_extremes,
     measure_own_unit,
-    simplify,
 )
-from normcli.identifying.models.levels import Level
+from normcli.identifying.models.bounds import Level
 from normcli.identifying.models.weight import CERTAIN
 from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import PIECE, forget
@@ -72,40 +79,67 @@ def find_global_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> P
     return _find(x, y, dtype, [()], list_levels(dtype))
 
 
+def find_trimmed_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
+    """Return the plain map of fewest numbers that explains all but a few values of y, with those; or None."""
+    level = list_levels(dtype)[0]._replace(ulp=1.0) if is_half(dtype) else list_levels(dtype)[1]
+    return _find(x, y, dtype, enumerate_axes(x.shape), [level], leaves_out=True)
+
+
 def _find(
-    x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], every: Iterable[Axes], levels: Sequence[Level]
+    x: NDArray[Any],
+    y: NDArray[Any],
+    dtype: np.dtype[Any],
+    every: Iterable[Axes],
+    levels: Sequence[Level],
+    *,
+    leaves_out: bool = False,
 ) -> PlainMap | None:
-    """Return the first map that explains a few values, more, and all; None where one explains but a sample."""
+    """Return the first map that explains a few values, more, and all; None where one explains but a sample.
+
+    Where values are left out, it is the first map that explains most of a few values and more, but not all.
+    """
     few, more = Block(x, y, FEW_SAMPLED), Block(x, y, MOST_SAMPLED)
     for axes, level in itertools.product(every, levels):
-        fitted = more.fit(axes, dtype, level) if few.fit(axes, dtype, level) is not None else None
-        if fitted is not None:
-            return fitted if x.size <= MOST_SAMPLED or _explains_all(fitted, x, y, dtype, level) else None
+        if few.fit(axes, dtype, level, leaves_out=leaves_out) is None:
+            continue
+        fitted = more.fit(axes, dtype, level, leaves_out=leaves_out)
+        if fitted is None or (leaves_out and not _is_of_all(fitted, x.shape)):
+            continue
+        is_judged = x.size <= MOST_SAMPLED and not leaves_out
+        exceptions = None if is_judged else _list_exceptions(fitted, x, y, dtype, level)
+        return fitted._replace(exceptions=exceptions) if leaves_out is (exceptions is not None) else None
     return None
 
 
-def _explains_all(
+def _is_of_all(fitted: PlainMap, shape: tuple[int, ...]) -> bool:
+    """Whether a map has a pair for each index of its axes, and not of a sample alone."""
+    return all(fitted.scale.shape[axis] == shape[axis] for axis in fitted.axes)
+
+
+def _list_exceptions(
     fitted: PlainMap, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], level: Level
-) -> bool:
-    """Whether a map that explains a sample explains all values: lines that were not sampled are fitted anew."""
-    precision = max(level.precision, dtype.name, key=lambda name: get_eps(np.dtype(find_type(name))))
-    careless = Level(precision, BEYOND_SAMPLE * level.ulp, BEYOND_SAMPLE * level.roundings)
+) -> Exceptions | None:
+    """Return which of all values a map leaves, if any; lines that were not sampled are fitted anew."""
+    if x.size > MOST_SAMPLED:
+        precision = max(level.precision, dtype.name, key=lambda name: get_eps(np.dtype(find_type(name))))
+        level = Level(precision, BEYOND_SAMPLE * level.ulp, BEYOND_SAMPLE * level.roundings)
     axis = max(fitted.axes, key=lambda axis: x.shape[axis], default=0)
-    is_known = all(fitted.scale.shape[axis] == x.shape[axis] for axis in fitted.axes)
-    step = max(1, PIECE * x.shape[axis] // x.size)
+    step, count, first = max(1, PIECE * x.shape[axis] // x.size), 0, x.shape
     for start in range(0, x.shape[axis], step):
         index = (slice(None),) * axis + (slice(start, start + step),)
         some, theirs = (np.ascontiguousarray(fetch(values[index]), dtype=np.float64) for values in (x, y))
-        if is_known:
+        if _is_of_all(fitted, x.shape):
             cut = index if axis in fitted.axes else ()
             here = PlainMap(fitted.axes, fitted.scale[cut], fitted.shift[cut])
         else:
             here = fit_lines(some, theirs, fitted.axes, through_zero=not fitted.shift.any())
-        if not here.explains(some, theirs, dtype, careless):
-            return False
+        places = np.argwhere(here.find_exceptions(some, theirs, dtype, level))
+        if places.size:
+            places[:, axis] += start
+            count, first = count + len(places), min(first, tuple(map(int, places[0])))
         for values in (x, y):
             forget(values)
-    return True
+    return Exceptions(count, x.size, first) if count else None
 
 
 BEYOND_SAMPLE = 4.0
@@ -130,6 +164,10 @@ def enumerate_axes(shape: tuple[int, ...]) -> Iterator[Axes]:
     yield from sorted(sets, key=lambda axes: math.prod(shape[axis] for axis in axes))
 
 
+_BITS_OF_A_VALUE = 24.0
+"""What it takes to say a value that is wrong, beside its place."""
+
+
 class Block:
     """Values of some indices of each axis, the same of both tensors.
 
@@ -145,19 +183,26 @@ class Block:
         self._x, self._y, self._most = x, y, most
         self._taken: dict[Axes, tuple[Floats, Floats]] = {}
 
-    def fit(self, axes: Axes, dtype: np.dtype[Any], level: Level) -> PlainMap | None:
-        """Return the map with a pair for each index of some axes, if it explains values enough to show it."""
+    def fit(
+        self, axes: Axes, dtype: np.dtype[Any], level: Level, *, leaves_out: bool = False
+    ) -> PlainMap | None:
+        """Return the map with a pair for each index of some axes, or a factor, if values enough show it.
+
+        It explains all values, or most of them where some may be left out.
+        """
         x, y = self.take(axes)
-        unit = measure_own_unit(y, dtype, level)
         for through_zero in (True, False):
-            fitted = fit_lines(x, y, axes, unit, through_zero=through_zero)
-            if is_half(dtype):
-                fitted = fit_closely(fitted, x, y, dtype, level)
-            if fitted.explains(x, y, dtype, level):
-                numbers = 1 if through_zero else 2
-                if count_bits(fitted, fitted.allow(x, y, dtype, level), x, y, numbers) < CERTAIN:
-                    return None
-                return fitted if axes else simplify(fitted, x, y, dtype, level)
+            fit = functools.partial(_fit, x, axes, dtype, level, through_zero)
+            left = leave_out(fit, leave_out_extremes(y), axes) if leaves_out else (y, fit(y))
+            if left is None or not (leaves_out or left[1].lines.explains(x, y, dtype, level)):
+                continue
+            kept, (lines, _, allowed) = left
+            taken = np.count_nonzero(np.isnan(kept)) * (_BITS_OF_A_VALUE + math.log2(y.size)) * leaves_out
+            if count_bits(lines, allowed, x, kept, 1 if through_zero else 2) - taken < CERTAIN:
+                return None
+            counted = np.isfinite(kept)
+            some, theirs = (values[counted].reshape(*(1,) * (x.ndim - 1), -1) for values in (x, kept))
+            return lines if axes else simplify(lines, some, theirs, dtype, level)
         return None
 
     def take(self, axes: Axes) -> tuple[Floats, Floats]:
@@ -166,6 +211,15 @@ class Block:
         if lengths not in self._taken:
             self._taken = {lengths: (_take(self._x, lengths), _take(self._y, lengths))}
         return self._taken[lengths]
+
+
+def _fit(x: Floats, axes: Axes, dtype: np.dtype[Any], level: Level, through_zero: bool, y: Floats) -> Fit:
+    """Return the lines through some values, how far each is off, and may be."""
+    lines = fit_lines(x, y, axes, measure_own_unit(y, dtype, level), through_zero=through_zero)
+    if is_half(dtype):
+        lines = fit_closely(lines, x, y, dtype, level)
+    with np.errstate(all="ignore"):
+        return Fit(lines, np.abs(y - lines.apply(x)), lines.allow(x, y, dtype, level))
 
 
 def _choose_lengths(shape: tuple[int, ...], most: int, whole: Axes) -> tuple[int, ...]:
@@ -197,3 +251,31 @@ def _pick(values: NDArray[Any], lengths: tuple[int, ...]) -> NDArray[Any]:
             values = np.take(values, chosen, axis)
     first = (values.shape[-1] - lengths[-1]) // 2
     return values[..., first : first + lengths[-1]]
+
+
+_MOST_DIGITS = 17
+
+
+def simplify(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> PlainMap:
+    """Return a map of one pair with as few digits as explain y."""
+    a, b = float(fitted.scale.flat[0]), float(fitted.shift.flat[0])
+    middle = float(np.mean(x[np.isfinite(x)]))
+    best = fitted._replace(digits=2 * _MOST_DIGITS)
+    for digits in range(1, _MOST_DIGITS + 1):
+        rounded = float(f"{a:.{digits - 1}e}")
+        moved = b + (a - rounded) * middle
+        candidate = _make(fitted, rounded, moved, digits + _MOST_DIGITS)
+        if candidate.explains(x, y, dtype, level):
+            a, b, best = rounded, moved, candidate
+            break
+    used = best.digits - _MOST_DIGITS
+    for digits in range(_MOST_DIGITS + 1):
+        rounded = float(f"{b:.{digits - 1}e}") if digits else 0.0
+        candidate = _make(fitted, a, rounded, used + digits)
+        if candidate.explains(x, y, dtype, level):
+            return candidate
+    return best
+
+
+def _make(fitted: PlainMap, a: float, b: float, digits: int) -> PlainMap:
+    return PlainMap((), np.full_like(fitted.scale, a), np.full_like(fitted.shift, b), digits)

@@ -8,24 +8,82 @@ bounds leave nothing, the group was not made so. The bounds of r are bounds of e
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.identifying.models.lengths import USUAL_P, fit_lengths, intersect
-from normcli.identifying.models.model import Model
-from normcli.identifying.models.standards import MOMENTS, Standard
-from normcli.identifying.models.weight import Seen, is_odd_eps, weigh
+from normcli.identifying.models.standards import MOMENTS, ROWS, Standard
+from normcli.identifying.models.weight import CERTAIN, Seen, is_odd_eps, weigh
+from normcli.norms.divisors import LENGTH
+from normcli.norms.plan import Plan, make_plan
+from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from normcli.dtypes import Floats
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats, Selected
+    from normcli.norms.divisors import Divisor
 
 
 _OWN_ROUNDINGS = 2.0**-50
 """What the bounds themselves may be off, in units of the variance or the deviation."""
+
+_MOST_DIGITS = 16
+"""Of a number that is rounded: with one more, any number is what it is."""
+
+
+class Model(NamedTuple):
+    """How a divisor comes of a group, and the eps that all groups allow.
+
+    Parameters
+    ----------
+    divisor : Divisor
+    eps_mode : EpsMode
+    ddof : int
+    p : float or None
+        Of an ℓp length.
+    low, high : float
+        The least and the largest eps that fit.
+    floor : float
+        The least divisor: a floor up to it changes nothing, where no eps fits too.
+    square : float
+        The largest eps under the root of an ℓ2 length that fits.
+    bits : float
+        The evidence for it; see `weight`.
+    fine : float
+        Of half precision, the bits that tell its statistics from some that were rounded to it; see `weight`.
+    is_odd : bool
+        Whether the eps is none in use and not small beside the variances.
+    """
+
+    divisor: Divisor
+    eps_mode: EpsMode
+    ddof: int = 0
+    p: float | None = None
+    low: float = 0.0
+    high: float = 0.0
+    floor: float = 0.0
+    square: float = 0.0
+    bits: float = math.inf
+    fine: float = math.inf
+    is_odd: bool = False
+
+    def make_plan(self, axes: tuple[int, ...], x: NDArray[Any], eps: float) -> Plan:
+        """Return the plan of groups of a tensor that are divided so, in float64."""
+        row = ROWS[self.divisor]
+        plan = make_plan(Request(row.name, axes=axes, dtype="float64"), x.shape, x.dtype)
+        return plan.change_spec(
+            eps=None if row.eps is None else eps, eps_mode=self.eps_mode, ddof=self.ddof, p=self.p
+        )
+
+    @property
+    def is_likely(self) -> bool:
+        """Whether there is evidence enough for it."""
+        return self.bits >= CERTAIN and not self.is_odd
 
 
 def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[Model]:
@@ -33,35 +91,56 @@ def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[M
     informative = (standard.size > 0.0) & np.isfinite(largest)
     if not informative.any():
         return
-    every, counts = (largest, least), standard.counts
-    is_1 = np.all(least <= 1.0 + _OWN_ROUNDINGS) and np.all(largest >= 1.0 - _OWN_ROUNDINGS)
-    size, least, largest = standard.size[informative], least[informative], largest[informative]
-    seen = Seen(least, largest, size, standard.offset[informative], standard.group_size, standard.centred)
-    divisor, weighed = standard.divisor, []
+    seen = Seen(
+        least[informative],
+        largest[informative],
+        standard.size[informative],
+        standard.offset[informative],
+        standard.group_size,
+        standard.centred,
+    )
+    divisor, counts = standard.divisor, standard.counts
     if divisor not in MOMENTS:
-        if is_1:
+        if np.all(least <= 1.0 + _OWN_ROUNDINGS) and np.all(largest >= 1.0 - _OWN_ROUNDINGS):
             yield _weigh(Model(divisor, EpsMode.FLOOR), seen)
         return
     with np.errstate(all="ignore"):
+        low, high = standard.unit / largest, standard.unit / least
+        weighed: list[Model] = []
         for ddof in (0, 1) if standard.centred else (0,):
-            root = np.sqrt(counts / (counts - ddof))
-            floor = float((size * root[informative]).min())
-            for mode, power in ((EpsMode.INSIDE, 2.0), (EpsMode.OUTSIDE, 1.0)):
-                low, high = (_bound_eps(standard, bound, root, power) for bound in every)
-                doubt = _OWN_ROUNDINGS * standard.size**power
-                fitting = intersect(Model(divisor, mode, ddof, floor=floor), low - doubt, high + doubt)
-                weighed += [_weigh(model, seen) for model in fitting]
+            size = standard.size * np.sqrt(counts / (counts - ddof))
+            model = Model(divisor, EpsMode.INSIDE, ddof, floor=float(size[informative].min()))
+            weighed += [_weigh(fitted, seen) for fitted in _fit_eps(model, _MODES, size, low, high)]
         yield from weighed
         if standard.centred:
             return
-        bounds, plain = (size / largest, size / least), Model(divisor, EpsMode.FLOOR)
-        for model, lengths in fit_lengths(standard, informative, plain, *bounds, solves=not weighed):
+        between = low[informative], high[informative]
+        for model, lengths in _fit_lengths(standard, informative, *between, solves=not weighed):
             yield _weigh(model, seen._replace(size=lengths), numbers=model.p not in USUAL_P)
 
 
-def _bound_eps(standard: Standard, bound: Floats, root: Floats, power: float) -> Floats:
-    """Return what is added to a power of each group's size times `root` where its factor is a bound."""
-    return np.asarray(standard.unit**power / bound**power - (standard.size * root) ** power)
+_MODES = EpsMode.INSIDE, EpsMode.OUTSIDE
+
+
+def _fit_eps(
+    model: Model, modes: Iterable[EpsMode], size: Floats, low: Floats, high: Floats
+) -> Iterator[Model]:
+    """Yield a model with each place of eps and the eps that all groups allow there, if there are any.
+
+    Parameters
+    ----------
+    model : Model
+    modes : iterable of EpsMode
+    size, low, high : ndarray, shape (groups,)
+        What divides the groups without eps, and the bounds of what did.
+    """
+    for mode in modes:
+        power = 2.0 if mode is EpsMode.INSIDE else 1.0
+        without, doubt = size**power, _OWN_ROUNDINGS * size**power
+        least = max(0.0, float((low**power - without - doubt).max()))
+        largest = float((high**power - without + doubt).min())
+        if least <= largest and least < np.inf:
+            yield model._replace(eps_mode=mode, low=least, high=largest)
 
 
 def _weigh(model: Model, seen: Seen, numbers: int = 0) -> Model:
@@ -89,12 +168,118 @@ def choose_eps(low: float, high: float, preferred: float | None = None) -> float
     >>> choose_eps(9.7e-6, 1.04e-5), choose_eps(0.0123, 0.0127)
     (1e-05, 0.0125)
     """
-    for eps in COMMON_EPS if preferred is None else (preferred, *COMMON_EPS):
-        if low <= eps <= high:
-            return eps
+    usual = COMMON_EPS if preferred is None else (preferred, *COMMON_EPS)
+    rounded = round_between(low, high)
+    return next((eps for eps in usual if low <= eps <= high), low if rounded is None else rounded)
+
+
+def round_between(low: float, high: float) -> float | None:
+    """Return the middle between bounds, to as few digits as leave it there; None where it takes too many."""
     middle = low if math.isinf(high) else (low + high) / 2.0
-    for digits in range(17):
-        eps = float(f"{middle:.{digits}e}")
-        if low <= eps <= high:
-            return eps
-    return middle
+    rounded = (float(f"{middle:.{digits}g}") for digits in range(1, _MOST_DIGITS + 1))
+    return next((number for number in rounded if low <= number <= high), None)
+
+
+_EUCLIDEAN = 2.0
+
+USUAL_P = (1.0, _EUCLIDEAN, math.inf)
+"""The p that are tried with every eps; any other is solved for, without."""
+
+_LEAST_P, _LARGEST_P = 2.0**-4, 2.0**6
+"""p is looked for between these: beyond, every length is about that of the largest value or overflows."""
+
+_MOST_VALUES = 1 << 15
+"""Groups of more values are divided by no length of an unusual p: solving for it would take long."""
+
+_GROUPS = 4
+"""Groups that p is solved for; all are held against it."""
+
+_STEPS = 48
+"""Halvings of the interval of p: as many as double precision shows."""
+
+
+def _fit_lengths(
+    standard: Standard, chosen: Selected, low: Floats, high: Floats, *, solves: bool
+) -> Iterator[tuple[Model, Floats]]:
+    """Yield the lengths that lie between the bounds of what groups were divided by, each with those lengths.
+
+    Parameters
+    ----------
+    standard : Standard
+        Of groups that were not centred.
+    chosen : ndarray of bool
+        The groups that say something.
+    low, high : ndarray
+        The bounds of the chosen groups.
+    solves : bool
+        Whether p is solved for where no usual one fits.
+    """
+    found = False
+    for p in USUAL_P:
+        lengths, model = standard.measure_length(p)[chosen], Model(LENGTH, EpsMode.FLOOR, p=p)
+        modes = _MODES if p == _EUCLIDEAN else _MODES[1:]
+        fitting = _fit_floor(model, lengths, low, high) or _fit_eps(model, modes, lengths, low, high)
+        for fitted in fitting:
+            found = True
+            yield fitted, lengths
+    if found or not solves or standard.group_size > _MOST_VALUES:
+        return
+    solved = solve_p(standard.rows[chosen][:_GROUPS], low[:_GROUPS], high[:_GROUPS])
+    if solved is not None and solved not in USUAL_P:
+        lengths = standard.measure_length(solved)[chosen]
+        yield from (
+            (m, lengths) for m in _fit_floor(Model(LENGTH, EpsMode.FLOOR, p=solved), lengths, low, high)
+        )
+
+
+def _fit_floor(model: Model, length: Floats, low: Floats, high: Floats) -> list[Model]:
+    """Return a model with every floor below the least length, if groups were divided by their lengths."""
+    doubt = _OWN_ROUNDINGS * length
+    if not (np.all(low - doubt <= length) and np.all(length <= high + doubt)):
+        return []
+    square = float((high**2 - length**2).min()) if model.p == _EUCLIDEAN else 0.0
+    least = float(length.min())
+    return [model._replace(high=least, floor=least, square=square)]
+
+
+def solve_p(rows: NDArray[Any], low: Floats, high: Floats) -> float | None:
+    """Return the p with the fewest digits whose lengths of groups lie between bounds; None if none does.
+
+    Lengths fall as p grows, so that the bounds of each group's length are bounds of p.
+
+    Examples
+    --------
+    >>> rows = np.array([[1.0, 2.0, 4.0], [3.0, 1.0, 5.0]])
+    >>> lengths = (rows**1.5).sum(axis=1) ** (1 / 1.5)
+    >>> solve_p(rows, lengths * (1 - 1e-7), lengths * (1 + 1e-7))
+    1.5
+    """
+    size = np.nan_to_num(np.abs(rows.astype(np.float64)))  # NaN counts as no value
+    largest = size.max(axis=1, initial=0.0)
+    informative = (largest > 0.0) & np.isfinite(high) & (low > 0.0)
+    if np.count_nonzero(informative) < _LEAST_GROUPS:
+        return None
+    parts = size[informative] / largest[informative, None]
+    between = _bisect(parts, *(bound[informative] / largest[informative] for bound in (high, low)))
+    return None if between is None else round_between(*between)
+
+
+_LEAST_GROUPS = 2
+"""One group has a length for some p whatever it was divided by."""
+
+
+def _bisect(parts: Floats, longest: Floats, shortest: Floats) -> tuple[float, float] | None:
+    """Return the p between which no row, of which the largest value is 1, is longer or shorter than its bounds.
+
+    None as soon as it shows that there is none.
+    """
+    logarithms = np.log(np.stack((longest, shortest)))
+    low, high = (np.full(logarithms.shape, bound) for bound in (_LEAST_P, _LARGEST_P))
+    for _ in range(_STEPS):
+        p = np.sqrt(low * high)
+        is_long = np.log((parts ** p[..., None]).sum(axis=-1)) / p > logarithms
+        low, high = np.where(is_long, p, low), np.where(is_long, high, p)
+        if low[0].max() > high[1].min():
+            return None
+    least, most = np.sqrt(low * high)
+    return float(least.max()), float(most.min())

@@ -1,4 +1,4 @@
-"""Spectral normalization, looked for: which axis is that of the rows of its matrix."""
+"""Spectral normalization, looked for: which axis is that of the rows of its matrix, and how σ was estimated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from normcli.dtypes import get_eps, is_half
 from normcli.engine.run import run
-from normcli.identifying.models.iterations import MOST_TRIED, iterate
+from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import OF_MATRICES
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from normcli.dtypes import Floats
-    from normcli.identifying.models.iterations import Start
-    from normcli.norms.spec import Iteration
+
 
 _NEAR = 2.0**-40
 """How far off a singular value of LAPACK's may be, as a part of it."""
@@ -95,7 +94,7 @@ def find_matrices(
         sigma = float(np.linalg.norm(_lay(x, axis), 2))
         if not near.hold(1.0 / sigma) or math.isclose(sigma, length, rel_tol=_NEAR):
             continue
-        exact = _divide(x, axis, None)
+        exact = _divide(x, axis)
         if np.all(np.abs(y - exact) <= slack):
             yield FittedMatrix((axis,), exact, near.bits)
 
@@ -144,7 +143,7 @@ class _Iterated(NamedTuple):
     def _fit(self, counts: Iterable[int], slack: Floats) -> Iterator[tuple[int, Floats]]:
         """Yield the numbers of iterations that give y within its slack, with the exact result; 0: of all."""
         for count in counts:
-            exact = _divide(self.x, self.axis, self.start.make_iteration(count) if count else None)
+            exact = _divide(self.x, self.axis, self.start, count)
             if np.all(np.abs(self.y - exact) <= slack):
                 yield count, exact
 
@@ -153,11 +152,12 @@ def _lay(x: Floats, axis: int) -> Floats:
     return np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
 
 
-def _divide(x: Floats, axis: int, iteration: Iteration | None) -> Floats:
+def _divide(x: Floats, axis: int, start: Start | None = None, steps: int = 0) -> Floats:
     """Return x over the largest singular value of the matrix with rows along an axis, or over its estimate."""
     request = Request(OF_MATRICES, rows=(axis,), dtype="float64")
-    if iteration is not None:
-        request = request._replace(iterations=iteration.steps, u=iteration.u, v=iteration.v)
+    if start is not None and steps:
+        u, v = (start.vector if start.name == name else None for name in ("u", "v"))
+        request = request._replace(iterations=steps, u=u, v=v)
     return run(make_plan(request, x.shape, x.dtype), x)[0]
 
 
@@ -199,3 +199,47 @@ def _bound_factor(x: Floats, y: Floats, slack: Floats) -> _Factors | None:
     ratio, margin = y[there] / x[there], slack[there] / np.abs(x[there])
     low, high = float(np.max(ratio - margin)), float(np.min(ratio + margin))
     return _Factors(low, high) if 0.0 < low <= high else None
+
+
+MOST_TRIED = 100
+"""Iterations: layers make 1 in a step and 15 at first."""
+
+_CONVERGED = 2.0**-45
+"""Estimates that differ by a smaller part are the last that is tried."""
+
+
+class Start(NamedTuple):
+    """What power iterations may have started from: one number for each row (u), or column (v)."""
+
+    name: str
+    vector: tuple[float, ...]
+
+
+def find_start(request: Request) -> Start | None:
+    """Return what a request's power iterations start from; None where it has none.
+
+    Raises
+    ------
+    UsageError
+        If it has two.
+    """
+    given = {name: getattr(request, name) for name in ("u", "v") if getattr(request, name) is not None}
+    if len(given) > 1:
+        raise UsageError("power iterations start from one of u and v; give the one that was kept before them")
+    return next((Start(name, vector) for name, vector in given.items()), None)
+
+
+def iterate(matrix: Floats, start: Start) -> Iterator[tuple[int, float]]:
+    """Yield how many iterations were made, and σ in doubles, until it stays as it is."""
+    turns = (matrix.T, matrix) if start.name == "u" else (matrix, matrix.T)
+    vector, last = np.array(start.vector), 0.0
+    if len(vector) != turns[0].shape[1]:
+        return
+    for steps in range(1, MOST_TRIED + 1):
+        for turned in turns:
+            vector = turned @ (vector / np.linalg.norm(vector))
+        sigma = float(np.linalg.norm(vector))
+        yield steps, sigma
+        if not abs(sigma - last) > _CONVERGED * sigma:
+            return
+        last = sigma

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.ulp import measure_unit
-from normcli.identifying.models.evidence import COMMON_EPS, choose_eps
-from normcli.identifying.models.model import Model
+from normcli.identifying.models.evidence import COMMON_EPS, Model, choose_eps
 from normcli.identifying.models.weight import CERTAIN
 from normcli.norms.divisors import DEVIATION
 from normcli.norms.rules import EpsMode

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from normcli.dtypes import is_long_integer
-from normcli.norms.divisors import DIVISORS, ORDER_STATISTICS, Divisor, Measurement
+from normcli.norms.divisors import DIVISORS, Divisor, Measurement
 from normcli.norms.rules import Centre, ZeroRule
 from normcli.norms.table import NORMS
 from normcli.results.normalize import normalize
@@ -76,13 +75,6 @@ class Standard:
         """Values in a group."""
         return self.measured or int(self.values.shape[1])
 
-    def take(self, step: int) -> Standard:
-        """Return one group of so many."""
-        every = slice(None, None, step)
-        return Standard(
-            self.rows[every], self.values[every], self.size[every], self.offset[every], self.divisor
-        )
-
     def pick(self, places: NDArray[np.intp]) -> Standard:
         """Return single values, by their places in all rows, each as a group with the statistics of its own."""
         groups, (rows, values) = (
@@ -133,43 +125,6 @@ def standardize(rows: NDArray[Any], divisor: Divisor, *, omits_nan: bool = True)
         offset = np.abs(result.statistics[row.centre.value]) / np.where(size > 0.0, size, 1.0)
     offset = np.where(np.isfinite(offset), offset, 0.0)
     return Standard(rows, result.normalized, size, offset, divisor)
-
-
-def standardize_roughly(rows: NDArray[Any], divisor: Divisor) -> Standard | None:
-    """Return the same of finite values by a divisor that goes by order, in plain arithmetic, which is quicker.
-
-    None for other divisors, and where that may be off by more than a few units of a float64's last place.
-    """
-    if not divisor.is_by_order or is_long_integer(rows.dtype):
-        return None
-    assert divisor.spread is not None  # of every standard
-    ordered = np.sort(rows.astype(np.float64), axis=1)
-    if np.abs(ordered[:, [0, -1]]).max() > _LARGEST:
-        return None
-    centre, size = (_read(ordered, name)[:, None] for name in (ROWS[divisor].centre.value, divisor.spread))
-    if size.min() < _LEAST:
-        return None
-    offset = np.abs(centre / size)[:, 0]
-    return Standard(rows, (rows.astype(np.float64) - centre) / size, size[:, 0], offset, divisor)
-
-
-def _read(ordered: Floats, name: str) -> Floats:
-    """Return a statistic of rows in order."""
-    row = ORDER_STATISTICS[name]
-    if row.combination is None:
-        assert row.percent is not None  # of every standard
-        place = row.percent / 100 * (ordered.shape[1] - 1)
-        below = ordered[:, int(place)]
-        above = ordered[:, min(int(place) + 1, ordered.shape[1] - 1)]
-        read: Floats = below + (place - int(place)) * (above - below)
-        return read
-    left, right = (_read(ordered, part) for part in (row.combination.left, row.combination.right))
-    both = left + right if row.combination.sign == "+" else left - right
-    return both / 2.0 if row.combination.half else both
-
-
-_LEAST, _LARGEST = 2.0**-900, 2.0**900
-"""Between these, nothing over- or underflows."""
 
 
 def _choose_rule(rows: NDArray[Any]) -> NanName | None:

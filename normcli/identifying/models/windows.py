@@ -87,16 +87,10 @@ def find_sides(x: Floats, y: Floats, slack: Floats) -> list[Side]:
         step = max(1, x.size // length * length // _SCREENED)
         some, theirs, allowed = (np.moveaxis(z, axis, 0).reshape(length, -1)[:, ::step] for z in (x, y, slack))
         for before, after in _enumerate_sides(length):
-            squares = _sum_windows(some * some, before, after)
-            if not _refute(some, theirs, allowed, squares):
+            seen = _look(some, theirs, allowed, _sum_windows(some * some, before, after))
+            if seen is not None and seen.is_growing:
                 found.append(Side(axis, before, after))
     return found
-
-
-def _refute(x: Floats, y: Floats, slack: Floats, squares: Floats) -> bool:
-    """Whether values with such sums of squares were divided by no power of them that grows."""
-    seen = _look(x, y, slack, squares)
-    return seen is None or not seen.is_growing
 
 
 def find_windows(x: Floats, y: Floats, slack: Floats, sides: Iterable[Side]) -> Iterator[FittedWindow]:
@@ -107,8 +101,8 @@ def find_windows(x: Floats, y: Floats, slack: Floats, sides: Iterable[Side]) -> 
     for axis, before, after in sides:
         moved = np.moveaxis(x, axis, 0)
         squares = np.moveaxis(_sum_windows(moved * moved, before, after), 0, axis)
-        seen = _see(x, y, slack, squares)
-        if seen is None or not (few := seen.take_few()).is_growing:
+        seen = _look(x, y, slack, squares)
+        if seen is None or seen.ratio.size < _LEAST_VALUES or not (few := seen.take_few()).is_growing:
             continue
         for exponent in EXPONENTS:
             if not any(True for _ in _fit(few, exponent)):
@@ -199,14 +193,8 @@ class _Seen(NamedTuple):
         return bool(np.all(largest <= ratio / (1.0 - margin) * (1.0 + _OWN_ROUNDINGS)))
 
 
-def _see(x: Floats, y: Floats, slack: Floats, squares: Floats) -> _Seen | None:
-    """Return what values show with such sums of squares; None if they are too few or refute every exponent."""
-    seen = _look(x, y, slack, squares)
-    return None if seen is None or seen.ratio.size < _LEAST_VALUES else seen
-
-
 def _look(x: Floats, y: Floats, slack: Floats, squares: Floats) -> _Seen | None:
-    """Return the same of however few values."""
+    """Return what values show with such sums of squares; None if they refute every exponent."""
     usable = (np.abs(y) > 2.0 * slack) & (x != 0.0) & (squares > 0.0)
     if np.any(np.abs(y[~usable]) > 2.0 * slack[~usable] + np.abs(x[~usable])):
         return None

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.identifying.models.windows import gives
-from normcli.identifying.nearly.confirm import find_strange_groups
 from normcli.identifying.nearly.nearest import Nearest, Nearness
+from normcli.identifying.nearly.strange_groups import find_strange_groups
 from normcli.identifying.search.affine import ESTIMATED
 from normcli.identifying.search.groups import widen
-from normcli.identifying.search.ranking import rank_matches
+from normcli.identifying.search.match import rank_matches
 from normcli.identifying.search.samples import MOST_VALUES, Samples
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ class Confirmation:
                 is_whole = self._bears_out_window(match) if h is None else self._bears_out_one_pass(match, h)
                 kept += [match] * is_whole
                 continue
-            key = (h.sample.grid, h.affine.way, h.affine.rounds_to, h.model._replace(bits=0.0), match.eps)
+            model = h.model._replace(low=match.eps, high=match.eps, bits=0.0, fine=0.0)
+            key = (h.sample.grid, h.affine.way, h.affine.rounds_to, model)
             if key not in strange and len(strange) < _MOST_PASSES:
                 level, dtype = self.samples.choose_loosest(match), self.samples.scope.dtype
                 strange[key] = find_strange_groups(h, match.eps, self.samples.x, self.samples.y, level, dtype)

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.identifying.maps.lines import fit_lines
-from normcli.identifying.models.evidence import COMMON_EPS, LENGTH_EPS
-from normcli.identifying.models.levels import Level, choose_careless
-from normcli.identifying.models.model import Model
+from normcli.identifying.models.bounds import Level, choose_careless
+from normcli.identifying.models.evidence import COMMON_EPS, LENGTH_EPS, Model
 from normcli.identifying.models.standards import MOMENTS, STANDARDS
 from normcli.identifying.models.weight import CERTAIN
-from normcli.identifying.nearly.confirm import find_strange_groups
+from normcli.identifying.nearly.strange_groups import find_strange_groups
 from normcli.identifying.nearly.trimmed import estimate_trimmed
 from normcli.identifying.search.affine import ESTIMATED, choose_usual
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
-from normcli.identifying.search.ranking import rank_matches
+from normcli.identifying.search.match import rank_matches
 from normcli.identifying.search.samples import FEW_VALUES, MOST_VALUES, Samples
 from normcli.norms.divisors import LENGTH, ROOT_MEAN_SQUARE
 from normcli.norms.rules import EpsMode
@@ -111,7 +110,7 @@ class Nearness:
         tried = (
             Hypothesis(sample, affine, model)
             for grid, steps in self._list_hopeful()
-            for sample in samples.take_samples(FEW_VALUES, [grid], roughly=True)
+            for sample in samples.take_samples(grid, FEW_VALUES)
             for affine, model in itertools.product(steps, _PLAIN_MODELS[sample.standard.divisor])
         )
         named = (h for h in tried if samples.scope.norm is None or any(samples.describe(h, level)))

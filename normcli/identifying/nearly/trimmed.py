@@ -1,4 +1,8 @@
-"""gamma and beta that nobody gave, where a few values of y are wrong: fitted to the others."""
+"""gamma and beta that nobody gave, where a few values of y are wrong: fitted to the others.
+
+Least squares spread a wrong value over its whole line. So the values that are furthest off are left out and the
+others are fitted again, until rounding explains those; what was left out is judged like any other value.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.identifying.maps.lines import Fit, leave_out, leave_out_extremes
 from normcli.identifying.models.weight import CERTAIN
-from normcli.identifying.nearly.trimming import leave_out, leave_out_extremes
 from normcli.identifying.search.estimate import (
     Target,
     list_cases,
@@ -25,12 +29,11 @@ from normcli.identifying.search.samples import MOST_VALUES, Samples, list_grids
 from normcli.norms.rules import EpsMode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from normcli.dtypes import Floats
-    from normcli.identifying.search.estimate import Fit
     from normcli.identifying.search.hypothesis import Sample
-    from normcli.norms.grid import Grid
+
 
 _FIRST_EPS = 1e-5
 
@@ -39,9 +42,6 @@ _ROUGH = 0.02
 
 _HOPELESS = 16.0
 """Where half of the values are so many times further off at first, it is not this norm."""
-
-_FEW_VALUES, _LEAST_ROWS = 1 << 14, 8
-"""What is fitted to, of groups that do not reach along the first axis: so many values, but so many rows."""
 
 _LEAST_LINES = 4
 """Lines of which a few values are looked at first."""
@@ -61,18 +61,10 @@ def estimate_trimmed(samples: Samples, most: float) -> Iterator[Hypothesis]:
         There are fewer pairs than this.
     """
     rows = min(len(samples.x), samples.count_samples())
-    few = min(rows, max(_LEAST_ROWS, _FEW_VALUES * len(samples.x) // samples.x.size))
-    for count, reaches in ((few, False), (rows, True)):  # along the first axis, which takes all of it
-        if count and (rows == len(samples.x) or not reaches):
-            grids = list_grids((count, *samples.x.shape[1:]))
-            yield from _estimate_of(samples, count, most, [g for g in grids if (0 in g.axes) is reaches])
-
-
-def _estimate_of(samples: Samples, rows: int, most: float, grids: Sequence[Grid]) -> Iterator[Hypothesis]:
-    """Yield what most values of the first rows agree with."""
     x, y, dtype = widen(samples.x[:rows]), leave_out_extremes(widen(samples.y[:rows])), samples.scope.dtype
     if not np.isfinite(x).all() or np.isnan(y).all():
         return
+    grids = [grid for grid in list_grids(x.shape) if rows == len(samples.x) or 0 not in grid.axes]
     for plain, every in list_cases(x, y, grids, most):
         grid, _, standard, *_ = plain.sample
         whole = replace(grid, shape=samples.x.shape)
@@ -103,7 +95,9 @@ def _fit_likely_eps(
         for eps in near[:_MOST_EPS]:
             left = leave_out(partial(_fit_line, moved, eps, target), target.y, target.axes)
             if left is not None and weigh(plain.sample, target._replace(y=left[0]), left[1]) >= CERTAIN:
-                yield Hypothesis(sample, left[1].affine, moved.model._replace(low=eps, high=eps))
+                yield Hypothesis(
+                    sample, target.read_step(left[1].lines), moved.model._replace(low=eps, high=eps)
+                )
 
 
 def _fit_line(plain: Hypothesis, eps: float, target: Target, y: Floats, least: float = 0.0) -> Fit:

@@ -1,7 +1,6 @@
 """Which norms reproduce a tensor: ways of grouping, centring and dividing, tried on few values first.
 
-`groups` enumerates the ways, `affine` how gamma and beta entered, `inputs` and `samples` take and standardize
-values, `screen` refutes most ways by lines. A `hypothesis` that holds is a `match`, with the `names` that it
-has; `families` are windows and matrices. `estimate` fits a gamma that nobody gave, `careful` in half
-precision. `search` tries all, `ranking` says which is first.
+`groups` enumerates the ways, `affine` how gamma and beta entered, `samples` takes and standardizes values,
+`screen` refutes most ways by lines. A `hypothesis` that holds is a `match`, with the `names` that it
+has. `estimate` fits a gamma that nobody gave. `search` tries all, windows and matrices among them.
 """

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
+    from normcli.identifying.models.bounds import Level
 
 
 ESTIMATED = "estimated"
@@ -65,9 +66,13 @@ class AffineStep(NamedTuple):
     def apply(self, standardized: Floats) -> Floats:
         """Return y, of float64."""
         if self.rounds_to is not None:
-            standardized = _round(standardized, self.rounds_to)
+            standardized = round_to(standardized, self.rounds_to).astype(np.float64)
         scaled = standardized if self.scale is None else standardized * self.scale
         return scaled if self.shift is None else scaled + self.shift
+
+    def allow(self, values: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
+        """Return how far off y may be for what this step adds and rounds, given y or about that."""
+        return level.allow(values, dtype, 0.0 if self.shift is None else np.abs(self.shift))
 
     def undo(self, values: Floats, slack: Floats, before: Floats) -> tuple[Floats, Floats]:
         """Return x̂ and how far it may be off, given y, how far this step may be off, and how far x̂ before it.
@@ -90,11 +95,12 @@ class AffineStep(NamedTuple):
         return restored, allowed + before
 
 
-def _round(values: Floats, dtype: np.dtype[Any]) -> Floats:
+def round_to(values: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return values in a dtype, each rounded once."""
     rounded = np.empty(values.shape, dtype)
     with np.errstate(all="ignore"):
         store(rounded, values)
-    return rounded.astype(np.float64)
+    return rounded
 
 
 def _undo_rounding(values: Floats, slack: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Floats]:
@@ -109,7 +115,7 @@ def _undo_rounding(values: Floats, slack: Floats, dtype: np.dtype[Any]) -> tuple
 
 def _round_down(values: Floats, dtype: np.dtype[Any]) -> Floats:
     """Return the largest number of a dtype that is no larger than each value."""
-    nearest = _round(values, dtype)
+    nearest = round_to(values, dtype).astype(np.float64)
     towards = np.where(
         nearest > 0.0, nearest * (1.0 - 2.0**-53), nearest
     )  # below a power of two, the unit is half

@@ -1,4 +1,9 @@
-"""gamma and beta that nobody gave: fitted to the values, one pair for each channel."""
+"""gamma and beta that nobody gave: fitted to the values, one pair for each channel.
+
+Of half precision, a kernel whose sums are of float32 leaves each value its own last roundings and nothing else.
+A statistic that was taken in half precision moves a whole group by one factor or shift: no gamma and beta,
+which all groups share, take that up.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.checking.ulp import measure_unit
 from normcli.dtypes import find_type, is_half
-from normcli.identifying.maps.lines import fit_lines
-from normcli.identifying.models.bounds import measure_noise
-from normcli.identifying.models.evidence import COMMON_EPS
-from normcli.identifying.models.levels import Level, choose_careless
-from normcli.identifying.models.model import Model
+from normcli.identifying.maps.lines import Fit, PlainMap, fit_lines, fit_within
+from normcli.identifying.models.bounds import Level, choose_careless, measure_noise
+from normcli.identifying.models.evidence import COMMON_EPS, Model
 from normcli.identifying.models.standards import MOMENTS, is_centred, standardize
 from normcli.identifying.search.affine import ESTIMATED, NO_AFFINE, AffineStep
-from normcli.identifying.search.careful import fit_carefully
 from normcli.identifying.search.groups import put_back, take_groups
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
 from normcli.norms.grid import Grid
@@ -26,12 +29,11 @@ from normcli.norms.rules import EpsMode
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
-    from normcli.identifying.maps.lines import PlainMap
     from normcli.norms.divisors import Divisor
 
 
@@ -63,8 +65,7 @@ def estimate(
     """Yield the hypotheses that reproduce y with some gamma and beta.
 
     There is one pair for all values, or one for each index of a channel axis or of the reduced axes. Of half
-    precision, a kernel whose sums are of float32 leaves each value but its last roundings: where a gamma and a
-    beta exist that these explain, that is the precision; else y's own.
+    precision, float32 is the precision where a gamma and a beta exist with which last roundings explain y.
 
     Parameters
     ----------
@@ -144,10 +145,12 @@ class Target(NamedTuple):
     margin: float = 1.0
 
     def fit(self, values: Floats) -> PlainMap:
-        """Return the gamma and beta of least squares that take values to y, or each of several."""
-        several = values.ndim - self.x.ndim
-        axes = (*range(several), *(axis + several for axis in self.axes))
-        return fit_lines(values, self.y, axes, through_zero=not self.shifts)
+        """Return the gamma and beta of least squares that take values to y."""
+        return fit_lines(values, self.y, self.axes, through_zero=not self.shifts)
+
+    def read_step(self, lines: PlainMap) -> AffineStep:
+        """Return lines as an affine step."""
+        return AffineStep(ESTIMATED, lines.scale, lines.shift if self.shifts else None)
 
 
 def _count_numbers(grid: Grid, axes: tuple[int, ...], divisor: Divisor, *, shifts: bool) -> int:
@@ -169,8 +172,7 @@ def _count_numbers(grid: Grid, axes: tuple[int, ...], divisor: Divisor, *, shift
 
 def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
     """Yield a hypothesis with each place of eps, if some eps fit."""
-    counted = np.isfinite(target.y)
-    most = _HOPEFUL * float(np.std(target.y, where=counted))
+    most = _HOPEFUL * float(np.std(target.y, where=np.isfinite(target.y)))
     few, least = take_few(plain, target)
     if not _is_hopeful(few, least, most):
         return
@@ -180,8 +182,12 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
     for mode, usual in every.items():
         moved = plain._replace(model=plain.model._replace(eps_mode=mode))
         fits = dict(zip(usual, regress_each(moved, usual, target), strict=True))
-        rough = {eps: fits[eps].affine for eps in usual if fits[eps].explains}
-        careful = _choose_careful(moved, rough, target)
+        rough = {eps: target.read_step(fit.lines) for eps, fit in fits.items() if fit.explains}
+        careful = {
+            eps: step
+            for eps, near in rough.items()
+            if is_half(target.dtype) and (step := fit_carefully(moved._replace(affine=near), eps, target))
+        }
         if fitted := careful or rough:
             precision = choose_careless(target.dtype).precision if careful else target.dtype.name
             largest = max(list_usual(target.dtype))
@@ -198,6 +204,66 @@ def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
     counted = np.isfinite(target.y)
     rests = (fit.rest for fit in regress_each(plain, shown, target))
     return any(not float(rest.max(where=counted, initial=0.0)) > most for rest in rests)
+
+
+def list_usual(dtype: np.dtype[Any]) -> tuple[float, ...]:
+    """Return the usual eps, the likelier ones first; in float64 those that were rounded to float32 too."""
+    if dtype.itemsize <= _LONGEST_ROUNDED:
+        return COMMON_EPS
+    return tuple(dict.fromkeys((*COMMON_EPS, *(float(np.float32(eps)) for eps in COMMON_EPS))))
+
+
+def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]:
+    """Yield the axes that gamma and beta may run along, with fewer pairs than a number: none of them first.
+
+    Others are a channel axis, or the axes reduced. Where groups are larger than whole channels, any scale and
+    shift of a channel fits: that proves nothing.
+    """
+    rank = len(grid.shape)
+    kept = {axis for axis, length in enumerate(grid.shape) if length > 1} - set(grid.axes)
+    channels = sorted({min(1, rank - 1), rank - 1})
+    one: list[tuple[int, ...]] = [()] if most < math.inf else []  # which a plain map explains too
+    chosen = [*one, *((axis,) for axis in channels if kept - {axis} or kept == {axis})]
+    if grid.split is None and len(grid.axes) > 1 and len(grid.axes) < rank:
+        chosen.append(grid.axes)
+    yield from (axes for axes in chosen if math.prod(grid.shape[axis] for axis in axes) < most)
+
+
+def regress_each(hypothesis: Hypothesis, every: Sequence[float], target: Target) -> Iterator[Fit]:
+    """Yield the gamma and beta of least squares with each eps; what is NaN in y does not count."""
+    grid, standard = hypothesis.sample.grid, hypothesis.sample.standard
+    level = Level(target.dtype.name, 0.0, _ROUNDINGS_OF_HALF if is_half(target.dtype) else _ROUNDINGS)
+    noise = measure_noise(standard, level)
+    for eps in every:
+        factors = hypothesis.measure_factors(eps)
+        rows = standard.values * factors
+        standardized, before = put_back(grid, rows), put_back(grid, noise.limit(factors, rows))
+        lines = target.fit(standardized)
+        slack = level.measure(np.abs(target.y) + np.abs(lines.shift)) + np.abs(lines.scale) * before
+        allowed = np.where(slack > 0.0, slack, level.measure(1.0))
+        yield Fit(lines, np.abs(target.y - lines.apply(standardized)), allowed)
+
+
+def weigh(sample: Sample, target: Target, fit: Fit) -> float:
+    """Return the bits of evidence: what a map with as many numbers leaves, which knows nothing of the groups.
+
+    That map takes x as it is, or less its group's mean: then nothing is seen of what divides. NaN in y does not
+    count.
+    """
+    grid, rows = sample.grid, sample.standard.rows
+    maps = target.x, put_back(grid, rows - rows.mean(axis=1, keepdims=True))
+    numbers = _count_numbers(grid, target.axes, sample.standard.divisor, shifts=target.shifts)
+    return min(numbers * _count_bits(grid, values, target, fit) for values in maps)
+
+
+def _count_bits(grid: Grid, values: Floats, target: Target, fit: Fit) -> float:
+    """Return by how many bits of what is allowed a group is off, on average, in a line through some values."""
+    lines = target.fit(values)
+    off = np.fmax.reduce(take_groups(grid, np.abs(target.y - lines.apply(values)) / fit.allowed), axis=1)
+    return float(np.log2(np.fmax(off, 1.0)).mean())
+
+
+_HALF_UNIT = 0.5
 
 
 def list_possible(plain: Hypothesis, target: Target, mode: EpsMode) -> list[float]:
@@ -228,7 +294,7 @@ def take_few(plain: Hypothesis, target: Target, least: int = 1) -> tuple[Hypothe
 
 
 _FEW = 1 << 9
-"""Values that every eps is tried on first."""
+"""Values that a hypothesis is tried on first."""
 
 _MARGIN = 4.0
 """How many times further off values may be that are a part of a line."""
@@ -244,104 +310,34 @@ def _lay_places(grid: Grid, axes: tuple[int, ...]) -> NDArray[np.intp]:
     return laid
 
 
-def _choose_careful(
-    hypothesis: Hypothesis, rough: Mapping[float, AffineStep], target: Target
-) -> dict[float, AffineStep]:
-    """Return, by eps, the gamma and beta with which careful kernels of half precision give y, if they do."""
-    if not is_half(target.dtype):
-        return {}
-    found = {
-        eps: fit_carefully(hypothesis._replace(affine=affine), eps, target.y, target.axes, target.dtype)
-        for eps, affine in rough.items()
-    }
-    return {eps: affine for eps, affine in found.items() if affine is not None}
-
-
-def list_usual(dtype: np.dtype[Any]) -> tuple[float, ...]:
-    """Return the usual eps, the likelier ones first; in float64 those that were rounded to float32 too."""
-    if dtype.itemsize <= _LONGEST_ROUNDED:
-        return COMMON_EPS
-    return tuple(dict.fromkeys((*COMMON_EPS, *(float(np.float32(eps)) for eps in COMMON_EPS))))
-
-
-def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]:
-    """Yield the axes that gamma and beta may run along, with fewer pairs than a number: none of them first.
-
-    Others are a channel axis, or the axes reduced. Where groups are larger than whole channels, any scale and
-    shift of a channel fits: that proves nothing.
-    """
-    rank = len(grid.shape)
-    kept = {axis for axis, length in enumerate(grid.shape) if length > 1} - set(grid.axes)
-    channels = sorted({min(1, rank - 1), rank - 1})
-    one: list[tuple[int, ...]] = [()] if most < math.inf else []  # which a plain map explains too
-    chosen = [*one, *((axis,) for axis in channels if kept - {axis} or kept == {axis})]
-    if grid.split is None and len(grid.axes) > 1 and len(grid.axes) < rank:
-        chosen.append(grid.axes)
-    yield from (axes for axes in chosen if math.prod(grid.shape[axis] for axis in axes) < most)
-
-
-class Fit(NamedTuple):
-    """A gamma and a beta that were fitted.
+def fit_carefully(hypothesis: Hypothesis, eps: float, target: Target) -> AffineStep | None:
+    """Return the gamma and beta with which every value is rounded once, or as often as cast orders do; or None.
 
     Parameters
     ----------
-    affine : AffineStep
-    rest, allowed : ndarray
-        How far each value is off, and how far a correct kernel may be.
+    hypothesis : Hypothesis
+        Of all groups, with a gamma and a beta that are nearly right; x̂ is rounded first or not.
+    eps : float
+    target : Target
+        Of half precision.
     """
-
-    affine: AffineStep
-    rest: Floats
-    allowed: Floats
-
-    @property
-    def explains(self) -> bool:
-        """Whether rounding explains all of y."""
-        return bool(np.all(self.rest <= self.allowed))
-
-
-_AT_ONCE = 1 << 16
-"""Values that are fitted at once, with as many eps as that makes room for."""
-
-
-def regress_each(hypothesis: Hypothesis, every: Sequence[float], target: Target) -> Iterator[Fit]:
-    """Yield the gamma and beta of least squares with each eps; what is NaN in y does not count."""
-    step = max(1, _AT_ONCE // target.x.size)
-    for start in range(0, len(every), step):
-        yield from _regress(hypothesis, every[start : start + step], target)
-
-
-def _regress(hypothesis: Hypothesis, several: Sequence[float], target: Target) -> Iterator[Fit]:
-    grid, standard, size = hypothesis.sample.grid, hypothesis.sample.standard, np.abs(target.y)
-    factors = np.stack([hypothesis.measure_factors(eps) for eps in several])
+    y, dtype = target.y, target.dtype
+    if not np.isfinite(y).all():
+        return None
+    level, standard, grid = choose_careless(dtype), hypothesis.sample.standard, hypothesis.sample.grid
+    factors = hypothesis.measure_factors(eps)
     rows = standard.values * factors
-    standardized = np.stack([put_back(grid, each) for each in rows])
-    lines = target.fit(standardized)
-    level = Level(target.dtype.name, 0.0, _ROUNDINGS_OF_HALF if is_half(target.dtype) else _ROUNDINGS)
-    noises, rests = (
-        measure_noise(standard, level).limit(factors, rows),
-        np.abs(target.y - lines.apply(standardized)),
-    )
-    for gamma, beta, noise, rest in zip(lines.scale, lines.shift, noises, rests, strict=True):
-        slack = level.measure(size + np.abs(beta)) + np.abs(gamma) * put_back(grid, noise)
-        allowed = np.where(slack > 0.0, slack, level.measure(np.ones(1)))
-        yield Fit(AffineStep(ESTIMATED, gamma, beta if target.shifts else None), rest, allowed)
-
-
-def weigh(sample: Sample, target: Target, fit: Fit) -> float:
-    """Return the bits of evidence: what a map with as many numbers leaves, which knows nothing of the groups.
-
-    That map takes x as it is, or less its group's mean: then nothing is seen of what divides. NaN in y does not
-    count.
-    """
-    grid, rows = sample.grid, sample.standard.rows
-    maps = target.x, put_back(grid, rows - rows.mean(axis=1, keepdims=True))
-    numbers = _count_numbers(grid, target.axes, sample.standard.divisor, shifts=target.shifts)
-    return min(numbers * _count_bits(grid, values, target, fit) for values in maps)
-
-
-def _count_bits(grid: Grid, values: Floats, target: Target, fit: Fit) -> float:
-    """Return by how many bits of what is allowed a group is off, on average, in a line through some values."""
-    lines = target.fit(values)
-    off = np.fmax.reduce(take_groups(grid, np.abs(target.y - lines.apply(values)) / fit.allowed), axis=1)
-    return float(np.log2(np.fmax(off, 1.0)).mean())
+    noise = measure_noise(standard, level).limit(factors, rows)
+    near = hypothesis.affine
+    assert near.scale is not None  # of every gamma that was fitted
+    for rounds_to in (None, dtype):
+        first = AffineStep(near.way, rounds_to=rounds_to)
+        least, most = (put_back(grid, first.apply(values)) for values in (rows - noise, rows + noise))
+        middle = (least + most) / 2.0
+        slack = near.allow(y, dtype, level) + np.abs(near.scale) * (most - least) / 2.0
+        if target.shifts and rounds_to is not None:  # so is its product with gamma
+            slack = slack + _HALF_UNIT * measure_unit(middle * near.scale, dtype)
+        lines = fit_within(middle, y, slack, target.axes, through_zero=not target.shifts)
+        if lines is not None:
+            return target.read_step(lines)._replace(rounds_to=rounds_to)
+    return None

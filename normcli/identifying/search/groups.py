@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from dataclasses import replace
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import is_long_integer
 from normcli.norms.grid import Grid, Split
 from normcli.norms.layout import Layout
 from normcli.norms.rules import GroupOrder
@@ -60,6 +60,14 @@ def _choose_divisors(length: int) -> list[int]:
     return every[:half] + every[-half:]
 
 
+@functools.lru_cache(maxsize=64)
+def choose_groups(count: int, most: int) -> NDArray[np.intp]:
+    """Return the numbers of at most so many groups, and one at least, spread evenly."""
+    chosen = np.unique(np.linspace(0, count - 1, min(max(1, most), count)).astype(np.intp))
+    chosen.setflags(write=False)
+    return chosen
+
+
 def take_groups(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None = None) -> NDArray[Any]:
     """Return the values of some groups (all by default), of shape (groups, group_size).
 
@@ -83,35 +91,6 @@ def take_groups(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | Non
         block = fetch(values[start : start + step])
         parts.append(_gather(replace(grid, shape=block.shape), block, chosen))
     return np.concatenate(parts, axis=1)
-
-
-_KEPT_SAMPLES = 4
-"""Samples of one way of grouping that are kept, widened."""
-
-
-class Widened:
-    """A tensor whose groups are taken in float64, once for all hypotheses that only divide differently.
-
-    Parameters
-    ----------
-    values : ndarray
-        Integers that float64 does not hold stay what they are.
-    """
-
-    def __init__(self, values: NDArray[Any]) -> None:
-        self._values = values
-        self._grid: Grid | None = None
-        self._taken: dict[bytes, NDArray[Any]] = {}
-
-    def take(self, grid: Grid, chosen: NDArray[np.intp]) -> NDArray[Any]:
-        """Return some groups, of shape (groups, group_size), which are not to be written to."""
-        if grid != self._grid or len(self._taken) == _KEPT_SAMPLES:  # few and more of one grid
-            self._grid, self._taken = grid, {}
-        key = chosen.tobytes()
-        if key not in self._taken:
-            rows = take_groups(grid, self._values, chosen)
-            self._taken[key] = rows if is_long_integer(rows.dtype) else widen(rows)
-        return self._taken[key]
 
 
 def widen(values: NDArray[Any]) -> Floats:
@@ -138,6 +117,11 @@ def _gather(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None) -
     for row, *place in zip(rows, *places, strict=True):
         row[:] = fetch(view[(*place, ...)]).reshape(-1)
     return rows
+
+
+def locate(grid: Grid, chosen: NDArray[np.intp], row: int, column: int) -> tuple[int, ...]:
+    """Return the index in the tensor of a value of the chosen groups."""
+    return tuple(int(i[0]) for i in grid.locate_values(chosen[[row]], np.array([column])))
 
 
 def put_back(grid: Grid, rows: NDArray[Any]) -> NDArray[Any]:

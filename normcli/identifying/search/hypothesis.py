@@ -10,29 +10,21 @@ import numpy as np
 from normcli.dtypes import is_half
 from normcli.engine.inputs import Inputs, Selection
 from normcli.engine.run import run
-from normcli.identifying.models.standards import ROWS
-from normcli.identifying.search.groups import take_groups
-from normcli.norms.plan import make_plan
-from normcli.norms.request import Request
+from normcli.identifying.search.affine import round_to
+from normcli.identifying.search.groups import locate, take_groups
 from normcli.numerics.divisor import find_divisor
-from normcli.numerics.rounding import round_to_half, store
+from normcli.numerics.rounding import round_to_half
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats
-    from normcli.identifying.models.model import Model
+    from normcli.dtypes import Floats, Selected
+    from normcli.identifying.models.evidence import Model
     from normcli.identifying.models.standards import Standard
     from normcli.identifying.search.affine import AffineStep
     from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan
-
-
-_THINNED = 8
-"""Of so many groups, one is tried before the others."""
 
 
 class Sample(NamedTuple):
@@ -59,14 +51,7 @@ class Sample(NamedTuple):
 
     def locate(self, row: int, column: int) -> tuple[int, ...]:
         """Return the index in the tensor of a sampled value."""
-        return tuple(int(i[0]) for i in self.grid.locate_values(self.chosen[[row]], np.array([column])))
-
-    def take_parts(self) -> Iterator[Sample]:
-        """Yield one group of eight, without those that have no factor, if there are many; then all groups."""
-        if len(self.chosen) >= 2 * _THINNED:
-            chosen, actual = self.chosen[::_THINNED], self.actual[::_THINNED]
-            yield Sample(self.grid, chosen, self.standard.take(_THINNED), actual)
-        yield self
+        return locate(self.grid, self.chosen, row, column)
 
     def place(self, affine: AffineStep) -> AffineStep:
         """Return an affine step with its scale and shift of the sampled values."""
@@ -114,10 +99,8 @@ class Hypothesis(NamedTuple):
 
     def _make_plan(self, eps: float) -> Plan:
         """Return the plan of the sampled groups, with a gamma and a beta for each value."""
-        rows, (divisor, mode, ddof, p, *_) = self.sample.standard.rows, self.model
-        row = ROWS[divisor]
-        plan = make_plan(Request(row.name, axes=(1,), dtype="float64"), rows.shape, rows.dtype)
-        plan = plan.change_spec(eps=None if row.eps is None else eps, eps_mode=mode, ddof=ddof, p=p)
+        rows = self.sample.standard.rows
+        plan = self.model.make_plan((1,), rows, eps)
         shapes = plan.parameters._replace(
             axes=(0, 1), shape=rows.shape, full_shape=rows.shape, view_shape=rows.shape
         )
@@ -159,26 +142,11 @@ class Hypothesis(NamedTuple):
 
 def measure_equality(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> float:
     """Return the share of values that are what the expected ones round to; NaN is equal to NaN."""
-    return float(np.mean(_find_equal(actual, expected, dtype)))
+    return float(np.mean(find_equal(actual, expected, dtype)))
 
 
-def find_furthest(
-    actual: Floats, expected: Floats, ulp: Floats, dtype: np.dtype[Any]
-) -> tuple[tuple[int, ...], float, float]:
-    """Return the index of the value furthest in ulp that is not the exact one, rounded; and both of them."""
-    differs = ~_find_equal(actual, expected, dtype)
-    index = np.unravel_index(int(np.where(differs, ulp, 0.0).argmax()), ulp.shape)
-    return tuple(map(int, index)), float(expected[index]), float(actual[index])
-
-
-def _find_equal(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> NDArray[np.bool_]:
-    theirs, ours = (_round(values, dtype) for values in (actual, expected))
-    equal: NDArray[np.bool_] = (theirs == ours) | (np.isnan(actual) & np.isnan(expected))
+def find_equal(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> Selected:
+    """Return which values are what the expected ones round to; NaN is equal to NaN."""
+    theirs, ours = (round_to(values, dtype) for values in (actual, expected))
+    equal: Selected = (theirs == ours) | (np.isnan(actual) & np.isnan(expected))
     return equal
-
-
-def _round(values: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
-    rounded = np.empty(values.shape, dtype)
-    with np.errstate(all="ignore"):
-        store(rounded, values)
-    return rounded

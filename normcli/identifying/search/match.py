@@ -1,4 +1,4 @@
-"""A match: a hypothesis that reproduces a tensor, and how sure that is."""
+"""A match: a hypothesis that reproduces a tensor, how sure that is, and which of several is named first."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.checking.ulp import measure_distance
 from normcli.dtypes import find_type, is_half
 from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN
-from normcli.identifying.search.affine import ESTIMATED
+from normcli.identifying.search.affine import ESTIMATED, NO_AFFINE, WAYS
+from normcli.identifying.search.hypothesis import find_equal
 from normcli.norms.table import NORMS
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from normcli.identifying.models.iterations import Start
-    from normcli.identifying.models.matrices import Steps
+    from collections.abc import Callable, Iterable
+
+    from normcli.dtypes import Floats
+    from normcli.identifying.models.matrices import Start, Steps
     from normcli.identifying.search.hypothesis import Hypothesis
     from normcli.norms.spec import Window
 
@@ -64,7 +68,7 @@ _MOST_CANCELLED = 0.1
 
 
 class Furthest(NamedTuple):
-    """The value that is furthest from the exact one.
+    """The value, of those that are not the exact ones, rounded, that is furthest from the exact one.
 
     Parameters
     ----------
@@ -174,6 +178,42 @@ class Match(NamedTuple):
     rounds_length: bool = False
     hypothesis: Hypothesis | None = None
 
+    @classmethod
+    def of(
+        cls,
+        norm: str,
+        actual: Floats,
+        exact: Floats,
+        dtype: np.dtype[Any],
+        locate: Callable[..., tuple[int, ...]] = lambda *index: index,
+        **others: Any,
+    ) -> Match:
+        """Return the match of a norm with its exact result; the other fields are given as they are.
+
+        Parameters
+        ----------
+        norm : str
+        actual, exact : ndarray
+            Of one shape.
+        dtype : numpy.dtype
+            In whose last place distances are counted.
+        locate : callable
+            Takes the index of one of these values, and returns its index in the input.
+        """
+        error, ulp = measure_distance(actual, exact, dtype)
+        equal = find_equal(actual, exact, dtype)
+        index = tuple(map(int, np.unravel_index(int(np.where(equal, 0.0, ulp).argmax()), ulp.shape)))
+        furthest = Furthest(locate(*index), float(exact[index]), float(actual[index]))
+        return cls(
+            norm,
+            max_ulp=float(ulp.max()),
+            max_abs=float(error.max()),
+            equal=float(np.mean(equal)),
+            compared=actual.size,
+            furthest=furthest,
+            **others,
+        )
+
     @property
     def is_certain(self) -> bool:
         """Whether it is more than a plain map would be by chance."""
@@ -219,3 +259,44 @@ class Match(NamedTuple):
     def is_usual(self) -> bool:
         """Whether its eps is one that people choose."""
         return self.eps in COMMON_EPS
+
+
+def rank_matches(matches: Iterable[Match]) -> list[Match]:
+    """Return matches in order: a usual eps first, then by the share of equal values, then what is used most."""
+    matches = list(matches)
+    most = max((match.equal for match in matches), default=1.0)
+
+    def rank(match: Match) -> tuple[Any, ...]:
+        return (
+            not match.is_usual,
+            most == 1.0 and (1.0 - match.equal) * match.compared > _FEW,
+            int((most - match.equal) / BY_LUCK),
+            not match.has_default_eps,
+            _round_distance(match.max_abs),
+            not match.by_default,
+            match.affine != NO_AFFINE.way and not NORMS[match.norm].parameter_names,
+            match.users == 0,
+            match.groups == 1,  # of all channels: layer normalization by another name
+            -match.users,
+            list(WAYS).index(match.affine),
+            match.ddof,
+            list(NORMS).index(match.norm),
+            -match.equal,
+        )
+
+    return sorted(matches, key=rank)
+
+
+BY_LUCK = 0.1
+"""Shares of equal values that differ by less differ by luck."""
+
+
+_FEW = 4.0
+"""So many values that are not the exact ones, rounded, may be an accident where another match gives all."""
+
+
+def _round_distance(distance: float) -> float:
+    """Return a distance's exponent to base 4: what differs by less differs by luck."""
+    if distance == 0.0:
+        return -math.inf
+    return math.frexp(distance)[1] // 2 if math.isfinite(distance) else math.inf

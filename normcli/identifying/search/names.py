@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.ulp import measure_distance
 from normcli.dtypes import find_type, get_eps, is_half
 from normcli.errors import NormError
+from normcli.identifying.models.bounds import Level, measure_lost
 from normcli.identifying.models.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
 from normcli.identifying.models.one_pass import measure_step
 from normcli.identifying.search.affine import ESTIMATED
-from normcli.identifying.search.hypothesis import find_furthest, measure_equality
-from normcli.identifying.search.match import Furthest, Match
+from normcli.identifying.search.hypothesis import measure_equality
+from normcli.identifying.search.match import Match
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -24,7 +24,7 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from normcli.identifying.models.model import Model
+    from normcli.identifying.models.evidence import Model
     from normcli.identifying.search.affine import AffineStep
     from normcli.identifying.search.hypothesis import Hypothesis
     from normcli.identifying.search.match import Scope
@@ -38,7 +38,7 @@ _ANY_DTYPE = np.dtype(np.float64)
 """For plans of which only the groups matter."""
 
 
-def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) -> Iterator[Match]:
+def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, level: Level) -> Iterator[Match]:
     """Yield a match for every norm whose groups these are, by its own default or a framework's; at least one.
 
     Parameters
@@ -46,57 +46,53 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
     hypothesis : Hypothesis
         Of a grid in its canonical form.
     scope : Scope
-    precision : str
-        The dtype in which it was accumulated.
+    level : Level
+        How well it was calculated.
     """
-    grid, actual, model = hypothesis.sample.grid, hypothesis.sample.actual, hypothesis.model
+    (grid, _, standard, actual, _), model, precision = hypothesis.sample, hypothesis.model, level.precision
     eps = _choose_eps(hypothesis, scope.dtype)
-    expected, dtype = hypothesis.predict(eps), _choose_shorter(scope.dtype, precision)
-    error, ulp = measure_distance(actual, expected, dtype)
-    index, *values = find_furthest(actual, expected, ulp, dtype)
-    first = hypothesis.affine.rounds_to is not None
-    rounds_length = hypothesis.rounds_length(eps, scope.dtype)
+    expected = hypothesis.predict(eps)
+    dtype = max(scope.dtype, np.dtype(find_type(precision)), key=get_eps)  # the shorter
+    unnamed = Match.of(
+        "",
+        actual,
+        expected,
+        dtype,
+        hypothesis.sample.locate,
+        axes=grid.axes,
+        precision=precision if hypothesis.affine.rounds_to is None else f"{precision}, rounded before gamma",
+        like=(),
+        order=scope.order,
+        eps=eps,
+        eps_range=(model.low, model.high),
+        eps_mode=None if model.eps_mode is EpsMode.FLOOR else model.eps_mode,
+        ddof=model.ddof,
+        p=model.p,
+        affine=hypothesis.affine.way,
+        bits=model.bits,
+        is_odd=model.is_odd,
+        cancelled=hypothesis.cancelled,
+        lost=float(measure_lost(standard, level).max(where=standard.size > 0.0, initial=0.0)),
+        fine=model.fine,
+        rounds_length=hypothesis.rounds_length(eps, scope.dtype),
+        hypothesis=hypothesis,
+    )
     trace = _Trace(
         is_coarse=is_half(scope.dtype) and precision == scope.dtype.name,
-        one_pass=_find_one_pass(hypothesis, scope.dtype, float(error.max())),
-        omits_nan=hypothesis.sample.standard.missing is not None,
+        one_pass=_find_one_pass(hypothesis, scope.dtype, unnamed.max_abs),
+        omits_nan=standard.missing is not None,
     )
     for norm, like, users, by_default in _name_hypothesis(hypothesis, scope, trace):
         groups = _count_groups(norm, grid)
-        yield Match(
+        yield unnamed._replace(
             norm=norm.name,
-            axes=grid.axes,
-            precision=f"{precision}, rounded before gamma" if first else precision,
             like=like,
-            max_ulp=float(ulp.max()),
-            max_abs=float(error.max()),
-            equal=measure_equality(actual, expected, dtype),
-            compared=actual.size,
-            furthest=Furthest(hypothesis.sample.locate(*index), *values),
-            order=scope.order,
             groups=groups,
             group_order=None if groups is None else grid.group_order or GroupOrder.CONTIGUOUS,
-            eps=eps,
-            eps_range=(model.low, model.high),
-            eps_mode=None if model.eps_mode is EpsMode.FLOOR else model.eps_mode,
-            ddof=model.ddof,
-            p=model.p,
-            affine=hypothesis.affine.way,
             by_default=by_default,
-            bits=model.bits,
-            is_odd=model.is_odd,
             has_default_eps=hypothesis.variance is not None or _is_default_eps(eps, norm, model, like),
             users=users,
-            cancelled=hypothesis.cancelled,
-            rounds_length=rounds_length,
-            hypothesis=hypothesis,
         )
-
-
-def _choose_shorter(dtype: np.dtype[Any], precision: str) -> np.dtype[Any]:
-    """Return the dtype in whose last place distances count: the calculation's where the result's is longer."""
-    calculated = np.dtype(find_type(precision))
-    return calculated if get_eps(calculated) > get_eps(dtype) else dtype
 
 
 _BY_LUCK = 0.005

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from functools import cached_property
@@ -10,19 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.ulp import measure_unit
-from normcli.dtypes import find_type, get_eps, is_half
-from normcli.identifying.models.bounds import bound_factors, measure_lost, measure_noise
+from normcli.dtypes import find_type, get_eps, is_half, is_long_integer
+from normcli.identifying.models.bounds import Level, bound_factors, list_levels, measure_noise
 from normcli.identifying.models.evidence import fit_models
-from normcli.identifying.models.levels import Level, list_levels
 from normcli.identifying.models.one_pass import fit_one_pass
-from normcli.identifying.models.standards import MOMENTS, STANDARDS, Standard
+from normcli.identifying.models.standards import MOMENTS, STANDARDS, Standard, standardize
 from normcli.identifying.models.weight import count_fine
-from normcli.identifying.search.groups import Widened, enumerate_grids, take_groups, widen
+from normcli.identifying.search.groups import choose_groups, enumerate_grids, take_groups, widen
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
 from normcli.identifying.search.names import describe_hypothesis
-from normcli.identifying.search.screen import OF_FEW, SCREENED, SCREENED_FIRST, lie_on_lines, measure_offset
+from normcli.identifying.search.screen import SCREENED, lie_on_lines, measure_offset
 from normcli.norms.table import NORMS
+from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,13 +29,15 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Selected
     from normcli.identifying.search.affine import AffineStep
-    from normcli.identifying.search.inputs import Inputs
     from normcli.identifying.search.match import Match, Scope
     from normcli.norms.divisors import Divisor
     from normcli.norms.grid import Grid
 
 MOST_VALUES = 1 << 17
 """Values that a hypothesis is compared with; of larger tensors whole groups are sampled."""
+
+KEPT_VALUES = 1 << 20
+"""Values of groups that are kept, standardized, while searches go on: of small tensors all."""
 
 LARGEST_GROUP = 1 << 22
 """Hypotheses with larger groups are left out."""
@@ -48,6 +48,10 @@ FEW_VALUES = 1 << 12
 
 ON_ANY_LINE = 3
 """Groups of so few values lie on a line, or so nearly that it shows nothing."""
+
+_ALONG_AXIS = 32
+"""Values along an axis that are looked at."""
+
 _ALONG = 0.5
 """How much further off than other values those along an axis may be: their group's offset is guessed twice."""
 
@@ -63,17 +67,25 @@ class Samples:
 
     Parameters
     ----------
-    inputs : Inputs
-    y : ndarray
-        Of the input's shape.
+    x, y : ndarray
+        Of one shape. Where both have NaN in the same places, NaN does not count.
     affines : sequence of AffineStep
         The ways in which gamma and beta may have entered.
     scope : Scope
+    kept : dict or None
+        Groups of x that were standardized, which searches with other orders of y's axes share.
     """
 
-    def __init__(self, inputs: Inputs, y: NDArray[Any], affines: Sequence[AffineStep], scope: Scope) -> None:
-        self.inputs, self.x, self.y, self.scope = inputs, inputs.x, y, scope
-        self._actual = Widened(y)
+    def __init__(
+        self,
+        x: NDArray[Any],
+        y: NDArray[Any],
+        affines: Sequence[AffineStep],
+        scope: Scope,
+        kept: dict[object, Standard] | None = None,
+    ) -> None:
+        self.x, self.y, self.scope = x, y, scope
+        self._kept = {} if kept is None else kept
         self._grid: Grid | None = None
         self._placed: dict[tuple[bytes, int], tuple[Floats, Floats]] = {}
         self._refuted: dict[int, frozenset[int]] = {}
@@ -90,31 +102,54 @@ class Samples:
             first = min(start, grid.group_count - step)  # of fewer there would be less evidence
             yield self.take(grid, np.arange(first, first + step), divisor)
 
-    def take_samples(self, most: int, grids: Sequence[Grid], *, roughly: bool = False) -> Iterator[Sample]:
-        """Yield a sample of each of some ways of grouping by each standard, as far as there is one."""
-        samples = (
-            self.take_some(grid, most, d, roughly=roughly)
-            for grid, d in itertools.product(grids, self.standards)
-        )
+    def take_samples(self, grid: Grid, most: int) -> Iterator[Sample]:
+        """Yield a sample of a way of grouping by each standard, as far as there is one."""
+        samples = (self.take_some(grid, most, divisor) for divisor in self.standards)
         return (sample for sample in samples if sample is not None)
 
-    def take_some(self, grid: Grid, most: int, divisor: Divisor, *, roughly: bool = False) -> Sample | None:
+    def take_some(self, grid: Grid, most: int, divisor: Divisor) -> Sample | None:
         """Return some groups of about so many values, or None if none is finite."""
-        chosen = _choose_groups(grid.group_count, most // grid.group_size)
-        return self.take(grid, chosen, divisor, roughly=roughly)
+        chosen = choose_groups(grid.group_count, most // grid.group_size)
+        return self.take(grid, chosen, divisor)
 
-    def take(
-        self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor, *, roughly: bool = False
-    ) -> Sample | None:
+    def take(self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor) -> Sample | None:
         """Return the groups of some numbers, or None if none is finite."""
-        found = self.inputs.standardize(grid, chosen, divisor, roughly=roughly)
-        if found is None:
-            return None
-        actual, undefined = widen(self._actual.take(grid, found.groups)), None
-        if found.others is not None and found.undefined is not None:
-            others = widen(self._actual.take(grid, found.others))
-            undefined = Sample(grid, found.others, found.undefined, others)
-        return Sample(grid, found.groups, found.standard, actual, undefined)
+        rows, actual = take_groups(grid, self.x, chosen), widen(take_groups(grid, self.y, chosen))
+        usable = self._find_usable(rows)
+        parts = [
+            Sample(grid, chosen[some], self._standardize(grid, chosen[some], rows[some], divisor), actual[some])
+            for some in (usable, ~usable)
+            if some.any()
+        ]
+        return parts[0]._replace(undefined=None if usable.all() else parts[1]) if usable.any() else None
+
+    def _find_usable(self, rows: NDArray[Any]) -> Selected:
+        """Return which groups have finite values; where NaN does not count, two of them are enough."""
+        finite = np.isfinite(rows)
+        usable: Selected = finite.all(axis=1)
+        if not usable.all() and self._omits_nan:
+            usable = (finite | np.isnan(rows)).all(axis=1) & (finite.sum(axis=1) > 1)
+        return usable
+
+    def _standardize(
+        self, grid: Grid, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor
+    ) -> Standard:
+        """Return groups without centre and scale; of small tensors they are kept for every search."""
+        omits_nan = not np.isnan(rows).any() or self._omits_nan
+        key = grid, chosen.tobytes(), divisor, omits_nan
+        if key in self._kept:
+            return self._kept[key]
+        rows = rows if is_long_integer(rows.dtype) else widen(rows)
+        standard = standardize(rows, divisor, omits_nan=omits_nan)
+        if rows.size * (1 + len(self._kept)) <= KEPT_VALUES:
+            self._kept[key] = standard
+        return standard
+
+    @cached_property
+    def _omits_nan(self) -> bool:
+        """Whether NaN does not count: both tensors have it in the same places."""
+        pieces = zip(iterate_pieces(self.x), iterate_pieces(self.y), strict=True)
+        return all(np.array_equal(np.isnan(x), np.isnan(y)) for x, y in pieces)
 
     def count_samples(self) -> int:
         """Return how many samples, along the first axis, hold no more than `MOST_VALUES` values."""
@@ -137,33 +172,27 @@ class Samples:
                 every.append(step._replace(rounds_to=self.scope.dtype))
         return every
 
-    def find_possible(
-        self, grid: Grid, steps: Sequence[AffineStep], group: int | None = None
-    ) -> Iterator[AffineStep]:
-        """Yield what some values of one group, the middle one by default, do not refute, whatever divides."""
-        if group is None:
-            split = None if grid.split is None else grid.split.axis
-            for axis in grid.axes:
-                if axis != split and steps:
-                    steps = [step for step in steps if id(step) not in self._refute_along(axis)]
-            if not steps:
-                return
+    def find_possible(self, grid: Grid, steps: Sequence[AffineStep]) -> list[AffineStep]:
+        """Return the steps that some values of the middle group do not refute, whatever divides."""
+        split = None if grid.split is None else grid.split.axis
+        for axis in grid.axes:
+            if axis != split:
+                steps = [step for step in steps if id(step) not in self._refute_along(axis)]
+        return self._screen(grid, grid.group_count // 2, steps)
+
+    def _screen(self, grid: Grid, group: int, steps: Sequence[AffineStep]) -> list[AffineStep]:
+        """Return the steps that some values of a group do not refute."""
         places = np.linspace(0, grid.group_size - 1, min(SCREENED, grid.group_size)).astype(np.intp)
-        chosen = grid.group_count // 2 if group is None else group % grid.group_count
-        left, step = steps, len(places) // SCREENED_FIRST
-        if step > 1:
-            left = list(self._lie_on_line(steps, grid.locate_values(chosen, places[::step]), OF_FEW))
-        if left:
-            yield from self._lie_on_line(left, grid.locate_values(chosen, places))
+        return self._find_on_line(steps, grid.locate_values(group % grid.group_count, places))
 
     def may_mostly_be(self, grid: Grid) -> bool:
-        """Whether short runs of values in some groups do not refute a way of grouping, but for wrong values."""
+        """Whether values in some groups do not refute a way of grouping, but for wrong ones."""
         split = None if grid.split is None else grid.split.axis
         whole = [axis for axis in grid.axes if axis != split]
         if whole:
             return all(self._mostly_lies_along(axis) for axis in whole)
-        tried = {0, grid.group_count // 2, grid.group_count - 1}
-        return 2 * sum(self.may_be(grid, self.affines, group) for group in tried) >= len(tried)
+        found = [self._screen(grid, group, self.affines) for group in (0, grid.group_count // 2, -1)]
+        return 2 * sum(map(bool, found)) >= len(found)
 
     def _mostly_lies_along(self, axis: int) -> bool:
         """Whether a third of some short runs along an axis lie on lines: each wrong value spoils one run."""
@@ -174,9 +203,8 @@ class Samples:
                 index = [np.full(length, (2 * run + 1) * n // (2 * _RUNS)) for n in self.x.shape]
                 first = (self.x.shape[axis] - length) * run // (_RUNS - 1)
                 index[axis] = np.arange(first, first + length)
-                steps = self._lie_on_line(self.affines, tuple(index), _ALONG, self._typical_offset)
-                found.append(any(True for _ in steps))
-            self._mostly[axis] = 3 * sum(found) >= len(found)
+                found.append(self._find_on_line(self.affines, tuple(index), _ALONG, self._typical_offset))
+            self._mostly[axis] = 3 * sum(map(bool, found)) >= len(found)
         return self._mostly[axis]
 
     def _refute_along(self, axis: int) -> frozenset[int]:
@@ -184,10 +212,10 @@ class Samples:
         if axis not in self._refuted:
             length, left = self.x.shape[axis], self.steps
             if length > ON_ANY_LINE:
-                places = np.linspace(0, length - 1, min(SCREENED_FIRST, length)).astype(np.intp)
+                places = np.linspace(0, length - 1, min(_ALONG_AXIS, length)).astype(np.intp)
                 index = [np.full(len(places), n // 2) for n in self.x.shape]
                 index[axis] = places
-                left = list(self._lie_on_line(left, tuple(index), _ALONG, self._typical_offset))
+                left = self._find_on_line(left, tuple(index), _ALONG, self._typical_offset)
             self._refuted[axis] = frozenset(map(id, self.steps)) - frozenset(map(id, left))
         return self._refuted[axis]
 
@@ -197,37 +225,29 @@ class Samples:
         flat = np.linspace(0, self.x.size - 1, min(SCREENED, self.x.size)).astype(np.intp)
         return measure_offset(widen(self.x[np.unravel_index(flat, self.x.shape)]))
 
-    def _lie_on_line(
+    def _find_on_line(
         self,
         steps: Sequence[AffineStep],
         index: tuple[NDArray[np.intp], ...],
         margin: float = 1.0,
         offset: float = 0.0,
-    ) -> Iterator[AffineStep]:
+    ) -> list[AffineStep]:
         """Return the steps that some values of one group, by their index in the tensor, do not refute."""
+        if not steps:
+            return []
         x, y = widen(self.x[index]), widen(self.y[index])
-        level, dtype = self.levels[-1], self.scope.dtype
+        level = self.levels[-1]
         before = level.measure(np.full(x.shape, 1.0 + max(offset, measure_offset(x))))
         every = []
         for step in steps:
             placed = step.map(lambda values: np.broadcast_to(values, self.x.shape)[index])
-            slack = level.ulp * measure_unit(y, dtype)
-            if placed.shift is not None:
-                slack = slack + level.measure(np.abs(placed.shift))
-            every.append((placed, margin * slack))
-        return itertools.compress(steps, lie_on_lines(x, y, every, margin * before))
+            every.append((placed, margin * placed.allow(y, self.scope.dtype, level)))
+        return list(itertools.compress(steps, lie_on_lines(x, y, every, margin * before)))
 
-    def may_be(self, grid: Grid, steps: Sequence[AffineStep], group: int | None = None) -> bool:
-        """Whether there is any of these."""
-        return any(True for _ in self.find_possible(grid, steps, group))
-
-    def describe(self, hypothesis: Hypothesis, level: Level, fine: float = math.inf) -> Iterator[Match]:
+    def describe(self, hypothesis: Hypothesis, level: Level) -> Iterator[Match]:
         """Yield a hypothesis as a match of each norm that it is, of those that were asked for."""
-        standard = hypothesis.sample.standard
-        lost = float(measure_lost(standard, level).max(where=standard.size > 0.0, initial=0.0))
-        for match in describe_hypothesis(hypothesis, self.scope, level.precision):
-            if self.scope.norm in (None, match.norm):
-                yield match._replace(fine=fine, lost=lost)
+        matches = describe_hypothesis(hypothesis, self.scope, level)
+        return (match for match in matches if self.scope.norm in (None, match.norm))
 
     def count_fine(self, standard: Standard, bounds: tuple[Floats, Floats] | None) -> float:
         """Return the bits that tell the groups' statistics from some of half precision, if y is of it."""
@@ -241,15 +261,14 @@ class Samples:
         expected = undefined.place(affine).apply(undefined.standard.values)
         is_finite = np.isfinite(expected)
         size = np.abs(np.where(is_finite, expected, 0.0))
-        slack = level.ulp * measure_unit(size, self.scope.dtype) + level.measure(1.0 + size)
+        slack = level.allow(size, self.scope.dtype, 1.0 + size)
         wrong: Selected = np.where(is_finite, ~(np.abs(actual - expected) <= slack), np.isfinite(actual))
         return wrong
 
     def allow(self, sample: Sample, placed: AffineStep, level: Level) -> Floats:
         """Return how far the affine step of the sampled values may be off."""
         actual = np.where(np.isfinite(sample.actual), sample.actual, 0.0)
-        slack = level.ulp * measure_unit(actual, self.scope.dtype)
-        return slack if placed.shift is None else slack + level.measure(np.abs(placed.shift))
+        return placed.allow(actual, self.scope.dtype, level)
 
     def tolerate(self, hypothesis: Hypothesis, level: Level) -> Floats:
         """Return how far values may be off at a level."""
@@ -286,20 +305,20 @@ class Samples:
 
         return affine.map(place)
 
-    def fit(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[tuple[Hypothesis, float]]:
-        """Yield what divides so, each with the bits that tell it from statistics of half precision."""
+    def fit(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Hypothesis]:
+        """Yield what divides so."""
         bounds = self.bound(sample, affine, level)
         if bounds is None:
             return
         fine = self.count_fine(sample.standard, bounds)
         for model in fit_models(sample.standard, *bounds):
-            yield Hypothesis(sample, affine, model), fine
+            yield Hypothesis(sample, affine, model._replace(fine=fine))
 
     def match(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
         """Yield what divides so and has evidence, as matches."""
-        for hypothesis, fine in self.fit(sample, affine, level):
+        for hypothesis in self.fit(sample, affine, level):
             if hypothesis.model.is_likely:
-                yield from self.describe(hypothesis, level, fine)
+                yield from self.describe(hypothesis, level)
 
     def match_one_pass(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
         """Yield the matches with variances that one pass, E[x²] − E[x]², leaves."""
@@ -310,7 +329,7 @@ class Samples:
 
     def allow_window(self, y: Floats, level: Level) -> Floats:
         """Return how far values that windows divide may be off."""
-        return level.ulp * measure_unit(y, self.scope.dtype) + level.measure(np.abs(y))
+        return level.allow(y, self.scope.dtype, np.abs(y))
 
     def choose_loosest(self, match: Match) -> Level:
         """Return the loosest level of a match's precision."""
@@ -326,11 +345,3 @@ def list_grids(shape: tuple[int, ...]) -> list[Grid]:
         for grid in enumerate_grids(shape)
         if grid.group_size <= LARGEST_GROUP and not (large and grid.split and grid.split.axis == 0)
     ]
-
-
-@functools.lru_cache(maxsize=64)
-def _choose_groups(count: int, most: int) -> NDArray[np.intp]:
-    """Return the numbers of at most so many groups, and one at least, spread evenly."""
-    chosen = np.unique(np.linspace(0, count - 1, min(max(1, most), count)).astype(np.intp))
-    chosen.setflags(write=False)
-    return chosen

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 SCREENED = 256
 """Values of a group that are looked at."""
 
-SCREENED_FIRST, OF_FEW = 32, 4.0
-"""Values that are looked at first, and how many times further off they may be: few show less of a line."""
-
 _MARGIN = 8.0
 """How much further off than rounding allows values may be: their group's mean and size are guessed."""
 
@@ -31,22 +28,17 @@ def measure_offset(x: Floats) -> float:
     return abs(middle) / size if size > 0.0 else np.inf
 
 
-def lie_on_line(x: Floats, y: Floats, step: AffineStep, slack: Floats, before: Floats) -> bool:
-    """Whether values of one group may be centred and divided by anything, before an affine step.
+def lie_on_lines(x: Floats, y: Floats, steps: Sequence[tuple[AffineStep, Floats]], before: Floats) -> Selected:
+    """Return with which affine steps values of one group may be centred and divided by anything before.
 
     Parameters
     ----------
     x, y : ndarray, shape (values,)
-    step : AffineStep
-        Of these values.
-    slack, before : ndarray, shape (values,)
-        How far the affine step may be off, and x̂ before it, where x̂ is as large as 1.
+    steps : sequence of (AffineStep, ndarray)
+        Of these values, each with how far it may be off; their lines are fitted together.
+    before : ndarray, shape (values,)
+        How far x̂ may be off before a step, where it is as large as 1.
     """
-    return bool(lie_on_lines(x, y, [(step, slack)], before)[0])
-
-
-def lie_on_lines(x: Floats, y: Floats, steps: Sequence[tuple[AffineStep, Floats]], before: Floats) -> Selected:
-    """Return the same of several affine steps, each with its slack; their lines are fitted together."""
     undone = [_undo(y, step, slack, before) for step, slack in steps]
     targets, allowed = (np.stack(parts) for parts in zip(*undone, strict=True))
     known = np.isfinite(x) & np.isfinite(targets) & np.isfinite(allowed)

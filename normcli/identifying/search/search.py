@@ -13,10 +13,13 @@ from normcli.dtypes import find_type, is_half
 from normcli.identifying.models.matrices import find_matrices
 from normcli.identifying.models.windows import WINDOWED, find_sides, find_windows
 from normcli.identifying.search.estimate import estimate
-from normcli.identifying.search.families import describe_matrix, describe_window
 from normcli.identifying.search.groups import widen
-from normcli.identifying.search.ranking import BY_LUCK, rank_matches
+from normcli.identifying.search.match import BY_LUCK, Match, rank_matches
+from normcli.identifying.search.names import try_plan
 from normcli.identifying.search.samples import FEW_VALUES, MOST_VALUES, ON_ANY_LINE, Samples, list_grids
+from normcli.norms.conventions import list_frameworks
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
 from normcli.norms.table import OF_MATRICES
 from normcli.tuples import NamedTuple
 
@@ -24,11 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from normcli.dtypes import Floats
-    from normcli.identifying.models.levels import Level
-    from normcli.identifying.models.windows import Side
+    from normcli.identifying.models.bounds import Level
+    from normcli.identifying.models.matrices import FittedMatrix
+    from normcli.identifying.models.windows import FittedWindow, Side
     from normcli.identifying.search.affine import AffineStep
     from normcli.identifying.search.hypothesis import Hypothesis, Sample
-    from normcli.identifying.search.match import Match
+    from normcli.identifying.search.match import Scope
+    from normcli.norms.spec import Window
+
 
 _PATIENCE = 2
 """So many levels further, a usual eps is looked for: one of many digits may be an artefact of the rounding."""
@@ -109,12 +115,12 @@ class Search:
     def _match_all(self, level: Level, *, doubtful_too: bool) -> Iterator[Match]:
         """Yield what fits and has evidence, and where that is wanted the best of what has too little."""
         fitted = [one for pair in self._candidates for one in self.samples.fit(*pair, level)]
-        doubtful = [hypothesis for hypothesis, _ in fitted if not hypothesis.model.is_likely]
+        doubtful = [hypothesis for hypothesis in fitted if not hypothesis.model.is_likely]
         left = sorted(doubtful, key=_rank_doubtful)[:_MOST_DOUBTFUL] if doubtful_too else []
-        kept = {id(hypothesis) for hypothesis in left}
-        for hypothesis, fine in fitted:
+        kept = set(map(id, left))
+        for hypothesis in fitted:
             if hypothesis.model.is_likely or id(hypothesis) in kept:
-                yield from self.samples.describe(hypothesis, level, fine)
+                yield from self.samples.describe(hypothesis, level)
 
     @cached_property
     def _candidates(self) -> list[tuple[Sample, AffineStep]]:
@@ -141,18 +147,16 @@ class Search:
         level = next(level for level in reversed(self.samples.levels) if level.precision == precision)
         bounds = self.samples.bound(hypothesis.sample, hypothesis.affine, level)
         fine = self.samples.count_fine(hypothesis.sample.standard, bounds)
-        return self.samples.describe(hypothesis, level, fine)
+        return self.samples.describe(hypothesis._replace(model=hypothesis.model._replace(fine=fine)), level)
 
     def _survive(self) -> Iterator[tuple[Sample, AffineStep]]:
         """Yield the hypotheses that a few groups do not refute even at the loosest level."""
         steps = self.samples.steps
         for grid in self.samples.grids:
             shown = grid.group_size > ON_ANY_LINE
-            possible = list(self.samples.find_possible(grid, steps)) if shown else steps
-            for few in self.samples.take_samples(FEW_VALUES, [grid] if possible else [], roughly=True):
-                left = possible
-                for part in few.take_parts():
-                    left = [step for step in left if self.samples.bound(part, step, self.samples.levels[-1])]
+            possible = self.samples.find_possible(grid, steps) if shown else steps
+            for few in self.samples.take_samples(grid, FEW_VALUES) if possible else ():
+                left = [step for step in possible if self.samples.bound(few, step, self.samples.levels[-1])]
                 sample = self.samples.take_some(grid, MOST_VALUES, few.standard.divisor) if left else None
                 if sample is not None:
                     yield from ((sample, step) for step in left)
@@ -197,3 +201,56 @@ def _is_of(affine: AffineStep, shape: tuple[int, ...]) -> bool:
 def _rank_doubtful(hypothesis: Hypothesis) -> tuple[bool, float]:
     """Return what puts an eps that may be one first, then what there is most evidence for."""
     return hypothesis.model.is_odd, -hypothesis.model.bits
+
+
+def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precision: str) -> Match:
+    """Return the match of a window of local response normalization."""
+    axis, window, exact, bits = fitted
+    covers_all = min(window.before, window.after) >= actual.shape[axis] - 1
+    like, users = [], 0
+    for framework in list_frameworks(WINDOWED):
+        plan = try_plan(Request(WINDOWED, like=framework, size=window.size, axes=(axis,)), actual.shape)
+        if plan is not None and plan.grid.reach == (window.before, window.after):
+            is_own = _has_constants(plan.spec.window, window)
+            users += is_own
+            if is_own or not covers_all:  # the constants are often the user's, and the window tells enough
+                like.append(framework)
+    return Match.of(
+        WINDOWED,
+        actual,
+        exact,
+        scope.dtype,
+        axes=(axis,),
+        precision=precision,
+        like=tuple(like),
+        order=scope.order,
+        window=window,
+        by_default=users > 0 or not covers_all,
+        users=users,
+        bits=bits,
+    )
+
+
+def describe_matrix(fitted: FittedMatrix, actual: Floats, scope: Scope, precision: str) -> Match:
+    """Return the match of the largest singular value of a matrix."""
+    shape = actual.shape
+    default = make_plan(Request(OF_MATRICES), shape, actual.dtype).spec.rows
+    return Match.of(
+        OF_MATRICES,
+        actual,
+        fitted.exact,
+        scope.dtype,
+        axes=tuple(range(actual.ndim)),
+        precision=precision,
+        like=(),
+        order=scope.order,
+        rows=fitted.rows,
+        steps=fitted.steps,
+        by_default=fitted.rows == default,
+        bits=fitted.bits,
+    )
+
+
+def _has_constants(default: Window | None, window: Window) -> bool:
+    """Whether k and the exponent are those of a framework; alpha is seldom known so well."""
+    return default is not None and (default.k, default.exponent) == (window.k, window.exponent)

@@ -16,16 +16,14 @@ import numpy as np
 from normcli.checking.check import calculate_rows
 from normcli.dtypes import is_float, is_half
 from normcli.engine.inputs import NO_INPUTS
-from normcli.identifying.models.model import Model
+from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.standards import MOMENTS, ROWS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import Kind
 from normcli.identifying.search.affine import AffineStep
 from normcli.identifying.search.groups import take_groups, widen
 from normcli.identifying.search.hypothesis import Hypothesis, measure_equality
-from normcli.identifying.search.inputs import Inputs
-from normcli.identifying.search.match import Scope
-from normcli.identifying.search.ranking import BY_LUCK, rank_matches
+from normcli.identifying.search.match import BY_LUCK, Scope, rank_matches
 from normcli.identifying.search.samples import MOST_VALUES, Samples
 from normcli.identifying.words.diagnosis import Diagnosis
 from normcli.identifying.words.match_words import format_share, round_down
@@ -162,7 +160,7 @@ def diagnose_closer_convention(
         step = step._replace(rounds_to=dtype)
     channel = frozenset(() if grid.layout.channel is None else (grid.layout.channel,))
     scope = Scope(plan.norm.name, channel, tuple(range(values.ndim)), dtype, None, is_laid_out=True)
-    samples = Samples(Inputs(values, actual), actual, [step], scope)
+    samples = Samples(values, actual, [step], scope)
     sample = samples.take_some(
         grid.canonical, _SAMPLED if values.size <= MOST_VALUES else _SAMPLED_OF_LARGE, divisor
     )
@@ -197,11 +195,11 @@ def _find_others(plan: Plan, samples: Samples, sample: Sample, step: AffineStep)
         if level.precision != samples.levels[0].precision:
             break
         fitted = samples.fit(sample, step, level)
-        fitting = list(itertools.takewhile(lambda one: one[0].model.p is None, fitted))  # lengths come last
-        if any(_holds(hypothesis.model, plan) for hypothesis, _ in fitting):
+        fitting = list(itertools.takewhile(lambda one: one.model.p is None, fitted))  # lengths come last
+        if any(_holds(hypothesis.model, plan) for hypothesis in fitting):
             return []
         if not found:
-            matches = (m for one, fine in fitting for m in samples.describe(one, level, fine))
+            matches = (m for one in fitting for m in samples.describe(one, level))
             found = [m for m in matches if m.is_certain and m.is_usual]
             first = number if found else first
         if number == first + _PATIENCE and len(sample.chosen) >= _FEW_GROUPS:

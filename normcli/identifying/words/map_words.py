@@ -10,9 +10,8 @@ import numpy as np
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps
 from normcli.engine.matrices import lay_matrix
-from normcli.identifying.maps.evaluation import find_untrained_eps
-from normcli.identifying.maps.known_maps import UNTRAINED
-from normcli.identifying.models.iterations import MOST_TRIED, Start, iterate
+from normcli.identifying.maps.known_maps import UNTRAINED, find_untrained_eps
+from normcli.identifying.models.matrices import MOST_TRIED, Start, iterate
 from normcli.identifying.search.affine import WAYS
 from normcli.identifying.words.diagnosis import Diagnosis, add_clauses, join_words
 from normcli.identifying.words.match_words import format_axes, format_index
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from normcli.dtypes import Floats
-    from normcli.identifying.maps.evaluation import Evaluation
+    from normcli.identifying.maps.known_maps import Evaluation
     from normcli.identifying.maps.lines import PlainMap
     from normcli.identifying.question import Identification, Question
     from normcli.identifying.search.match import Match

@@ -9,10 +9,9 @@ import numpy as np
 
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.identifying.faults.tables.parts import CAST
-from normcli.identifying.identify import CONSTANT, CONSTANT_GROUPS
 from normcli.identifying.models.weight import CERTAIN
-from normcli.identifying.nearly.moved import find_moved_group
-from normcli.identifying.question import Kind
+from normcli.identifying.nearly.strange_groups import find_moved_group
+from normcli.identifying.question import CONSTANT, CONSTANT_GROUPS, Kind
 from normcli.identifying.search.affine import ESTIMATED
 from normcli.identifying.words.diagnosis import MOST_WORDS, Diagnosis, add_clauses, count_words
 from normcli.identifying.words.map_words import diagnose_map, name_norms

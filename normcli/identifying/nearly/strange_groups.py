@@ -1,7 +1,11 @@
-"""A hypothesis that fits a sample, held against the whole tensor in one pass over it."""
+"""Groups that a hypothesis does not explain: of a whole tensor, in one pass over it, or as a whole.
+
+Of a group that is off by one factor, single roundings cancel out in the mean, those of statistics do not.
+"""
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,13 +20,14 @@ from normcli.engine.inputs import Inputs, Selection
 from normcli.engine.run import run_into
 from normcli.engine.walk import Effort
 from normcli.identifying.models.bounds import LARGEST_RSTD, MOST
-from normcli.identifying.models.standards import ROWS
-from normcli.norms.plan import ParameterShapes, make_plan
-from normcli.norms.request import Request
+from normcli.identifying.models.weight import CERTAIN
+from normcli.identifying.search.affine import ESTIMATED
+from normcli.norms.plan import ParameterShapes
 from normcli.norms.rules import Centre
 from normcli.numerics.divisor import find_divisor
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,11 +35,12 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
     from normcli.engine.blocks import Source
     from normcli.engine.geometry import Geometry, Slices
-    from normcli.identifying.models.levels import Level
+    from normcli.identifying.models.bounds import Level
     from normcli.identifying.search.affine import AffineStep
     from normcli.identifying.search.hypothesis import Hypothesis
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
+
 
 PIECE = 1 << 14
 """Values compared at once: the arrays that this takes stay in the cache."""
@@ -80,12 +86,8 @@ def _spread(affine: AffineStep) -> AffineStep:
 
 def _make_plan(hypothesis: Hypothesis, eps: float, x: NDArray[Any]) -> Plan:
     """Return the plan of the whole tensor, with gamma and beta where the hypothesis has them."""
-    model, grid, affine = hypothesis.model, hypothesis.sample.grid, _spread(hypothesis.affine)
-    row = ROWS[model.divisor]
-    plan = make_plan(Request(row.name, axes=grid.axes, dtype="float64"), x.shape, x.dtype)
-    plan = plan.change_spec(
-        eps=None if row.eps is None else eps, eps_mode=model.eps_mode, ddof=model.ddof, p=model.p
-    )
+    grid, affine = hypothesis.sample.grid, _spread(hypothesis.affine)
+    plan = hypothesis.model.make_plan(grid.axes, x, eps)
     shape = next((v.shape for v in (affine.scale, affine.shift) if v is not None), (1,) * x.ndim)
     held = ParameterShapes(plan.parameters.rule, tuple(range(x.ndim)), shape, shape, grid.split_shape(shape))
     return replace(plan, grid=replace(grid, shape=x.shape), parameters=held)
@@ -166,3 +168,47 @@ class _ExcessSink:
             wrong = np.isfinite(actual) != np.isfinite(expected)
             error = np.where(np.isfinite(error), error, np.where(wrong, np.inf, 0.0))
         return np.maximum(error, 0.0)
+
+
+_ROUNDED_TWICE = 1.0
+"""Units of the last place that a careful kernel's value is off at most: half of x̂'s, and half of its own."""
+
+
+class Moved(NamedTuple):
+    """The index of the first value of a group, and how much of what they should be its values are."""
+
+    first: tuple[int, ...]
+    factor: float
+
+
+def find_moved_group(hypothesis: Hypothesis, eps: float, dtype: np.dtype[Any]) -> Moved | None:
+    """Return the group whose factor is off the most, if by more than careful kernels leave by chance.
+
+    Parameters
+    ----------
+    hypothesis : Hypothesis
+    eps : float
+    dtype : numpy.dtype
+        In which y was rounded.
+
+    Notes
+    -----
+    Of n values that are off by h units in the last place at most, each by itself, the mean is off by more than
+    h · √(2 · ln(2 / δ) / n) with a probability of δ at most (Hoeffding 1963, theorem 2). A gamma that was
+    fitted to a column of such values is off by as much as they are.
+    """
+    sample = hypothesis.sample
+    actual, expected = sample.actual, hypothesis.approximate(eps)
+    counted = np.isfinite(actual) & np.isfinite(expected) & (expected != 0.0)
+    counts = counted.sum(axis=1)
+    most = _ROUNDED_TWICE * (2.0 if hypothesis.affine.way == ESTIMATED else 1.0)
+    log = math.log(2.0 * len(actual)) + CERTAIN * math.log(2.0)
+    with np.errstate(all="ignore"):
+        off = np.sign(expected) * (actual - expected) / measure_unit(expected, dtype)
+        total = np.abs(np.where(counted, off, 0.0).sum(axis=1))
+        excess = np.where(counts > 0, total - most * np.sqrt(2.0 * log * counts), 0.0) / np.maximum(counts, 1)
+    row = int(np.argmax(excess))
+    if not excess[row] > 0.0:
+        return None
+    ours, theirs = expected[row, counted[row]], actual[row, counted[row]]
+    return Moved(sample.locate(row, 0), float(theirs @ ours / (ours @ ours)))

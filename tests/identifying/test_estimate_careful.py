@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.models.model import Model
+from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.standards import standardize
 from normcli.identifying.search.affine import ESTIMATED, AffineStep
-from normcli.identifying.search.careful import fit_carefully
+from normcli.identifying.search.estimate import Target, fit_carefully
 from normcli.identifying.search.groups import enumerate_grids, take_groups
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
 from normcli.norms.divisors import DEVIATION
@@ -25,7 +25,8 @@ def fit(y, *, shifts=True, eps=1e-5):
     grid = next(grid for grid in enumerate_grids(X.shape) if grid.axes == (1,))
     sample = Sample(grid, np.arange(16), standardize(take_groups(grid, X), DEVIATION), take_groups(grid, y))
     near = AffineStep(ESTIMATED, GAMMA[None], BETA[None] if shifts else None)
-    return fit_carefully(Hypothesis(sample, near, Model(DEVIATION, EpsMode.INSIDE)), eps, y, (1,), HALF)
+    target = Target(X, y, (1,), HALF, shifts)
+    return fit_carefully(Hypothesis(sample, near, Model(DEVIATION, EpsMode.INSIDE)), eps, target)
 
 
 @pytest.mark.parametrize("shifts", [True, False])

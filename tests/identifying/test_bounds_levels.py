@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.models.levels import choose_careless, list_levels
+from normcli.identifying.models.bounds import choose_careless, list_levels
 
 CARELESS = [(1.0, 1.0), (1.0, 2.0), (1.0, 4.0), (1.0, 8.0), (1.0, 16.0), (1.0, 32.0)]
 

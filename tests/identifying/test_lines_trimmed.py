@@ -10,7 +10,7 @@ import pytest
 
 from normcli import normalize
 from normcli.identifying.identify import identify
-from normcli.identifying.nearly.trimming import leave_out, leave_out_extremes
+from normcli.identifying.maps.lines import leave_out, leave_out_extremes
 from normcli.identifying.question import Question
 
 if TYPE_CHECKING:

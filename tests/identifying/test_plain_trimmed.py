@@ -10,7 +10,7 @@ import pytest
 from normcli import normalize
 from normcli.identifying.identify import identify
 from normcli.identifying.maps.lines import Exceptions
-from normcli.identifying.maps.trimmed_map import find_trimmed_map
+from normcli.identifying.maps.plain import find_trimmed_map
 from normcli.identifying.question import Identification, Kind, Question
 from normcli.identifying.words.phrasing import diagnose
 

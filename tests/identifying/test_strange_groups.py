@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from normcli.identifying.models.model import Model
+from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.standards import standardize
-from normcli.identifying.nearly.moved import find_moved_group
+from normcli.identifying.nearly.strange_groups import find_moved_group
 from normcli.identifying.search.affine import ESTIMATED, AffineStep
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
 from normcli.norms.divisors import ROOT_MEAN_SQUARE

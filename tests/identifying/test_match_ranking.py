@@ -6,8 +6,7 @@ import itertools
 
 import pytest
 
-from normcli.identifying.search.match import Furthest, Match
-from normcli.identifying.search.ranking import rank_matches
+from normcli.identifying.search.match import Furthest, Match, rank_matches
 
 LIKELY = Match(
     "ln", (1,), "float32", ("torch",), 0.5, 1e-7, 0.9, 1000, Furthest((0, 0), 1.0, 1.0), (0, 1),

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli.identifying.maps.within import fit_within
+from normcli.identifying.maps.lines import fit_within
 
 
 def make(rng, through_zero):
