@@ -92,7 +92,7 @@ static void prepare_affine(struct affine *a, ptrdiff_t n, bool exact)
 }
 
 /* Results of 24 bits and fewer: of one group, or of some that lie `across`; returns whether a value is missed. What is
- * written is `to`, and later on becomes `out`. */
+ * written is `to`, and later on becomes `out`. Without gamma and beta, it is not said which are missed. */
 ALWAYS int64_t apply_short(struct memory *m, const struct line *line, const char *x, enum kind in, char *y, enum kind to,
                            enum kind out, bool across, bool affine)
 {
@@ -104,19 +104,31 @@ ALWAYS int64_t apply_short(struct memory *m, const struct line *line, const char
     for (ptrdiff_t i = 0; i < n; i++) {
         const ptrdiff_t k = g + i * across;
         double value = ((fetch(x + i * SIZES[in], in) - o->centre[k]) - o->second[k]) * o->factor[k];
-        if (affine) value *= a->gamma[i];
-        double error = fabs(value) * 0x1p-49;
+        int64_t miss;
         if (affine) {
-            value += a->beta[i];
-            error += fabs(value) * 0x1p-49;
+            value *= a->gamma[i];
+            const double sum = value + a->beta[i];
+            miss = has_middle(sum, (fabs(value) + fabs(sum)) * 0x1p-49, out) | (a->gamma[i] != a->gamma[i]);
+            missed[i] = -miss;
+            value = sum;
+        } else {
+            miss = is_near_middle(value, out);
         }
-        int64_t miss = has_middle(value, error, out);
-        if (affine) miss |= a->gamma[i] != a->gamma[i];
-        missed[i] = -miss;
         any |= miss;
         store(y + i * SIZES[to], to, value);
     }
     return any;
+}
+
+/* Say which values `apply_short` has missed without gamma and beta: few lines have any. */
+static void mark_missed(struct memory *m, const struct line *line, const char *x, enum kind in, enum kind out, bool across)
+{
+    const struct operands *o = &m->operands;
+    for (ptrdiff_t i = 0; i < line->n; i++) {
+        const ptrdiff_t k = line->g + i * across;
+        const double value = ((fetch(x + i * SIZES[in], in) - o->centre[k]) - o->second[k]) * o->factor[k];
+        m->missed[i] = is_near_middle(value, out);
+    }
 }
 
 /* The same as doubles, which `out` holds or which are rounded to it then. */

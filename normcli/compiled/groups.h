@@ -68,6 +68,7 @@ static void write_line(struct task *task, struct memory *m, const struct line *l
             WITH(p, affine, WITH_KIND(k, kind, WITH(r, direct,
                 any = apply_short(m, line, x, d ? F64 : F32, y, r ? k : F64, k, s, p))))
         }))
+    if (any && !exact && !affine) mark_missed(m, line, x, in, kind, line->groups > 1);
     for (int k = 0; any && k < line->n; k++)
         if (m->missed[k]) miss(task, &m->batch, line, k, fetch(x + k * SIZES[in], in));
     if (!direct) store_values(line->to, kind, line->out_step, m->y, line->n);

@@ -43,6 +43,16 @@ ALWAYS int64_t has_middle(double value, double error, enum kind kind)
     return (low - 1 + half) >> cut != (high + 1 + half) >> cut;
 }
 
+/* The same where the error is 2^-49 of the value, which is at most 16 units of its last place. */
+ALWAYS int64_t is_near_middle(double value, enum kind kind)
+{
+    const int cut = kind == F16 ? 42 : kind == BF16 ? 45 : 29;
+    const double size = fabs(value), raised = kind == F16 && size < 0x1p-14 ? size + 0x1p-14 : size;
+    const int64_t place = (get_bits(raised) + (1LL << (cut - 1)) + 16) & ((1LL << cut) - 1);
+    const uint64_t least = 897ULL << 52; /* the bits of 2^-126: of smaller numbers but 0, any may be */
+    return (place <= 32) | (kind != F16 && (uint64_t)get_bits(size) - 1 < least - 1);
+}
+
 ALWAYS double fetch(const void *from, enum kind kind)
 {
     const uint16_t half = kind < F16 ? 0 : *(const uint16_t *)from;

@@ -332,11 +332,12 @@ def test_bits_where_more_values_are_missed_than_there_is_room_for():
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_halves_are_rounded_once(variant, dtype):
     """At every number of the dtype and a little beside the middle of neighbours; in the middle, Python decides."""
-    numbers = np.arange(0x7C00 if dtype == "float16" else 0x7F80, dtype=np.uint16).view(DTYPES[dtype])
+    ends = (0, 0x7C00) if dtype == "float16" else (0x80, 0x7F80)  # below, Python decides
+    numbers = np.arange(*ends, dtype=np.uint16).view(DTYPES[dtype])
     middles = (numbers[:-1].astype(np.float64) + numbers[1:]) / 2
-    near = [middles * (1 + sign * 2.0**-e) for e in (26, 40) for sign in (-1, 1)]
-    ends = [np.nan, 1e300, 1e-300, 0.0, 65519.9, 2.0**-26, 2.0**-135, 3.3961e38]
-    decided = np.concatenate([numbers.astype(np.float64), *near, ends])
+    near = [middles * (1 + sign * 2.0**-e) for e in (26, 36) for sign in (-1, 1)]
+    others = [np.nan, 1e300, 0.0, 65519.9, 2.0**-26, 3.3961e38]
+    decided = np.concatenate([numbers.astype(np.float64), *near, others])
     x = np.concatenate([decided, -decided, middles, -middles])
     results, wanted = np.empty((2, x.size), np.uint16 if dtype == "bfloat16" else dtype)
     missed = np.empty((2 * middles.size, 7))
