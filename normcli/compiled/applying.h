@@ -163,7 +163,7 @@ ALWAYS int64_t apply_exact(struct memory *m, const struct line *line, const char
             y = first * a->top[i];
             t = t * a->gamma[i] + first * a->low[i];
         }
-        double error = !centred ? fabs(y) * 0x1p-71 : gamma ? a->step[i] * 0x1p-70 : 0x1p-72;
+        double error = !centred ? fabs(y) * (beta ? 0x1p-71 : 0x1p-74) : gamma ? a->step[i] * 0x1p-70 : 0x1p-72;
         if (beta) {
             const double total = y + a->beta[i], back = total - y;
             t += (y - (total - back)) + (a->beta[i] - back);

@@ -47,10 +47,8 @@ ALWAYS int64_t has_middle(double value, double error, enum kind kind)
 ALWAYS int64_t is_near_middle(double value, enum kind kind)
 {
     const int cut = kind == F16 ? 42 : kind == BF16 ? 45 : 29;
-    const double size = fabs(value), raised = kind == F16 && size < 0x1p-14 ? size + 0x1p-14 : size;
-    const int64_t place = (get_bits(raised) + (1LL << (cut - 1)) + 16) & ((1LL << cut) - 1);
-    const uint64_t least = 897ULL << 52; /* the bits of 2^-126: of smaller numbers but 0, any may be */
-    return (place <= 32) | (kind != F16 && (uint64_t)get_bits(size) - 1 < least - 1);
+    const double size = fabs(value), least = kind == F16 ? 0x1p-14 : 0x1p-126, raised = size + (size < least ? least : 0.0);
+    return ((get_bits(raised) + (1LL << (cut - 1)) + 16) & ((1LL << cut) - 1)) <= 32;
 }
 
 ALWAYS double fetch(const void *from, enum kind kind)

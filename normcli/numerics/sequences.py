@@ -194,8 +194,8 @@ _CUT_QUOTIENT = 1.5 * 2.0 ** (52 - 22)
 _ERROR, _ERROR_OF_PRODUCT = 2.0**-72, 2.0**-70
 """How far off quotients of centred values are, and their products with gamma in units of its power of two."""
 
-_ERROR_RELATIVE = 2.0**-71
-"""How far off the same are of a value that is not centred, as a part of them."""
+_ERROR_RELATIVE, _ERROR_BEFORE_BETA = 2.0**-74, 2.0**-71
+"""How far off the same are of a value that is not centred, as a part of them: without beta, and with it."""
 
 _OF_SUM = 2.0**-51
 """How far off the sum of the small terms is, as a part of it."""
@@ -251,7 +251,8 @@ def apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: Operands, work: 
         np.add(t, first, out=t)
     error: Any = _ERROR
     if not centred:
-        error = np.multiply(np.abs(y, out=r), _ERROR_RELATIVE, out=r)
+        bound = _ERROR_RELATIVE if operands.beta is None else _ERROR_BEFORE_BETA
+        error = np.multiply(np.abs(y, out=r), bound, out=r)
     elif operands.gamma is not None:
         error = operands.step * _ERROR_OF_PRODUCT
     if operands.beta is not None:
