@@ -4,7 +4,7 @@
 
 #include "measuring.h"
 
-/* `is_decided` of kept.py. */
+/* `is_double_decided` of deciding.py. */
 ALWAYS mask is_decided(vector hi, vector lo, vector error)
 {
     const vector step = choose(error == 0.0, fill(0.0), error * absolute(hi) + absolute(lo) * 0x1p-20);

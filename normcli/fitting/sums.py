@@ -10,8 +10,8 @@ import numpy as np
 
 from normcli.errors import DataError
 from normcli.norms.divisors import Measurement
+from normcli.numerics.deciding import is_double_decided
 from normcli.numerics.fixed import ALL, Fixed
-from normcli.numerics.kept import is_decided
 from normcli.numerics.lengths import Lengths, scale_lengths
 from normcli.numerics.moments import find_moments
 from normcli.numerics.order_statistics import make_extremes
@@ -216,7 +216,7 @@ def round_deviations(moments: Moments, count: Floats) -> Floats:
     some, n = count > 0, np.maximum(count, 1.0)
     root = pair_root(pair_divide(moments.square, two_prod(n, n)))
     beyond = (root.hi != 0.0) & ~((root.hi > _SMALL) & (root.hi < _LARGE))
-    undecided = moments.undecided | beyond | ~is_decided(root, moments.error + _ROOT_ERROR)
+    undecided = moments.undecided | beyond | ~is_double_decided(root, moments.error + _ROOT_ERROR)
     for group in np.flatnonzero(undecided & some).tolist():
         sums = moments.recall(group)
         root.hi[group] = round_once(find_root(sums.scatter() / sums.count))

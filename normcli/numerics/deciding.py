@@ -69,6 +69,21 @@ def is_decided(value: Pair, exponent: Integers, error: Any, precision: Precision
 _FURTHEST = 600
 """Smaller exponents are those of values that are rounded to 0, whatever their bits."""
 
+
+def is_double_decided(value: Pair, error: Any) -> Selected:
+    """Return where the double nearest to a value is the first of its pair, known to within a part of it."""
+    hi, lo = value
+    if np.max(error, initial=0.0) <= _SMALL_ERROR:
+        decided = np.asarray(hi + lo * _NEARLY == hi)
+        return decided if decided.all() else decided | np.equal(error, 0.0) | np.isinf(hi)
+    step = np.where(np.equal(error, 0.0), 0.0, error * np.abs(hi) + np.abs(lo) * (_NEARLY - 1.0))
+    return np.asarray(((hi + (lo - step) == hi) & (hi + (lo + step) == hi)) | np.isinf(hi))
+
+
+_SMALL_ERROR, _NEARLY = 2.0**-75, 1.0 + 2.0**-20
+"""Whatever so small an error takes beyond the middle between two doubles, so much larger a second part does."""
+
+
 FIRST_BITS, MOST_BITS = 300, 4800
 """Bits that roots are taken to at first; past the last, what is still undecided is taken for a tie."""
 

@@ -51,20 +51,6 @@ def keep(value: Pair, error: Any, bits: int = KEPT_BITS) -> Kept:
     return Kept(Pair(hi, low), np.asarray((low != other) | between))
 
 
-def is_decided(value: Pair, error: Any) -> Selected:
-    """Return where the nearest double to a value that is known to within an error is the first of its pair."""
-    hi, lo = value
-    if np.max(error, initial=0.0) <= _SMALL_ERROR:
-        decided = np.asarray(hi + lo * _NEARLY == hi)
-        return decided if decided.all() else decided | np.equal(error, 0.0) | np.isinf(hi)
-    step = np.where(np.equal(error, 0.0), 0.0, error * np.abs(hi) + np.abs(lo) * (_NEARLY - 1.0))
-    return np.asarray(((hi + (lo - step) == hi) & (hi + (lo + step) == hi)) | np.isinf(hi))
-
-
-_SMALL_ERROR, _NEARLY = 2.0**-75, 1.0 + 2.0**-20
-"""Whatever so small an error takes beyond the middle between two doubles, so much larger a second part does."""
-
-
 def _round_to(values: Floats, unit: Floats) -> Floats:
     """Round to multiples of a unit, a power of two, ties to even."""
     magic = 1.5 * 2.0**52 * unit

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.kept import is_decided
+from normcli.numerics.deciding import is_double_decided
 from normcli.numerics.pairs import (
     Pair,
     Triple,
@@ -160,7 +160,7 @@ def _find_mean(leaves: Leaves, count: Any) -> tuple[Triple, Selected]:
         hi, mid = two_sum(hi, mid)
         mid, lo = two_sum(mid, lo)
     errors = [0.0 if known else _find_part(2.0 * left / count, size) for size in (hi, mid)]
-    certain = is_decided(Pair(hi, mid), np.where(exact & (lo == 0.0), 0.0, 2.0**-100 + errors[0]))
+    certain = is_double_decided(Pair(hi, mid), np.where(exact & (lo == 0.0), 0.0, 2.0**-100 + errors[0]))
     undecided = (~certain | np.greater(errors[1], _MEAN_KNOWN)) & np.isfinite(hi)
     return Triple(hi, mid, lo), undecided
 

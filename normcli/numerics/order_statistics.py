@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.norms.divisors import ORDER_STATISTICS
+from normcli.numerics.deciding import is_double_decided
 from normcli.numerics.divisor import Solution, replace_zero, replace_zeros
 from normcli.numerics.integers import find_limits, widen_to_pair
-from normcli.numerics.kept import is_decided
 from normcli.numerics.pairs import (
     Pair,
     Triple,
@@ -232,7 +232,7 @@ def _add_up(totals: list[Total]) -> _Rounded:
     parts, endless = _divide(Triple(*parts), divisor)
     hi, mid, lo = normalize(Triple(*parts))
     error = np.where((lo == 0.0) & ~endless, 0.0, _THIRD)
-    undecided = large | left | ~is_decided(Pair(hi, mid), error)
+    undecided = large | left | ~is_double_decided(Pair(hi, mid), error)
     for part in (hi, mid, lo):
         undecided |= (np.abs(part) < _LEAST) & (part != 0.0)
     undecided |= np.logical_or.reduce((np.abs(kept) < _LEAST) & (kept != 0.0), axis=0)

@@ -8,11 +8,9 @@ import numpy as np
 
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import EpsMode, ZeroRule
-from normcli.numerics.deciding import PRECISIONS, round_real
-from normcli.numerics.deciding import is_decided as is_decided_in
+from normcli.numerics.deciding import PRECISIONS, is_decided, is_double_decided, round_real
 from normcli.numerics.divisor import FAINT, Solution, add_eps, find_freedom, replace_zero, replace_zeros
 from normcli.numerics.elements import KNOWN, take_exponents
-from normcli.numerics.kept import is_decided
 from normcli.numerics.moments import Moments
 from normcli.numerics.pairs import Pair, Triple, distill, pair_divide, pair_root, two_prod
 from normcli.numerics.rational import ROOT_BITS, make_fraction, scale
@@ -198,9 +196,9 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None) -> Solutio
     values = {row.square: square, row.spread: root, "rstd": _invert(shown)}
     values = {name: value for name, value in values.items() if name in row.statistics}
     undecided = np.broadcast_to(error > KNOWN, usable.hi.shape).copy()
-    undecided |= ~is_decided(square, groups.error) if row.square in values else False
+    undecided |= ~is_double_decided(square, groups.error) if row.square in values else False
     for name in values.keys() - {row.square}:
-        undecided |= ~is_decided(values[name], error)
+        undecided |= ~is_double_decided(values[name], error)
     undecided |= _is_beyond(square.hi, _LEAST**2, _LARGEST**2) | _is_beyond(divisor.hi, _LEAST, _LARGEST)
     undecided &= np.isfinite(square.hi) & np.isfinite(groups.mean.hi)
     undecided |= groups.undecided
@@ -323,7 +321,7 @@ def _settle_lengths(
 ) -> None:
     """Put lengths in place that, between two subnormal doubles, what is kept of them does not decide."""
     value, own = take_exponents(length)
-    decided = is_decided_in(value, own - k, _LENGTH_ERROR, PRECISIONS["float64"]) | ~np.isfinite(shown)
+    decided = is_decided(value, own - k, _LENGTH_ERROR, PRECISIONS["float64"]) | ~np.isfinite(shown)
     for group in np.flatnonzero(~decided & (length.hi != 0.0)).tolist():
 
         def evaluate(bits: int, group: int = group) -> tuple[Fraction, Fraction]:

@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli.numerics.kept import KEPT_BITS, is_decided, keep
+from normcli.numerics.deciding import is_double_decided
+from normcli.numerics.kept import KEPT_BITS, keep
 from normcli.numerics.pairs import Pair, quick_two_sum
 
 
@@ -57,4 +58,4 @@ def test_a_double_is_kept_as_it_is():
 def test_an_error_below_the_last_bit_of_the_second_part_breaks_a_tie():
     value = Pair(np.array([1.0, 1.0, 1.0]), np.array([2.0**-53, 2.0**-53, 0.0]))
     for largest in (2.0**-124, 2.0**-60):  # what other groups have does not matter
-        assert is_decided(value, np.array([2.0**-124, 0.0, largest])).tolist() == [False, True, True]
+        assert is_double_decided(value, np.array([2.0**-124, 0.0, largest])).tolist() == [False, True, True]

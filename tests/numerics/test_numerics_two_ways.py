@@ -88,7 +88,7 @@ def keep_undecided(*arguments):
 UNDECIDED = {
     **{f"numerics.{module}.keep": keep_undecided for module in ("lengths", "window")},
     **{
-        f"numerics.{module}.is_decided": lambda value, _: np.zeros(np.shape(value[0]), bool)
+        f"numerics.{module}.is_double_decided": lambda value, _: np.zeros(np.shape(value[0]), bool)
         for module in ("solution", "order_statistics", "moments")
     },
 }  # fmt: skip
