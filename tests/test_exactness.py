@@ -333,3 +333,17 @@ def test_a_value_beside_a_mean_that_no_doubles_hold_is_not_zero():
     """The middle of 2⁻¹⁰⁷⁴ and 1 is 2⁻¹⁰⁷⁵ above 1/2."""
     found = normalize(np.array([[2.0**-1074], [1.0], [0.5]]), "midrange").normalized
     np.testing.assert_array_equal(found[:, 0], [-1.0, 1.0, -(2.0**-1074)])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "last"), [("float32", 2.0**-23), ("float16", 2.0**-10), ("bfloat16", 2.0**-7)]
+)
+@pytest.mark.parametrize("size", [1.0, 2.0**7])
+def test_a_product_far_below_beta_tells_on_which_side_of_a_tie_the_sum_is(dtype, last, size):
+    dtype = ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype
+    tie = size * (1.0 + last / 2)
+    for gamma in (5e-324, -1e-300):
+        parameters = {"gamma": np.full(2, gamma), "beta": np.full(2, tie)}
+        found = normalize(np.array([[-1.0, 1.0]]), "ln", eps=0.0, dtype=dtype, axes=1, **parameters).normalized
+        wanted = [size, size * (1.0 + last)]
+        np.testing.assert_array_equal(found[0].astype(np.float64), wanted if gamma > 0.0 else wanted[::-1])

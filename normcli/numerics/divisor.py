@@ -78,6 +78,10 @@ class Solution:
         """Whether mean and divisor are of the values as they are, and no mean is faint."""
         return self.scale is None and self.faint is None
 
+    def find_error(self) -> Any:
+        """Return how far off each divisor may be, as a part of it: 0 of an exact one."""
+        return self.error if self.exact is None else np.where(self.exact, 0.0, self.error)
+
     def recall(self, number: int, bits: int = 0) -> tuple[Fraction, Fraction | None]:
         """Return the mean and the divisor of a group, of the values as they are, to so many bits at least."""
         from fractions import Fraction  # on use: few values need this

@@ -39,7 +39,7 @@ class Elements(NamedTuple):
     gamma, beta : ndarray or None
     low : ndarray or None
         What x leaves of the values; None for nothing.
-    error : float
+    error : float or ndarray
         How far off the divisor may be, as a part of it.
     """
 
@@ -49,13 +49,14 @@ class Elements(NamedTuple):
     gamma: Any
     beta: Any
     low: Any = None
-    error: float = KNOWN
+    error: Any = KNOWN
 
     def map(self, function: Callable[[Any], Any]) -> Elements:
         """Return the elements with a function (an index, a reshape) applied to each array."""
         gamma, beta, low = (None if a is None else function(a) for a in (self.gamma, self.beta, self.low))
         mean, divisor = self.mean and self.mean.map(function), self.divisor and self.divisor.map(function)
-        return Elements(function(self.x), mean, divisor, gamma, beta, low, self.error)
+        error = function(self.error) if np.ndim(self.error) else self.error
+        return Elements(function(self.x), mean, divisor, gamma, beta, low, error)
 
 
 class Results(NamedTuple):
@@ -144,13 +145,17 @@ def take_exponents(pair: Pair, exponent: Any = 0) -> tuple[Pair, Integers]:
     return Pair(hi, np.ldexp(pair.lo, -k)), exponent + k
 
 
+_FAR = -400
+
+
 def _add(product: Pair, error: Any, exponent: Integers, beta: Floats) -> tuple[Pair, Any, Integers]:
     """Return product + β and its error, in a unit of about the larger, and the exponent of that."""
     hi, k = np.frexp(beta)
     largest = np.where(beta == 0.0, exponent, np.where(product.hi == 0.0, k, np.maximum(exponent, k)))
-    beta = np.ldexp(hi, k - largest)
-    error = np.ldexp(error, exponent - largest)
-    product = product.map(lambda a: np.ldexp(a, exponent - largest))
+    # A term so small only tells on which side of the other the sum is.
+    beta, shift = np.ldexp(hi, np.maximum(k - largest, _FAR)), np.maximum(exponent - largest, _FAR)
+    error = np.ldexp(error, shift)
+    product = product.map(lambda a: np.ldexp(a, shift))
     first, rest = two_sum(product.hi, beta)
     second, third = two_sum(rest, product.lo)
     hi, lo = two_sum(first, second)

@@ -83,7 +83,7 @@ def apply(
         the divisor allows two roundings of them. None if there are none.
     """
     mean = solution.mean if solution.centred else None
-    elements = Elements(raw, mean, solution.divisor, *parameters, error=solution.error)
+    elements = Elements(raw, mean, solution.divisor, *parameters, error=solution.find_error())
     if solution.scale is not None:
         x, low = (None if a is None else np.ldexp(a, solution.scale) for a in widen_exactly(raw))
         elements = elements._replace(x=x, low=low)

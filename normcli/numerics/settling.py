@@ -80,10 +80,13 @@ def settle(
 
     numbers = choose(solution.numbers, 0)
     rows = (raw[index].tolist(), choose(parameters.gamma, 1.0), choose(parameters.beta, 0.0))
-    found = []
-    for number, row in zip(numbers, zip(*rows, strict=True), strict=True):
-        x, gamma, beta = map(Fraction, row)
-        found.append(round_real(functools.partial(evaluate, number, x, gamma, beta), rounding))
+
+    @functools.cache  # there may be many of equal values
+    def find(number: int, x: float, gamma: float, beta: float) -> float:
+        parts = Fraction(x), Fraction(gamma), Fraction(beta)
+        return round_real(functools.partial(evaluate, number, *parts), rounding)
+
+    found = list(map(find, numbers, *rows))
     values = np.empty(len(places), out.dtype)
     store(values, np.array(found))
     out[index] = values

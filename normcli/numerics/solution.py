@@ -12,7 +12,7 @@ from normcli.numerics.deciding import PRECISIONS, is_decided, is_double_decided,
 from normcli.numerics.divisor import FAINT, Solution, add_eps, find_freedom, replace_zero, replace_zeros
 from normcli.numerics.elements import KNOWN, take_exponents
 from normcli.numerics.moments import Moments
-from normcli.numerics.pairs import Pair, Triple, distill, pair_divide, pair_root, two_prod
+from normcli.numerics.pairs import Pair, Triple, distill, pair_divide, pair_root, two_prod, two_square
 from normcli.numerics.rational import ROOT_BITS, make_fraction, scale
 from normcli.numerics.rounding import Scaled, round_scaled
 from normcli.tuples import NamedTuple
@@ -197,8 +197,11 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None) -> Solutio
     values = {name: value for name, value in values.items() if name in row.statistics}
     undecided = np.broadcast_to(error > KNOWN, usable.hi.shape).copy()
     undecided |= ~is_double_decided(square, groups.error) if row.square in values else False
+    is_root = _is_root(square, root) & (groups.error == 0.0)
+    errors = dict.fromkeys(values.keys() - {row.square}, error)
+    errors[row.spread] = np.where(is_root, 0.0, error)
     for name in values.keys() - {row.square}:
-        undecided |= ~is_double_decided(values[name], error)
+        undecided |= ~is_double_decided(values[name], errors[name])
     undecided |= _is_beyond(square.hi, _LEAST**2, _LARGEST**2) | _is_beyond(divisor.hi, _LEAST, _LARGEST)
     undecided &= np.isfinite(square.hi) & np.isfinite(groups.mean.hi)
     undecided |= groups.undecided
@@ -216,9 +219,11 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None) -> Solutio
         return mean, divisor if zero_rule is None else replace_zero(divisor, zero_rule)
 
     solution.ask = ask
+    if not plan.spec.eps:
+        solution.exact = is_root & ~undecided & (groups.mean.mid == 0.0)
     if undecided.any():  # arrays may be one and the same until here
         mean, kept_divisor = solution.mean.map(np.copy), solution.divisor.map(np.copy)
-        solution = Solution(mean, kept_divisor, None, centred, ask=ask)
+        solution = Solution(mean, kept_divisor, None, centred, ask=ask, exact=solution.exact)
         solution.statistics = {name: values.copy() for name, values in statistics.items()}
     for group in np.flatnonzero(undecided).tolist():
         found = _solve_exactly(plan, *groups.ask(group), zero_rule)
@@ -226,6 +231,17 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None) -> Solutio
             shown_values[group] = found.statistics[name]
         solution.settle(group, found.mean, found.divisor)
     return solution
+
+
+def _is_root(square: Pair, root: Pair) -> Selected:
+    """Return where a root is exact."""
+    exact = np.zeros(root.hi.shape, np.bool_)
+    short = np.flatnonzero(root.lo == root.lo.astype(np.float32))  # others have too many bits to be ties
+    if short.size:
+        s, r = (part.map(lambda a: a[short]) for part in (square, root))
+        products = (*two_square(r.hi), *two_prod(2.0 * r.hi, r.lo), *two_square(r.lo))
+        exact[short] = ~np.any(distill([*s, *(-a for a in products)], 1).terms, axis=0)
+    return exact
 
 
 def _is_beyond(values: Floats, least: float, most: float) -> Selected:

@@ -205,7 +205,9 @@ def apply_to_rows(
     """
     known = np.concatenate([a.reshape(-1)[numbers] for a in (*solution.mean, *solution.divisor)])
     rule = Rule(1.0, 0.0, 0.0, 0.0, 0, solution.centred, exact)
-    return _call(kernel, rule, rows, known, (), None, selected, solution.error)
+    error = solution.find_error()
+    each = error.reshape(-1)[numbers] if np.ndim(error) else error
+    return _call(kernel, rule, rows, known, (), None, selected, each)
 
 
 def _call(
@@ -216,7 +218,7 @@ def _call(
     statistics: Statistics,
     counts: Floats | None = None,
     selected: Selected | None = None,
-    error: float = KNOWN,
+    error: Any = KNOWN,
 ) -> Integers:
     """Call the kernel, calculate in pairs the values that it has missed, and return the groups left."""
     x, out, *parameters = groups
@@ -234,7 +236,8 @@ def _call(
     group, place = np.divmod(number.astype(np.int64), x.shape[2] * x.shape[3])
     gamma, beta = (None if p is None else p.values[p.starts[group] + place // p.span] for p in parameters)
     mean = Triple(*means) if rule.centred else None
-    elements = Elements(values, mean, Pair(hi, lo), gamma, beta, None, error)
+    each = error[group] if np.ndim(error) else error
+    elements = Elements(values, mean, Pair(hi, lo), gamma, beta, None, each)
     results = np.empty(number.shape, out.dtype)
     undecided = calculate_again(elements, results, np.arange(len(number)))
     out[(*np.unravel_index(group, x.shape[:2]), *np.unravel_index(place, x.shape[2:]))] = results
