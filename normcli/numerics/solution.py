@@ -305,7 +305,7 @@ def _find_divisor(plan: Plan, square: Fraction, bits: int = 0) -> Fraction:
 def _solve_length(plan: Plan, measured: Lengths) -> Solution:
     from normcli.numerics.lengths import leave_to_eps  # for lengths alone
 
-    spec, find_length = plan.spec, measured.find
+    spec, find_length, is_zero = plan.spec, measured.find, measured.length.hi == 0.0
     norm, exact = measured.length.hi, measured.recall is None
     if measured.scale is not None:
         norm = round_scaled(Scaled(measured.length, -measured.scale))
@@ -313,7 +313,9 @@ def _solve_length(plan: Plan, measured: Lengths) -> Solution:
             _settle_lengths(norm, measured.length, measured.scale, find_length)
 
     def ask(group: int, bits: int) -> tuple[Fraction, Fraction | None]:
-        length, eps = find_length(group, max(bits, ROOT_BITS)), make_fraction(spec.eps or 0.0)
+        length, eps = make_fraction(0.0), make_fraction(spec.eps or 0.0)
+        if not is_zero.reshape(-1)[group]:  # of p below 0, one 0 among the values makes it 0
+            length = find_length(group, max(bits, ROOT_BITS))
         divisor = max(length, eps) if spec.eps_mode is EpsMode.FLOOR else length + eps
         return make_fraction(0), replace_zero(divisor, spec.zero_rule)
 

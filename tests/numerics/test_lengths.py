@@ -352,3 +352,11 @@ def test_a_subnormal_length_that_is_kept_as_a_tie(p):
     x = np.ldexp(np.repeat(np.array(found, np.float64)[:, None], 2, axis=1), -1074)
     norm = normalize(x, "lp", p=p, eps=0.0).norm
     assert norm.tolist() == [math.ldexp(round(k * root), -1074) for k in found]
+
+
+def test_a_length_of_0_is_recalled_as_it_is():
+    """Of p below 0 one 0 makes it, and 1 stands for it: an integer that no double holds is rounded by itself."""
+    x = np.array([[0, 3, 2**53 + 1, 2**54 + 6]])
+    found = normalize(x, "lp", p=-2.5, eps=0.0, axes=1)
+    assert found.norm.tolist() == [0.0]
+    assert found.normalized[0].tolist() == [0.0, 3.0, 2.0**53, 2.0**54 + 8.0]
