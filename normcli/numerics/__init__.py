@@ -11,8 +11,8 @@ path is a sequence of doubles (`sequences`, or the compiled kernel), the next ar
 and the last are fractions of the group's exact mean and divisor (`settling`), whose roots are taken to as many
 bits as the rounding needs: 4,800 at most, beyond which a value is taken for a tie.
 
-**What is kept of a group** for its elements: the mean as two doubles and 36 bits of what both leave, the
-divisor as a double and 24 bits (`kept`); of float16, bfloat16 and float32 results two doubles and one.
+**What is known of a group** for its elements: the mean as three doubles and the divisor as a pair, each within
+a bound (`KNOWN` of `elements`); a group whose sums do not give them so closely is solved by fractions.
 
 The sums of leaves are exact (`leaves` and `columns`, `integers` beyond 2⁵³), and so are those of leaves
 (`records`) and of files (`fixed`). What follows from them is calculated to within a known bound (`moments`,
