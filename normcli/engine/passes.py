@@ -45,6 +45,9 @@ COLUMN_BLOCK = 1 << 17
 BUFFER = 1 << 20
 """Bytes in a tile of a file that the compiled kernel writes: they stay in a core's cache while it works."""
 
+_READ_AGAIN = 1 << 16
+"""Values of a group that are read again at once: exact sums take some twelve arrays of as many."""
+
 _SHORT_GROUP = 1 << 6
 """Groups of at most so many values make so many leaves that they are surveyed in small tiles."""
 
@@ -223,9 +226,10 @@ class Run(Tiles):
         lengths = tuple(1 if run in place else n for run, n in enumerate(geometry.dims))
         work = Workspace()
         alone = replace(geometry, dims=lengths)
-        for part in alone.tiles(whole=False, block=self.walk.effort.block):
+        for part in alone.tiles(whole=False, block=min(self.walk.effort.block, _READ_AGAIN)):
             tile = tuple(
                 part[run] if run not in place else slice(place[run], place[run] + 1) for run in geometry.runs
             )
             _, x, selected = self._load_selected(tile, work, geometry.runs)
             yield x, selected
+            self.source.forget()
