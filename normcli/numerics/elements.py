@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from normcli.numerics.deciding import Precision
 
 
+SOLVED = 2.0**-90
+"""How far off the divisors of moments may be, as a part of them: else a group is solved by fractions."""
+
 KNOWN = 2.0**-77
 """How far off a solution's divisors may be, as a part of them."""
 

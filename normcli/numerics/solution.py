@@ -10,7 +10,7 @@ from normcli.norms.divisors import Measurement
 from normcli.norms.rules import EpsMode, ZeroRule
 from normcli.numerics.deciding import PRECISIONS, is_decided, is_double_decided, round_real
 from normcli.numerics.divisor import FAINT, Solution, add_eps, find_freedom, replace_zero, replace_zeros
-from normcli.numerics.elements import KNOWN, take_exponents
+from normcli.numerics.elements import SOLVED, take_exponents
 from normcli.numerics.moments import Moments
 from normcli.numerics.pairs import Pair, Triple, distill, pair_divide, pair_root, two_prod, two_square
 from normcli.numerics.rational import ROOT_BITS, make_fraction, scale
@@ -195,7 +195,7 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None) -> Solutio
     shown = usable if zero_rule is ZeroRule.ONE else divisor
     values = {row.square: square, row.spread: root, "rstd": _invert(shown)}
     values = {name: value for name, value in values.items() if name in row.statistics}
-    undecided = np.broadcast_to(error > KNOWN, usable.hi.shape).copy()
+    undecided = np.broadcast_to(error > SOLVED, usable.hi.shape).copy()
     undecided |= ~is_double_decided(square, groups.error) if row.square in values else False
     is_root = _is_root(square, root) & (groups.error == 0.0)
     errors = dict.fromkeys(values.keys() - {row.square}, error)
@@ -209,7 +209,7 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None) -> Solutio
     if centred:
         statistics = {"mean": groups.mean.hi, **statistics}
     kept_divisor = Pair(usable.hi, np.where(np.isfinite(usable.hi), usable.lo, 0.0))
-    solution = Solution(groups.mean, kept_divisor, None, centred, statistics)
+    solution = Solution(groups.mean, kept_divisor, None, centred, statistics, error=SOLVED)
 
     def ask(group: int, bits: int) -> tuple[Fraction, Fraction | None]:
         mean, square = groups.ask(group)
@@ -223,7 +223,7 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None) -> Solutio
         solution.exact = is_root & ~undecided & (groups.mean.mid == 0.0)
     if undecided.any():  # arrays may be one and the same until here
         mean, kept_divisor = solution.mean.map(np.copy), solution.divisor.map(np.copy)
-        solution = Solution(mean, kept_divisor, None, centred, ask=ask, exact=solution.exact)
+        solution = Solution(mean, kept_divisor, None, centred, ask=ask, exact=solution.exact, error=SOLVED)
         solution.statistics = {name: values.copy() for name, values in statistics.items()}
     for group in np.flatnonzero(undecided).tolist():
         found = _solve_exactly(plan, *groups.ask(group), zero_rule)

@@ -11,7 +11,7 @@ from normcli.dtypes import is_bfloat16
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import EpsMode, ZeroRule
 from normcli.numerics.divisor import find_freedom
-from normcli.numerics.elements import KNOWN, Elements
+from normcli.numerics.elements import SOLVED, Elements
 from normcli.numerics.kernel import calculate_again
 from normcli.numerics.pairs import Pair, Triple, pair_root
 from normcli.numerics.records import Leaves, count_values
@@ -218,7 +218,7 @@ def _call(
     statistics: Statistics,
     counts: Floats | None = None,
     selected: Selected | None = None,
-    error: Any = KNOWN,
+    error: Any = SOLVED,
 ) -> Integers:
     """Call the kernel, calculate in pairs the values that it has missed, and return the groups left."""
     x, out, *parameters = groups

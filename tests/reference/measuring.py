@@ -88,7 +88,7 @@ def measure_elements(elements: Elements, solved: Solved) -> list[float]:
                 bounds = bounds.add(Bounds(b, b, shift_power), bits)
             error = find_error(got.digits[place], got.exponents[place], bounds, form)
             if error is not None:
-                if error > _NEARLY_HALF:
+                if _NEARLY_HALF < error < 1.0 - _NEARLY_HALF:
                     exact = inverse * (d * g * Fraction(2) ** power) + b * Fraction(2) ** shift_power
                     is_right = float(elements.got.flat[place]) == round_once(exact, elements.got.dtype)
                     error = error if is_right else WRONG
