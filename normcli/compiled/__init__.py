@@ -1,7 +1,7 @@
 """The compiled kernel: the same bits as `normcli.numerics`, in C, where a compiler was there to build it.
 
-Each C file says which Python functions it is; those are the text to read. `NORMCLI_KERNEL` chooses: `numpy`,
-`compiled`, or whichever is there.
+Each result has one right value, so the C may go ways of its own; what follows a Python function names it.
+`NORMCLI_KERNEL` chooses: `numpy`, `compiled`, or whichever is there.
 """
 
 from __future__ import annotations

@@ -113,6 +113,5 @@ ALWAYS void add(vector *numbers, int size, vector term, mask *left)
     *left |= term != 0.0;
 }
 
-/* Of doubles that are no subnormal numbers: the e of 2^(e-1) <= |a| < 2^e, as frexp has it, and 2^e. */
-ALWAYS mask find_exponent(vector a) { return (((mask)a >> 52) & 0x7ff) - 1022; }
+/* 2^e. */
 ALWAYS vector make_power(mask e) { return (vector)((e + 1023) << 52); }

@@ -1,4 +1,4 @@
-"""What is kept of a statistic: a double, and some bits of what that leaves, each rounded to nearest.
+"""What is kept of lengths and of windows' factors: a double, and 24 bits of what that leaves, to nearest.
 
 They follow from the exact value alone. Whoever calculates a value says within which error it is; where the bits
 that are kept are not decided by then, it has to be calculated exactly.

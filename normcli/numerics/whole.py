@@ -165,10 +165,10 @@ def normalize_groups(
         The groups that the kernel has not decided: they have to be normalized in another way.
     """
     if counts is None:
-        return _call(kernel, rule, groups, None, statistics)
+        return _call(kernel, rule, groups, statistics)
     some = (counts.values > 0) & (counts.freedom > 0)
     each = np.concatenate([np.where(some, a, 1.0) for a in (counts.values, counts.freedom)])
-    left = _call(kernel, rule, groups, None, statistics, each, counts.selected)
+    left = _call(kernel, rule, groups, statistics, counted=_Counted(each, counts.selected))
     return np.union1d(left, np.flatnonzero(~some))
 
 
@@ -203,30 +203,62 @@ def apply_to_rows(
     exact : bool
         Full float64 results; otherwise enough for 24 bits.
     """
-    known = np.concatenate([a.reshape(-1)[numbers] for a in (*solution.mean, *solution.divisor)])
+    each = np.concatenate([a.reshape(-1)[numbers] for a in (*solution.mean, *solution.divisor)])
     rule = Rule(1.0, 0.0, 0.0, 0.0, 0, solution.centred, exact)
     error = solution.find_error()
-    each = error.reshape(-1)[numbers] if np.ndim(error) else error
-    return _call(kernel, rule, rows, known, (), None, selected, each)
+    known = _Known(each, error.reshape(-1)[numbers] if np.ndim(error) else error)
+    return _call(kernel, rule, rows, (), known, _Counted(selected=selected))
+
+
+class _Known(NamedTuple):
+    """What is known of groups beforehand.
+
+    Parameters
+    ----------
+    numbers : ndarray or None
+        Three doubles of each mean, then two of each divisor; None where groups are measured.
+    error : float or ndarray
+        How far off the divisors may be, as a part of them; of an array, one for each group.
+    """
+
+    numbers: Floats | None = None
+    error: Any = SOLVED
+
+
+class _Counted(NamedTuple):
+    """Which values count.
+
+    Parameters
+    ----------
+    counts : ndarray or None
+        How many values of each group count, then the degrees of freedom of each; None for all, and the rule's.
+    selected : ndarray of bool or None
+        Which values of all groups count, or are seen; None for all.
+    """
+
+    counts: Floats | None = None
+    selected: Selected | None = None
+
+
+_MEASURED, _ALL = _Known(), _Counted()
 
 
 def _call(
     kernel: Kernel,
     rule: Rule,
     groups: Groups,
-    known: Floats | None,
     statistics: Statistics,
-    counts: Floats | None = None,
-    selected: Selected | None = None,
-    error: Any = SOLVED,
+    known: _Known = _MEASURED,
+    counted: _Counted = _ALL,
 ) -> Integers:
     """Call the kernel, calculate in pairs the values that it has missed, and return the groups left."""
     x, out, *parameters = groups
     left = np.empty(x.shape[0] * x.shape[1], np.bool_)
     missed = None if out is None else np.empty((x.size // 64 + 64, 7))
     arrays, starts, spans = zip(*((None, None, 0) if p is None else p for p in parameters), strict=True)
-    chosen = None if selected is None else np.ascontiguousarray(selected)
-    given = _expose(x), None if out is None else _expose(out), left, missed, known, counts, chosen
+    chosen = None if counted.selected is None else np.ascontiguousarray(counted.selected)
+    shown = None if out is None else _expose(out)
+    given = _expose(x), shown, left, missed, known.numbers, counted.counts, chosen
     rest = (None,) * (_RESULTS - len(statistics))
     found = kernel.normalize(rule, spans, (*given, *arrays, *starts, *statistics, *rest))
     numbers: Integers = left.nonzero()[0]
@@ -236,8 +268,8 @@ def _call(
     group, place = np.divmod(number.astype(np.int64), x.shape[2] * x.shape[3])
     gamma, beta = (None if p is None else p.values[p.starts[group] + place // p.span] for p in parameters)
     mean = Triple(*means) if rule.centred else None
-    each = error[group] if np.ndim(error) else error
-    elements = Elements(values, mean, Pair(hi, lo), gamma, beta, None, each)
+    error = known.error[group] if np.ndim(known.error) else known.error
+    elements = Elements(values, mean, Pair(hi, lo), gamma, beta, None, error)
     results = np.empty(number.shape, out.dtype)
     undecided = calculate_again(elements, results, np.arange(len(number)))
     out[(*np.unravel_index(group, x.shape[:2]), *np.unravel_index(place, x.shape[2:]))] = results
@@ -276,7 +308,7 @@ def sum_parts(kernel: Kernel, rows: NDArray[Any], to: tuple[Floats, ...], *, nee
     need_sum : bool
     """
     rule = Rule(1.0, 0.0, 0.0, 0.0, 0, need_sum, exact=False)
-    return _call(kernel, rule, Groups(rows, None), None, to)
+    return _call(kernel, rule, Groups(rows, None), to)
 
 
 def measure_rows(
