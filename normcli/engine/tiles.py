@@ -42,10 +42,6 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
 
-_FAINT = 2.0**-700
-"""Larger values do not tell the missing bits of a faint mean."""
-
-
 class Tiles:
     """A tensor tile by tile: each is read, measured, solved and written, and its statistics are kept.
 
@@ -175,9 +171,6 @@ class Tiles:
         self, raw: NDArray[Any], out: NDArray[Any], solution: Solution, parameters: Parameters, work: Workspace
     ) -> None:
         undecided = apply(raw, out, solution, work, parameters, exact=self.exact)
-        if solution.faint is not None:
-            close = np.flatnonzero((np.abs(raw) < _FAINT) & solution.faint)
-            undecided = close if undecided is None else np.union1d(undecided, close)
         _settle(raw, out, undecided, solution, parameters)
 
     # -- measuring

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -157,8 +158,8 @@ _UP, _DOWN = 860, -100
 FAINT = 2.0**-800
 """Means below lose bits at the end of float64's range, unless they are scaled."""
 
-_FAR = 2.0**80
-"""Differences from a mean as large as this are 0, or overflow divided by what has too few bits unscaled."""
+_TOP = 1000
+"""Exponents of means that are scaled are at most this."""
 
 
 def _choose_scale(mean: Fraction, divisor: Fraction | None) -> int:
@@ -171,7 +172,7 @@ def _choose_scale(mean: Fraction, divisor: Fraction | None) -> int:
         return 0
     if divisor > _HUGE:
         return _DOWN
-    return 0 if abs(mean) >= _FAR else _UP
+    return min(_UP, _TOP - math.frexp(mean)[1])
 
 
 def replace_zero(divisor: Fraction, rule: ZeroRule) -> Fraction | None:

@@ -44,6 +44,8 @@ class Elements(NamedTuple):
         What x leaves of the values; None for nothing.
     error : float or ndarray
         How far off the divisor may be, as a part of it.
+    scale : ndarray of int or None
+        Mean and divisor are of the values times 2^scale; None for 0.
     """
 
     x: Any
@@ -53,13 +55,15 @@ class Elements(NamedTuple):
     beta: Any
     low: Any = None
     error: Any = KNOWN
+    scale: Any = None
 
     def map(self, function: Callable[[Any], Any]) -> Elements:
         """Return the elements with a function (an index, a reshape) applied to each array."""
-        gamma, beta, low = (None if a is None else function(a) for a in (self.gamma, self.beta, self.low))
+        others = self.gamma, self.beta, self.low, self.scale
+        gamma, beta, low, scale = (None if a is None else function(a) for a in others)
         mean, divisor = self.mean and self.mean.map(function), self.divisor and self.divisor.map(function)
         error = function(self.error) if np.ndim(self.error) else self.error
-        return Elements(function(self.x), mean, divisor, gamma, beta, low, error)
+        return Elements(function(self.x), mean, divisor, gamma, beta, low, error, scale)
 
 
 class Results(NamedTuple):
@@ -68,9 +72,6 @@ class Results(NamedTuple):
     values: Floats
     undecided: Selected | None
 
-
-_LARGE, _SMALLER = 2.0**1000, 2.0**-60
-"""Values above the first are multiplied by the second, so that differences stay finite."""
 
 _MEAN_KNOWN, _LEAST = 2.0**-88, 2.0**-1074
 """How far off means may be: a part of the second of three doubles, and where that is not 0, at least so far."""
@@ -106,12 +107,7 @@ def calculate(elements: Elements, precision: Precision) -> Results:
 
 def _multiply_and_divide(elements: Elements) -> tuple[Pair, Any, Integers]:
     """Return γ · (x − mean) / divisor as a pair of about 1, its error, and the exponent of 2 beside both."""
-    z, exponent = _centre(elements.x, elements.mean, elements.low)
-    error = np.zeros(())
-    if elements.mean is not None:
-        lost = np.ldexp(np.abs(elements.mean.mid), -exponent) * _MEAN_KNOWN
-        lost = np.where(elements.mean.mid == 0.0, 0.0, np.maximum(lost, _LEAST))
-        error = np.where(lost > 0.0, lost / np.abs(z.hi) + _ARITHMETIC, 0.0)
+    z, error, exponent = _centre(elements)
     z, exponent = take_exponents(z, exponent)
     if elements.divisor is not None:
         divisor, k = take_exponents(elements.divisor)
@@ -125,21 +121,30 @@ def _multiply_and_divide(elements: Elements) -> tuple[Pair, Any, Integers]:
     return z, error * np.abs(z.hi), exponent
 
 
-def _centre(x: Floats, mean: Triple | None, low: Floats | None) -> tuple[Pair, Any]:
-    """Return x + low − mean as a pair, and the exponent of the power of two beside it."""
-    low = np.zeros_like(x) if low is None else low
+def _centre(elements: Elements) -> tuple[Pair, Any, Integers]:
+    """Return x + low − mean as a pair, its error as a part of it, and the exponent of 2 beside the pair."""
+    (hi, k), mean, error = np.frexp(elements.x), elements.mean, np.zeros(())
+    low = hi * 0.0 if elements.low is None else np.ldexp(elements.low, -k)
+    exponent = k if elements.scale is None else k + elements.scale
     if mean is None:
-        return Pair(x, low), 0
-    large = np.maximum(np.abs(x), np.abs(mean.hi)) > _LARGE
-    if large.any():
-        scale = np.where(large, _SMALLER, 1.0)
-        x, low, mean = x * scale, low * scale, mean.map(lambda a: a * scale)
-    difference, error = two_diff(x, mean.hi)
-    error, least = two_sum(error, low)
-    second, third = two_diff(error, mean.mid)
+        return Pair(hi, low), error, exponent
+    own = np.frexp(mean.hi)[1]
+    largest = np.where(hi == 0.0, own, np.where(mean.hi == 0.0, exponent, np.maximum(exponent, own)))
+    of_x, of_mean = np.maximum(exponent - largest, _FARTHEST), np.maximum(own - largest, _FARTHEST) - own
+    hi, low, mean = np.ldexp(hi, of_x), np.ldexp(low, of_x), mean.map(lambda a: np.ldexp(a, of_mean))
+    difference, rest = two_diff(hi, mean.hi)
+    rest, least = two_sum(rest, low)
+    second, third = two_diff(rest, mean.mid)
     # What is nearer to the first part than half its ulp equals it: the second part can then not cancel.
-    hi, lo = two_sum(difference, second)
-    return quick_two_sum(hi, lo + (third + least - mean.lo)), np.where(large, 60, 0)
+    hi, low = two_sum(difference, second)
+    z = quick_two_sum(hi, low + (third + least - mean.lo))
+    lost = np.where(mean.mid == 0.0, 0.0, np.maximum(np.abs(mean.mid) * _MEAN_KNOWN, _LEAST))
+    lost += np.where((of_x == _FARTHEST) | (of_mean + own == _FARTHEST), 2.0 ** (_FARTHEST + 1), 0.0)
+    return z, np.where(lost > 0.0, lost / np.abs(z.hi) + _ARITHMETIC, 0.0), largest
+
+
+_FARTHEST = -900
+"""Of x and its mean, one smaller than the other by this power of two only tells which side of that they are on."""
 
 
 def take_exponents(pair: Pair, exponent: Any = 0) -> tuple[Pair, Integers]:
@@ -185,7 +190,7 @@ def _round_subnormal(total: Pair, exponent: Integers) -> Floats:
     hi, lo = total
     unit = np.ldexp(1.0, np.minimum(_LEAST_SUBNORMAL - exponent, 60))
     magic = np.copysign(2.0**52 * unit, hi)  # |hi| is at most 2^52 units
-    nearest: Floats = (hi + magic) - magic
+    nearest: Floats = np.copysign((hi + magic) - magic, hi)
     tie = (np.abs(hi - nearest) == unit / 2.0) & (lo != 0.0)
     return np.where(tie, hi + np.copysign(unit / 2.0, lo), nearest)
 
@@ -206,15 +211,18 @@ _FINITE = np.finfo(np.float64).max
 
 def _calculate_plainly(elements: Elements) -> tuple[Floats, Selected]:
     """Return what doubles give, and where that is the result: of infinities, NaN, and x = mean."""
-    x, mean, divisor, gamma, beta, low, _ = elements
-    y = x
+    x, mean, divisor, gamma, beta, low, _, scale = elements
+    y, rest = (a if a is None or scale is None else np.ldexp(a, scale) for a in (x, low))
     chosen = ~np.isfinite(x)
     if mean is None:
         chosen = chosen | (x == 0.0)
     else:
+        is_mean = (y == mean.hi) & (mean.mid == (0.0 if rest is None else rest)) & (mean.lo == 0.0)
+        if scale is not None:
+            is_mean &= np.ldexp(y, -scale) == x
         chosen = chosen | ~np.isfinite(mean.hi)
-        y = np.where(chosen, x - mean.hi, np.clip(x - mean.hi, -_FINITE, _FINITE))
-        chosen = chosen | ((x == mean.hi) & (mean.mid == (0.0 if low is None else low)) & (mean.lo == 0.0))
+        y = np.where(chosen, y - mean.hi, np.clip(y - mean.hi, -_FINITE, _FINITE))
+        chosen = chosen | is_mean
     if divisor is not None:
         y = y / divisor.hi
         chosen = chosen | ~np.isfinite(divisor.hi) | (divisor.hi == 0.0)

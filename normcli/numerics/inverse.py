@@ -97,7 +97,7 @@ class _InPairs(NamedTuple):
 
 def _invert_in_pairs(elements: Elements, divisor_error: Floats) -> _InPairs:
     """Return the values: a divisor is off by a part of itself."""
-    x, mean, divisor, gamma, beta, low, _ = elements
+    x, mean, divisor, gamma, beta, low, *_ = elements
     assert divisor is not None  # by the contract
     spread = functools.partial(_spread, shape=x.shape)
     factor, exponent = take_exponents(divisor)
@@ -164,7 +164,7 @@ def _invert_plainly(elements: Elements, exponent: Integers | int) -> Floats:
 
 def _invert_exactly(elements: Elements, solution: Solution, places: Any, precision: Precision) -> Floats:
     """Return the values at some flat places, from their groups' exact means and divisors."""
-    x, mean, _, gamma, beta, low, _ = elements
+    x, mean, _, gamma, beta, low, *_ = elements
     index = np.unravel_index(places, x.shape)
     recall = functools.cache(solution.recall)
     rounding = functools.partial(round_to, precision=precision)

@@ -51,6 +51,9 @@ class Parameters(NamedTuple):
 
 _NEITHER = Parameters()
 
+_FAINT = 2.0**-700
+"""Larger values do not tell the missing bits of a faint mean."""
+
 
 def apply(
     raw: NDArray[Any],
@@ -83,11 +86,13 @@ def apply(
         the divisor allows two roundings of them. None if there are none.
     """
     mean = solution.mean if solution.centred else None
-    elements = Elements(raw, mean, solution.divisor, *parameters, error=solution.find_error())
-    if solution.scale is not None:
-        x, low = (None if a is None else np.ldexp(a, solution.scale) for a in widen_exactly(raw))
-        elements = elements._replace(x=x, low=low)
-    return _apply(elements, out, work, exact=exact)
+    error, scale = solution.find_error(), solution.scale
+    elements = Elements(raw, mean, solution.divisor, *parameters, error=error, scale=scale)
+    undecided = _apply(elements, out, work, exact=exact)
+    if solution.faint is None:
+        return undecided
+    close = np.flatnonzero((np.abs(raw) < _FAINT) & solution.faint)
+    return close if undecided is None else np.union1d(undecided, close)
 
 
 def apply_affine(
@@ -118,20 +123,29 @@ def _apply(elements: Elements, out: NDArray[Any], work: Workspace, *, exact: boo
         return None
     with np.errstate(all="ignore"):
         step, operands = (apply_exact, prepare(elements)) if exact else (apply_short, prepare_short(elements))
-        if elements.low is None:
-            wide = _widen(raw, out, operands)
+        places = np.empty(0, np.intp)
+        x, lost = (raw, None) if elements.scale is None else _scale(raw, elements.scale)
+        if lost is None or not lost.all():
+            wide = _widen(x, out, operands)
             if wide[0].ndim and wide[0].shape[-1] >= _LONG_LINE:
                 np.setbufsize(_SMALL_BUFFER)  # `errstate` restores it
             places = _apply_by_chunks(step, *wide, work, most=CHUNK if exact else 2 * CHUNK)
             np.setbufsize(_USUAL_BUFFER)
-        else:
-            places = np.arange(raw.size)
+        if lost is not None:
+            places = np.union1d(places, np.flatnonzero(lost))
         undecided = [
             calculate_again(elements, out, places[start : start + _TOGETHER])
             for start in range(0, len(places), _TOGETHER)
         ]
     found = [places for places in undecided if places is not None]
     return np.concatenate(found) if found else None
+
+
+def _scale(raw: NDArray[Any], k: NDArray[Any]) -> tuple[Floats, Selected]:
+    """Return values times 2ᵏ as doubles, and where these are not exact."""
+    x, low = widen_exactly(raw)
+    scaled = np.ldexp(x, k)
+    return scaled, (np.ldexp(scaled, -k) != x) | (False if low is None else low != 0.0)
 
 
 def calculate_again(

@@ -62,6 +62,31 @@ def test_known_statistics_of_any_size_leave_the_range_of_doubles_nowhere(mean, v
     assert y.normalized[0, 0] == np.float32(expected)
 
 
+def _choose_sizes(rng, count):
+    """Return doubles of either sign, most of them near an end of what float64 has."""
+    ends = np.array([[-1060, -960], [-960, 960], [960, 1023]])[rng.integers(3, size=count)]
+    return np.ldexp(rng.uniform(-1, 1, count), rng.integers(*ends.T))
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_values_of_any_size_are_normalized_with_statistics_of_any_size(centred, rng):
+    for _ in range(300):
+        x, gamma, beta = (_choose_sizes(rng, 3)[None] for _ in range(3))
+        beta *= rng.integers(2)
+        mean, divisor = (abs(Fraction(value)) for value in _choose_sizes(rng, 2))
+        mean = mean / 2**200 if centred else Fraction(0)
+        parts = np.zeros((5, 1, 1))
+        known = mean, divisor
+        solution = Solution(
+            Triple(*parts[:3]), Pair(*parts[3:]), None, centred, ask=lambda *_, known=known: known
+        )
+        solution.settle((0, 0), mean, divisor)
+        found = normalize_in_memory(x, np.dtype("f8"), solution, Parameters(gamma, beta))
+        exact = (Fraction(a) * (Fraction(b) - mean) / divisor + Fraction(c)
+                 for a, b, c in zip(gamma[0], x[0], beta[0], strict=True))  # fmt: skip
+        assert found[0].tolist() == [round_once(value) for value in exact], (x, mean, divisor, gamma, beta)
+
+
 @pytest.mark.parametrize("values", [[[1e308, 1e308]], [[4.49423283715579e307]]])
 def test_a_huge_mean_beside_a_divisor_of_nearly_nothing(values):
     y = normalize(np.array(values), "ln", axes=(1,), eps=5e-324, eps_mode="outside").normalized
