@@ -10,7 +10,7 @@ from normcli.engine.inputs import COUNT, zero_unselected
 from normcli.engine.passes import Run
 from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.lengths import DecimalLength, find_length, find_to_bits, has_powers, settle
-from normcli.numerics.powers import DIGITS, keep_digits, use_digits
+from normcli.numerics.powers import SPLIT_BITS, count_digits, split_exactly, use_digits
 from normcli.numerics.rounding import store
 from normcli.numerics.window import count_in_windows, normalize_windows
 
@@ -96,28 +96,27 @@ class LengthRun(Run):
         return self.plan.spec.p
 
     def _settle_in_passes(self, lengths: Lengths) -> None:
-        """Find the undecided lengths of groups that are larger than a tile, with a pass or two."""
+        """Find the undecided lengths of groups that are larger than a tile, with another pass."""
         undecided = _find_undecided(lengths)
-        for digits in DIGITS:
-            if not undecided:
-                return
-            totals = {group: DecimalLength(self._p) for group in undecided}
+        if not undecided:
+            return
+        totals, digits = (
+            {group: DecimalLength(self._p) for group in undecided},
+            count_digits(SPLIT_BITS, self._p),
+        )
 
-            def add(tile: Slices, work: Workspace, totals: Any = totals, digits: int = digits) -> None:
-                rows, selected = self._lay_rows(tile, *self._load_selected(tile, work, self.order)[1:])
-                for row, group in enumerate(self.geometry.number_groups(tile).tolist()):
-                    if group in totals:
-                        with self._lock, use_digits(digits):
-                            totals[group].add(_choose(rows, selected, row))
+        def add(tile: Slices, work: Workspace) -> None:
+            rows, selected = self._lay_rows(tile, *self._load_selected(tile, work, self.order)[1:])
+            for row, group in enumerate(self.geometry.number_groups(tile).tolist()):
+                if group in totals:
+                    with self._lock, use_digits(digits):
+                        totals[group].add(_choose(rows, selected, row))
 
-            self.walk.expect(2)
-            self.walk.each(add, whole=False, line=self.geometry.longest_leaf)
-            for group, total in totals.items():
-                with use_digits(digits):
-                    found = keep_digits(total.find(), digits)
-                if found is not None:
-                    settle(lengths, group, found)
-                    undecided.remove(group)
+        self.walk.expect(2)
+        self.walk.each(add, whole=False, line=self.geometry.longest_leaf)
+        for group, total in totals.items():
+            with use_digits(digits):
+                settle(lengths, group, split_exactly(total.find()))
 
 
 def _choose(rows: NDArray[Any], selected: Selected | None, row: int) -> NDArray[Any]:

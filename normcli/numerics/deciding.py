@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from normcli.numerics.rational import find_exponent, round_once, scale
+from normcli.numerics.rational import find_exponent, make_fraction, round_once, scale
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -137,10 +137,18 @@ def round_reals(
                 found[place] = math.nan
                 continue
             value, error = known
-            if rounding(value - error) == rounding(value + error) or bits >= MOST_BITS:
+            if rounding(value - error) == rounding(value + error):
                 found[place] = rounding(value)
+            elif bits >= MOST_BITS:
+                found[place] = rounding(_shorten(value, bits // 2))
         left, bits = [place for place in left if place not in found], 2 * bits
     return [found[place] for place in places]
+
+
+def _shorten(value: Fraction, bits: int) -> Fraction:
+    """Return a value to so many bits."""
+    unit = find_exponent(value) - bits
+    return scale(make_fraction(round(scale(value, -unit))), unit)
 
 
 def round_to(value: Fraction, precision: Precision) -> float:

@@ -144,7 +144,7 @@ def _centre(elements: Elements) -> tuple[Pair, Any, Integers]:
 
 
 _FARTHEST = -900
-"""Of x and its mean, one smaller than the other by this power of two only tells which side of that they are on."""
+"""Of x and its mean, one that is smaller by this power of two only tells on which side of the other it is."""
 
 
 def take_exponents(pair: Pair, exponent: Any = 0) -> tuple[Pair, Integers]:

@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.numerics.elements import KNOWN
 from normcli.numerics.integers import find_limits, find_magnitudes, widen_to_pair
-from normcli.numerics.kept import keep
 from normcli.numerics.leaves import MAX_LEAF, cut_rows, measure_leaves
 from normcli.numerics.pairs import Pair, distill, find_largest, find_least, pair_multiply, sum_pairs, two_prod
 from normcli.numerics.powers import (
     LOGARITHM_ERROR,
     POWER_ERROR,
+    SPLIT_BITS,
     count_digits,
-    keep_decimal,
     raise_decimal,
     raise_to_power,
+    split_exactly,
     take_root,
     use_digits,
 )
@@ -55,13 +56,13 @@ weighted with its power, is below log₂ n + 1. Powers are taken again of the un
 """
 
 _LEAST_POWER = -1020
-"""Powers below 2^−1020 of the largest change no bit of what is kept; they are counted as large as that."""
+"""Powers below 2^−1020 of the largest change no bit of what is known; they are counted as large as that."""
 
 _LEAST_EXPONENT, _LARGEST_EXPONENT = -400, 400
 """Groups whose lengths are not between these powers of 2 are scaled so that they are."""
 
 _NOTHING_BESIDE = 200
-"""A length that is 2⁻²⁰⁰ of eps changes no bit of their sum that is kept."""
+"""A length that is 2⁻²⁰⁰ of eps changes no bit of their sum that is known."""
 
 _OUT_OF_RANGE = 5000
 """Exponents of lengths that are 0 or infinite beside any value."""
@@ -99,11 +100,11 @@ class Lengths:
     ----------
     count : int or ndarray
     length : Pair
-        As it is kept, times 2^scale.
+        Times 2^scale, within `KNOWN` of itself.
     scale : ndarray of int or None
         As of `Moments`.
     undecided : ndarray of bool or None
-        Which lengths are not known well enough to be kept; None for none.
+        Which lengths are further off; None for none.
     recall : callable or None
         Returns the length of a group, by its number, to so many bits; None if it is what is here.
     """
@@ -226,8 +227,7 @@ def merge_powers(leaves: Powers, count: Any, *, p: float) -> Lengths:
     """Return the lengths of groups, from leaves of shape (groups, leaves)."""
     folded = fold_powers(leaves, p)
     if p in (0.0, 1.0):
-        exact = keep(Pair(folded.hi, folded.lo), 0.0).value
-        lo = np.where(np.isfinite(folded.hi), exact.lo, 0.0)
+        lo = np.where(np.isfinite(folded.hi), folded.lo, 0.0)
         return Lengths(count, Pair(folded.hi, lo), undecided=folded.extreme)
     unit = np.where(folded.count > 0, folded.unit, 0.0)
     nothing = np.zeros_like(unit)
@@ -239,12 +239,9 @@ def merge_powers(leaves: Powers, count: Any, *, p: float) -> Lengths:
         total = Pair(np.where(usable, folded.hi, 1.0), np.where(usable, folded.lo, 0.0))
         root, exponent = take_root(total, p)
         mantissa, own_exponent = np.frexp(size)
-        kept = keep(
-            pair_multiply(root, Pair(mantissa, 0.0)),
-            _SUM_ERROR / abs(p) + (np.abs(exponent) + 1) * LOGARITHM_ERROR + POWER_ERROR,
-        )
-        length, exponent = kept.value, exponent + own_exponent
-        undecided = kept.undecided & usable & (np.abs(exponent) < _OUT_OF_RANGE)
+        error = _SUM_ERROR / abs(p) + (np.abs(exponent) + 1) * LOGARITHM_ERROR + POWER_ERROR
+        length, exponent = pair_multiply(root, Pair(mantissa, 0.0)), exponent + own_exponent
+        undecided = (error > KNOWN) & usable & (np.abs(exponent) < _OUT_OF_RANGE)
     lengths = Lengths(count, Pair(np.where(usable, length.hi, unit), np.where(usable, length.lo, 0.0)))
     return scale_lengths(lengths, exponent, undecided)
 
@@ -324,18 +321,14 @@ class DecimalLength:
 
 
 def find_length(values: NDArray[Any], p: float) -> Exact:
-    """Return what is kept of the length of a group, from its values."""
-    return keep_decimal(lambda: _add_pieces([values], p))
+    """Return the length of a group, from its values."""
+    return split_exactly(find_to_bits([values], p, SPLIT_BITS))
 
 
 def find_to_bits(pieces: Iterable[NDArray[Any]], p: float, bits: int) -> Fraction:
     """Return the length of a group, from its values piece by piece, to so many bits."""
     with use_digits(count_digits(bits, p)):
-        return _add_pieces(pieces, p)
-
-
-def _add_pieces(pieces: Iterable[NDArray[Any]], p: float) -> Fraction:
-    length = DecimalLength(p)
-    for values in pieces:
-        length.add(values)
-    return length.find()
+        length = DecimalLength(p)
+        for values in pieces:
+            length.add(values)
+        return length.find()

@@ -39,7 +39,7 @@ class Moments:
     count : int or ndarray
         How many values: in every group, or in each.
     mean : Triple
-        As it is kept; zeros for norms that do not centre.
+        A double, and two of what it leaves; zeros for norms that do not centre.
     square : Pair
         Σ(x − mean)² times `times`; Σx² for norms that do not centre.
     times : int or ndarray

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.kept import KEPT_BITS
 from normcli.numerics.pairs import (
     Pair,
     pair_add,
@@ -29,11 +28,11 @@ from normcli.numerics.pairs import (
     two_square,
     two_sum,
 )
+from normcli.numerics.rational import find_exponent, scale, split
 from normcli.numerics.rounding import Scaled
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextlib import AbstractContextManager
     from decimal import Decimal
 
@@ -54,13 +53,6 @@ _LARGEST_Z = 2.0**30
 """Powers of 2 beyond that are 0 or infinite, whatever they are multiplied by."""
 
 _LARGEST_LOGARITHM_FACTOR = 2.0**200
-
-DIGITS = (60, 200)
-"""Of calculations in decimals. What lies nearer to a boundary than the last of them tells lies on it."""
-
-_LOST_DIGITS = 14
-"""As many of them as the roundings of a sum of 10¹⁰ powers may spoil."""
-
 
 _FIXED = 240
 """Bits behind the point of the whole numbers that tables are made from."""
@@ -253,6 +245,10 @@ _SPARE_DIGITS = 20
 """More than a power loses: its logarithm is below 10⁴, and it may be raised by 1/p again."""
 
 
+SPLIT_BITS = 120
+"""Bits of a number that is split into two doubles."""
+
+
 def raise_exactly(size: Fraction, p: float | Fraction, bits: int) -> Fraction:
     """Return sizeᵖ of a positive number, to so many bits."""
     with use_digits(count_digits(bits, p)):
@@ -266,29 +262,18 @@ def count_digits(bits: int, p: float | Fraction) -> int:
 
 
 class Exact(NamedTuple):
-    """What is kept of one number: (hi + lo) · 2^exponent, hi from ½ to 1."""
+    """A positive number as (hi + lo) · 2^exponent, hi from ½ to 1, within 2⁻¹⁰⁶ of itself."""
 
     hi: float
     lo: float
     exponent: int
 
 
-def keep_decimal(calculate: Callable[[], Decimal | Fraction]) -> Exact:
-    """Return what is kept of a positive number that decimals calculate to as many digits as they are told.
-
-    Parameters
-    ----------
-    calculate : callable
-        Called with the precision of the current context of `decimal`, of which it may lose ten digits.
-    """
-    found = None
-    for digits in DIGITS:
-        with use_digits(digits):
-            found = keep_digits(calculate(), digits)
-        if found is not None:
-            break
-    assert found is not None  # with the last of them
-    return found
+def split_exactly(value: Fraction) -> Exact:
+    """Return a positive fraction as two doubles and an exponent."""
+    exponent = find_exponent(value) + 1
+    hi, lo = split(scale(value, -exponent), 2)
+    return Exact(hi, lo, exponent)
 
 
 def use_digits(digits: int) -> AbstractContextManager[Any]:
@@ -296,37 +281,3 @@ def use_digits(digits: int) -> AbstractContextManager[Any]:
     import decimal  # on use: few numbers come here
 
     return decimal.localcontext(decimal.Context(digits, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX))
-
-
-def keep_digits(number: Decimal | Fraction, digits: int) -> Exact | None:
-    """Return what is kept of a number that was calculated with so many digits; None if they are too few."""
-    value = Fraction(number)
-    error = Fraction(1, 10 ** (digits - _LOST_DIGITS))
-    low, high = (keep_fraction(value * (1 + sign * error)) for sign in (-1, 1))
-    if low == high:
-        return low
-    return keep_fraction(_round(value, _BOUNDARY_BITS)) if digits == DIGITS[-1] else None
-
-
-def keep_fraction(value: Fraction) -> Exact:
-    """Return what is kept of a positive number."""
-    exponent = _find_exponent(value)
-    mantissa = value / Fraction(2) ** exponent
-    hi = float(mantissa)
-    unit = Fraction(math.ulp(hi)) / 2**KEPT_BITS
-    return Exact(hi, float(round((mantissa - Fraction(hi)) / unit) * unit), exponent)
-
-
-_BOUNDARY_BITS = 120
-"""More than a boundary between two numbers that are kept has, and fewer than are known of a number on one."""
-
-
-def _find_exponent(value: Fraction) -> int:
-    """Return e of 2^(e−1) ≤ value < 2^e."""
-    exponent = value.numerator.bit_length() - value.denominator.bit_length()
-    return exponent + 1 if value >= Fraction(2) ** exponent else exponent
-
-
-def _round(value: Fraction, bits: int) -> Fraction:
-    unit = Fraction(2) ** (_find_exponent(value) - bits)
-    return round(value / unit) * unit

@@ -10,7 +10,6 @@ import numpy as np
 
 from normcli.dtypes import is_long_integer
 from normcli.norms.rules import EpsMode
-from normcli.numerics.kept import KEPT_BITS
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -173,13 +172,3 @@ def split(value: Fraction, count: int) -> tuple[float, ...]:
         parts.append(math.copysign(_LEAST, value) if value and not nearest else nearest)
         value -= make_fraction(parts[-1])
     return tuple(parts)
-
-
-def keep_exactly(value: Fraction) -> tuple[float, float]:
-    """Return what is kept of a value: the nearest double, and 24 bits of what that leaves."""
-    high = float(value)
-    rest = value - make_fraction(high)
-    if high == 0.0:
-        return high, 0.0
-    unit = scale(make_fraction(1), math.frexp(high)[1] - _MANTISSA - KEPT_BITS)
-    return high, float(round(rest / unit) * unit)

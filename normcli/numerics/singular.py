@@ -18,7 +18,6 @@ from normcli.numerics.rational import (
     ROOT_BITS,
     find_exponent,
     find_root,
-    keep_exactly,
     round_once,
     scale,
 )
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     EncloseSquare = Callable[[NDArray[Any], int], Enclosure | None]
 
 _BITS = 110
-"""Bits to which a square is known at first: the 77 of its root that are kept are decided by then, as a rule."""
+"""Bits to which a square is known at first: its root is then within `KNOWN` of itself."""
 
 
 def _enclose_largest(matrix: NDArray[Any], bits: int) -> Enclosure:
@@ -72,31 +71,21 @@ class SingularValue:
         self._find = functools.lru_cache(maxsize=4)(self._calculate)
 
     def find(self, bits: int = 0) -> Fraction:
-        """Return it, where `known` is None, to so many bits at least, and to those that are kept.
+        """Return it, where `known` is None, to so many bits at least, or to half of `_BITS`.
 
-        A number of half as many bits that lies within what is known of it is taken for it: a root that is
-        exact. What is kept is decided by that at the latest with 600 bits.
+        A number of so many bits that lies within what is known of it is taken for it: a root that is exact.
         """
-        if not bits:
-            found = self._find(_BITS)
-            return found if found is not None else self.find(ROOT_BITS)
-        value = self._find(2 * bits)
-        assert value is not None  # as far as numbers of so many bits go
-        return value
+        return self._find(2 * bits or _BITS)
 
-    def _calculate(self, bits: int) -> Fraction | None:
-        """Return it to so many bits, or the number of half as many that it is; None if undecided."""
+    def _calculate(self, bits: int) -> Fraction:
+        """Return it, whose square is taken to so many bits; or the number of half as many that it is."""
         enclosure = self._enclose_square(self._matrix, bits)
         if enclosure is None:
             return Fraction(0)
         low, high = (find_root(end, max(bits // 2, ROOT_BITS)) for end in enclosure)
         unit = find_exponent(high) - bits // 2
         short = scale(Fraction(round(scale(low, -unit))), unit)
-        if low <= short <= high:
-            return short
-        scaled = -find_exponent(low)  # doubles may end near it
-        ends = {keep_exactly(scale(end, scaled)) for end in (low, high)}
-        return (low + high) / 2 if len(ends) == 1 or bits > _BITS else None
+        return short if low <= short <= high else (low + high) / 2
 
 
 def _round(value: SingularValue, found: Fraction) -> float:

@@ -10,7 +10,7 @@ from normcli.norms.divisors import Measurement
 from normcli.norms.rules import EpsMode, ZeroRule
 from normcli.numerics.deciding import PRECISIONS, is_decided, is_double_decided, round_real
 from normcli.numerics.divisor import FAINT, Solution, add_eps, find_freedom, replace_zero, replace_zeros
-from normcli.numerics.elements import SOLVED, take_exponents
+from normcli.numerics.elements import KNOWN, SOLVED, take_exponents
 from normcli.numerics.moments import Moments
 from normcli.numerics.pairs import Pair, Triple, distill, pair_divide, pair_root, two_prod, two_square
 from normcli.numerics.rational import ROOT_BITS, make_fraction, scale
@@ -83,7 +83,7 @@ class _Groups(NamedTuple):
     Parameters
     ----------
     mean : Triple
-        As it is kept.
+        A double, and two of what it leaves.
     square : Pair
         The variance, mean square or squared length.
     error : float or ndarray
@@ -306,11 +306,10 @@ def _solve_length(plan: Plan, measured: Lengths) -> Solution:
     from normcli.numerics.lengths import leave_to_eps  # for lengths alone
 
     spec, find_length, is_zero = plan.spec, measured.find, measured.length.hi == 0.0
-    norm, exact = measured.length.hi, measured.recall is None
-    if measured.scale is not None:
-        norm = round_scaled(Scaled(measured.length, -measured.scale))
-        if not exact:
-            _settle_lengths(norm, measured.length, measured.scale, find_length)
+    own, exact = 0 if measured.scale is None else measured.scale, measured.recall is None
+    norm = round_scaled(Scaled(measured.length, -own))
+    if not exact:
+        _settle_lengths(norm, measured.length, own, find_length)
 
     def ask(group: int, bits: int) -> tuple[Fraction, Fraction | None]:
         length, eps = make_fraction(0.0), make_fraction(spec.eps or 0.0)
@@ -330,16 +329,12 @@ def _solve_length(plan: Plan, measured: Lengths) -> Solution:
     return solution
 
 
-_LENGTH_ERROR = 2.0**-77
-"""What is kept of a length is off by no more than this part of it."""
-
-
 def _settle_lengths(
-    shown: Floats, length: Pair, k: Integers, find_length: Callable[[int, int], Fraction]
+    shown: Floats, length: Pair, k: Integers | int, find_length: Callable[[int, int], Fraction]
 ) -> None:
-    """Put lengths in place that, between two subnormal doubles, what is kept of them does not decide."""
+    """Put lengths in place that what is known of them does not decide between two doubles."""
     value, own = take_exponents(length)
-    decided = is_decided(value, own - k, _LENGTH_ERROR, PRECISIONS["float64"]) | ~np.isfinite(shown)
+    decided = is_decided(value, own - k, KNOWN, PRECISIONS["float64"]) | ~np.isfinite(shown)
     for group in np.flatnonzero(~decided & (length.hi != 0.0)).tolist():
 
         def evaluate(bits: int, group: int = group) -> tuple[Fraction, Fraction]:

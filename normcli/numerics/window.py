@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.numerics.deciding import PRECISIONS, is_decided, round_real, round_to
-from normcli.numerics.elements import round_pair, take_exponents
+from normcli.numerics.elements import KNOWN, round_pair, take_exponents
 from normcli.numerics.integers import widen_exactly
-from normcli.numerics.kept import keep
 from normcli.numerics.moments import choose_scale
 from normcli.numerics.pairs import (
     Pair,
@@ -27,10 +26,10 @@ from normcli.numerics.pairs import (
 from normcli.numerics.powers import (
     LOGARITHM_ERROR,
     POWER_ERROR,
-    keep_decimal,
-    raise_decimal,
+    SPLIT_BITS,
     raise_exactly,
     raise_to_power,
+    split_exactly,
 )
 from normcli.numerics.rounding import Scaled, round_scaled
 from normcli.tuples import NamedTuple
@@ -84,15 +83,15 @@ class _Factors(NamedTuple):
 
     Parameters
     ----------
-    kept : Scaled
-        1/divisor, as a double and 24 bits.
+    known : Scaled
+        1/divisor, within `KNOWN` of itself.
     plain : ndarray
         1/divisor where it is not a positive or negative number, but 0, infinite or NaN.
     ordinary : ndarray of bool
         Which of the two holds.
     """
 
-    kept: Scaled
+    known: Scaled
     plain: Floats
     ordinary: Selected
 
@@ -121,8 +120,8 @@ def normalize_windows(
 
     Notes
     -----
-    One over the divisor is kept as a double and 24 bits, the nearest to the exact power. Each value is
-    multiplied by that; where that does not decide how it is rounded, by the power to as many bits as it takes.
+    Each value is multiplied by one over the divisor, a pair; where that does not decide how the product is
+    rounded, by the power to as many bits as it takes.
     """
     assert plan.spec.window is not None  # by the plan: every row that divides by a window has one
     window = plan.spec.window
@@ -131,11 +130,11 @@ def normalize_windows(
     with np.errstate(all="ignore"):
         sums = _sum_squares(high if low is None else values, window)
         mean_square = _divide_by_size(sums, window)
-        kept, plain, ordinary = _find_factors(sums, window)
-        factors = _round(kept, PRECISIONS["float64"], sums, window, ordinary)
+        known, plain, ordinary = _find_factors(sums, window)
+        factors = _round(known, PRECISIONS["float64"], sums, window, ordinary)
         rstd = np.where(ordinary, factors, plain)
         usual = ordinary & np.isfinite(high)
-        products = _round(_multiply(high, low, kept), precision, sums, window, usual, (high, low))
+        products = _round(_multiply(high, low, known), precision, sums, window, usual, (high, low))
         result = np.where(usual, np.where(high == 0.0, high, products), high * rstd)
     y, ms, r = (np.moveaxis(array, 0, axes[0]) for array in (result, mean_square, rstd))
     return y, {"ms": ms, "rstd": r}
@@ -183,9 +182,11 @@ def _divide_by_size(sums: _Sums, window: Window) -> Floats:
     """Return the mean square of each window, rounded once."""
     quotient = divide_by_count(sums.squares, window.size)
     finite = np.isfinite(sums.squares.hi)
-    undecided = keep(quotient, sums.error).undecided & finite
+    total, own = take_exponents(quotient)
+    off = np.abs(total.hi) * sums.error
+    decided = is_decided(total, own - 2 * sums.scale, off, PRECISIONS["float64"])
     result = np.where(finite, round_scaled(Scaled(quotient, -2 * sums.scale)), sums.squares.hi)
-    places = np.nonzero(undecided)
+    places = np.nonzero(finite & ~decided & (total.hi != 0.0))
     if len(places[0]):
         result[places] = _divide_exactly(sums, places, quotient.map(lambda part: part[places]), window)
     return result
@@ -248,9 +249,8 @@ def _find_factors(sums: _Sums, window: Window) -> _Factors:
     cancelled = np.ldexp(np.abs(term.hi), alpha_exponent - 2 * sums.scale - top) / size
     error = abs(window.exponent) * cancelled * sums.error
     error += (np.abs(power.exponent) + 1) * LOGARITHM_ERROR + POWER_ERROR
-    value, undecided = keep(power.value, error)
-    undecided &= ordinary & (np.abs(power.exponent) < _LARGEST_EXPONENT)
-    value = value.map(lambda part: part * sign)
+    undecided = ~(error <= KNOWN) & ordinary & (np.abs(power.exponent) < _LARGEST_EXPONENT)
+    value = power.value.map(lambda part: part * sign)
     ordinary &= ~np.isnan(sign)
     plain = np.where(np.isnan(sign), np.nan, plain)
     factors = _Factors(Scaled(value, power.exponent), plain, ordinary)
@@ -290,8 +290,8 @@ def _replace(factors: _Factors, place: tuple[Any, ...], sums: _Sums, window: Win
     if not factors.ordinary[place]:
         factors.plain[place] = math.nan if base else np.power(0.0, -window.exponent)
         return
-    exact = keep_decimal(lambda: raise_decimal(abs(base), -window.exponent))
-    (hi, lo), exponent = factors.kept
+    exact = split_exactly(raise_exactly(abs(base), -window.exponent, SPLIT_BITS))
+    (hi, lo), exponent = factors.known
     hi[place], lo[place], exponent[place] = sign * exact.hi, sign * exact.lo, exact.exponent
 
 
@@ -306,8 +306,8 @@ def _multiply(x: Floats, low: Floats | None, factor: Scaled) -> Scaled:
     return Scaled(total, factor.exponent + exponent)
 
 
-_KEPT_ERROR = 2.0**-76
-"""An upper bound of the error of a product with what is kept of a factor, as a part of it."""
+_PRODUCT_ERROR = 2.0**-76
+"""An upper bound of the error of a product with what is known of a factor, as a part of it."""
 
 
 def _round(
@@ -323,7 +323,7 @@ def _round(
     Parameters
     ----------
     number : Scaled
-        The products within `_KEPT_ERROR`.
+        The products within `_PRODUCT_ERROR`.
     precision : Precision
         Of the dtype that they are then rounded to.
     sums : _Sums
@@ -334,7 +334,7 @@ def _round(
     """
     total, own = take_exponents(number.value)
     exponent = np.clip(own + number.exponent, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)
-    decided = is_decided(total, exponent, np.abs(total.hi) * _KEPT_ERROR, precision)
+    decided = is_decided(total, exponent, np.abs(total.hi) * _PRODUCT_ERROR, precision)
     rounded, rounding = round_pair(total, exponent, precision), functools.partial(round_to, precision=precision)
     for place in zip(*np.nonzero(chosen & ~decided & (total.hi != 0.0)), strict=True):
         parts = [1.0] if x is None else [part[place] for part in x if part is not None]

@@ -10,7 +10,6 @@ import pytest
 from normcli import backward, normalize
 from normcli.compiled import NUMPY, VARIABLE
 from normcli.norms.table import NORMS
-from normcli.numerics import kept
 from normcli.numerics.elements import Results
 
 RNG = np.random.default_rng(5)
@@ -80,13 +79,8 @@ def require_same(monkeypatch, changes, calculate):
         np.testing.assert_array_equal(values, expected[name], err_msg=name, strict=True)
 
 
-def keep_undecided(*arguments):
-    value, undecided = kept.keep(*arguments)
-    return kept.Kept(value, np.ones_like(undecided))
-
-
 UNDECIDED = {
-    **{f"numerics.{module}.keep": keep_undecided for module in ("lengths", "window")},
+    **{f"numerics.{module}.KNOWN": -1.0 for module in ("lengths", "window")},
     **{
         f"numerics.{module}.is_double_decided": lambda value, _: np.zeros(np.shape(value[0]), bool)
         for module in ("solution", "order_statistics", "moments")

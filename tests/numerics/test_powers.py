@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
 
-from normcli.numerics.kept import keep
 from normcli.numerics.pairs import Pair, quick_two_sum
 from normcli.numerics.powers import (
     LOGARITHM_ERROR,
     POWER_ERROR,
     Exact,
-    keep_decimal,
-    keep_fraction,
-    raise_decimal,
     raise_to_power,
+    split_exactly,
     take_log2,
     take_root,
 )
@@ -120,44 +116,14 @@ def test_an_exponent_of_its_own_takes_part():
     assert abs(widen(power.value, 0, power.exponent[0]) / exact - 1) < 2.0**-95
 
 
-def test_what_is_kept_of_decimals_is_what_is_kept_of_pairs():
-    random = np.random.default_rng(5)
-    a = make_pairs("between 1/2 and 2", random)
-    power = raise_to_power(a, 0.7)
-    value, undecided = keep(power.value, 2.0**-95)
-    assert undecided.mean() < 0.01
-    for place in np.flatnonzero(~undecided)[:40]:
-        base = Fraction(float(a.hi[place])) + Fraction(float(a.lo[place]))
-        hi, lo, exponent = keep_decimal(lambda base=base: raise_decimal(base, 0.7))
-        scale = 2.0 ** (exponent - power.exponent[place])
-        assert (hi * scale, lo * scale) == (value.hi[place], value.lo[place])
-
-
 @pytest.mark.parametrize(
-    ("digits", "expected"),
+    ("value", "expected"),
     [
         pytest.param("1.25", Exact(0.625, 0.0, 1), id="double"),
         pytest.param(Fraction(1, 2) + Fraction(1, 2**54), Exact(0.5, 2.0**-54, 0), id="between two doubles"),
         pytest.param(Fraction(1) - Fraction(1, 2**55), Exact(1.0, -(2.0**-55), 0), id="just below a power of two"),
-        pytest.param(Fraction(5, 8) + Fraction(1, 2**78), Exact(0.625, 0.0, 0), id="half a unit, to even"),
-        pytest.param(Fraction(5, 8) + Fraction(3, 2**78), Exact(0.625, 2.0**-76, 0), id="three halves, to even"),
+        pytest.param(Fraction(5, 2**1500), Exact(0.625, 0.0, -1497), id="below all doubles"),
     ],
 )  # fmt: skip
-def test_what_is_kept_of_fractions(digits, expected):
-    assert keep_fraction(Fraction(digits)) == expected
-
-
-def test_a_number_on_a_boundary_is_kept_as_a_tie():
-    def calculate():
-        boundary = Fraction(5, 8) + Fraction(3, 2**78)  # its decimals, but for the last of them
-        return Decimal(boundary.numerator) / Decimal(boundary.denominator) * (1 - Decimal(10) ** -150)
-
-    assert keep_decimal(calculate) == Exact(0.625, 2.0**-77, 0)
-    third = keep_decimal(lambda: Decimal(boundary_of_root()) ** Decimal("0.5"))
-    assert third == Exact(0.625, 2.0**-76, 0)
-
-
-def boundary_of_root():
-    """Return the square of a boundary, whose root no number of digits tells apart from it."""
-    boundary = Fraction(5, 8) + Fraction(3, 2**78)
-    return Decimal(boundary.numerator**2) / Decimal(boundary.denominator**2)
+def test_fractions_are_two_doubles_and_an_exponent(value, expected):
+    assert split_exactly(Fraction(value)) == expected
