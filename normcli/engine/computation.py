@@ -9,7 +9,8 @@ import numpy as np
 from normcli.engine.inputs import COUNT, zero_unselected
 from normcli.engine.passes import Run
 from normcli.numerics.deciding import PRECISIONS
-from normcli.numerics.lengths import DecimalLength, find_length, find_to_bits, has_powers, settle
+from normcli.numerics.decimal_lengths import DecimalLength, find_length, find_to_bits
+from normcli.numerics.lengths import has_powers, settle
 from normcli.numerics.powers import SPLIT_BITS, count_digits, split_exactly, use_digits
 from normcli.numerics.rounding import store
 from normcli.numerics.window import count_in_windows, normalize_windows

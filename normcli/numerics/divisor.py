@@ -11,7 +11,6 @@ import numpy as np
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import EpsMode, ZeroRule
 from normcli.numerics.elements import KNOWN
-from normcli.numerics.moments import choose_scale
 from normcli.numerics.pairs import Pair, Triple, pair_root, quick_two_sum, two_square, two_sum
 
 if TYPE_CHECKING:
@@ -234,6 +233,12 @@ def _root_of_sum(square: Pair, eps: float, k: Integers | None) -> Pair:
     fits = np.isfinite(scaled.hi) | ~np.isinf(inner)
     outer = pair_root(two_sum(np.ldexp(square.hi, -2 * k), eps))  # the square is nothing beside eps here
     return Pair(*(np.where(fits, a, np.ldexp(b, k)) for a, b in zip(scaled, outer, strict=True)))
+
+
+def choose_scale(largest: Floats) -> Integers:
+    """Return the k for which largest * 2**k is about 1; 0 where it is not finite; at most 900."""
+    k = -np.frexp(largest)[1].astype(np.int64)
+    return np.where(np.isfinite(largest) & (largest > 0.0), np.minimum(k, 900), 0)
 
 
 _LEAST_SQUARED, _LARGEST_SQUARED = 2.0**-400, 2.0**400

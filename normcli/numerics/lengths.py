@@ -8,28 +8,35 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.elements import KNOWN
+from normcli.norms.rules import EpsMode
+from normcli.numerics.deciding import PRECISIONS, is_decided, round_real
+from normcli.numerics.decimal_lengths import find_length
+from normcli.numerics.divisor import Solution, add_eps, replace_zero, replace_zeros
+from normcli.numerics.elements import KNOWN, take_exponents
 from normcli.numerics.integers import find_limits, find_magnitudes, widen_to_pair
 from normcli.numerics.leaves import MAX_LEAF, cut_rows, measure_leaves
-from normcli.numerics.pairs import Pair, distill, find_largest, find_least, pair_multiply, sum_pairs, two_prod
+from normcli.numerics.pairs import (
+    Pair,
+    Triple,
+    distill,
+    find_largest,
+    find_least,
+    pair_multiply,
+    sum_pairs,
+    two_prod,
+)
 from normcli.numerics.powers import (
     LOGARITHM_ERROR,
     POWER_ERROR,
-    SPLIT_BITS,
-    count_digits,
-    raise_decimal,
     raise_to_power,
-    split_exactly,
     take_root,
-    use_digits,
 )
-from normcli.numerics.rational import NOTHING, sum_exactly
+from normcli.numerics.rational import ROOT_BITS, make_fraction
 from normcli.numerics.rational import scale as scale_fraction
 from normcli.numerics.records import Leaves, Records, count_values
 from normcli.numerics.rounding import Scaled, round_scaled, widen
@@ -37,11 +44,12 @@ from normcli.numerics.whole import measure_rows
 from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers, Selected
+    from normcli.norms.plan import Plan
     from normcli.numerics.powers import Exact
 
 
@@ -121,6 +129,52 @@ class Lengths:
             return self.recall(group, bits)
         kept = sum((Fraction(float(part[group])) for part in self.length), Fraction(0))
         return kept if self.scale is None else scale_fraction(kept, -int(self.scale[group]))
+
+    def solve(self, plan: Plan) -> Solution:
+        """Return the divisors of groups and their lengths."""
+        spec, find_length, is_zero = plan.spec, self.find, self.length.hi == 0.0
+        own, exact = 0 if self.scale is None else self.scale, self.recall is None
+        norm = round_scaled(Scaled(self.length, -own))
+        if not exact:
+            self._settle(norm, own)
+
+        def ask(group: int, bits: int) -> tuple[Fraction, Fraction | None]:
+            length, eps = make_fraction(0.0), make_fraction(spec.eps or 0.0)
+            if not is_zero.reshape(-1)[group]:  # of p below 0, one 0 among the values makes it 0
+                length = find_length(group, max(bits, ROOT_BITS))
+            divisor = max(length, eps) if spec.eps_mode is EpsMode.FLOOR else length + eps
+            return make_fraction(0), replace_zero(divisor, spec.zero_rule)
+
+        plain = self._leave_to_eps(spec.eps)
+        square = length = plain.length  # eps is added to squares of p = 2 alone
+        divisor = replace_zeros(add_eps(square, length, spec.eps, spec.eps_mode, plain.scale), spec.zero_rule)
+        zero = np.zeros_like(length.hi)
+        mean = Triple(zero, zero, zero)
+        solution = Solution(mean, divisor, plain.scale, centred=False, statistics={"norm": norm}, ask=ask)
+        solution.exact = np.full(norm.shape, exact and not spec.eps)
+        return solution
+
+    def _settle(self, shown: Floats, k: Integers | int) -> None:
+        """Put lengths in place that what is known of them does not decide between two doubles."""
+        value, own = take_exponents(self.length)
+        decided = is_decided(value, own - k, KNOWN, PRECISIONS["float64"]) | ~np.isfinite(shown)
+        for group in np.flatnonzero(~decided & (self.length.hi != 0.0)).tolist():
+
+            def evaluate(bits: int, group: int = group) -> tuple[Fraction, Fraction]:
+                found = self.find(group, bits)
+                return found, scale_fraction(found, -bits)
+
+            shown[group] = round_real(evaluate)
+
+    def _leave_to_eps(self, eps: float | None) -> Lengths:
+        """Return the lengths, unscaled where eps is the divisor: values may be of any size there."""
+        if not eps or self.scale is None:
+            return self
+        length, scale = self.length, self.scale
+        small = np.ldexp(eps, scale) > np.ldexp(length.hi, _NOTHING_BESIDE)
+        hi, lo = round_scaled(Scaled(length, -scale)), 0.0  # of subnormal lengths no more is left
+        plain = Pair(np.where(small, hi, length.hi), np.where(small, lo, length.lo))
+        return Lengths(self.count, plain, np.where(small, 0, scale), self.undecided)
 
 
 def has_powers(p: float) -> bool:
@@ -256,17 +310,6 @@ def scale_lengths(lengths: Lengths, exponent: Integers | int = 0, undecided: Sel
     return Lengths(lengths.count, scaled, scale if scale.any() else None, undecided)
 
 
-def leave_to_eps(lengths: Lengths, eps: float | None) -> Lengths:
-    """Return lengths without the scale of groups whose divisor is an eps: their values may be of any size."""
-    if not eps or lengths.scale is None:
-        return lengths
-    length, scale = lengths.length, lengths.scale
-    small = np.ldexp(eps, scale) > np.ldexp(length.hi, _NOTHING_BESIDE)
-    hi, lo = round_scaled(Scaled(length, -scale)), 0.0  # of subnormal lengths no more is left
-    plain = Pair(np.where(small, hi, length.hi), np.where(small, lo, length.lo))
-    return Lengths(lengths.count, plain, np.where(small, 0, scale), lengths.undecided)
-
-
 def settle(lengths: Lengths, place: int, exact: Exact) -> None:
     """Put the length of one group, exactly known, in its place."""
     scale = min(max(exact.exponent, _LEAST_EXPONENT), _LARGEST_EXPONENT) - exact.exponent
@@ -287,48 +330,3 @@ def find_length_of_all(values: Floats, p: float) -> float:
         settle(lengths, 0, find_length(values, p))
     scale = 0 if lengths.scale is None else lengths.scale
     return float(round_scaled(Scaled(lengths.length, -scale))[0])
-
-
-class DecimalLength:
-    """The length of values that are added one by one, in decimals: to as many digits as the context has."""
-
-    def __init__(self, p: float) -> None:
-        self._p, self._unit, self._total = p, Fraction(0), Decimal(0)
-        self._plain = NOTHING
-
-    def add(self, values: NDArray[Any]) -> None:
-        """Add finite values."""
-        if self._p == 1.0:
-            self._plain += sum_exactly(find_magnitudes(values))
-            return
-        sizes = [Fraction(size) for size in find_magnitudes(values).tolist() if 0.0 < size < math.inf]
-        if not sizes:
-            return
-        unit = max(sizes) if self._p > 0.0 else min(sizes)
-        if not self._unit:
-            self._unit = unit
-        elif (unit > self._unit) == (self._p > 0.0):
-            self._total *= raise_decimal(self._unit / unit, self._p)
-            self._unit = unit
-        for size in sizes:
-            self._total += raise_decimal(size / self._unit, self._p)
-
-    def find(self) -> Fraction:
-        """Return the length."""
-        if self._p == 1.0:
-            return self._plain.sum_values()
-        return self._unit * Fraction((self._total.ln() / Decimal(self._p)).exp())
-
-
-def find_length(values: NDArray[Any], p: float) -> Exact:
-    """Return the length of a group, from its values."""
-    return split_exactly(find_to_bits([values], p, SPLIT_BITS))
-
-
-def find_to_bits(pieces: Iterable[NDArray[Any]], p: float, bits: int) -> Fraction:
-    """Return the length of a group, from its values piece by piece, to so many bits."""
-    with use_digits(count_digits(bits, p)):
-        length = DecimalLength(p)
-        for values in pieces:
-            length.add(values)
-        return length.find()

@@ -8,22 +8,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.numerics.deciding import is_double_decided
+from normcli.numerics.divisor import FAINT, find_freedom
 from normcli.numerics.pairs import (
     Pair,
     Triple,
     distill,
     distill_within,
     multiply_by_count,
+    pair_divide,
     quick_two_sum,
     two_prod,
     two_square,
     two_sum,
 )
+from normcli.numerics.solution import Groups, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from fractions import Fraction
 
-    from normcli.dtypes import Floats, Integers, Selected
+    from normcli.dtypes import Floats, Selected
+    from normcli.norms.plan import Plan
+    from normcli.numerics.divisor import Solution
     from normcli.numerics.rational import ExactSums
     from normcli.numerics.records import Leaves
 
@@ -59,6 +65,33 @@ class Moments:
     error: Floats
     undecided: Selected
     recall: Recall
+
+    def solve(self, plan: Plan) -> Solution:
+        """Return the centre, the divisor and the statistics of groups."""
+        freedom = np.asarray(find_freedom(plan, self.count), dtype=np.float64)
+        freedom = np.where(freedom > 0.0, freedom, np.nan)
+        parts = two_prod(np.asarray(self.times, dtype=np.float64), freedom)
+        square = _divide(self.square, parts)
+        error = self.error + np.where(_divides(self.square, square, parts), 0.0, _QUOTIENT)
+        finite = np.isfinite(square.hi)
+        if not finite.all():
+            plain = self.square.hi / self.times / freedom
+            square = Pair(np.where(finite, square.hi, plain), np.where(finite, square.lo, 0.0))
+
+        def ask(group: int) -> tuple[Fraction, Fraction | None]:
+            from fractions import Fraction
+
+            sums = self.recall(group)
+            freedom = Fraction(find_freedom(plan, sums.count))
+            if freedom <= 0:
+                return sums.mean(), None
+            if plan.norm.divisor.about_mean:
+                return sums.mean(), sums.scatter() / freedom
+            return Fraction(0), sums.sum_squares() / freedom
+
+        faint = (np.abs(self.mean.hi) < FAINT) & (self.mean.hi != 0.0) & np.isfinite(square.hi)
+        groups = Groups(self.mean, square, error, self.undecided | faint, ask)
+        return resolve(plan, groups, plan.spec.zero_rule)
 
 
 _MEAN_KNOWN = 2.0**-89
@@ -183,7 +216,34 @@ def _subtract_product(total: Sequence[Floats], quotient: Floats, count: Any) -> 
     return distill([total[0] - product, -error, *total[1:]], 3).terms
 
 
-def choose_scale(largest: Floats) -> Integers:
-    """Return the k for which largest * 2**k is about 1; 0 where it is not finite; at most 900."""
-    k = -np.frexp(largest)[1].astype(np.int64)
-    return np.where(np.isfinite(largest) & (largest > 0.0), np.minimum(k, 900), 0)
+_QUOTIENT = 2.0**-99
+"""An upper bound of the relative error of a quotient of pairs."""
+
+
+def _divide(number: Pair, divisor: Pair) -> Pair:
+    """Return a quotient of pairs; NumPy divides by a power of two without any rounding."""
+    if _is_power_of_two(divisor):
+        return number.map(lambda a: a / divisor.hi)
+    return pair_divide(number, divisor)
+
+
+def _is_power_of_two(divisor: Pair) -> bool:
+    """Return whether all divisors are powers of two."""
+    return not divisor.lo.any() and bool((np.frexp(divisor.hi)[0] == 0.5).all())
+
+
+def _divides(number: Pair, quotient: Pair, divisor: Pair) -> Selected:
+    """Return where a quotient is exact."""
+    if _is_power_of_two(divisor):
+        return np.ones(quotient.hi.shape, np.bool_)
+    exact = np.zeros(quotient.hi.shape, np.bool_)
+    short = np.flatnonzero(
+        quotient.lo == quotient.lo.astype(np.float32)
+    )  # others have too many bits to be ties
+    if short.size and not divisor.lo.any():
+        n, q, d = (
+            part.map(lambda a: np.broadcast_to(a, exact.shape)[short]) for part in (number, quotient, divisor)
+        )
+        products = (*two_prod(q.hi, d.hi), *two_prod(q.lo, d.hi))
+        exact[short] = ~np.any(distill([*n, *(-a for a in products)], 1).terms, axis=0)
+    return exact

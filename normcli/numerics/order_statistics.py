@@ -91,6 +91,10 @@ class Extremes(Records):
             "max": _make_total(once, Pair(high, self.high_rest), 1),
         }
 
+    def solve(self, plan: Plan) -> Solution:
+        """Return the centre, the divisor and the statistics of groups."""
+        return _solve(plan, self.read())
+
 
 def make_extremes(low: Pair, high: Pair, count: Any) -> Extremes:
     """Return records of the least and the largest values."""
@@ -180,6 +184,10 @@ class Quantiles(NamedTuple):
             for i, name in enumerate(self.shares.names)
         }
 
+    def solve(self, plan: Plan) -> Solution:
+        """Return the centre, the divisor and the statistics of groups."""
+        return _solve(plan, self.read())
+
 
 def _make_total(times: Integers, values: Pair, of: int) -> Total:
     """Return a total of values, shape (terms, groups), and of what their first doubles leave."""
@@ -262,11 +270,11 @@ def _divide(number: Triple, divisor: Floats) -> tuple[Triple, Selected]:
     return Triple(*quotients), np.logical_or.reduce([endless, *(part != 0.0 for part in rest)], axis=0)
 
 
-def solve_by_order(plan: Plan, measured: Extremes | Quantiles) -> Solution:
-    """Return the centre, the divisor and the statistics of groups, from their extremes or quantiles."""
+def _solve(plan: Plan, totals: dict[str, Total]) -> Solution:
+    """Return the centre, the divisor and the statistics of groups, from extremes or quantiles by name."""
     from normcli.numerics.rational import round_once
 
-    row, rule, totals = plan.norm.divisor, plan.spec.zero_rule, measured.read()
+    row, rule = plan.norm.divisor, plan.spec.zero_rule
     for name in row.statistics:
         made_of = ORDER_STATISTICS[name].combination
         if made_of is not None:

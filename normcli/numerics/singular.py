@@ -129,38 +129,37 @@ class SingularValues:
     count: Any
     values: Sequence[SingularValue]
 
+    def solve(self, plan: Plan) -> Solution:
+        """Return the divisors and statistics of groups."""
+        row, values = plan.norm.divisor, self.values
+        nothing = np.zeros(len(values))
+        sizes = np.array([1.0 if value.known is None else value.known for value in values])
 
-def solve_singular(plan: Plan, measured: SingularValues) -> Solution:
-    """Return the divisors and statistics of groups, from their largest singular values."""
-    row, values = plan.norm.divisor, measured.values
-    nothing = np.zeros(len(values))
-    sizes = np.array([1.0 if value.known is None else value.known for value in values])
+        def replace(value: SingularValue) -> Fraction | None:
+            """Return what replaces a σ of 0: of an estimate, values that are not 0 are infinite over it."""
+            if value.known is None and plan.spec.zero_rule is ZeroRule.NAN:
+                return Fraction(0)
+            return replace_zero(Fraction(0), plan.spec.zero_rule)
 
-    def replace(value: SingularValue) -> Fraction | None:
-        """Return what replaces a σ of 0: of an estimate, values that are not 0 are infinite over it."""
-        if value.known is None and plan.spec.zero_rule is ZeroRule.NAN:
-            return Fraction(0)
-        return replace_zero(Fraction(0), plan.spec.zero_rule)
+        def ask(group: int, bits: int = 0) -> tuple[Fraction, Fraction | None]:
+            value = values[group]
+            found = None if value.known is not None else value.find(bits or ROOT_BITS) or None
+            return Fraction(0), replace(value) if found is None else found
 
-    def ask(group: int, bits: int = 0) -> tuple[Fraction, Fraction | None]:
-        value = values[group]
-        found = None if value.known is not None else value.find(bits or ROOT_BITS) or None
-        return Fraction(0), replace(value) if found is None else found
-
-    solution = Solution(
-        Triple(nothing.copy(), nothing.copy(), nothing.copy()),
-        Pair(sizes.copy(), nothing.copy()),
-        None,
-        centred=False,
-        ask=ask,
-    )
-    for group, value in enumerate(values):
-        if value.known is not None and value.known != 0.0:
-            continue
-        found = None if value.known is not None else value.find() or None
-        sizes[group] = 0.0 if found is None else _round(value, found)
-        divisor = replace(value) if found is None else found
-        solution.settle(group, Fraction(0), divisor)
-    assert row.spread is not None
-    solution.statistics = {row.spread: sizes}
-    return solution
+        solution = Solution(
+            Triple(nothing.copy(), nothing.copy(), nothing.copy()),
+            Pair(sizes.copy(), nothing.copy()),
+            None,
+            centred=False,
+            ask=ask,
+        )
+        for group, value in enumerate(values):
+            if value.known is not None and value.known != 0.0:
+                continue
+            found = None if value.known is not None else value.find() or None
+            sizes[group] = 0.0 if found is None else _round(value, found)
+            divisor = replace(value) if found is None else found
+            solution.settle(group, Fraction(0), divisor)
+        assert row.spread is not None
+        solution.statistics = {row.spread: sizes}
+        return solution

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from normcli.norms.divisors import Measurement
-from normcli.norms.rules import EpsMode, ZeroRule
-from normcli.numerics.deciding import PRECISIONS, is_decided, is_double_decided, round_real
-from normcli.numerics.divisor import FAINT, Solution, add_eps, find_freedom, replace_zero, replace_zeros
-from normcli.numerics.elements import KNOWN, SOLVED, take_exponents
-from normcli.numerics.moments import Moments
+from normcli.norms.rules import ZeroRule
+from normcli.numerics.deciding import is_double_decided
+from normcli.numerics.divisor import Solution, add_eps, replace_zero, replace_zeros
+from normcli.numerics.elements import SOLVED
 from normcli.numerics.pairs import Pair, Triple, distill, pair_divide, pair_root, two_prod, two_square
-from normcli.numerics.rational import ROOT_BITS, make_fraction, scale
-from normcli.numerics.rounding import Scaled, round_scaled
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from fractions import Fraction
-    from typing import TypeAlias
 
-    from normcli.dtypes import Floats, Integers, Selected
+    from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
-    from normcli.numerics.lengths import Lengths
-    from normcli.numerics.order_statistics import Extremes, Quantiles
-    from normcli.numerics.singular import SingularValues
 
-    Measured: TypeAlias = Moments | Lengths | Extremes | Quantiles | SingularValues
+
+class Measured(Protocol):
+    """What was measured of groups."""
+
+    @property
+    def count(self) -> Any:
+        """How many values are selected: in every group, or in each."""
+        ...
+
+    def solve(self, plan: Plan) -> Solution:
+        """Return the solution of a plan in which every step is taken and no group counts as constant."""
+        ...
 
 
 class Given(NamedTuple):
@@ -44,10 +47,10 @@ def solve(plan: Plan, measured: Measured) -> Solution:
     Parameters
     ----------
     plan : Plan
-    measured : Moments, Lengths, Extremes, Quantiles or SingularValues
+    measured : Measured
         As `Divisor.measurement` says; a length of p = 2 comes as moments about 0.
     """
-    solution = _solve(plan, measured)
+    solution = measured.solve(plan)
     if plan.spec.flat_rule is not None:
         from normcli.numerics.flat import replace_flat  # of few conventions
 
@@ -59,26 +62,8 @@ def solve(plan: Plan, measured: Measured) -> Solution:
     return solution
 
 
-def _solve(plan: Plan, measured: Measured) -> Solution:
-    """Return what `solve` does, if no group counts as constant that is not."""
-    match plan.norm.divisor.measurement:
-        case Measurement.EXTREMES | Measurement.QUANTILES:
-            # Imported on use, to keep the start of small calculations fast.
-            from normcli.numerics.order_statistics import solve_by_order
-
-            return solve_by_order(plan, cast("Extremes | Quantiles", measured))
-        case Measurement.SINGULAR_VALUE:
-            from normcli.numerics.singular import solve_singular
-
-            return solve_singular(plan, cast("SingularValues", measured))
-        case Measurement.LENGTH if not isinstance(measured, Moments):
-            return _solve_length(plan, cast("Lengths", measured))
-        case _:
-            return _solve_moments(plan, cast("Moments", measured))
-
-
-class _Groups(NamedTuple):
-    """What groups are normalized by, as far as it is known.
+class Groups(NamedTuple):
+    """What is known of groups that are divided by a root of squares.
 
     Parameters
     ----------
@@ -101,62 +86,6 @@ class _Groups(NamedTuple):
     ask: Callable[[int], tuple[Fraction, Fraction | None]]
 
 
-def _solve_moments(plan: Plan, moments: Moments) -> Solution:
-    freedom = np.asarray(find_freedom(plan, moments.count), dtype=np.float64)
-    freedom = np.where(freedom > 0.0, freedom, np.nan)
-    parts = two_prod(np.asarray(moments.times, dtype=np.float64), freedom)
-    square = _divide(moments.square, parts)
-    error = moments.error + np.where(_divides(moments.square, square, parts), 0.0, _QUOTIENT)
-    finite = np.isfinite(square.hi)
-    if not finite.all():
-        plain = moments.square.hi / moments.times / freedom
-        square = Pair(np.where(finite, square.hi, plain), np.where(finite, square.lo, 0.0))
-
-    def ask(group: int) -> tuple[Fraction, Fraction | None]:
-        from fractions import Fraction
-
-        sums = moments.recall(group)
-        freedom = Fraction(find_freedom(plan, sums.count))
-        if freedom <= 0:
-            return sums.mean(), None
-        if plan.norm.divisor.about_mean:
-            return sums.mean(), sums.scatter() / freedom
-        return Fraction(0), sums.sum_squares() / freedom
-
-    faint = (np.abs(moments.mean.hi) < FAINT) & (moments.mean.hi != 0.0) & np.isfinite(square.hi)
-    groups = _Groups(moments.mean, square, error, moments.undecided | faint, ask)
-    return _resolve(plan, groups, plan.spec.zero_rule)
-
-
-def _divide(number: Pair, divisor: Pair) -> Pair:
-    """Return a quotient of pairs; NumPy divides by a power of two without any rounding."""
-    if _is_power_of_two(divisor):
-        return number.map(lambda a: a / divisor.hi)
-    return pair_divide(number, divisor)
-
-
-def _is_power_of_two(divisor: Pair) -> bool:
-    """Return whether all divisors are powers of two."""
-    return not divisor.lo.any() and bool((np.frexp(divisor.hi)[0] == 0.5).all())
-
-
-def _divides(number: Pair, quotient: Pair, divisor: Pair) -> Selected:
-    """Return where a quotient is exact."""
-    if _is_power_of_two(divisor):
-        return np.ones(quotient.hi.shape, np.bool_)
-    exact = np.zeros(quotient.hi.shape, np.bool_)
-    short = np.flatnonzero(
-        quotient.lo == quotient.lo.astype(np.float32)
-    )  # others have too many bits to be ties
-    if short.size and not divisor.lo.any():
-        n, q, d = (
-            part.map(lambda a: np.broadcast_to(a, exact.shape)[short]) for part in (number, quotient, divisor)
-        )
-        products = (*two_prod(q.hi, d.hi), *two_prod(q.lo, d.hi))
-        exact[short] = ~np.any(distill([*n, *(-a for a in products)], 1).terms, axis=0)
-    return exact
-
-
 def solve_given(plan: Plan, given: Given) -> Solution:
     """Return what values are normalized with if their mean and variance are known beforehand.
 
@@ -172,19 +101,18 @@ def solve_given(plan: Plan, given: Given) -> Solution:
         return Fraction(float(means[group])), Fraction(float(var.reshape(-1)[group]))
 
     far = np.isfinite(means) & (np.abs(means) > _LARGEST)
-    groups = _Groups(Triple(means, nothing, nothing), Pair(var.reshape(-1), nothing), 0.0, far, ask)
-    return _resolve(plan, groups, None).reshape(shape)
+    groups = Groups(Triple(means, nothing, nothing), Pair(var.reshape(-1), nothing), 0.0, far, ask)
+    return resolve(plan, groups, None).reshape(shape)
 
 
-_QUOTIENT = 2.0**-99
 _ARITHMETIC = 2.0**-98
-"""Upper bounds of the relative error of a quotient of pairs, and of that of a root and its inverse together."""
+"""An upper bound of the relative errors of a root and of its inverse, together."""
 
 _LEAST, _LARGEST = 2.0**-450, 2.0**450
 """Divisors that are not between these, or whose squares are not between theirs, are calculated exactly."""
 
 
-def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None) -> Solution:
+def resolve(plan: Plan, groups: Groups, zero_rule: ZeroRule | None) -> Solution:
     """Return the divisors and statistics of groups, exactly where the pairs do not decide them."""
     row, centred = plan.norm.divisor, plan.norm.divisor.about_mean
     assert row.spread is not None  # of every divisor that is a root of squares
@@ -278,7 +206,7 @@ class _Exact(NamedTuple):
 
 
 def _solve_exactly(plan: Plan, mean: Fraction, square: Fraction | None, zero_rule: ZeroRule | None) -> _Exact:
-    """Solve for one group by exact arithmetic: as `_resolve`."""
+    """Solve for one group by exact arithmetic: as `resolve`."""
     from normcli.numerics import rational
 
     row = plan.norm.divisor
@@ -300,45 +228,3 @@ def _find_divisor(plan: Plan, square: Fraction, bits: int = 0) -> Fraction:
     from normcli.numerics import rational
 
     return rational.add_eps(square, plan.spec.eps, plan.spec.eps_mode, max(bits, rational.ROOT_BITS))
-
-
-def _solve_length(plan: Plan, measured: Lengths) -> Solution:
-    from normcli.numerics.lengths import leave_to_eps  # for lengths alone
-
-    spec, find_length, is_zero = plan.spec, measured.find, measured.length.hi == 0.0
-    own, exact = 0 if measured.scale is None else measured.scale, measured.recall is None
-    norm = round_scaled(Scaled(measured.length, -own))
-    if not exact:
-        _settle_lengths(norm, measured.length, own, find_length)
-
-    def ask(group: int, bits: int) -> tuple[Fraction, Fraction | None]:
-        length, eps = make_fraction(0.0), make_fraction(spec.eps or 0.0)
-        if not is_zero.reshape(-1)[group]:  # of p below 0, one 0 among the values makes it 0
-            length = find_length(group, max(bits, ROOT_BITS))
-        divisor = max(length, eps) if spec.eps_mode is EpsMode.FLOOR else length + eps
-        return make_fraction(0), replace_zero(divisor, spec.zero_rule)
-
-    measured = leave_to_eps(measured, spec.eps)
-    k = measured.scale
-    square = length = measured.length  # eps is added to squares of p = 2 alone
-    divisor = replace_zeros(add_eps(square, length, spec.eps, spec.eps_mode, k), spec.zero_rule)
-    zero = np.zeros_like(length.hi)
-    mean = Triple(zero, zero, zero)
-    solution = Solution(mean, divisor, k, centred=False, statistics={"norm": norm}, ask=ask)
-    solution.exact = np.full(norm.shape, exact and not spec.eps)
-    return solution
-
-
-def _settle_lengths(
-    shown: Floats, length: Pair, k: Integers | int, find_length: Callable[[int, int], Fraction]
-) -> None:
-    """Put lengths in place that what is known of them does not decide between two doubles."""
-    value, own = take_exponents(length)
-    decided = is_decided(value, own - k, KNOWN, PRECISIONS["float64"]) | ~np.isfinite(shown)
-    for group in np.flatnonzero(~decided & (length.hi != 0.0)).tolist():
-
-        def evaluate(bits: int, group: int = group) -> tuple[Fraction, Fraction]:
-            found = find_length(group, bits)
-            return found, scale(found, -bits)
-
-        shown[group] = round_real(evaluate)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.numerics.deciding import PRECISIONS, is_decided, round_real, round_to
+from normcli.numerics.divisor import choose_scale
 from normcli.numerics.elements import KNOWN, round_pair, take_exponents
 from normcli.numerics.integers import widen_exactly
-from normcli.numerics.moments import choose_scale
 from normcli.numerics.pairs import (
     Pair,
     divide_by_count,

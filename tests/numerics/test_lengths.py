@@ -17,10 +17,9 @@ from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode
+from normcli.numerics.decimal_lengths import DecimalLength, find_length
 from normcli.numerics.elements import KNOWN
 from normcli.numerics.lengths import (
-    DecimalLength,
-    find_length,
     find_length_of_all,
     fold_powers,
     has_powers,

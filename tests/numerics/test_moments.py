@@ -9,8 +9,9 @@ import pytest
 
 from normcli import normalize
 from normcli.numerics.columns import measure_columns
+from normcli.numerics.divisor import choose_scale
 from normcli.numerics.leaves import measure_leaves, measure_short_leaves
-from normcli.numerics.moments import choose_scale, find_moments
+from normcli.numerics.moments import find_moments
 from normcli.numerics.rational import sum_exactly
 from normcli.numerics.workspace import Workspace
 from tests.test_exactness import make

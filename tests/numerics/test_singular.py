@@ -13,7 +13,7 @@ from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.rational import find_root
-from normcli.numerics.singular import SingularValue, SingularValues, approximate_largest, solve_singular
+from normcli.numerics.singular import SingularValue, SingularValues, approximate_largest
 from normcli.numerics.spectrum import Enclosure
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.measuring import measure_groups
@@ -139,13 +139,13 @@ def test_a_value_is_recalled_to_as_many_bits_as_are_asked_for():
     plan = make_plan(Request("sn", axes=(1, 2)), (3, 2, 2), np.dtype("f8"))
     golden = np.array([[1.0, 1.0], [1.0, 0.0]])
     values = [SingularValue(matrix) for matrix in (2.0**-1000 * golden, 0 * golden, np.diag([3.0, 1.0]))]
-    solution = solve_singular(plan, SingularValues(3, values))
+    solution = SingularValues(3, values).solve(plan)
     mean, found = solution.recall(0, 310)
     ratio = found * 2**1000
     assert (mean, abs(ratio * ratio - ratio - 1) < Fraction(1, 2**307)) == (0, True)
     assert [solution.recall(group) for group in (1, 2)] == [(0, 1), (0, 3)]
     plan = make_plan(Request("sn", axes=(1, 2), like="torch"), (3, 2, 2), np.dtype("f8"))
-    assert solve_singular(plan, SingularValues(3, values)).recall(1) == (0, None)
+    assert SingularValues(3, values).solve(plan).recall(1) == (0, None)
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5), (1, 1)], ids=str)
@@ -175,5 +175,5 @@ def test_a_value_that_hardly_differs_from_a_tie(rest, expected, far):
         return Enclosure(square - Fraction(1, 2 ** (bits + 2)), square + Fraction(1, 2 ** (bits + 2)))
 
     plan = make_plan(Request("sn"), (2, 2), np.dtype("f8"))
-    solution = solve_singular(plan, SingularValues(4, [SingularValue(np.eye(2), enclose)]))
+    solution = SingularValues(4, [SingularValue(np.eye(2), enclose)]).solve(plan)
     assert solution.statistics["sigma"].tolist() == [expected]
