@@ -20,6 +20,7 @@ from normcli.engine.group_slopes import GroupSlopes
 from normcli.engine.parameter_sums import ParameterSums
 from normcli.engine.passes import Run
 from normcli.engine.run import open_run, require_place
+from normcli.norms.divisors import Measurement
 from normcli.norms.request import Fill
 from normcli.norms.rules import Centre
 from normcli.numerics.exact_slopes import round_exactly, round_values, take_sum
@@ -104,12 +105,12 @@ def run_backward(
 
 def _find_run(plan: Plan) -> Any:
     """Return the kind of run that differentiates a norm; those of one norm alone are imported on use."""
-    if plan.spec.window is not None:
-        from normcli.engine.window_backward import WindowBackwardRun
+    if plan.norm.divisor.measurement is Measurement.WINDOW:
+        from normcli.engine.lrn.backward_run import WindowBackwardRun
 
         return WindowBackwardRun
-    if plan.spec.rows is not None:
-        from normcli.engine.matrix_backward import MatrixBackwardRun
+    if plan.norm.divisor.measurement is Measurement.SINGULAR_VALUE:
+        from normcli.engine.sn.backward_run import MatrixBackwardRun
 
         return MatrixBackwardRun
     return _BackwardRun

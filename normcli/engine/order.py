@@ -1,7 +1,7 @@
-"""Runs of norms that divide by the range of two quantiles.
+"""Runs of norms that go by the order of values: by extremes, or by two quantiles.
 
-Groups that lie within a tile are sorted. Of larger ones the keys of the quantiles are found digit by digit,
-with one pass for each digit: two for values of 32 bits, four for 64, more of many groups.
+For quantiles, groups that lie within a tile are sorted. Of larger ones the keys of the quantiles are found
+digit by digit, with one pass for each digit: two for values of 32 bits, four for 64, more of many groups.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from normcli.engine.inputs import Inputs
 from normcli.engine.passes import Run
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError
+from normcli.numerics.measuring import Method
 from normcli.numerics.order import RankSearch, find_shares, measure_quantiles
+from normcli.numerics.order_statistics import Extremes, fold_extremes, measure_extremes
 from normcli.numerics.solution import solve
 
 if TYPE_CHECKING:
@@ -40,6 +42,14 @@ MOST_VALUES = 1 << 19
 
 SHORTEST_LINE = 4096
 """Bytes of a file that are read at intervals as fast as in a row; in memory it hardly matters."""
+
+
+class ExtremesRun(Run):
+    """A run of a norm that divides by what follows from the least and the largest value."""
+
+    def choose_method(self) -> Method:
+        """Return how extremes are measured."""
+        return Method(Extremes, measure_extremes, fold_extremes, lambda leaves, *_: fold_extremes(leaves))
 
 
 class QuantileRun(Run):

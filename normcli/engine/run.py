@@ -230,22 +230,27 @@ def run_source(
 
 
 def _find_run(plan: Plan) -> type[Run]:
-    """Return the kind of run that measures a norm's groups; the rarer ones are imported on use."""
-    p = plan.spec.p
-    if plan.spec.window is not None:
-        from normcli.engine.computation import WindowRun
+    """Return the run that measures a norm's groups; the rarer ones are imported on use."""
+    match plan.norm.divisor.measurement:
+        case Measurement.WINDOW:
+            from normcli.engine.lrn.run import WindowRun
 
-        return WindowRun
-    if p not in (None, 2.0):
-        from normcli.engine.computation import LengthRun
+            return WindowRun
+        case Measurement.SINGULAR_VALUE:
+            from normcli.engine.sn.run import MatrixRun
 
-        return LengthRun
-    if plan.norm.divisor.measurement is Measurement.QUANTILES:
-        from normcli.engine.order import QuantileRun
+            return MatrixRun
+        case Measurement.EXTREMES:
+            from normcli.engine.order import ExtremesRun
 
-        return QuantileRun
-    if plan.norm.divisor.measurement is Measurement.SINGULAR_VALUE:
-        from normcli.engine.matrices import MatrixRun
+            return ExtremesRun
+        case Measurement.QUANTILES:
+            from normcli.engine.order import QuantileRun
 
-        return MatrixRun
-    return Run
+            return QuantileRun
+        case Measurement.LENGTH if not plan.follows_from_sums:
+            from normcli.engine.lengths import LengthRun
+
+            return LengthRun
+        case _:
+            return Run

@@ -18,7 +18,7 @@ from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.numerics.columns import measure_columns
 from normcli.numerics.divisor import make_neutral
 from normcli.numerics.kernel import Parameters, apply, apply_affine
-from normcli.numerics.measuring import choose_method
+from normcli.numerics.measuring import Method, measure_moments
 from normcli.numerics.moments import find_moments
 from normcli.numerics.rational import sum_exactly
 from normcli.numerics.solution import solve
@@ -77,11 +77,15 @@ class Tiles:
         kept, reduced = geometry.kept_runs, geometry.reduced_runs
         self.order = reduced + kept if geometry.columns else kept + reduced
         self.centred = plan.norm.divisor.about_mean
-        self.method = choose_method(plan, exact=self.exact)
+        self.method = self.choose_method()
         self.by_columns = geometry.columns and self.method.measures_columns
         self.statistics: dict[str, Floats] = {}
         self._keeps = effort.keeps_statistics
         self._lock = threading.Lock()
+
+    def choose_method(self) -> Method:
+        """Return how groups are measured."""
+        return measure_moments(exact=self.exact, centred=self.centred)
 
     def _load(
         self, tile: Slices, work: Workspace, order: tuple[int, ...], dtype: np.dtype[Any] | None = None

@@ -17,7 +17,7 @@ import numpy as np
 from normcli.dtypes import find_type, is_float
 from normcli.errors import DataError, UsageError
 from normcli.norms.axes import choose_axes, choose_rows, choose_split
-from normcli.norms.divisors import ORDER_STATISTICS
+from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.grid import Grid, Reach
 from normcli.norms.layout import CHANNEL_LAST_LAYOUTS, make_layout
 from normcli.norms.request import Choices, Request
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.norms.norm import Norm
+
+_EUCLIDEAN = 2.0
+"""The p of lengths that are roots of sums of squares."""
 
 _MOST_OF_NOTHING = 1 << 20
 """Groups of a tensor without values, whose file takes no room however many they are; their statistics do."""
@@ -89,6 +92,19 @@ class Plan:
         window = self.spec.window
         divides_alpha = window is None or window.divisor == window.size
         return self.norm.formula(self.spec.eps_mode, divides_alpha=divides_alpha)
+
+    @property
+    def follows_from_sums(self) -> bool:
+        """Whether a group's divisor follows from the sums of its values and of their squares."""
+        measurement, p = self.norm.divisor.measurement, self.spec.p
+        return measurement is Measurement.MOMENTS or (
+            measurement is Measurement.LENGTH and p in (None, _EUCLIDEAN)
+        )
+
+    @property
+    def groups_overlap(self) -> bool:
+        """Whether each value has a group of its own, a window, that overlaps those of its neighbours."""
+        return self.spec.window is not None
 
     @property
     def has_groups(self) -> bool:

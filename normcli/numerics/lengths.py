@@ -6,9 +6,11 @@ the sum over- or underflows, and the length has no larger error than the sum, wh
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from normcli.numerics.divisor import Solution, add_eps, replace_zero, replace_ze
 from normcli.numerics.elements import KNOWN, take_exponents
 from normcli.numerics.integers import find_limits, find_magnitudes, widen_to_pair
 from normcli.numerics.leaves import MAX_LEAF, cut_rows, measure_leaves
+from normcli.numerics.measuring import Method
 from normcli.numerics.pairs import (
     Pair,
     Triple,
@@ -298,6 +301,17 @@ def merge_powers(leaves: Powers, count: Any, *, p: float) -> Lengths:
         undecided = (error > KNOWN) & usable & (np.abs(exponent) < _OUT_OF_RANGE)
     lengths = Lengths(count, Pair(np.where(usable, length.hi, unit), np.where(usable, length.lo, 0.0)))
     return scale_lengths(lengths, exponent, undecided)
+
+
+@functools.cache
+def find_method(p: float) -> Method:
+    """Return how lengths are measured."""
+    return Method(
+        Powers,
+        partial(measure_powers, p=p),
+        partial(fold_powers, p=p),
+        lambda leaves, count, _: merge_powers(leaves, count, p=p),
+    )
 
 
 def scale_lengths(lengths: Lengths, exponent: Integers | int = 0, undecided: Selected | None = None) -> Lengths:

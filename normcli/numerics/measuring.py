@@ -1,4 +1,4 @@
-"""How groups are measured: one method for each `Measurement` that is made of leaves."""
+"""How groups are measured that are cut into leaves: short rows, whose records are folded into one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import functools
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from normcli.norms.divisors import Measurement
 from normcli.numerics.leaves import measure_leaves, measure_short_leaves
 from normcli.numerics.moments import find_moments
 from normcli.numerics.records import Leaves, fold_leaves
@@ -16,8 +15,6 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from normcli.norms.divisors import Divisor
-    from normcli.norms.plan import Plan
     from normcli.numerics.records import Records
 
 
@@ -47,28 +44,9 @@ class Method(NamedTuple):
     measures_columns: bool = False
 
 
-def choose_method(plan: Plan, *, exact: bool) -> Method:
-    """Return how a plan's groups are measured: with `exact` for float64 results, else for 24 bits."""
-    return _choose_method(plan.norm.divisor, plan.spec.p, exact)
-
-
-@functools.lru_cache(maxsize=64)
-def _choose_method(divisor: Divisor, p: float | None, exact: bool) -> Method:
-    # Imported on use, to keep the start of small calculations fast.
-    if divisor.measurement is Measurement.EXTREMES:
-        from normcli.numerics.order_statistics import Extremes, fold_extremes, measure_extremes
-
-        return Method(Extremes, measure_extremes, fold_extremes, lambda leaves, *_: fold_extremes(leaves))
-    if p not in (None, 2.0):
-        from normcli.numerics.lengths import Powers, fold_powers, measure_powers, merge_powers
-
-        return Method(
-            Powers,
-            partial(measure_powers, p=p),
-            partial(fold_powers, p=p),
-            lambda leaves, count, _: merge_powers(leaves, count, p=p),
-        )
-    centred = divisor.about_mean
+@functools.cache
+def measure_moments(*, exact: bool, centred: bool) -> Method:
+    """Return how moments are measured: with `exact` for float64 results, else for 24 bits."""
     plain = measure_leaves if exact else measure_short_leaves
     return Method(
         Leaves,

@@ -8,7 +8,6 @@ import numpy as np
 
 from normcli.compiled import find_kernel
 from normcli.dtypes import is_bfloat16
-from normcli.norms.divisors import Measurement
 from normcli.norms.rules import EpsMode, ZeroRule
 from normcli.numerics.divisor import find_freedom
 from normcli.numerics.elements import SOLVED, Elements
@@ -70,12 +69,8 @@ def is_served(dtype: np.dtype[Any]) -> bool:
 
 def is_plan_served(plan: Plan, count: int) -> bool:
     """Whether the kernel solves groups of a plan, of so many values each."""
-    spec, row = plan.spec, plan.norm.divisor
-    by_squares = row.measurement is Measurement.MOMENTS or (
-        row.measurement is Measurement.LENGTH and spec.p in (None, 2.0)
-    )
-    plain = spec.window is None and spec.flat_rule is None and not plan.norm.is_partial
-    return by_squares and plain and 0 < count < _LONGEST and find_freedom(plan, count) > 0
+    plain = plan.spec.flat_rule is None and not plan.norm.is_partial
+    return plan.follows_from_sums and plain and 0 < count < _LONGEST and find_freedom(plan, count) > 0
 
 
 class Rule(NamedTuple):

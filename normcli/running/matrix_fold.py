@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from normcli.dtypes import get_eps, is_float
-from normcli.engine.matrices import lay_matrix
+from normcli.engine.sn.run import lay_matrix
+from normcli.engine.sn.singular_values import approximate_largest
 from normcli.errors import DataError, UsageError, name_subject
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import OF_MATRICES
-from normcli.numerics.singular import approximate_largest
 from normcli.results.calculate import calculate
 from normcli.running.fold import Layer, apply, arrange, draw_batch, require_layer
 from normcli.tuples import NamedTuple

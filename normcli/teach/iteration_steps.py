@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from normcli.engine.matrices import lay_matrix
-from normcli.numerics.power import PowerIterations
-from normcli.numerics.singular import SingularValue
+from normcli.engine.sn.power_iterations import PowerIterations
+from normcli.engine.sn.run import lay_matrix
+from normcli.engine.sn.singular_values import SingularValue
 from normcli.printable import format_count
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine.matrices import lay_matrix
-from normcli.numerics.matrix_slopes import CANCELLED, find_slope
+from normcli.engine.sn.gradients import CANCELLED, find_slope
+from normcli.engine.sn.run import lay_matrix
 from normcli.teach.backward_steps import BackwardSteps
 from normcli.teach.expression import Constant, Difference, Sum
 from normcli.teach.iteration_steps import format_vector

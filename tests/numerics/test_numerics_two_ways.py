@@ -80,7 +80,7 @@ def require_same(monkeypatch, changes, calculate):
 
 
 UNDECIDED = {
-    **{f"numerics.{module}.KNOWN": -1.0 for module in ("lengths", "window")},
+    **{f"{module}.KNOWN": -1.0 for module in ("numerics.lengths", "engine.lrn.windows")},
     **{
         f"numerics.{module}.is_double_decided": lambda value, _: np.zeros(np.shape(value[0]), bool)
         for module in ("solution", "order_statistics", "moments")
@@ -128,7 +128,7 @@ def round_nothing(found, dtype):
 
 ROUND_NOTHING = {
     f"engine.{module}.round_known": round_nothing
-    for module in ("backward", "parameter_sums", "window_backward")
+    for module in ("backward", "parameter_sums", "lrn.backward_run")
 }
 
 

@@ -17,8 +17,8 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.numerics import rational
-from normcli.numerics.measuring import choose_method
 from normcli.numerics.order import find_shares, measure_quantiles
+from normcli.numerics.order_statistics import measure_extremes
 from normcli.numerics.solution import solve
 from normcli.numerics.workspace import Workspace
 from tests.reference.groups import solve_group
@@ -35,8 +35,7 @@ def solve_rows(norm, rows):
     if plan.norm.divisor.measurement is Measurement.QUANTILES:
         measured = measure_quantiles(rows, find_shares(plan))
     else:
-        method = choose_method(plan, exact=True)
-        measured = method.merge(method.measure(rows, Workspace()).reshape((len(rows), 1)), rows.shape[1], None)
+        measured = measure_extremes(rows, Workspace())
     with np.errstate(all="ignore"):
         return plan, solve(plan, measured)
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps
-from normcli.engine.matrices import lay_matrix
+from normcli.engine.sn.run import lay_matrix
+from normcli.engine.sn.singular_values import SingularValue
 from normcli.identifying.maps.known_maps import UNTRAINED, find_untrained_eps
 from normcli.identifying.models.matrices import MOST_TRIED, Start, iterate
 from normcli.identifying.search.affine import WAYS
@@ -19,7 +20,6 @@ from normcli.identifying.words.request_difference import try_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import Centre, ParameterRule
 from normcli.norms.table import NORMS, find_norm
-from normcli.numerics.singular import SingularValue
 from normcli.printable import format_count
 
 if TYPE_CHECKING:

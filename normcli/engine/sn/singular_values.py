@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.engine.sn.spectrum import Enclosure
     from normcli.norms.plan import Plan
     from normcli.norms.spec import Iteration
-    from normcli.numerics.spectrum import Enclosure
 
     EncloseSquare = Callable[[NDArray[Any], int], Enclosure | None]
 
@@ -38,7 +38,7 @@ _BITS = 110
 
 
 def _enclose_largest(matrix: NDArray[Any], bits: int) -> Enclosure:
-    from normcli.numerics.spectrum import enclose_square  # few norms divide by it
+    from normcli.engine.sn.spectrum import enclose_square  # few norms divide by it
 
     return enclose_square(matrix, bits)
 
@@ -47,7 +47,7 @@ def choose_enclosure(iteration: Iteration | None) -> EncloseSquare:
     """Return what encloses the square of σ: the largest singular value, or what iterations make of it."""
     if iteration is None:
         return _enclose_largest
-    from normcli.numerics.power import PowerIterations
+    from normcli.engine.sn.power_iterations import PowerIterations
 
     return PowerIterations(iteration).enclose_square
 

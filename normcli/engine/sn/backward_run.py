@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine.matrices import MatrixRun, lay_matrix
+from normcli.engine.sn.gradients import differentiate_matrix
+from normcli.engine.sn.run import MatrixRun, lay_matrix
 from normcli.errors import UsageError
 from normcli.norms.request import Fill
 from normcli.numerics.exact_slopes import round_values
-from normcli.numerics.matrix_slopes import differentiate_matrix
 from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Runs of norms that need more than centring and dividing: windows, and lengths that may need more digits."""
+"""Runs of norms that divide by ℓp lengths: those that pairs do not decide are calculated in decimals."""
 
 from __future__ import annotations
 
@@ -6,61 +6,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine.inputs import COUNT, zero_unselected
 from normcli.engine.passes import Run
-from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.decimal_lengths import DecimalLength, find_length, find_to_bits
-from normcli.numerics.lengths import has_powers, settle
+from normcli.numerics.lengths import find_method, has_powers, settle
 from normcli.numerics.powers import SPLIT_BITS, count_digits, split_exactly, use_digits
-from normcli.numerics.rounding import store
-from normcli.numerics.window import count_in_windows, normalize_windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Selected
+    from normcli.dtypes import Selected
     from normcli.engine.geometry import Slices
     from normcli.numerics.lengths import Lengths
+    from normcli.numerics.measuring import Method
     from normcli.numerics.moments import Recall
     from normcli.numerics.records import Records
     from normcli.numerics.workspace import Workspace
 
 
-MOST_VALUES = 1 << 14
-"""Values in a tile: the many arrays of its size that powers take then lie in a core's L2 cache."""
-
-
-class WindowRun(Run):
-    """A run in one pass: of a norm with a sliding window, where each value has statistics of its own."""
-
-    def measure(self) -> dict[str, Floats]:
-        """Apply the computation to every tile, write the results, and return the statistics."""
-        self.walk.expect(1)
-        self.walk.each(self._compute, whole=True, line=0, most=MOST_VALUES)
-        return self.statistics
-
-    def _compute(self, tile: Slices, work: Workspace) -> None:
-        window, runs, reduced = self.plan.spec.window, self.geometry.runs, self.geometry.reduced_runs
-        assert window is not None  # of every norm that has this kind of run
-        raw = self._load(tile, work, runs)
-        selected = self.select(raw, tile, runs)
-        precision = PRECISIONS["float64" if self.sink is None else self.sink.dtype.name]
-        y, statistics = normalize_windows(self.plan, zero_unselected(raw, selected), reduced, precision)
-        if selected is not None:
-            statistics[COUNT] = count_in_windows(selected, window, reduced[0])
-        self.keep(statistics, tuple(tile[run] for run in runs), tuple(self.geometry.dims[run] for run in runs))
-        if self.sink is not None:
-            place = self.sink.open(tile, work)
-            store(place, y)
-            if self.selection is not None and selected is not None:
-                self.selection.fill(place, raw, selected)
-            self.sink.put(tile, place, work)
-
-
 class LengthRun(Run):
-    """A run of lengths of any p but 2: those that pairs do not decide are calculated in decimals."""
+    """A run of lengths of any p but 2."""
+
+    def choose_method(self) -> Method:
+        """Return how lengths are measured."""
+        return find_method(self._p)
 
     def measure_groups(
         self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None = None

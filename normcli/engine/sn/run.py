@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.passes import Run
-from normcli.numerics.singular import SingularValue, SingularValues, choose_enclosure
+from normcli.engine.sn.singular_values import SingularValue, SingularValues, choose_enclosure
 from normcli.numerics.solution import solve
 from normcli.numerics.workspace import Workspace
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from normcli.engine.sn.singular_values import SingularValue, SingularValues, approximate_largest
+from normcli.engine.sn.spectrum import Enclosure
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.rational import find_root
-from normcli.numerics.singular import SingularValue, SingularValues, approximate_largest
-from normcli.numerics.spectrum import Enclosure
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.measuring import measure_groups
 

@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli.numerics.rational import find_root
-from normcli.numerics.spectrum import (
+from normcli.engine.sn.spectrum import (
     _Basis,
     _divide_first,
     _find_length,
@@ -19,6 +18,7 @@ from normcli.numerics.spectrum import (
     enclose_square,
     find_leading,
 )
+from normcli.numerics.rational import find_root
 
 HADAMARD = np.kron([[1, 1], [1, -1]], np.kron([[1, 1], [1, -1]], [[1, 1], [1, -1]])).astype(float)
 NEAR = 1.0 + 2.0**-52

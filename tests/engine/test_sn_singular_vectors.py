@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from normcli.engine.sn.singular_values import approximate_largest
 from normcli.errors import MissingStatisticError
-from normcli.numerics.singular import approximate_largest
 
 X = [[3.0, 1.0], [0.0, 1.0]]
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.inputs import zero_unselected
+from normcli.engine.lrn.gradients import differentiate_line, differentiate_windows
 from normcli.engine.passes import Run
 from normcli.norms.request import Fill
 from normcli.numerics.exact_slopes import round_exactly, round_values
 from normcli.numerics.slopes import round_known
-from normcli.numerics.window_slopes import differentiate_line, differentiate_windows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from normcli import backward
+from normcli.engine.sn.gradients import _round_integers, differentiate_matrix, find_slope
 from normcli.errors import UsageError
 from normcli.norms.spec import Iteration
 from normcli.numerics.exact_slopes import round_fractions
-from normcli.numerics.matrix_slopes import _round_integers, differentiate_matrix, find_slope
 from normcli.numerics.rational import scale
 
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from normcli.engine.lrn.gradients import differentiate_line, differentiate_windows
 from normcli.norms.spec import Window
-from normcli.numerics.window_slopes import differentiate_line, differentiate_windows
 
 X = np.array([1.0, -2.0, 3.0, 0.5, -1.5, 4.0, 0.25])
 DY = np.array([0.5, 1.0, -1.0, 2.0, 0.0, -0.75, 3.0])

@@ -10,10 +10,10 @@ import numpy as np
 from normcli.engine.blocks import open_source
 from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import NO_INPUTS
-from normcli.engine.matrices import MatrixRun
-from normcli.numerics.matrix_slopes import find_slope
+from normcli.engine.sn.gradients import find_slope
+from normcli.engine.sn.run import MatrixRun
+from normcli.engine.sn.singular_values import SingularValue
 from normcli.numerics.rational import round_once
-from normcli.numerics.singular import SingularValue
 from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from normcli.numerics.planes import (
+from normcli.engine.sn.exact_products import (
     Whole,
     choose_width,
     cut_values,

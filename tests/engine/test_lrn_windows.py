@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.numerics.window import count_in_windows
+from normcli.engine.lrn.windows import count_in_windows
 from tests.marks import sampled, slowly
 from tests.reference.real import Real
 from tests.reference.rounding import round_once

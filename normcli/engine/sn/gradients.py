@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_short_float
+from normcli.engine.sn.exact_products import Whole
+from normcli.engine.sn.power_iterations import PowerIterations, fix
+from normcli.engine.sn.singular_values import SingularValue, choose_enclosure
+from normcli.engine.sn.spectrum import find_leading
 from normcli.numerics.exact_slopes import round_fractions, round_values
 from normcli.numerics.integers import widen_exactly
-from normcli.numerics.planes import Whole
-from normcli.numerics.power import PowerIterations, fix
 from normcli.numerics.rational import find_exponent, find_root, scale
-from normcli.numerics.singular import SingularValue, choose_enclosure
-from normcli.numerics.spectrum import find_leading
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

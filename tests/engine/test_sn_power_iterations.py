@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from normcli.engine.sn.power_iterations import PowerIterations, _bound_stretch
 from normcli.errors import DataError, UsageError
 from normcli.norms.spec import Iteration
-from normcli.numerics.power import PowerIterations, _bound_stretch
 
 LINES = [pytest.param("u", id="from u"), pytest.param("v", id="from v")]
 

@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.engine.sn.exact_products import Whole, choose_width, cut_values, cut_whole, multiply, transpose
+from normcli.engine.sn.spectrum import Enclosure
 from normcli.errors import DataError
-from normcli.numerics.planes import Whole, choose_width, cut_values, cut_whole, multiply, transpose
 from normcli.numerics.rational import scale
-from normcli.numerics.spectrum import Enclosure
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
+    from normcli.engine.sn.exact_products import Plane
     from normcli.norms.spec import Iteration
-    from normcli.numerics.planes import Plane
 
 
 _FEW = 16
