@@ -1,6 +1,7 @@
 """What gradients of variances, mean squares and ℓ2 lengths are made of, for a norm as asked or changed.
 
-With g = dy · gamma, A = mean(g), w = x − mean and B as in `normcli.numerics.slopes`, dx is (g − A − w · B) / D.
+With g = dy · gamma, A = mean(g), w = x − mean and B as in `normcli.numerics.gradients.coefficients`,
+dx is (g − A − w · B) / D.
 Everything is in float64: what tells faults apart is far larger than its rounding.
 """
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from normcli.norms.rules import Centre, EpsMode
 from normcli.numerics.divisor import find_freedom
-from normcli.numerics.slopes import find_p
+from normcli.numerics.gradients.coefficients import find_p
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

@@ -132,8 +132,8 @@ def differentiate_group(
 
     part = _isolate(plan, group, inputs)
     part = part.count_as(plan, inputs.selection)
-    x, slope = (np.ascontiguousarray(part.take(plan, array)) for array in (values, dy))
-    return run_backward(part.plan, x, slope, part.inputs, None, DEFAULT_EFFORT).dx.reshape(-1)
+    x, gradient = (np.ascontiguousarray(part.take(plan, array)) for array in (values, dy))
+    return run_backward(part.plan, x, gradient, part.inputs, None, DEFAULT_EFFORT).dx.reshape(-1)
 
 
 class _Part(NamedTuple):

@@ -96,7 +96,7 @@ def backward(
     """Return the derivatives of a loss by x, gamma and beta, from its derivative by y.
 
     dx = γ · (dy − mean(dy) − x̂ · mean(dy · x̂)) / √(var + eps) of a group of `bn`, dγ = Σ dy · x̂, dβ = Σ dy; of
-    every other norm and option what the chain rule gives (`normcli.numerics.slopes`).
+    every other norm and option what the chain rule gives (`normcli.numerics.gradients.coefficients`).
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine.sn.gradients import CANCELLED, find_slope
+from normcli.engine.sn.gradients import CANCELLED, find_sigma_gradient
 from normcli.engine.sn.run import lay_matrix
 from normcli.teach.backward_steps import BackwardSteps
 from normcli.teach.expression import Constant, Difference, Sum
@@ -31,11 +31,11 @@ class MatrixBackwardSteps(BackwardSteps):
 
     def _make_numbers(self, arrays: Mapping[str, NDArray[Any]], known: Mapping[str, Fraction]) -> Numbers:
         iteration = self.spec.iteration
-        slope = find_slope(lay_matrix(self.plan, self.group.values), iteration)
-        if slope is None:
+        by_sigma = find_sigma_gradient(lay_matrix(self.plan, self.group.values), iteration)
+        if by_sigma is None:
             sentence = "Two of the singular values are equally large: there is no derivative."
             self._stop(Step("no derivative", sentence))
-        u, v = slope.list_vectors()
+        u, v = by_sigma.list_vectors()
         if iteration is None:
             left, right = (format_vector(np.array(vector, np.float64)) for vector in (u, v))
             sentence = f"The singular vectors of σ have the length 1: u = {left} and v = {right}."
@@ -43,7 +43,7 @@ class MatrixBackwardSteps(BackwardSteps):
         else:
             self.steps.append(Step("changes", f"u and v count as constants: {_CHANGES}."))
         places = lay_matrix(self.plan, np.arange(self.group.count))
-        known = {**known, "sigma": slope.sigma, "divisor": slope.sigma}
+        known = {**known, "sigma": by_sigma.sigma, "divisor": by_sigma.sigma}
         return _MatrixNumbers(self.chain, arrays, known, (places, u, v))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.engine import backward as engine_backward
 from normcli.engine.backward import run_backward
+from normcli.engine.gradients import run as gradients_run
 from normcli.engine.inputs import Inputs
 from normcli.engine.walk import Effort
 from normcli.norms.request import Request
-from normcli.numerics import slopes
+from normcli.numerics.gradients import coefficients
 from normcli.numerics.solution import Given
 from normcli.results.inputs import SelectionRequest, fit_inputs
 from tests.conftest import plan_request
@@ -61,7 +61,7 @@ def test_no_bit_depends_on_tiles_and_threads(request_, effort):
 def test_nor_on_how_many_groups_are_in_a_band(request_, monkeypatch):
     plan, x, dy, inputs = draw(request_, "float64")
     expected = run_backward(plan, x, dy, inputs, None, Effort())
-    monkeypatch.setattr(engine_backward, "MOST_GROUPS", 2)
+    monkeypatch.setattr(gradients_run, "MOST_GROUPS", 2)
     require_same(run_backward(plan, x, dy, inputs, None, Effort(threads=3, block=100, whole=1)), expected)
 
 
@@ -79,7 +79,7 @@ def test_nor_of_an_evaluation(monkeypatch):
     plan, x, dy, _ = draw(Request("bn"), "float64")
     inputs = Inputs(given=Given(np.arange(4.0), np.arange(1.0, 5.0)))
     expected = run_backward(plan, x, dy, inputs, None, Effort())
-    monkeypatch.setattr(engine_backward, "MOST_GROUPS", 2)
+    monkeypatch.setattr(gradients_run, "MOST_GROUPS", 2)
     require_same(run_backward(plan, x, dy, inputs, None, Effort(threads=2, block=32)), expected)
 
 
@@ -114,8 +114,8 @@ def test_rational_arithmetic_gives_the_same_bits(request_, dtype, monkeypatch):
     x, dy, inputs = x[..., :8], dy[..., :8], Inputs()
     plan = plan_request(request_, x)
     expected = run_backward(plan, x, dy, inputs, None, Effort())
-    mark = slopes._mark
-    monkeypatch.setattr(slopes, "_mark", lambda known, by, _, unknown: mark(known, by, ~unknown, unknown))
+    mark = coefficients._mark
+    monkeypatch.setattr(coefficients, "_mark", lambda known, by, _, unknown: mark(known, by, ~unknown, unknown))
     require_same(run_backward(plan, x, dy, inputs, None, Effort()), expected)
 
 

@@ -22,8 +22,8 @@ def define(window, place):
     for i in range(len(x)):
         near = [j for j in range(len(x)) if i - window.before <= j <= i + window.after]
         u = Fraction(window.k) + scale * sum(x[j] ** 2 for j in near)
-        slope = (Fraction(i == place)) / u - (x[i] * 2 * scale * x[place] / u**2 if place in near else 0)
-        total += dy[i] * slope
+        coefficients = (Fraction(i == place)) / u - (x[i] * 2 * scale * x[place] / u**2 if place in near else 0)
+        total += dy[i] * coefficients
     return total
 
 

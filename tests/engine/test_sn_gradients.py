@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from normcli import backward
-from normcli.engine.sn.gradients import _round_integers, differentiate_matrix, find_slope
+from normcli.engine.sn.gradients import _round_integers, differentiate_matrix, find_sigma_gradient
 from normcli.errors import UsageError
 from normcli.norms.spec import Iteration
-from normcli.numerics.exact_slopes import round_fractions
+from normcli.numerics.gradients.in_fractions import round_fractions
 from normcli.numerics.rational import scale
 
 
@@ -61,8 +61,8 @@ def test_rows_and_several_matrices(rng):
     x, dy = rng.normal(size=(2, 4, 3, 2)), rng.normal(size=(2, 4, 3, 2))
     dx = backward(x, dy, "sn", axes=(1, 2, 3), rows=2).dx
     for n in range(2):
-        matrix, slope = (np.moveaxis(each[n], 1, 0).reshape(3, -1) for each in (x, dy))
-        expected = np.moveaxis(np.array(differentiate(matrix, slope)).reshape(3, 4, 2), 0, 1)
+        matrix, by_sigma = (np.moveaxis(each[n], 1, 0).reshape(3, -1) for each in (x, dy))
+        expected = np.moveaxis(np.array(differentiate(matrix, by_sigma)).reshape(3, 4, 2), 0, 1)
         np.testing.assert_array_equal(dx[n], expected)
 
 
@@ -175,14 +175,14 @@ def test_values_of_rank_1_are_exact_however_far_apart(start, row):
 )
 def test_the_vectors_of_a_slope_have_its_value(iteration):
     x = np.array([[1.0, 5.0, 2.0], [0.0, 2.0, 4.0]])
-    slope = find_slope(x, iteration)
-    u, v = (np.array(numbers, float) for numbers in slope.list_vectors())
-    np.testing.assert_allclose([u @ u, v @ v, u @ x @ v], [1.0, 1.0, float(slope.sigma)], rtol=1e-14)
+    by_sigma = find_sigma_gradient(x, iteration)
+    u, v = (np.array(numbers, float) for numbers in by_sigma.list_vectors())
+    np.testing.assert_allclose([u @ u, v @ v, u @ x @ v], [1.0, 1.0, float(by_sigma.sigma)], rtol=1e-14)
 
 
 def test_of_a_value_of_0_there_is_no_slope():
-    assert find_slope(np.eye(2), Iteration(0, u=(1.0, 0.0), v=(0.0, 1.0))) is None
-    assert find_slope(np.diag([0.0, 1.0]), Iteration(1, u=(1.0, 0.0), v=None)) is None
+    assert find_sigma_gradient(np.eye(2), Iteration(0, u=(1.0, 0.0), v=(0.0, 1.0))) is None
+    assert find_sigma_gradient(np.diag([0.0, 1.0]), Iteration(1, u=(1.0, 0.0), v=None)) is None
 
 
 def test_gradients_at_a_right_angle_are_divided_alone():

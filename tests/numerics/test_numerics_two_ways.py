@@ -128,7 +128,7 @@ def round_nothing(found, dtype):
 
 ROUND_NOTHING = {
     f"engine.{module}.round_known": round_nothing
-    for module in ("backward", "parameter_sums", "lrn.backward_run")
+    for module in ("gradients.run", "gradients.parameters", "lrn.backward_run")
 }
 
 

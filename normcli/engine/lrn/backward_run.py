@@ -10,8 +10,8 @@ from normcli.engine.inputs import zero_unselected
 from normcli.engine.lrn.gradients import differentiate_line, differentiate_windows
 from normcli.engine.passes import Run
 from normcli.norms.request import Fill
-from normcli.numerics.exact_slopes import round_exactly, round_values
-from normcli.numerics.slopes import round_known
+from normcli.numerics.gradients.in_fractions import round_exactly, round_values
+from normcli.numerics.gradients.values import round_known
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.numerics.gradients.values import KnownGradients
 from normcli.numerics.pairs import (
     Pair,
     pair_add,
@@ -24,7 +25,6 @@ from normcli.numerics.pairs import (
     two_square,
 )
 from normcli.numerics.powers import raise_exactly, raise_pair
-from normcli.numerics.slopes import Derivatives
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +40,7 @@ _LEAST, _LARGEST, _MOST = 2.0**-100, 2.0**100, 16.0
 """Values and constants that are not between these, and powers beyond, are calculated exactly."""
 
 
-def differentiate_windows(window: Window, x: Floats, dy: Floats) -> Derivatives:
+def differentiate_windows(window: Window, x: Floats, dy: Floats) -> KnownGradients:
     """Return dx of values whose windows lie along the first axis.
 
     Parameters
@@ -72,7 +72,7 @@ def differentiate_windows(window: Window, x: Floats, dy: Floats) -> Derivatives:
     usable &= inside & (abs(window.exponent) <= _MOST)
     reach = max(window.before, window.after)
     unusable = _sum_along(Pair((~usable).astype(np.float64), zero), reach, reach).hi > 0.0
-    return Derivatives(value, error, unusable)
+    return KnownGradients(value, error, unusable)
 
 
 def _is_moderate(values: Any) -> Any:

@@ -10,7 +10,7 @@ from normcli.engine.sn.gradients import differentiate_matrix
 from normcli.engine.sn.run import MatrixRun, lay_matrix
 from normcli.errors import UsageError
 from normcli.norms.request import Fill
-from normcli.numerics.exact_slopes import round_values
+from normcli.numerics.gradients.in_fractions import round_values
 from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:

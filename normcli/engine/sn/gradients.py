@@ -23,7 +23,7 @@ from normcli.engine.sn.exact_products import Whole
 from normcli.engine.sn.power_iterations import PowerIterations, fix
 from normcli.engine.sn.singular_values import SingularValue, choose_enclosure
 from normcli.engine.sn.spectrum import find_leading
-from normcli.numerics.exact_slopes import round_fractions, round_values
+from normcli.numerics.gradients.in_fractions import round_fractions, round_values
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.rational import find_exponent, find_root, scale
 from normcli.tuples import NamedTuple
@@ -54,7 +54,7 @@ _MOST_EXPONENT = 1024
 _LEAST_NORMAL = 2.0**-1022
 
 
-class Slope(NamedTuple):
+class SigmaGradient(NamedTuple):
     """σ, and ∂σ/∂W = u vᵀ.
 
     Parameters
@@ -100,22 +100,24 @@ def differentiate_matrix(
     is_simple = (iteration is None or iteration.steps > 0) and _is_of_rank_1(values)
     if is_simple and iteration is None:
         return _differentiate_simple(values, gradient, dtype)
-    slope = find_slope(matrix, iteration)
-    if slope is None:
+    by_sigma = find_sigma_gradient(matrix, iteration)
+    if by_sigma is None:
         return None
     if is_simple:
         return _differentiate_simple(values, gradient, dtype)
     product = int((gradient.values * values.values).sum())
     total = scale(Fraction(product), gradient.exponent + values.exponent)
-    factor = -total / (slope.sigma * slope.sigma * slope.lengths[0] * slope.lengths[1])  # of column · row
-    exponent = slope.column.exponent + slope.row.exponent
-    terms = slope.column.values * slope.row.values
+    factor = -total / (
+        by_sigma.sigma * by_sigma.sigma * by_sigma.lengths[0] * by_sigma.lengths[1]
+    )  # of column · row
+    exponent = by_sigma.column.exponent + by_sigma.row.exponent
+    terms = by_sigma.column.values * by_sigma.row.values
     if factor and terms.any():  # both as integers times one power of two
         top = find_exponent(factor) - _BITS
         own = Whole(terms * round(scale(factor, -top)), exponent + top)
     else:
         own = Whole(terms * 0, 0)
-    inverse = 1 / slope.sigma
+    inverse = 1 / by_sigma.sigma
     unit = find_exponent(inverse) - _BITS
     plain = Whole(gradient.values * round(scale(inverse, -unit)), gradient.exponent + unit)
     lowest = min(own.exponent, plain.exponent)
@@ -172,7 +174,7 @@ def _round_integers(values: list[int], exponent: int, dtype: np.dtype[Any]) -> N
     return result
 
 
-def find_slope(matrix: NDArray[Any], iteration: Iteration | None) -> Slope | None:
+def find_sigma_gradient(matrix: NDArray[Any], iteration: Iteration | None) -> SigmaGradient | None:
     """Return how σ changes with a matrix that is finite and not all 0; None where it has no derivative."""
     if iteration is None:
         return _find_largest(matrix)
@@ -182,14 +184,14 @@ def find_slope(matrix: NDArray[Any], iteration: Iteration | None) -> Slope | Non
     if not iteration.steps:
         assert iteration.u is not None  # of none
         assert iteration.v is not None
-        return Slope(sigma, fix(iteration.u), fix(iteration.v).T, (Fraction(1), Fraction(1)))
+        return SigmaGradient(sigma, fix(iteration.u), fix(iteration.v).T, (Fraction(1), Fraction(1)))
     found = PowerIterations(iteration).find_directions(matrix, _BITS)
     assert found is not None  # as σ is not 0
     column, row = found.u.whole, found.v.whole
-    return Slope(sigma, column, row.T, (_find_length(column), _find_length(row)))
+    return SigmaGradient(sigma, column, row.T, (_find_length(column), _find_length(row)))
 
 
-def _find_largest(matrix: NDArray[Any]) -> Slope | None:
+def _find_largest(matrix: NDArray[Any]) -> SigmaGradient | None:
     leading = find_leading(matrix, _BITS)
     if leading is None:
         return None
@@ -197,9 +199,9 @@ def _find_largest(matrix: NDArray[Any]) -> Slope | None:
     sigma = SingularValue(matrix, lambda _matrix, _bits: square).find(_BITS)
     if matrix.shape[0] >= matrix.shape[1]:  # the row's length is nearly 1, and the column's σ times that
         length = _find_length(row)
-        return Slope(sigma, column, row.T, (sigma * length, length))
+        return SigmaGradient(sigma, column, row.T, (sigma * length, length))
     length = _find_length(column)
-    return Slope(sigma, column, row.T, (length, sigma * length))
+    return SigmaGradient(sigma, column, row.T, (length, sigma * length))
 
 
 def _find_length(vector: Whole) -> Fraction:

@@ -10,7 +10,7 @@ import numpy as np
 from normcli.engine.blocks import open_source
 from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import NO_INPUTS
-from normcli.engine.sn.gradients import find_slope
+from normcli.engine.sn.gradients import find_sigma_gradient
 from normcli.engine.sn.run import MatrixRun
 from normcli.engine.sn.singular_values import SingularValue
 from normcli.numerics.rational import round_once
@@ -53,10 +53,10 @@ def find_vectors(plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUTS) -
     for place, matrix in enumerate(iterate_matrices(plan, values, inputs)):
         if not matrix.astype(np.bool_).any() or not np.isfinite(matrix.astype(np.float64)).all():
             continue
-        slope = find_slope(matrix, plan.spec.iteration)
-        if slope is None:
+        found = find_sigma_gradient(matrix, plan.spec.iteration)
+        if found is None:
             continue
-        left, right = (np.array([round_once(each) for each in vector]) for vector in slope.list_vectors())
+        left, right = (np.array([round_once(each) for each in vector]) for vector in found.list_vectors())
         sign = 1.0
         if plan.spec.iteration is None:
             sign = math.copysign(1.0, right[np.argmax(np.abs(right))])

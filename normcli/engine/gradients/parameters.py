@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.numerics.fixed import Fixed
+from normcli.numerics.gradients.coefficients import ERROR
+from normcli.numerics.gradients.sums import expand
+from normcli.numerics.gradients.values import KnownGradients, round_known
 from normcli.numerics.pairs import Pair
-from normcli.numerics.slope_sums import expand
-from normcli.numerics.slopes import ERROR, Derivatives, round_known
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +32,7 @@ class ParameterSums:
         self.unclear = np.zeros(count, np.bool_)
         self._lock = threading.Lock()
 
-    def add_shares(self, places: Integers, found: Derivatives) -> None:
+    def add_shares(self, places: Integers, found: KnownGradients) -> None:
         """Add dy · x̂ to the parameters of some numbers, one for each value."""
         hi, lo = found.value
         flat = np.broadcast_to(places, hi.shape).reshape(-1)
@@ -62,7 +63,7 @@ class ParameterSums:
             error = np.where(inexact, ERROR * np.abs(value.hi), 0.0)
             if name == "gamma":
                 error, lost = error + self.error[part], lost | self.unclear[part]
-            known = Derivatives(Pair(value.hi, value.mid), error, lost)
+            known = KnownGradients(Pair(value.hi, value.mid), error, lost)
             found[part], undecided[part] = round_known(known, dtype)
         is_special = special != 0.0
         found[is_special] = special[is_special]

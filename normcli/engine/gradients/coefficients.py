@@ -10,11 +10,16 @@ import numpy as np
 from normcli.engine.inputs import COUNT, Inputs
 from normcli.engine.run import measure
 from normcli.norms.request import Fill
-from normcli.numerics.exact_slopes import NO_SLOPE, solve_exactly, solve_given_exactly, sum_powers
 from normcli.numerics.flat import find_flat
+from normcli.numerics.gradients.coefficients import clear, find_p, flatten, solve_coefficients, solve_given
+from normcli.numerics.gradients.in_fractions import (
+    NO_COEFFICIENTS,
+    solve_exactly,
+    solve_given_exactly,
+    sum_powers,
+)
+from normcli.numerics.gradients.sums import needs_decimals
 from normcli.numerics.integers import widen_to_pair
-from normcli.numerics.slope_sums import needs_decimals
-from normcli.numerics.slopes import clear, find_p, flatten, solve_given_slopes, solve_slopes
 from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
 
@@ -26,24 +31,24 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.exact_slopes import ExactSlope
-    from normcli.numerics.slope_sums import Sums
-    from normcli.numerics.slopes import Slopes
+    from normcli.numerics.gradients.coefficients import Coefficients
+    from normcli.numerics.gradients.in_fractions import ExactCoefficients
+    from normcli.numerics.gradients.sums import GradientSums
 
 
 class Solved(NamedTuple):
     """What some groups are differentiated with, and what returns that for one of them, to so many bits."""
 
-    slopes: Slopes
-    recall: Callable[[int, int], ExactSlope]
+    coefficients: Coefficients
+    recall: Callable[[int, int], ExactCoefficients]
 
     def take(self, rows: Integers) -> Solved:
         """Return that of some of the groups."""
-        slopes, recall = self
-        return Solved(slopes.map(lambda a: a[rows]), lambda row, bits: recall(int(rows[row]), bits))
+        coefficients, recall = self
+        return Solved(coefficients.map(lambda a: a[rows]), lambda row, bits: recall(int(rows[row]), bits))
 
 
-class GroupSlopes:
+class CoefficientSolver:
     """Makes what groups are differentiated with.
 
     Parameters
@@ -65,25 +70,25 @@ class GroupSlopes:
             count = statistics.pop(COUNT, np.float64(plan.grid.group_size))
             self.flat = find_flat(plan, statistics, count).reshape(-1)
 
-    def solve(self, sums: Sums, numbers: Integers) -> Solved:
+    def solve(self, sums: GradientSums, numbers: Integers) -> Solved:
         """Return it from the sums of the groups of some numbers."""
-        slopes, empty = solve_slopes(self.plan, sums), np.zeros(sums.count.shape, np.bool_)
+        coefficients, empty = solve_coefficients(self.plan, sums), np.zeros(sums.count.shape, np.bool_)
         flat = empty if self.flat is None else self.flat[numbers]
         decimals = needs_decimals(sums.p)
         if flat.any():
-            slopes = flatten(self.plan, slopes, flat)
+            coefficients = flatten(self.plan, coefficients, flat)
         if self.leaves_empty:
             empty = sums.count == 0
-            slopes = clear(slopes, empty)
+            coefficients = clear(coefficients, empty)
 
-        def recall(row: int, bits: int) -> ExactSlope:
+        def recall(row: int, bits: int) -> ExactCoefficients:
             if empty[row]:
-                return NO_SLOPE
+                return NO_COEFFICIENTS
             powers = self._sum_powers(int(numbers[row]), bits) if decimals else None
             exact = solve_exactly(self.plan, sums, row, powers, bits)
             return exact.flatten(self.plan) if flat[row] else exact
 
-        return Solved(slopes, recall)
+        return Solved(coefficients, recall)
 
     def _sum_powers(self, group: int, bits: int) -> Fraction | None:
         """Return Σ|x|ᵖ of the values of a group that count, to so many bits."""
@@ -98,7 +103,7 @@ class GroupSlopes:
     def solve_given(self, var: Floats, centre: Floats) -> Solved:
         """Return it of groups of given variances, whose means are as far from the shift as the centre is."""
 
-        def recall(row: int, bits: int) -> ExactSlope:
+        def recall(row: int, bits: int) -> ExactCoefficients:
             return solve_given_exactly(self.plan, float(var[row]), float(centre[row]), bits)
 
-        return Solved(solve_given_slopes(self.plan, var, centre), recall)
+        return Solved(solve_given(self.plan, var, centre), recall)

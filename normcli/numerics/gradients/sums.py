@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.fixed import DIGIT, Fixed
+from normcli.numerics.fixed import Fixed
 from normcli.numerics.pairs import (
     Pair,
     Triple,
@@ -46,7 +46,7 @@ _SWEEPS = 6
 """Doubles that a sum is distilled to; three are kept."""
 
 
-class Rows(NamedTuple):
+class GradientRows(NamedTuple):
     """Values of groups, one row for each.
 
     Parameters
@@ -78,10 +78,10 @@ class Rows(NamedTuple):
         """What products are made of."""
         return [*self.deviations, self.dy, *([] if self.gamma is None else [self.gamma])]
 
-    def map(self, function: Any) -> Rows:
+    def map(self, function: Any) -> GradientRows:
         """Return the rows with a function (an index, a reshape) applied to each array."""
         gamma, counted = (None if a is None else function(a) for a in (self.gamma, self.counted))
-        return Rows(self.deviations.map(function), function(self.dy), gamma, counted)
+        return GradientRows(self.deviations.map(function), function(self.dy), gamma, counted)
 
     def take_exactly(self) -> list[tuple[Fraction, Fraction, bool]]:
         """Return deviation and gradient of each value, and whether it counts, in C order."""
@@ -108,7 +108,7 @@ def needs_decimals(p: float) -> bool:
     return p not in (0.0, 1.0, 2.0) and not math.isinf(p)
 
 
-class Sums:
+class GradientSums:
     """The sums of groups, to which rows are added in any order.
 
     Parameters
@@ -144,7 +144,7 @@ class Sums:
         self.lengths = Pair(np.zeros(groups), np.zeros(groups))
         self.rough = np.zeros(groups, np.bool_)
 
-    def add(self, groups: Integers, rows: Rows) -> None:
+    def add(self, groups: Integers, rows: GradientRows) -> None:
         """Add rows to the groups of some numbers, each once."""
         counted = np.ones(rows.dy.shape, np.bool_) if rows.counted is None else rows.counted
         self.count[groups] += np.count_nonzero(counted, axis=-1)
@@ -166,7 +166,7 @@ class Sums:
         if needs_decimals(self.p):
             self._add_lengths(groups, rows, counted)
 
-    def merge(self, other: Sums) -> None:
+    def merge(self, other: GradientSums) -> None:
         """Add the sums of other values of the same groups."""
         self.count += other.count
         self.rough |= other.rough
@@ -178,7 +178,7 @@ class Sums:
         self.products.merge(other.products)
         self._raise_peak(np.arange(len(self.count)), other.peak, other.ties)
 
-    def _add_ordinary(self, groups: Integers, rows: Rows) -> None:
+    def _add_ordinary(self, groups: Integers, rows: GradientRows) -> None:
         if not rows.dy.size:
             return
         d, g = rows.deviations, rows.gradients
@@ -192,7 +192,7 @@ class Sums:
         ):
             _add(fixed, groups, terms)
 
-    def _add_exactly(self, group: int, rows: Rows) -> None:
+    def _add_exactly(self, group: int, rows: GradientRows) -> None:
         """Add one row whose products leave the range of doubles."""
         values = rows.take_exactly()
         among = [d for d, _, counts in values if counts]
@@ -224,7 +224,7 @@ class Sums:
         for held, value in zip(self.peak, best, strict=True):
             held[groups] = value
 
-    def _add_lengths(self, groups: Integers, rows: Rows, counted: Selected) -> None:
+    def _add_lengths(self, groups: Integers, rows: GradientRows, counted: Selected) -> None:
         powers = raise_sizes(rows.deviations, self.p)
         zero = counted & (rows.deviations.hi == 0.0)
         rough = counted & ~(is_moderate(rows.deviations.hi) | zero)
@@ -249,7 +249,7 @@ def is_moderate(values: Floats) -> Selected:
     return np.asarray((size > _LEAST_BASE) & (size < _LARGEST_BASE))
 
 
-def _take_row(rows: Rows, row: int) -> Rows:
+def _take_row(rows: GradientRows, row: int) -> GradientRows:
     return rows.map(lambda a: np.broadcast_to(a, rows.dy.shape)[row : row + 1])
 
 
@@ -283,7 +283,7 @@ def _add(fixed: Fixed, groups: Integers, terms: Iterable[Floats]) -> None:
 
 
 class Expanded(NamedTuple):
-    """Sums as three doubles, and where these are not all of it, or may be nothing of it."""
+    """GradientSums as three doubles, and where these are not all of it, or may be nothing of it."""
 
     value: Triple
     inexact: Selected
@@ -292,17 +292,8 @@ class Expanded(NamedTuple):
 
 def expand(fixed: Fixed) -> Expanded:
     """Return exact sums as doubles, within 2⁻¹⁵⁰ of themselves."""
-    settled = fixed.settle()
-    negative = settled.digits[-1] < 0
-    sizes = Fixed(np.where(negative, -settled.digits, settled.digits), settled.low).settle()
-    terms, lost = [], np.zeros(negative.shape, np.bool_)
-    for place, row in enumerate(sizes.digits):
-        exponent = DIGIT * (sizes.low + place)
-        if not _LEAST_DIGIT <= exponent <= _LARGEST_DIGIT:
-            lost |= row != 0
-        terms.append(np.ldexp(np.where(negative, -1.0, 1.0) * row, exponent))
-    found, left = distill(terms[::-1], _SWEEPS)
-    return Expanded(Triple(*found[:3]), left | np.any(found[3:], axis=0) | lost, lost)
+    found, left, lost = fixed.distill(_SWEEPS, range(_LEAST_DIGIT, _LARGEST_DIGIT + 1))
+    return Expanded(Triple(*found[:3]), (left != 0.0) | np.any(found[3:], axis=0) | lost, lost)
 
 
 class Difference(NamedTuple):

@@ -1,4 +1,4 @@
-"""Derivatives against exact rational ones: each way in which they are decided, once."""
+"""KnownGradients against exact rational ones: each way in which they are decided, once."""
 
 from __future__ import annotations
 
@@ -10,19 +10,11 @@ import pytest
 from normcli import backward
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.numerics.exact_slopes import solve_exactly, sum_powers
+from normcli.numerics.gradients.coefficients import Coefficients, _invert, find_p, flatten, solve_coefficients
+from normcli.numerics.gradients.in_fractions import solve_exactly, sum_powers
+from normcli.numerics.gradients.sums import GradientRows, GradientSums, find_deviations, needs_decimals
+from normcli.numerics.gradients.values import differentiate, find_shares, round_known
 from normcli.numerics.pairs import Pair
-from normcli.numerics.slope_sums import Rows, Sums, find_deviations, needs_decimals
-from normcli.numerics.slopes import (
-    Slopes,
-    _invert,
-    differentiate,
-    find_p,
-    find_shares,
-    flatten,
-    round_known,
-    solve_slopes,
-)
 from tests.results.test_backward import require_exact
 
 RNG = np.random.default_rng(29)
@@ -104,37 +96,37 @@ NORMS = [
 
 
 def solve_groups(norm, options):
-    """Return the rows of X and DY, less a shift where values are centred, and the sums and slopes of both."""
+    """Return the rows of X and DY, less a shift where values are centred, and the sums and coefficients of both."""
     plan = make_plan(Request(norm, axes=(1,), **options), X.shape, X.dtype)
     shift = np.full((4, 1), 1.25) if norm == "ln" else None
-    rows = Rows(find_deviations(X, None, shift), DY, None, None)
-    sums = Sums(4, find_p(plan))
+    rows = GradientRows(find_deviations(X, None, shift), DY, None, None)
+    sums = GradientSums(4, find_p(plan))
     sums.add(np.arange(4), rows)
-    slopes = solve_slopes(plan, sums)
+    coefficients = solve_coefficients(plan, sums)
     powers = [
         sum_powers(list(map(abs, map(Fraction, x))), sums.p) if needs_decimals(sums.p) else None for x in X
     ]
     exact = [solve_exactly(plan, sums, i, powers[i]) for i in range(4)]
-    return plan, rows, slopes, exact
+    return plan, rows, coefficients, exact
 
 
 @pytest.mark.parametrize(("norm", "options"), NORMS)
 def test_pairs_decide_ordinary_values_within_their_bounds(norm, options):
-    plan, rows, slopes, exact = solve_groups(norm, options)
-    wide = slopes.map(lambda a: a[:, None])
+    plan, rows, coefficients, exact = solve_groups(norm, options)
+    wide = coefficients.map(lambda a: a[:, None])
     found = [
         (
             differentiate(rows, wide, None, find_p(plan)),
-            lambda slope, row: slope.differentiate(row, Fraction(1)),
+            lambda coefficients, row: coefficients.differentiate(row, Fraction(1)),
         )
     ]
     if find_p(plan) == 2.0:
-        found.append((find_shares(rows, wide), lambda slope, row: slope.find_shares(row)))
+        found.append((find_shares(rows, wide), lambda coefficients, row: coefficients.find_shares(row)))
     for derivatives, calculate in found:
         _, undecided = round_known(derivatives, X.dtype)
         assert not undecided.any()
-        for i, slope in enumerate(exact):
-            expected = calculate(slope, rows.map(lambda a, i=i: np.broadcast_to(a, X.shape)[i : i + 1]))
+        for i, coefficients in enumerate(exact):
+            expected = calculate(coefficients, rows.map(lambda a, i=i: np.broadcast_to(a, X.shape)[i : i + 1]))
             for j, (value, unknown) in enumerate(expected):
                 assert unknown <= Fraction(1, 2**250)
                 pair = sum(Fraction(part[i, j]) for part in derivatives.value)
@@ -151,7 +143,7 @@ def test_the_inverse_of_0_and_of_infinity_has_no_low_part():
 def lay_slopes(steepness, inverse=1.0):
     zero = np.zeros((1, 1))
     nothing = Pair(zero, zero)
-    return Slopes(
+    return Coefficients(
         nothing,
         zero,
         nothing,
@@ -185,10 +177,10 @@ def lay_slopes(steepness, inverse=1.0):
 def test_what_leaves_the_range_of_doubles_is_not_decided(d, dy, gamma, steepness, inverse, unclear, sign):
     one = np.ones((1, 1))
     for signs in ((sign, 1.0, 1.0), (1.0, sign, 1.0), (1.0, 1.0, sign)):
-        rows = Rows(Pair(signs[0] * d * one, 0.0 * one), signs[1] * dy * one, None, None)
-        slopes = lay_slopes(signs[2] * steepness, inverse)
+        rows = GradientRows(Pair(signs[0] * d * one, 0.0 * one), signs[1] * dy * one, None, None)
+        coefficients = lay_slopes(signs[2] * steepness, inverse)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = differentiate(rows, slopes, None if gamma == 1.0 else gamma * one, 2.0)
+            found = differentiate(rows, coefficients, None if gamma == 1.0 else gamma * one, 2.0)
         assert found.unclear.tolist() == [[unclear]]
 
 
@@ -202,7 +194,7 @@ def test_shares_that_are_lost_are_not_decided(sign):
         (1.0, 0.0, 1.0, False),
     ):
         found = find_shares(
-            Rows(Pair(d * one, 0.0 * one), sign * dy * one, None, None), lay_slopes(1.0, inverse)
+            GradientRows(Pair(d * one, 0.0 * one), sign * dy * one, None, None), lay_slopes(1.0, inverse)
         )
         assert found.unclear.tolist() == [[unclear]]
 
@@ -211,9 +203,9 @@ def test_shares_that_are_lost_are_not_decided(sign):
 def test_sums_of_parts_are_merged_exactly(p):
     x, dy = np.rint(X), np.where(X > 1.0, DY, 1e300)
     dy[3, 5], x[2, 1], x[1, 4] = np.inf, 2.0**-600, 0.0
-    whole, first, second = (Sums(4, p) for _ in range(3))
+    whole, first, second = (GradientSums(4, p) for _ in range(3))
     for sums, part in ((whole, slice(None)), (first, slice(2)), (second, slice(2, None))):
-        sums.add(np.arange(4), Rows(find_deviations(x[:, part], None, None), dy[:, part], None, None))
+        sums.add(np.arange(4), GradientRows(find_deviations(x[:, part], None, None), dy[:, part], None, None))
     first.merge(second)
     for name in ("totals", "powers", "gradients", "products"):
         mine, other = (getattr(sums, name).take(np.arange(3)).settle() for sums in (first, whole))
@@ -228,13 +220,13 @@ def test_sums_of_parts_are_merged_exactly(p):
 @pytest.mark.parametrize(("like", "inverse"), [("sklearn", 1.0), ("scipy", np.nan)])
 def test_flat_groups_are_divided_by_what_replaces_0(like, inverse):
     plan = make_plan(Request("zscore", axes=(1,), like=like), X.shape, X.dtype)
-    _, _, slopes, _ = solve_groups("ln", {})
+    _, _, coefficients, _ = solve_groups("ln", {})
     flat = np.array([True, False, True, False])
-    found = flatten(plan, slopes, flat)
+    found = flatten(plan, coefficients, flat)
     for part in (found.steepness.hi, found.steepness.lo, found.inverse.lo):
         np.testing.assert_array_equal(part[flat], [0.0, 0.0])
     np.testing.assert_array_equal(found.inverse.hi[flat], [inverse, inverse])
-    for before, after in ((slopes.steepness, found.steepness), (slopes.inverse, found.inverse)):
+    for before, after in ((coefficients.steepness, found.steepness), (coefficients.inverse, found.inverse)):
         for part, left in zip(before, after, strict=True):
             np.testing.assert_array_equal(left[~flat], part[~flat])
-    np.testing.assert_array_equal(found.mean, slopes.mean)
+    np.testing.assert_array_equal(found.mean, coefficients.mean)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.slopes import Derivatives
+from normcli.numerics.gradients.values import KnownGradients
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.geometry import Slices
-    from normcli.engine.group_slopes import Solved
-    from normcli.numerics.slope_sums import Rows
+    from normcli.engine.gradients.coefficients import Solved
+    from normcli.numerics.gradients.sums import GradientRows
 
 
 class Values(NamedTuple):
@@ -54,7 +54,7 @@ class Tile(NamedTuple):
         Where it lies.
     numbers : ndarray of int, shape (groups,)
         The numbers of its groups.
-    rows : Rows
+    rows : GradientRows
     dy : ndarray
         As it was given.
     gamma : ndarray or None
@@ -67,18 +67,18 @@ class Tile(NamedTuple):
 
     place: Slices
     numbers: Integers
-    rows: Rows
+    rows: GradientRows
     dy: Floats
     gamma: Floats | None
     places: Integers | None
     used: Selected | None
 
-    def leave_used(self, found: Derivatives) -> Derivatives:
+    def leave_used(self, found: KnownGradients) -> KnownGradients:
         """Return derivatives that are 0 of values that have no part in normalized ones."""
         if self.used is None:
             return found
         value = found.value.map(lambda a: np.where(self.used, a, 0.0))
-        return Derivatives(value, np.where(self.used, found.error, 0.0), found.unclear & self.used)
+        return KnownGradients(value, np.where(self.used, found.error, 0.0), found.unclear & self.used)
 
 
 class Band(NamedTuple):

@@ -1,4 +1,4 @@
-"""Derivatives in rational arithmetic: where there is none, of groups that count as constant, at corners of powers."""
+"""KnownGradients in rational arithmetic: where there is none, of groups that count as constant, at corners of powers."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import pytest
 
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.numerics.exact_slopes import (
+from normcli.numerics.gradients.coefficients import find_p
+from normcli.numerics.gradients.in_fractions import (
     round_fractions,
     solve_exactly,
     solve_given_exactly,
     sum_powers,
 )
+from normcli.numerics.gradients.sums import GradientRows, GradientSums
 from normcli.numerics.pairs import Pair
-from normcli.numerics.slope_sums import Rows, Sums
-from normcli.numerics.slopes import find_p
 
 X, DY = np.array([[1.0, -2.0, 0.0, 4.0]]), np.array([[0.5, 1.0, -1.0, 2.0]])
 
 
 def make_rows(x=X, counted=None):
-    return Rows(Pair(x, np.zeros_like(x)), DY, None, None if counted is None else np.array([counted]))
+    return GradientRows(Pair(x, np.zeros_like(x)), DY, None, None if counted is None else np.array([counted]))
 
 
 def solve(norm, x=X, counted=None, bits=300, **options):
     plan = make_plan(Request(norm, axes=(1,), **options), x.shape, x.dtype)
-    rows, sums = make_rows(x, counted), Sums(1, find_p(plan))
+    rows, sums = make_rows(x, counted), GradientSums(1, find_p(plan))
     sums.add(np.zeros(1, int), rows)
     among = [abs(Fraction(value)) for value in x[0]]
     powers = (
@@ -49,11 +49,11 @@ def solve(norm, x=X, counted=None, bits=300, **options):
     ],
 )
 def test_a_group_of_which_nan_is_made_has_no_derivative(norm, options):
-    _, rows, slope = solve(norm, **options)
-    assert slope.inverse is None
-    assert slope.share is None
-    assert slope.differentiate(rows, Fraction(1)) == [None] * 4
-    assert slope.find_shares(rows) == [None] * 4
+    _, rows, coefficients = solve(norm, **options)
+    assert coefficients.inverse is None
+    assert coefficients.share is None
+    assert coefficients.differentiate(rows, Fraction(1)) == [None] * 4
+    assert coefficients.find_shares(rows) == [None] * 4
     assert np.isnan(round_fractions([None, Fraction(1, 3)], np.dtype("f4"))).tolist() == [True, False]
 
 
@@ -62,34 +62,34 @@ def test_a_group_of_which_nan_is_made_has_no_derivative(norm, options):
     [("ln", np.ones((1, 4)), {}), ("rms", np.zeros((1, 4)), {}), ("lp", np.zeros((1, 4)), {"p": 3.0})],
 )
 def test_a_group_of_which_zeros_are_made_has_none_but_by_its_parameters(norm, x, options):
-    _, rows, slope = solve(norm, x=x, eps=0.0, **options)
-    assert slope.differentiate(rows, Fraction(1)) == [None] * 4
-    assert slope.share == (0, 0)
-    assert slope.find_shares(rows) == [(0, 0)] * 4
+    _, rows, coefficients = solve(norm, x=x, eps=0.0, **options)
+    assert coefficients.differentiate(rows, Fraction(1)) == [None] * 4
+    assert coefficients.share == (0, 0)
+    assert coefficients.find_shares(rows) == [(0, 0)] * 4
 
 
 def test_a_constant_group_that_is_divided_by_1_has_one():
-    plan, rows, slope = solve("zscore", x=np.ones((1, 4)))
-    assert slope.inverse == 1
+    plan, rows, coefficients = solve("zscore", x=np.ones((1, 4)))
+    assert coefficients.inverse == 1
     mean = Fraction(5, 8)
-    assert slope.differentiate(rows, Fraction(2)) == [(2 * (Fraction(dy) - mean), 0) for dy in DY[0]]
-    assert slope.flatten(plan) == slope
+    assert coefficients.differentiate(rows, Fraction(2)) == [(2 * (Fraction(dy) - mean), 0) for dy in DY[0]]
+    assert coefficients.flatten(plan) == coefficients
 
 
 @pytest.mark.parametrize(("like", "least"), [("torch", 2.0), ("tensorflow", 4.0)])
 @pytest.mark.parametrize(("more", "follows"), [(-1.0, True), (0.0, True), (2.0**-50, False), (1.0, False)])
 def test_below_a_floor_of_the_length_or_of_its_square_the_divisor_is_a_constant(like, least, more, follows):
-    _, _, slope = solve("lp", x=np.array([[1.0, -1.0, 1.0, 1.0]]), eps=least + more, like=like)
-    assert (slope.steepness != 0) == follows
+    _, _, coefficients = solve("lp", x=np.array([[1.0, -1.0, 1.0, 1.0]]), eps=least + more, like=like)
+    assert (coefficients.steepness != 0) == follows
 
 
 def test_a_group_that_counts_as_constant_is_divided_by_what_constant_ones_are():
-    plan, _, slope = solve("zscore")
-    flat = slope.flatten(plan)
-    assert (flat.inverse, flat.steepness, flat.mean) == (1, 0, slope.mean)
-    assert slope.steepness != 0
+    plan, _, coefficients = solve("zscore")
+    flat = coefficients.flatten(plan)
+    assert (flat.inverse, flat.steepness, flat.mean) == (1, 0, coefficients.mean)
+    assert coefficients.steepness != 0
     none, *_ = solve("zscore", like="scipy")
-    assert slope.flatten(none).inverse is None
+    assert coefficients.flatten(none).inverse is None
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_a_group_that_counts_as_constant_is_divided_by_what_constant_ones_are():
     ],
 )
 def test_weights_of_powers(p, w):
-    _, _, slope = solve("lp", p=p, eps=0.0)
-    found = [slope.weigh(Fraction(value)) for value in X[0]]
+    _, _, coefficients = solve("lp", p=p, eps=0.0)
+    found = [coefficients.weigh(Fraction(value)) for value in X[0]]
     assert all(abs(a - b) < Fraction(1, 10**100) for a, b in zip(found, w, strict=True))
 
 
@@ -119,9 +119,16 @@ def test_sums_of_powers(sizes, p, total):
 
 def test_given_statistics_are_constants():
     plan = make_plan(Request("bn", eps=0.75), (1, 4), np.dtype("f8"))
-    slope = solve_given_exactly(plan, 3.25)
-    assert (slope.inverse, slope.mean, slope.steepness, slope.centre) == (Fraction(1, 2), 0, 0, 0)
-    assert slope.differentiate(make_rows(), Fraction(3)) == [(Fraction(3, 2) * Fraction(dy), 0) for dy in DY[0]]
+    coefficients = solve_given_exactly(plan, 3.25)
+    assert (coefficients.inverse, coefficients.mean, coefficients.steepness, coefficients.centre) == (
+        Fraction(1, 2),
+        0,
+        0,
+        0,
+    )
+    assert coefficients.differentiate(make_rows(), Fraction(3)) == [
+        (Fraction(3, 2) * Fraction(dy), 0) for dy in DY[0]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -133,12 +140,12 @@ def test_given_statistics_are_constants():
 )  # fmt: skip
 @pytest.mark.parametrize("bits", [60, 300])
 def test_errors_are_within_their_bounds(norm, options, bits):
-    _, rows, slope = solve(norm, bits=bits, **options)
+    _, rows, coefficients = solve(norm, bits=bits, **options)
     _, _, finer = solve(norm, bits=3 * bits, **options)
     for found, better in (
-        (slope.differentiate(rows, Fraction(3)), finer.differentiate(rows, Fraction(3))),
-        (slope.find_shares(rows), finer.find_shares(rows)),
-        ([slope.share], [finer.share]),
+        (coefficients.differentiate(rows, Fraction(3)), finer.differentiate(rows, Fraction(3))),
+        (coefficients.find_shares(rows), finer.find_shares(rows)),
+        ([coefficients.share], [finer.share]),
     ):
         for (value, error), (exact, rest) in zip(found, better, strict=True):
             assert abs(value - exact) + rest <= error or value == exact

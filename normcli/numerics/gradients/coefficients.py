@@ -30,44 +30,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import is_short_float
 from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from normcli.numerics.divisor import add_eps, find_freedom
-from normcli.numerics.elements import round_to_odd
+from normcli.numerics.gradients.sums import (
+    POWER_ERROR,
+    expand,
+    is_moderate,
+    needs_decimals,
+    subtract_products,
+)
 from normcli.numerics.pairs import (
     Pair,
     distill,
-    pair_add,
     pair_divide,
     pair_multiply,
-    pair_negate,
     pair_root,
     quick_two_sum,
     two_prod,
-    two_sum,
 )
 from normcli.numerics.powers import take_root
-from normcli.numerics.rounding import store
-from normcli.numerics.slope_sums import (
-    POWER_ERROR,
-    expand,
-    is_equal,
-    is_moderate,
-    needs_decimals,
-    raise_sizes,
-    subtract_products,
-    take_sizes,
-)
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from numpy.typing import NDArray
-
     from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
-    from normcli.numerics.slope_sums import Expanded, Rows, Sums
+    from normcli.numerics.gradients.sums import Expanded, GradientSums
 
 ERROR = 2.0**-95
 """An upper bound of the relative error of the ten or so operations on pairs that a factor goes through."""
@@ -78,18 +65,15 @@ _QUOTIENT = 2.0**-98
 _LEAST, _LARGEST = 2.0**-400, 2.0**400
 """The numbers of a group that are not between these are taken exactly."""
 
-_LEAST_VALUE, _LARGEST_VALUE = 2.0**-250, 2.0**250
+LEAST_VALUE, LARGEST_VALUE = 2.0**-250, 2.0**250
 """Likewise for values and gradients: their products with those of a group are then exact as pairs are."""
-
-_LEAST_RESULT, _LARGEST_RESULT = 2.0**-800, 2.0**1000
-"""Likewise for results."""
 
 _NEAR = 2.0**-40
 """A root this near to a floor is compared with it exactly."""
 
 
 @dataclass(slots=True)
-class Slopes:
+class Coefficients:
     """What the derivatives of groups' values are made of, one number for each group.
 
     Parameters
@@ -126,8 +110,8 @@ class Slopes:
     extreme: Selected
     further: float = 0.0
 
-    def map(self, function: Any) -> Slopes:
-        """Return the slopes with a function (an index, a reshape) applied to each array."""
+    def map(self, function: Any) -> Coefficients:
+        """Return the coefficients with a function (an index, a reshape) applied to each array."""
 
         def change(held: Any) -> Any:
             return held.map(function) if isinstance(held, Pair) else function(held)
@@ -135,20 +119,20 @@ class Slopes:
         held: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
         arrays = {name: array for name, array in held.items() if not isinstance(array, float | None)}
         held.update({name: change(array) for name, array in arrays.items()})
-        return Slopes(**held)
+        return Coefficients(**held)
 
 
-def clear(slopes: Slopes, empty: Selected) -> Slopes:
-    """Return slopes of which those of empty groups are 0: nothing of theirs is normalized."""
-    cleared = slopes.map(lambda a: np.where(empty, np.zeros((), a.dtype), a))
-    return dataclasses.replace(cleared, peak=slopes.peak)
+def clear(coefficients: Coefficients, empty: Selected) -> Coefficients:
+    """Return coefficients of which those of empty groups are 0: nothing of theirs is normalized."""
+    cleared = coefficients.map(lambda a: np.where(empty, np.zeros((), a.dtype), a))
+    return dataclasses.replace(cleared, peak=coefficients.peak)
 
 
-def flatten(plan: Plan, slopes: Slopes, flat: Selected) -> Slopes:
-    """Return slopes of which the divisors of flat groups count as 0: see `normcli.numerics.flat`."""
-    steepness = _put_where(flat, _find_steepness_of_nothing(plan), slopes.steepness)
-    inverse = _put_where(flat, _find_divisor_of_nothing(plan), slopes.inverse)
-    return dataclasses.replace(slopes, steepness=steepness, inverse=inverse)
+def flatten(plan: Plan, coefficients: Coefficients, flat: Selected) -> Coefficients:
+    """Return coefficients of which the divisors of flat groups count as 0: see `normcli.numerics.flat`."""
+    steepness = _put_where(flat, _find_steepness_of_nothing(plan), coefficients.steepness)
+    inverse = _put_where(flat, _find_divisor_of_nothing(plan), coefficients.inverse)
+    return dataclasses.replace(coefficients, steepness=steepness, inverse=inverse)
 
 
 def find_p(plan: Plan) -> float:
@@ -156,7 +140,7 @@ def find_p(plan: Plan) -> float:
     return 2.0 if plan.spec.p is None else plan.spec.p
 
 
-def solve_slopes(plan: Plan, sums: Sums) -> Slopes:
+def solve_coefficients(plan: Plan, sums: GradientSums) -> Coefficients:
     """Return what the derivatives of groups are made of, from their exact sums."""
     n = sums.count.astype(np.float64)
     zero = np.zeros_like(n)
@@ -181,37 +165,38 @@ def solve_slopes(plan: Plan, sums: Sums) -> Slopes:
     inverse = _invert(found.divisor)
     peak = sums.peak if math.isinf(sums.p) else None
     further = POWER_ERROR if needs_decimals(sums.p) else 0.0
-    slopes = Slopes(
+    coefficients = Coefficients(
         centre, centre_error, mean, mean_error, found.steepness, inverse, share, peak, extreme, further
     )
-    return _mark(slopes, found.divisor, found.unclear, sums.unknown)
+    return _mark(coefficients, found.divisor, found.unclear, sums.unknown)
 
 
-def solve_given_slopes(plan: Plan, var: Floats, centre: Floats) -> Slopes:
+def solve_given(plan: Plan, var: Floats, centre: Floats) -> Coefficients:
     """Return what derivatives are made of where mean and variance are given: the mean is shift + centre."""
     zero = np.zeros_like(var)
     square = Pair(var, zero)
     divisor = add_eps(square, pair_root(square), plan.spec.eps, plan.spec.eps_mode, None)
     divisor = Pair(np.where(np.isinf(var), np.inf, divisor.hi), np.where(np.isinf(var), 0.0, divisor.lo))
     nothing, never = Pair(zero, zero), np.zeros(var.shape, np.bool_)
-    slopes = Slopes(
+    coefficients = Coefficients(
         Pair(centre, zero), zero, nothing, zero, nothing, _invert(divisor), nothing, None, never.copy()
     )
-    unclear = (var != 0.0) & ~_is_within(var, _LEAST, _LARGEST) & np.isfinite(var)
-    return _mark(slopes, divisor, unclear, never)
+    unclear = (var != 0.0) & ~is_within(var, _LEAST, _LARGEST) & np.isfinite(var)
+    return _mark(coefficients, divisor, unclear, never)
 
 
-def _mark(slopes: Slopes, divisor: Pair, unclear: Selected, unknown: Selected) -> Slopes:
+def _mark(coefficients: Coefficients, divisor: Pair, unclear: Selected, unknown: Selected) -> Coefficients:
     """Mark the groups that are extreme, and make unknown what is made of numbers that are not finite."""
-    for known in (slopes.centre, slopes.mean, slopes.steepness, divisor, slopes.share):
-        unclear = unclear | (~_is_within(known.hi, _LEAST, _LARGEST) & np.isfinite(known.hi))
-    inverse = slopes.inverse
+    for known in (coefficients.centre, coefficients.mean, coefficients.steepness, divisor, coefficients.share):
+        unclear = unclear | (~is_within(known.hi, _LEAST, _LARGEST) & np.isfinite(known.hi))
+    inverse = coefficients.inverse
     inverse.hi[unknown], inverse.lo[unknown] = np.nan, 0.0
-    slopes.extreme = (slopes.extreme | unclear) & ~unknown
-    return slopes
+    coefficients.extreme = (coefficients.extreme | unclear) & ~unknown
+    return coefficients
 
 
-def _is_within(values: Floats, least: float, largest: float) -> Selected:
+def is_within(values: Floats, least: float, largest: float) -> Selected:
+    """Return which magnitudes lie between two numbers, or are 0."""
     sizes = np.abs(values)
     return np.asarray(((sizes > least) & (sizes < largest)) | (sizes == 0.0))
 
@@ -243,7 +228,7 @@ class _Solved(NamedTuple):
     unclear: Selected
 
 
-def _solve(plan: Plan, sums: Sums, power: Pair, product: Pair, times: Floats) -> _Solved:
+def _solve(plan: Plan, sums: GradientSums, power: Pair, product: Pair, times: Floats) -> _Solved:
     """Solve for divisor and steepness; `power` and `product` are `times` Σ|x − μ|ᵖ and Σg · (x − μ)."""
     if sums.p != 2.0:
         return _solve_length(plan, sums, power, product)
@@ -258,7 +243,7 @@ def _solve(plan: Plan, sums: Sums, power: Pair, product: Pair, times: Floats) ->
     return _replace_nothing(plan, divisor, _put_where(flat, 0.0, steepness), unclear)
 
 
-def _solve_length(plan: Plan, sums: Sums, power: Pair, product: Pair) -> _Solved:
+def _solve_length(plan: Plan, sums: GradientSums, power: Pair, product: Pair) -> _Solved:
     """Solve for ℓp lengths other than ℓ2."""
     zero, decimals = np.zeros_like(power.hi), needs_decimals(sums.p)
     rough = np.zeros(power.hi.shape, np.bool_)
@@ -268,7 +253,7 @@ def _solve_length(plan: Plan, sums: Sums, power: Pair, product: Pair) -> _Solved
         ties = np.maximum(sums.ties, 1).astype(np.float64)
     total = length
     if decimals:
-        rough = sums.rough | ~_is_within(sums.lengths.hi, _LEAST_VALUE, _LARGEST_VALUE)
+        rough = sums.rough | ~is_within(sums.lengths.hi, LEAST_VALUE, LARGEST_VALUE)
         total = Pair(np.where(rough, 1.0, sums.lengths.hi), np.where(rough, 0.0, sums.lengths.lo))
         root = take_root(total, sums.p)
         length = root.value.map(lambda part: np.ldexp(part, root.exponent))
@@ -311,120 +296,3 @@ def _find_divisor_of_nothing(plan: Plan) -> float:
 
 def _find_steepness_of_nothing(plan: Plan) -> float:
     return math.nan if plan.spec.zero_rule is ZeroRule.ZERO else 0.0
-
-
-# -- single values
-
-
-class Derivatives(NamedTuple):
-    """Derivatives as pairs, upper bounds of their errors, and where neither holds."""
-
-    value: Pair
-    error: Floats
-    unclear: Selected
-
-
-def differentiate(rows: Rows, slopes: Slopes, gamma: Floats | None, p: float) -> Derivatives:
-    """Return dx of the values of groups.
-
-    Parameters
-    ----------
-    rows : Rows
-    slopes : Slopes
-        Of shape (rows, 1).
-    gamma : ndarray or None
-        Of shape (rows, 1), where it is one for the whole group.
-    p : float
-    """
-    w, w_error = _find_weights(rows, slopes, p)
-    g, mean, term = rows.gradients, slopes.mean, pair_multiply(w, slopes.steepness)
-    lost = (term.hi == 0.0) & (w.hi != 0.0) & (slopes.steepness.hi != 0.0)
-    error = (
-        slopes.mean_error + np.abs(slopes.steepness.hi) * w_error + (ERROR + slopes.further) * np.abs(term.hi)
-    )
-    if rows.counted is not None:
-        mean, term = (pair.map(lambda a: np.where(rows.counted, a, 0.0)) for pair in (mean, term))
-        error = np.where(rows.counted, error, 0.0)
-    rest = pair_add(g, pair_negate(mean))
-    inner = pair_add(rest, pair_negate(term))
-    error = error + np.where(term.hi == 0.0, 0.0, ERROR * np.abs(rest.hi))
-    factors, factor, plain = rows.factors, slopes.inverse, slopes.inverse.hi
-    if gamma is not None:
-        factor, plain, factors = (
-            pair_multiply(factor, Pair(gamma, np.zeros_like(gamma))),
-            plain * gamma,
-            [*factors, gamma],
-        )
-    value = pair_multiply(inner, factor)
-    error = error * np.abs(factor.hi) + slopes.further * np.abs(value.hi)
-    unclear = lost | _find_unclear(factors, inner.hi, value.hi)
-    if slopes.further:
-        unclear |= (rows.deviations.hi != 0.0) & ~is_moderate(rows.deviations.hi)
-    return _judge(Derivatives(value, error, unclear), slopes, factors, inner.hi * plain)
-
-
-def find_shares(rows: Rows, slopes: Slopes) -> Derivatives:
-    """Return dy · x̂ of the values of groups: what each adds to the derivative of gamma."""
-    w, w_error = _find_weights(rows, slopes, 2.0)
-    dy = Pair(rows.dy, np.zeros_like(rows.dy))
-    inner = pair_multiply(w, dy)
-    value = pair_multiply(inner, slopes.inverse)
-    error = np.abs(rows.dy * slopes.inverse.hi) * w_error
-    factors = (*rows.deviations, rows.dy)
-    lost = (value.hi == 0.0) & (w.hi != 0.0) & (rows.dy != 0.0)
-    found = Derivatives(value, error, lost | _find_unclear(factors, inner.hi, value.hi))
-    return _judge(found, slopes, factors, inner.hi * slopes.inverse.hi)
-
-
-def _find_weights(rows: Rows, slopes: Slopes, p: float) -> tuple[Pair, Any]:
-    """Return w and an upper bound of its error."""
-    d = rows.deviations
-    if p == 2.0:
-        if not slopes.centre.hi.any():
-            return d, slopes.centre_error
-        return pair_add(d, pair_negate(slopes.centre)), slopes.centre_error
-    sign = np.sign(d.hi)
-    if needs_decimals(p):
-        powers = pair_divide(raise_sizes(d, p), Pair(np.where(sign == 0.0, 1.0, d.hi), d.lo))
-        powers = powers.map(lambda a: np.where(sign == 0.0, 0.0, a))
-        return powers, POWER_ERROR * np.abs(powers.hi)
-    if slopes.peak is not None:
-        sign = np.where(is_equal(take_sizes(d), slopes.peak), sign, 0.0)
-    return Pair(sign, np.zeros_like(sign)), 0.0
-
-
-def _find_unclear(factors: Any, inner: Floats, value: Floats) -> Selected:
-    """Return where products of pairs may have left the range of doubles, so that their errors are not known."""
-    unclear = ~_is_within(inner, _LEAST_RESULT, _LARGEST_RESULT)
-    unclear |= ~_is_within(value, _LEAST_RESULT, _LARGEST_RESULT)
-    for factor in factors:
-        unclear |= ~_is_within(factor, _LEAST_VALUE, _LARGEST_VALUE)
-    return unclear
-
-
-def _judge(found: Derivatives, slopes: Slopes, factors: Iterable[Floats], plain: Floats) -> Derivatives:
-    """Return what doubles give of what is not finite, and where 1/D is 0; extreme groups are unclear."""
-    inverse = slopes.inverse.hi
-    special = (~np.isfinite(inverse) | (inverse == 0.0) | np.isnan(slopes.steepness.hi)) & ~slopes.extreme
-    for factor in factors:
-        special = special | ~np.isfinite(factor)
-    value, error = found.value, found.error
-    if special.any():
-        value = Pair(np.where(special, plain, value.hi), np.where(special, 0.0, value.lo))
-        error = np.where(special, 0.0, error)
-    return Derivatives(value, error, (found.unclear | slopes.extreme) & ~special)
-
-
-def round_known(found: Derivatives, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Selected]:
-    """Return derivatives in a dtype, rounded once, and where they are not decided."""
-    hi, lo = found.value
-    # What a double holds that comes of numbers without errors may lie between two short floats: it is exact.
-    error = np.where((found.error == 0.0) & (lo == 0.0), 0.0, found.error + ERROR * np.abs(hi))
-    ends = []
-    for end in (-error, error):
-        pair = two_sum(hi, lo + end)
-        rounded = np.empty(hi.shape, dtype)
-        store(rounded, round_to_odd(*pair) if is_short_float(dtype) else pair.hi)
-        ends.append(rounded)
-    low, high = ends
-    return low, np.asarray(found.unclear | ((low != high) & ~np.isnan(hi)))

@@ -1,4 +1,4 @@
-"""Derivatives in rational arithmetic, value by value: where pairs do not decide, or leave the range of doubles.
+"""Gradients in rational arithmetic, value by value: where pairs do not decide, or leave the range of doubles.
 
 Roots, and powers of other exponents than 0, 1, 2 and ±∞, are taken to as many bits as are asked for. What is
 made of them comes with a bound of its error: so small a part of its terms.
@@ -17,10 +17,10 @@ from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from normcli.numerics.deciding import PRECISIONS, round_reals, round_to
 from normcli.numerics.divisor import find_freedom
 from normcli.numerics.fixed import Fixed
+from normcli.numerics.gradients.sums import needs_decimals
 from normcli.numerics.powers import raise_exactly
 from normcli.numerics.rational import ROOT_BITS, add_eps, find_root, scale
 from normcli.numerics.rounding import store
-from normcli.numerics.slope_sums import needs_decimals
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers
     from normcli.norms.plan import Plan
     from normcli.numerics.deciding import Bounded
-    from normcli.numerics.slope_sums import Rows, Sums
+    from normcli.numerics.gradients.sums import GradientRows, GradientSums
 
 
-class ExactSlope(NamedTuple):
-    """What the derivatives of one group's values are made of; see `slopes`.
+class ExactCoefficients(NamedTuple):
+    """What the derivatives of one group's values are made of; see `coefficients`.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class ExactSlope(NamedTuple):
             else sign
         )
 
-    def flatten(self, plan: Plan) -> ExactSlope:
+    def flatten(self, plan: Plan) -> ExactCoefficients:
         """Return that of a group whose divisor counts as 0, though it is not."""
         return _solve_nothing(plan, self)
 
@@ -87,7 +87,7 @@ class ExactSlope(NamedTuple):
         """Σ g · x̂ of the group."""
         return None if self.inverse is None else self._bound(self.inverse * self.product)
 
-    def differentiate(self, rows: Rows, gamma: Fraction) -> list[Bounded]:
+    def differentiate(self, rows: GradientRows, gamma: Fraction) -> list[Bounded]:
         """Return dx of some values of the group; `gamma` is one for all of it."""
         return [self._differentiate(*value, gamma) for value in rows.take_exactly()]
 
@@ -100,7 +100,7 @@ class ExactSlope(NamedTuple):
         rest, term = g - self.mean, self.weigh(d) * (self.steepness or 0)
         return self._bound(factor * (rest - term), abs(factor) * (abs(rest) + abs(term)))
 
-    def find_shares(self, rows: Rows) -> list[Bounded]:
+    def find_shares(self, rows: GradientRows) -> list[Bounded]:
         """Return dy · x̂ of some values of the group."""
         if self.inverse is None:
             return [None] * rows.dy.size
@@ -117,19 +117,19 @@ class ExactSlope(NamedTuple):
 _LOST_BITS = 6
 """Factors of a term are three at most, and each is within 2⁴ units of the last bit that it was taken to."""
 
-NO_SLOPE = ExactSlope(2.0, *(Fraction(0),) * 4)
+NO_COEFFICIENTS = ExactCoefficients(2.0, *(Fraction(0),) * 4)
 """Of a group of which nothing is normalized."""
 
 
 def solve_exactly(
-    plan: Plan, sums: Sums, group: int, powers: Fraction | None = None, bits: int = ROOT_BITS
-) -> ExactSlope:
+    plan: Plan, sums: GradientSums, group: int, powers: Fraction | None = None, bits: int = ROOT_BITS
+) -> ExactCoefficients:
     """Return what the derivatives of one group's values are made of, from its exact sums.
 
     Parameters
     ----------
     plan : Plan
-    sums : Sums
+    sums : GradientSums
     group : int
     powers : Fraction or None
         Σ|x|ᵖ to as many bits, where a length needs decimals; None where it is not finite.
@@ -143,7 +143,7 @@ def solve_exactly(
     if plan.norm.centre is not Centre.MEAN:
         centre = mean = zero
     elif not count:
-        return ExactSlope(sums.p, zero, zero, zero, None)
+        return ExactCoefficients(sums.p, zero, zero, zero, None)
     else:
         centre, mean = total / count, gradient / count
         power, product = power - total * centre, product - centre * gradient
@@ -151,19 +151,21 @@ def solve_exactly(
         return _solve_length(plan, sums, group, powers if needs_decimals(sums.p) else power, product, bits)
     freedom = int(find_freedom(plan, count))
     if freedom <= 0:
-        return ExactSlope(sums.p, centre, mean, zero, None)
+        return ExactCoefficients(sums.p, centre, mean, zero, None)
     square = power / freedom
     by = _multiply_divisor(plan, square, bits)
     steepness = product / (freedom * by) if by else zero
-    slope = ExactSlope(sums.p, centre, mean, steepness, None, product)
-    return _divide(plan, slope, find_divisor(plan, square, bits), find_divisor(plan, square, 2 * bits), bits)
+    known = ExactCoefficients(sums.p, centre, mean, steepness, None, product)
+    return _divide(plan, known, find_divisor(plan, square, bits), find_divisor(plan, square, 2 * bits), bits)
 
 
-def solve_given_exactly(plan: Plan, var: float, centre: float = 0.0, bits: int = ROOT_BITS) -> ExactSlope:
+def solve_given_exactly(
+    plan: Plan, var: float, centre: float = 0.0, bits: int = ROOT_BITS
+) -> ExactCoefficients:
     """Return what derivatives are made of where mean and variance are given: the mean is shift + centre."""
     zero, square = Fraction(0), Fraction(var)
-    slope = ExactSlope(2.0, Fraction(centre), zero, zero, None)
-    return _divide(plan, slope, find_divisor(plan, square, bits), find_divisor(plan, square, 2 * bits), bits)
+    known = ExactCoefficients(2.0, Fraction(centre), zero, zero, None)
+    return _divide(plan, known, find_divisor(plan, square, bits), find_divisor(plan, square, 2 * bits), bits)
 
 
 def find_divisor(plan: Plan, square: Fraction, bits: int) -> Fraction:
@@ -171,22 +173,24 @@ def find_divisor(plan: Plan, square: Fraction, bits: int) -> Fraction:
     return add_eps(square, plan.spec.eps, plan.spec.eps_mode, bits)
 
 
-def _divide(plan: Plan, slope: ExactSlope, divisor: Fraction, finer: Fraction, bits: int) -> ExactSlope:
-    """Return a slope with its divisor, which is exact if that of more bits is the same."""
+def _divide(
+    plan: Plan, known: ExactCoefficients, divisor: Fraction, finer: Fraction, bits: int
+) -> ExactCoefficients:
+    """Return coefficients with its divisor, which is exact if that of more bits is the same."""
     if not divisor:
-        return _solve_nothing(plan, slope)
-    return slope._replace(inverse=1 / divisor, bits=None if divisor == finer else bits)
+        return _solve_nothing(plan, known)
+    return known._replace(inverse=1 / divisor, bits=None if divisor == finer else bits)
 
 
-def _solve_nothing(plan: Plan, slope: ExactSlope) -> ExactSlope:
+def _solve_nothing(plan: Plan, known: ExactCoefficients) -> ExactCoefficients:
     """Return that of a group whose divisor counts as 0: what replaces it has a derivative by the rule alone."""
     rule = plan.spec.zero_rule
     steepness = None if rule is ZeroRule.ZERO else Fraction(0)
-    return slope._replace(steepness=steepness, inverse=None if rule is ZeroRule.NAN else Fraction(1), bits=None)
+    return known._replace(steepness=steepness, inverse=None if rule is ZeroRule.NAN else Fraction(1), bits=None)
 
 
 def _multiply_divisor(plan: Plan, square: Fraction, bits: int) -> Fraction | None:
-    """Return D · R, as in `slopes`; None where the divisor does not follow the values."""
+    """Return D · R, as in `coefficients`; None where the divisor does not follow the values."""
     eps, mode = Fraction(plan.spec.eps or 0.0), plan.spec.eps_mode
     if (
         not square
@@ -203,8 +207,8 @@ def _multiply_divisor(plan: Plan, square: Fraction, bits: int) -> Fraction | Non
 
 
 def _solve_length(
-    plan: Plan, sums: Sums, group: int, power: Fraction | None, product: Fraction, bits: int
-) -> ExactSlope:
+    plan: Plan, sums: GradientSums, group: int, power: Fraction | None, product: Fraction, bits: int
+) -> ExactCoefficients:
     """Solve for an ℓp length other than ℓ2."""
     zero, peak, ties, eps = Fraction(0), None, 1, Fraction(plan.spec.eps or 0.0)
     length = power or zero
@@ -221,8 +225,8 @@ def _solve_length(
         steepness = product / (divisor * ties)
         if needs_decimals(sums.p):
             steepness *= length / (power or zero)  # length^(p − 1) is Σ|x|ᵖ / length
-    slope = ExactSlope(sums.p, zero, zero, steepness, None, product, peak)
-    return _divide(plan, slope, divisor, zero if needs_decimals(sums.p) else divisor, bits)
+    known = ExactCoefficients(sums.p, zero, zero, steepness, None, product, peak)
+    return _divide(plan, known, divisor, zero if needs_decimals(sums.p) else divisor, bits)
 
 
 def sum_powers(sizes: Sequence[Fraction], p: float, bits: int = ROOT_BITS) -> Fraction | None:

@@ -1,0 +1,148 @@
+"""The gradients of single values, in pairs, each with a bound of its error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import is_short_float
+from normcli.numerics.elements import round_to_odd
+from normcli.numerics.gradients.coefficients import ERROR, LARGEST_VALUE, LEAST_VALUE, is_within
+from normcli.numerics.gradients.sums import (
+    POWER_ERROR,
+    is_equal,
+    is_moderate,
+    needs_decimals,
+    raise_sizes,
+    take_sizes,
+)
+from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, pair_negate, two_sum
+from normcli.numerics.rounding import store
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats, Selected
+    from normcli.numerics.gradients.coefficients import Coefficients
+    from normcli.numerics.gradients.sums import GradientRows
+
+_LEAST_RESULT, _LARGEST_RESULT = 2.0**-800, 2.0**1000
+"""Results that are not between these are calculated exactly."""
+
+
+class KnownGradients(NamedTuple):
+    """KnownGradients as pairs, upper bounds of their errors, and where neither holds."""
+
+    value: Pair
+    error: Floats
+    unclear: Selected
+
+
+def differentiate(rows: GradientRows, known: Coefficients, gamma: Floats | None, p: float) -> KnownGradients:
+    """Return dx of the values of groups.
+
+    Parameters
+    ----------
+    rows : GradientRows
+    known : Coefficients
+        Of shape (rows, 1).
+    gamma : ndarray or None
+        Of shape (rows, 1), where it is one for the whole group.
+    p : float
+    """
+    w, w_error = _find_weights(rows, known, p)
+    g, mean, term = rows.gradients, known.mean, pair_multiply(w, known.steepness)
+    lost = (term.hi == 0.0) & (w.hi != 0.0) & (known.steepness.hi != 0.0)
+    error = known.mean_error + np.abs(known.steepness.hi) * w_error + (ERROR + known.further) * np.abs(term.hi)
+    if rows.counted is not None:
+        mean, term = (pair.map(lambda a: np.where(rows.counted, a, 0.0)) for pair in (mean, term))
+        error = np.where(rows.counted, error, 0.0)
+    rest = pair_add(g, pair_negate(mean))
+    inner = pair_add(rest, pair_negate(term))
+    error = error + np.where(term.hi == 0.0, 0.0, ERROR * np.abs(rest.hi))
+    factors, factor, plain = rows.factors, known.inverse, known.inverse.hi
+    if gamma is not None:
+        factor, plain, factors = (
+            pair_multiply(factor, Pair(gamma, np.zeros_like(gamma))),
+            plain * gamma,
+            [*factors, gamma],
+        )
+    value = pair_multiply(inner, factor)
+    error = error * np.abs(factor.hi) + known.further * np.abs(value.hi)
+    unclear = lost | _find_unclear(factors, inner.hi, value.hi)
+    if known.further:
+        unclear |= (rows.deviations.hi != 0.0) & ~is_moderate(rows.deviations.hi)
+    return _judge(KnownGradients(value, error, unclear), known, factors, inner.hi * plain)
+
+
+def find_shares(rows: GradientRows, known: Coefficients) -> KnownGradients:
+    """Return dy · x̂ of the values of groups: what each adds to the derivative of gamma."""
+    w, w_error = _find_weights(rows, known, 2.0)
+    dy = Pair(rows.dy, np.zeros_like(rows.dy))
+    inner = pair_multiply(w, dy)
+    value = pair_multiply(inner, known.inverse)
+    error = np.abs(rows.dy * known.inverse.hi) * w_error
+    factors = (*rows.deviations, rows.dy)
+    lost = (value.hi == 0.0) & (w.hi != 0.0) & (rows.dy != 0.0)
+    found = KnownGradients(value, error, lost | _find_unclear(factors, inner.hi, value.hi))
+    return _judge(found, known, factors, inner.hi * known.inverse.hi)
+
+
+def _find_weights(rows: GradientRows, known: Coefficients, p: float) -> tuple[Pair, Any]:
+    """Return w and an upper bound of its error."""
+    d = rows.deviations
+    if p == 2.0:
+        if not known.centre.hi.any():
+            return d, known.centre_error
+        return pair_add(d, pair_negate(known.centre)), known.centre_error
+    sign = np.sign(d.hi)
+    if needs_decimals(p):
+        powers = pair_divide(raise_sizes(d, p), Pair(np.where(sign == 0.0, 1.0, d.hi), d.lo))
+        powers = powers.map(lambda a: np.where(sign == 0.0, 0.0, a))
+        return powers, POWER_ERROR * np.abs(powers.hi)
+    if known.peak is not None:
+        sign = np.where(is_equal(take_sizes(d), known.peak), sign, 0.0)
+    return Pair(sign, np.zeros_like(sign)), 0.0
+
+
+def _find_unclear(factors: Any, inner: Floats, value: Floats) -> Selected:
+    """Return where products of pairs may have left the range of doubles, so that their errors are not known."""
+    unclear = ~is_within(inner, _LEAST_RESULT, _LARGEST_RESULT)
+    unclear |= ~is_within(value, _LEAST_RESULT, _LARGEST_RESULT)
+    for factor in factors:
+        unclear |= ~is_within(factor, LEAST_VALUE, LARGEST_VALUE)
+    return unclear
+
+
+def _judge(
+    found: KnownGradients, known: Coefficients, factors: Iterable[Floats], plain: Floats
+) -> KnownGradients:
+    """Return what doubles give of what is not finite, and where 1/D is 0; extreme groups are unclear."""
+    inverse = known.inverse.hi
+    special = (~np.isfinite(inverse) | (inverse == 0.0) | np.isnan(known.steepness.hi)) & ~known.extreme
+    for factor in factors:
+        special = special | ~np.isfinite(factor)
+    value, error = found.value, found.error
+    if special.any():
+        value = Pair(np.where(special, plain, value.hi), np.where(special, 0.0, value.lo))
+        error = np.where(special, 0.0, error)
+    return KnownGradients(value, error, (found.unclear | known.extreme) & ~special)
+
+
+def round_known(found: KnownGradients, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Selected]:
+    """Return derivatives in a dtype, rounded once, and where they are not decided."""
+    hi, lo = found.value
+    # What a double holds that comes of numbers without errors may lie between two short floats: it is exact.
+    error = np.where((found.error == 0.0) & (lo == 0.0), 0.0, found.error + ERROR * np.abs(hi))
+    ends = []
+    for end in (-error, error):
+        pair = two_sum(hi, lo + end)
+        rounded = np.empty(hi.shape, dtype)
+        store(rounded, round_to_odd(*pair) if is_short_float(dtype) else pair.hi)
+        ends.append(rounded)
+    low, high = ends
+    return low, np.asarray(found.unclear | ((low != high) & ~np.isnan(hi)))
