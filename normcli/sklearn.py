@@ -24,8 +24,8 @@ from normcli.library.statistics import Statistics, fit
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import Centre
 from normcli.norms.table import find_norm
-from normcli.numerics.divisor import unscale
-from normcli.numerics.solution import solve
+from normcli.numerics.statistics.divisor import unscale
+from normcli.numerics.statistics.solution import solve
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.options import find_option
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 from normcli.results.calculate import calculate
 from normcli.results.inputs import SelectionRequest, fit_inputs
 from tests.conftest import plan_request

@@ -208,7 +208,7 @@ def _bring_together(layer, torch):
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("bias", [False, True])
 def test_a_folded_layer_does_what_torch_s_two_do(name, groups, bias, dtype, torch):
-    from normcli.numerics.solution import Given
+    from normcli.numerics.statistics.solution import Given
     from normcli.running.fold import Affine, fold
 
     torch.manual_seed(3)

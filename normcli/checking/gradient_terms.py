@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.norms.rules import Centre, EpsMode
-from normcli.numerics.divisor import find_freedom
 from normcli.numerics.gradients.coefficients import find_p
+from normcli.numerics.statistics.divisor import find_freedom
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

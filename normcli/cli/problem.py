@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
-    from normcli.numerics.solution import Given
+    from normcli.numerics.statistics.solution import Given
     from normcli.results.degenerate import Degeneracy
     from normcli.results.result import Result
     from normcli.running.average import State
@@ -160,7 +160,7 @@ def load_running(given: RunningOptions, norm: str, columns: tuple[str, ...] | No
     DataError
         If there is no such file, or it is none of a state.
     """
-    from normcli.numerics.solution import Given
+    from normcli.numerics.statistics.solution import Given
 
     mean, var = (load_optional(name, text, columns) for name, text in
                  (("running-mean", given.running_mean), ("running-var", given.running_var)))  # fmt: skip

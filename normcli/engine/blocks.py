@@ -12,7 +12,7 @@ import numpy as np
 
 from normcli.engine.files import FileSink, FileSource, lies_in_file
 from normcli.engine.geometry import find_lengths
-from normcli.numerics.whole import RowParameter
+from normcli.numerics.elements.compiled_kernel import RowParameter
 from normcli.tensors.mapped import Mapped, fetch, require_unchanged
 from normcli.tensors.pieces import cut_boxes, forget
 from normcli.tensors.spool import make_scratch

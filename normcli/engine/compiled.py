@@ -12,12 +12,7 @@ import numpy as np
 from normcli.compiled import find_kernel
 from normcli.dtypes import is_long_integer
 from normcli.engine.inputs import COUNT, zero_unselected
-from normcli.numerics.divisor import find_freedom
-from normcli.numerics.integers import widen_exactly
-from normcli.numerics.kernel import Parameters
-from normcli.numerics.records import Leaves, count_values
-from normcli.numerics.solution import solve
-from normcli.numerics.whole import (
+from normcli.numerics.elements.compiled_kernel import (
     Counts,
     Groups,
     apply_to_rows,
@@ -28,6 +23,11 @@ from normcli.numerics.whole import (
     name_statistics,
     normalize_groups,
 )
+from normcli.numerics.elements.kernel import Parameters
+from normcli.numerics.integers import widen_exactly
+from normcli.numerics.statistics.divisor import find_freedom
+from normcli.numerics.statistics.solution import solve
+from normcli.numerics.sums.leaf_records import Leaves, count_values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.geometry import Slices
     from normcli.engine.tiles import Tiles
-    from normcli.numerics.divisor import Solution
-    from normcli.numerics.records import Records
-    from normcli.numerics.whole import RowParameter
+    from normcli.numerics.elements.compiled_kernel import RowParameter
+    from normcli.numerics.statistics.divisor import Solution
+    from normcli.numerics.sums.leaf_records import Records
     from normcli.numerics.workspace import Workspace
 
     Shape = tuple[int, ...]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.columns import FEW
-from normcli.numerics.leaves import MAX_LEAF
+from normcli.numerics.sums.column_sums import FEW
+from normcli.numerics.sums.row_sums import MAX_LEAF
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.norms.plan import Plan
-    from normcli.numerics.records import Records
+    from normcli.numerics.sums.leaf_records import Records
 
     Fold = Callable[[Any], Any]
 

@@ -9,7 +9,7 @@ import numpy as np
 from normcli.dtypes import is_short_float
 from normcli.engine.blocks import Spread
 from normcli.norms.request import Fill
-from normcli.numerics.elements import round_to_odd
+from normcli.numerics.elements.in_pairs import round_to_odd
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.rounding import store
 from normcli.tensors.pieces import iterate_pieces
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Selected
     from normcli.engine.geometry import Geometry, Slices
     from normcli.norms.plan import Plan
-    from normcli.numerics.solution import Given, Measured
+    from normcli.numerics.statistics.solution import Given, Measured
 
     Places = tuple[NDArray[np.intp], ...]
 

@@ -11,11 +11,11 @@ from normcli.dtypes import is_float
 from normcli.engine.passes import Run
 from normcli.engine.run import open_run
 from normcli.numerics.deciding import PRECISIONS
-from normcli.numerics.elements import Elements
+from normcli.numerics.elements.in_pairs import Elements
+from normcli.numerics.elements.inverse import invert as invert_elements
 from normcli.numerics.integers import widen_exactly
-from normcli.numerics.inverse import invert as invert_elements
 from normcli.numerics.rounding import store
-from normcli.numerics.solution import solve
+from normcli.numerics.statistics.solution import solve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.divisor import Solution
-    from normcli.numerics.solution import Measured
+    from normcli.numerics.statistics.divisor import Solution
+    from normcli.numerics.statistics.solution import Measured
     from normcli.numerics.workspace import Workspace
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.passes import Run
-from normcli.numerics.decimal_lengths import DecimalLength, find_length, find_to_bits
-from normcli.numerics.lengths import find_method, has_powers, settle
 from normcli.numerics.powers import SPLIT_BITS, count_digits, split_exactly, use_digits
+from normcli.numerics.statistics.decimal_lengths import DecimalLength, find_length, find_to_bits
+from normcli.numerics.statistics.lengths import find_method, has_powers, settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Selected
     from normcli.engine.geometry import Slices
-    from normcli.numerics.lengths import Lengths
-    from normcli.numerics.measuring import Method
-    from normcli.numerics.moments import Recall
-    from normcli.numerics.records import Records
+    from normcli.numerics.statistics.lengths import Lengths
+    from normcli.numerics.statistics.measuring import Method
+    from normcli.numerics.statistics.moments import Recall
+    from normcli.numerics.sums.leaf_records import Records
     from normcli.numerics.workspace import Workspace
 
 

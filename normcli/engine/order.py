@@ -17,10 +17,10 @@ from normcli.engine.inputs import Inputs
 from normcli.engine.passes import Run
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError
-from normcli.numerics.measuring import Method
-from normcli.numerics.order import RankSearch, find_shares, measure_quantiles
-from normcli.numerics.order_statistics import Extremes, fold_extremes, measure_extremes
-from normcli.numerics.solution import solve
+from normcli.numerics.statistics.measuring import Method
+from normcli.numerics.statistics.order_statistics import Extremes, fold_extremes, measure_extremes
+from normcli.numerics.statistics.ranks import RankSearch, find_shares, measure_quantiles
+from normcli.numerics.statistics.solution import solve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from normcli.engine.inputs import Selection
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.divisor import Solution
-    from normcli.numerics.order_statistics import Quantiles
+    from normcli.numerics.statistics.divisor import Solution
+    from normcli.numerics.statistics.order_statistics import Quantiles
     from normcli.numerics.workspace import Workspace
 
 

@@ -17,9 +17,9 @@ from normcli.engine.geometry import Segments, Totals, find_lengths
 from normcli.engine.inputs import NO_INPUTS, TileSelection
 from normcli.engine.tiles import Tiles, sum_selected
 from normcli.engine.walk import BLOCK, DEFAULT_EFFORT, Walk
-from normcli.numerics.kernel import SHORTEST_WIDE_LINE
+from normcli.numerics.elements.kernel import SHORTEST_WIDE_LINE
 from normcli.numerics.rational import NOTHING
-from normcli.numerics.solution import Given, solve, solve_given
+from normcli.numerics.statistics.solution import Given, solve, solve_given
 from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from normcli.engine.survey import Batch
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.divisor import Solution
     from normcli.numerics.rational import ExactSums
-    from normcli.numerics.solution import Measured
+    from normcli.numerics.statistics.divisor import Solution
+    from normcli.numerics.statistics.solution import Measured
 
 
 COLUMN_BLOCK = 1 << 17

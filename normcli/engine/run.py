@@ -16,8 +16,8 @@ from normcli.engine.small import run_small
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.norms.divisors import Measurement
-from normcli.numerics.solution import solve_given
-from normcli.numerics.whole import is_plan_served, is_served
+from normcli.numerics.elements.compiled_kernel import is_plan_served, is_served
+from normcli.numerics.statistics.solution import solve_given
 from normcli.tensors.mapped import require_unchanged
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.solution import Given
+    from normcli.numerics.statistics.solution import Given
 
 _STATISTIC_BYTES = np.dtype(np.float64).itemsize
 _LEAST_COPIED = 1 << 20

@@ -13,7 +13,7 @@ from normcli.engine.geometry import find_geometry, find_lengths
 from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.engine.run import run_source
 from normcli.engine.walk import DEFAULT_EFFORT
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from normcli.dtypes import is_short_float
 from normcli.engine.blocks import open_parameter
 from normcli.engine.compiled import find_shape
 from normcli.engine.geometry import find_geometry
-from normcli.numerics.whole import (
+from normcli.numerics.elements.compiled_kernel import (
     Groups,
     is_plan_served,
     is_served,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.whole import RowParameter, Rule
+    from normcli.numerics.elements.compiled_kernel import RowParameter, Rule
 
 MOST_VALUES = 1 << 14
 """Of larger tensors, what a walk takes is little beside the arithmetic."""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.compiled import find_kernel
+from normcli.numerics.elements.compiled_kernel import is_served, measure_rows, sum_parts
 from normcli.numerics.integers import widen_to_pair
-from normcli.numerics.leaves import measure_leaves, measure_short_leaves
 from normcli.numerics.pairs import Pair
 from normcli.numerics.rational import ExactSums, sum_exactly
-from normcli.numerics.records import Leaves
-from normcli.numerics.whole import is_served, measure_rows, sum_parts
+from normcli.numerics.sums.leaf_records import Leaves
+from normcli.numerics.sums.row_sums import measure_leaves, measure_short_leaves
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from normcli.engine.blocks import open_parameter
 from normcli.engine.geometry import find_lengths, fold_rows, join
 from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselected
 from normcli.engine.walk import DEFAULT_EFFORT
-from normcli.numerics.columns import measure_columns
-from normcli.numerics.divisor import make_neutral
-from normcli.numerics.kernel import Parameters, apply, apply_affine
-from normcli.numerics.measuring import Method, measure_moments
-from normcli.numerics.moments import find_moments
+from normcli.numerics.elements.kernel import Parameters, apply, apply_affine
 from normcli.numerics.rational import sum_exactly
-from normcli.numerics.solution import solve
+from normcli.numerics.statistics.divisor import make_neutral
+from normcli.numerics.statistics.measuring import Method, measure_moments
+from normcli.numerics.statistics.moments import find_moments
+from normcli.numerics.statistics.solution import solve
+from normcli.numerics.sums.column_sums import measure_columns
 from normcli.tensors.pieces import forget
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.divisor import Solution
-    from normcli.numerics.moments import Moments, Recall
     from normcli.numerics.rational import ExactSums
-    from normcli.numerics.records import Records
+    from normcli.numerics.statistics.divisor import Solution
+    from normcli.numerics.statistics.moments import Moments, Recall
+    from normcli.numerics.sums.leaf_records import Records
     from normcli.numerics.workspace import Workspace
 
 
@@ -302,7 +302,7 @@ def _settle(
 ) -> None:
     """Write results at undecided places by exact arithmetic; None for no place."""
     if undecided is not None:
-        from normcli.numerics.settling import settle  # on use: few values need this
+        from normcli.numerics.elements.in_fractions import settle  # on use: few values need this
 
         settle(raw, out, undecided, solution, parameters)
 

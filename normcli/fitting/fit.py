@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from normcli.fitting.subject import Subject
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
-    from normcli.numerics.order_statistics import Quantiles
+    from normcli.numerics.statistics.order_statistics import Quantiles
     from normcli.tensors.many import Named
     from normcli.tensors.opened import Opened, StoreVersion
     from normcli.tensors.tensor import Tensor

@@ -13,9 +13,9 @@ from normcli.engine.passes import Run
 from normcli.engine.survey import join_batches
 from normcli.fitting.subject import find_batch, find_positions, has_images
 from normcli.fitting.sums import Sums, find_deviations, make_exact, round_deviations
-from normcli.numerics.fixed import Fixed
-from normcli.numerics.moments import find_moments
 from normcli.numerics.pairs import lower_at, raise_at, two_prod, two_square
+from normcli.numerics.statistics.moments import find_moments
+from normcli.numerics.sums.fixed_point import Fixed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

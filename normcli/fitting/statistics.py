@@ -9,7 +9,7 @@ import numpy as np
 from normcli.fitting.shards import join_shards
 from normcli.fitting.subject import has_images
 from normcli.fitting.sums import solve_sums
-from normcli.numerics.solution import solve
+from normcli.numerics.statistics.solution import solve
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from normcli.fitting.subject import Subject
     from normcli.fitting.sums import Sums
     from normcli.norms.plan import Plan
-    from normcli.numerics.order_statistics import Quantiles
-    from normcli.numerics.solution import Measured
+    from normcli.numerics.statistics.order_statistics import Quantiles
+    from normcli.numerics.statistics.solution import Measured
 
 
 _NAMED = 3

@@ -37,10 +37,10 @@ from normcli.fitting.sums import Sums
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.options import OPTIONS, OptionKind
 from normcli.norms.request import Request
-from normcli.numerics.fixed import DIGIT, MOST_PLACES, Fixed
-from normcli.numerics.order import find_shares
-from normcli.numerics.order_statistics import Quantiles
 from normcli.numerics.pairs import Pair
+from normcli.numerics.statistics.order_statistics import Quantiles
+from normcli.numerics.statistics.ranks import find_shares
+from normcli.numerics.sums.fixed_point import DIGIT, MOST_PLACES, Fixed
 from normcli.printable import format_count
 from normcli.tensors.many import list_keys
 from normcli.tensors.members import MOST_COUNTED, Members

@@ -11,10 +11,6 @@ import numpy as np
 from normcli.errors import DataError
 from normcli.norms.divisors import Measurement
 from normcli.numerics.deciding import is_double_decided
-from normcli.numerics.fixed import ALL, Fixed
-from normcli.numerics.lengths import Lengths, scale_lengths
-from normcli.numerics.moments import find_moments
-from normcli.numerics.order_statistics import make_extremes
 from normcli.numerics.pairs import (
     Pair,
     find_largest,
@@ -26,7 +22,11 @@ from normcli.numerics.pairs import (
     two_prod,
 )
 from normcli.numerics.rational import ExactSums, find_root, round_once
-from normcli.numerics.records import make_leaves
+from normcli.numerics.statistics.lengths import Lengths, scale_lengths
+from normcli.numerics.statistics.moments import find_moments
+from normcli.numerics.statistics.order_statistics import make_extremes
+from normcli.numerics.sums.fixed_point import ALL, Fixed
+from normcli.numerics.sums.leaf_records import make_leaves
 from normcli.printable import agree
 from normcli.tuples import NamedTuple
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Integers
     from normcli.norms.plan import Plan
-    from normcli.numerics.moments import Moments
-    from normcli.numerics.order_statistics import Extremes
+    from normcli.numerics.statistics.moments import Moments
+    from normcli.numerics.statistics.order_statistics import Extremes
 
 
 _SMALL, _LARGE = 2.0**-400, 2.0**400

@@ -31,7 +31,7 @@ from normcli.golden.manifest import (
     write_manifest,
 )
 from normcli.norms.plan import make_plan
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 from normcli.results.backward import BackwardProblem, calculate_backward
 from normcli.results.calculate import calculate
 from normcli.results.inputs import fit_inputs

@@ -6,18 +6,17 @@ There is one right answer, so results depend on the input and the request alone:
 order of memory, how data are split into files, CPU, BLAS, the version of NumPy, or which kernel runs.
 
 Decide or ask (`deciding`): a fast path gives a value with a bound of its error. Where the bound allows one
-rounding alone, that is the result; what it does not decide is asked of a slower path. Of an element the first
-path is a sequence of doubles (`sequences`, or the compiled kernel), the next are pairs of doubles (`elements`),
-and the last are fractions of the group's exact mean and divisor (`settling`), whose roots are taken to as many
-bits as the rounding needs: 4,800 at most, beyond which a value is taken for a tie.
+rounding alone, that is the result; what it does not decide is asked of a slower path. Of `elements` the first
+path is a sequence of doubles (`in_doubles`, or the compiled kernel), the next are pairs of doubles
+(`in_pairs`), and the last are fractions of the group's exact mean and divisor (`in_fractions`), whose roots are
+taken to as many bits as the rounding needs: 4,800 at most, beyond which a value is taken for a tie.
 
 **What is known of a group** for its elements: the mean as three doubles and the divisor as a pair, each within
-a bound (`KNOWN` of `elements`); a group whose sums do not give them so closely is solved by fractions.
+a bound (`KNOWN` of `in_pairs`); a group whose sums do not give them so closely is solved by fractions.
 
-The sums of leaves are exact (`leaves` and `columns`, `integers` beyond 2⁵³), and so are those of leaves
-(`records`) and of files (`fixed`). What follows from them is calculated to within a known bound (`moments`,
-`lengths` with `powers`, `order_statistics`, `window`). Where a rounding boundary lies within the bound,
-`solution` asks for the group's sums as integers and decides by fractions (`rational`). BLAS adds only what is
-exact in any order; NumPy's powers and logarithms, which differ between processors, reach no result that has to
-be rounded.
+The sums of leaves, of tiles and of files are exact (`sums`; `integers` beyond 2⁵³). What follows from them is
+calculated to within a known bound (`statistics`, `powers`, `gradients`). Where a rounding boundary lies within
+the bound, `statistics.solution` asks for the group's sums as integers and decides by fractions (`rational`).
+BLAS adds only what is exact in any order; NumPy's powers and logarithms, which differ between processors, reach
+no result that has to be rounded.
 """

@@ -13,7 +13,7 @@ from normcli.errors import UsageError
 from normcli.norms.options import read_flag
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 from normcli.results.arrays import Give, Taken, keep, take
 from normcli.results.inputs import SelectionRequest, fit_inputs
 from normcli.tensors.columns import match_names

@@ -13,7 +13,7 @@ from normcli.dtypes import is_float
 from normcli.engine.inputs import Inputs, Selection
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Fill, NanRule
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 from normcli.printable import agree, format_count, make_printable
 from normcli.tensors.pieces import find_places, iterate_pieces
 from normcli.tuples import NamedTuple

@@ -12,8 +12,8 @@ from normcli.engine.inputs import COUNT, Inputs
 from normcli.engine.run import measure
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.norms.rules import ZeroRule
-from normcli.numerics.divisor import find_divisor
 from normcli.numerics.rational import NOTHING, divide_once, sum_exactly
+from normcli.numerics.statistics.divisor import find_divisor
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple
 
@@ -143,7 +143,7 @@ def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> 
     is_nan = spec.zero_rule is ZeroRule.NAN
     if spec.flat_rule is None or ("rstd" in statistics and not is_nan):  # which holds it
         return predicted
-    from normcli.numerics.flat import find_flat  # of few conventions
+    from normcli.numerics.statistics.constant_groups import find_flat  # of few conventions
 
     kept = np.nan if is_nan else promise.target * statistics[plan.norm.divisor.spread or ""]
     return np.where(find_flat(plan, statistics, plan.grid.group_size), kept, predicted)
@@ -174,7 +174,7 @@ def _combine(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
         found = [extremes[name](groups[name]) for groups in _iterate_finite(measured)]
         combined[name] = float(extremes[name](found)) if found else math.nan
     if "norm" in measured and "norm" not in extremes:
-        from normcli.numerics.lengths import find_length_of_all  # on use: few answers need this
+        from normcli.numerics.statistics.lengths import find_length_of_all  # on use: few answers need this
 
         lengths = [find_length_of_all(groups["norm"], p) for groups in _iterate_finite(measured)]
         combined["norm"] = find_length_of_all(np.array(lengths), p) if lengths else math.nan

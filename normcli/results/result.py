@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.norms.plan import Plan
-    from normcli.numerics.solution import Given
+    from normcli.numerics.statistics.solution import Given
     from normcli.results.degenerate import Degeneracy
 
 

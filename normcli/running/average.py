@@ -11,9 +11,9 @@ from normcli.engine.inputs import Inputs
 from normcli.engine.run import measure, run
 from normcli.errors import DataError, UsageError
 from normcli.norms.conventions import RunningRule, find_convention
-from normcli.numerics.averages import add_to, average, divide_total, mix, multiply_by_count
-from normcli.numerics.fixed import Fixed
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
+from normcli.numerics.sums.averages import add_to, average, divide_total, mix, multiply_by_count
+from normcli.numerics.sums.fixed_point import Fixed
 from normcli.printable import format_count
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple

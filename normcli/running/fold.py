@@ -13,10 +13,10 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode
 from normcli.norms.table import NORMS
-from normcli.numerics.kernel import Parameters
+from normcli.numerics.elements.in_fractions import normalize
+from normcli.numerics.elements.kernel import Parameters
 from normcli.numerics.rounding import widen
-from normcli.numerics.settling import normalize
-from normcli.numerics.solution import Given, solve_given
+from normcli.numerics.statistics.solution import Given, solve_given
 from normcli.printable import agree, format_count
 from normcli.tuples import NamedTuple
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
-    from normcli.numerics.divisor import Solution
+    from normcli.numerics.statistics.divisor import Solution
 
 
 _NORM = NORMS["bn"]

@@ -20,8 +20,8 @@ import numpy as np
 
 from normcli.errors import DataError, UsageError
 from normcli.norms.rules import EpsMode
-from normcli.numerics.averages import divide_total
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
+from normcli.numerics.sums.averages import divide_total
 from normcli.running.average import MOST_BATCHES, State
 from normcli.tensors.locks import is_at, name_beside, try_lock
 from normcli.tensors.members import Members

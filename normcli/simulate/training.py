@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.norms.conventions import RunningRule
     from normcli.norms.plan import Plan
-    from normcli.numerics.solution import Given
+    from normcli.numerics.statistics.solution import Given
 
 STEPS, BATCH, RUNS = 60, 8, 20
 """Steps, samples in a batch, and runs with other batches, by default."""

@@ -14,7 +14,7 @@ from normcli.errors import UsageError
 from normcli.norms.grid import Grid
 from normcli.norms.rules import EpsMode, ParameterRule
 from normcli.norms.table import NORMS
-from normcli.numerics.divisor import find_divisor
+from normcli.numerics.statistics.divisor import find_divisor
 from normcli.results.calculate import calculate
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple

@@ -14,7 +14,7 @@ import numpy as np
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.norm import format_subscript
 from normcli.norms.rules import Centre, EpsMode, ZeroRule
-from normcli.numerics.order import find_shares
+from normcli.numerics.statistics.ranks import find_shares
 from normcli.teach.definitions import combine, define_base, join_eps, make_power, take_root
 from normcli.teach.expression import (
     MOST_TERMS,
@@ -344,7 +344,7 @@ class StatisticSteps(StepWriter):
         rule = self.spec.flat_rule
         if rule is None:
             return None
-        from normcli.numerics.flat import find_flat  # of few conventions
+        from normcli.numerics.statistics.constant_groups import find_flat  # of few conventions
 
         statistics = {name: np.asarray(value) for name, value in self.group.statistics.items()}
         return rule.value if find_flat(self.plan, statistics, self.group.count) else None

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 from normcli.running.average import MOST_BATCHES, State
 from normcli.running.state_file import hold, read_state, replace_state
 from tests import forked

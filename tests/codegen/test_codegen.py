@@ -21,7 +21,7 @@ from normcli.codegen.task import Task
 from normcli.errors import UsageError
 from normcli.norms.calls import CALLS
 from normcli.norms.request import Request
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 from normcli.results.calculate import calculate
 from normcli.results.inputs import fit_inputs
 from normcli.tensors.generate import generate

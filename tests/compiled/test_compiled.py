@@ -34,9 +34,9 @@ from normcli.engine.run import run
 from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Fill, Request
+from normcli.numerics.elements.compiled_kernel import Rule, measure_parts
 from normcli.numerics.rounding import store
-from normcli.numerics.solution import Given
-from normcli.numerics.whole import Rule, measure_parts
+from normcli.numerics.statistics.solution import Given
 from tests.compiled import find_stamp
 from tests.conftest import ROOT
 

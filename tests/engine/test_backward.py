@@ -11,7 +11,7 @@ from normcli.engine.inputs import Inputs
 from normcli.engine.walk import Effort
 from normcli.norms.request import Request
 from normcli.numerics.gradients import coefficients
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 from normcli.results.inputs import SelectionRequest, fit_inputs
 from tests.conftest import plan_request
 

@@ -20,8 +20,8 @@ from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.numerics.records import Leaves, fold_leaves
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
+from normcli.numerics.sums.leaf_records import Leaves, fold_leaves
 from tests.marks import sampled, slowly
 
 pytestmark = pytest.mark.usefixtures("either_kernel")
@@ -84,8 +84,8 @@ def test_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, norm
         (1, 1, 1),
     ]:
         assert equal(run(plan, x, effort=Effort(threads=threads, block=block, whole=whole)), plain)
-    monkeypatch.setattr("normcli.numerics.kernel.CHUNK", 1000)
-    monkeypatch.setattr("normcli.numerics.leaves.CHUNK", 1000)
+    monkeypatch.setattr("normcli.numerics.elements.kernel.CHUNK", 1000)
+    monkeypatch.setattr("normcli.numerics.sums.row_sums.CHUNK", 1000)
     assert equal(run(plan, x, effort=Effort(threads=2)), plain)
 
 

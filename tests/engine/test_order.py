@@ -12,7 +12,7 @@ from normcli.engine.walk import Effort
 from normcli.errors import DataError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.numerics.solution import solve
+from normcli.numerics.statistics.solution import solve
 
 OMIT = Selection(omits_nan=True)
 

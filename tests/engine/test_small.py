@@ -16,7 +16,7 @@ from normcli.engine.run import run
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 
 pytestmark = pytest.mark.skipif(
     find_kernel() is None, reason="the compiled kernel is not there, or not to be used"

@@ -27,7 +27,7 @@ from normcli.norms.request import Request
 from normcli.norms.rules import GroupOrder
 from normcli.norms.spec import Window
 from normcli.norms.table import NORMS
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

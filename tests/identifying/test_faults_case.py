@@ -12,7 +12,7 @@ from normcli.identifying.faults.variant import Variant
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 from tests.identifying.faulty import draw, draw_affine, open_, standardize
 
 X = draw((5, 40), "f8")

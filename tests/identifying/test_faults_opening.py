@@ -12,7 +12,7 @@ from normcli.errors import NormError
 from normcli.identifying.faults.open_case import Subject
 from normcli.identifying.faults.subjects import find_claims
 from normcli.norms.table import NORMS
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 from tests.identifying.faulty import ask, draw, draw_affine, name, plan, standardize
 
 X = draw((12, 64))

@@ -15,7 +15,7 @@ from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_request
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 from tests.marks import slowly
 
 

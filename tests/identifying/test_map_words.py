@@ -13,7 +13,7 @@ from normcli.identifying.words.map_words import compare_stored, format_evaluatio
 from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 from tests.identifying.diagnoses import DOUBTFUL, X, find, make_map
 
 STORED = ("evaluation with stored statistics", "a scaler fitted elsewhere")

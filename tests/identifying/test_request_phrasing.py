@@ -12,7 +12,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule
 from normcli.norms.table import NORMS
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 from tests.identifying.diagnoses import CLAIM, DOUBTFUL, FOUND, X, find, make_map, reproduce
 from tests.marks import slowly
 

@@ -24,7 +24,7 @@ from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 from tests.identifying.diagnoses import X, list_diagnoses, make_map
 from tests.plants.faults import TABLE, make_wrong
 from tests.plants.wrong_kernels import ask

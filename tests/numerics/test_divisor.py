@@ -9,10 +9,10 @@ import pytest
 
 from normcli import normalize
 from normcli.norms.rules import EpsMode, ZeroRule
-from normcli.numerics.divisor import Solution, add_eps, find_divisor, replace_zero, replace_zeros
 from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.rational import add_eps as add_eps_exactly
 from normcli.numerics.rational import find_root, round_once
+from normcli.numerics.statistics.divisor import Solution, add_eps, find_divisor, replace_zero, replace_zeros
 
 ROOTS = np.array([0.0, 0.25, 3.0, 1e-3])
 EPS = 0.25

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from normcli.numerics.deciding import PRECISIONS
-from normcli.numerics.divisor import Solution, make_neutral
-from normcli.numerics.elements import round_pair
-from normcli.numerics.kernel import Parameters, apply, apply_affine
+from normcli.numerics.elements.in_fractions import normalize, settle
+from normcli.numerics.elements.in_pairs import round_pair
+from normcli.numerics.elements.kernel import Parameters, apply, apply_affine
 from normcli.numerics.pairs import Pair, Triple
-from normcli.numerics.settling import normalize, settle
+from normcli.numerics.statistics.divisor import Solution, make_neutral
 from normcli.numerics.workspace import Workspace
 
 DTYPES = {"float64": np.float64, "float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
@@ -269,7 +269,7 @@ def test_neighbours_and_chunks_change_no_bit(dtype, centred, affine, rng, monkey
     exact = dtype == np.float64
     whole = np.empty_like(x)
     apply(x, whole, solution, Workspace(), parameters, exact=exact)
-    monkeypatch.setattr("normcli.numerics.kernel.CHUNK", 100)
+    monkeypatch.setattr("normcli.numerics.elements.kernel.CHUNK", 100)
     pieces = np.empty_like(x)
     apply(x, pieces, solution, Workspace(), parameters, exact=exact)
     assert pieces.tobytes() == whole.tobytes()
@@ -357,7 +357,7 @@ def test_no_values_have_no_results():
 @pytest.mark.parametrize("centred", [True, False], ids=["centred", "not centred"])
 def test_ordinary_values_are_calculated_by_one_sequence(centred, exact, rng, monkeypatch):
     """None is calculated again by itself, which takes a hundred times as long."""
-    monkeypatch.setattr("normcli.numerics.kernel.calculate_again", None)
+    monkeypatch.setattr("normcli.numerics.elements.kernel.calculate_again", None)
     mean = Triple(np.array([[1.0]]), np.array([[2.0**-55]]), np.array([[2.0**-110]]))
     out = np.empty((1, 64), np.float64 if exact else np.float32)
     solution = Solution(mean, Pair(np.array([[3.0]]), np.array([[2.0**-54]])), None, centred)

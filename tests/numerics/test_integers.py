@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.numerics.columns import measure_columns
 from normcli.numerics.integers import find_limits, find_magnitudes, split_integers, widen_exactly, widen_to_pair
-from normcli.numerics.leaves import measure_leaves
-from normcli.numerics.order import RankSearch, make_keys, measure_quantiles, read_keys
-from normcli.numerics.order_statistics import QUARTILES, fold_extremes, measure_extremes
 from normcli.numerics.rational import sum_exactly
-from normcli.numerics.records import fold_leaves
+from normcli.numerics.statistics.order_statistics import QUARTILES, fold_extremes, measure_extremes
+from normcli.numerics.statistics.ranks import RankSearch, make_keys, measure_quantiles, read_keys
+from normcli.numerics.sums.column_sums import measure_columns
+from normcli.numerics.sums.leaf_records import fold_leaves
+from normcli.numerics.sums.row_sums import measure_leaves
 from normcli.numerics.workspace import Workspace
 
 DTYPES = [np.dtype("int64"), np.dtype("uint64")]

@@ -9,14 +9,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from normcli.numerics import inverse
 from normcli.numerics.deciding import PRECISIONS, round_to
-from normcli.numerics.divisor import Solution
-from normcli.numerics.elements import Elements
-from normcli.numerics.inverse import invert
+from normcli.numerics.elements import inverse
+from normcli.numerics.elements.in_pairs import Elements
+from normcli.numerics.elements.inverse import invert
 from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.rational import find_root, split
 from normcli.numerics.rounding import store
+from normcli.numerics.statistics.divisor import Solution
 from tests.reference.rounding import round_once as round_reference
 
 TWO, THREE = (partial(split, count=count) for count in (2, 3))

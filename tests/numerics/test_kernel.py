@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.numerics.kernel import _widen
-from normcli.numerics.sequences import Operands
+from normcli.numerics.elements.in_doubles import Operands
+from normcli.numerics.elements.kernel import _widen
 
 X = np.random.default_rng(7).normal(3.0, 2.0, (4, 6, 3, 5))
 NHW, HW, CHW = (0, 2, 3), (2, 3), (1, 2, 3)

@@ -17,18 +17,18 @@ from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode
-from normcli.numerics.decimal_lengths import DecimalLength, find_length
-from normcli.numerics.elements import KNOWN
-from normcli.numerics.lengths import (
+from normcli.numerics.elements.in_pairs import KNOWN
+from normcli.numerics.powers import raise_decimal, split_exactly, use_digits
+from normcli.numerics.rounding import Scaled
+from normcli.numerics.statistics.decimal_lengths import DecimalLength, find_length
+from normcli.numerics.statistics.lengths import (
     find_length_of_all,
     fold_powers,
     has_powers,
     measure_powers,
     merge_powers,
 )
-from normcli.numerics.powers import raise_decimal, split_exactly, use_digits
-from normcli.numerics.rounding import Scaled
-from normcli.numerics.solution import solve
+from normcli.numerics.statistics.solution import solve
 from normcli.numerics.workspace import Workspace
 from tests.marks import sampled, slowly
 
@@ -225,9 +225,9 @@ def test_undecided_lengths_are_calculated_in_decimals(p, whole, monkeypatch):
     x[1] *= 1e300
     plan = make_plan(Request("lp", p=p), x.shape, x.dtype)
     expected = measure(plan, x)["norm"]
-    monkeypatch.setattr("normcli.numerics.lengths.KNOWN", -1.0)
+    monkeypatch.setattr("normcli.numerics.statistics.lengths.KNOWN", -1.0)
     monkeypatch.setattr(
-        "normcli.numerics.lengths.take_root", lambda total, _: Scaled(total, np.int64(7))
+        "normcli.numerics.statistics.lengths.take_root", lambda total, _: Scaled(total, np.int64(7))
     )  # wrong
     effort = Effort(block=16, threads=2, whole=whole)
     np.testing.assert_array_equal(measure(plan, x, effort=effort)["norm"], expected)

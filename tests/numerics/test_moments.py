@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.numerics.columns import measure_columns
-from normcli.numerics.divisor import choose_scale
-from normcli.numerics.leaves import measure_leaves, measure_short_leaves
-from normcli.numerics.moments import find_moments
 from normcli.numerics.rational import sum_exactly
+from normcli.numerics.statistics.divisor import choose_scale
+from normcli.numerics.statistics.moments import find_moments
+from normcli.numerics.sums.column_sums import measure_columns
+from normcli.numerics.sums.row_sums import measure_leaves, measure_short_leaves
 from normcli.numerics.workspace import Workspace
 from tests.test_exactness import make
 

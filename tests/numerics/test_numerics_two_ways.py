@@ -10,7 +10,7 @@ import pytest
 from normcli import backward, normalize
 from normcli.compiled import NUMPY, VARIABLE
 from normcli.norms.table import NORMS
-from normcli.numerics.elements import Results
+from normcli.numerics.elements.in_pairs import Results
 
 RNG = np.random.default_rng(5)
 X, DY = RNG.normal(1.0, 2.0, (3, 4, 6)), RNG.normal(size=(3, 4, 6))
@@ -80,9 +80,9 @@ def require_same(monkeypatch, changes, calculate):
 
 
 UNDECIDED = {
-    **{f"{module}.KNOWN": -1.0 for module in ("numerics.lengths", "engine.lrn.windows")},
+    **{f"{module}.KNOWN": -1.0 for module in ("numerics.statistics.lengths", "engine.lrn.windows")},
     **{
-        f"numerics.{module}.is_double_decided": lambda value, _: np.zeros(np.shape(value[0]), bool)
+        f"numerics.statistics.{module}.is_double_decided": lambda value, _: np.zeros(np.shape(value[0]), bool)
         for module in ("solution", "order_statistics", "moments")
     },
 }  # fmt: skip
@@ -106,11 +106,13 @@ def decide_nothing(elements, _, **__):
     return Results(np.zeros(elements.x.shape), np.ones(elements.x.shape, bool))
 
 
-MISSED = {f"numerics.kernel.apply_{kind}": miss_everything for kind in ("short", "exact")}
+MISSED = {f"numerics.elements.kernel.apply_{kind}": miss_everything for kind in ("short", "exact")}
 
 
 @pytest.mark.parametrize(
-    "others", [MISSED, {**MISSED, "numerics.kernel.calculate": decide_nothing}], ids=["pairs", "fractions"]
+    "others",
+    [MISSED, {**MISSED, "numerics.elements.kernel.calculate": decide_nothing}],
+    ids=["pairs", "fractions"],
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("norm", "options"), [case for case in CASES if case.values[0] != "lrn"] + BY_ORDER)

@@ -17,9 +17,9 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.numerics import rational
-from normcli.numerics.order import find_shares, measure_quantiles
-from normcli.numerics.order_statistics import measure_extremes
-from normcli.numerics.solution import solve
+from normcli.numerics.statistics.order_statistics import measure_extremes
+from normcli.numerics.statistics.ranks import find_shares, measure_quantiles
+from normcli.numerics.statistics.solution import solve
 from normcli.numerics.workspace import Workspace
 from tests.reference.groups import solve_group
 from tests.reference.real import Real

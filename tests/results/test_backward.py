@@ -364,9 +364,7 @@ def test_dx_is_the_slope_of_the_loss(norm):
         for place in np.ndindex(parameter.shape):
             change = np.zeros_like(parameter)
             change[place] = step
-            slope = (loss(x, **{name: parameter + change}) - loss(x, **{name: parameter - change})) / (
-                2 * step
-            )
+            slope = (loss(x, **{name: parameter + change}) - loss(x, **{name: parameter - change})) / (2 * step)
             assert getattr(found, f"d{name}")[place] == pytest.approx(slope, rel=1e-7, abs=1e-8)
 
 

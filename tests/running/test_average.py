@@ -11,7 +11,7 @@ from normcli import normalize
 from normcli.errors import DataError, UsageError
 from normcli.norms.conventions import RunningRule
 from normcli.numerics.rational import sum_exactly
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 from normcli.running.average import State, begin, choose_rule, update
 from normcli.running.state_file import read_state, replace_state
 

@@ -10,7 +10,7 @@ import pytest
 
 from normcli.errors import DataError
 from normcli.norms.conventions import CONVENTIONS
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 from normcli.running.fold import Affine, Layer, apply, divide, fold, prove
 from tests.reference.real import Real
 from tests.reference.rounding import measure_ulp

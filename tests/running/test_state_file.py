@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError, UsageError
-from normcli.numerics.averages import multiply_by_count
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
+from normcli.numerics.sums.averages import multiply_by_count
 from normcli.running.average import State
 from normcli.running.state_file import SCHEMA, hold, read_state, replace_state
 from normcli.tensors.locks import try_lock

@@ -15,7 +15,7 @@ from normcli.engine.inputs import Inputs
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 from normcli.results.inputs import fit_inputs
 from normcli.teach.explain import explain
 from normcli.teach.group import find_group

@@ -10,7 +10,6 @@ import numpy as np
 from normcli.engine.inputs import COUNT, Inputs
 from normcli.engine.run import measure
 from normcli.norms.request import Fill
-from normcli.numerics.flat import find_flat
 from normcli.numerics.gradients.coefficients import clear, find_p, flatten, solve_coefficients, solve_given
 from normcli.numerics.gradients.in_fractions import (
     NO_COEFFICIENTS,
@@ -20,6 +19,7 @@ from normcli.numerics.gradients.in_fractions import (
 )
 from normcli.numerics.gradients.sums import needs_decimals
 from normcli.numerics.integers import widen_to_pair
+from normcli.numerics.statistics.constant_groups import find_flat
 from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.fixed import Fixed
 from normcli.numerics.gradients.coefficients import ERROR
 from normcli.numerics.gradients.sums import expand
 from normcli.numerics.gradients.values import KnownGradients, round_known
 from normcli.numerics.pairs import Pair
+from normcli.numerics.sums.fixed_point import Fixed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

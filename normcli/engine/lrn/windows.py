@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.numerics.deciding import PRECISIONS, is_decided, round_real, round_to
-from normcli.numerics.divisor import choose_scale
-from normcli.numerics.elements import KNOWN, round_pair, take_exponents
+from normcli.numerics.elements.in_pairs import KNOWN, round_pair, take_exponents
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import (
     Pair,
@@ -32,6 +31,7 @@ from normcli.numerics.powers import (
     split_exactly,
 )
 from normcli.numerics.rounding import Scaled, round_scaled
+from normcli.numerics.statistics.divisor import choose_scale
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

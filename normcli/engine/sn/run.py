@@ -9,7 +9,7 @@ import numpy as np
 
 from normcli.engine.passes import Run
 from normcli.engine.sn.singular_values import SingularValue, SingularValues, choose_enclosure
-from normcli.numerics.solution import solve
+from normcli.numerics.statistics.solution import solve
 from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:

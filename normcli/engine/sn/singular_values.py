@@ -12,7 +12,6 @@ import numpy as np
 
 from normcli.norms.rules import ZeroRule
 from normcli.numerics.deciding import round_real
-from normcli.numerics.divisor import Solution, replace_zero
 from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.rational import (
     ROOT_BITS,
@@ -21,6 +20,7 @@ from normcli.numerics.rational import (
     round_once,
     scale,
 )
+from normcli.numerics.statistics.divisor import Solution, replace_zero
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

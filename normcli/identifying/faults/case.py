@@ -14,7 +14,7 @@ from normcli.checking.ulp import measure_unit
 from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.variant import MOST, NOTHING, Found, Prediction, Used, Variant
 from normcli.norms.rules import Centre, EpsMode
-from normcli.numerics.divisor import find_freedom
+from normcli.numerics.statistics.divisor import find_freedom
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

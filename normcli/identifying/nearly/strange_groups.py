@@ -24,7 +24,7 @@ from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.search.affine import ESTIMATED
 from normcli.norms.plan import ParameterShapes
 from normcli.norms.rules import Centre
-from normcli.numerics.divisor import find_divisor
+from normcli.numerics.statistics.divisor import find_divisor
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch
 from normcli.tuples import NamedTuple

@@ -12,8 +12,8 @@ from normcli.engine.inputs import Inputs, Selection
 from normcli.engine.run import run
 from normcli.identifying.search.affine import round_to
 from normcli.identifying.search.groups import locate, take_groups
-from normcli.numerics.divisor import find_divisor
 from normcli.numerics.rounding import round_to_half
+from normcli.numerics.statistics.divisor import find_divisor
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

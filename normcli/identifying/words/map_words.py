@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from normcli.identifying.search.match import Match
     from normcli.norms.layout import Layout
     from normcli.norms.plan import Plan
-    from normcli.numerics.solution import Given
+    from normcli.numerics.statistics.solution import Given
 
 _MOST_NUMBERS = 4
 """Numbers of a list that are said; of a longer one its least and its largest."""

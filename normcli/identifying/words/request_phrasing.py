@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from normcli.identifying.question import Identification
     from normcli.identifying.search.match import Match
     from normcli.norms.plan import Plan
-    from normcli.numerics.solution import Given
+    from normcli.numerics.statistics.solution import Given
 
 
 def diagnose_actual(

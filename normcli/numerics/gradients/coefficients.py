@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.norms.rules import Centre, EpsMode, ZeroRule
-from normcli.numerics.divisor import add_eps, find_freedom
 from normcli.numerics.gradients.sums import (
     POWER_ERROR,
     expand,
@@ -49,6 +48,7 @@ from normcli.numerics.pairs import (
     two_prod,
 )
 from normcli.numerics.powers import take_root
+from normcli.numerics.statistics.divisor import add_eps, find_freedom
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def clear(coefficients: Coefficients, empty: Selected) -> Coefficients:
 
 
 def flatten(plan: Plan, coefficients: Coefficients, flat: Selected) -> Coefficients:
-    """Return coefficients of which the divisors of flat groups count as 0: see `normcli.numerics.flat`."""
+    """Return coefficients of which the divisors of flat groups count as 0: see `constant_groups`."""
     steepness = _put_where(flat, _find_steepness_of_nothing(plan), coefficients.steepness)
     inverse = _put_where(flat, _find_divisor_of_nothing(plan), coefficients.inverse)
     return dataclasses.replace(coefficients, steepness=steepness, inverse=inverse)

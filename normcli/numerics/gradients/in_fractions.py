@@ -15,12 +15,12 @@ import numpy as np
 
 from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from normcli.numerics.deciding import PRECISIONS, round_reals, round_to
-from normcli.numerics.divisor import find_freedom
-from normcli.numerics.fixed import Fixed
 from normcli.numerics.gradients.sums import needs_decimals
 from normcli.numerics.powers import raise_exactly
 from normcli.numerics.rational import ROOT_BITS, add_eps, find_root, scale
 from normcli.numerics.rounding import store
+from normcli.numerics.statistics.divisor import find_freedom
+from normcli.numerics.sums.fixed_point import Fixed
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.fixed import Fixed
 from normcli.numerics.pairs import (
     Pair,
     Triple,
@@ -23,6 +22,7 @@ from normcli.numerics.pairs import (
     two_sum,
 )
 from normcli.numerics.powers import raise_pair
+from normcli.numerics.sums.fixed_point import Fixed
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

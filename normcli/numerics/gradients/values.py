@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_short_float
-from normcli.numerics.elements import round_to_odd
+from normcli.numerics.elements.in_pairs import round_to_odd
 from normcli.numerics.gradients.coefficients import ERROR, LARGEST_VALUE, LEAST_VALUE, is_within
 from normcli.numerics.gradients.sums import (
     POWER_ERROR,

@@ -23,7 +23,7 @@ from tests.plants.faults.row import Row
 
 if TYPE_CHECKING:
     from normcli.norms.plan import Plan
-    from normcli.numerics.solution import Given
+    from normcli.numerics.statistics.solution import Given
 
 TABLE = (*around.ROWS, *order.ROWS, *statistics.ROWS, *stored.ROWS, *parameters.ROWS, *behind.ROWS, *where.ROWS)
 

@@ -14,7 +14,7 @@ from normcli.dtypes import find_type
 from normcli.norms.plan import Plan, make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import Centre
-from normcli.numerics.solution import Given
+from normcli.numerics.statistics.solution import Given
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

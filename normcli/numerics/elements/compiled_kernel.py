@@ -9,11 +9,11 @@ import numpy as np
 from normcli.compiled import find_kernel
 from normcli.dtypes import is_bfloat16
 from normcli.norms.rules import EpsMode, ZeroRule
-from normcli.numerics.divisor import find_freedom
-from normcli.numerics.elements import SOLVED, Elements
-from normcli.numerics.kernel import calculate_again
+from normcli.numerics.elements.in_pairs import SOLVED, Elements
+from normcli.numerics.elements.kernel import calculate_again
 from normcli.numerics.pairs import Pair, Triple, pair_root
-from normcli.numerics.records import Leaves, count_values
+from normcli.numerics.statistics.divisor import find_freedom
+from normcli.numerics.sums.leaf_records import Leaves, count_values
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from normcli.compiled import Kernel
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.norms.plan import Plan
-    from normcli.numerics.divisor import Solution
+    from normcli.numerics.statistics.divisor import Solution
     from normcli.numerics.workspace import Workspace
 
     Statistics = tuple[Floats | None, ...]

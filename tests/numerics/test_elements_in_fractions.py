@@ -9,12 +9,12 @@ import pytest
 
 from normcli import normalize
 from normcli.norms.rules import EpsMode
-from normcli.numerics.divisor import Solution
-from normcli.numerics.kernel import Parameters
+from normcli.numerics.elements.in_fractions import normalize as normalize_in_memory
+from normcli.numerics.elements.in_fractions import round_to_odd
+from normcli.numerics.elements.kernel import Parameters
 from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.rational import add_eps, round_once, sum_exactly
-from normcli.numerics.settling import normalize as normalize_in_memory
-from normcli.numerics.settling import round_to_odd
+from normcli.numerics.statistics.divisor import Solution
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -94,7 +94,7 @@ def test_a_huge_mean_beside_a_divisor_of_nearly_nothing(values):
 
 
 def test_constant_groups_need_no_exact_arithmetic(monkeypatch):
-    monkeypatch.setattr("normcli.numerics.solution._solve_exactly", None)
+    monkeypatch.setattr("normcli.numerics.statistics.solution._solve_exactly", None)
     for value in (0.0, 1.0):
         for name in ("ln", "rms", "zscore"):
             normalize(np.full((8, 5), value), name, eps=None if name == "zscore" else 0.0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import EpsMode, ZeroRule
-from normcli.numerics.elements import KNOWN
+from normcli.numerics.elements.in_pairs import KNOWN
 from normcli.numerics.pairs import Pair, Triple, pair_root, quick_two_sum, two_square, two_sum
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ import numpy as np
 
 from normcli.norms.divisors import ORDER_STATISTICS
 from normcli.numerics.deciding import is_double_decided
-from normcli.numerics.divisor import Solution, replace_zero, replace_zeros
 from normcli.numerics.integers import find_limits, widen_to_pair
 from normcli.numerics.pairs import (
     Pair,
@@ -20,7 +19,8 @@ from normcli.numerics.pairs import (
     normalize,
     two_prod,
 )
-from normcli.numerics.records import Records, count_values
+from normcli.numerics.statistics.divisor import Solution, replace_zero, replace_zeros
+from normcli.numerics.sums.leaf_records import Records, count_values
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from normcli.numerics.fixed import Fixed
+from normcli.numerics.sums.fixed_point import Fixed
 
 DOUBLES = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=12)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
-    from normcli.numerics.elements import Elements
+    from normcli.numerics.elements.in_pairs import Elements
     from normcli.numerics.workspace import Workspace
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.numerics.integers import find_limits, widen_to_pair
-from normcli.numerics.order_statistics import Quantiles, Shares
+from normcli.numerics.statistics.order_statistics import Quantiles, Shares
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -151,7 +151,7 @@ class RankSearch:
 
     Examples
     --------
-    >>> from normcli.numerics.order_statistics import QUARTILES
+    >>> from normcli.numerics.statistics.order_statistics import QUARTILES
     >>> search = RankSearch(1, np.dtype(np.float64), QUARTILES)
     >>> while not search.done:
     ...     for part in ([4.0, 2.0], [1.0, 3.0, 5.0]):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.numerics.deciding import PRECISIONS, round_real, round_to
-from normcli.numerics.kernel import apply
+from normcli.numerics.elements.kernel import apply
 from normcli.numerics.rational import round_once
 from normcli.numerics.rounding import store
 from normcli.numerics.workspace import Workspace
@@ -18,8 +18,8 @@ from normcli.numerics.workspace import Workspace
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.numerics.divisor import Solution
-    from normcli.numerics.kernel import Parameters
+    from normcli.numerics.elements.kernel import Parameters
+    from normcli.numerics.statistics.divisor import Solution
 
 
 def normalize(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.numerics.deciding import is_double_decided
-from normcli.numerics.divisor import FAINT, find_freedom
 from normcli.numerics.pairs import (
     Pair,
     Triple,
@@ -21,7 +20,8 @@ from normcli.numerics.pairs import (
     two_square,
     two_sum,
 )
-from normcli.numerics.solution import Groups, resolve
+from normcli.numerics.statistics.divisor import FAINT, find_freedom
+from normcli.numerics.statistics.solution import Groups, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
-    from normcli.numerics.divisor import Solution
     from normcli.numerics.rational import ExactSums
-    from normcli.numerics.records import Leaves
+    from normcli.numerics.statistics.divisor import Solution
+    from normcli.numerics.sums.leaf_records import Leaves
 
     Recall = Callable[[int], ExactSums]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.numerics.deciding import is_decided, round_real, round_to
-from normcli.numerics.elements import Elements, round_pair, take_exponents
-from normcli.numerics.kernel import SHORTEST_WIDE_LINE
+from normcli.numerics.elements.in_pairs import Elements, round_pair, take_exponents
+from normcli.numerics.elements.kernel import SHORTEST_WIDE_LINE
 from normcli.numerics.pairs import (
     Pair,
     Triple,
@@ -26,7 +26,7 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.numerics.deciding import Precision
-    from normcli.numerics.divisor import Solution
+    from normcli.numerics.statistics.divisor import Solution
 
 
 _ARITHMETIC = 2.0**-98

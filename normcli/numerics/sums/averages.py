@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.numerics.deciding import PRECISIONS, is_decided
-from normcli.numerics.elements import take_exponents
-from normcli.numerics.fixed import Fixed
+from normcli.numerics.elements.in_pairs import take_exponents
 from normcli.numerics.pairs import Pair, Triple, distill, normalize, two_prod
 from normcli.numerics.rational import divide_once, make_fraction, round_once
 from normcli.numerics.rounding import Scaled, round_scaled
+from normcli.numerics.sums.fixed_point import Fixed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

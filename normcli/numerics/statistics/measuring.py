@@ -6,16 +6,16 @@ import functools
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from normcli.numerics.leaves import measure_leaves, measure_short_leaves
-from normcli.numerics.moments import find_moments
-from normcli.numerics.records import Leaves, fold_leaves
-from normcli.numerics.whole import measure_rows
+from normcli.numerics.elements.compiled_kernel import measure_rows
+from normcli.numerics.statistics.moments import find_moments
+from normcli.numerics.sums.leaf_records import Leaves, fold_leaves
+from normcli.numerics.sums.row_sums import measure_leaves, measure_short_leaves
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from normcli.numerics.records import Records
+    from normcli.numerics.sums.leaf_records import Records
 
 
 class Method(NamedTuple):

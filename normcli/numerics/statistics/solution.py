@@ -8,9 +8,9 @@ import numpy as np
 
 from normcli.norms.rules import ZeroRule
 from normcli.numerics.deciding import is_double_decided
-from normcli.numerics.divisor import Solution, add_eps, replace_zero, replace_zeros
-from normcli.numerics.elements import SOLVED
+from normcli.numerics.elements.in_pairs import SOLVED
 from normcli.numerics.pairs import Pair, Triple, distill, pair_divide, pair_root, two_prod, two_square
+from normcli.numerics.statistics.divisor import Solution, add_eps, replace_zero, replace_zeros
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -52,11 +52,11 @@ def solve(plan: Plan, measured: Measured) -> Solution:
     """
     solution = measured.solve(plan)
     if plan.spec.flat_rule is not None:
-        from normcli.numerics.flat import replace_flat  # of few conventions
+        from normcli.numerics.statistics.constant_groups import replace_flat  # of few conventions
 
         solution = replace_flat(plan, solution, measured.count)
     if plan.norm.is_partial:
-        from normcli.numerics.partial import leave_out  # of few requests
+        from normcli.numerics.statistics.omitted_steps import leave_out  # of few requests
 
         solution = leave_out(plan, solution)
     return solution

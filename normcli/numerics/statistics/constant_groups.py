@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
-    from normcli.numerics.divisor import Solution
+    from normcli.numerics.statistics.divisor import Solution
 
 _MANY = 10
 """Machine epsilons up to which scikit-learn counts a scale as 0 (`_handle_zeros_in_scale`)."""

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from normcli.numerics import order
-from normcli.numerics.order import RankSearch, find_ranks, make_keys, measure_quantiles, read_keys
-from normcli.numerics.order_statistics import QUARTILES, Shares
+from normcli.numerics.statistics import ranks as order
+from normcli.numerics.statistics.order_statistics import QUARTILES, Shares
+from normcli.numerics.statistics.ranks import RankSearch, find_ranks, make_keys, measure_quantiles, read_keys
 from tests.marks import slowly
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, 5e-324, -5e-324, 1.7976931348623157e308, 1.0, -1.0, 1e-40]

@@ -14,10 +14,10 @@ import numpy as np
 
 from normcli.dtypes import is_short_float
 from normcli.numerics.deciding import PRECISIONS
-from normcli.numerics.elements import Elements, calculate
+from normcli.numerics.elements.in_doubles import Operands, apply_exact, apply_short, prepare, prepare_short
+from normcli.numerics.elements.in_pairs import Elements, calculate
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.rounding import store
-from normcli.numerics.sequences import Operands, apply_exact, apply_short, prepare, prepare_short
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
-    from normcli.numerics.divisor import Solution
+    from normcli.numerics.statistics.divisor import Solution
     from normcli.numerics.workspace import Workspace
 
     Step = Callable[[NDArray[Any], NDArray[Any], Operands, Workspace], Selected | None]

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from normcli.numerics import sequences
-from normcli.numerics.divisor import Solution
-from normcli.numerics.kernel import Parameters, apply
+from normcli.numerics.elements import in_doubles as sequences
+from normcli.numerics.elements.kernel import Parameters, apply
 from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.rational import split
+from normcli.numerics.statistics.divisor import Solution
 from normcli.numerics.workspace import Workspace
 
 COUNT = 64

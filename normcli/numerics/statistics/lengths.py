@@ -17,12 +17,9 @@ import numpy as np
 
 from normcli.norms.rules import EpsMode
 from normcli.numerics.deciding import PRECISIONS, is_decided, round_real
-from normcli.numerics.decimal_lengths import find_length
-from normcli.numerics.divisor import Solution, add_eps, replace_zero, replace_zeros
-from normcli.numerics.elements import KNOWN, take_exponents
+from normcli.numerics.elements.compiled_kernel import measure_rows
+from normcli.numerics.elements.in_pairs import KNOWN, take_exponents
 from normcli.numerics.integers import find_limits, find_magnitudes, widen_to_pair
-from normcli.numerics.leaves import MAX_LEAF, cut_rows, measure_leaves
-from normcli.numerics.measuring import Method
 from normcli.numerics.pairs import (
     Pair,
     Triple,
@@ -41,9 +38,12 @@ from normcli.numerics.powers import (
 )
 from normcli.numerics.rational import ROOT_BITS, make_fraction
 from normcli.numerics.rational import scale as scale_fraction
-from normcli.numerics.records import Leaves, Records, count_values
 from normcli.numerics.rounding import Scaled, round_scaled, widen
-from normcli.numerics.whole import measure_rows
+from normcli.numerics.statistics.decimal_lengths import find_length
+from normcli.numerics.statistics.divisor import Solution, add_eps, replace_zero, replace_zeros
+from normcli.numerics.statistics.measuring import Method
+from normcli.numerics.sums.leaf_records import Leaves, Records, count_values
+from normcli.numerics.sums.row_sums import MAX_LEAF, cut_rows, measure_leaves
 from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from normcli.numerics.integers import find_limits, widen_exactly
 from normcli.numerics.pairs import distill, distill_within, quick_two_sum
-from normcli.numerics.records import Leaves, are_extreme, count_values, make_leaves, set_not_finite
+from normcli.numerics.sums.leaf_records import Leaves, are_extreme, count_values, make_leaves, set_not_finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

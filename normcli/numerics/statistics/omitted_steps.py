@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.norms.rules import Centre
-from normcli.numerics.divisor import FAINT
 from normcli.numerics.pairs import Pair, Triple
+from normcli.numerics.statistics.divisor import FAINT
 
 if TYPE_CHECKING:
     from normcli.norms.plan import Plan
-    from normcli.numerics.divisor import Solution
+    from normcli.numerics.statistics.divisor import Solution
 
 
 def leave_out(plan: Plan, solution: Solution) -> Solution:
