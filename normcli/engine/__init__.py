@@ -4,8 +4,8 @@ The result depends on the values and the plan alone: to the bit it is the same f
 any size of tiles and any order of memory.
 
 Other rooms call `run`, `backward`, `invert`, `single` (one group), and give `inputs` and a `walk.Effort`. A run
-goes through the `passes` over `tiles` of `blocks` of a `geometry`, of arrays in memory or in `files`, with NumPy
+goes through the `passes` over `tiles` of `blocks` of a `geometry`, of arrays in memory or in `files`, by NumPy
 or the compiled kernel (`compiled`, and `small` for small tensors); `survey` keeps what fitting adds up.
-`lengths` and `order` are runs of norms that measure something else than moments, `lrn` and `sn` norms that are
-another computation, `gradients` the backward pass of groups.
+`lengths` and `order` are runs of norms that measure something else than moments, `lrn` and `sn` norms that
+calculate something else; `gradients` are the backward pass of groups.
 """

@@ -14,7 +14,8 @@ from normcli.numerics.integers import widen_to_pair
 from normcli.numerics.pairs import Pair
 from normcli.numerics.rational import ExactSums, sum_exactly
 from normcli.numerics.sums.leaf_records import Leaves
-from normcli.numerics.sums.row_sums import measure_leaves, measure_short_leaves
+from normcli.numerics.sums.row_sums import measure_leaves
+from normcli.numerics.sums.short_row_sums import measure_short_leaves
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

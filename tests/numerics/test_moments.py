@@ -12,7 +12,8 @@ from normcli.numerics.rational import sum_exactly
 from normcli.numerics.statistics.divisor import choose_scale
 from normcli.numerics.statistics.moments import find_moments
 from normcli.numerics.sums.column_sums import measure_columns
-from normcli.numerics.sums.row_sums import measure_leaves, measure_short_leaves
+from normcli.numerics.sums.row_sums import measure_leaves
+from normcli.numerics.sums.short_row_sums import measure_short_leaves
 from normcli.numerics.workspace import Workspace
 from tests.test_exactness import make
 

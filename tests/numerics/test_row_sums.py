@@ -10,13 +10,8 @@ import pytest
 from normcli.numerics.statistics.lengths import measure_powers
 from normcli.numerics.sums.column_sums import measure_columns
 from normcli.numerics.sums.leaf_records import Leaves, fold_leaves
-from normcli.numerics.sums.row_sums import (
-    _join_terms,
-    find_inexact,
-    find_small,
-    measure_leaves,
-    measure_short_leaves,
-)
+from normcli.numerics.sums.row_sums import _join_terms, measure_leaves
+from normcli.numerics.sums.short_row_sums import find_inexact, find_small, measure_short_leaves
 from normcli.numerics.workspace import Workspace
 from tests.marks import sampled, slowly
 from tests.test_exactness import make

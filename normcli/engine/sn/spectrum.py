@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,8 +25,8 @@ from normcli.engine.sn.exact_products import (
     cut_whole,
     multiply,
     multiply_whole,
-    transpose,
 )
+from normcli.engine.sn.symmetric_operators import UNIT, GramOperator, SymmetricOperator, WrittenMatrix
 from normcli.numerics.rational import find_exponent, scale
 from normcli.tuples import NamedTuple
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
 
-_UNIT = 2.0**-53
 _SLACK = 1.0 + 2.0**-20
 """What bounds that are calculated in doubles are enlarged by."""
 
@@ -56,74 +55,6 @@ class Enclosure(NamedTuple):
     high: Fraction
 
 
-class _Approximation(NamedTuple):
-    """A symmetric matrix in doubles, times 2^exponent, and how far off it is at most, without that power."""
-
-    values: Floats
-    exponent: int
-    error: float
-
-
-class _Symmetric(Protocol):
-    """A symmetric matrix, exactly."""
-
-    size: int
-
-    def apply(self, vectors: Whole) -> Whole:
-        """Return its product with some columns."""
-
-    def approximate(self) -> _Approximation:
-        """Return it in doubles."""
-
-    def write(self) -> Whole:
-        """Return all of it."""
-
-
-class _Gram:
-    """WᵀW, of a matrix W that has as many rows as columns, or more."""
-
-    def __init__(self, matrix: NDArray[Any]) -> None:
-        self.size = matrix.shape[1]
-        self._matrix, self._width = matrix, choose_width(max(matrix.shape))
-        self._planes = cut_values(matrix, self._width)
-        self._transposed = transpose(self._planes)
-
-    def apply(self, vectors: Whole) -> Whole:
-        columns = vectors.values.shape[1]
-        images = multiply(self._planes, cut_whole(vectors, self._width), (len(self._matrix), columns))
-        return multiply(self._transposed, cut_whole(images, self._width), (self.size, columns))
-
-    def approximate(self) -> _Approximation:
-        values = self._matrix.astype(np.float64)
-        exponent = math.frexp(float(np.max(np.abs(values))))[1]
-        values = np.ldexp(values, -exponent)
-        error = 2 * (len(values) + 4) * _UNIT * float(np.sum(values * values)) + _UNIT
-        return _Approximation(values.T @ values, 2 * exponent, error)
-
-    def write(self) -> Whole:
-        return multiply(self._transposed, self._planes, (self.size, self.size))
-
-
-class _Written:
-    """A symmetric matrix all of whose numbers are there."""
-
-    def __init__(self, whole: Whole) -> None:
-        self.size, self._whole = len(whole.values), whole
-        self._width = choose_width(self.size)
-        self._planes = cut_whole(whole, self._width)
-
-    def apply(self, vectors: Whole) -> Whole:
-        shape = vectors.values.shape[0], vectors.values.shape[1]
-        return multiply(self._planes, cut_whole(vectors, self._width), shape)
-
-    def approximate(self) -> _Approximation:
-        exponent = self._whole.find_top()
-        return _Approximation(self._whole.scale(exponent), exponent, 2 * self.size * _UNIT)
-
-    def write(self) -> Whole:
-        return self._whole
-
-
 def enclose_square(matrix: NDArray[Any], bits: int) -> Enclosure:
     """Enclose the square of the largest singular value of a matrix.
 
@@ -138,7 +69,7 @@ def enclose_square(matrix: NDArray[Any], bits: int) -> Enclosure:
     -----
     No result depends on LAPACK or BLAS but for where in the enclosure the value lies.
     """
-    gram = _Gram(matrix if matrix.shape[0] >= matrix.shape[1] else matrix.T)
+    gram = GramOperator(matrix if matrix.shape[0] >= matrix.shape[1] else matrix.T)
     largest = Fraction(float(np.max(np.abs(matrix.astype(np.float64))))) / 2  # σ is no less than any value
     return _enclose(gram, find_exponent(largest * largest) - bits)
 
@@ -173,7 +104,7 @@ def find_leading(matrix: NDArray[Any], bits: int) -> Leading | None:
     """
     is_tall = matrix.shape[0] >= matrix.shape[1]
     tall = matrix if is_tall else matrix.T
-    found = _find_eigenvector(_Gram(tall), bits)
+    found = _find_eigenvector(GramOperator(tall), bits)
     if found is None:
         return None
     square, vector = found
@@ -182,7 +113,7 @@ def find_leading(matrix: NDArray[Any], bits: int) -> Leading | None:
     return Leading(square, image, vector) if is_tall else Leading(square, vector, image)
 
 
-def _find_eigenvector(operator: _Symmetric, bits: int) -> tuple[Enclosure, Whole] | None:
+def _find_eigenvector(operator: SymmetricOperator, bits: int) -> tuple[Enclosure, Whole] | None:
     """Return the largest eigenvalue and its vector, nearly of length 1; None where there are several."""
     if operator.size == 1:
         return _read_only_number(operator), Whole(np.array([[1]], dtype=object), 0)
@@ -191,7 +122,7 @@ def _find_eigenvector(operator: _Symmetric, bits: int) -> tuple[Enclosure, Whole
     return basis.find_first(bits) if basis.isolate_first() else None
 
 
-def _enclose(operator: _Symmetric, tolerance: int) -> Enclosure:
+def _enclose(operator: SymmetricOperator, tolerance: int) -> Enclosure:
     """Enclose the largest eigenvalue to within 2^tolerance."""
     if operator.size == 1:
         return _read_only_number(operator)
@@ -205,7 +136,7 @@ def _enclose(operator: _Symmetric, tolerance: int) -> Enclosure:
     return Enclosure(inner.low - lost, inner.high + lost + widened)
 
 
-def _read_only_number(operator: _Symmetric) -> Enclosure:
+def _read_only_number(operator: SymmetricOperator) -> Enclosure:
     """Return the eigenvalue of a single number."""
     number = operator.write()
     value = scale(Fraction(int(number.values[0, 0])), number.exponent)
@@ -225,7 +156,7 @@ def _enclose_near_identity(matrix: Whole, tolerance: int) -> Enclosure:
     width = scale(Fraction(_find_length(rest)), rest.exponent)
     if width <= scale(Fraction(1), tolerance - 1):
         return Enclosure(centre - width - off, centre + width + off)
-    inner = _enclose(_Written(rest), tolerance - 1)
+    inner = _enclose(WrittenMatrix(rest), tolerance - 1)
     return Enclosure(centre + inner.low - off, centre + inner.high + off)
 
 
@@ -272,12 +203,12 @@ class _Basis:
 
     Parameters
     ----------
-    operator : _Symmetric
+    operator : SymmetricOperator
     tolerance : int
         The exponent of what the enclosure may be wide.
     """
 
-    def __init__(self, operator: _Symmetric, tolerance: int) -> None:
+    def __init__(self, operator: SymmetricOperator, tolerance: int) -> None:
         self._operator = operator
         values, self._exponent, error = operator.approximate()
         self._tolerance = tolerance - self._exponent
@@ -291,13 +222,13 @@ class _Basis:
     def _measure_residual(self, values: Floats) -> float:
         """Return how far the decomposition is from the matrix that was decomposed, at most."""
         size, vectors = len(values), self._vectors
-        rounding = 2 * (size + 4) * _UNIT * self._largest * float(np.sum(vectors * vectors))
+        rounding = 2 * (size + 4) * UNIT * self._largest * float(np.sum(vectors * vectors))
         return float(np.linalg.norm(values - (vectors * self._values) @ vectors.T)) * _SLACK + rounding
 
     def _measure_skew(self) -> float:
         """Return how far the vectors are from orthonormal, at most."""
         size, vectors = len(self._vectors), self._vectors
-        rounding = 2 * (size + 4) * _UNIT * float(np.sum(vectors * vectors))
+        rounding = 2 * (size + 4) * UNIT * float(np.sum(vectors * vectors))
         return float(np.linalg.norm(vectors.T @ vectors - np.eye(size))) * _SLACK + rounding
 
     def _count_cluster(self) -> int:
@@ -337,7 +268,7 @@ class _Basis:
             ritz = multiply_whole(basis.T, image)
             shorter = ritz.move(self._exponent - precision)
             residual = image.subtract(multiply_whole(basis, shorter))
-            moved = float(np.linalg.norm(basis.scale(0) - first)) * _SLACK + 2 * _UNIT * self.count
+            moved = float(np.linalg.norm(basis.scale(0) - first)) * _SLACK + 2 * UNIT * self.count
             known = _Refined(basis, gram, ritz, *self._bound(residual, ritz, gram, skew, moved))
             if known.gap <= 0:
                 return None

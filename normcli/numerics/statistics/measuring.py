@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from normcli.numerics.elements.compiled_kernel import measure_rows
 from normcli.numerics.statistics.moments import find_moments
 from normcli.numerics.sums.leaf_records import Leaves, fold_leaves
-from normcli.numerics.sums.row_sums import measure_leaves, measure_short_leaves
+from normcli.numerics.sums.row_sums import measure_leaves
+from normcli.numerics.sums.short_row_sums import measure_short_leaves
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

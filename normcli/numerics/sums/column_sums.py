@@ -9,7 +9,7 @@ import numpy as np
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import distill_within, quick_two_sum, two_prod, two_square, two_sum
 from normcli.numerics.sums.leaf_records import Leaves, are_extreme, count_values, make_leaves, set_not_finite
-from normcli.numerics.sums.row_sums import cut_squares, find_small
+from normcli.numerics.sums.short_row_sums import cut_squares, find_small
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
