@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from normcli.engine.sn.spectrum import (
+    GramOperator,
+    WrittenMatrix,
     _Basis,
     _divide_first,
     _find_length,
-    _Gram,
     _orthonormalize,
     _round,
-    _Written,
     enclose_square,
     find_leading,
 )
@@ -115,7 +115,7 @@ MATRICES = {
 @pytest.mark.parametrize("name", MATRICES)
 def test_bounds_of_what_doubles_leave_hold_and_are_narrow(name):
     matrix = MATRICES[name]
-    gram = _Gram(matrix)
+    gram = GramOperator(matrix)
     exact = to_fractions(matrix)
     product = exact.T @ exact
     written = gram.write()
@@ -150,7 +150,7 @@ def count_above(matrix, square):
 @pytest.mark.parametrize("seed", range(8))
 def test_all_other_eigenvalues_are_below_what_a_gap_leaves(seed):
     matrix = np.random.default_rng(seed).normal(size=(4, 3))
-    gram = _Gram(matrix)
+    gram = GramOperator(matrix)
     found = _Basis(gram, gram.approximate().exponent - 200).refine()
     value = _divide_first(found.ritz, found.gram)
     most = value - found.gap
@@ -172,7 +172,7 @@ def test_all_other_eigenvalues_are_below_what_a_gap_leaves(seed):
     ],
 )
 def test_how_many_eigenvalues_are_told_apart_from_the_others(values, count):
-    assert _Basis(_Written(_round(np.diag(values), -60)), -200).count == count
+    assert _Basis(WrittenMatrix(_round(np.diag(values), -60)), -200).count == count
 
 
 def test_a_basis_is_made_orthonormal_to_its_last_bits():
