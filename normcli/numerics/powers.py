@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
 
-LOGARITHM_ERROR, POWER_ERROR = 2.0**-100, 2.0**-97
-"""The largest error of a logarithm, and the further one of a power: each as a part of itself."""
-
 _MOST_ROOTS, _MOST_FACTORS = 2, 16
 """Quarters of whole numbers up to 16 are exponents of products of roots, which take a third of the time."""
 
@@ -171,7 +168,7 @@ def take_root(a: Pair, p: float) -> Scaled:
 
 
 def take_log2(a: Pair, unit: Any = 1.0, exponent: Any = 0) -> Pair:
-    """Return log₂(a · 2^exponent / unit), within `LOGARITHM_ERROR` of itself, also where it is near 0."""
+    """Return log₂(a · 2^exponent / unit), within `LOGARITHM` of itself, also where it is near 0."""
     hi, own_exponent = np.frexp(a.hi)
     base, base_exponent = np.frexp(unit)
     ratio = hi / base

@@ -9,10 +9,9 @@ import mpmath
 import numpy as np
 import pytest
 
+from normcli.numerics.bounds import LOGARITHM, POWER
 from normcli.numerics.pairs import Pair, quick_two_sum
 from normcli.numerics.powers import (
-    LOGARITHM_ERROR,
-    POWER_ERROR,
     Exact,
     raise_to_power,
     split_exactly,
@@ -55,7 +54,7 @@ def measure_error(result, exact):
 def test_logarithms_of_pairs(kind):
     a = make_pairs(kind, np.random.default_rng(1))
     exact = [mpmath.log(widen(a, place), 2) for place in range(COUNT)]
-    assert measure_error(take_log2(a), exact) < LOGARITHM_ERROR
+    assert measure_error(take_log2(a), exact) < LOGARITHM.error
 
 
 @pytest.mark.parametrize("distance", [2.0**-52, 2.0**-30, 0.01, 0.3, 1e200])
@@ -65,7 +64,7 @@ def test_logarithms_of_quotients_lose_no_digit_near_1(distance):
     unit = random.uniform(0.5, 2.0, COUNT)
     x = unit * (1.0 + random.uniform(1.0, 2.0, COUNT) * distance)
     exact = [mpmath.log(mpmath.mpf(a) / b, 2) for a, b in zip(x.tolist(), unit.tolist(), strict=True)]
-    assert measure_error(take_log2(Pair(x, np.zeros(COUNT)), unit), exact) < LOGARITHM_ERROR
+    assert measure_error(take_log2(Pair(x, np.zeros(COUNT)), unit), exact) < LOGARITHM.error
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -78,7 +77,7 @@ def test_powers(kind, p):
     power = raise_to_power(a, p)
     exact = [widen(a, place) ** mpmath.mpf(p) for place in range(COUNT)]
     largest = float(np.abs(power.exponent).max()) + 1.0
-    assert measure_error(power, exact) < POWER_ERROR + largest * LOGARITHM_ERROR
+    assert measure_error(power, exact) < POWER.error + largest * LOGARITHM.error
 
 
 @pytest.mark.parametrize("p", [1e16, 2.0**60, 1e300])
@@ -103,7 +102,7 @@ def test_roots(p):
     for place in range(COUNT):
         if abs(exact[place]) < 1e5:
             error = abs(widen(root.value, place, root.exponent[place]) / mpmath.mpf(2) ** exact[place] - 1)
-            assert error < POWER_ERROR + (abs(exact[place]) + 1) * LOGARITHM_ERROR
+            assert error < POWER.error + (abs(exact[place]) + 1) * LOGARITHM.error
         else:
             assert np.sign(root.exponent[place]) == mpmath.sign(exact[place])
             assert abs(root.exponent[place]) > 5e4

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.gradients.coefficients import ERROR
+from normcli.numerics.bounds import PAIRS
 from normcli.numerics.gradients.sums import expand
 from normcli.numerics.gradients.values import KnownGradients, round_known
 from normcli.numerics.pairs import Pair
@@ -37,7 +37,7 @@ class ParameterSums:
         hi, lo = found.value
         flat = np.broadcast_to(places, hi.shape).reshape(-1)
         usable = ~found.unclear & np.isfinite(hi)
-        error = np.where(usable, found.error + ERROR * np.abs(hi), 0.0)
+        error = np.where(usable, found.error + PAIRS.error * np.abs(hi), 0.0)
         special = np.where(found.unclear, 0.0, hi)
         with self._lock:
             self.unclear[flat[found.unclear.reshape(-1)]] = True
@@ -60,7 +60,7 @@ class ParameterSums:
         for start in range(0, len(special), _PIECE):
             part = slice(start, start + _PIECE)
             value, inexact, lost = expand(Fixed(fixed.digits[:, part], fixed.low))
-            error = np.where(inexact, ERROR * np.abs(value.hi), 0.0)
+            error = np.where(inexact, PAIRS.error * np.abs(value.hi), 0.0)
             if name == "gamma":
                 error, lost = error + self.error[part], lost | self.unclear[part]
             known = KnownGradients(Pair(value.hi, value.mid), error, lost)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.numerics.bounds import LOGARITHM, POWER
 from normcli.numerics.deciding import PRECISIONS, is_decided, round_real, round_to
 from normcli.numerics.elements.in_pairs import KNOWN, round_pair, take_exponents
 from normcli.numerics.integers import widen_exactly
@@ -23,8 +24,6 @@ from normcli.numerics.pairs import (
     two_sum,
 )
 from normcli.numerics.powers import (
-    LOGARITHM_ERROR,
-    POWER_ERROR,
     SPLIT_BITS,
     raise_exactly,
     raise_to_power,
@@ -248,7 +247,7 @@ def _find_factors(sums: _Sums, window: Window) -> _Factors:
     power = raise_to_power(magnitude, -window.exponent, exponent=top)
     cancelled = np.ldexp(np.abs(term.hi), alpha_exponent - 2 * sums.scale - top) / size
     error = abs(window.exponent) * cancelled * sums.error
-    error += (np.abs(power.exponent) + 1) * LOGARITHM_ERROR + POWER_ERROR
+    error += (np.abs(power.exponent) + 1) * LOGARITHM.error + POWER.error
     undecided = ~(error <= KNOWN) & ordinary & (np.abs(power.exponent) < _LARGEST_EXPONENT)
     value = power.value.map(lambda part: part * sign)
     ordinary &= ~np.isnan(sign)

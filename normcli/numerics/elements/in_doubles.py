@@ -14,6 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_long_integer
+from normcli.numerics.bounds import (
+    CENTRED_PRODUCT,
+    CENTRED_QUOTIENT,
+    PRODUCT_BEFORE_BETA,
+    QUOTIENT,
+    SHORT_ELEMENT,
+    SMALL_TERMS,
+)
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import Pair, find_power_of_two, split
 from normcli.numerics.rounding import store
@@ -157,9 +165,6 @@ def prepare_short(elements: Elements) -> Operands:
 
 # -- the sequences
 
-_SHORT = 2.0**-49
-"""How far off eight roundings of doubles take a product at most, as a part of it."""
-
 
 def apply_short(raw: NDArray[Any], out: NDArray[Any], operands: Operands, work: Workspace) -> Selected | None:
     """Write results of 24 bits and fewer; return which of them the sequence has not reached, or None."""
@@ -173,10 +178,11 @@ def apply_short(raw: NDArray[Any], out: NDArray[Any], operands: Operands, work: 
     np.multiply(last, operands.factor, out=y)
     if operands.gamma is not None:
         np.multiply(y, operands.gamma, out=y)
-    error = np.multiply(np.abs(y, out=work.get("error", raw.shape)), _SHORT, out=work.get("error", raw.shape))
+    error = work.get("error", raw.shape)
+    np.multiply(np.abs(y, out=error), SHORT_ELEMENT.error, out=error)
     if beta is not None:
         np.add(y, beta, out=y)
-        error += _SHORT * np.abs(y)
+        error += SHORT_ELEMENT.error * np.abs(y)
     other = work.get("other", out.shape, out.dtype)
     store(out, np.subtract(y, error, out=work.get("end", raw.shape)))
     store(other, np.add(y, error, out=y))
@@ -190,15 +196,6 @@ def apply_short(raw: NDArray[Any], out: NDArray[Any], operands: Operands, work: 
 
 _CUT_QUOTIENT = 1.5 * 2.0 ** (52 - 22)
 """Adding it and subtracting it again cuts a quotient at 2⁻²²."""
-
-_ERROR, _ERROR_OF_PRODUCT = 2.0**-72, 2.0**-70
-"""How far off quotients of centred values are, and their products with gamma in units of its power of two."""
-
-_ERROR_RELATIVE, _ERROR_BEFORE_BETA = 2.0**-74, 2.0**-71
-"""How far off the same are of a value that is not centred, as a part of them: without beta, and with it."""
-
-_OF_SUM = 2.0**-51
-"""How far off the sum of the small terms is, as a part of it."""
 
 _LARGEST_CENTRED = 8.0
 """Larger quotients of centred values have more bits than the sequence has room for."""
@@ -249,17 +246,17 @@ def apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: Operands, work: 
         np.multiply(first, operands.gamma_low, out=first)
         np.multiply(t, operands.gamma, out=t)
         np.add(t, first, out=t)
-    error: Any = _ERROR
+    error: Any = CENTRED_QUOTIENT.error
     if not centred:
-        bound = _ERROR_RELATIVE if operands.beta is None else _ERROR_BEFORE_BETA
+        bound = (QUOTIENT if operands.beta is None else PRODUCT_BEFORE_BETA).error
         error = np.multiply(np.abs(y, out=r), bound, out=r)
     elif operands.gamma is not None:
-        error = operands.step * _ERROR_OF_PRODUCT
+        error = operands.step * CENTRED_PRODUCT.error
     if operands.beta is not None:
         total = work.get("total", raw.shape)
         rest = _add_exactly(y, operands.beta, total, work)
         np.add(t, rest, out=t)
-        error = error + _OF_SUM * np.abs(t, out=rest)
+        error = error + SMALL_TERMS.error * np.abs(t, out=rest)
         y, total = total, y
     missed = _join(missed, _round(y, t, error, work))
     if operands.beta is None:

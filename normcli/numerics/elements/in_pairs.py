@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.numerics.bounds import PAIR
 from normcli.numerics.deciding import PRECISIONS, is_decided
 from normcli.numerics.pairs import Pair, Triple, pair_divide, pair_multiply, quick_two_sum, two_diff, two_sum
 from normcli.tuples import NamedTuple
@@ -76,9 +77,6 @@ class Results(NamedTuple):
 _MEAN_KNOWN, _LEAST = 2.0**-88, 2.0**-1074
 """How far off means may be: a part of the second of three doubles, and where that is not 0, at least so far."""
 
-_ARITHMETIC = 2.0**-98
-"""Errors of a difference, a quotient and a product of pairs, as a part of the result, together."""
-
 
 def calculate(elements: Elements, precision: Precision) -> Results:
     """Return γ · (x − mean) / divisor + β.
@@ -113,10 +111,10 @@ def _multiply_and_divide(elements: Elements) -> tuple[Pair, Any, Integers]:
         divisor, k = take_exponents(elements.divisor)
         z, exponent = pair_divide(z, divisor), exponent - k
         is_power_of_two = (elements.error == 0.0) & (divisor.hi == 0.5) & (divisor.lo == 0.0)
-        error = np.where(is_power_of_two, error, error + elements.error + _ARITHMETIC)
+        error = np.where(is_power_of_two, error, error + elements.error + PAIR.error)
     if elements.gamma is not None:
         gamma, k = np.frexp(elements.gamma)
-        error = np.where((error > 0.0) | (z.lo != 0.0), error + _ARITHMETIC, 0.0)
+        error = np.where((error > 0.0) | (z.lo != 0.0), error + PAIR.error, 0.0)
         z, exponent = pair_multiply(z, Pair(gamma, np.zeros_like(gamma))), exponent + k
     return z, error * np.abs(z.hi), exponent
 
@@ -140,7 +138,7 @@ def _centre(elements: Elements) -> tuple[Pair, Any, Integers]:
     z = quick_two_sum(hi, low + (third + least - mean.lo))
     lost = np.where(mean.mid == 0.0, 0.0, np.maximum(np.abs(mean.mid) * _MEAN_KNOWN, _LEAST))
     lost += np.where((of_x == _FARTHEST) | (of_mean + own == _FARTHEST), 2.0 ** (_FARTHEST + 1), 0.0)
-    return z, np.where(lost > 0.0, lost / np.abs(z.hi) + _ARITHMETIC, 0.0), largest
+    return z, np.where(lost > 0.0, lost / np.abs(z.hi) + PAIR.error, 0.0), largest
 
 
 _FARTHEST = -900

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.numerics.bounds import PAIRS
 from normcli.numerics.deciding import is_decided, round_real, round_to
 from normcli.numerics.elements.in_pairs import Elements, round_pair, take_exponents
 from normcli.numerics.elements.kernel import SHORTEST_WIDE_LINE
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from normcli.numerics.deciding import Precision
     from normcli.numerics.statistics.divisor import Solution
 
-
-_ARITHMETIC = 2.0**-98
-"""Errors of a quotient, a product and a sum of pairs, as a part of the larger term, together."""
 
 _CLOSE = 2.0**-700
 """Larger values do not tell the missing bits of a faint mean."""
@@ -118,7 +116,7 @@ def _invert_in_pairs(elements: Elements, divisor_error: Floats) -> _InPairs:
         largest = np.maximum(largest, np.abs(scaled.hi))
         total, left = _add(z, scaled)
         exact = exact & (left == 0.0)
-    error = np.where(exact, 0.0, largest * _ARITHMETIC) + np.abs(z.hi) * divisor_error
+    error = np.where(exact, 0.0, largest * PAIRS.error) + np.abs(z.hi) * divisor_error
     return _InPairs(total, exponent, error, usable)
 
 

@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.norms.rules import Centre, EpsMode, ZeroRule
+from normcli.numerics.bounds import GRADIENT_POWER, PAIR
 from normcli.numerics.gradients.sums import (
-    POWER_ERROR,
     expand,
     is_moderate,
     needs_decimals,
@@ -55,12 +55,6 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
     from normcli.numerics.gradients.sums import Expanded, GradientSums
-
-ERROR = 2.0**-95
-"""An upper bound of the relative error of the ten or so operations on pairs that a factor goes through."""
-
-_QUOTIENT = 2.0**-98
-"""The same for one quotient of pairs."""
 
 _LEAST, _LARGEST = 2.0**-400, 2.0**400
 """The numbers of a group that are not between these are taken exactly."""
@@ -86,7 +80,7 @@ class Coefficients:
         A, the mean of g.
     mean_error : ndarray
     steepness : Pair
-        B, within `ERROR` of itself; NaN where values that are all the same have no derivative.
+        B, within `PAIRS` of itself; NaN where values that are all the same have no derivative.
     inverse : Pair
         1/D, likewise; NaN where what is normalized is NaN.
     share : Pair
@@ -96,7 +90,7 @@ class Coefficients:
     extreme : ndarray of bool
         Groups of which nothing here holds but what is NaN.
     further : float
-        A bound of the relative errors of steepness and inverse beyond `ERROR`: of powers.
+        A bound of the relative errors of steepness and inverse beyond `PAIRS`: of powers.
     """
 
     centre: Pair
@@ -164,7 +158,7 @@ def solve_coefficients(plan: Plan, sums: GradientSums) -> Coefficients:
         found = _solve(plan, sums, _shorten(powers), share, zero + 1.0)
     inverse = _invert(found.divisor)
     peak = sums.peak if math.isinf(sums.p) else None
-    further = POWER_ERROR if needs_decimals(sums.p) else 0.0
+    further = GRADIENT_POWER.error if needs_decimals(sums.p) else 0.0
     coefficients = Coefficients(
         centre, centre_error, mean, mean_error, found.steepness, inverse, share, peak, extreme, further
     )
@@ -210,7 +204,7 @@ def _divide(total: Expanded, n: Floats) -> tuple[Pair, Floats]:
     quotient = pair_divide(_shorten(total), Pair(n, np.zeros_like(n)))
     rest, left = distill([*total.value, *(-a for part in quotient for a in two_prod(part, n))], 2)
     inexact = total.inexact | left | np.any(rest, axis=0)
-    return quotient, np.where(inexact, np.abs(quotient.hi) * _QUOTIENT, 0.0)
+    return quotient, np.where(inexact, np.abs(quotient.hi) * PAIR.error, 0.0)
 
 
 def _invert(divisor: Pair) -> Pair:

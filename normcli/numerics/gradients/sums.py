@@ -34,10 +34,7 @@ _LEAST, _LARGEST = 2.0**-250, 2.0**250
 """Products of three numbers between these are exact: neither they nor their errors leave float64."""
 
 _LEAST_BASE, _LARGEST_BASE, _LEAST_P, _LARGEST_P = 2.0**-20, 2.0**20, 1.0 / 16.0, 16.0
-"""Powers of numbers between these with exponents between those are within `POWER_ERROR` of themselves."""
-
-POWER_ERROR = 2.0**-80
-"""2⁻¹⁰⁰ of a logarithm below 2⁹ beside 2⁻⁹⁷ of the power, sixteen times that for a root, and ten operations."""
+"""Powers of numbers between these with exponents between those are within `GRADIENT_POWER` of themselves."""
 
 _LEAST_DIGIT, _LARGEST_DIGIT = -400, 448
 """The exponents of digits of sums whose products are exact in doubles, whatever they are multiplied by."""
@@ -128,7 +125,7 @@ class GradientSums:
     peak, ties : Pair, ndarray of int64
         Of p = ±∞: the largest or the smallest |d|, and how many values have it.
     lengths : Pair
-        Σ|d|ᵖ for any other p, within `POWER_ERROR` of itself.
+        Σ|d|ᵖ for any other p, within `GRADIENT_POWER` of itself.
     rough : ndarray of bool
         Whether that is out of the range in which it is known, or values are 0 whose powers are infinite.
     unknown : ndarray of bool
@@ -238,7 +235,7 @@ class GradientSums:
 
 
 def raise_sizes(d: Pair, p: float) -> Pair:
-    """Return |d|ᵖ within `POWER_ERROR` of itself, where d is moderate; anything elsewhere."""
+    """Return |d|ᵖ within `GRADIENT_POWER` of itself, where d is moderate; anything elsewhere."""
     size, usable = take_sizes(d), is_moderate(d.hi)
     return raise_pair(Pair(np.where(usable, size.hi, 1.0), np.where(usable, size.lo, 0.0)), p)
 

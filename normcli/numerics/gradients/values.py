@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_short_float
+from normcli.numerics.bounds import GRADIENT_POWER, PAIRS
 from normcli.numerics.elements.in_pairs import round_to_odd
-from normcli.numerics.gradients.coefficients import ERROR, LARGEST_VALUE, LEAST_VALUE, is_within
+from normcli.numerics.gradients.coefficients import LARGEST_VALUE, LEAST_VALUE, is_within
 from normcli.numerics.gradients.sums import (
-    POWER_ERROR,
     is_equal,
     is_moderate,
     needs_decimals,
@@ -57,13 +57,17 @@ def differentiate(rows: GradientRows, known: Coefficients, gamma: Floats | None,
     w, w_error = _find_weights(rows, known, p)
     g, mean, term = rows.gradients, known.mean, pair_multiply(w, known.steepness)
     lost = (term.hi == 0.0) & (w.hi != 0.0) & (known.steepness.hi != 0.0)
-    error = known.mean_error + np.abs(known.steepness.hi) * w_error + (ERROR + known.further) * np.abs(term.hi)
+    error = (
+        known.mean_error
+        + np.abs(known.steepness.hi) * w_error
+        + (PAIRS.error + known.further) * np.abs(term.hi)
+    )
     if rows.counted is not None:
         mean, term = (pair.map(lambda a: np.where(rows.counted, a, 0.0)) for pair in (mean, term))
         error = np.where(rows.counted, error, 0.0)
     rest = pair_add(g, pair_negate(mean))
     inner = pair_add(rest, pair_negate(term))
-    error = error + np.where(term.hi == 0.0, 0.0, ERROR * np.abs(rest.hi))
+    error = error + np.where(term.hi == 0.0, 0.0, PAIRS.error * np.abs(rest.hi))
     factors, factor, plain = rows.factors, known.inverse, known.inverse.hi
     if gamma is not None:
         factor, plain, factors = (
@@ -103,7 +107,7 @@ def _find_weights(rows: GradientRows, known: Coefficients, p: float) -> tuple[Pa
     if needs_decimals(p):
         powers = pair_divide(raise_sizes(d, p), Pair(np.where(sign == 0.0, 1.0, d.hi), d.lo))
         powers = powers.map(lambda a: np.where(sign == 0.0, 0.0, a))
-        return powers, POWER_ERROR * np.abs(powers.hi)
+        return powers, GRADIENT_POWER.error * np.abs(powers.hi)
     if known.peak is not None:
         sign = np.where(is_equal(take_sizes(d), known.peak), sign, 0.0)
     return Pair(sign, np.zeros_like(sign)), 0.0
@@ -137,7 +141,7 @@ def round_known(found: KnownGradients, dtype: np.dtype[Any]) -> tuple[NDArray[An
     """Return derivatives in a dtype, rounded once, and where they are not decided."""
     hi, lo = found.value
     # What a double holds that comes of numbers without errors may lie between two short floats: it is exact.
-    error = np.where((found.error == 0.0) & (lo == 0.0), 0.0, found.error + ERROR * np.abs(hi))
+    error = np.where((found.error == 0.0) & (lo == 0.0), 0.0, found.error + PAIRS.error * np.abs(hi))
     ends = []
     for end in (-error, error):
         pair = two_sum(hi, lo + end)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.norms.rules import EpsMode
+from normcli.numerics.bounds import LOGARITHM, POWER, SUM_OF_POWERS
 from normcli.numerics.deciding import PRECISIONS, is_decided, round_real
 from normcli.numerics.elements.compiled_kernel import measure_rows
 from normcli.numerics.elements.in_pairs import KNOWN, take_exponents
@@ -31,8 +32,6 @@ from normcli.numerics.pairs import (
     two_prod,
 )
 from normcli.numerics.powers import (
-    LOGARITHM_ERROR,
-    POWER_ERROR,
     raise_to_power,
     take_root,
 )
@@ -58,13 +57,6 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 13
 """Values whose powers are taken at once: the arrays of pairs then lie in a core's L2 cache."""
-
-_SUM_ERROR = 2.0**-93
-"""Of a sum of powers, as a part of it.
-
-A power of 2⁻ᶻ has an error of z · 2⁻¹⁰⁰ of itself. In a sum of n powers, of which one is 1, the mean of z, each
-weighted with its power, is below log₂ n + 1. Powers are taken again of the units of leaves and of segments.
-"""
 
 _LEAST_POWER = -1020
 """Powers below 2^−1020 of the largest change no bit of what is known; they are counted as large as that."""
@@ -296,7 +288,7 @@ def merge_powers(leaves: Powers, count: Any, *, p: float) -> Lengths:
         total = Pair(np.where(usable, folded.hi, 1.0), np.where(usable, folded.lo, 0.0))
         root, exponent = take_root(total, p)
         mantissa, own_exponent = np.frexp(size)
-        error = _SUM_ERROR / abs(p) + (np.abs(exponent) + 1) * LOGARITHM_ERROR + POWER_ERROR
+        error = SUM_OF_POWERS.error / abs(p) + (np.abs(exponent) + 1) * LOGARITHM.error + POWER.error
         length, exponent = pair_multiply(root, Pair(mantissa, 0.0)), exponent + own_exponent
         undecided = (error > KNOWN) & usable & (np.abs(exponent) < _OUT_OF_RANGE)
     lengths = Lengths(count, Pair(np.where(usable, length.hi, unit), np.where(usable, length.lo, 0.0)))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.numerics.bounds import PAIR
 from normcli.numerics.deciding import is_double_decided
 from normcli.numerics.pairs import (
     Pair,
@@ -72,7 +73,7 @@ class Moments:
         freedom = np.where(freedom > 0.0, freedom, np.nan)
         parts = two_prod(np.asarray(self.times, dtype=np.float64), freedom)
         square = _divide(self.square, parts)
-        error = self.error + np.where(_divides(self.square, square, parts), 0.0, _QUOTIENT)
+        error = self.error + np.where(_divides(self.square, square, parts), 0.0, PAIR.error)
         finite = np.isfinite(square.hi)
         if not finite.all():
             plain = self.square.hi / self.times / freedom
@@ -193,7 +194,7 @@ def _find_mean(leaves: Leaves, count: Any) -> tuple[Triple, Selected]:
         hi, mid = two_sum(hi, mid)
         mid, lo = two_sum(mid, lo)
     errors = [0.0 if known else _find_part(2.0 * left / count, size) for size in (hi, mid)]
-    certain = is_double_decided(Pair(hi, mid), np.where(exact & (lo == 0.0), 0.0, 2.0**-100 + errors[0]))
+    certain = is_double_decided(Pair(hi, mid), np.where(exact & (lo == 0.0), 0.0, PAIR.error + errors[0]))
     undecided = (~certain | np.greater(errors[1], _MEAN_KNOWN)) & np.isfinite(hi)
     return Triple(hi, mid, lo), undecided
 
@@ -214,10 +215,6 @@ def _subtract_product(total: Sequence[Floats], quotient: Floats, count: Any) -> 
     """Return total − quotient · count, where the quotient is that of the first double."""
     product, error = multiply_by_count(quotient, count)
     return distill([total[0] - product, -error, *total[1:]], 3).terms
-
-
-_QUOTIENT = 2.0**-99
-"""An upper bound of the relative error of a quotient of pairs."""
 
 
 def _divide(number: Pair, divisor: Pair) -> Pair:

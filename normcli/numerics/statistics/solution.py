@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from normcli.norms.rules import ZeroRule
+from normcli.numerics.bounds import PAIRS
 from normcli.numerics.deciding import is_double_decided
 from normcli.numerics.elements.in_pairs import SOLVED
 from normcli.numerics.pairs import Pair, Triple, distill, pair_divide, pair_root, two_prod, two_square
@@ -105,9 +106,6 @@ def solve_given(plan: Plan, given: Given) -> Solution:
     return resolve(plan, groups, None).reshape(shape)
 
 
-_ARITHMETIC = 2.0**-98
-"""An upper bound of the relative errors of a root and of its inverse, together."""
-
 _LEAST, _LARGEST = 2.0**-450, 2.0**450
 """Divisors that are not between these, or whose squares are not between theirs, are calculated exactly."""
 
@@ -116,7 +114,7 @@ def resolve(plan: Plan, groups: Groups, zero_rule: ZeroRule | None) -> Solution:
     """Return the divisors and statistics of groups, exactly where the pairs do not decide them."""
     row, centred = plan.norm.divisor, plan.norm.divisor.about_mean
     assert row.spread is not None  # of every divisor that is a root of squares
-    square, error = groups.square, groups.error + _ARITHMETIC
+    square, error = groups.square, groups.error + PAIRS.error
     root = _keep_endless(square, pair_root(square))
     divisor = _keep_endless(square, add_eps(square, root, plan.spec.eps, plan.spec.eps_mode, None))
     usable = divisor if zero_rule is None else replace_zeros(divisor, zero_rule)

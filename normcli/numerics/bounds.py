@@ -1,0 +1,74 @@
+"""Bounds of the errors of the fast paths: rows that the code decides by, and that tests measure."""
+
+from __future__ import annotations
+
+from normcli.tuples import NamedTuple
+
+
+class Bound(NamedTuple):
+    """An upper bound of an error, as a part of the number that is off.
+
+    Parameters
+    ----------
+    bits : int
+        The error is below 2^−bits.
+    because : str
+        Why it holds; u is 2⁻⁵³.
+    source : str
+        Where the reason is proved: a paper, or the name of a test that measures it.
+    """
+
+    bits: int
+    because: str
+    source: str
+
+    @property
+    def error(self) -> float:
+        """2^−bits."""
+        return 2.0**-self.bits
+
+
+PAIR = Bound(
+    99,
+    "a sum is within 3 u², a product 7 u², a quotient 15 u², a root 4 u² of itself where pairs do not overlap; "
+    "three bits are left for pairs that overlap by one",
+    "Joldes, Muller & Popescu 2017, Tight and rigorous error bounds for double-word arithmetic; test_bounds",
+)
+PAIRS = Bound(95, "sixteen operations on pairs, one after the other", "PAIR; test_bounds")
+
+LOGARITHM = Bound(
+    100,
+    "the table and first three coefficients of artanh s are pairs; the others are rounded at 2⁻¹⁰⁴ of s "
+    "for |s| < 2⁻⁸; and s is a quotient of pairs",
+    "Tang 1990, Table-driven implementation of the logarithm; test_powers",
+)
+POWER = Bound(
+    97,
+    "beside four products of pairs, the last terms of the series of 2ᶻ are rounded at 2⁻¹⁰⁷ for |z| < 2⁻¹²; "
+    "the error of z comes on top",
+    "Tang 1989, Table-driven implementation of the exponential function; test_powers",
+)
+SUM_OF_POWERS = Bound(
+    93,
+    "a power of 2⁻ᶻ is off by z · 2⁻¹⁰⁰ of itself; of n powers of which one is 1, the mean of z, each weighted "
+    "with its power, is below log₂ n + 1; powers are taken again of the units of leaves and of segments",
+    "LOGARITHM; test_lengths",
+)
+GRADIENT_POWER = Bound(
+    80,
+    "2⁻¹⁰⁰ of a logarithm below 2⁹ beside 2⁻⁹⁷ of the power, sixteen times that for a root, ten operations",
+    "LOGARITHM, POWER; test_gradients",
+)
+
+SHORT_ELEMENT = Bound(49, "eight roundings of doubles, one after the other", "test_elements_in_doubles")
+CENTRED_QUOTIENT = Bound(
+    72, "T · H is exact, T · L + r/divisor is off by 2⁻⁷³ (in units of 1)", "test_elements_in_doubles"
+)
+CENTRED_PRODUCT = Bound(
+    70, "that, times gamma (in units of gamma's power of two)", "CENTRED_QUOTIENT; test_elements_in_doubles"
+)
+QUOTIENT = Bound(
+    74, "the product of 27 and 26 bits is exact, the rest below 2⁻²⁴ of it", "test_elements_in_doubles"
+)
+PRODUCT_BEFORE_BETA = Bound(71, "that, times gamma", "QUOTIENT; test_elements_in_doubles")
+SMALL_TERMS = Bound(51, "three additions of terms that are small beside a result", "test_elements_in_doubles")
