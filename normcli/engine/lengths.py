@@ -1,15 +1,12 @@
-"""Runs of norms that divide by ℓp lengths: those that pairs do not decide are calculated in decimals."""
+"""Runs of norms that divide by ℓp lengths: what pairs do not decide is asked of decimals."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from normcli.engine.passes import Run
-from normcli.numerics.powers import SPLIT_BITS, count_digits, split_exactly, use_digits
-from normcli.numerics.statistics.decimal_lengths import DecimalLength, find_length, find_to_bits
-from normcli.numerics.statistics.lengths import find_method, has_powers, settle
+from normcli.numerics.statistics.decimal_lengths import find_to_bits
+from normcli.numerics.statistics.lengths import find_method, has_powers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,18 +34,14 @@ class LengthRun(Run):
     ) -> Lengths:
         """Measure groups that are rows."""
         lengths: Lengths = super().measure_groups(rows, tile, work, selected)
-        for group in _find_undecided(lengths):
-            settle(lengths, group, find_length(_choose(rows, selected, group), self._p))
         if self._is_inexact:
             lengths.recall = lambda group, bits: find_to_bits([_choose(rows, selected, group)], self._p, bits)
         return lengths
 
     def _merge(self, records: Records, recall: Recall) -> Lengths:
         lengths: Lengths = super()._merge(records, recall)
-        if not self.whole:
-            self._settle_in_passes(lengths)
-            if self._is_inexact:
-                lengths.recall = lambda group, bits: find_to_bits(self._read_selected(group), self._p, bits)
+        if self._is_inexact and not self.whole:
+            lengths.recall = lambda group, bits: find_to_bits(self._read_selected(group), self._p, bits)
         return lengths
 
     def _read_selected(self, group: int) -> Iterator[NDArray[Any]]:
@@ -58,7 +51,7 @@ class LengthRun(Run):
 
     @property
     def _is_inexact(self) -> bool:
-        """Whether what is kept of a length is not all of it."""
+        """Whether pairs may not be all of a length."""
         return self._p == 1.0 or has_powers(self._p)
 
     @property
@@ -66,36 +59,8 @@ class LengthRun(Run):
         assert self.plan.spec.p is not None  # of every norm that has this kind of run
         return self.plan.spec.p
 
-    def _settle_in_passes(self, lengths: Lengths) -> None:
-        """Find the undecided lengths of groups that are larger than a tile, with another pass."""
-        undecided = _find_undecided(lengths)
-        if not undecided:
-            return
-        totals, digits = (
-            {group: DecimalLength(self._p) for group in undecided},
-            count_digits(SPLIT_BITS, self._p),
-        )
-
-        def add(tile: Slices, work: Workspace) -> None:
-            rows, selected = self._lay_rows(tile, *self._load_selected(tile, work, self.order)[1:])
-            for row, group in enumerate(self.geometry.number_groups(tile).tolist()):
-                if group in totals:
-                    with self._lock, use_digits(digits):
-                        totals[group].add(_choose(rows, selected, row))
-
-        self.walk.expect(2)
-        self.walk.each(add, whole=False, line=self.geometry.longest_leaf)
-        for group, total in totals.items():
-            with use_digits(digits):
-                settle(lengths, group, split_exactly(total.find()))
-
 
 def _choose(rows: NDArray[Any], selected: Selected | None, row: int) -> NDArray[Any]:
     """Return the values of a row that count."""
     chosen: NDArray[Any] = rows[row] if selected is None else rows[row][selected[row]]
     return chosen
-
-
-def _find_undecided(lengths: Lengths) -> list[int]:
-    """Return the groups whose lengths have to be calculated with more digits."""
-    return [] if lengths.undecided is None else np.flatnonzero(lengths.undecided).tolist()

@@ -17,10 +17,10 @@ from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode
-from normcli.numerics.elements.in_pairs import KNOWN
-from normcli.numerics.powers import raise_decimal, split_exactly, use_digits
+from normcli.numerics.bounds import Bound
+from normcli.numerics.powers import SPLIT_BITS, raise_decimal, split_exactly, use_digits
 from normcli.numerics.rounding import Scaled
-from normcli.numerics.statistics.decimal_lengths import DecimalLength, find_length
+from normcli.numerics.statistics.decimal_lengths import DecimalLength, find_to_bits
 from normcli.numerics.statistics.lengths import (
     find_length_of_all,
     fold_powers,
@@ -225,17 +225,16 @@ def test_undecided_lengths_are_calculated_in_decimals(p, whole, monkeypatch):
     x[1] *= 1e300
     plan = make_plan(Request("lp", p=p), x.shape, x.dtype)
     expected = measure(plan, x)["norm"]
-    monkeypatch.setattr("normcli.numerics.statistics.lengths.KNOWN", -1.0)
-    monkeypatch.setattr(
-        "normcli.numerics.statistics.lengths.take_root", lambda total, _: Scaled(total, np.int64(7))
-    )  # wrong
+    lengths = "normcli.numerics.statistics.lengths"
+    monkeypatch.setattr(f"{lengths}.SUM_OF_POWERS", Bound(-9, "it is wrong", "below"))
+    monkeypatch.setattr(f"{lengths}.take_root", lambda total, _: Scaled(total, np.int64(7)))
     effort = Effort(block=16, threads=2, whole=whole)
     np.testing.assert_array_equal(measure(plan, x, effort=effort)["norm"], expected)
 
 
 @pytest.mark.parametrize("p", [3.0, 0.5, 0.7])
 def test_lengths_in_decimals_of_what_is_exact(p):
-    assert find_length(np.array([0.0, 5.0, 0.0]), p) == split_exactly(Fraction(5))
+    assert split_exactly(find_to_bits([np.array([0.0, 5.0, 0.0])], p, SPLIT_BITS)) == split_exactly(Fraction(5))
 
 
 def test_a_length_between_two_doubles_is_a_tie():
@@ -257,7 +256,7 @@ def test_large_p_of_float32(p, dtype):
 def assert_same_lengths(found, expected):
     """Lengths that are exact are the same; others are within what is said of them."""
     (hi, lo), (other, rest) = found.length, expected.length
-    off = 0.0 if expected.undecided is None else 2.0 * KNOWN * np.abs(hi)
+    off = 2.0 * expected.error * np.abs(hi)
     assert (np.abs((hi - other) + (lo - rest)) <= off).all()
 
 

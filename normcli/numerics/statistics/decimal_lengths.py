@@ -8,15 +8,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from normcli.numerics.integers import find_magnitudes
-from normcli.numerics.powers import SPLIT_BITS, count_digits, raise_decimal, split_exactly, use_digits
+from normcli.numerics.powers import count_digits, raise_decimal, use_digits
 from normcli.numerics.rational import NOTHING, sum_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
-
-    from normcli.numerics.powers import Exact
 
 
 class DecimalLength:
@@ -48,11 +46,6 @@ class DecimalLength:
         if self._p == 1.0:
             return self._plain.sum_values()
         return self._unit * Fraction((self._total.ln() / Decimal(self._p)).exp())
-
-
-def find_length(values: NDArray[Any], p: float) -> Exact:
-    """Return the length of a group, from its values."""
-    return split_exactly(find_to_bits([values], p, SPLIT_BITS))
 
 
 def find_to_bits(pieces: Iterable[NDArray[Any]], p: float, bits: int) -> Fraction:

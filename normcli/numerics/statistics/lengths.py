@@ -35,10 +35,10 @@ from normcli.numerics.powers import (
     raise_to_power,
     take_root,
 )
-from normcli.numerics.rational import ROOT_BITS, make_fraction
+from normcli.numerics.rational import ROOT_BITS, make_fraction, round_once
 from normcli.numerics.rational import scale as scale_fraction
 from normcli.numerics.rounding import Scaled, round_scaled, widen
-from normcli.numerics.statistics.decimal_lengths import find_length
+from normcli.numerics.statistics.decimal_lengths import find_to_bits
 from normcli.numerics.statistics.divisor import Solution, add_eps, replace_zero, replace_zeros
 from normcli.numerics.statistics.measuring import Method
 from normcli.numerics.sums.leaf_records import Leaves, Records, count_values
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.norms.plan import Plan
-    from normcli.numerics.powers import Exact
 
 
 _CHUNK = 1 << 13
@@ -103,19 +102,19 @@ class Lengths:
     ----------
     count : int or ndarray
     length : Pair
-        Times 2^scale, within `KNOWN` of itself.
+        Times 2^scale.
     scale : ndarray of int or None
         As of `Moments`.
-    undecided : ndarray of bool or None
-        Which lengths are further off; None for none.
+    error : float or ndarray
+        How far off the lengths may be, as a part of them; 0 where they are exact.
     recall : callable or None
-        Returns the length of a group, by its number, to so many bits; None if it is what is here.
+        Returns the length of a group, by its number, to so many bits; None if all are exact.
     """
 
     count: Any
     length: Pair
     scale: NDArray[np.int64] | None = None
-    undecided: Selected | None = None
+    error: Any = 0.0
     recall: Callable[[int, int], Fraction] | None = None
 
     def find(self, group: int, bits: int) -> Fraction:
@@ -128,10 +127,9 @@ class Lengths:
     def solve(self, plan: Plan) -> Solution:
         """Return the divisors of groups and their lengths."""
         spec, find_length, is_zero = plan.spec, self.find, self.length.hi == 0.0
-        own, exact = 0 if self.scale is None else self.scale, self.recall is None
+        own = 0 if self.scale is None else self.scale
         norm = round_scaled(Scaled(self.length, -own))
-        if not exact:
-            self._settle(norm, own)
+        self._settle(norm, own)
 
         def ask(group: int, bits: int) -> tuple[Fraction, Fraction | None]:
             length, eps = make_fraction(0.0), make_fraction(spec.eps or 0.0)
@@ -146,18 +144,21 @@ class Lengths:
         zero = np.zeros_like(length.hi)
         mean = Triple(zero, zero, zero)
         solution = Solution(mean, divisor, plain.scale, centred=False, statistics={"norm": norm}, ask=ask)
-        solution.exact = np.full(norm.shape, exact and not spec.eps)
+        error = np.broadcast_to(self.error, norm.shape)
+        solution.exact = (error == 0.0) & (not spec.eps)
+        for group in np.flatnonzero(error > KNOWN).tolist():
+            solution.settle(group, *ask(group, ROOT_BITS))
         return solution
 
     def _settle(self, shown: Floats, k: Integers | int) -> None:
         """Put lengths in place that what is known of them does not decide between two doubles."""
         value, own = take_exponents(self.length)
-        decided = is_decided(value, own - k, KNOWN, PRECISIONS["float64"]) | ~np.isfinite(shown)
+        decided = is_decided(value, own - k, self.error, PRECISIONS["float64"]) | ~np.isfinite(shown)
         for group in np.flatnonzero(~decided & (self.length.hi != 0.0)).tolist():
 
             def evaluate(bits: int, group: int = group) -> tuple[Fraction, Fraction]:
-                found = self.find(group, bits)
-                return found, scale_fraction(found, -bits)
+                found, finer = (self.find(group, wanted) for wanted in (bits, 2 * bits))
+                return found, make_fraction(0) if found == finer else scale_fraction(found, -bits)
 
             shown[group] = round_real(evaluate)
 
@@ -169,7 +170,7 @@ class Lengths:
         small = np.ldexp(eps, scale) > np.ldexp(length.hi, _NOTHING_BESIDE)
         hi, lo = round_scaled(Scaled(length, -scale)), 0.0  # of subnormal lengths no more is left
         plain = Pair(np.where(small, hi, length.hi), np.where(small, lo, length.lo))
-        return Lengths(self.count, plain, np.where(small, 0, scale), self.undecided)
+        return Lengths(self.count, plain, np.where(small, 0, scale), self.error)
 
 
 def has_powers(p: float) -> bool:
@@ -277,22 +278,23 @@ def merge_powers(leaves: Powers, count: Any, *, p: float) -> Lengths:
     folded = fold_powers(leaves, p)
     if p in (0.0, 1.0):
         lo = np.where(np.isfinite(folded.hi), folded.lo, 0.0)
-        return Lengths(count, Pair(folded.hi, lo), undecided=folded.extreme)
+        length = Pair(np.where(folded.extreme, 1.0, folded.hi), lo)  # any number in the place of unknown ones
+        return Lengths(count, length, error=folded.extreme.astype(np.float64))
     unit = np.where(folded.count > 0, folded.unit, 0.0)
     nothing = np.zeros_like(unit)
     usable = _is_usable(unit)
     size = np.where(usable, unit, 1.0)
     length, exponent = Pair(size, np.where(usable, folded.lo, 0.0)), nothing.astype(np.int64)
-    undecided = None
+    error: Any = 0.0
     if has_powers(p):
         total = Pair(np.where(usable, folded.hi, 1.0), np.where(usable, folded.lo, 0.0))
         root, exponent = take_root(total, p)
         mantissa, own_exponent = np.frexp(size)
         error = SUM_OF_POWERS.error / abs(p) + (np.abs(exponent) + 1) * LOGARITHM.error + POWER.error
         length, exponent = pair_multiply(root, Pair(mantissa, 0.0)), exponent + own_exponent
-        undecided = (error > KNOWN) & usable & (np.abs(exponent) < _OUT_OF_RANGE)
+        error = np.where(usable & (np.abs(exponent) < _OUT_OF_RANGE), error, 0.0)
     lengths = Lengths(count, Pair(np.where(usable, length.hi, unit), np.where(usable, length.lo, 0.0)))
-    return scale_lengths(lengths, exponent, undecided)
+    return scale_lengths(lengths, exponent, error)
 
 
 @functools.cache
@@ -306,25 +308,14 @@ def find_method(p: float) -> Method:
     )
 
 
-def scale_lengths(lengths: Lengths, exponent: Integers | int = 0, undecided: Selected | None = None) -> Lengths:
+def scale_lengths(lengths: Lengths, exponent: Integers | int = 0, error: Any = 0.0) -> Lengths:
     """Return lengths, given in units of 2^exponent, in the unit that their values are scaled to."""
     hi, lo = lengths.length
     exponent = np.clip(exponent, -_OUT_OF_RANGE, _OUT_OF_RANGE)
     own = np.where(np.isfinite(hi) & (hi != 0.0), exponent + np.frexp(hi)[1], 0)
     scale = np.clip(own, _LEAST_EXPONENT, _LARGEST_EXPONENT) - own
     scaled = Pair(hi, lo).map(lambda part: np.ldexp(part, exponent + scale))
-    return Lengths(lengths.count, scaled, scale if scale.any() else None, undecided)
-
-
-def settle(lengths: Lengths, place: int, exact: Exact) -> None:
-    """Put the length of one group, exactly known, in its place."""
-    scale = min(max(exact.exponent, _LEAST_EXPONENT), _LARGEST_EXPONENT) - exact.exponent
-    if scale and lengths.scale is None:
-        lengths.scale = np.zeros(lengths.length.hi.shape, dtype=np.int64)
-    if lengths.scale is not None:
-        lengths.scale[place] = scale
-    for parts, part in zip(lengths.length, exact[:2], strict=True):
-        parts[place] = math.ldexp(part, exact.exponent + scale)
+    return Lengths(lengths.count, scaled, scale if scale.any() else None, error)
 
 
 def find_length_of_all(values: Floats, p: float) -> float:
@@ -332,7 +323,7 @@ def find_length_of_all(values: Floats, p: float) -> float:
     width = min(values.size, MAX_LEAF)
     rows = np.pad(values, (0, -values.size % width)).reshape(-1, width)
     lengths = merge_powers(measure_powers(rows, Workspace(), p=p).reshape((1, -1)), values.size, p=p)
-    if lengths.undecided is not None and lengths.undecided.any():
-        settle(lengths, 0, find_length(values, p))
+    if np.any(lengths.error > KNOWN):
+        return round_once(find_to_bits([values], p, ROOT_BITS))
     scale = 0 if lengths.scale is None else lengths.scale
     return float(round_scaled(Scaled(lengths.length, -scale))[0])
