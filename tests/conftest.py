@@ -21,7 +21,6 @@ from _pytest.doctest import DoctestModule
 
 from normcli.cli.run import run
 from normcli.compiled import COMPILED, NUMPY, VARIABLE, find_kernel
-from normcli.engine.geometry import Geometry
 from normcli.language import choose_language
 from normcli.norms.plan import Plan, make_plan
 from tests.marks import EVERY_CASE, sample
@@ -227,10 +226,6 @@ def frozen():
 
 
 @pytest.fixture
-def short_segments(monkeypatch):
-    """Fold every three leaves of a group, so that small tensors show what large ones do."""
-    monkeypatch.setattr("normcli.engine.geometry.RECORDS", 1)
-    monkeypatch.setattr("normcli.engine.geometry.SHORTEST_SEGMENT", 3)
-    Geometry.of.cache_clear()
-    yield
-    Geometry.of.cache_clear()
+def few_records(monkeypatch):
+    """Fold every three records of a group, so that small tensors show what large ones do."""
+    monkeypatch.setattr("normcli.engine.geometry.MOST_RECORDS", 3)

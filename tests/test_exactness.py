@@ -229,7 +229,7 @@ def test_a_long_group_of_many_leaves(threshold):
     check(normalize(x.astype("float32"), "ln"))
 
 
-@pytest.mark.usefixtures("short_segments")
+@pytest.mark.usefixtures("few_records")
 @pytest.mark.parametrize("dtype", ["float64", *slowly(["float32"])])
 @pytest.mark.parametrize("kind", ["drifting", *slowly(["normal", "mean 1e3", "mean 1e6", "cancelling"])])
 def test_a_group_whose_leaves_are_folded(dtype, kind):

@@ -30,8 +30,8 @@ INNER = 1 << 16
 SHORTEST_LEAF = 64
 """Shorter leaves would have more numbers in their records than values."""
 
-RECORDS, SHORTEST_SEGMENT = 1 << 16, 16
-"""How many records of leaves are kept in all, and at least for each group; more are folded together."""
+MOST_RECORDS = 16
+"""How many records of a group are kept; more are folded into one."""
 
 
 Slices = tuple[slice, ...]
@@ -130,41 +130,21 @@ class Geometry:
         return self.count < FEW and self.groups >= 4 * self.count
 
     @functools.cached_property
-    def leaf_shape(self) -> tuple[int, ...]:
-        """The leaves of a group: one number for each reduced run."""
-        return tuple(len(self._cut_run(run)) for run in self.reduced_runs)
-
-    def _cut_run(self, run: int) -> NDArray[np.int64]:
-        """Return how many positions along a reduced run each of the leaves takes."""
-        length = self.dims[run]
-        if self.cut is None or run > self.cut:
-            return np.array([length])
-        step = self.chunk if run == self.cut else 1
-        return np.minimum(step, length - np.arange(0, length, step))
-
-    @functools.cached_property
-    def leaf_sizes(self) -> NDArray[np.int64]:
-        """The number of values of each leaf, in order."""
-        sizes = np.ones(1, dtype=np.int64)
-        for run in self.reduced_runs:
-            sizes = np.multiply.outer(sizes, self._cut_run(run)).reshape(-1)
-        return sizes
-
-    @functools.cached_property
     def longest_leaf(self) -> int:
         """The number of values of the longest leaf."""
-        return int(self.leaf_sizes.max())
+        return self.count if self.cut is None else self.chunk * self._count_values(behind=self.cut)
 
     @functools.cached_property
-    def segment(self) -> int:
-        """How many leaves of a group are folded into one record; the shape alone decides."""
-        longest = max(SHORTEST_SEGMENT, RECORDS // self.groups)
-        return 1 if math.prod(self.leaf_shape) <= longest else longest
+    def leaf_count(self) -> int:
+        """The number of leaves of a group."""
+        if self.cut is None:
+            return 1
+        before = self.count // self._count_values(behind=self.cut) // self.dims[self.cut]
+        return before * -(-self.dims[self.cut] // self.chunk)
 
-    @functools.cached_property
-    def segment_sizes(self) -> NDArray[np.int64]:
-        """The number of values of each segment, in order."""
-        return np.add.reduceat(self.leaf_sizes, np.arange(0, len(self.leaf_sizes), self.segment))
+    def _count_values(self, behind: int) -> int:
+        """Return how many values of a group lie behind a run, for each place along it."""
+        return math.prod(self.dims[run] for run in self.reduced_runs if run > behind)
 
     def tiles(self, whole: bool | None, block: int, within: Slices | None = None) -> Iterator[Slices]:
         """Cut the view, or what lies within a part of it that holds whole groups, into tiles.
@@ -210,11 +190,6 @@ class Geometry:
         index = tuple(part if n > 1 else slice(None) for part, n in zip(tile, lengths, strict=True))
         return values.reshape(lengths)[index]
 
-    def first_leaf(self, tile: Slices) -> int:
-        """Return the number of a tile's first leaf; those of its other leaves follow without a gap."""
-        starts = [tile[run].start // (self.chunk if run == self.cut else 1) for run in self.reduced_runs]
-        return int(np.ravel_multi_index(starts, self.leaf_shape))
-
     def cut_leaves(self, x: NDArray[Any], tile: Slices) -> Iterator[NDArray[Any]]:
         """Cut a tile, of shape (groups, values), into views of shape (groups, outer, leaves, values of a leaf).
 
@@ -224,7 +199,7 @@ class Geometry:
         if self.cut is None:
             yield x.reshape(groups, 1, 1, -1)
             return
-        inner = math.prod(self.dims[i] for i in self.reduced_runs if i > self.cut)
+        inner = self._count_values(behind=self.cut)
         outer = math.prod(tile[i].stop - tile[i].start for i in self.reduced_runs if i < self.cut)
         length = tile[self.cut].stop - tile[self.cut].start
         full, leaf = length // self.chunk, self.chunk * inner
@@ -240,69 +215,8 @@ def find_geometry(plan: Plan) -> Geometry:
     return Geometry.of(plan.grid.view_shape, plan.grid.view_axes)
 
 
-@dataclass(eq=False, repr=False)
-class _Part:
-    """A segment that is not complete: its leaves so far, and how many are missing."""
-
-    leaves: Records
-    missing: int
-
-
-class Segments:
-    """Records of segments, of shape kept_shape + (segments,); tiles put leaves in any order, from any thread.
-
-    A segment is a fixed number of a group's leaves, so what is folded with what does not depend on the tiles.
-
-    Parameters
-    ----------
-    geometry : Geometry
-    fold : callable
-        Makes one record of leaves of shape (groups, leaves).
-    kind : type
-        Of the records.
-    """
-
-    def __init__(self, geometry: Geometry, fold: Fold, kind: type[Records]) -> None:
-        self._geometry, self._fold = geometry, fold
-        self.records = kind.empty((*geometry.kept_shape, len(geometry.segment_sizes)))
-        self._parts: dict[tuple[tuple[int, ...], int], _Part] = {}
-        self._lock = threading.Lock()
-
-    def put(self, tile: Slices, leaves: Records) -> None:
-        """Add a tile's leaves, of shape (groups, leaves)."""
-        kept = self._geometry.cut_groups(tile)
-        groups = find_lengths(kept)
-        length, first = self._geometry.segment, self._geometry.first_leaf(tile)
-        end = first + leaves.extreme.shape[1]
-        if length == 1:
-            self.records.put((*kept, slice(first, end)), leaves.reshape((*groups, end - first)))
-            return
-        for number in range(first // length, -(-end // length)):
-            start, stop = max(first, number * length), min(end, (number + 1) * length)
-            whole = self._complete(kept, number, start % length, leaves.part(start - first, stop - first))
-            if whole is not None:
-                self.records.put((*kept, number), self._fold(whole).reshape(groups))
-
-    def _complete(self, kept: Slices, number: int, at: int, leaves: Records) -> Records | None:
-        """Add leaves to a segment; return all of its leaves once it is complete, else None."""
-        groups, count = leaves.extreme.shape
-        length = min(self._geometry.segment, len(self._geometry.leaf_sizes) - number * self._geometry.segment)
-        if count == length:
-            return leaves
-        key = (tuple(s.start for s in kept), number)
-        with self._lock:
-            part = self._parts.get(key)
-            if part is None:
-                part = self._parts[key] = _Part(leaves.empty((groups, length)), length)
-            part.leaves.put((slice(None), slice(at, at + count)), leaves)
-            part.missing -= count
-            return None if part.missing else self._parts.pop(key).leaves
-
-
 class Totals:
     """Records of groups, of shape kept_shape; tiles put one for each of theirs, in any order, from any thread.
-
-    For kinds of which every record is exact: what is folded with what is all one.
 
     Parameters
     ----------
@@ -324,7 +238,7 @@ class Totals:
         with self._lock:
             parts = self._parts.setdefault(key, [])
             parts.append(found)
-            if len(parts) == SHORTEST_SEGMENT:  # however large the file is, so few are kept
+            if len(parts) == MOST_RECORDS:  # however large the file is, so few are kept
                 parts[:] = [self._fold(join(parts)).reshape(found.count.shape)]
 
     @property
@@ -341,15 +255,3 @@ def join(parts: Sequence[Records]) -> Records:
     """Join records along the last axis."""
     columns = zip(*(part.arrays() for part in parts), strict=True)
     return type(parts[0])(*(np.concatenate(arrays, axis=-1) for arrays in columns))
-
-
-def fold_rows(leaves: Records, geometry: Geometry, fold: Fold) -> Records:
-    """Fold all leaves of groups, of shape (groups, leaves), into segments at once."""
-    length = geometry.segment
-    if length == 1:
-        return leaves
-    groups, count = leaves.extreme.shape
-    records = leaves.empty((groups, len(geometry.segment_sizes)))
-    for number, start in enumerate(range(0, count, length)):
-        records.put((slice(None), number), fold(leaves.part(start, start + length)))
-    return records

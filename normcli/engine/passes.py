@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.compiled import open_compiled
-from normcli.engine.geometry import Segments, Totals, find_lengths
+from normcli.engine.geometry import Totals, find_lengths
 from normcli.engine.inputs import NO_INPUTS, TileSelection
 from normcli.engine.tiles import Tiles, sum_selected
 from normcli.engine.walk import BLOCK, DEFAULT_EFFORT, Walk
@@ -182,8 +182,7 @@ class Run(Tiles):
         """Measure all leaves, merge them, and write."""
         geometry = self.geometry
         compiled = self.compiled if self.compiled is not None and self.compiled.measures else None
-        collect = Segments if compiled is None else Totals
-        collected = collect(geometry, self.method.fold, self.method.records)
+        collected = Totals(geometry, self.method.fold, self.method.records)
 
         def gather(tile: Slices, work: Workspace) -> None:
             if compiled is not None:
@@ -191,7 +190,8 @@ class Run(Tiles):
                 return
             _, x, selected = self._load_selected(tile, work, self.order)
             rows, chosen = self._lay_rows(tile, x, selected)
-            collected.put(tile, self.measure_rows(rows, tile, work, chosen))
+            leaves = self.measure_rows(rows, tile, work, chosen)
+            collected.put(tile, self.method.fold(leaves).reshape((-1, 1)))
 
         self.walk.each(gather, whole=False, line=geometry.longest_leaf)
         records = collected.records.reshape((math.prod(geometry.kept_shape), -1))

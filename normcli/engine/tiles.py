@@ -12,7 +12,7 @@ import numpy as np
 
 from normcli.dtypes import choose_arithmetic, is_short_float
 from normcli.engine.blocks import open_parameter
-from normcli.engine.geometry import find_lengths, fold_rows, join
+from normcli.engine.geometry import find_lengths, join
 from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselected
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.numerics.elements.kernel import Parameters, apply, apply_affine
@@ -197,7 +197,7 @@ class Tiles:
         return records.reshape((rows.shape[0], -1))
 
     def _merge(self, records: Records, recall: Recall) -> Any:
-        """Merge the records of segments, of shape (groups, segments)."""
+        """Merge records of shape (groups, records)."""
         count = self.geometry.count if self.selection is None else np.add.reduce(records.count, axis=-1)
         return self.method.merge(records, count, recall)
 
@@ -218,8 +218,7 @@ class Tiles:
         self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None = None
     ) -> Any:
         """Measure groups that are rows."""
-        leaves = self.measure_rows(rows, tile, work, selected)
-        records = fold_rows(leaves, self.geometry, self.method.fold)
+        records = self.measure_rows(rows, tile, work, selected)
         return self._merge(records, lambda row: sum_selected(rows, selected, row))
 
     def _measure_columns(self, x: NDArray[Any], work: Workspace, selected: Selected | None) -> Moments:

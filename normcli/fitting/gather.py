@@ -65,7 +65,7 @@ class _Gatherer:
     def __init__(self, plan: Plan, geometry: Geometry, sums: Sums, *, by_sample: bool, images: bool) -> None:
         self.sums = sums
         self._images = images
-        self._leaf_count = len(geometry.leaf_sizes)
+        self._leaf_count = geometry.leaf_count
         self._batches: list[Batch] = []
         self._leaves = 0
         self._pending: dict[int, tuple[Fixed, Fixed, list[float]]] = {}

@@ -49,9 +49,9 @@ POWER = Bound(
     "Tang 1989, Table-driven implementation of the exponential function; test_powers",
 )
 SUM_OF_POWERS = Bound(
-    93,
+    88,
     "a power of 2⁻ᶻ is off by z · 2⁻¹⁰⁰ of itself; of n powers of which one is 1, the mean of z, each weighted "
-    "with its power, is below log₂ n + 1; powers are taken again of the units of leaves and of segments",
+    "with its power, is below log₂ n + 1; and each of up to 2¹² foldings adds an operation on pairs",
     "LOGARITHM; test_lengths",
 )
 GRADIENT_POWER = Bound(

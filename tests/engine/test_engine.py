@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.compiled import NUMPY, VARIABLE
 from normcli.engine import passes
-from normcli.engine.geometry import SHORTEST_SEGMENT, Totals, find_geometry
+from normcli.engine.geometry import MOST_RECORDS, Totals, find_geometry
 from normcli.engine.inputs import Inputs
 from normcli.engine.run import measure, run
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
@@ -159,7 +158,7 @@ EITHER = [
 
 
 @sampled
-@pytest.mark.usefixtures("short_segments")
+@pytest.mark.usefixtures("few_records")
 @pytest.mark.parametrize(
     ("shape", "axes", "options", "kind", "dtype"),
     [
@@ -189,23 +188,6 @@ def test_folded_leaves_give_the_same_bits_for_any_threads_tiles_and_passes(shape
         assert equal(run(plan, x, effort=Effort(threads=threads, block=block, whole=whole)), plain)
 
 
-@pytest.mark.usefixtures("short_segments")
-def test_no_more_is_kept_of_a_group_than_its_segments(monkeypatch):
-    kept = []
-    real = passes.Segments
-
-    def watch(*arguments):
-        kept.append(real(*arguments))
-        return kept[-1]
-
-    monkeypatch.setenv(VARIABLE, NUMPY)
-    monkeypatch.setattr(passes, "Segments", watch)
-    x = np.random.default_rng(1).normal(size=(40, 3, 5000))
-    run(make_plan(Request("bn"), x.shape, x.dtype), x, effort=Effort(block=5000, whole=1))
-    assert kept[0].records.extreme.shape == (3, 27)  # of 80 leaves
-    assert not kept[0]._parts
-
-
 def test_no_more_is_kept_of_a_group_than_some_tiles():
     """The larger a file was, the more was kept, up to a thousand tiles: 5 MiB of 64 groups."""
     plan = make_plan(Request("bn"), (40, 3, 50), np.dtype("f8"))
@@ -214,7 +196,7 @@ def test_no_more_is_kept_of_a_group_than_some_tiles():
         found = Leaves.empty((3, 1))
         found.sum_0[:], found.square_0[:] = i, 2.0**60 + i
         totals.put((slice(i, i + 1), slice(0, 3), slice(0, 50)), found)
-        assert all(len(parts) < SHORTEST_SEGMENT for parts in totals._parts.values())
+        assert all(len(parts) < MOST_RECORDS for parts in totals._parts.values())
     assert totals.records.sum_0.tolist() == [780.0] * 3
     assert (totals.records.square_0 + totals.records.square_1).tolist() == [40 * 2.0**60 + 780] * 3
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
 
-from normcli.engine.geometry import Geometry
+from normcli.engine.geometry import Geometry, find_lengths
 
 CASES = [
     ((2, 3, 4, 5), (0, 2, 3)),
@@ -43,7 +44,6 @@ def test_tiles_cover_each_value_once(shape, axes):
         for tile in geometry.tiles(whole, block):
             seen[tile] += 1
         assert (seen == 1).all(), (whole, block)
-    assert geometry.leaf_sizes.sum() == geometry.count
 
 
 def test_tiles_of_any_values_are_contiguous():
@@ -53,30 +53,20 @@ def test_tiles_of_any_values_are_contiguous():
 
 
 @pytest.mark.parametrize(("shape", "axes"), CASES, ids=str)
-def test_leaves_depend_on_the_shape_alone(shape, axes):
-    one, other = (Geometry.of(shape, axes) for _ in range(2))
-    np.testing.assert_array_equal(one.leaf_sizes, other.leaf_sizes)
-    assert one.leaf_sizes.max(initial=0) <= 4096
-
-
-@pytest.mark.parametrize(("shape", "axes"), CASES, ids=str)
 @pytest.mark.parametrize("block", [1, 100, 5000, 1 << 20])
-def test_the_leaves_of_a_tile_follow_each_other(shape, axes, block):
+def test_tiles_hold_all_leaves_of_groups_once(shape, axes, block):
     geometry = Geometry.of(shape, axes)
-    seen = np.zeros((*geometry.kept_shape, len(geometry.leaf_sizes)), dtype=int)
+    leaves = values = 0
     for tile in geometry.tiles(whole=False, block=block):
-        values = int(np.prod([tile[i].stop - tile[i].start for i in geometry.reduced_runs]))
-        first = stop = geometry.first_leaf(tile)
-        while geometry.leaf_sizes[first:stop].sum() < values:
-            stop += 1
-        seen[(*(tile[i] for i in geometry.kept_runs), slice(first, stop))] += 1
-    assert (seen == 1).all()
-
-
-def test_the_records_of_a_group_do_not_grow_with_it():
-    counts = [len(Geometry.of((n, 64, 56, 56), (0, 2, 3)).segment_sizes) for n in (1 << 10, 1 << 14)]
-    assert max(counts) <= 1024
-    assert Geometry.of((1 << 14, 64, 56, 56), (0, 2, 3)).segment_sizes.sum() == (56 * 56) << 14
+        lengths = find_lengths(tile)
+        x = np.empty(
+            (len(geometry.number_groups(tile)), math.prod(lengths[run] for run in geometry.reduced_runs))
+        )
+        for piece in geometry.cut_leaves(x, tile):
+            assert piece.shape[-1] <= geometry.longest_leaf <= 4096
+            leaves, values = leaves + math.prod(piece.shape[:-1]), values + piece.size
+    assert leaves == geometry.leaf_count * math.prod(geometry.kept_shape)
+    assert values == math.prod(shape)
 
 
 def test_tensors_without_values_have_a_geometry():

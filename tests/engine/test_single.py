@@ -57,7 +57,7 @@ def test_extreme_groups_too(name, scale, rng):
     assert single.values[0] == np.asarray(whole).reshape(-1)[0]
 
 
-def test_groups_of_many_leaves_too(short_segments, rng):
+def test_groups_of_many_leaves_too(few_records, rng):
     x = rng.normal(size=(3, 300, 301)).astype("float32")
     result = normalize(x, "ln", axes=(1, 2))
     single = normalize_group(result.plan, x, 2, [5])
