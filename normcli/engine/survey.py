@@ -204,7 +204,7 @@ def _measure_rows(rows: NDArray[Any], work: Workspace, *, need_sum: bool) -> _Ro
         nan, above, below = (np.add.reduce(mask, axis=-1, dtype=np.int64) for mask in masks)
         rows = np.where(selected, rows, rows.dtype.type(0))
     plain = measure_short_leaves if rows.dtype == np.float32 else measure_leaves
-    leaves = measure_rows(plain, rows, work, selected, need_sum=need_sum)
+    leaves = measure_rows(plain, rows, work, selected, need_sum=need_sum).require_exact()
     extremes = [(row, _sum_row(rows, selected, row)) for row in np.flatnonzero(leaves.extreme).tolist()]
     if not need_sum:
         extremes = [(row, replace(sums, total=0)) for row, sums in extremes]

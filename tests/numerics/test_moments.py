@@ -54,7 +54,7 @@ def test_magnitudes_however_far_apart_decide_nearly_all_groups(short, bits, n):
         leaves = measure_columns(np.ascontiguousarray(x.T), Workspace(), short=short, need_sum=True)
     else:
         measure = measure_short_leaves if short else measure_leaves
-        leaves = measure(x, Workspace(), need_sum=True, bounded=True)
+        leaves = measure(x, Workspace(), need_sum=True)
     require_exact(find_moments(leaves, n, None, centred=True), x)
 
 

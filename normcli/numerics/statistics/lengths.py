@@ -185,7 +185,7 @@ def measure_powers(x: NDArray[Any], work: Workspace, selected: Selected | None =
     result.count[...] = count_values(x, selected)
     result.unit[...] = 1.0
     if p == 1.0:
-        sums = measure_rows(_measure_sizes, sizes, work, need_sum=True)
+        sums = measure_rows(_measure_sizes, sizes, work, need_sum=True).require_exact()
         terms = [*two_prod(sums.count, sums.shift), *sums.sums]
         total, finite = distill(terms, 2), np.isfinite(sums.sum_0)
         result.hi[...] = np.where(finite, total.terms[0], sums.sum_0)

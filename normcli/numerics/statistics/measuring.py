@@ -51,7 +51,7 @@ def measure_moments(*, exact: bool, centred: bool) -> Method:
     plain = measure_leaves if exact else measure_short_leaves
     return Method(
         Leaves,
-        partial(measure_rows, partial(plain, bounded=True), need_sum=centred),
+        partial(measure_rows, plain, need_sum=centred),
         fold_leaves,
         lambda leaves, *others: find_moments(fold_leaves(leaves), *others, centred=centred),
         measures_columns=True,

@@ -100,7 +100,7 @@ def _measure_columns(
     square, square_lost = distill_within(squares, 4)
     leaves = make_leaves(zero, total, square, extreme, count)
     leaves.sum_left, leaves.square_left = 2.0 * left + lost, 2.0 * square_left + square_lost
-    wide = (leaves.sum_left + leaves.square_left > 0.0) & ~extreme
+    wide = leaves.are_rounded & ~extreme
     leaves = set_not_finite(leaves, high.T, largest)
     if size < _MANY_DOUBLES and wide.any():
         part = None if selected is None else selected[:, wide]

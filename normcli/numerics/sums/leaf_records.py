@@ -97,6 +97,15 @@ class Leaves(Records):
     count: Floats
 
     @property
+    def are_rounded(self) -> Selected:
+        """Whether the doubles leave anything of the sums."""
+        return np.asarray(self.sum_left + self.square_left > 0.0)
+
+    def require_exact(self) -> Leaves:
+        """Return the leaves; those that are rounded are extreme, too, and those that are extreme 0."""
+        return _replace(self, self.extreme | self.are_rounded, extreme=True)
+
+    @property
     def sums(self) -> tuple[Floats, ...]:
         """The doubles of Σ(x − shift)."""
         return self.sum_0, self.sum_1, self.sum_2
@@ -169,7 +178,7 @@ def fold_leaves(leaves: Leaves) -> Leaves:
     shift = leaves.shift[..., :1]
     sums, squares = _move(leaves, shift)
     total, square = _add_up(sums.terms), _add_up(squares.terms)
-    wide = leaves.extreme | (leaves.sum_left + leaves.square_left > 0.0)
+    wide = leaves.extreme | leaves.are_rounded
     extreme = (wide | sums.left | squares.left).any(axis=-1) | total.left | square.left
     count = np.add.reduce(leaves.count, axis=-1)
     folded = make_leaves(shift[..., 0], total.terms, square.terms, extreme, count)

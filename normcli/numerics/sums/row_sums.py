@@ -101,9 +101,6 @@ _LONG = 256
 _BITS = 21
 """Bits of a part: 4096 products of two parts add up under 2⁵³."""
 
-_PARTS = 6
-"""Few values need more than four. Squares of six no longer fit into four doubles, but what is left tells so."""
-
 _MANY_PARTS = 9
 """What these leave of a value is 2⁻¹⁸⁹ of the largest: a mean is then nearly always known."""
 
@@ -114,7 +111,6 @@ def measure_leaves(
     selected: Selected | None = None,
     *,
     need_sum: bool,
-    bounded: bool = False,
 ) -> Leaves:
     """Measure leaves of float64 values, or of integers of 64 bits.
 
@@ -126,20 +122,17 @@ def measure_leaves(
         Which values count, of the shape of x; the others have to be 0. None if all count.
     need_sum : bool
         False for norms that do not centre: the shift is then 0.
-    bounded : bool
-        Whether sums that the doubles cannot hold are rounded, and not extreme.
 
     Notes
     -----
-    Nearly all values fit into three parts, and a fourth of a few of them. Leaves that have more are cut again.
+    Nearly all values fit into three parts, and a fourth of a few of them. Leaves that have more are cut again,
+    and sums that doubles cannot hold are rounded.
     """
     leaves = _measure_in_parts(x, work, selected, 3, need_sum=need_sum)
-    again = leaves.extreme.copy()
+    again = leaves.are_rounded & ~leaves.extreme
     if again.any():
         part = None if selected is None else selected[again]
-        size = _MANY_PARTS if bounded else _PARTS
-        wide = _measure_in_parts(x[again], work, part, size, need_sum=need_sum, bounded=bounded)
-        leaves.put(again, wide)
+        leaves.put(again, _measure_in_parts(x[again], work, part, _MANY_PARTS, need_sum=need_sum))
     return leaves
 
 
@@ -150,9 +143,8 @@ def _measure_in_parts(
     size: int,
     *,
     need_sum: bool,
-    bounded: bool = False,
 ) -> Leaves:
-    """Measure leaves whose values are cut into so many parts, and few into one more; others are extreme.
+    """Measure leaves whose values are cut into so many parts, and few into one more.
 
     t = (x + sigma) − sigma is a multiple of the last bit of sigma, and x − t is exact. The shift, a multiple
     too, is subtracted from the first part, which leaves it 21 bits, and every further part takes the next 21.
@@ -193,9 +185,6 @@ def _measure_in_parts(
     terms.update({(i, size): few[i] for i in range(size + 1)})
     square, square_lost = distill_within(_join_terms(terms, n), 4)
     count = count_values(x, selected)
-    if not bounded:
-        leaves = make_leaves(shift, total, square, extreme | left | (square_lost != 0.0), count)
-        return set_not_finite(leaves, x, largest)
     leaves = make_leaves(shift, total, square, extreme, count)
     last = first - _BITS * (size - 1)  # the exponent of the last part's last bit, of which nothing left is more
     leaves.sum_left = lost * float(need_sum) + np.where(left, np.ldexp(float(n), last), 0.0)

@@ -26,7 +26,6 @@ def measure_short_leaves(
     selected: Selected | None = None,
     *,
     need_sum: bool,
-    bounded: bool = False,
 ) -> Leaves:
     """Measure leaves of float16 or float32 values (24 bits or fewer), shape (leaves, n).
 
@@ -69,7 +68,7 @@ def measure_short_leaves(
         part = None if selected is None else selected[again]
         leaves = leaves.map(np.copy)
         wide = raw[again].astype(np.float64)
-        leaves.put(again, measure_leaves(wide, work, part, need_sum=need_sum, bounded=bounded))
+        leaves.put(again, measure_leaves(wide, work, part, need_sum=need_sum))
     return leaves
 
 
