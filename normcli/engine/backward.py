@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 
-class Derived(NamedTuple):
+class RawGradients(NamedTuple):
     """The derivatives of a loss by the tensor, by gamma and by beta; None of what the norm has not."""
 
     dx: NDArray[Any]
@@ -32,7 +32,7 @@ def run_backward(
     inputs: Inputs,
     out: NDArray[Any] | None,
     effort: Effort,
-) -> Derived:
+) -> RawGradients:
     """Return dx, and the derivatives by gamma and beta; each is the exact one, rounded once.
 
     Parameters
@@ -58,7 +58,7 @@ def run_backward(
             passes = kind(plan, geometry, source, sink, inputs, effort)
             if values.size:
                 passes.differentiate(gradients, values)
-        return Derived(place, *passes.find_parameters())
+        return RawGradients(place, *passes.find_parameters())
 
 
 def _find_run(plan: Plan) -> Any:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from normcli.engine.tiles import Tiles
     from normcli.numerics.elements.compiled_kernel import RowParameter
     from normcli.numerics.statistics.divisor import Solution
-    from normcli.numerics.sums.leaf_records import Records
+    from normcli.numerics.sums.leaf_records import LeafRecords
     from normcli.numerics.workspace import Workspace
 
     Shape = tuple[int, ...]
@@ -149,7 +149,7 @@ class CompiledRun:
 
     # -- in passes
 
-    def measure(self, tile: Slices, work: Workspace) -> Records:
+    def measure(self, tile: Slices, work: Workspace) -> LeafRecords:
         """Return a record for what a tile holds of each group, of shape (groups, 1)."""
         run, order = self._run, self._kept + self._reduced
         raw = self._read(tile, order, work)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.norms.plan import Plan
-    from normcli.numerics.sums.leaf_records import Records
+    from normcli.numerics.sums.leaf_records import LeafRecords
 
     Fold = Callable[[Any], Any]
 
@@ -227,12 +227,12 @@ class Totals:
         Of the records.
     """
 
-    def __init__(self, geometry: Geometry, fold: Fold, kind: type[Records]) -> None:
+    def __init__(self, geometry: Geometry, fold: Fold, kind: type[LeafRecords]) -> None:
         self._geometry, self._fold, self._kind = geometry, fold, kind
-        self._parts: dict[tuple[tuple[int, int], ...], list[Records]] = {}
+        self._parts: dict[tuple[tuple[int, int], ...], list[LeafRecords]] = {}
         self._lock = threading.Lock()
 
-    def put(self, tile: Slices, found: Records) -> None:
+    def put(self, tile: Slices, found: LeafRecords) -> None:
         """Add records of shape (groups, 1)."""
         key = tuple((part.start, part.stop) for part in self._geometry.cut_groups(tile))
         with self._lock:
@@ -242,7 +242,7 @@ class Totals:
                 parts[:] = [self._fold(join(parts)).reshape(found.count.shape)]
 
     @property
-    def records(self) -> Records:
+    def records(self) -> LeafRecords:
         """The records of all groups, once every tile was put."""
         records = self._kind.empty(self._geometry.kept_shape)
         for key, parts in self._parts.items():
@@ -251,7 +251,7 @@ class Totals:
         return records
 
 
-def join(parts: Sequence[Records]) -> Records:
+def join(parts: Sequence[LeafRecords]) -> LeafRecords:
     """Join records along the last axis."""
     columns = zip(*(part.arrays() for part in parts), strict=True)
     return type(parts[0])(*(np.concatenate(arrays, axis=-1) for arrays in columns))

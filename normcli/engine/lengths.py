@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from normcli.numerics.statistics.lengths import Lengths
     from normcli.numerics.statistics.measuring import Method
     from normcli.numerics.statistics.moments import Recall
-    from normcli.numerics.sums.leaf_records import Records
+    from normcli.numerics.sums.leaf_records import LeafRecords
     from normcli.numerics.workspace import Workspace
 
 
@@ -38,7 +38,7 @@ class LengthRun(Run):
             lengths.recall = lambda group, bits: find_to_bits([_choose(rows, selected, group)], self._p, bits)
         return lengths
 
-    def _merge(self, records: Records, recall: Recall) -> Lengths:
+    def _merge(self, records: LeafRecords, recall: Recall) -> Lengths:
         lengths: Lengths = super()._merge(records, recall)
         if self._is_inexact and not self.whole:
             lengths.recall = lambda group, bits: find_to_bits(self._read_selected(group), self._p, bits)

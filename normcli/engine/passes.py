@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from normcli.engine.blocks import Sink, Source
     from normcli.engine.geometry import Geometry, Slices
     from normcli.engine.inputs import Inputs
-    from normcli.engine.survey import Batch
+    from normcli.engine.survey import TileSums
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.rational import ExactSums
@@ -104,13 +104,13 @@ class Run(Tiles):
             self._write_all(solution, count)
         return self.statistics
 
-    def survey(self, add: Callable[[Batch], None]) -> None:
+    def survey(self, add: Callable[[TileSums], None]) -> None:
         """Read the source once and pass what each tile holds to `add`.
 
         Parameters
         ----------
         add : callable
-            Called with a `Batch` for each tile, in any order, by one thread at a time.
+            Called with a `TileSums` for each tile, in any order, by one thread at a time.
         """
         from normcli.engine.survey import measure_batch, measure_groups  # for fitting alone
 

@@ -136,7 +136,7 @@ def differentiate_group(
     return run_backward(part.plan, x, gradient, part.inputs, None, DEFAULT_EFFORT).dx.reshape(-1)
 
 
-class _Part(NamedTuple):
+class GroupPart(NamedTuple):
     """One group as a problem of its own.
 
     Parameters
@@ -155,7 +155,7 @@ class _Part(NamedTuple):
     places: Mapping[int, int]
     along: tuple[int, int] | None
 
-    def count_as(self, plan: Plan, selection: Selection | None) -> _Part:
+    def count_as(self, plan: Plan, selection: Selection | None) -> GroupPart:
         """Return the part with which of its values count."""
         if selection is None:
             return self
@@ -169,7 +169,7 @@ class _Part(NamedTuple):
         return _take(values.reshape(plan.grid.view_shape), self.places)
 
 
-def _isolate(plan: Plan, group: int, inputs: Inputs) -> _Part:
+def _isolate(plan: Plan, group: int, inputs: Inputs) -> GroupPart:
     selected = plan.grid.select_group(group)
     index = {axis: place for axis, place in enumerate(selected) if isinstance(place, int)}
     along = None
@@ -185,7 +185,7 @@ def _isolate(plan: Plan, group: int, inputs: Inputs) -> _Part:
     if inputs.given is not None:
         own = (plan.grid.spread_running(known).reshape(-1)[group] for known in inputs.given)
         given = Given(*(np.full(alone.grid.running.stats_shape, known) for known in own))
-    return _Part(alone, Inputs(scale, shift, given), index, along)
+    return GroupPart(alone, Inputs(scale, shift, given), index, along)
 
 
 def _take(array: NDArray[Any], index: Mapping[int, int]) -> NDArray[Any]:

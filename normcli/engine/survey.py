@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
 
-class Batch(NamedTuple):
+class TileSums(NamedTuple):
     """What a tile holds.
 
     Parameters
@@ -56,17 +56,17 @@ class Batch(NamedTuple):
     below: Integers
     whole: bool
 
-    def take(self, row: int) -> Batch:
+    def take(self, row: int) -> TileSums:
         """Return the leaves of one group alone."""
         extremes = [(0, sums) for place, sums in self.extremes if place == row]
         return self._replace(leaves=self.leaves.map(lambda a: a[row : row + 1]), extremes=extremes)
 
-    def is_like(self, other: Batch) -> bool:
+    def is_like(self, other: TileSums) -> bool:
         """Whether both have as many leaves of a group, and all of them or not."""
         return self.whole == other.whole and self.leaves.count.shape[1] == other.leaves.count.shape[1]
 
 
-def join_batches(batches: Sequence[Batch]) -> Batch:
+def join_batches(batches: Sequence[TileSums]) -> TileSums:
     """Return what like tiles hold, as if they were one."""
     if len(batches) == 1:
         return batches[0]
@@ -89,11 +89,11 @@ def join_batches(batches: Sequence[Batch]) -> Batch:
         for pairs in ([batch.low for batch in batches], [batch.high for batch in batches])
     )
     groups, nan, above, below = join_fields("groups", "nan", "above", "below")
-    return Batch(groups, leaves, extremes, low, high, nan, above, below, batches[0].whole)
+    return TileSums(groups, leaves, extremes, low, high, nan, above, below, batches[0].whole)
 
 
-class _Rows(NamedTuple):
-    """What rows of values hold, as in `Batch`, with one number for each row."""
+class RowSums(NamedTuple):
+    """What rows of values hold, as in `TileSums`, with one number for each row."""
 
     leaves: Leaves
     extremes: list[tuple[int, ExactSums]]
@@ -106,7 +106,7 @@ class _Rows(NamedTuple):
 
 def measure_batch(
     pieces: Iterable[NDArray[Any]], groups: Integers, work: Workspace, *, need_sum: bool, whole: bool
-) -> Batch:
+) -> TileSums:
     """Measure a tile.
 
     Parameters
@@ -137,7 +137,7 @@ def measure_batch(
         for reduced in (np.minimum.reduce(low, axis=-1), np.maximum.reduce(high, axis=-1))
     )
     nan, above, below = (np.add.reduce(rows, axis=-1) for rows in counts)
-    return Batch(groups, leaves, extremes, least, largest, nan, above, below, whole)
+    return TileSums(groups, leaves, extremes, least, largest, nan, above, below, whole)
 
 
 def measure_groups(
@@ -147,7 +147,7 @@ def measure_groups(
     work: Workspace,
     *,
     need_sum: bool,
-) -> Batch:
+) -> TileSums:
     """Measure a tile of groups that are a leaf each, part by part: what is done for a tile is done for many.
 
     Parameters
@@ -188,10 +188,10 @@ def measure_groups(
         first = here.stop
     ends = widen_to_pair(low), widen_to_pair(high)
     nan, above, below = counts
-    return Batch(groups, leaves.reshape((count, 1)), extremes, *ends, nan, above, below, whole=True)
+    return TileSums(groups, leaves.reshape((count, 1)), extremes, *ends, nan, above, below, whole=True)
 
 
-def _measure_rows(rows: NDArray[Any], work: Workspace, *, need_sum: bool) -> _Rows:
+def _measure_rows(rows: NDArray[Any], work: Workspace, *, need_sum: bool) -> RowSums:
     """Measure leaves of one length, of shape (leaves, values)."""
     low, high = np.minimum.reduce(rows, axis=-1), np.maximum.reduce(rows, axis=-1)
     selected = None
@@ -208,7 +208,7 @@ def _measure_rows(rows: NDArray[Any], work: Workspace, *, need_sum: bool) -> _Ro
     extremes = [(row, _sum_row(rows, selected, row)) for row in np.flatnonzero(leaves.extreme).tolist()]
     if not need_sum:
         extremes = [(row, replace(sums, total=0)) for row, sums in extremes]
-    return _Rows(leaves, extremes, low, high, nan, above, below)
+    return RowSums(leaves, extremes, low, high, nan, above, below)
 
 
 def _sum_row(rows: NDArray[Any], selected: Selected | None, row: int) -> ExactSums:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from normcli.numerics.rational import ExactSums
     from normcli.numerics.statistics.divisor import Solution
     from normcli.numerics.statistics.moments import Moments, Recall
-    from normcli.numerics.sums.leaf_records import Records
+    from normcli.numerics.sums.leaf_records import LeafRecords
     from normcli.numerics.workspace import Workspace
 
 
@@ -181,14 +181,14 @@ class Tiles:
 
     def measure_rows(
         self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None = None
-    ) -> Records:
+    ) -> LeafRecords:
         """Return the leaves of a tile, of shape (groups, leaves); the tile has a row for each group.
 
         `selected` says which values of the rows count; the others are 0.
         """
         cut = self.geometry.cut_leaves
         chosen = itertools.repeat(None) if selected is None else cut(selected, tile)
-        parts: list[Records] = []
+        parts: list[LeafRecords] = []
         for piece, some in zip(cut(rows, tile), chosen, strict=False):
             flat = None if some is None else some.reshape(-1, piece.shape[-1])
             leaves = self.method.measure(piece.reshape(-1, piece.shape[-1]), work, flat)
@@ -196,7 +196,7 @@ class Tiles:
         records = parts[0] if len(parts) == 1 else join(parts)
         return records.reshape((rows.shape[0], -1))
 
-    def _merge(self, records: Records, recall: Recall) -> Any:
+    def _merge(self, records: LeafRecords, recall: Recall) -> Any:
         """Merge records of shape (groups, records)."""
         count = self.geometry.count if self.selection is None else np.add.reduce(records.count, axis=-1)
         return self.method.merge(records, count, recall)

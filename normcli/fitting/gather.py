@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers
-    from normcli.engine.survey import Batch
+    from normcli.engine.survey import TileSums
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.rational import ExactSums
@@ -66,7 +66,7 @@ class _Gatherer:
         self.sums = sums
         self._images = images
         self._leaf_count = geometry.leaf_count
-        self._batches: list[Batch] = []
+        self._batches: list[TileSums] = []
         self._leaves = 0
         self._pending: dict[int, tuple[Fixed, Fixed, list[float]]] = {}
         self._samples, self._inner = 1, 1
@@ -76,7 +76,7 @@ class _Gatherer:
             behind = range(batch + 1, len(plan.grid.view_shape))
             self._inner = math.prod(plan.grid.view_shape[a] for a in behind if a not in plan.grid.view_axes)
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: TileSums) -> None:
         """Add a tile, now or together with others."""
         if self._batches and not self._batches[-1].is_like(batch):
             self.finish()
@@ -91,7 +91,7 @@ class _Gatherer:
             self._add_now(join_batches(self._batches))
         self._batches, self._leaves = [], 0
 
-    def _add_now(self, batch: Batch) -> None:
+    def _add_now(self, batch: TileSums) -> None:
         sums = self.sums
         outer, inner = np.divmod(batch.groups, self._samples * self._inner)
         groups = outer * self._inner + inner % self._inner
@@ -119,7 +119,7 @@ class _Gatherer:
         sums.square.gather(square, groups)
         self.sums.add_deviations(groups, find_deviations(total, square, count), count)
 
-    def _add_parts(self, groups: Integers, batch: Batch) -> None:
+    def _add_parts(self, groups: Integers, batch: TileSums) -> None:
         """Keep some leaves of each sample, and add its deviation once all of its leaves are there."""
         for row, number in enumerate(batch.groups.tolist()):
             total, square, counts = self._pending.setdefault(number, (Fixed.zeros(1), Fixed.zeros(1), []))
@@ -131,7 +131,7 @@ class _Gatherer:
                 self.sums.add_deviations(groups[row : row + 1], find_deviations(total, square, count), count)
 
 
-def _find_leaf_deviations(batch: Batch) -> Floats:
+def _find_leaf_deviations(batch: TileSums) -> Floats:
     """Return the deviation of each group of a batch whose groups are a leaf each, as `find_deviations`."""
 
     def recall(row: int) -> ExactSums:
@@ -144,7 +144,7 @@ def _find_leaf_deviations(batch: Batch) -> Floats:
     return round_deviations(find_moments(leaves, n, recall, centred=True), leaves.count)
 
 
-def add_batch(total: Fixed, square: Fixed, groups: Integers, batch: Batch) -> None:
+def add_batch(total: Fixed, square: Fixed, groups: Integers, batch: TileSums) -> None:
     """Add what a tile holds to the sums of groups: exactly, as Σx² = Σ(x − c)² + 2c Σ(x − c) + n c².
 
     Where the tile's groups go is said by their numbers among those of the sums.

@@ -258,7 +258,7 @@ def count_digits(bits: int, p: float | Fraction) -> int:
     return math.ceil(bits / _BITS_OF_DIGIT + 2.0 * far) + _SPARE_DIGITS
 
 
-class Exact(NamedTuple):
+class SplitNumber(NamedTuple):
     """A positive number as (hi + lo) · 2^exponent, hi from ½ to 1, within 2⁻¹⁰⁶ of itself."""
 
     hi: float
@@ -266,11 +266,11 @@ class Exact(NamedTuple):
     exponent: int
 
 
-def split_exactly(value: Fraction) -> Exact:
+def split_exactly(value: Fraction) -> SplitNumber:
     """Return a positive fraction as two doubles and an exponent."""
     exponent = find_exponent(value) + 1
     hi, lo = split(scale(value, -exponent), 2)
-    return Exact(hi, lo, exponent)
+    return SplitNumber(hi, lo, exponent)
 
 
 def use_digits(digits: int) -> AbstractContextManager[Any]:

@@ -12,7 +12,7 @@ import pytest
 from normcli.numerics.bounds import LOGARITHM, POWER
 from normcli.numerics.pairs import Pair, quick_two_sum
 from normcli.numerics.powers import (
-    Exact,
+    SplitNumber,
     raise_to_power,
     split_exactly,
     take_log2,
@@ -118,10 +118,10 @@ def test_an_exponent_of_its_own_takes_part():
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        pytest.param("1.25", Exact(0.625, 0.0, 1), id="double"),
-        pytest.param(Fraction(1, 2) + Fraction(1, 2**54), Exact(0.5, 2.0**-54, 0), id="between two doubles"),
-        pytest.param(Fraction(1) - Fraction(1, 2**55), Exact(1.0, -(2.0**-55), 0), id="just below a power of two"),
-        pytest.param(Fraction(5, 2**1500), Exact(0.625, 0.0, -1497), id="below all doubles"),
+        pytest.param("1.25", SplitNumber(0.625, 0.0, 1), id="double"),
+        pytest.param(Fraction(1, 2) + Fraction(1, 2**54), SplitNumber(0.5, 2.0**-54, 0), id="between two doubles"),
+        pytest.param(Fraction(1) - Fraction(1, 2**55), SplitNumber(1.0, -(2.0**-55), 0), id="just below a power of two"),
+        pytest.param(Fraction(5, 2**1500), SplitNumber(0.625, 0.0, -1497), id="below all doubles"),
     ],
 )  # fmt: skip
 def test_fractions_are_two_doubles_and_an_exponent(value, expected):

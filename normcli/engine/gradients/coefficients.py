@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from normcli.numerics.gradients.sums import GradientSums
 
 
-class Solved(NamedTuple):
+class SolvedGroups(NamedTuple):
     """What some groups are differentiated with, and what returns that for one of them, to so many bits."""
 
     coefficients: Coefficients
     recall: Callable[[int, int], ExactCoefficients]
 
-    def take(self, rows: Integers) -> Solved:
+    def take(self, rows: Integers) -> SolvedGroups:
         """Return that of some of the groups."""
         coefficients, recall = self
-        return Solved(coefficients.map(lambda a: a[rows]), lambda row, bits: recall(int(rows[row]), bits))
+        return SolvedGroups(coefficients.map(lambda a: a[rows]), lambda row, bits: recall(int(rows[row]), bits))
 
 
 class CoefficientSolver:
@@ -70,7 +70,7 @@ class CoefficientSolver:
             count = statistics.pop(COUNT, np.float64(plan.grid.group_size))
             self.flat = find_flat(plan, statistics, count).reshape(-1)
 
-    def solve(self, sums: GradientSums, numbers: Integers) -> Solved:
+    def solve(self, sums: GradientSums, numbers: Integers) -> SolvedGroups:
         """Return it from the sums of the groups of some numbers."""
         coefficients, empty = solve_coefficients(self.plan, sums), np.zeros(sums.count.shape, np.bool_)
         flat = empty if self.flat is None else self.flat[numbers]
@@ -88,7 +88,7 @@ class CoefficientSolver:
             exact = solve_exactly(self.plan, sums, row, powers, bits)
             return exact.flatten(self.plan) if flat[row] else exact
 
-        return Solved(coefficients, recall)
+        return SolvedGroups(coefficients, recall)
 
     def _sum_powers(self, group: int, bits: int) -> Fraction | None:
         """Return Σ|x|ᵖ of the values of a group that count, to so many bits."""
@@ -100,10 +100,10 @@ class CoefficientSolver:
         pairs = zip(*(part.tolist() for part in widen_to_pair(values)), strict=True)
         return sum_powers([abs(Fraction(hi) + Fraction(lo)) for hi, lo in pairs], find_p(self.plan), bits)
 
-    def solve_given(self, var: Floats, centre: Floats) -> Solved:
+    def solve_given(self, var: Floats, centre: Floats) -> SolvedGroups:
         """Return it of groups of given variances, whose means are as far from the shift as the centre is."""
 
         def recall(row: int, bits: int) -> ExactCoefficients:
             return solve_given_exactly(self.plan, float(var[row]), float(centre[row]), bits)
 
-        return Solved(solve_given(self.plan, var, centre), recall)
+        return SolvedGroups(solve_given(self.plan, var, centre), recall)

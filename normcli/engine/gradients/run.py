@@ -17,7 +17,7 @@ from normcli.dtypes import is_float
 from normcli.engine.blocks import Spread
 from normcli.engine.gradients.coefficients import CoefficientSolver
 from normcli.engine.gradients.parameters import ParameterSums
-from normcli.engine.gradients.tiles import Band, Tile, Values, choose_shift, keep_small
+from normcli.engine.gradients.tiles import Band, Tile, TileValues, choose_shift, keep_small
 from normcli.engine.passes import Run
 from normcli.norms.request import Fill
 from normcli.norms.rules import Centre
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers
     from normcli.engine.blocks import Source
     from normcli.engine.geometry import Slices
-    from normcli.engine.gradients.coefficients import Solved
+    from normcli.engine.gradients.coefficients import SolvedGroups
     from normcli.engine.inputs import Inputs
     from normcli.numerics.deciding import Bounded
     from normcli.numerics.gradients.coefficients import Coefficients
@@ -100,13 +100,13 @@ class GroupBackwardRun(Run):
 
     # -- tiles
 
-    def _read_values(self, index: Slices, work: Workspace) -> Values:
+    def _read_values(self, index: Slices, work: Workspace) -> TileValues:
         raw = np.array(self.source.read(index, self.rows_first, work))
         counted = self.select(raw, index, self.rows_first)
         shape = (len(self.geometry.number_groups(index)), -1)
         x, low = widen_exactly(raw)
         low = None if low is None else low.reshape(shape)
-        return Values(raw, x.reshape(shape), low, None if counted is None else counted.reshape(shape))
+        return TileValues(raw, x.reshape(shape), low, None if counted is None else counted.reshape(shape))
 
     def _read_tile(self, index: Slices, work: Workspace) -> Tile:
         """Return a tile; values that have no part in the normalized ones are 0, and so are their gradients."""
@@ -136,7 +136,7 @@ class GroupBackwardRun(Run):
             rows = rows._replace(deviations=kept, dy=np.where(used, dy, 0.0))
         return Tile(index, numbers, rows, dy, gamma, places, used)
 
-    def _find_shift(self, numbers: Integers, values: Values) -> Floats | None:
+    def _find_shift(self, numbers: Integers, values: TileValues) -> Floats | None:
         """Return what is subtracted from values so that they are small; no result depends on it."""
         if self.band is not None:
             return None if self.band.shift is None else self.band.shift[self.band.locate(numbers)]
@@ -144,7 +144,7 @@ class GroupBackwardRun(Run):
             return None
         return choose_shift(*values.add_up(), values.raw.dtype)
 
-    def _write_tile(self, tile: Tile, solved: Solved, work: Workspace) -> None:
+    def _write_tile(self, tile: Tile, solved: SolvedGroups, work: Workspace) -> None:
         """Write dx of a tile."""
         assert self.sink is not None
         place, rows, coefficients = self.sink.open(tile.place, work), tile.rows, solved.coefficients
@@ -170,7 +170,7 @@ class GroupBackwardRun(Run):
 
     # -- what groups are differentiated with
 
-    def _solve(self, tile: Tile) -> Solved:
+    def _solve(self, tile: Tile) -> SolvedGroups:
         """Return what a tile's groups are differentiated with."""
         if self.band is not None:
             return self.band.take(tile.numbers)

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.geometry import Slices
-    from normcli.engine.gradients.coefficients import Solved
+    from normcli.engine.gradients.coefficients import SolvedGroups
     from normcli.numerics.gradients.sums import GradientRows
 
 
-class Values(NamedTuple):
+class TileValues(NamedTuple):
     """The values of a tile, one row for each group.
 
     Parameters
@@ -92,20 +92,20 @@ class Band(NamedTuple):
         Their numbers, which rise.
     shift : ndarray or None
         What is subtracted from their values, one for each.
-    solved : Solved or None
+    solved : SolvedGroups or None
         What they are differentiated with, once that is known.
     """
 
     within: Slices
     numbers: Integers
     shift: Floats | None = None
-    solved: Solved | None = None
+    solved: SolvedGroups | None = None
 
     def locate(self, numbers: Integers) -> Integers:
         """Return the places in the band of groups of some numbers."""
         return np.searchsorted(self.numbers, numbers)
 
-    def take(self, numbers: Integers) -> Solved:
+    def take(self, numbers: Integers) -> SolvedGroups:
         """Return what groups of some numbers are differentiated with."""
         assert self.solved is not None  # from its second walk on
         return self.solved.take(self.locate(numbers))

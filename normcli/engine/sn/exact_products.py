@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
 
 
-class Whole(NamedTuple):
+class ExactMatrix(NamedTuple):
     """A matrix of numbers in fixed point: Python's integers, times 2^exponent.
 
     Parameters
@@ -35,21 +35,21 @@ class Whole(NamedTuple):
     exponent: int
 
     @property
-    def T(self) -> Whole:  # noqa: N802 - as NumPy calls it
+    def T(self) -> ExactMatrix:  # noqa: N802 - as NumPy calls it
         """The transpose."""
-        return Whole(self.values.T, self.exponent)
+        return ExactMatrix(self.values.T, self.exponent)
 
-    def move(self, exponent: int) -> Whole:
+    def move(self, exponent: int) -> ExactMatrix:
         """Return the numbers as multiples of 2^exponent, each rounded to within one of them."""
         shift = exponent - self.exponent
         if shift <= 0:
-            return Whole(self.values << -shift, exponent)
-        return Whole((self.values + (1 << shift - 1)) >> shift, exponent)
+            return ExactMatrix(self.values << -shift, exponent)
+        return ExactMatrix((self.values + (1 << shift - 1)) >> shift, exponent)
 
-    def subtract(self, other: Whole) -> Whole:
+    def subtract(self, other: ExactMatrix) -> ExactMatrix:
         """Return the difference, exactly."""
         exponent = min(self.exponent, other.exponent)
-        return Whole(self.move(exponent).values - other.move(exponent).values, exponent)
+        return ExactMatrix(self.move(exponent).values - other.move(exponent).values, exponent)
 
     def find_top(self) -> int:
         """Return the e of the least 2^e that no number reaches, whatever its sign."""
@@ -96,7 +96,7 @@ def _cut_doubles(values: Floats, width: int) -> Iterator[Plane]:
         yield Plane(digits, exponent)
 
 
-def cut_whole(whole: Whole, width: int) -> list[Plane]:
+def cut_whole(whole: ExactMatrix, width: int) -> list[Plane]:
     """Return numbers in fixed point as a sum of planes, exactly."""
     planes, rest = [], whole.values
     while top := int(np.abs(rest).max(initial=0)).bit_length():
@@ -112,7 +112,7 @@ def transpose(planes: list[Plane]) -> list[Plane]:
     return [plane._replace(digits=np.ascontiguousarray(plane.digits.T)) for plane in planes]
 
 
-def multiply(left: list[Plane], right: list[Plane], shape: tuple[int, int]) -> Whole:
+def multiply(left: list[Plane], right: list[Plane], shape: tuple[int, int]) -> ExactMatrix:
     """Return a product of matrices exactly, from their planes.
 
     Parameters
@@ -132,10 +132,10 @@ def multiply(left: list[Plane], right: list[Plane], shape: tuple[int, int]) -> W
     total = np.zeros(shape, dtype=object)
     for exponent, part in sums.items():
         total += part.astype(object) << (exponent - lowest)
-    return Whole(total, lowest)
+    return ExactMatrix(total, lowest)
 
 
-def multiply_whole(left: Whole, right: Whole) -> Whole:
+def multiply_whole(left: ExactMatrix, right: ExactMatrix) -> ExactMatrix:
     """Return a product of matrices exactly."""
     width = choose_width(left.values.shape[1])
     shape = left.values.shape[0], right.values.shape[1]

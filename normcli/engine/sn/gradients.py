@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_short_float
-from normcli.engine.sn.exact_products import Whole
+from normcli.engine.sn.exact_products import ExactMatrix
 from normcli.engine.sn.power_iterations import PowerIterations, fix
 from normcli.engine.sn.singular_values import SingularValue, choose_enclosure
 from normcli.engine.sn.spectrum import find_leading
@@ -60,15 +60,15 @@ class SigmaGradient(NamedTuple):
     Parameters
     ----------
     sigma : Fraction
-    column, row : Whole
+    column, row : ExactMatrix
         Along u and vᵀ.
     lengths : tuple of Fraction
         What they are divided by, so that they are u and vᵀ.
     """
 
     sigma: Fraction
-    column: Whole
-    row: Whole
+    column: ExactMatrix
+    row: ExactMatrix
     lengths: tuple[Fraction, Fraction]
 
     def list_vectors(self) -> tuple[list[Fraction], list[Fraction]]:
@@ -114,19 +114,19 @@ def differentiate_matrix(
     terms = by_sigma.column.values * by_sigma.row.values
     if factor and terms.any():  # both as integers times one power of two
         top = find_exponent(factor) - _BITS
-        own = Whole(terms * round(scale(factor, -top)), exponent + top)
+        own = ExactMatrix(terms * round(scale(factor, -top)), exponent + top)
     else:
-        own = Whole(terms * 0, 0)
+        own = ExactMatrix(terms * 0, 0)
     inverse = 1 / by_sigma.sigma
     unit = find_exponent(inverse) - _BITS
-    plain = Whole(gradient.values * round(scale(inverse, -unit)), gradient.exponent + unit)
+    plain = ExactMatrix(gradient.values * round(scale(inverse, -unit)), gradient.exponent + unit)
     lowest = min(own.exponent, plain.exponent)
     sides = (each.move(lowest).values.reshape(-1).tolist() for each in (own, plain))
     exact = [_add(a, b) for a, b in zip(*sides, strict=True)]
     return _round_integers(exact, lowest, dtype).reshape(matrix.shape)
 
 
-def _is_of_rank_1(matrix: Whole) -> bool:
+def _is_of_rank_1(matrix: ExactMatrix) -> bool:
     """Whether a matrix that is not all 0 is a column times a row."""
     values = matrix.values
     if min(values.shape) == 1:
@@ -135,7 +135,7 @@ def _is_of_rank_1(matrix: Whole) -> bool:
     return bool(np.all(values * values[row, column] == values[:, [column]] * values[[row], :]))
 
 
-def _differentiate_simple(matrix: Whole, gradient: Whole, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _differentiate_simple(matrix: ExactMatrix, gradient: ExactMatrix, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return (dy − ⟨dy, W⟩ W / ‖W‖²) / ‖W‖, dx of a matrix of rank 1: the numerator times ‖W‖² is exact."""
     square, product = matrix.sum_squares(), int((gradient.values * matrix.values).sum())
     top = gradient.values * square - matrix.values * product
@@ -204,22 +204,22 @@ def _find_largest(matrix: NDArray[Any]) -> SigmaGradient | None:
     return SigmaGradient(sigma, column, row.T, (length, sigma * length))
 
 
-def _find_length(vector: Whole) -> Fraction:
+def _find_length(vector: ExactMatrix) -> Fraction:
     return find_root(scale(Fraction(vector.sum_squares()), 2 * vector.exponent))
 
 
-def _lay_exactly(values: NDArray[Any]) -> Whole:
+def _lay_exactly(values: NDArray[Any]) -> ExactMatrix:
     """Return a matrix in fixed point, exactly."""
     first, *others = (_fix_doubles(part) for part in widen_exactly(values) if part is not None)
     for other in others:
-        first = first.subtract(Whole(-other.values, other.exponent))
+        first = first.subtract(ExactMatrix(-other.values, other.exponent))
     return first
 
 
-def _fix_doubles(values: Floats) -> Whole:
+def _fix_doubles(values: Floats) -> ExactMatrix:
     """Return doubles in fixed point, exactly."""
     mantissas, exponents = np.frexp(values)
     whole = np.ldexp(mantissas, _MANTISSA).astype(np.int64)
     lowest = int(np.min(exponents, where=whole != 0, initial=_MOST_EXPONENT))
     shifts = np.where(whole != 0, exponents - lowest, 0)
-    return Whole(whole.astype(object) << shifts.astype(object), lowest - _MANTISSA)
+    return ExactMatrix(whole.astype(object) << shifts.astype(object), lowest - _MANTISSA)

@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine.sn.exact_products import Whole, choose_width, cut_values, cut_whole, multiply, transpose
+from normcli.engine.sn.exact_products import (
+    ExactMatrix,
+    choose_width,
+    cut_values,
+    cut_whole,
+    multiply,
+    transpose,
+)
 from normcli.engine.sn.spectrum import Enclosure
 from normcli.errors import DataError
 from normcli.numerics.rational import scale
@@ -44,28 +51,28 @@ _MARGIN = 2.0**-12
 """What bounds that are calculated in doubles are enlarged by: ample for matrices of 2¹⁶ rows and columns."""
 
 
-class Column(NamedTuple):
+class FixedColumn(NamedTuple):
     """A vector in fixed point, and how far off it is at most.
 
     Parameters
     ----------
-    whole : Whole
+    whole : ExactMatrix
         Of one column.
     error : int
         The length of what it is off is no larger than so many units, of 2^exponent each; 0 where it is exact.
     """
 
-    whole: Whole
+    whole: ExactMatrix
     error: int
 
-    def cut(self, bits: int) -> Column:
+    def cut(self, bits: int) -> FixedColumn:
         """Return it with so many bits of its largest number, rounded."""
         exponent = self.whole.find_top() - bits
         shift = exponent - self.whole.exponent
         if shift <= 0:
             return self
         cut = math.isqrt(len(self.whole.values)) // 2 + 1  # half a unit each
-        return Column(self.whole.move(exponent), (self.error >> shift) + 1 + cut)
+        return FixedColumn(self.whole.move(exponent), (self.error >> shift) + 1 + cut)
 
     def enclose_square(self) -> Enclosure:
         """Enclose the square of the length."""
@@ -85,8 +92,8 @@ class Column(NamedTuple):
 class Vectors(NamedTuple):
     """What iterations leave: columns along v and u, which are not divided by their lengths."""
 
-    v: Column
-    u: Column
+    v: FixedColumn
+    u: FixedColumn
 
 
 class PowerIterations:
@@ -141,7 +148,7 @@ class PowerIterations:
         width = choose_width(max(matrix.shape))
         planes = cut_values(matrix, width)
         turns = (transpose(planes), planes) if self._iteration.u is not None else (planes, transpose(planes))
-        column = Column(fix(start), 0)
+        column = FixedColumn(fix(start), 0)
         before = column
         for step in range(2 * self._iteration.steps):
             before, column = column, _multiply(turns[step % 2], column, stretch, width).cut(precision)
@@ -166,7 +173,7 @@ class PowerIterations:
             precision *= 2
         return found
 
-    def _order(self, found: Vectors) -> tuple[Column, Column]:
+    def _order(self, found: Vectors) -> tuple[FixedColumn, FixedColumn]:
         """Return the last two columns, in the order in which they were made."""
         return (found.v, found.u) if self._iteration.u is not None else (found.u, found.v)
 
@@ -185,19 +192,20 @@ def _bound_stretch(matrix: NDArray[Any], *, closely: bool) -> Fraction:
     return scale(Fraction(math.ceil(length * (1.0 + _MARGIN) * 2**30)), exponent - 30)
 
 
-def fix(vector: tuple[float, ...]) -> Whole:
+def fix(vector: tuple[float, ...]) -> ExactMatrix:
     """Return doubles in fixed point, as a column."""
     fractions = [Fraction(value) for value in vector]
     exponent = -max(value.denominator.bit_length() for value in fractions)
-    return Whole(np.array([[int(scale(value, -exponent))] for value in fractions], dtype=object), exponent)
+    column = [[int(scale(value, -exponent))] for value in fractions]
+    return ExactMatrix(np.array(column, dtype=object), exponent)
 
 
-def _multiply(planes: list[Plane], column: Column, stretch: Fraction, width: int) -> Column:
+def _multiply(planes: list[Plane], column: FixedColumn, stretch: Fraction, width: int) -> FixedColumn:
     """Return the product of a matrix and a column, whose error is stretched at most so many times."""
     shape = len(planes[0].digits), 1
     product = multiply(planes, cut_whole(column.whole, width), shape)
     error = math.ceil(scale(stretch * column.error, column.whole.exponent - product.exponent))
-    return Column(product, error)
+    return FixedColumn(product, error)
 
 
 def _multiply_given(matrix: NDArray[Any], iteration: Iteration) -> Enclosure | None:
@@ -205,7 +213,7 @@ def _multiply_given(matrix: NDArray[Any], iteration: Iteration) -> Enclosure | N
     assert iteration.u is not None  # as there are no iterations
     assert iteration.v is not None
     width = choose_width(max(matrix.shape))
-    image = _multiply(cut_values(matrix, width), Column(fix(iteration.v), 0), Fraction(0), width).whole
+    image = _multiply(cut_values(matrix, width), FixedColumn(fix(iteration.v), 0), Fraction(0), width).whole
     u = fix(iteration.u)
     product = int((u.values * image.values).sum())
     sigma = scale(Fraction(product), u.exponent + image.exponent)

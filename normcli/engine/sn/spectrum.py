@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.sn.exact_products import (
-    Whole,
+    ExactMatrix,
     choose_width,
     cut_values,
     cut_whole,
@@ -81,13 +81,13 @@ class Leading(NamedTuple):
     ----------
     square : Enclosure
         Its square.
-    left, right : Whole
+    left, right : ExactMatrix
         Columns along its singular vectors: the shorter one nearly of length 1, the other W (or Wᵀ) times it.
     """
 
     square: Enclosure
-    left: Whole
-    right: Whole
+    left: ExactMatrix
+    right: ExactMatrix
 
 
 def find_leading(matrix: NDArray[Any], bits: int) -> Leading | None:
@@ -113,10 +113,10 @@ def find_leading(matrix: NDArray[Any], bits: int) -> Leading | None:
     return Leading(square, image, vector) if is_tall else Leading(square, vector, image)
 
 
-def _find_eigenvector(operator: SymmetricOperator, bits: int) -> tuple[Enclosure, Whole] | None:
+def _find_eigenvector(operator: SymmetricOperator, bits: int) -> tuple[Enclosure, ExactMatrix] | None:
     """Return the largest eigenvalue and its vector, nearly of length 1; None where there are several."""
     if operator.size == 1:
-        return _read_only_number(operator), Whole(np.array([[1]], dtype=object), 0)
+        return _read_only_number(operator), ExactMatrix(np.array([[1]], dtype=object), 0)
     exponent = operator.approximate().exponent
     basis = _Basis(operator, exponent - 2 * bits - _LEAST_GAP_BITS)
     return basis.find_first(bits) if basis.isolate_first() else None
@@ -143,11 +143,11 @@ def _read_only_number(operator: SymmetricOperator) -> Enclosure:
     return Enclosure(value, value)
 
 
-def _enclose_near_identity(matrix: Whole, tolerance: int) -> Enclosure:
+def _enclose_near_identity(matrix: ExactMatrix, tolerance: int) -> Enclosure:
     """Enclose the largest eigenvalue by what a matrix leaves of a multiple of the identity."""
     size = len(matrix.values)
     middle = sum(np.diagonal(matrix.values).tolist()) // size
-    rest = Whole(matrix.values - middle * np.eye(size, dtype=object), matrix.exponent)
+    rest = ExactMatrix(matrix.values - middle * np.eye(size, dtype=object), matrix.exponent)
     exponent = tolerance - 3 - size.bit_length()
     off = Fraction(0)
     if rest.exponent < exponent:  # shorter numbers, which are off by a unit each at most
@@ -165,7 +165,7 @@ class _Refined(NamedTuple):
 
     Parameters
     ----------
-    basis, gram, ritz : Whole
+    basis, gram, ritz : ExactMatrix
         V, VᵀV and VᵀAV.
     rest : Fraction
         ‖R‖² at most.
@@ -176,9 +176,9 @@ class _Refined(NamedTuple):
         orthonormal.
     """
 
-    basis: Whole
-    gram: Whole
-    ritz: Whole
+    basis: ExactMatrix
+    gram: ExactMatrix
+    ritz: ExactMatrix
     rest: Fraction
     gap: Fraction
     lost: Fraction
@@ -193,7 +193,7 @@ class _Refined(NamedTuple):
         return Enclosure(quotient, quotient + self.widen())
 
 
-def _divide_first(ritz: Whole, gram: Whole) -> Fraction:
+def _divide_first(ritz: ExactMatrix, gram: ExactMatrix) -> Fraction:
     """Return Rayleigh's quotient of the first vector."""
     return scale(Fraction(int(ritz.values[0, 0]), int(gram.values[0, 0])), ritz.exponent - gram.exponent)
 
@@ -245,7 +245,7 @@ class _Basis:
         self.count = 1
         return bool(values[0] - values[1] >= 64.0 * (self._error + self._skew * self._largest))
 
-    def find_first(self, bits: int) -> tuple[Enclosure, Whole] | None:
+    def find_first(self, bits: int) -> tuple[Enclosure, ExactMatrix] | None:
         """Return the first eigenvalue and its vector, to 2^−bits in each number; None if it is not found."""
         found = self.refine()
         if found is None or found.rest > found.gap * found.gap * scale(Fraction(1), -2 * bits - 2):
@@ -278,7 +278,7 @@ class _Basis:
         return None
 
     def _bound(
-        self, residual: Whole, ritz: Whole, gram: Whole, skew: Fraction, moved: float
+        self, residual: ExactMatrix, ritz: ExactMatrix, gram: ExactMatrix, skew: Fraction, moved: float
     ) -> tuple[Fraction, Fraction, Fraction]:
         """Return bounds of ‖R‖², θ − c and what is lost as the basis is not quite orthonormal."""
         beside = self._error + self._largest * 2 * (moved * moved + self._skew)
@@ -288,28 +288,28 @@ class _Basis:
         size = scale(Fraction(_find_length(ritz)), ritz.exponent)
         return rest, gap, size * skew / (1 - skew)
 
-    def _correct(self, basis: Whole, residual: Whole) -> Whole:
+    def _correct(self, basis: ExactMatrix, residual: ExactMatrix) -> ExactMatrix:
         """Return the basis less its parts along the other eigenvectors, as far as doubles tell them."""
         top = residual.find_top()
         others = self._vectors[:, self.count :]
         apart = self._values[: self.count] - self._values[self.count :, None]
         parts = (others.T @ residual.scale(top)) / apart
         change = _round(others @ parts, basis.exponent - top + self._exponent)
-        return Whole(basis.values + change.values, basis.exponent)
+        return ExactMatrix(basis.values + change.values, basis.exponent)
 
 
-def _round(values: Floats, exponent: int) -> Whole:
+def _round(values: Floats, exponent: int) -> ExactMatrix:
     """Return doubles as multiples of 2^exponent, rounded."""
     mantissa, exponents = np.frexp(values)
     whole = np.ldexp(mantissa, 53).astype(np.int64).astype(object)
     shifts = exponents.astype(np.int64) - 53 - exponent
     up, down = np.maximum(shifts, 0).astype(object), np.maximum(-shifts, 0).astype(object)
-    return Whole((whole << up) >> down, exponent)
+    return ExactMatrix((whole << up) >> down, exponent)
 
 
-def _orthonormalize(basis: Whole) -> tuple[Whole, Whole, Fraction]:
+def _orthonormalize(basis: ExactMatrix) -> tuple[ExactMatrix, ExactMatrix, Fraction]:
     """Return a basis of the same span whose vectors are orthonormal to its last bits, VᵀV, and ‖VᵀV − 1‖."""
-    one = Whole(np.eye(basis.values.shape[1], dtype=object), 0)
+    one = ExactMatrix(np.eye(basis.values.shape[1], dtype=object), 0)
     last: Fraction | None = None
     while True:
         gram = multiply_whole(basis.T, basis)
@@ -317,12 +317,12 @@ def _orthonormalize(basis: Whole) -> tuple[Whole, Whole, Fraction]:
         skew = scale(Fraction(_find_length(left)), left.exponent)
         if skew == 0 or (last is not None and 4 * skew > last):  # no nearer than by rounding
             return basis, gram, skew
-        half = Whole(left.values, left.exponent - 1).move(basis.exponent)
+        half = ExactMatrix(left.values, left.exponent - 1).move(basis.exponent)
         change = multiply_whole(basis, half).move(basis.exponent)
-        basis, last = Whole(basis.values - change.values, basis.exponent), skew
+        basis, last = ExactMatrix(basis.values - change.values, basis.exponent), skew
 
 
-def _find_length(whole: Whole) -> int:
+def _find_length(whole: ExactMatrix) -> int:
     """Return the root of the sum of the squares of the integers, or one more."""
     square = whole.sum_squares()
     return math.isqrt(square) + 1 if square else 0

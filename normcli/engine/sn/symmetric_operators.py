@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from normcli.engine.sn.exact_products import (
-    Whole,
+    ExactMatrix,
     choose_width,
     cut_values,
     cut_whole,
@@ -40,13 +40,13 @@ class SymmetricOperator(Protocol):
 
     size: int
 
-    def apply(self, vectors: Whole) -> Whole:
+    def apply(self, vectors: ExactMatrix) -> ExactMatrix:
         """Return its product with some columns."""
 
     def approximate(self) -> Approximation:
         """Return it in doubles."""
 
-    def write(self) -> Whole:
+    def write(self) -> ExactMatrix:
         """Return all of it."""
 
 
@@ -59,7 +59,7 @@ class GramOperator:
         self._planes = cut_values(matrix, self._width)
         self._transposed = transpose(self._planes)
 
-    def apply(self, vectors: Whole) -> Whole:
+    def apply(self, vectors: ExactMatrix) -> ExactMatrix:
         """Return its product with some columns, exactly."""
         columns = vectors.values.shape[1]
         images = multiply(self._planes, cut_whole(vectors, self._width), (len(self._matrix), columns))
@@ -73,7 +73,7 @@ class GramOperator:
         error = 2 * (len(values) + 4) * UNIT * float(np.sum(values * values)) + UNIT
         return Approximation(values.T @ values, 2 * exponent, error)
 
-    def write(self) -> Whole:
+    def write(self) -> ExactMatrix:
         """Return all of its numbers."""
         return multiply(self._transposed, self._planes, (self.size, self.size))
 
@@ -81,12 +81,12 @@ class GramOperator:
 class WrittenMatrix:
     """A symmetric matrix all of whose numbers are there."""
 
-    def __init__(self, whole: Whole) -> None:
+    def __init__(self, whole: ExactMatrix) -> None:
         self.size, self._whole = len(whole.values), whole
         self._width = choose_width(self.size)
         self._planes = cut_whole(whole, self._width)
 
-    def apply(self, vectors: Whole) -> Whole:
+    def apply(self, vectors: ExactMatrix) -> ExactMatrix:
         """Return its product with some columns, exactly."""
         shape = vectors.values.shape[0], vectors.values.shape[1]
         return multiply(self._planes, cut_whole(vectors, self._width), shape)
@@ -96,6 +96,6 @@ class WrittenMatrix:
         exponent = self._whole.find_top()
         return Approximation(self._whole.scale(exponent), exponent, 2 * self.size * UNIT)
 
-    def write(self) -> Whole:
+    def write(self) -> ExactMatrix:
         """Return all of its numbers."""
         return self._whole

@@ -214,7 +214,7 @@ def _invert(divisor: Pair) -> Pair:
     return Pair(np.where(special, plain, inverse.hi), np.where(special, 0.0, inverse.lo))
 
 
-class _Solved(NamedTuple):
+class _DivisorAndSteepness(NamedTuple):
     """The divisor, B, and where they have to be calculated exactly."""
 
     divisor: Pair
@@ -222,7 +222,7 @@ class _Solved(NamedTuple):
     unclear: Selected
 
 
-def _solve(plan: Plan, sums: GradientSums, power: Pair, product: Pair, times: Floats) -> _Solved:
+def _solve(plan: Plan, sums: GradientSums, power: Pair, product: Pair, times: Floats) -> _DivisorAndSteepness:
     """Solve for divisor and steepness; `power` and `product` are `times` Σ|x − μ|ᵖ and Σg · (x − μ)."""
     if sums.p != 2.0:
         return _solve_length(plan, sums, power, product)
@@ -237,7 +237,7 @@ def _solve(plan: Plan, sums: GradientSums, power: Pair, product: Pair, times: Fl
     return _replace_nothing(plan, divisor, _put_where(flat, 0.0, steepness), unclear)
 
 
-def _solve_length(plan: Plan, sums: GradientSums, power: Pair, product: Pair) -> _Solved:
+def _solve_length(plan: Plan, sums: GradientSums, power: Pair, product: Pair) -> _DivisorAndSteepness:
     """Solve for ℓp lengths other than ℓ2."""
     zero, decimals = np.zeros_like(power.hi), needs_decimals(sums.p)
     rough = np.zeros(power.hi.shape, np.bool_)
@@ -274,10 +274,10 @@ def _put_where(chosen: Selected, value: float, values: Pair) -> Pair:
     return Pair(np.where(chosen, value, values.hi), np.where(chosen, 0.0, values.lo))
 
 
-def _replace_nothing(plan: Plan, divisor: Pair, steepness: Pair, unclear: Selected) -> _Solved:
+def _replace_nothing(plan: Plan, divisor: Pair, steepness: Pair, unclear: Selected) -> _DivisorAndSteepness:
     """Return what groups are solved to with divisors of 0 replaced as the norm says."""
     nothing = divisor.hi == 0.0
-    return _Solved(
+    return _DivisorAndSteepness(
         _put_where(nothing, _find_divisor_of_nothing(plan), divisor),
         _put_where(nothing, _find_steepness_of_nothing(plan), steepness),
         unclear,

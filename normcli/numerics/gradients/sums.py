@@ -293,14 +293,14 @@ def expand(fixed: Fixed) -> Expanded:
     return Expanded(Triple(*found[:3]), (left != 0.0) | np.any(found[3:], axis=0) | lost, lost)
 
 
-class Difference(NamedTuple):
+class ProductDifference(NamedTuple):
     """A difference of products as a pair, and where it is not within 2⁻¹⁰⁰ of itself."""
 
     value: Pair
     undecided: Selected
 
 
-def subtract_products(first: Expanded, n: Floats, a: Expanded, b: Expanded) -> Difference:
+def subtract_products(first: Expanded, n: Floats, a: Expanded, b: Expanded) -> ProductDifference:
     """Return first · n − a · b."""
     terms = [term for part in first.value for term in two_prod(part, n)]
     terms += [-term for x in a.value for y in b.value for term in two_prod(x, y)]
@@ -308,4 +308,4 @@ def subtract_products(first: Expanded, n: Floats, a: Expanded, b: Expanded) -> D
     inexact = first.inexact | a.inexact | b.inexact | left
     small = np.abs(found[0]) <= np.abs(first.value.hi * n) * 2.0**-45
     hi, lo = two_sum(found[0], found[1])
-    return Difference(Pair(hi, lo), inexact & small)
+    return ProductDifference(Pair(hi, lo), inexact & small)

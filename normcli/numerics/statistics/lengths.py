@@ -41,7 +41,7 @@ from normcli.numerics.rounding import Scaled, round_scaled, widen
 from normcli.numerics.statistics.decimal_lengths import find_to_bits
 from normcli.numerics.statistics.divisor import Solution, add_eps, replace_zero, replace_zeros
 from normcli.numerics.statistics.measuring import Method
-from normcli.numerics.sums.leaf_records import Leaves, Records, count_values
+from normcli.numerics.sums.leaf_records import LeafRecords, Leaves, count_values
 from normcli.numerics.sums.row_sums import MAX_LEAF, cut_rows, measure_leaves
 from normcli.numerics.workspace import Workspace
 
@@ -71,7 +71,7 @@ _OUT_OF_RANGE = 5000
 
 
 @dataclass(eq=False, repr=False)
-class Powers(Records):
+class Powers(LeafRecords):
     """The sums of powers of leaves.
 
     Parameters

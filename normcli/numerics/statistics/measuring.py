@@ -16,7 +16,7 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from normcli.numerics.sums.leaf_records import Records
+    from normcli.numerics.sums.leaf_records import LeafRecords
 
 
 class Method(NamedTuple):
@@ -38,7 +38,7 @@ class Method(NamedTuple):
         Whether `measure_columns` measures the same of groups that are laid out as columns.
     """
 
-    records: type[Records]
+    records: type[LeafRecords]
     measure: Callable[..., Any]
     fold: Callable[[Any], Any]
     merge: Callable[[Any, Any, Any], Any]

@@ -22,7 +22,7 @@ from normcli.numerics.pairs import (
     two_sum,
 )
 from normcli.numerics.statistics.divisor import FAINT, find_freedom
-from normcli.numerics.statistics.solution import Groups, resolve
+from normcli.numerics.statistics.solution import SquaredGroups, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -91,7 +91,7 @@ class Moments:
             return Fraction(0), sums.sum_squares() / freedom
 
         faint = (np.abs(self.mean.hi) < FAINT) & (self.mean.hi != 0.0) & np.isfinite(square.hi)
-        groups = Groups(self.mean, square, error, self.undecided | faint, ask)
+        groups = SquaredGroups(self.mean, square, error, self.undecided | faint, ask)
         return resolve(plan, groups, plan.spec.zero_rule)
 
 

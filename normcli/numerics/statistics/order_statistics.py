@@ -20,7 +20,7 @@ from normcli.numerics.pairs import (
     two_prod,
 )
 from normcli.numerics.statistics.divisor import Solution, replace_zero, replace_zeros
-from normcli.numerics.sums.leaf_records import Records, count_values
+from normcli.numerics.sums.leaf_records import LeafRecords, count_values
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Total(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class Extremes(Records):
+class Extremes(LeafRecords):
     """The least and the largest value of leaves or groups: all arrays of one shape.
 
     Parameters
@@ -197,7 +197,7 @@ def _make_total(times: Integers, values: Pair, of: int) -> Total:
     return Total(np.concatenate((times, times)), np.concatenate((hi, lo)), of)
 
 
-class _Rounded(NamedTuple):
+class RoundedStatistics(NamedTuple):
     """Statistics as three doubles, each the nearest to what those before leave.
 
     Parameters
@@ -224,7 +224,7 @@ _THIRD = 2.0**-105
 """A bound of what two doubles leave, as a part of the first."""
 
 
-def _add_up(totals: list[Total]) -> _Rounded:
+def _add_up(totals: list[Total]) -> RoundedStatistics:
     """Return statistics of shape (totals, groups)."""
     shape = (max(len(total.values) for total in totals), len(totals), totals[0].values.shape[1])
     times, values = np.zeros(shape, np.int64), np.zeros(shape)
@@ -247,7 +247,7 @@ def _add_up(totals: list[Total]) -> _Rounded:
     if not usable.all():
         plain = sum(values * (times / divisor))
         hi = np.where(usable, hi, plain)
-    return _Rounded(Triple(hi, mid, lo), error, undecided & finite, finite)
+    return RoundedStatistics(Triple(hi, mid, lo), error, undecided & finite, finite)
 
 
 def _multiply(values: Floats, times: Integers) -> list[Floats]:
@@ -302,7 +302,7 @@ def _solve(plan: Plan, totals: dict[str, Total]) -> Solution:
     return solution
 
 
-def _take(found: _Rounded, centre: int, spread: int) -> tuple[Solution, Selected]:
+def _take(found: RoundedStatistics, centre: int, spread: int) -> tuple[Solution, Selected]:
     """Return a centre and a spread as a solution, and where they are not decided."""
     hi, mid, lo = (part[centre] for part in found.value)
     divisor = Pair(*(part[spread] for part in found.value[:2]))

@@ -63,7 +63,7 @@ def solve(plan: Plan, measured: Measured) -> Solution:
     return solution
 
 
-class Groups(NamedTuple):
+class SquaredGroups(NamedTuple):
     """What is known of groups that are divided by a root of squares.
 
     Parameters
@@ -102,7 +102,7 @@ def solve_given(plan: Plan, given: Given) -> Solution:
         return Fraction(float(means[group])), Fraction(float(var.reshape(-1)[group]))
 
     far = np.isfinite(means) & (np.abs(means) > _LARGEST)
-    groups = Groups(Triple(means, nothing, nothing), Pair(var.reshape(-1), nothing), 0.0, far, ask)
+    groups = SquaredGroups(Triple(means, nothing, nothing), Pair(var.reshape(-1), nothing), 0.0, far, ask)
     return resolve(plan, groups, None).reshape(shape)
 
 
@@ -110,7 +110,7 @@ _LEAST, _LARGEST = 2.0**-450, 2.0**450
 """Divisors that are not between these, or whose squares are not between theirs, are calculated exactly."""
 
 
-def resolve(plan: Plan, groups: Groups, zero_rule: ZeroRule | None) -> Solution:
+def resolve(plan: Plan, groups: SquaredGroups, zero_rule: ZeroRule | None) -> Solution:
     """Return the divisors and statistics of groups, exactly where the pairs do not decide them."""
     row, centred = plan.norm.divisor, plan.norm.divisor.about_mean
     assert row.spread is not None  # of every divisor that is a root of squares
@@ -195,7 +195,7 @@ def _invert(divisor: Pair) -> Pair:
     return Pair(np.where(ends, plain, inverse.hi), np.where(ends, 0.0, inverse.lo))
 
 
-class _Exact(NamedTuple):
+class ExactSolution(NamedTuple):
     """One group's mean, divisor and statistics, exactly or to more bits than are kept; None for NaN."""
 
     mean: Fraction
@@ -203,14 +203,16 @@ class _Exact(NamedTuple):
     statistics: dict[str, float]
 
 
-def _solve_exactly(plan: Plan, mean: Fraction, square: Fraction | None, zero_rule: ZeroRule | None) -> _Exact:
+def _solve_exactly(
+    plan: Plan, mean: Fraction, square: Fraction | None, zero_rule: ZeroRule | None
+) -> ExactSolution:
     """Solve for one group by exact arithmetic: as `resolve`."""
     from normcli.numerics import rational
 
     row = plan.norm.divisor
     if square is None:
         nothing = dict.fromkeys(row.statistics, np.nan)
-        return _Exact(mean, None, {**nothing, "mean": rational.round_once(mean)})
+        return ExactSolution(mean, None, {**nothing, "mean": rational.round_once(mean)})
     root = rational.find_root(square)
     divisor = _find_divisor(plan, square)
     usable = divisor if zero_rule is None else replace_zero(divisor, zero_rule)
@@ -218,7 +220,7 @@ def _solve_exactly(plan: Plan, mean: Fraction, square: Fraction | None, zero_rul
     statistics = {"mean": rational.round_once(mean), row.square: rational.round_once(square)}
     statistics[row.spread or ""] = rational.round_once(root)
     statistics["rstd"] = rational.round_once(1 / shown) if shown else np.inf
-    return _Exact(mean, usable, statistics)
+    return ExactSolution(mean, usable, statistics)
 
 
 def _find_divisor(plan: Plan, square: Fraction, bits: int = 0) -> Fraction:

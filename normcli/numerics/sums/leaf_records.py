@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
 
 
-class Records:
+class LeafRecords:
     """What is measured of leaves, or of groups: a dataclass of arrays of one shape, one number for each leaf.
 
     Every kind has `count`, of how many values a record is, and `extreme`, whether their magnitudes differ so
@@ -62,7 +62,7 @@ class Records:
 
 
 @dataclass(eq=False, repr=False)
-class Leaves(Records):
+class Leaves(LeafRecords):
     """The exact sums of leaves, each a sum of doubles.
 
     Parameters
