@@ -237,9 +237,10 @@ def test_code_to_paste_has_both_steps(normcli, tmp_path):
         assert f"--emit {framework} has both steps; these statistics were fitted for one" in refused.err
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("left_out", [["--no-mean"], ["--no-scale"], ["--no-mean", "--no-scale"]])
 def test_code_to_paste_leaves_out_steps_as_sklearn_does(left_out, normcli, tmp_path):
-    pytest.importorskip("sklearn")
+    peer("sklearn")
     x = np.arange(6.0).reshape(3, 2) ** 2
     np.save(tmp_path / "x.npy", x)
     pasted = {}

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from normcli.identifying import identify as identification
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Kind, Question
+from normcli.identifying.search import samples, search
 from normcli.identifying.search.estimate import (
     Target,
     _choose_parameter_axes,
@@ -142,9 +144,11 @@ def test_few_values_of_a_line_leave_the_eps_that_made_them_and_refute_others(sha
 
 
 @pytest.mark.slow
-def test_gamma_is_found_of_samples_larger_than_what_is_compared():
+def test_gamma_is_found_of_samples_larger_than_what_is_compared(monkeypatch):
+    for module in (identification, samples, search):
+        monkeypatch.setattr(module, "MOST_VALUES", 1 << 11)
     rng = np.random.default_rng(9)
-    x = rng.normal(size=(2, 300, 600)).astype("f4")
-    y = normalize(x, "ln").normalized * rng.normal(1.0, 0.3, 600).astype("f4")
+    x = rng.normal(size=(2, 40, 60)).astype("f4")
+    y = normalize(x, "ln").normalized * rng.normal(1.0, 0.3, 60).astype("f4")
     found = identify(Question(x, y))
     assert (found.kind, found.matches[0].norm, found.matches[0].axes) == (Kind.NORM, "ln", (2,))

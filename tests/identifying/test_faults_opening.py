@@ -14,6 +14,7 @@ from normcli.identifying.faults.subjects import find_claims
 from normcli.norms.table import NORMS
 from normcli.numerics.solution import Given
 from tests.identifying.faulty import ask, draw, draw_affine, name, plan, standardize
+from tests.marks import sampled
 
 X = draw((12, 64))
 GAMMA, BETA = draw_affine(64)
@@ -140,6 +141,7 @@ def test_nothing_raises_and_nothing_warns_for_any_norm(norm):
                 assert 1 in shape or 0 in shape or len(shape) < 4
 
 
+@sampled
 @pytest.mark.parametrize("size", [1e300, 1e150, 1e-160, 1e-300, 5e-324])
 @pytest.mark.parametrize("norm", ["ln", "rms", "bn", "l2"])
 def test_huge_and_tiny_numbers_neither_raise_nor_warn(norm, size):

@@ -553,7 +553,7 @@ def test_nan_that_a_group_should_have_elsewhere_is_judged(norm):
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [1e300, 1e200, 1e154, 1e-154, 1e-300])
 def test_a_tensor_of_any_magnitude_is_identified(size):
-    x = np.random.default_rng(0).normal(size=(6, 12)) * size
+    x = np.random.default_rng(0).normal(size=(4, 6)) * size
     assert identification.identify(Question(x, normalize(x, "ln", eps=0.0).normalized), "ln").matches
     assert not identification.identify(Question(x, np.random.default_rng(1).normal(size=x.shape))).matches
 

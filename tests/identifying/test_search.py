@@ -402,6 +402,7 @@ def test_results_of_float64_that_were_calculated_in_float32_have_a_gamma():
 # -- data off centre: what rounding leaves of a mean shifts a whole group
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("offset", [10.0, 100.0, 1000.0])
 @pytest.mark.parametrize("norm", ["ln", "bn", "in", "gn"])
 def test_what_torch_makes_of_data_off_centre_is_named(norm, offset):
@@ -420,6 +421,7 @@ def test_what_torch_makes_of_data_off_centre_is_named(norm, offset):
     assert match.eps_range[0] <= 1e-5 <= match.eps_range[1]
 
 
+@pytest.mark.peers
 def test_what_gives_every_bit_comes_first():
     torch = pytest.importorskip("torch")
     x = (np.random.default_rng(356).standard_normal((6, 256)) + 100).astype("f4")

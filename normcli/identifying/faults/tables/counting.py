@@ -143,7 +143,7 @@ def _shard(case: Case) -> Iterator[Variant]:
             mean, square = (each.take(part % each.shape[axis], axis) for each in statistics)
             if is_near(case.used.divisor, case.root(square)):
                 one = Variant(mean, square=square)
-                yield from label([one], 1, **values, which=f"only those of part {part}")
+                yield from label([one], 1, **values, which=f"part {part} alone")
 
 
 def _average_parts(case: Case) -> Iterator[Variant]:
