@@ -15,7 +15,7 @@ from normcli.engine.walk import Effort
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.results.inputs import SelectionRequest, select
+from normcli.results.given_inputs import SelectionRequest, select
 from tests.strategies import SCALERS
 from tests.test_large_files import measure_peak
 

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.algorithms.bounds import BOUNDS, Precision, bound_squares
 from normcli.algorithms.element_bounds import SAFETY, bound_inverse, bound_xhat, is_void
+from normcli.algorithms.moment_bounds import BOUNDS, DtypePrecision, bound_squares
 from normcli.norms.rules import EpsMode
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.algorithms.bounds import Drift
-    from normcli.algorithms.computation import Accumulation
-    from normcli.algorithms.element_bounds import Known, Task
+    from normcli.algorithms.element_bounds import Known, RowTask
+    from normcli.algorithms.moment_bounds import Drift
+    from normcli.algorithms.row_computation import Accumulation
     from normcli.dtypes import Floats
 
 _TERMS = 6
@@ -57,20 +57,22 @@ class GradientSlack(NamedTuple):
     void: NDArray[np.bool_]
 
 
-def bound_gradients(task: Task, dy: Floats, accumulation: Accumulation, dtype: np.dtype[Any]) -> GradientSlack:
+def bound_gradients(
+    task: RowTask, dy: Floats, accumulation: Accumulation, dtype: np.dtype[Any]
+) -> GradientSlack:
     """Return how far gradients may be off that are calculated in the dtype of an accumulation.
 
     Parameters
     ----------
-    task : Task
+    task : RowTask
     dy : ndarray, shape (groups, values)
     accumulation : Accumulation
     dtype : dtype
         Of dx.
     """
     p, out, row = (
-        Precision.of(accumulation.dtype),
-        Precision.of(dtype.name),
+        DtypePrecision.of(accumulation.dtype),
+        DtypePrecision.of(dtype.name),
         BOUNDS[accumulation.algorithm.name],
     )
     n, centres, order = task.groups.size, task.formula.centres, row.order(task.groups.size)
@@ -101,7 +103,7 @@ def bound_gradients(task: Task, dy: Floats, accumulation: Accumulation, dtype: n
         return GradientSlack(error, np.abs(dy) * (np.abs(xhat) + off), np.abs(dy), np.abs(dy) * off, void)
 
 
-def _bound_pull(task: Task, drift: Drift, known: Known, p: Precision) -> tuple[Floats, Floats]:
+def _bound_pull(task: RowTask, drift: Drift, known: Known, p: DtypePrecision) -> tuple[Floats, Floats]:
     """Return what B multiplies, and how far it is off: x̂, or x less the mean over the root alone, or 0."""
     none, mode = np.zeros((1, 1)), task.formula.eps_mode
     if not task.formula.eps or mode is EpsMode.INSIDE:
@@ -129,7 +131,7 @@ def bound_sum(
     accumulation : Accumulation
     dtype : dtype
     """
-    p, out = Precision.of(accumulation.dtype), Precision.of(dtype.name)
+    p, out = DtypePrecision.of(accumulation.dtype), DtypePrecision.of(dtype.name)
     with np.errstate(all="ignore"):
         error = p.limit(sizes, off * (1.0 + p.gamma(3)) + sizes * p.gamma(count + 3) + count * p.underflow)
         if p.name != out.name:

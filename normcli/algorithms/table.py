@@ -8,16 +8,18 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
-from normcli.algorithms import elements, moments, sums
+from normcli.algorithms import moment_formulas as moments
+from normcli.algorithms import row_formula as elements
+from normcli.algorithms import summation_orders as sums
 from normcli.errors import UsageError
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from normcli.algorithms.elements import Write
-    from normcli.algorithms.moments import Measure
-    from normcli.algorithms.sums import Add
+    from normcli.algorithms.moment_formulas import Measure
+    from normcli.algorithms.row_formula import Write
+    from normcli.algorithms.summation_orders import Add
 
 Item = TypeVar("Item")
 

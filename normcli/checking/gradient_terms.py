@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from normcli.results.backward import Gradients
 
 
-class Terms(NamedTuple):
+class GradientTerms(NamedTuple):
     """What gradients are made of, at the view's rank, to be broadcast against each other.
 
     Parameters
@@ -110,7 +110,7 @@ def make_terms(
     centres: bool | None = None,
     trained: bool = False,
     constant: bool = True,
-) -> Terms | None:
+) -> GradientTerms | None:
     """Return the terms; None where the divisor is made of other powers, or of a window.
 
     Parameters
@@ -149,7 +149,7 @@ def make_terms(
     follows = (root >= divisor) | (mode in (EpsMode.INSIDE, EpsMode.OUTSIDE))
     is_constant = given is not None and constant
     slope = np.where(follows & (not is_constant), w / (freedom * divisor * beside), 0.0)
-    return Terms(
+    return GradientTerms(
         dy, gamma, offset, dy * gamma, w, divisor, slope, np.abs(mean) / divisor, count, axes,
         centres and not is_constant,
     )  # fmt: skip

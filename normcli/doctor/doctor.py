@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.algorithms.computation import Computation, list_accumulations, list_casts
-from normcli.algorithms.elements import Elements, Formula
-from normcli.algorithms.moments import Moments
-from normcli.algorithms.sums import add_up
+from normcli.algorithms.moment_formulas import RowMoments
+from normcli.algorithms.row_computation import Computation, list_accumulations, list_casts
+from normcli.algorithms.row_formula import RowElements, RowFormula
+from normcli.algorithms.summation_orders import add_up
 from normcli.checking.check import calculate_rows
 from normcli.checking.ulp import choose_tolerance, measure_distance
 from normcli.doctor.examination import CONDITIONS, Distances, Distribution, Examination, Finding, Lost, Overflow
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.algorithms.computation import Accumulation
-    from normcli.algorithms.sums import Values
+    from normcli.algorithms.row_computation import Accumulation
+    from normcli.algorithms.summation_orders import Values
     from normcli.checking.ulp import Tolerance
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.blocks import Source
@@ -46,7 +46,7 @@ TOGETHER, MOST_VALUES = 64, 1 << 22
 """Groups, and values, in a tile of long groups: sums that go from value to value go through many at once."""
 
 
-def require_sums(plan: Plan) -> None:
+def require_summed_statistics(plan: Plan) -> None:
     """Raise `UsageError` if a norm's statistics are no sums of values or squares over whole groups."""
     norm, spec = plan.norm, plan.spec
     if norm.is_by_order:
@@ -102,7 +102,7 @@ def examine(
     >>> found.cheapest.computation.name, len(found.findings) > 20
     ('shifted:float16', True)
     """
-    require_sums(plan)
+    require_summed_statistics(plan)
     dtype = plan.choose_output_dtype(values.dtype)
     plan = make_plan(plan.request._replace(dtype=dtype.name), plan.grid.shape, dtype, plan.grid.columns)
     geometry = find_geometry(plan)
@@ -123,7 +123,7 @@ class _Ward:
         self, plan: Plan, source: Source, inputs: Inputs, tolerance: Tolerance, effort: Effort
     ) -> None:
         self.plan, self.source, self.tolerance = plan, source, tolerance
-        self.geometry, self.formula = find_geometry(plan), Formula.of(plan)
+        self.geometry, self.formula = find_geometry(plan), RowFormula.of(plan)
         offset = plan.spec.gamma_offset
         self.gamma = open_parameter(plan, self.geometry, inputs.gamma, offset)
         self.beta = open_parameter(plan, self.geometry, inputs.beta)
@@ -202,11 +202,11 @@ class _Ward:
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
             gamma, beta = (None if p is None else p[part] for p in affine)
-            moments_here = [Moments(*(statistic[part] for statistic in moments)) for moments in measured]
+            moments_here = [RowMoments(*(statistic[part] for statistic in moments)) for moments in measured]
             self._compare_rows(here, numbers[part], rows[part], moments_here, (gamma, beta))
 
     def _compare_rows(
-        self, here: Examination, numbers: Integers, rows: Values, measured: Sequence[Moments], affine: Affine
+        self, here: Examination, numbers: Integers, rows: Values, measured: Sequence[RowMoments], affine: Affine
     ) -> None:
         """Compare what every computation writes of rows with the exact result."""
         expected, statistics = calculate_rows(self.plan, rows, affine)
@@ -214,12 +214,12 @@ class _Ward:
         seen: dict[bytes, Distances] = {}  # kernels with enough bits give the same
         for accumulation, moments in zip(self.accumulations, measured, strict=True):
             values, dtype = accumulation.widen(rows), self.tolerance.dtype
-            given = Elements.of(values, moments, self.formula, affine, dtype)
+            given = RowElements.of(values, moments, self.formula, affine, dtype)
             for finding in here.list_of(accumulation):
                 actual = finding.computation.write(given)
                 bits = actual.tobytes()
                 if bits not in seen:
-                    seen[bits] = compare(actual, expected, numbers, self.tolerance)
+                    seen[bits] = compare_rows(actual, expected, numbers, self.tolerance)
                 finding.distances.merge(seen[bits])
 
     def _measure_conditions(
@@ -237,7 +237,7 @@ class _Ward:
             here.faint += int(np.count_nonzero(square <= self.formula.eps))
 
     def _find_overflow(
-        self, accumulation: Accumulation, values: Values, moments: Moments, numbers: Integers
+        self, accumulation: Accumulation, values: Values, moments: RowMoments, numbers: Integers
     ) -> Overflow | None:
         bad = np.flatnonzero(~(np.isfinite(moments.mean) & np.isfinite(moments.square)))
         if not bad.size:
@@ -257,7 +257,7 @@ class _Ward:
         total.beyond += here.beyond
 
 
-def find_lost(moments: Moments, numbers: Integers, differs: Selected) -> tuple[Lost, Lost]:
+def find_lost(moments: RowMoments, numbers: Integers, differs: Selected) -> tuple[Lost, Lost]:
     """Return the groups whose variances came out below 0, and as 0 though their values differ."""
     negative, zero = Lost(), Lost()
     negative.add(numbers[moments.square < 0])
@@ -265,7 +265,7 @@ def find_lost(moments: Moments, numbers: Integers, differs: Selected) -> tuple[L
     return negative, zero
 
 
-def compare(actual: Values, expected: Floats, numbers: Integers, limits: Tolerance) -> Distances:
+def compare_rows(actual: Values, expected: Floats, numbers: Integers, limits: Tolerance) -> Distances:
     """Return how far rows are from the exact ones; the numbers are those of their groups."""
     error, ulp = measure_distance(actual.astype(np.float64), expected, limits.dtype)
     excess = limits.measure_excess(error, ulp, expected)
@@ -276,7 +276,7 @@ def compare(actual: Values, expected: Floats, numbers: Integers, limits: Toleran
     return found
 
 
-def locate_overflow(accumulation: Accumulation, row: Values, formula: Formula) -> int | None:
+def locate_overflow(accumulation: Accumulation, row: Values, formula: RowFormula) -> int | None:
     """Return which value of a row makes a sum overflow, or is, or has a square, beyond the dtype of the sums.
 
     Parameters
@@ -284,7 +284,7 @@ def locate_overflow(accumulation: Accumulation, row: Values, formula: Formula) -
     accumulation : Accumulation
     row : ndarray, shape (1, values)
         In the dtype of the sums.
-    formula : Formula
+    formula : RowFormula
 
     Returns
     -------

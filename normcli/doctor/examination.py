@@ -12,7 +12,7 @@ from normcli.algorithms.table import CASTS
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from normcli.algorithms.computation import Accumulation, Computation
+    from normcli.algorithms.row_computation import Accumulation, Computation
     from normcli.checking.ulp import Tolerance
     from normcli.dtypes import Floats, Integers
     from normcli.norms.plan import Plan

@@ -89,7 +89,7 @@ class Line(NamedTuple):
         return (f"{'✓' if self.mark else '✗'} {self.facts[0]}", *self.facts[1:])
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """A row of a table; `group` numbers the colour of its first cell."""
 
     cells: tuple[str, ...]
@@ -112,7 +112,7 @@ class Table(NamedTuple):
     title: str | None
     columns: tuple[str, ...]
     numeric: tuple[bool, ...]
-    rows: Sequence[Row | None] = ()
+    rows: Sequence[TableRow | None] = ()
     note: str | None = None
     wraps: bool = False
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.documents.document import Row, Table, View
+    from normcli.documents.document import Table, TableRow, View
     from normcli.norms.plan import Plan
 
 Item = TypeVar("Item")
@@ -79,7 +79,7 @@ class Positions(NamedTuple):
         return [i * step + (gap if self.gap is not None and i >= self.gap else 0) for i in range(self.size)]
 
 
-def cut(length: int, head: int, tail: int) -> Positions:
+def keep_ends(length: int, head: int, tail: int) -> Positions:
     """Return the first `head` and the last `tail` positions of an axis, or all of a short one."""
     if length <= head + tail:
         return Positions(tuple(range(length)))
@@ -96,10 +96,10 @@ def choose_positions(shape: tuple[int, ...], *, full: bool) -> list[Positions]:
         Whether everything is asked for.
     """
     if 0 in shape:
-        return [cut(length, EDGE, EDGE) for length in shape]
+        return [keep_ends(length, EDGE, EDGE) for length in shape]
     lines = math.prod((*shape[:-3], *shape[-2:-1]))
     if full or (math.prod(shape) <= MOST_VALUES and lines <= MOST_LINES):
-        return [cut(length, length, 0) for length in shape]
+        return [keep_ends(length, length, 0) for length in shape]
     inner = [_cut_ends(length, EDGE) for length in shape[-2:]]
     for edge in range(EDGE, 0, -1):
         outer = [_cut_ends(length, edge) for length in shape[:-2]]
@@ -107,13 +107,13 @@ def choose_positions(shape: tuple[int, ...], *, full: bool) -> list[Positions]:
             break
     for axis, length in enumerate(shape[:-2]):
         if _count(outer) > MOST_MATRICES:  # many axes: of the outermost, the first position stands for all
-            outer[axis] = cut(length, 1, 0)
+            outer[axis] = keep_ends(length, 1, 0)
     return outer + inner
 
 
 def _cut_ends(length: int, edge: int) -> Positions:
     """Return `edge` positions at each end; all where the mark of a gap would stand for a single one."""
-    return cut(length, length, 0) if length <= 2 * edge + 1 else cut(length, edge, edge)
+    return keep_ends(length, length, 0) if length <= 2 * edge + 1 else keep_ends(length, edge, edge)
 
 
 def _count(positions: list[Positions]) -> int:
@@ -121,8 +121,8 @@ def _count(positions: list[Positions]) -> int:
 
 
 def cut_beyond(most: int, length: int, head: int, tail: int, *, full: bool = False) -> Positions:
-    """Return all of at most so many positions, or where all are asked for; else what `cut` does."""
-    return cut(length, length, 0) if full or length <= most else cut(length, head, tail)
+    """Return all of at most so many positions, or where all are asked for; else what `keep_ends` does."""
+    return keep_ends(length, length, 0) if full or length <= most else keep_ends(length, head, tail)
 
 
 def format_hidden(hidden: int, count: int, noun: str, plural: str | None = None) -> str | None:
@@ -136,7 +136,9 @@ def format_hidden(hidden: int, count: int, noun: str, plural: str | None = None)
     return f"{hidden:,} of {format_count(count, noun, plural)} hidden; --full shows all" if hidden else None
 
 
-def build_excerpt(table: Table, make_row: Callable[[int], Row], count: int, noun: str, view: View) -> Table:
+def build_excerpt(
+    table: Table, make_row: Callable[[int], TableRow], count: int, noun: str, view: View
+) -> Table:
     """Return a table with those of `count` rows that a view shows, and a note on how many it hides.
 
     Parameters
@@ -177,7 +179,7 @@ def choose_drawn(*plans: Plan) -> list[Positions]:
             "join axes that are kept or reduced together"
         )
     if 0 in shape:
-        return [cut(length, 1, 0) for length in shape]
+        return [keep_ends(length, 1, 0) for length in shape]
     shown = [_cut_to(length, _LADDER[0]) for length in shape]
     while True:
         crowded = [plan for plan in plans if _count_groups(plan, shown) > MOST_COLOURS]
@@ -193,7 +195,7 @@ def choose_drawn(*plans: Plan) -> list[Positions]:
 def _cut_to(length: int, most: int) -> Positions:
     """Return both ends of an axis, more of the first."""
     tail = most // 3 if most > 2 else most // 2
-    return cut(length, most - tail, tail)
+    return keep_ends(length, most - tail, tail)
 
 
 def _count_groups(plan: Plan, shown: list[Positions]) -> int:
@@ -207,4 +209,4 @@ def narrow(positions: Positions, length: int, most: int) -> Positions:
         return positions
     head = positions.size if positions.gap is None else positions.gap
     tail = min(positions.size - head, most // 3) if positions.gap is not None else most // 3
-    return cut(length, min(head, most - tail), tail)
+    return keep_ends(length, min(head, most - tail), tail)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from normcli.documents.document import Equation
 from normcli.documents.excerpt import cut_beyond
-from normcli.documents.numbers import STATISTIC_DIGITS, format_statistic
-from normcli.teach.expression import (
+from normcli.documents.number_format import STATISTIC_DIGITS, format_statistic
+from normcli.teach.formulas.expression import (
     Absolute,
     Constant,
     Difference,
@@ -39,8 +39,8 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from normcli.teach.expression import Expression
-    from normcli.teach.story import Step
+    from normcli.teach.explain.story import StoryStep
+    from normcli.teach.formulas.expression import Expression
 
 MOST_SHOWN, HEAD, TAIL = 8, 3, 1
 """Up to so many terms are printed; of more, the first and the last."""
@@ -234,13 +234,13 @@ def format_code(expression: Expression) -> str:
 
 
 def build_equation(
-    step: Step, digits: int | None = None, *, full: bool = False, index: Sequence[int] | None = None
+    step: StoryStep, digits: int | None = None, *, full: bool = False, index: Sequence[int] | None = None
 ) -> Equation | None:
     r"""Return the arithmetic of a step in plain text and in LaTeX; None where the step is a sentence alone.
 
     Parameters
     ----------
-    step : Step
+    step : StoryStep
     digits : int or None
         Significant digits. Where numbers nearly cancel, those of them are printed that the result needs.
     full : bool
@@ -250,9 +250,9 @@ def build_equation(
 
     Examples
     --------
-    >>> from normcli.teach.story import Step
+    >>> from normcli.teach.explain.story import StoryStep
     >>> mean = Quotient(Sum(tuple(map(Constant, (1, 2, 3, 4)))), Constant(4))
-    >>> step = Step("mean", "The mean.", Symbol("μ", r"\mu"), (mean,), Constant(2.5))
+    >>> step = StoryStep("mean", "The mean.", Symbol("μ", r"\mu"), (mean,), Constant(2.5))
     >>> build_equation(step).text
     'μ = (1 + 2 + 3 + 4) / 4 = 2.5'
     """

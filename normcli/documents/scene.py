@@ -75,7 +75,7 @@ class Text(NamedTuple):
     @property
     def extent(self) -> float:
         """An upper estimate of its length."""
-        return measure(self.text, self.size, mono=self.mono, bold=self.bold)
+        return measure_text(self.text, self.size, mono=self.mono, bold=self.bold)
 
 
 class ShapeGroup(NamedTuple):
@@ -125,7 +125,7 @@ class Scene(NamedTuple):
     scale: float = 2.0
 
 
-def measure(text: str, size: float, *, mono: bool = False, bold: bool = False) -> float:
+def measure_text(text: str, size: float, *, mono: bool = False, bold: bool = False) -> float:
     """Return an upper estimate of the length of a text in any common font, in the language that was chosen."""
     text = spread_wide(translate(text))
     if mono:
@@ -164,10 +164,10 @@ def wrap(facts: list[str], size: float, most: float) -> list[str]:
     """Return facts on as few lines as a width of `most` asks for, broken between facts, or within long ones."""
     lines: list[str] = []
     for fact in map(translate, facts):
-        words = [fact] if measure(fact, size) <= most else split_words(fact)
+        words = [fact] if measure_text(fact, size) <= most else split_words(fact)
         for number, word in enumerate(words):
             text = word if number else f"   {word}"
-            if lines and measure(lines[-1] + text, size) <= most:
+            if lines and measure_text(lines[-1] + text, size) <= most:
                 lines[-1] += text
             else:
                 lines.append(word.lstrip())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.check import NORMALIZED, Checked, check
-from normcli.checking.gradients import CheckedGradients, check_gradients
+from normcli.checking.gradient_check import CheckedGradients, check_gradients
 from normcli.checking.ulp import ROUNDED_ONCE, choose_tolerance
 from normcli.dtypes import is_bfloat16, is_short_float
 from normcli.engine.walk import DEFAULT_EFFORT
@@ -23,10 +23,10 @@ from normcli.golden.manifest import (
     MASK,
     PARAMETERS,
     RUNNING,
+    GoldenSubject,
     Manifest,
-    Subject,
     describe_array,
-    describe_plan,
+    describe_golden_plan,
     digest_file,
     write_manifest,
 )
@@ -34,7 +34,7 @@ from normcli.norms.plan import make_plan
 from normcli.numerics.solution import Given
 from normcli.results.backward import BackwardProblem, calculate_backward
 from normcli.results.calculate import calculate
-from normcli.results.inputs import fit_inputs
+from normcli.results.given_inputs import fit_inputs
 from normcli.tensors.files import load
 from normcli.tensors.npy import start_npy, write_npy
 from normcli.tuples import NamedTuple
@@ -58,7 +58,7 @@ class Golden(NamedTuple):
 
     Parameters
     ----------
-    subject : Subject
+    subject : GoldenSubject
     checked : Checked
         The golden values held against newly calculated ones.
     gradients : CheckedGradients or None
@@ -67,7 +67,7 @@ class Golden(NamedTuple):
         What a reader of the manifest should know of it.
     """
 
-    subject: Subject
+    subject: GoldenSubject
     checked: Checked
     gradients: CheckedGradients | None = None
     note: str | None = None
@@ -79,14 +79,17 @@ class Golden(NamedTuple):
 
 
 def write_golden(
-    folder: Path, subject: Subject, recipe: Mapping[str, Any] | None = None, effort: Effort = DEFAULT_EFFORT
+    folder: Path,
+    subject: GoldenSubject,
+    recipe: Mapping[str, Any] | None = None,
+    effort: Effort = DEFAULT_EFFORT,
 ) -> Result:
     """Calculate, and write what went in and what came out to an empty folder.
 
     Parameters
     ----------
     folder : Path
-    subject : Subject
+    subject : GoldenSubject
         Gamma and beta are written in the dtype of the result if that holds them exactly, else in their own;
         their derivatives in the same.
     recipe : mapping or None
@@ -130,7 +133,7 @@ def write_golden(
         name: {**describe_array(name, array), "sha256": digest_file(_locate(folder, name))}
         for name, array in arrays.items()
     }
-    members = {**describe_plan(plan, inputs.selection), "source": tensor.source, "recipe": recipe}
+    members = {**describe_golden_plan(plan, inputs.selection), "source": tensor.source, "recipe": recipe}
     write_manifest(folder, {**members, "files": described})
     return result
 
@@ -163,7 +166,7 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     except (UsageError, DataError) as error:
         raise DataError(f"{manifest.path} does not fit its files: {error}") from error
     manifest.require_agreement(plan, inputs, arrays)
-    subject, gradients = Subject(plan, tensor, inputs, dy), None
+    subject, gradients = GoldenSubject(plan, tensor, inputs, dy), None
     manifest.require_origin(subject)
     forward, backward = (
         {name: arrays[name] for name in names if name in arrays}

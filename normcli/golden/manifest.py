@@ -12,12 +12,12 @@ from normcli.checking.check import NORMALIZED
 from normcli.dtypes import get_eps, is_float
 from normcli.engine.inputs import NO_INPUTS
 from normcli.errors import DataError, UsageError
-from normcli.golden.manifest_reading import SCHEMA, format_member, read_object, read_recipe, require_integer
+from normcli.golden.manifest_members import SCHEMA, format_member, read_object, read_recipe, require_integer
 from normcli.norms.options import OPTIONS, find_option
 from normcli.norms.request import Choices, NanRule, Request
 from normcli.printable import shorten
 from normcli.results.backward import draw_gradient
-from normcli.results.inputs import SelectionRequest
+from normcli.results.given_inputs import SelectionRequest
 from normcli.tensors.generate import draw_affine, generate
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tensors.recipe import DEFAULT_RNG
@@ -60,7 +60,7 @@ _DRAWN_WITHIN = 8.0
 """How many machine epsilons drawn values may be apart: the logarithms of systems differ in their last bits."""
 
 
-class Subject(NamedTuple):
+class GoldenSubject(NamedTuple):
     """What golden files are of.
 
     Parameters
@@ -183,7 +183,7 @@ class Manifest:
         arrays : mapping of str to ndarray
             What its files hold.
         """
-        actual = describe_plan(plan, inputs.selection)
+        actual = describe_golden_plan(plan, inputs.selection)
         said = self.members.get("convention")
         if self.members.get("normcli") != __version__ and isinstance(said, dict):
             actual["convention"]["formula"] = said.get(
@@ -211,7 +211,7 @@ class Manifest:
             said = {member: value for member, value in self.files[name].items() if member != _HASH}
             yield from _compare(f"files.{name}", said, _to_json(described), complete=complete)
 
-    def require_origin(self, subject: Subject) -> None:
+    def require_origin(self, subject: GoldenSubject) -> None:
         """Raise `DataError` unless the recipe, if there is one, gives the input, the parameters and dy."""
         recipe = self.members.get("recipe")
         for name in ("normcli", "source"):
@@ -228,7 +228,7 @@ class Manifest:
         if wrong is not None:
             raise DataError(f"{self.path}: {wrong}")
 
-    def _follow(self, recipe: dict[str, Any], subject: Subject) -> str | None:
+    def _follow(self, recipe: dict[str, Any], subject: GoldenSubject) -> str | None:
         """Return what does not come of a recipe."""
         plan, tensor, inputs, dy = subject
         seed, rng = recipe.pop("affine_seed", None), recipe.get("rng") or DEFAULT_RNG
@@ -269,7 +269,7 @@ def write_manifest(folder: Path, members: Mapping[str, Any]) -> None:
     (folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2, allow_nan=False)}\n", encoding="utf-8")
 
 
-def describe_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
+def describe_golden_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
     """Return what was asked for, and for a reader what was calculated."""
     given = {option: getattr(plan.request, option.name) for option in OPTIONS}
     described: dict[str, Any] = {

@@ -17,8 +17,7 @@ from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import DataError
 from normcli.identifying.faults.claim import keep_first
-from normcli.identifying.faults.opening import choose_eps, open_joints
-from normcli.identifying.faults.subjects import (
+from normcli.identifying.faults.fault_search import (
     find_claims,
     list_subjects,
     open_cases,
@@ -26,10 +25,11 @@ from normcli.identifying.faults.subjects import (
     recover_used,
     shows_nothing,
 )
+from normcli.identifying.faults.joint_search import choose_case_eps, open_joints
 from normcli.identifying.maps.known_maps import SPECTRAL, name_constants, name_map, read_evaluation
-from normcli.identifying.maps.plain import (
+from normcli.identifying.maps.plain_map import (
     MOST_SAMPLED,
-    Block,
+    SampledBlock,
     find_global_map,
     find_plain_map,
     find_trimmed_map,
@@ -39,7 +39,7 @@ from normcli.identifying.nearly.confirmation import Confirmation
 from normcli.identifying.nearly.nearest import Nearness
 from normcli.identifying.question import CONSTANT_GROUPS, NOT_FINITE, Identification, Question, find_reason
 from normcli.identifying.reproduction import hold_against_all, list_candidates, reproduce
-from normcli.identifying.search.affine import choose_usual, enumerate_affine_steps
+from normcli.identifying.search.affine_step import choose_usual, enumerate_affine_steps
 from normcli.identifying.search.match import Scope, rank_matches
 from normcli.identifying.search.samples import MOST_VALUES, Samples
 from normcli.identifying.search.search import Search
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.identifying.faults.case import Case
-    from normcli.identifying.maps.lines import PlainMap
+    from normcli.identifying.maps.line_fit import PlainMap
     from normcli.identifying.models.standards import Standard
     from normcli.identifying.search.match import Match
 
@@ -94,7 +94,7 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
     @functools.cache
     def list_cases() -> list[Case]:
         subjects = list_subjects(x, gamma, beta, layout, norm)
-        return [*map(choose_eps, open_cases(subjects, x, y, dtype, most=_MOST_OF_EACH))]
+        return [*map(choose_case_eps, open_cases(subjects, x, y, dtype, most=_MOST_OF_EACH))]
 
     return _find_faults(_tell_algorithm(_identify(question, norm, list_cases)), list_cases)
 
@@ -301,13 +301,13 @@ def _part(
 
 def _is_known(plain: PlainMap, samples: Samples) -> bool:
     """Whether a plain map is by constants of images, which are simpler than any norm."""
-    x, y = Block(samples.x, samples.y, MOST_SAMPLED).take(plain.axes)
+    x, y = SampledBlock(samples.x, samples.y, MOST_SAMPLED).take(plain.axes)
     return any(True for _ in name_constants(plain, x, y, samples.scope.dtype))
 
 
 def _read(blank: Identification, plain: PlainMap, samples: Samples) -> Identification:
     """Return what a plain map may be."""
-    block = Block(samples.x, samples.y, MOST_SAMPLED)
+    block = SampledBlock(samples.x, samples.y, MOST_SAMPLED)
     x, y = block.take(plain.axes)
     known = name_map(plain, x, y, samples.scope.dtype, is_whole=x.size == samples.x.size)
     if any(match.rows is not None for match in blank.doubtful):  # which is named by itself

@@ -108,7 +108,7 @@ ORDER_STATISTICS: Mapping[str, OrderStatistic] = MappingProxyType({row.name: row
 """The statistics that go by the order of values, by name."""
 
 
-def format_statistic(name: str) -> str:
+def spell_statistic(name: str) -> str:
     """Return how a formula has a statistic: by its name, or as the sum or difference that it is."""
     row = ORDER_STATISTICS.get(name)
     return name if row is None or row.combination is None else str(row.combination)

@@ -11,7 +11,7 @@ from normcli.norms.divisors import (
     QUARTILE_RANGE,
     RANGE,
     Divisor,
-    format_statistic,
+    spell_statistic,
 )
 from normcli.norms.rules import AxesRule, Centre, EpsMode, ParameterRule, ZeroRule
 from normcli.tuples import NamedTuple
@@ -164,7 +164,7 @@ class Norm(NamedTuple):
 
     def formula(self, eps_mode: EpsMode | None = None, *, divides_alpha: bool = True) -> str:
         """Return the definition on one line, with eps where `eps_mode` (or the row's own) puts it."""
-        numerator = "x" if self.centre is Centre.NOTHING else f"(x − {format_statistic(self.centre.value)})"
+        numerator = "x" if self.centre is Centre.NOTHING else f"(x − {spell_statistic(self.centre.value)})"
         if not self.divisor.divides:
             return numerator.strip("()")
         root = self.divisor.root.replace("ₚ", format_subscript(self.p))

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.answers.calculation import count_values
-from normcli.documents.numbers import CELL_DIGITS, STATISTIC_DIGITS, format_shape
-from normcli.documents.plans import format_reduction
+from normcli.answers.calculating.calculation import count_group_values
+from normcli.documents.number_format import CELL_DIGITS, STATISTIC_DIGITS, format_shape
+from normcli.documents.plan_header import format_reduction
 from normcli.language import translate
 from normcli.norms.options import list_own_options
 from normcli.norms.rules import EpsMode
 from normcli.numerics.rounding import widen
-from normcli.page.steps import list_steps, mark_formula
-from normcli.page.trees import describe_definitions, measure
+from normcli.page.norm_steps import list_steps, mark_formula
+from normcli.page.trees import build_statistics, describe_definitions
 from normcli.printable import make_printable
-from normcli.teach.definitions import define_group, define_value
+from normcli.teach.formulas.definitions import define_group, define_value
 from normcli.tensors.nested import to_lists
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]
         "epsPlace": None if spec.eps is None or spec.eps_mode is None else _EPS_PLACES[spec.eps_mode],
         "window": window,
         "constants": constants,
-        "measuring": [] if are_given else list(measure(plan)),
+        "measuring": [] if are_given else list(build_statistics(plan)),
         "groupArithmetic": [
             describe_definitions(define_group(plan, given=are_given, beyond=kind))
             for kind in sorted({False, *beyond})
@@ -196,7 +196,7 @@ def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]
         "groupCount": plan.grid.group_count,
         "groups": [plan.grid.group_name(int(group)) for group in shown],
         "numbers": shown.tolist(),
-        "counts": count_values(result).flat[shown].tolist(),
+        "counts": count_group_values(result).flat[shown].tolist(),
         "statistics": {name: _list(array) for name, array in statistics.items()},
         "owner": _tabulate(owner, grid),
         "given": sorted(given),

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
-from normcli.teach.definitions import combine, make_power, take_root
-from normcli.teach.expression import Constant, Fold, Sum, Symbol
+from normcli.teach.formulas.definitions import combine, make_power, make_root
+from normcli.teach.formulas.expression import Constant, Fold, Sum, Symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from normcli.norms.plan import Plan
-    from normcli.teach.definitions import Definition
-    from normcli.teach.expression import Expression
+    from normcli.teach.formulas.definitions import Definition
+    from normcli.teach.formulas.expression import Expression
 
 Tree = Any
 """A number; a name; or a list: an operation with what it is done to."""
@@ -70,7 +70,7 @@ def list_terms(plan: Plan) -> Tree | None:
             return None
 
 
-def measure(plan: Plan) -> Iterator[tuple[str, Tree]]:
+def build_statistics(plan: Plan) -> Iterator[tuple[str, Tree]]:
     """Yield each statistic of a group of known values, in an order in which each follows from those before.
 
     The inverse of the divisor comes last: it follows from what `define_group` makes of the others.
@@ -118,4 +118,4 @@ def _measure_length(plan: Plan) -> Tree:
         return ["series", None, ["sign", ["absolute", "x"]]]
     if math.isinf(p):
         return ["quantile", float(p > 0), ["absolute", "x"]]
-    return describe_tree(take_root(Sum((), each=make_power(Symbol("x"), p)), p))
+    return describe_tree(make_root(Sum((), each=make_power(Symbol("x"), p)), p))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.documents.excerpt import Positions, cut, narrow
-from normcli.documents.scene import Panel, Polygon, Polyline, ShapeGroup, Text, measure
+from normcli.documents.excerpt import Positions, keep_ends, narrow
+from normcli.documents.scene import Panel, Polygon, Polyline, ShapeGroup, Text, measure_text
 from normcli.pictures.legend import name_axis
 from normcli.tuples import NamedTuple
 
@@ -98,7 +98,7 @@ class Edge(NamedTuple):
     @property
     def ticks_extent(self) -> float:
         """The length of the longest of these texts."""
-        return max(measure(text, _TICK, mono=True) for _, text in self.ticks)
+        return max(measure_text(text, _TICK, mono=True) for _, text in self.ticks)
 
     def unravel(self, place: int) -> tuple[int, ...]:
         """Return the index of a position along each of the axes."""
@@ -226,7 +226,7 @@ class Cubes:
             shapes += [Text(x - 7, y + 3.4, text, _TICK, "muted", "end", mono=True) for (x, y), text in places]
             reach = down.ticks_extent
             _, bottom = _project((0, 0, down.extent))
-            middle = min(bottom / 2, bottom - measure(down.label, _LABEL, bold=True) / 2)
+            middle = min(bottom / 2, bottom - measure_text(down.label, _LABEL, bold=True) / 2)
             shapes.append(
                 Text(-14 - reach, middle, down.label, _LABEL, anchor="middle", bold=True, upward=True)
             )
@@ -268,7 +268,7 @@ def _make_edge(
     head, tail = _count_from_ends(shape, bound)
     if length > most or head < length:
         head, tail = min(head, most - 4), min(tail, 4)
-    return Edge(axes, shape, label, cut(length, head, tail))
+    return Edge(axes, shape, label, keep_ends(length, head, tail))
 
 
 def _count_from_ends(shape: tuple[int, ...], bound: Sequence[Positions | None]) -> tuple[int, int]:

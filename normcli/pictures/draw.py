@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.documents.excerpt import choose_drawn, make_index
-from normcli.documents.numbers import format_cells, format_shape
-from normcli.documents.plans import format_reduction
+from normcli.documents.number_format import format_cells, format_shape
+from normcli.documents.plan_header import format_reduction
 from normcli.documents.scene import Panel, Scene, draw_lines, flow, stack, wrap
 from normcli.errors import UsageError
 from normcli.pictures import Options
 from normcli.pictures.cubes import Cubes
-from normcli.pictures.flat import MOST_WIDTH, Flat
 from normcli.pictures.histogram import MOST_LINES, draw_histograms
 from normcli.pictures.legend import Owners, choose_owners, draw_legend
+from normcli.pictures.matrix_drawing import MOST_WIDTH, Flat
 from normcli.printable import make_printable
-from normcli.teach.part import normalize_part
+from normcli.results.normalized_part import normalize_part
 from normcli.tensors.nested import describe_number
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.documents.blocks import NOBODY, locate_owners
-from normcli.documents.numbers import format_statistic
-from normcli.documents.scene import ASCENT, Panel, Rectangle, ShapeGroup, Text, flow, measure
-from normcli.teach.place import format_index
+from normcli.documents.matrix_blocks import NOBODY, locate_owners
+from normcli.documents.number_format import format_statistic
+from normcli.documents.scene import ASCENT, Panel, Rectangle, ShapeGroup, Text, flow, measure_text
+from normcli.teach.value_index import format_index
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from normcli.documents.excerpt import Positions
     from normcli.documents.scene import Data, Fill, Shape
     from normcli.norms.plan import Plan
-    from normcli.results.reach import Reach
+    from normcli.results.gradient_reach import GradientReach
     from normcli.results.result import Result
 
     Indices = Sequence[NDArray[np.intp]]
@@ -152,7 +152,7 @@ class WindowOwners(Owners):
 class ReachOwners(Owners):
     """The value whose gradient is shown, what it reaches, and the rest."""
 
-    def __init__(self, result: Result, digits: int | None, reach: Reach) -> None:
+    def __init__(self, result: Result, digits: int | None, reach: GradientReach) -> None:
         super().__init__(result, digits)
         self._reach, self.statistics = reach, ()
         self._name = format_index(reach.at, result.plan.grid.layout) or "the only value"
@@ -180,7 +180,7 @@ class ReachOwners(Owners):
 
 
 def choose_owners(
-    result: Result, digits: int | None, shown: Sequence[Positions], reach: Reach | None = None
+    result: Result, digits: int | None, shown: Sequence[Positions], reach: GradientReach | None = None
 ) -> Owners:
     """Return the owners of a result's cells, of which those at some positions along each axis are shown."""
     if reach is not None:
@@ -206,11 +206,11 @@ def draw_legend(owners: Owners, most: float) -> Panel:
 
 def _draw_column(entries: list[LegendEntry], statistics: tuple[str, ...]) -> Panel:
     widths = [
-        max(measure(text, _SIZE, mono=True) for text in (name, *(entry.cells[i] for entry in entries)))
+        max(measure_text(text, _SIZE, mono=True) for text in (name, *(entry.cells[i] for entry in entries)))
         for i, name in enumerate(statistics)
     ]
     left = _SWATCH + 8
-    names = max(measure(entry.name, _SIZE) for entry in entries)
+    names = max(measure_text(entry.name, _SIZE) for entry in entries)
     end, *rights = itertools.accumulate((_GUTTER + width for width in widths), initial=left + names)
     shapes: list[Shape] = [
         Text(right, _SIZE, name, _SIZE, "muted", "end") for right, name in zip(rights, statistics, strict=True)

@@ -14,8 +14,8 @@ from normcli.norms.options import read_flag
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.solution import Given
-from normcli.results.arrays import Give, Taken, keep, take
-from normcli.results.inputs import SelectionRequest, fit_inputs
+from normcli.results.arrays import Give, Taken, give_back_as_is, take
+from normcli.results.given_inputs import SelectionRequest, fit_inputs
 from normcli.tensors.columns import match_names
 from normcli.tensors.residual import Addends, ResidualSum
 from normcli.tuples import NamedTuple
@@ -38,7 +38,7 @@ class Arguments(NamedTuple):
     values: NDArray[Any]
     inputs: Inputs
     effort: Effort
-    give: Give = keep
+    give: Give = give_back_as_is
     addends: Addends | None = None
 
 
@@ -105,7 +105,7 @@ def _pair_running(mean: ArrayLike | None, var: ArrayLike | None) -> Given | None
         raise UsageError("running_mean and running_var go together")
     if mean is None or var is None:
         return None
-    return Given(read_array(mean, "running_mean"), read_array(var, "running_var"))
+    return Given(read_numbers(mean, "running_mean"), read_numbers(var, "running_var"))
 
 
 def _convert(name: str, value: Any, convert: Callable[[Any], Item], fault: str) -> Item | None:
@@ -124,15 +124,15 @@ def read_dtype(name: str, dtype: DTypeLike | None) -> str | None:
     UsageError
         If NumPy knows no such dtype.
     """
-    return _convert(name, dtype, name_dtype, f"is none of {', '.join(OUTPUT_DTYPES)}")
+    return _convert(name, dtype, name_output_dtype, f"is none of {', '.join(OUTPUT_DTYPES)}")
 
 
-def name_dtype(dtype: DTypeLike) -> str:
+def name_output_dtype(dtype: DTypeLike) -> str:
     """Return what an output's dtype is called."""
     return dtype if isinstance(dtype, str) and dtype in OUTPUT_DTYPES else np.dtype(dtype).name
 
 
-def read_array(x: ArrayLike, name: str) -> NDArray[Any]:
+def read_numbers(x: ArrayLike, name: str) -> NDArray[Any]:
     """Return an argument as an array of real numbers.
 
     Raises

@@ -17,7 +17,7 @@ import numpy as np
 from normcli.dtypes import LARGEST_EXACT, is_bfloat16, require_real
 from normcli.errors import DataError, UsageError
 from normcli.norms.layout import name_layout
-from normcli.results.foreign import read_foreign
+from normcli.results.foreign_arrays import read_foreign
 from normcli.tensors.columns import list_names
 from normcli.tuples import NamedTuple
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Give = Callable[["NDArray[Any]"], Any]
 
 
-def keep(values: NDArray[Any]) -> NDArray[Any]:
+def give_back_as_is(values: NDArray[Any]) -> NDArray[Any]:
     """Return an array as it is: what is given back to those who came with NumPy's, or with lists."""
     return values
 
@@ -51,7 +51,7 @@ class Taken(NamedTuple):
     """
 
     values: NDArray[Any]
-    give: Give = keep
+    give: Give = give_back_as_is
     columns: tuple[str, ...] | None = None
     layout: str | None = None
 
@@ -109,13 +109,13 @@ def _take_array(x: Any, name: str) -> Taken:
 def _find_way_back(x: Any) -> Give:
     """Return what makes an array of the library of `x` of one of NumPy's."""
     if isinstance(x, np.ndarray):
-        return keep
+        return give_back_as_is
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
         return partial(_give_torch, torch, x.device)
     if hasattr(x, "__array_namespace__"):
         return partial(_give_array, x.__array_namespace__(), getattr(x, "device", None))
-    return keep
+    return give_back_as_is
 
 
 def _give_torch(torch: Any, device: Any, values: NDArray[Any]) -> Any:

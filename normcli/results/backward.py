@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
-from normcli.results.arguments import read_arguments, read_array, require_threads
+from normcli.results.arguments import read_arguments, read_numbers, require_threads
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
 from normcli.tuples import NamedTuple
@@ -155,7 +155,7 @@ def backward(
 
     require_options("backward", options)
     asked = read_arguments(x, norm, options)
-    problem = BackwardProblem(asked.plan, asked.values, read_array(dy, "dy"), asked.inputs)
+    problem = BackwardProblem(asked.plan, asked.values, read_numbers(dy, "dy"), asked.inputs)
     return calculate_backward(problem, out=out, effort=asked.effort)
 
 

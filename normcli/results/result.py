@@ -13,8 +13,8 @@ from normcli.engine.run import run
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import DegenerateError, MissingStatisticError
 from normcli.norms.request import Fill
-from normcli.results.arrays import Give, keep
-from normcli.results.departures import find_all_degeneracies
+from normcli.results.arrays import Give, give_back_as_is
+from normcli.results.framework_departures import find_all_degeneracies
 from normcli.results.promises import Check, check_promises
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given
-    from normcli.results.degenerate import Degeneracy
+    from normcli.results.degenerate_groups import Degeneracy
 
 
 class Statistic:
@@ -80,7 +80,7 @@ class Result:
     inputs: Inputs = NO_INPUTS
     effort: Effort = DEFAULT_EFFORT
     counts: NDArray[np.float64] | None = None
-    give: Give = keep
+    give: Give = give_back_as_is
 
     @property
     def normalized(self) -> Any:

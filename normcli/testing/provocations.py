@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
     from normcli.dtypes import Floats
-    from normcli.norms.names import NormName
     from normcli.norms.plan import Plan
+    from normcli.norms.type_names import NormName
 
     Shape = tuple[int, ...]
 

@@ -13,7 +13,7 @@ from normcli import check, normalize
 from normcli.errors import DataError, NormError
 from normcli.identifying import identify as identification
 from normcli.identifying.question import Kind, Question
-from normcli.identifying.search import estimate as estimation
+from normcli.identifying.search import affine_estimate as estimation
 from normcli.identifying.search.groups import enumerate_grids, put_back, take_groups
 from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.conventions import CONVENTIONS

@@ -12,7 +12,7 @@ from normcli.identifying.identify import identify
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.nearly.nearest import Nearness
 from normcli.identifying.question import Question
-from normcli.identifying.search.affine import enumerate_affine_steps
+from normcli.identifying.search.affine_step import enumerate_affine_steps
 from normcli.identifying.search.match import Scope
 from normcli.identifying.search.samples import Samples
 

@@ -10,7 +10,7 @@ from normcli.checking.ulp import measure_distance
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.search import search
-from normcli.identifying.search.affine import enumerate_affine_steps
+from normcli.identifying.search.affine_step import enumerate_affine_steps
 from normcli.identifying.search.match import Match, Scope, rank_matches
 from normcli.identifying.search.samples import Samples
 from normcli.identifying.search.search import Search

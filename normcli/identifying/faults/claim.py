@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.dtypes import get_eps, is_half
-from normcli.identifying.faults.places import find_source
 from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.behind import BEHIND
 from normcli.identifying.faults.tables.counting import COUNTING
@@ -16,7 +15,8 @@ from normcli.identifying.faults.tables.dividing import DIVIDING
 from normcli.identifying.faults.tables.order import ORDER
 from normcli.identifying.faults.tables.parameters import PARAMETERS, STORED
 from normcli.identifying.faults.tables.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS, UNKNOWN
-from normcli.identifying.faults.unknown import show_used
+from normcli.identifying.faults.unnamed_fault import show_used
+from normcli.identifying.faults.wrong_region import find_source
 from normcli.identifying.models.weight import CERTAIN
 from normcli.tuples import NamedTuple
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from normcli.checking.fault import Fault, Row
     from normcli.dtypes import Floats, Selected
     from normcli.identifying.faults.case import Case
-    from normcli.identifying.faults.variant import Found, Region, Variant
+    from normcli.identifying.faults.variant import Found, IndexRegion, Variant
     from normcli.norms.plan import Plan
 
 STATISTICS: Sequence[Row] = tuple(
@@ -72,7 +72,7 @@ class Claim(NamedTuple):
         How far off values are: the root mean square, in units of what rounding may make.
     bits : float
         The evidence.
-    region : Region or None
+    region : IndexRegion or None
         Where it holds; None for everywhere.
     shown : tuple of str
         Numbers that were used, beside the right ones; none where the causes say it.
@@ -85,7 +85,7 @@ class Claim(NamedTuple):
     causes: tuple[str, ...]
     misfit: float
     bits: float
-    region: Region | None = None
+    region: IndexRegion | None = None
     shown: tuple[str, ...] = ()
     rank: float = math.inf
 

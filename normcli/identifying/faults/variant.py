@@ -116,7 +116,7 @@ class Used(NamedTuple):
     divisor: Floats
 
 
-class Region(NamedTuple):
+class IndexRegion(NamedTuple):
     """Values that are told by their indices.
 
     Parameters
@@ -151,7 +151,7 @@ class Found(NamedTuple):
     variants: tuple[Variant, ...]
     prediction: Prediction
     explained: Selected
-    region: Region | None = None
+    region: IndexRegion | None = None
 
     @property
     def share(self) -> float:
@@ -174,6 +174,6 @@ class Found(NamedTuple):
         return bool(np.any(apart > self.prediction.allowed + other.prediction.allowed))
 
 
-def cut(values: NDArray[Any], index: tuple[slice, ...]) -> NDArray[Any]:
+def cut_at(values: NDArray[Any], index: tuple[slice, ...]) -> NDArray[Any]:
     """Return an array at an index of the axes that it does not repeat along."""
     return values[tuple(one if n > 1 else slice(None) for one, n in zip(index, values.shape, strict=True))]

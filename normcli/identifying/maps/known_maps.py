@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.identifying.maps.lines import PlainMap
-from normcli.identifying.models.bounds import Level
+from normcli.identifying.maps.line_fit import PlainMap
+from normcli.identifying.models.error_bounds import Level
 from normcli.norms.conventions import CONVENTIONS
 from normcli.tuples import NamedTuple
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from normcli.dtypes import Floats
-    from normcli.identifying.search.affine import AffineStep
+    from normcli.identifying.search.affine_step import AffineStep
 
 
 class Constants(NamedTuple):

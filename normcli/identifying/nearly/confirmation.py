@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.identifying.models.windows import gives
+from normcli.identifying.models.window_model import gives
 from normcli.identifying.nearly.nearest import Nearest, Nearness
 from normcli.identifying.nearly.strange_groups import find_strange_groups
-from normcli.identifying.search.affine import ESTIMATED
+from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.identifying.search.groups import widen
 from normcli.identifying.search.match import rank_matches
 from normcli.identifying.search.samples import MOST_VALUES, Samples

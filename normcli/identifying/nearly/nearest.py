@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.identifying.maps.lines import fit_lines
-from normcli.identifying.models.bounds import Level, choose_careless
+from normcli.identifying.maps.line_fit import fit_lines
+from normcli.identifying.models.error_bounds import Level, choose_careless
 from normcli.identifying.models.evidence import COMMON_EPS, LENGTH_EPS, Model
 from normcli.identifying.models.standards import MOMENTS, STANDARDS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.nearly.strange_groups import find_strange_groups
-from normcli.identifying.nearly.trimmed import estimate_trimmed
-from normcli.identifying.search.affine import ESTIMATED, choose_usual
+from normcli.identifying.nearly.trimmed_estimate import estimate_trimmed
+from normcli.identifying.search.affine_step import ESTIMATED, choose_usual
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
 from normcli.identifying.search.match import rank_matches
 from normcli.identifying.search.samples import FEW_VALUES, MOST_VALUES, Samples
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Selected
-    from normcli.identifying.search.affine import AffineStep
+    from normcli.identifying.search.affine_step import AffineStep
     from normcli.identifying.search.match import Match
     from normcli.norms.grid import Grid
 

@@ -19,9 +19,9 @@ from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import Inputs, Selection
 from normcli.engine.run import run_into
 from normcli.engine.walk import Effort
-from normcli.identifying.models.bounds import LARGEST_RSTD, MOST
+from normcli.identifying.models.error_bounds import LARGEST_RSTD, MOST
 from normcli.identifying.models.weight import CERTAIN
-from normcli.identifying.search.affine import ESTIMATED
+from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.norms.plan import ParameterShapes
 from normcli.norms.rules import Centre
 from normcli.numerics.divisor import find_divisor
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
     from normcli.engine.blocks import Source
     from normcli.engine.geometry import Geometry, Slices
-    from normcli.identifying.models.bounds import Level
-    from normcli.identifying.search.affine import AffineStep
+    from normcli.identifying.models.error_bounds import Level
+    from normcli.identifying.search.affine_step import AffineStep
     from normcli.identifying.search.hypothesis import Hypothesis
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace

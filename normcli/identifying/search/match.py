@@ -11,7 +11,7 @@ from normcli.checking.ulp import measure_distance
 from normcli.dtypes import find_type, is_half
 from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN
-from normcli.identifying.search.affine import ESTIMATED, NO_AFFINE, WAYS
+from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, WAYS
 from normcli.identifying.search.hypothesis import find_equal
 from normcli.norms.table import NORMS
 from normcli.tuples import NamedTuple
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from normcli.dtypes import Floats
-    from normcli.identifying.models.matrices import Start, Steps
+    from normcli.identifying.models.matrix_model import Start, Steps
     from normcli.identifying.search.hypothesis import Hypothesis
     from normcli.norms.spec import Window
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import find_type, get_eps, is_half, is_long_integer
-from normcli.identifying.models.bounds import Level, bound_factors, list_levels, measure_noise
+from normcli.identifying.models.error_bounds import Level, bound_factors, list_levels, measure_noise
 from normcli.identifying.models.evidence import fit_models
 from normcli.identifying.models.one_pass import fit_one_pass
 from normcli.identifying.models.standards import MOMENTS, STANDARDS, Standard, standardize
 from normcli.identifying.models.weight import count_fine
 from normcli.identifying.search.groups import choose_groups, enumerate_grids, take_groups, widen
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
-from normcli.identifying.search.names import describe_hypothesis
+from normcli.identifying.search.match_names import describe_hypothesis
 from normcli.identifying.search.screen import SCREENED, lie_on_lines, measure_offset
 from normcli.norms.table import NORMS
 from normcli.tensors.pieces import iterate_pieces
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
-    from normcli.identifying.search.affine import AffineStep
+    from normcli.identifying.search.affine_step import AffineStep
     from normcli.identifying.search.match import Match, Scope
     from normcli.norms.divisors import Divisor
     from normcli.norms.grid import Grid

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.dtypes import find_type, is_half
-from normcli.identifying.models.matrices import find_matrices
-from normcli.identifying.models.windows import WINDOWED, find_sides, find_windows
-from normcli.identifying.search.estimate import estimate
+from normcli.identifying.models.matrix_model import find_matrices
+from normcli.identifying.models.window_model import WINDOWED, find_sides, find_windows
+from normcli.identifying.search.affine_estimate import estimate
 from normcli.identifying.search.groups import widen
 from normcli.identifying.search.match import BY_LUCK, Match, rank_matches
-from normcli.identifying.search.names import try_plan
+from normcli.identifying.search.match_names import try_plan
 from normcli.identifying.search.samples import FEW_VALUES, MOST_VALUES, ON_ANY_LINE, Samples, list_grids
 from normcli.norms.conventions import list_frameworks
 from normcli.norms.plan import make_plan
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from normcli.dtypes import Floats
-    from normcli.identifying.models.bounds import Level
-    from normcli.identifying.models.matrices import FittedMatrix
-    from normcli.identifying.models.windows import FittedWindow, Side
-    from normcli.identifying.search.affine import AffineStep
+    from normcli.identifying.models.error_bounds import Level
+    from normcli.identifying.models.matrix_model import FittedMatrix
+    from normcli.identifying.models.window_model import FittedWindow, Side
+    from normcli.identifying.search.affine_step import AffineStep
     from normcli.identifying.search.hypothesis import Hypothesis, Sample
     from normcli.identifying.search.match import Scope
     from normcli.norms.spec import Window

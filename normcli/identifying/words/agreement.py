@@ -20,7 +20,7 @@ from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.standards import MOMENTS, ROWS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import Kind
-from normcli.identifying.search.affine import AffineStep
+from normcli.identifying.search.affine_step import AffineStep
 from normcli.identifying.search.groups import take_groups, widen
 from normcli.identifying.search.hypothesis import Hypothesis, measure_equality
 from normcli.identifying.search.match import BY_LUCK, Scope, rank_matches

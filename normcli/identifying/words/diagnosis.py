@@ -79,7 +79,7 @@ class Diagnosis(NamedTuple):
         'Nothing known explains y. Evidence: 13 norms were tried.'
         """
         parts = [f"{label.capitalize()}: {'; '.join(texts)}." for label, texts in self._label() if texts]
-        return " ".join([f"{begin(self.cause)}.", *parts])
+        return " ".join([f"{begin_sentence(self.cause)}.", *parts])
 
     def _label(self) -> tuple[tuple[str, Sequence[str]], ...]:
         return (
@@ -94,7 +94,7 @@ _WORDS_FIRST = frozenset(("no", "nothing", "the", "every", "what", "running", "a
 """First words that get a capital where a sentence begins; y, eps, and a norm's name stay as they are."""
 
 
-def begin(clause: str) -> str:
+def begin_sentence(clause: str) -> str:
     """Return a clause as the beginning of a sentence."""
     first, _, _ = clause.partition(" ")
     return clause[:1].upper() + clause[1:] if first in _WORDS_FIRST else clause

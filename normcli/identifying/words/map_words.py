@@ -11,11 +11,11 @@ from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps
 from normcli.engine.matrices import lay_matrix
 from normcli.identifying.maps.known_maps import UNTRAINED, find_untrained_eps
-from normcli.identifying.models.matrices import MOST_TRIED, Start, iterate
-from normcli.identifying.search.affine import WAYS
+from normcli.identifying.models.matrix_model import MOST_TRIED, Start, iterate
+from normcli.identifying.search.affine_step import WAYS
 from normcli.identifying.words.diagnosis import Diagnosis, add_clauses, join_words
-from normcli.identifying.words.match_words import format_axes, format_index
-from normcli.identifying.words.request_difference import try_plan
+from normcli.identifying.words.match_words import format_axes, format_place
+from normcli.identifying.words.request_difference import try_request
 from normcli.norms.request import Request
 from normcli.norms.rules import Centre, ParameterRule
 from normcli.norms.table import NORMS, find_norm
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.identifying.maps.known_maps import Evaluation
-    from normcli.identifying.maps.lines import PlainMap
+    from normcli.identifying.maps.line_fit import PlainMap
     from normcli.identifying.question import Identification, Question
     from normcli.identifying.search.match import Match
     from normcli.norms.layout import Layout
@@ -57,7 +57,7 @@ def diagnose_map(found: Identification, plain: PlainMap, layout: Layout) -> Diag
     exceptions, evidence = [], []
     if (left := plain.exceptions) is not None:
         exceptions = [f"except for {left.mismatches:,} of {left.compared:,} values"]
-        evidence = [f"the first value of another map is at {format_index(left.first)}"]
+        evidence = [f"the first value of another map is at {format_place(left.first)}"]
     cause, unsaid = add_clauses(said, exceptions)
     possible = [*found.known]
     if plain.axes:
@@ -157,7 +157,7 @@ def list_hidden_by_map(asked: Question, plain: PlainMap) -> list[str]:
     wide, hidden = {axis for axis, length in enumerate(asked.x.shape) if length > 1}, []
     layers = (norm for norm in NORMS.values() if norm.parameters in _OF_LAYERS)
     for norm in layers:
-        plan = try_plan(Request(norm.name, layout=asked.layout), asked)
+        plan = try_request(Request(norm.name, layout=asked.layout), asked)
         if plan is None or (norm.centre is Centre.NOTHING and plain.shift.any()):
             continue
         if wide & {*plan.grid.canonical.kept} <= {*plain.axes}:
@@ -171,7 +171,7 @@ _ROUNDINGS = 64.0
 """Of the dtype, that a kernel's σ may be off."""
 
 
-def tell_estimate(plan: Plan, found: Identification) -> Diagnosis | None:
+def tell_sigma(plan: Plan, found: Identification) -> Diagnosis | None:
     """Return what a tensor that should be x / σ is divided by, where it is one factor times x; None elsewhere.
 
     Parameters
