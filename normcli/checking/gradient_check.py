@@ -1,4 +1,4 @@
-"""Somebody's gradients, held against the exact ones: of those that differ, the nearest faults are said."""
+"""Somebody's gradients beside the exact ones; for each that differs, the faults that come nearest."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ _MOST_VALUES = 1 << 22
 """In larger tensors no fault is looked for: some dozen float64 arrays are made of their size."""
 
 _CLEARLY = 8.0
-"""A fault explains what is so many times nearer to it than to the exact gradient."""
+"""A fault explains a gradient that is this many times nearer to it than to the exact one."""
 
 _FEW, _MORE_CLEARLY = 16, 32.0
-"""Of fewer values, or of a quarter as many groups, one of so many faults comes as near by chance."""
+"""With fewer values, or a quarter as many groups, some fault comes this near by chance."""
 
 _SAME = 1e-9
 """What differs by less, as part of a gradient, is the same on the data."""
 
 _LEAST_ROUNDINGS = 4.0
-"""A right gradient may be off by so many roundings of its terms, or by the root of how many are summed."""
+"""Roundings of its terms by which a right gradient may be off; or the root of their number, if that is more."""
 
 _MOST_SAID = 3
-"""So many numbers are said that explain a gradient equally well: `eps is 1e-08 or 0`."""
+"""The most numbers that are named if several explain a gradient equally well: `eps is 1e-08 or 0`."""
 
 _Wrong = tuple["Fault", tuple[str, ...], Any]
 """A fault, the values of its words, and the gradient that it gives."""
@@ -60,13 +60,13 @@ class GradientFinding(NamedTuple):
     Parameters
     ----------
     name : str
-        Of the gradient.
+        `dx`, `dgamma` or `dbeta`.
     fault : Fault
-        The one that comes nearest, with its values in its words.
+        The fault that comes nearest, with numbers in its words.
     alternatives : tuple of Fault
-        Those that come as near, on these data.
+        Faults that come as near on these data.
     evidence : str
-        How near.
+        A sentence on how near they come.
     """
 
     name: str
@@ -76,22 +76,22 @@ class GradientFinding(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What is wrong, and what else it may be."""
+        """The fault in a sentence, with its alternatives."""
         same = [fault.words for fault in (self.fault, *self.alternatives)]
         return f"{self.name}: {', or on these data the same: '.join(same[:2])}."
 
 
 class CheckedGradients(NamedTuple):
-    """What `check_gradients` returns.
+    """The comparisons that `check_gradients` made.
 
     Parameters
     ----------
     gradients : Gradients
         The exact ones, rounded to float64.
     comparisons : mapping of str to Comparison
-        By what was compared: `dx`, `dgamma` or `dbeta`.
+        By gradient: `dx`, `dgamma` or `dbeta`.
     faults : mapping of str to GradientFinding
-        Of those that differ: how they are wrong, where that was found.
+        By gradient; only gradients that differ and whose fault was found.
     """
 
     gradients: Gradients
@@ -194,7 +194,7 @@ def find_fault(exact: Gradients, name: str, actual: NDArray[Any]) -> GradientFin
 
 
 class _Scales(NamedTuple):
-    """What each value is multiplied by before it is compared, and how far a right one may be off.
+    """The weight of each value in comparisons, and how far a right value may be off.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def _find_length(values: Floats, axes: tuple[int, ...]) -> Floats:
 def _choose(
     name: str, actual: Floats, right: Floats, candidates: Iterable[_Wrong], scales: _Scales
 ) -> GradientFinding | None:
-    """Return the fault that is much nearer than what is right, and those that are as near."""
+    """Return the fault that is much nearer than the exact gradient, and faults that are as near."""
     off, noise = scales.measure(actual - right), scales.measure(scales.noise)
     if off <= noise:
         return None
@@ -283,7 +283,7 @@ def _say(name: str, fault: Fault, every: list[tuple[str, ...]]) -> Fault:
 
 
 def _scale(actual: Floats, right: Floats, scales: _Scales) -> Iterator[_Wrong]:
-    """Yield the multiple of what is right that comes nearest."""
+    """Yield the multiple of the exact gradient that comes nearest."""
     usable = np.isfinite(actual) & np.isfinite(right)
     known, wide = (np.where(usable, values * scales.weight, 0.0) for values in (right, actual))
     factor = float(np.vdot(wide, known) / np.vdot(known, known))
@@ -294,7 +294,7 @@ def _scale(actual: Floats, right: Floats, scales: _Scales) -> Iterator[_Wrong]:
 def _list_wrong(
     exact: Gradients, name: str, actual: Floats, right: Floats, terms: GradientTerms | None
 ) -> Iterator[_Wrong]:
-    """Yield each fault, the values of its words, and what it would give."""
+    """Yield each fault, the numbers of its words, and the gradient that it would give."""
     if terms is None:
         yield ROWS[0].fault, (), -right
         return

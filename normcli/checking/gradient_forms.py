@@ -1,4 +1,4 @@
-"""A wrong gradient, and what it would be by each form of the faults that have several: axes, shards, an eps."""
+"""A wrong gradient, and the faults that have several forms: other axes, shards, another eps."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from normcli.results.backward import Gradients
 
 _CLEARLY = 8.0
-"""An order explains values that are so many times nearer to it than they are to each other."""
+"""An order explains values that are this many times nearer to it than to each other."""
 
 _EPS = (0.0, 1e-12, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 2.0**-10, 1e-3, 2.0**-7, 1e-2)
 """The values of eps that kernels have, in other frameworks and by mistake."""
 
 _MOST_VARIED = 1 << 20
-"""Of larger tensors other norms, of which there are up to a hundred, are not tried."""
+"""The most values of a tensor for which other norms (up to a hundred) are tried."""
 
 _MOST_ROUNDED = 0.5
 """A sum of roundings is off by no more, as part of it."""
@@ -52,7 +52,7 @@ _Detailed = tuple[tuple[str, ...], Any]
 
 
 class WrongGradient(NamedTuple):
-    """A gradient that is wrong, and what it should be.
+    """A wrong gradient beside the exact one.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class WrongGradient(NamedTuple):
 
     @property
     def shares(self) -> Floats:
-        """What each value adds to the gradient of a parameter, at the view's rank."""
+        """The term of each value in the gradient of a parameter, at the view's rank."""
         return self.t.dy * self.t.xhat if self.name == "dgamma" else self.t.dy
 
     @property
@@ -98,7 +98,7 @@ class WrongGradient(NamedTuple):
 
     @property
     def y(self) -> Floats:
-        """What the norm makes, at the view's rank."""
+        """The norm's result, at the view's rank."""
         return self.t.xhat * self.t.gamma + spread_parameter(self.plan, self.exact.inputs.beta, 0.0)
 
     @property
@@ -107,7 +107,7 @@ class WrongGradient(NamedTuple):
         return self.plan.grid.split is None and self.exact.inputs.given is None
 
     def add(self, shares: Floats) -> Floats:
-        """Return the gradient of a parameter, from what each value adds to it."""
+        """Return the gradient of a parameter from the term of each value."""
         total: Floats = shares.reshape(self.plan.grid.view_shape).sum(self.along)
         return total.reshape(self.right.shape)
 
@@ -119,11 +119,11 @@ class WrongGradient(NamedTuple):
         return terms.differentiate() if self.name == "dx" else self.add(terms.dy * terms.xhat)
 
     def change(self, **numbers: Any) -> Floats | None:
-        """Return the gradient of a norm of other numbers."""
+        """Return the gradient of the norm with other numbers (eps, ddof)."""
         return self.vary(self.plan.change_spec(**numbers))
 
     def regroup(self, **grid: Any) -> Floats | None:
-        """Return the gradient of a norm of other groups."""
+        """Return the gradient of the norm with other groups."""
         return self.vary(replace(self.plan, grid=replace(self.plan.grid, **grid)))
 
     def name_axes(self, axes: Iterable[int]) -> str:
@@ -161,7 +161,7 @@ def change_axes(c: WrongGradient) -> Iterator[_Detailed]:
 
 
 def change_groups(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient of other numbers of groups of channels."""
+    """Yield the gradients for other numbers of channel groups."""
     split, plan = c.plan.grid.split, c.plan
     if split is None or plan.parameters.rule is ParameterRule.GROUP:
         return
@@ -187,21 +187,21 @@ def change_eps(c: WrongGradient) -> Iterator[_Detailed]:
 
 
 def move_eps(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient of eps on the other side of the root."""
+    """Yield the gradient for an eps on the other side of the root."""
     own = c.plan.spec.eps_mode
     if own in MOVED_EPS:
         yield (str(MOVED_EPS[own]), str(own)), c.change(eps_mode=MOVED_EPS[own])
 
 
 def change_ddof(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient of the other variance."""
+    """Yield the gradient for the other ddof: 0 or 1."""
     own = c.plan.spec.ddof
     words = ("n", "n − 1") if own else ("n − 1", "n")
     yield words, c.change(ddof=0 if own else 1)
 
 
 def exchange(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the other parameter's gradient."""
+    """Yield the gradient of the other parameter: dbeta for dgamma."""
     other = "dbeta" if c.name == "dgamma" else "dgamma"
     if c.exact.field(other) is not None:
         yield (other,), c.exact.field(other)

@@ -1,4 +1,4 @@
-"""Groups whose statistics mean little: empty, constant, not finite. Each kind is found, named and counted."""
+"""Degenerate groups: empty, constant or not finite. Each kind is found, named and counted."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def find_degeneracies(
     inputs: Inputs = NO_INPUTS,
     counts: Floats | None = None,
 ) -> tuple[Degeneracy, ...]:
-    """Return the degenerate kinds of groups, each once, in a fixed order.
+    """Return the kinds of degenerate groups that a result has, in a fixed order.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class _Search:
         self.known = _NO_GROUPS
 
     def judge_running_statistics(self, statistics: Statistics, normalized: NDArray[Any] | None) -> None:
-        """Find what is degenerate where running statistics were used."""
+        """Find degenerate groups where running statistics were used."""
         if not self.values.size:
             shape = self.plan.grid.shape
             self._add("empty", None, 0, f"the tensor {shape} holds no values: nothing to normalize")
@@ -135,7 +135,7 @@ class _Search:
     def judge_own_statistics(
         self, statistics: Statistics, counts: Floats | None, normalized: NDArray[Any] | None
     ) -> None:
-        """Find what is degenerate where each group was normalized with its own statistics."""
+        """Find degenerate groups where each group was normalized with its own statistics."""
         plan, grid, divisor = self.plan, self.plan.grid, self.plan.norm.divisor
         windowed = plan.spec.window is not None
         flattens = divisor.divides and (plan.norm.centre is not Centre.NOTHING or plan.norm.is_partial)
@@ -230,7 +230,7 @@ class _Search:
         return f"has {held} against ddof {ddof}: its variance is NaN"
 
     def _report(self, kind: str, groups: GroupNumbers, consequence: str, *, once: bool = True) -> None:
-        """Add a kind of groups without those that are known; with `once`, they are known from then on."""
+        """Add a kind of degenerate groups, without groups that are reported already; `once` marks them so."""
         fresh = np.setdiff1d(groups, self.known, assume_unique=True)
         if fresh.size:
             self._add(kind, int(fresh[0]), fresh.size, consequence)

@@ -1,4 +1,4 @@
-"""Arrays of other libraries as NumPy's: asked of each by the methods that it has, and none is imported."""
+"""An array of another library as a NumPy array, by the array's own methods; no library is imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a framework's own result would be another than that of its convention: it is said, and not followed."""
+"""Where a framework's own result differs from its convention: normcli says so and keeps to the convention."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def find_all_degeneracies(
     inputs: Inputs = NO_INPUTS,
     counts: Floats | None = None,
 ) -> tuple[Degeneracy, ...]:
-    """Return the degenerate kinds of groups, and where the framework that is followed gives something else.
+    """Return the kinds of degenerate groups, and where the framework of `--like` gives other values.
 
     The parameters are those of `find_degeneracies`.
     """

@@ -30,14 +30,14 @@ _SEQUENCES = "LTS"
 
 
 class SelectionRequest(NamedTuple):
-    """Which values are to count, as a caller gives it.
+    """The values that count, as a caller selects them.
 
     Parameters
     ----------
     mask : ndarray or None
         True, or 1, where a value counts; of any shape that broadcasts to the tensor's.
     lengths : tuple of int or None
-        For each sample, how many positions along the sequence axis count; the rest is padding.
+        The number of positions along the sequence axis that count, for each sample; the rest is padding.
     nan : {"propagate", "omit", "raise"} or None
         What becomes of NaN: its group's statistics are NaN; it does not count; the tensor is refused.
     fill : {"pass", "zero", "nan", "normalize"} or None
@@ -64,7 +64,7 @@ def fit_inputs(
     running: Given | None = None,
     selection: SelectionRequest | None = None,
 ) -> Inputs:
-    """Return what a caller gives, in the shapes that a plan has for it.
+    """Return gamma, beta, running statistics and the selection in the shapes that a plan has.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which values one gradient reaches: how dx of every value changes with dy of one of them."""
+"""How dx of every value changes with dy of one value."""
 
 from __future__ import annotations
 

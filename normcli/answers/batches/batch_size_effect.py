@@ -47,7 +47,7 @@ class BatchSizeAnswer:
     tensor: Tensor
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the header, a table of each norm that moves, and why the others do not."""
+        """Yield the header, a table for each norm that moves, and a line on why the rest stay."""
         yield self._build_header()
         for norm in self._moving:
             yield _list_movements(norm)
@@ -96,7 +96,7 @@ class BatchSizeAnswer:
             yield (record["norm"], record["size"], *numbers)
 
     def scene(self) -> Scene:
-        """Return |Δy| over the sizes of batches, a curve for each norm that moves, one of the others."""
+        """Return |Δy| over batch sizes: a curve for each norm that moves, and one for all that stay."""
         found = self.found
         curves = [
             Curve(norm.name, look, [one.output for one in norm.movements])

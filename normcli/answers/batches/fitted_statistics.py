@@ -41,7 +41,7 @@ _DEVIATIONS = (
     "std: of all values of a channel together",
     "per-image std: the mean of each sample's own, as often quoted for ImageNet",
 )
-"""What the two deviations of images are."""
+"""The names of the two deviations that images have."""
 
 _PLACES = {"h", "w"}
 """The axes that images have besides their channel's."""
@@ -61,7 +61,7 @@ class StatisticsAnswer:
         self.plan, self.fields = rounded
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return a header, two tables, and what the two deviations of images are."""
+        """Yield a header, two tables, and for images the deviation over all pixels and over images."""
         stats, norm = self.stats, self.plan.norm
         files = format_count(stats.files, "file") if stats.files else "part of a file"  # another part counts it
         shards = () if stats.partial is None else (str(stats.partial),)

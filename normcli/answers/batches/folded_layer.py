@@ -38,7 +38,7 @@ _COLUMNS = ("channel", "mean", "var", "factor", "bias")
 
 @dataclass(frozen=True)
 class Folding:
-    """A layer, the norm behind it, and what they were folded into.
+    """A layer, the norm behind it, and the one layer that replaces both.
 
     Parameters
     ----------

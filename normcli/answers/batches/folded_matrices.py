@@ -41,11 +41,11 @@ class MatrixFolding:
     ----------
     folded : sequence of FoldedMatrix
     saved : mapping of str to ndarray
-        What a file of the result holds.
+        The arrays of the file that is written.
     source : str
-        Where the weights came from.
+        The name of the file of the weights.
     like : str or None
-        The framework that is followed.
+        The framework whose conventions hold; None for none.
     """
 
     folded: Sequence[FoldedMatrix]
@@ -104,7 +104,7 @@ class MatrixFolding:
         return build_excerpt(Table(None, _COLUMNS, numeric), make_row, len(self.folded), "weight", view)
 
     def _judge_sigmas(self) -> Line:
-        """Return what the largest singular values are now: 1, as far as σ was the largest before."""
+        """Return a line on the largest singular values of the folded weights: 1 where σ was exact."""
         worst = max(self.folded, key=lambda each: abs(each.off))
         is_near = abs(worst.off) <= _FAR
         if is_near:
@@ -175,5 +175,5 @@ class MatrixFolding:
 
 
 def _format_off(each: FoldedMatrix) -> str:
-    """Return how far σ is off in per cent; of what is rounding, 0."""
+    """Return by how many per cent σ is off; 0 if only rounding is."""
     return "0" if abs(each.off) <= _ROUNDED else f"{100.0 * each.off:+.3g} %".replace("-", "−")

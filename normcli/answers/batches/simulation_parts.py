@@ -1,4 +1,4 @@
-"""What the answers of `normcli simulate` share: how they begin, how they are drawn, and as pages."""
+"""The header, the picture and the page of both answers of `normcli simulate`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def build_facts(
     plan: Plan,
     more: Iterable[tuple[str, tuple[str, ...]]],
 ) -> Facts:
-    """Return the header: the population, the watched sample, and what else is told."""
+    """Return the header: the population, the watched sample, and further lines."""
     along = f"{population.sample_count:,} along {name_samples(plan)}"
     watched = (along, f"number {population.sample} is watched")
     return Facts(title, (("population", list_facts(tensor)), ("samples", watched), *more))

@@ -139,7 +139,7 @@ def _format_zero(row: Convention) -> str:
 
 
 def _list_notes(row: Convention) -> Iterator[str]:
-    """Yield sentences on what the columns do not hold."""
+    """Yield sentences on a convention that has no column: one pass, half precision, refusals."""
     size = NORMS[row.norm].divisor.size
     if row.note:
         yield row.note

@@ -34,7 +34,7 @@ _ROOM, _GAP, _WIDEST = 48, 3, 4
 _BARS = " ▁▂▃▄▅▆▇█"
 
 _MARKS = {"0": "0", "−σ": "‹", "+σ": "›", "mean": "m"}
-"""What is marked below the bars of a terminal → by which character; of two in one bin, the later one."""
+"""Marks below the bars of a terminal, by name → character; of two marks in one bin the later one is shown."""
 
 _KEY = "m: mean, ‹ ›: one standard deviation to each side, 0: zero"
 
@@ -119,7 +119,7 @@ class Drawing(Answer):
 
 
 def _choose_width(counts: BinCounts, room: int) -> int:
-    """Return how many characters a bin has: as many as the room allows, up to a few."""
+    """Return the width of a bin in characters: what the terminal has room for, at most a few."""
     return min(max(room // len(counts.counts), 1), _WIDEST)
 
 
@@ -138,7 +138,7 @@ def _draw_marks(counts: BinCounts, width: int) -> str:
 
 
 def _draw_scale(counts: BinCounts, width: int) -> str:
-    """Return round numbers below their places, as many as there is room for."""
+    """Return a line with round numbers below their places, without those that would overlap."""
     length = width * len(counts.counts)
     line = ""
     for tick in choose_ticks(float(counts.edges[0]), float(counts.edges[-1])):

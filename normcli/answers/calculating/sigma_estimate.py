@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from normcli.results.result import Result
 
 _ROUNDING = 2.0**-32
-"""What ten digits are off by at most, as a part of the number."""
+"""The relative error of a number of ten digits."""
 
 
 def tell_estimate(result: Result) -> Line:
-    """Return how far the estimate of a result is off; of several matrices, that which is furthest off."""
+    """Return how far the estimated σ is off; of several matrices, for the one furthest off."""
     matrices = iterate_matrices(result.plan, result.input, result.inputs)
     sigma, largest = result.sigma.reshape(-1), np.array([*map(approximate_largest, matrices)])
     usable = np.isfinite(largest) & (largest > 0.0)

@@ -1,4 +1,4 @@
-"""The answer of `normcli check NORM`: what was compared with the exact result, and how far off it is."""
+"""The answer of `normcli check NORM`: arrays beside the exact ones, and how far they are off."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ class Verdict:
     parameters : mapping of str to ndarray or None
         gamma and beta, of the plan's shape.
     sources : mapping of str to str
-        Where each compared array came from.
+        The file of each compared array.
     checked : Checked
     warnings : sequence of str
-        Of degenerate groups.
+        Warnings on degenerate groups.
     diagnosis : Diagnosis or None
-        What made the actual tensor instead, or what else its bits show; None where all is well.
+        What made the actual tensor instead, or what its bits show although it agrees; None without findings.
     gradients : GradientsVerdict or None
-        Of the backward pass beside it, where golden files have one.
+        The verdict on the backward pass of golden files; None if they have none.
     """
 
     plan: Plan
@@ -132,7 +132,7 @@ class Verdict:
             yield {"compared": name, "group": nowhere, **describe_members(comparison, "mismatches", "max_ulp")}
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line for each group with a mismatch: what was compared, its index, how many, how far."""
+        """Yield one line for each group with a mismatch: array, index, mismatches, largest ulp."""
         return flatten_records(
             self.records(), ("compared", *self.plan.grid.kept_names, "mismatches", "max_ulp")
         )

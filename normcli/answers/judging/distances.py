@@ -26,7 +26,7 @@ _LIMIT_DIGITS = 3
 """Significant digits of the smallest tolerances."""
 
 _FINE_BOUND, _COARSE_STEP = 1024.0, 10
-"""Beyond so many ulp a table's histogram goes on in steps of this power of two."""
+"""Above the first number of ulp, a table's histogram has one bin for each factor of 2¹⁰."""
 
 
 def list_verdict_lines(name: str, found: Comparison) -> Iterator[Line]:
@@ -96,7 +96,7 @@ def _format_odd(value: float) -> str:
 
 
 def format_element(comparison: Comparison, view: View) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the lines of a worst value: what is expected, what it is, and how far off."""
+    """Return the lines on a worst value: expected, actual, difference."""
     worst, short = comparison.worst, comparison.tolerance.dtype.itemsize <= 4
     assert worst is not None
     digits = view.digits or (_SHORT_DIGITS if short else _LONG_DIGITS)
@@ -154,7 +154,7 @@ def _find_coarse_bound(part: Bin) -> float:
 
 
 def format_ratio(count: int, total: int) -> str:
-    """Return which part of all so many are."""
+    """Return a share in percent: `> 99.9 %` if it is nearly all."""
     percent = f"{100 * count / total:.3g}"
     return f"{'> 99.9' if percent == '100' and count < total else percent} %"
 
@@ -170,7 +170,7 @@ def _format_bound(bound: float) -> str:
 
 
 def list_tolerance(limits: Tolerance) -> tuple[str, str]:
-    """Return the dtype that distances are counted in, and what is tolerated."""
+    """Return the dtype in whose ulp distances are counted, and the tolerance."""
     if limits.derived:
         return limits.dtype.name, f"bounds of {limits.derived}"
     relative = f"rtol {limits.rtol:g}, atol {limits.atol:g}"

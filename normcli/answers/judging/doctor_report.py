@@ -1,4 +1,4 @@
-"""The answer of `normcli doctor`: what each algorithm makes of a tensor, and which is safe, as a document."""
+"""The answer of `normcli doctor`: the error of each algorithm on a tensor, and which are safe."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _COLUMNS = ("worst ulp", "median", "var < 0", "var = 0", "overflow")
 
 @dataclass(frozen=True)
 class ExaminationAnswer:
-    """What was found of every algorithm.
+    """The error of every algorithm, as a document.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class ExaminationAnswer:
     inputs : Inputs
         Gamma and beta.
     required : Computation or None
-        What has to be safe.
+        The algorithm that has to be safe; None if none has to.
     """
 
     found: Examination
@@ -55,7 +55,7 @@ class ExaminationAnswer:
 
     @property
     def ok(self) -> bool:
-        """Whether what is required is safe; True if nothing is."""
+        """Whether the required algorithm is safe; True without one."""
         finding = self._find_required()
         return self.required is None or (finding is not None and finding.is_safe and not self.found.beyond)
 

@@ -38,7 +38,7 @@ class GradientsVerdict:
     tensor, dy : Tensor
         The input and dy, and where they came from.
     sources : mapping of str to str
-        Where each compared array came from.
+        The file of each compared array.
     warnings : sequence of str
         Of degenerate groups.
     """
@@ -59,7 +59,7 @@ class GradientsVerdict:
         yield from self.judge()
 
     def list_facts(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Return the lines of a header about dy and what is held against the exact gradients."""
+        """Return the header's lines on dy and on the gradients that are compared."""
         lines = [("dy", list_facts(self.dy))]
         for name, comparison in self.checked.comparisons.items():
             facts = (make_printable(self.sources[name]), *list_tolerance(comparison.tolerance))
@@ -104,7 +104,7 @@ class GradientsVerdict:
         }
 
     def describe(self) -> Mapping[str, Any]:
-        """Return the verdicts as members of JSON, by what was compared."""
+        """Return the verdicts as members of JSON: `dx`, `dgamma`, `dbeta`."""
         return {name: self._describe(name) for name in self.checked.comparisons}
 
     def records(self) -> Iterator[Mapping[str, Any]]:

@@ -54,28 +54,28 @@ _ABSENT = "–"
 _NUMERIC = frozenset(("eps", "ddof", "equal", "max ulp", "max abs"))
 
 _NOTHING = frozenset((_ABSENT, NO_AFFINE.way, "0"))
-"""What says nothing: a table has no column of it alone."""
+"""Cells without information: a column of nothing else is left out."""
 
 _MEMBERS = (
     *("norm", "axes", "groups", "group_order", "eps", "eps_range", "eps_mode", "ddof", "p"),
     *("affine", "precision", "like", "equal", "max_ulp", "max_abs", "order", "window", "rows"),
 )
-"""Those of a match in JSON; p, the window and the rows only where a norm has them."""
+"""The members of a match in JSON; p, the window and the rows only where a norm has them."""
 
 
 def build_verdict(diagnosis: Diagnosis, mark: bool | None) -> Line:
-    """Return the cause, and below it evidence, what fits as well, what to try, and what would tell more."""
+    """Return the cause, and below it evidence, alternatives, remedy and next step."""
     return Line((f"{begin_sentence(diagnosis.cause)}.",), mark, tuple(diagnosis.list_details()))
 
 
 def describe_diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
-    """Return the members of JSON: `verdict` is one of `normcli.identifying.diagnosis.VERDICTS`."""
+    """Return the members of JSON: `verdict` is one of `VERDICTS`."""
     return describe_members(diagnosis, *diagnosis._fields)
 
 
 @dataclass(frozen=True)
 class IdentificationAnswer:
-    """The norms that reproduce a tensor, or what else does, and the two tensors.
+    """The norms or other maps that reproduce a tensor, and the two tensors.
 
     Parameters
     ----------

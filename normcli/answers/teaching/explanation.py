@@ -148,7 +148,10 @@ class Explanation:
         )
 
     def _draw_reach(self, result: Result) -> Scene | None:
-        """Return the picture of what the value's dy reaches, or that of the first; None of too many axes."""
+        """Return the picture of the values whose dx changes with the value's dy; None for tensors of too many axes.
+
+        If no value is asked for, it is the first one.
+        """
         from normcli.pictures import Options  # for pages alone
         from normcli.pictures.draw import draw
         from normcli.results.gradient_reach import find_reach

@@ -97,7 +97,7 @@ class ComparisonAnswer:
                 yield _map_groups(column, view)
 
     def _list_given(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield the lines of the header on what counts, and on what is evaluated."""
+        """Yield the header's lines on masked values, and on norms that use running statistics."""
         results = [column.result for column in self.comparison.columns]
         lines = (list_selection(result.plan, result.input, result.selection, None) for result in results)
         yield from dict.fromkeys(itertools.chain.from_iterable(lines))
@@ -130,7 +130,7 @@ class ComparisonAnswer:
         return flatten_records(map(_describe_flat, self.comparison.columns))
 
     def page(self) -> Page:
-        """Return what the page shows."""
+        """Return the page."""
         names = [column.name for column in self.comparison.columns]
         results = [column.result for column in self.comparison.columns]
         return Page(", ".join(names), results, self.tensor, names=names)
@@ -167,7 +167,7 @@ class ComparisonAnswer:
                 yield Facts(title, tuple(map(_format_equality, chosen)))
 
     def _build_values(self, view: View) -> Iterator[Blocks]:
-        """Yield one matrix of the input and of what each norm made of it, side by side; of a full view, all."""
+        """Yield a matrix of the input beside the results of all norms; in a full view, every matrix."""
         columns, values = self.comparison.columns, self.tensor.values
         if view.full:
             for name, result, *_ in columns:
@@ -239,7 +239,7 @@ def _format_equality(equality: Equality) -> tuple[str, tuple[str, ...]]:
 
 
 def _format_before(names: Sequence[str]) -> str:
-    """Return ` before gamma and beta`, of those that an equality leaves out; empty where it leaves out none."""
+    """Return ` before gamma and beta`, or one of the two; empty if an equality leaves out neither."""
     return f" before {' and '.join(names)}" if names else ""
 
 
@@ -260,7 +260,7 @@ def _describe_column(column: NormColumn) -> dict[str, Any]:
 
 
 def _describe_flat(column: NormColumn) -> Mapping[str, Any]:
-    """Return a column as members that hold no others, for CSV."""
+    """Return a column as one flat mapping, for CSV."""
     plan, own = column.result.plan, _describe_column(column)
     alone = own.pop("batch_of_one")
     return {

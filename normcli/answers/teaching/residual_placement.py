@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 
 
 class NormPlacement(NamedTuple):
-    """Where a block of layers has its norm, in the words and formulas of its row.
+    """A place of the norm in a block of layers, in words and formulas.
 
     Parameters
     ----------
     name : str
     stands : str
     works_on : str
-        What is normalized here.
+        The tensor that is normalized.
     sublayer : str
-        What the sublayer f works on.
+        The input of the sublayer f.
     block : str
-        What the block hands on.
+        The output of the block.
     passes : str
-        What becomes of the residual on its way through the block.
+        How the residual passes through the block.
     used_by : str
     """
 
@@ -104,7 +104,7 @@ class PlacementAnswer:
 
     @property
     def columns(self) -> tuple[tuple[NormPlacement, Result, Tensor], ...]:
-        """Each place with what came of it, and of which tensor."""
+        """Each place, with its result and the tensor that was normalized."""
         return (POST, self.post, self.total), (PRE, self.pre, self.residual)
 
     def sections(self, view: View) -> Iterator[Section]:

@@ -37,7 +37,7 @@ class RestorationAnswer:
     ----------
     restoration : Restoration
     tensor : Tensor
-        What was normalized.
+        The tensor that was normalized.
     """
 
     restoration: Restoration

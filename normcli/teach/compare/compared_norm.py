@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 
 
 class Member(NamedTuple):
-    """A norm among those that are compared: what a command line calls it, and its result."""
+    """A norm that is compared with others: its name on the command line, and its result."""
 
     name: str
     result: Result
 
     @property
     def plan(self) -> Plan:
-        """The result's."""
+        """The plan of the result."""
         return self.result.plan
 
     @property
     def evaluates(self) -> bool:
-        """Whether it is normalized with running statistics, and nothing is measured."""
+        """Whether the tensor is normalized with running statistics, not with its own."""
         return self.result.running is not None
 
     def is_same(self, other: Member) -> bool:
-        """Whether both give equal x̂ for every tensor, with the same running statistics where they have any."""
+        """Whether both norms give equal x̂ for every tensor, and with equal running statistics."""
         if self.evaluates or other.evaluates:
             return self.evaluates is other.evaluates and find_formula(self.plan) == find_formula(other.plan)
         return self._omits_nan is other._omits_nan and is_same(self.plan, other.plan)
@@ -40,30 +40,30 @@ class Member(NamedTuple):
         return self.result.selection is not None and self.result.selection.omits_nan
 
     def has_same_groups(self, other: Member) -> bool:
-        """Whether both take the same values together."""
+        """Whether both norms have equal groups."""
         return self.plan.grid.canonical == other.plan.grid.canonical
 
     def has_same_quotient(self, other: Member) -> bool:
-        """Whether both centre by and divide by the same, whatever eps and ddof."""
+        """Whether both norms centre and divide by equal statistics; eps and ddof may differ."""
         return find_formula(self.plan).quotient == find_formula(other.plan).quotient
 
 
 class Formula(NamedTuple):
-    """What is done to the values of a group; equal for two plans that do the same to every group.
+    """The formula of a plan; equal for two plans that give equal x̂ for every group.
 
     Parameters
     ----------
     quotient : tuple
-        What a value is centred by and divided by, whatever eps and ddof.
+        Centre and divisor, without eps and ddof.
     eps : float
     eps_mode : EpsMode or None
-        None where eps is 0.
+        Where eps stands; None if eps is 0.
     ddof : int
     makes_nan : bool
-        Whether a group whose divisor is 0 becomes NaN. Centred values of a constant group are 0 whether they
-        are divided by 1 or said to be 0.
+        Whether a group whose divisor is 0 becomes NaN. The other rules for such a group agree: its centred
+        values are 0.
     window : tuple of float or None
-        The constants of a window's power.
+        k, alpha and the exponent of a window; None for norms without windows.
     """
 
     quotient: tuple[Any, ...]
@@ -75,7 +75,7 @@ class Formula(NamedTuple):
 
 
 def find_formula(plan: Plan) -> Formula:
-    """Return the formula of a plan, of which options that change nothing are left out."""
+    """Return the formula of a plan, without the options that change no result."""
     norm, spec = plan.norm, plan.spec
     eps, mode = spec.eps or 0.0, spec.eps_mode
     if mode is EpsMode.SQUARE_FLOOR:
@@ -96,7 +96,7 @@ def is_same(a: Plan, b: Plan) -> bool:
 
 
 def _find_matrix(plan: Plan) -> frozenset[tuple[int, ...]] | None:
-    """Return the rows and the columns of a matrix, which may be exchanged; None of other groups."""
+    """Return the axes of rows and of columns, in no order; None for groups that are no matrices."""
     if plan.spec.rows is None:
         return None
     long = [axis for axis in plan.grid.axes if plan.grid.shape[axis] != 1]

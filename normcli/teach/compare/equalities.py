@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ROUNDINGS = 4
-"""Two float64 results of one formula may differ by so many units in the last place of the larger one."""
+"""Units in the last place by which two float64 results of one formula may differ."""
 
 
 PARAMETERS = ("gamma", "beta")
-"""What comes after x̂, in this order."""
+"""The parameters behind x̂, in the order in which they are applied."""
 
 
 class Likeness(enum.StrEnum):
@@ -48,7 +48,7 @@ class Likeness(enum.StrEnum):
 
 
 class Equality(NamedTuple):
-    """Two norms that give the same x̂, or would but for an option.
+    """Two norms that give equal x̂, or would with one more option equal.
 
     Parameters
     ----------
@@ -59,13 +59,13 @@ class Equality(NamedTuple):
         numbers of this tensor are the same; `similar`: the same groups, but another eps or ddof.
     reason : str
     differences : tuple of str
-        What still tells them apart, beside x̂.
+        How the norms differ elsewhere: gamma's shape, the rstd of a constant group.
     max_abs : float
         The largest difference of x̂ on this tensor.
     related : bool
-        Whether the second was not asked for.
+        Whether the user did not name the second norm.
     before : tuple of str
-        `gamma`, `beta` or both, where either norm is given them: what is claimed is of x̂, before these.
+        The parameters that either norm was given: x̂ is compared before they are applied.
     """
 
     names: tuple[str, str]
@@ -78,19 +78,19 @@ class Equality(NamedTuple):
 
 
 def find_equalities(members: Sequence[Member], layout: str | None = None) -> tuple[Equality, ...]:
-    """Return which norms are equal on their tensor, pair by pair; then norms that were not asked for.
+    """Return which norms are equal on their tensor, pair by pair; then equal norms that the user did not name.
 
     Parameters
     ----------
     members : sequence of Member
-        Of one tensor.
+        Norms of one tensor.
     layout : str or None
-        As for `find_relatives`.
+        The layout that `find_relatives` takes.
 
     Returns
     -------
     tuple of Equality
-        None for a tensor without values, of which all norms are the same.
+        Empty for a tensor without values.
     """
     if not members or not members[0].result.input.size:
         return ()
@@ -99,7 +99,7 @@ def find_equalities(members: Sequence[Member], layout: str | None = None) -> tup
 
 
 def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> Iterator[Equality]:
-    """Yield the relatives of each member that no member before it is the same as."""
+    """Yield the relatives of each norm, of two equal norms only those of the first."""
     for number, member in enumerate(members):
         if member.evaluates or any(member.is_same(earlier) for earlier in members[:number]):
             continue
@@ -144,9 +144,9 @@ class _Apart(NamedTuple):
     max_abs : float
         The largest difference; infinite where one is NaN and the other is not.
     rounding : bool
-        Whether no difference is more than what rounding explains.
+        Whether rounding explains every difference.
     equal : bool
-        Whether none is more than what rounding explains of a float64, or there is none.
+        Whether all values are equal; in float64, equal up to rounding.
     """
 
     max_abs: float

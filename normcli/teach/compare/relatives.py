@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class NamedPlan(NamedTuple):
-    """A plan, what its norm is called on a command line (`gn:groups=2`), and what it is carried out with."""
+    """A plan, its name on the command line (`gn:groups=2`), and gamma, beta and statistics for it."""
 
     name: str
     plan: Plan
@@ -31,19 +31,19 @@ class NamedPlan(NamedTuple):
 
 
 def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[NamedPlan]:
-    """Yield the norms that give the same x̂ as a plan, its own aside.
+    """Yield the other norms that give the x̂ of a plan.
 
-    Candidates are the rows of the table as they are; rows that take groups, with one group of all channels and
-    with a group for each channel; rows whose parameters follow their axes, over the trailing axes that the plan
-    reduces. Eps and ddof are the plan's; rows are left out whose default eps, or its place, is another, and
-    norms of weights beside those of layers.
+    Candidates are all rows of the table: those with groups, by one group of all channels and by a group for
+    each channel; those whose parameters follow the axes, also over the trailing axes that the plan reduces.
+    They take eps and ddof of the plan. Rows with another default eps are left out, and norms of weights where
+    the plan is of a layer.
 
     Parameters
     ----------
     plan : Plan
     layout : str or None
-        The layout of norms that are named without one, where it is not the default of the tensor's rank. In it
-        each relative is what its name says; where the plan's own layout is another, the name says that too.
+        The layout of norms whose name has none; None for the default of the tensor's rank. The name of a
+        relative has its layout only where it is another.
     """
     candidates = [(row, request) for row in NORMS.values() for request in _list_candidates(row, plan)]
     candidates.sort(key=lambda pair: (pair[1].axes is not None, pair[1].groups is not None))
@@ -58,7 +58,7 @@ def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[NamedPlan]
 
 
 def _is_of_weights(row: Norm) -> bool:
-    """Whether what is normalized is a layer's weights, and not what goes through it."""
+    """Whether a norm is of a layer's weights, not of its values."""
     return row.axes is AxesRule.ALL_BUT_FIRST
 
 

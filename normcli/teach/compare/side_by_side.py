@@ -1,4 +1,4 @@
-"""Norms side by side on one tensor: what each one shares, needs and gives."""
+"""Norms side by side on one tensor: the groups, parameters and results of each."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
     from normcli.results.result import Result
 
 _STANDARD_SCORE = NORMS["zscore"]
-"""A norm whose statistics include a mean and a variance, whatever the options."""
+"""A norm that always measures mean and variance."""
 
 
 class BatchOfOne(NamedTuple):
-    """What a norm does with a single sample.
+    """How a norm works on a batch of one sample.
 
     Parameters
     ----------
     works : bool or None
-        Whether anything is left to normalize; None for a tensor without axes.
+        Whether anything is left to normalize; None for a tensor without a batch axis.
     reason : str or None
-        Why not.
+        Why the norm does not work; None if it does.
     becomes : str or None
-        The norm that it then is, where it is another.
+        The norm that gives the same x̂ on such a batch, such as `in` for `bn`; None if there is none.
     """
 
     works: bool | None
@@ -55,17 +55,17 @@ class BatchOfOne(NamedTuple):
 
 
 class NormColumn(NamedTuple):
-    """One of the norms that are compared.
+    """A column of the table: one norm.
 
     Parameters
     ----------
     name : str
     result : Result
     depends_on_batch : bool
-        Whether any group extends over the batch axis.
+        Whether a group holds values of several samples.
     batch_of_one : BatchOfOne
     mean, var : float
-        Of all values of the normalized tensor together; NaN where there are none.
+        Mean and variance over the whole normalized tensor; NaN if it has no values.
     """
 
     name: str
@@ -77,7 +77,7 @@ class NormColumn(NamedTuple):
 
     @property
     def first_group(self) -> NDArray[Any]:
-        """The input's values of the first group, or of the first value's window: flat, of the input's dtype."""
+        """The input values of the first group (or window) that count, as a vector of the input's dtype."""
         result = self.result
         if not result.input.size:
             return result.input.reshape(-1)
@@ -93,7 +93,7 @@ class NormColumn(NamedTuple):
 
 
 class NormComparison(NamedTuple):
-    """Norms of one tensor, in the order in which they were named, and what makes them equal."""
+    """Norms of one tensor, in the order in which they were named, and which of them are equal."""
 
     columns: tuple[NormColumn, ...]
     equalities: tuple[Equality, ...]
@@ -115,12 +115,12 @@ def compare(
         Of an integer, boolean or float dtype.
     effort : Effort
     layout : str or None
-        Of norms that are named without one, where it is not the default of the tensor's rank.
+        The layout of norms whose name has none; None for the default of the tensor's rank.
 
     Raises
     ------
     UsageError
-        If two are the same in every respect.
+        If two norms have equal plans.
     """
     _require_different(norms)
     members = [Member(name, calculate(plan, values, inputs, effort=effort)) for name, plan, inputs in norms]
@@ -146,14 +146,14 @@ def _require_different(norms: Sequence[NamedPlan]) -> None:
 
 
 def _judge_batch(member: Member, layout: str | None) -> tuple[bool, BatchOfOne]:
-    """Return whether the batch makes a difference, and what becomes of a norm with a batch of one."""
+    """Return whether samples of a batch share statistics, and how the norm works on one sample."""
     if member.evaluates:
         return False, BatchOfOne(None if member.plan.grid.layout.batch is None else True)
     return depends_on_batch(member.plan), try_batch_of_one(member.plan, layout)
 
 
 def depends_on_batch(plan: Plan) -> bool:
-    """Whether a group extends over the batch axis, of whatever length that is.
+    """Whether a group extends over the batch axis, even if that has length 1.
 
     Examples
     --------
@@ -172,14 +172,14 @@ def depends_on_batch(plan: Plan) -> bool:
 
 
 def try_batch_of_one(plan: Plan, layout: str | None = None) -> BatchOfOne:
-    """Return what becomes of a norm where the batch axis has length 1: the same request, planned anew.
+    """Plan a norm's request again with a batch axis of length 1, and return how the norm works on it.
 
     Parameters
     ----------
     plan : Plan
-        Of the whole batch.
+        The plan of the whole batch.
     layout : str or None
-        As for `compare`.
+        The layout that `compare` takes.
     """
     batch, needy = plan.grid.layout.batch, depends_on_batch(plan)
     if batch is None:
@@ -214,7 +214,7 @@ def try_batch_of_one(plan: Plan, layout: str | None = None) -> BatchOfOne:
 def measure_whole(
     values: NDArray[Any], effort: Effort = DEFAULT_EFFORT, selection: Selection | None = None
 ) -> tuple[float, float]:
-    """Return the mean and the variance of the values that count, rounded once; NaN where there are none."""
+    """Return mean and variance of all values that count, each rounded once; NaN if no value counts."""
     whole = Request(_STANDARD_SCORE.name, axes=tuple(range(values.ndim)))
     statistics = measure(
         make_plan(whole, values.shape, values.dtype), values, Inputs(selection=selection), effort

@@ -166,7 +166,7 @@ class BackwardSteps(StepList):
         self._add_link(step, link, own)
 
     def _share_out(self, outcome: Outcome) -> None:
-        """Add what a value adds to the derivatives by gamma and beta."""
+        """Add the terms of dgamma and dbeta that come from one value."""
         own = self.numbers.take(outcome.place)
         if not all(math.isfinite(number.value) for number in own.values()):
             return

@@ -22,10 +22,10 @@ def explain_backward(
     every: bool = False,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Story:
-    """Explain how a loss changes with one value of a tensor, or with those of its first group.
+    """Explain how a loss changes with one value of a tensor, or with each value of its first group.
 
-    The steps go to the divisor as those of `explain`, and from there back by the chain rule, whose formulas
-    follow from the norm's definitions (`normcli.teach.formulas.chain_rule`).
+    The steps up to the divisor are those of `explain`. From there the chain rule leads back; its formulas are
+    derived from the norm's definitions (`normcli.teach.formulas.chain_rule`).
 
     Parameters
     ----------

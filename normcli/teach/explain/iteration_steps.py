@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from normcli.teach.explain.measured_group import MeasuredGroup
 
 _MOST_VALUES = 1 << 16
-"""Of larger matrices the vectors and the largest singular value are not calculated for a story."""
+"""The most values of a matrix whose vectors and largest singular value a story calculates."""
 
 _MOST_SHOWN = 6
 
@@ -29,7 +29,7 @@ _TURNS = {
 
 
 def tell_iteration(iteration: Iteration) -> str:
-    """Return what an estimate does, without numbers."""
+    """Return a sentence on the updates of u and v, without numbers."""
     if not iteration.steps:
         return "u and v are as they were given: uᵀXv is of no iteration."
     count = format_count(iteration.steps, "power iteration")
@@ -37,7 +37,7 @@ def tell_iteration(iteration: Iteration) -> str:
 
 
 def tell_vectors(group: MeasuredGroup, iteration: Iteration) -> Iterator[str]:
-    """Yield what v and u come to, and how far their σ is below the largest singular value."""
+    """Yield sentences on v and u, and on how far their σ is below the largest singular value."""
     matrix = lay_matrix(group.plan, group.values)
     value = SingularValue(matrix)
     if group.count > _MOST_VALUES or value.known is not None:

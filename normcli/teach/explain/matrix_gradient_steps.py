@@ -48,7 +48,7 @@ class MatrixBackwardSteps(BackwardSteps):
 
 
 class _MatrixNumbers(Numbers):
-    """The names of a matrix in numbers, u and v of each value among them.
+    """The numbers of a matrix by name, with u and v of each value.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class _MatrixNumbers(Numbers):
         return {**super().take(place), "u": Constant(self._u[row]), "v": Constant(self._v[column])}
 
     def work_out(self, expression: Expression, own: Mapping[str, Constant] | None = None) -> Fraction:
-        """Return what an expression comes to; 0 where its terms leave only what vectors were rounded by."""
+        """Return the value of an expression; 0 where its terms cancel to the rounding of u and v."""
         own = own or {}
         found = super().work_out(expression, own)
         if own and isinstance(expression, Sum | Difference):

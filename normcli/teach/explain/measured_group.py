@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one value.
+    """One value of the group, and its result.
 
     Parameters
     ----------
     place : int
-        Its number among the values of the group.
+        The value's number in its group.
     index : tuple of int
-        Where it lies in the tensor.
+        The value's index in the tensor.
     value : int or float
     scaled : float or None
-        x̂ in float64, before gamma and beta; None where that was not calculated apart.
+        x̂ in float64, before gamma and beta; None with running statistics.
     parameters : mapping of str to float
-        `gamma` and `beta`, those that are given.
+        gamma and beta of the value, as far as they are given.
     normalized : float
-        The result, of the output's dtype.
+        The result, in the output's dtype.
     dy, dx : float or None
-        The derivatives of a loss by the result and by the value, where a backward pass is explained.
+        The derivatives of a loss by the result and by the value; None in a forward pass.
     """
 
     place: int
@@ -58,27 +58,27 @@ class Outcome:
 
 @dataclass(frozen=True)
 class MeasuredGroup:
-    """The values that share a statistic; of a window, those that it holds.
+    """A group (or a window) with its values, statistics and results.
 
     Parameters
     ----------
     plan : Plan
     number : int
-        In C order over the kept axes.
+        The group's number, in C order over the kept axes.
     values : ndarray
-        In the order of the view; a view of the tensor, which may be a map of a file.
+        The input values of the group: a view of the tensor, which may be mapped from a file.
     statistics : mapping of str to float
     outcomes : sequence of Outcome
-        Of the values that the story shows.
+        The values that the story shows.
     dtype : dtype
-        Of the output.
+        The dtype of the output.
     degeneracies : tuple of Degeneracy
     gradients : ndarray or None
-        dy of the values, in the same order, where a backward pass is explained.
+        dy of each value, in the order of `values`; None in a forward pass.
     parameters : mapping of str to ndarray
-        gamma and beta of the values, in the same order, those that are given.
+        gamma and beta of each value, in the order of `values`, as far as they are given.
     addends : tuple of ndarray
-        x and the residual, in the same order, where the values are their sums; empty elsewhere.
+        x and the residual of each value, in the order of `values`; empty if x is no sum.
     """
 
     plan: Plan
@@ -94,46 +94,46 @@ class MeasuredGroup:
 
     @property
     def name(self) -> str:
-        """What the group is called."""
+        """The name of the group, such as `n=0 c=1`."""
         return self.plan.grid.group_name(self.number)
 
     @property
     def count(self) -> int:
-        """How many values share the statistics."""
+        """The number of values."""
         return self.values.size
 
     def value(self, place: int) -> float:
-        """Return a value as Python's own number; whole numbers stay whole."""
+        """Return a value as a Python int or float."""
         return get_number(self.values, np.unravel_index(place, self.values.shape))
 
     def list_numbers(self, place: int) -> list[float]:
-        """Return a value, and its dy where there is one."""
+        """Return a value, followed by its dy in a backward pass."""
         return _list_numbers(
             place, *([self.values] if self.gradients is None else [self.values, self.gradients])
         )
 
     def list_addends(self, place: int) -> list[float]:
-        """Return x, the residual and the sum of a value whose tensor is one."""
+        """Return x, the residual and their sum for one value of a tensor that is a sum."""
         return _list_numbers(place, *self.addends, self.values)
 
     def find_whole_number(self, rank: int) -> int | None:
-        """Return the integer of a rank, from 0, which float64 may round; None of floats."""
+        """Return the integer of a rank (0 is the smallest), unrounded; None if the values are floats."""
         if self.values.dtype.kind not in "iu":
             return None
         return int(np.partition(self.values, rank, axis=None)[rank])
 
     def index(self, place: int) -> tuple[int, ...]:
-        """Return where a value of the group lies in the tensor."""
+        """Return the index in the tensor of a value of the group."""
         return tuple(map(int, self.plan.grid.locate_values(self.number, np.asarray(place))))
 
     def indices(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return where some values of the group lie, of shape (values, axes)."""
+        """Return the indices of some values of the group, of shape (values, axes)."""
         located = self.plan.grid.locate_values(self.number, places)
         return np.array(located, dtype=np.intp).reshape(len(located), places.size).T
 
 
 def find_group(plan: Plan, index: tuple[int, ...]) -> tuple[int, int]:
-    """Return the number of a value's group, or of its window, and the value's number in it."""
+    """Return the number of a value's group (or window), and the value's number in that group."""
     indices = [np.asarray(i, dtype=np.intp) for i in index]
     if plan.grid.reach is not None:
         place = min(index[plan.grid.axes[0]], plan.grid.reach.before)
@@ -145,7 +145,7 @@ def find_group(plan: Plan, index: tuple[int, ...]) -> tuple[int, int]:
 def measure_group(
     plan: Plan, values: NDArray[Any], inputs: Inputs, number: int, places: Sequence[int], effort: Effort
 ) -> MeasuredGroup:
-    """Normalize one group of a tensor and nothing else.
+    """Normalize one group of a tensor, without reading the others.
 
     Parameters
     ----------
@@ -155,9 +155,9 @@ def measure_group(
     inputs : Inputs
         Gamma, beta and running statistics.
     number : int
-        The group's.
+        The group's number.
     places : sequence of int
-        Which of its values outcomes are wanted of; of a window, the one value that it belongs to.
+        The numbers of the values to show; for a window, the place of its own value.
     effort : Effort
     """
     normalize = functools.partial(normalize_group, values=values, group=number, wanted=places, effort=effort)
@@ -179,7 +179,7 @@ def measure_group(
 def add_gradients(
     group: MeasuredGroup, values: NDArray[Any], dy: NDArray[Any], inputs: Inputs
 ) -> MeasuredGroup:
-    """Return a group with dy of its values, and with dx of those that outcomes are wanted of.
+    """Return a group with dy of all its values, and dx of the values that the story shows.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def add_gradients(
     values, dy : ndarray
         The whole tensors.
     inputs : Inputs
-        As of `measure_group`.
+        Gamma, beta and running statistics.
     """
     grid = group.plan.grid
     dx = differentiate_group(group.plan, values, dy, group.number, inputs)
@@ -228,7 +228,7 @@ def _pick_parameter(plan: Plan, parameter: NDArray[Any], index: tuple[int, ...])
 def _find_degeneracies(
     plan: Plan, members: NDArray[Any], number: int, single: SingleGroup, inputs: Inputs
 ) -> tuple[Degeneracy, ...]:
-    """Return what is degenerate of the group, as of a tensor that it alone makes up."""
+    """Return the degeneracies of a group, found as if it were a whole tensor."""
     held = members
     if (
         plan.grid.reach is not None

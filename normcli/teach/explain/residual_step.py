@@ -30,9 +30,9 @@ def begin_with_sum(story: Story, addends: Addends) -> Story:
     Parameters
     ----------
     story : Story
-        Of the sum, forward or backward.
+        The story of the sum, forward or backward.
     addends : Addends
-        What the tensor is the sum of.
+        x and the residual.
     """
     group = story.group
     if group is None:

@@ -1,4 +1,4 @@
-"""The steps of a story that all values of a group share: what is subtracted, and what is divided by."""
+"""The steps of a story that lead to the centre and the divisor of a group."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     MakeTerm = Callable[[Expression], Expression]
 
 FEW = 8
-"""Sums of up to so many values are written out again in the step that divides them."""
+"""The most values whose sum is written out again in the step that divides it."""
 
 _DIVISOR, _BASE = Symbol("d", "d"), Symbol("base", r"\mathrm{base}")
 SIGMA = Symbol("σ", r"\sigma")
 
 
 class Names(NamedTuple):
-    """How formulas write a square, its root and the sum of squares behind it, and a sentence about the sum."""
+    """Symbols of a mean square, its root and its sum of squares, and a sentence on the sum."""
 
     square: Symbol
     root: Symbol
@@ -84,7 +84,7 @@ class StatisticSteps(StepWriter):
     """The steps from a group's values to its centre and its divisor."""
 
     def find_centre_and_divisor(self) -> tuple[Constant | None, Constant | None]:
-        """Return what is subtracted and what is divided by, None where nothing is."""
+        """Return the centre and the divisor; None for a norm without one."""
         norm = self.plan.norm
         match norm.divisor.measurement:
             case Measurement.EXTREMES | Measurement.QUANTILES:
@@ -99,7 +99,7 @@ class StatisticSteps(StepWriter):
                 return self._find_by_moments()
 
     def _find_singular_value(self) -> Constant:
-        """Add the largest singular value of a matrix, which no short arithmetic leads to."""
+        """Add the largest singular value of a matrix; its arithmetic is not shown."""
         sigma, rows = self.group.statistics["sigma"], self.spec.rows or ()
         along = enumerate_words([self.plan.grid.layout.name(axis) for axis in rows])
         what = "the root of the largest eigenvalue of XᵀX"
@@ -126,7 +126,7 @@ class StatisticSteps(StepWriter):
         return centre, self._add_root(self._find_mean_square(mean, names, root), names, root)
 
     def _is_needed(self, statistic: str) -> bool:
-        """Whether a statistic is subtracted, or leads to what is divided by."""
+        """Whether the centre or the divisor is made of a statistic."""
         norm = self.plan.norm
         divisor = norm.divisor
         if statistic == norm.centre.statistic or not divisor.divides:
@@ -137,7 +137,7 @@ class StatisticSteps(StepWriter):
         return statistic == divisor.spread or (made_of is not None and statistic in made_of)
 
     def _find_by_order(self) -> tuple[Constant | None, Constant | None]:
-        """Add each statistic in turn: values by their rank, and sums and differences of those."""
+        """Add each statistic in turn: a value of some rank, or the sum or difference of two such values."""
         norm, found = self.plan.norm, dict[str, Constant]()
         for row in map(ORDER_STATISTICS.__getitem__, filter(self._is_needed, norm.statistics)):
             percent = self.plan.find_percents().get(row.name, 0.0)
@@ -152,7 +152,7 @@ class StatisticSteps(StepWriter):
         return found.get(norm.centre.value), found.get(norm.divisor.spread or "")
 
     def _find_rank(self, row: OrderStatistic, step: StoryStep) -> Constant:
-        """Add the value at a place in order, or what lies between two of them."""
+        """Add the value of a rank, or an interpolation between two values."""
         value, count = self.group.statistics[row.name], self.group.count
         shares = find_shares(self.plan)
         place, part = divmod((count - 1) * shares.parts[shares.names.index(row.name)], shares.of)
@@ -193,7 +193,7 @@ class StatisticSteps(StepWriter):
         return self._add_value(step._replace(sentence=sentence), value, exact=True)
 
     def _find_mean_square(self, centre: Constant | None, names: Names, root: float) -> Constant | None:
-        """Add a mean of squares; None where it is beyond float64 and its root is not."""
+        """Add the mean of squares; return None if it exceeds float64 though its root does not."""
         row, ddof = self.plan.norm.divisor, 0 if centre is None else self.spec.ddof
         square, freedom = self.group.statistics[row.square], self.group.count - ddof
         if self.running:
@@ -219,7 +219,7 @@ class StatisticSteps(StepWriter):
         return self._add(step, Quotient(total, Difference(self.n, Constant(ddof))), value=square)
 
     def _add_squares(self, known: Expression, names: Names, centre: Constant | None = None) -> Constant | None:
-        """Add the sum of the squared deviations from a centre, or from 0: see `_add_sum`."""
+        """Add the sum of squared deviations from a centre (None: from 0)."""
         step = StoryStep("squares", names.sentence, names.squares)
         if centre is None:
             return self._add_sum(step, _square, known)
@@ -266,7 +266,7 @@ class StatisticSteps(StepWriter):
         return self._add(step, make_root(total, p), value=length.value)
 
     def _find_power(self) -> Constant:
-        """Add the power that a window's values are divided by."""
+        """Add the divisor of a window, a power."""
         window, statistics = self.spec.window, self.group.statistics
         assert window is not None
         step = StoryStep("divisor", "The divisor: that to the power of the exponent.", _DIVISOR)
@@ -289,10 +289,11 @@ class StatisticSteps(StepWriter):
         Parameters
         ----------
         square : Constant or None
-            What the root is taken of; None where that is beyond float64.
+            The number under the root; None if it exceeds float64.
         names : Names
-            What the square and its root are called.
+            The symbols of the square and its root.
         root : float
+            The root, without eps.
         """
         if not math.isfinite(root):
             self._stop(StoryStep("root", "The divisor is beyond float64."))
@@ -324,7 +325,7 @@ class StatisticSteps(StepWriter):
         return join_eps(self.spec.eps_mode, size, Constant(self.spec.eps or 0.0))
 
     def replace_zero(self, divisor: Constant) -> Constant:
-        """Return what is divided by where a divisor is 0, or counts as 0; elsewhere the divisor."""
+        """Return the divisor; where it is 0, or counts as 0, add a step on that and return 1."""
         small = None if self.running else self._find_how_small()
         if divisor.value != 0 and small is None:
             return divisor
@@ -340,7 +341,7 @@ class StatisticSteps(StepWriter):
         return Constant(1)
 
     def _find_how_small(self) -> str | None:
-        """Return how small a divisor is that this convention counts as 0, and that is not; None of others."""
+        """Return below which bound this convention counts the divisor as 0; None if it counts as it is."""
         rule = self.spec.flat_rule
         if rule is None:
             return None
@@ -367,7 +368,7 @@ _SUMMED_LENGTHS: Mapping[float, tuple[str, MakeTerm]] = {
     0.0: ("The length: how many values are not 0. Each of them counts 1.", _count_nonzero),
     1.0: ("The length: the sum of the values without their signs.", Absolute),
 }
-"""By p, lengths that are sums: a sentence, and what makes a term of a value."""
+"""Lengths that are sums, by p: a sentence, and the function from a value to its term."""
 
 
 def name_length(p: float) -> Symbol:
@@ -382,5 +383,5 @@ def enumerate_words(words: Sequence[str]) -> str:
 
 
 def _is_beyond(square: float, root: float) -> bool:
-    """Whether a square is out of float64's range where its root is not."""
+    """Whether a square exceeds float64 though its root does not."""
     return not math.isfinite(square) or (square < sys.float_info.min and root > 0.0)

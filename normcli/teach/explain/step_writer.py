@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     MakeTerm = Callable[[Expression], Expression]
 
 MOST_WHOLE = 2**50
-"""Sums of whole numbers up to here are shown as whole numbers: the doubles that they follow from allow it."""
+"""The largest sum of integers that is shown as an integer: float64 statistics determine it."""
 
 BEYOND = "It is beyond float64."
 
@@ -38,7 +38,7 @@ X = Symbol("x", "x", "x")
 
 
 class NoNumberError(Exception):
-    """A step has come to no number, so that those after it have nothing to go on with."""
+    """A step has no finite number, so that later steps cannot be calculated."""
 
 
 class LazyTerms(Sequence[Expression]):
@@ -64,8 +64,8 @@ class LazyTerms(Sequence[Expression]):
 class StepWriter:
     """The steps of one group, added one after another.
 
-    Methods that return a number have added the steps that lead to it; where there is none, they
-    raise `NoNumberError`.
+    A method that returns a number has added the steps that lead to it. If there is no such number, it raises
+    `NoNumberError`.
 
     Parameters
     ----------
@@ -99,9 +99,9 @@ class StepWriter:
         step : StoryStep
             Without arithmetic and value.
         chain : Expression
-            As in `StoryStep`.
+            The right sides of the equation, as in `StoryStep`.
         value : float, Fraction or None
-            What comes out, where it is known; None where it follows from the arithmetic.
+            The result; None if it is the value of the first expression.
         """
         try:
             found = evaluate(chain[0])
@@ -119,17 +119,17 @@ class StepWriter:
     def _add_sum(
         self, step: StoryStep, make: MakeTerm, known: Expression, value: Fraction | None = None
     ) -> Constant | None:
-        """Add a sum over the group; None where it is beyond float64, as the step then says.
+        """Add a sum over the group; if it exceeds float64, say so in the step and return None.
 
         Parameters
         ----------
         step : StoryStep
         make : callable
-            Makes a term of a value.
+            Returns the term of a value.
         known : Expression
-            What the statistics say that it comes to, for sums too long to be worked out.
+            The sum as it follows from the statistics, for groups of more than `MOST_TERMS` values.
         value : Fraction or None
-            What it comes to where that is known better than from the terms.
+            The exact sum; None if it is the sum of the terms.
         """
         with contextlib.suppress(NoNumberError):
             try:

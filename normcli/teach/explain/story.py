@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 RESULT = "result"
-"""The name of the last step of a value: what it is, rounded to the output's dtype."""
+"""The name of a value's last step: the result, rounded to the output's dtype."""
 
 RESIDUAL = "residual"
-"""The name of the first step of a value whose tensor is a sum: the addition."""
+"""The name of the step that adds the residual."""
 
 
 class StoryStep(NamedTuple):
@@ -26,19 +26,19 @@ class StoryStep(NamedTuple):
     Parameters
     ----------
     name : str
-        What it works out: `sum`, `mean`, `squares`, `variance`, `eps`, `root`, `quotient`, `affine`, `result` …
+        `sum`, `mean`, `squares`, `variance`, `eps`, `root`, `quotient`, `affine`, `result` …
     sentence : str
-        What is done, in words.
+        The step in words.
     symbol : Symbol or None
-        What comes out is called; None where a sentence says it all.
+        The symbol on the left of the equation; None for a step without arithmetic.
     chain : tuple of Expression
-        What it is equal to (or near): each element simpler than the one before, the value not among them.
+        The right sides of the equation, each simpler than the one before; the result itself is not among them.
     value : Constant or None
-        What comes out; None where that is no finite number.
-    formula : Expression or None
-        What it is equal to, with names in place of numbers, where that is told.
+        The result; None if it is not finite.
     outcome : Outcome or None
-        The value of the tensor that the step is about; None where it is about the whole group.
+        The value of the tensor that the step is about; None for a step about the whole group.
+    formula : Expression or None
+        The first right side with names in place of numbers; only steps of a backward pass have one.
     """
 
     name: str
@@ -52,7 +52,7 @@ class StoryStep(NamedTuple):
 
 @dataclass(frozen=True)
 class Story:
-    """The steps of the arithmetic, with what they are about.
+    """The steps of the arithmetic, and the group that they are about.
 
     Parameters
     ----------
@@ -60,9 +60,9 @@ class Story:
     group : MeasuredGroup or None
         None where the tensor has no values.
     at : tuple of int or None
-        The value that was asked for; None for a group as a whole.
+        The index of the value to explain; None to explain the whole group.
     steps : tuple of StoryStep
-        Those that all values of the group share come first.
+        Steps of the whole group come first, steps of each value after them.
     running : bool
         Whether mean and variance were given instead of measured.
     """

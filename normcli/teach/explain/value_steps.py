@@ -21,7 +21,7 @@ _X_HAT, _Y = Symbol("x̂", r"\hat{x}"), Symbol("y", "y")
 
 
 def name_group(name: str) -> str:
-    """Return what a group is called at the beginning of a sentence."""
+    """Return the name of a group, for the beginning of a sentence."""
     return "The only group" if name == ONLY_GROUP else f"The group {name}"
 
 
@@ -31,16 +31,16 @@ def build_story(group: MeasuredGroup, at: tuple[int, ...] | None = None, *, runn
     Parameters
     ----------
     group : MeasuredGroup
-        With the outcomes that are to be shown.
+        The group, with the values to show.
     at : tuple of int or None
-        The index that was asked for.
+        The index of the value to explain; None to explain the whole group.
     running : bool
-        Whether the statistics were given (running statistics) and are not those of the group's values.
+        Whether the statistics are running statistics, not the group's own.
 
     Notes
     -----
-    Statistics are those of the group's result. Sums are taken in rational arithmetic, or follow from the
-    statistics where the group has more than `MOST_TERMS` values.
+    Statistics are taken from the group's result. Sums are exact fractions; in a group of more than
+    `MOST_TERMS` values they are calculated from the statistics.
     """
     return Story(group.plan, group, at, StepList(group, running=running).build(), running)
 

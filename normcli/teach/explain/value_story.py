@@ -30,9 +30,9 @@ def explain(
     every: bool = False,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Story:
-    """Explain how one value of a tensor is normalized, or those of its first group.
+    """Explain how one value of a tensor is normalized, or each value of its first group.
 
-    Only that group is read, and only those of its normalized values are kept that the story shows.
+    Only that group is read, and only the values that the story shows are normalized.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def explain(
 
 
 def tell_of_nothing(plan: Plan) -> Story | None:
-    """Return the story of a tensor, or of groups, without values; None where there are any."""
+    """Return the story of a tensor whose groups have no values; None for other tensors."""
     if plan.grid.group_count and plan.grid.group_size:
         return None
     sentence = f"The tensor {plan.grid.shape} has no values: there is nothing to normalize."
@@ -78,7 +78,7 @@ def tell_of_nothing(plan: Plan) -> Story | None:
 def choose_group(
     plan: Plan, at: tuple[int, ...] | None, *, every: bool
 ) -> tuple[tuple[int, ...] | None, int, Sequence[int]]:
-    """Return what is asked for, the number of its group, and those of its values that a story shows."""
+    """Return the index to explain, the number of its group, and the numbers of the values to show."""
     if at is None and plan.grid.reach is not None:
         at = (0,) * len(plan.grid.shape)
     if at is not None:

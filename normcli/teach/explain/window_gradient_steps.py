@@ -45,7 +45,7 @@ class WindowBackwardSteps(BackwardSteps):
         self.windows = self._list_windows(values, dy)
 
     def _list_windows(self, values: NDArray[Any], dy: NDArray[Any]) -> list[Outcome]:
-        """Return the values in whose windows this one lies."""
+        """Return the values whose windows hold this one."""
         grid, at = self.plan.grid, self.outcome.index
         axis, reach = grid.axes[0], grid.reach
         assert reach is not None
@@ -76,7 +76,7 @@ class WindowBackwardSteps(BackwardSteps):
             self._stop(StoryStep("not finite", "What is not finite lies within reach: there is no derivative."))
 
     def _go_through_windows(self) -> None:
-        """Add what the value's windows are divided by, how the loss changes with that, and with the value."""
+        """Add the divisor of each window that holds the value, and the derivatives by divisors and value."""
         layout, window = self.plan.grid.layout, self.spec.window
         ends = [format_index(owner.index, layout) for owner in (self.windows[0], self.windows[-1])]
         where = " … ".join(dict.fromkeys(ends))
@@ -113,13 +113,13 @@ def _name_values(owner: Outcome) -> dict[str, Constant]:
 
 
 class _WindowNumbers(Numbers):
-    """The names of a value in numbers: those of its own window, and sums over the windows that it lies in."""
+    """The numbers of a value by name: of its own window, with sums over all windows that hold it."""
 
     def __init__(self, chain: Chain, every: Sequence[Numbers], here: int, own: dict[str, Constant]) -> None:
         self.chain, self.count, self.arrays = chain, len(every), {}
         self.shared, self._every, self._own = every[here].shared, every, own
 
     def take(self, place: int) -> dict[str, Constant]:
-        """Return the names of the value, and of the slopes of one of its windows."""
+        """Return the numbers of the value, and the derivatives by the names of one of its windows."""
         slopes = {name: each for name, each in self._every[place].shared.items() if name.startswith("∂")}
         return {**slopes, **self._own}

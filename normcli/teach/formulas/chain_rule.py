@@ -1,6 +1,6 @@
 """The chain rule over a norm's definitions: how a loss changes with every name, from the last one back.
 
-The formulas are derived from those of `normcli.teach.formulas.definitions`, whatever the norm.
+They are derived for every norm from its formulas in `normcli.teach.formulas.definitions`.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def name_slope(name: str) -> str:
 
 
 class Chain:
-    """The definitions of a norm, and the derivatives of a loss by each of their names.
+    """The formulas of a norm, and the derivatives of a loss by each name in them.
 
     Parameters
     ----------
     plan : Plan
     parameters : sequence of str
-        Those of `gamma` and `beta` that are given.
+        `gamma`, `beta`, both or none: the parameters that are given.
     given : bool
         Whether mean and variance are given: they are constants then.
     fixed : bool
@@ -181,7 +181,7 @@ class Chain:
 
 
 def replace(expression: Expression, known: Mapping[Expression, Expression]) -> Expression:
-    """Return an expression with parts replaced by others."""
+    """Return an expression with some parts replaced."""
     if expression in known:
         return known[expression]
     match expression:
@@ -205,12 +205,12 @@ def substitute(
     ----------
     expression : Expression
     names : mapping of str to Constant or Symbol
-        What stands for each name; symbols for those that are to stay.
+        The number for each name, or the symbol that it keeps.
     make_sum : callable
         Returns the sum of a term over the group.
     settle : callable
-        Returns the number of a name that is shown as one, of the expression that gives it. None where all
-        arithmetic is wanted.
+        Returns the number of an expression that is shown as one name, such as (x − mean). None to show its
+        arithmetic instead.
     """
 
     def go(part: Expression) -> Expression:
@@ -237,7 +237,7 @@ def substitute(
 
 
 def rename(expression: Expression, symbols: Mapping[str, Symbol]) -> Expression:
-    """Return an expression in the symbols of a reader, without what stands for a number in it."""
+    """Return an expression in the symbols that a reader sees."""
     match expression:
         case Symbol(text, value=value):
             return symbols[text] if text in symbols or value is None else rename(value, symbols)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _X, _X_HAT, _N, _EPS, _DIVISOR = map(Symbol, ("x", "x̂", "n", "eps", "divisor"))
 
 _SHARE = Symbol("share")
-"""1 over how many values are as large as the length; 0 of the others."""
+"""1 / n for each of the n values whose |x| is the ℓ∞ length; 0 for the others."""
 
 
 _LIMITS: Mapping[float | None, tuple[str, Expression]] = {
@@ -47,7 +47,7 @@ _LIMITS: Mapping[float | None, tuple[str, Expression]] = {
     math.inf: ("the largest |x|", Maximum((), each=Absolute(_X))),
     -math.inf: ("the smallest |x|", Minimum((), each=Absolute(_X))),
 }
-"""The exponents of a length that is no root of a sum: what it is, and what a program takes."""
+"""Lengths that are no root of a sum, by p: their words, and their expression."""
 
 
 class Definition(NamedTuple):
@@ -60,17 +60,17 @@ class Definition(NamedTuple):
     formula : Expression or None
         Made of statistics, `n`, `eps`, `x`, `gamma`, `beta`, options of the norm, and names defined before.
     words : str
-        What the formula leaves out, such as a rounding.
+        A remark that the formula cannot express, such as a rounding.
     value : Expression or None
-        What gives the value more accurately than the formula. None where a statistic or a result of that name
-        does, or the formula itself.
+        An expression that gives the value more accurately than the formula; None if a statistic has that name,
+        or if the formula itself gives the value.
     when : str or None
         When the definition applies. `zero`: if the value of that name is 0 so far. `exact`: at the eps of the
         result. `moved`: at any other eps. None: always.
     slope : Expression or None
-        The derivative by a value of the group, where there is no formula that it could follow from.
+        The derivative by a value of the group, for a definition without formula; None otherwise.
     reduction : Expression or None
-        What a program takes over the group, where words stand for the formula.
+        The reduction over the group as a program writes it, for a definition in words; None otherwise.
     """
 
     name: str | None
@@ -215,9 +215,9 @@ def define_value(plan: Plan, parameters: Container[str], dtype: str) -> Iterator
     ----------
     plan : Plan
     parameters : container of str
-        Those of `gamma` and `beta` that are given.
+        `gamma`, `beta`, both or none: the parameters that are given.
     dtype : str
-        Of the output. `rounded` is the name of x̂ where it is rounded before gamma.
+        The dtype of the output. x̂ is called `rounded` if it is rounded before gamma.
     """
     centre = plan.norm.centre.statistic
     yield Definition("x")
@@ -293,7 +293,7 @@ def define_base(k: Expression, alpha: Expression, squares: Expression, size: Exp
 def scale_and_shift(
     x_hat: Expression, gamma: Expression | None, beta: Expression | None, offset: float
 ) -> Expression:
-    """Return (offset + gamma) · x̂ + beta, or what there is of it."""
+    """Return (offset + gamma) · x̂ + beta, without the parameters that are None."""
     if gamma is not None:
         x_hat = Product(Sum((Constant(offset), gamma)) if offset else gamma, x_hat)
     return x_hat if beta is None else Sum((x_hat, beta))

@@ -37,21 +37,21 @@ ONE, TWO = Constant(1), Constant(2)
 def differentiate(
     expression: Expression, by: Collection[str], weigh: Weigh, *, of_one: bool = False
 ) -> Expression | None:
-    """Return the derivative of an expression by a name; None where it is 0 whatever the numbers.
+    """Return the derivative of an expression by a name; None if it is 0 for all numbers.
 
-    Where only one-sided derivatives exist, they
-    are those of torch: a root has the derivative 0 at 0, and of two equal numbers the first is the larger.
+    Where only one-sided derivatives exist, the derivative is torch's: 0 for a root at 0, and the first number's
+    for the larger of two equal numbers.
 
     Parameters
     ----------
     expression : Expression
     by : collection of str
-        The name, and others that mean the same.
+        The name and its synonyms, such as `var` and `square`.
     weigh : callable
-        Returns the number that an expression without terms of a group comes to: which of two is larger, and
-        whether a root is 0, decides what the derivative is.
+        Returns the number of an expression: the derivative depends on which of two numbers is larger, and on
+        whether a root is 0.
     of_one : bool
-        Whether the name is that of one value of a group: of a sum over it, one term changes.
+        Whether the name belongs to one value of a group, such as `x`: then one term of a sum changes.
 
     Examples
     --------

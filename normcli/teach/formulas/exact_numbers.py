@@ -1,4 +1,4 @@
-"""The names of a norm's definitions in exact numbers, for one group or one window."""
+"""The exact numbers in a norm's formulas, for one group or one window."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ if TYPE_CHECKING:
     from normcli.teach.formulas.expression import Expression
 
 _PIECE = 1 << 14
-"""Values of a long sum that are worked on at once."""
+"""The number of terms of a long sum that are calculated at once."""
 
 _LARGEST_EXPONENT = 4
-"""Powers up to here are products."""
+"""The largest exponent whose power is calculated as a product."""
 
 
 class Numbers:
-    """What every name of a group's definitions comes to.
+    """The exact number of every name in a group's formulas.
 
     Parameters
     ----------
     chain : Chain
     arrays : mapping of str to ndarray
-        `x`, `dy`, `gamma` and `beta` of the group's values, flat; those that there are.
+        `x` of the group's values as a vector, and `dy`, `gamma`, `beta` as far as they are given.
     known : mapping of str to Fraction
-        What no formula gives: eps, options, statistics that are given.
+        The numbers that have no formula: eps, options, running statistics.
 
     Attributes
     ----------
     shared : dict of str to Constant
-        The names that all values share; their numbers are fractions, exact but for roots and powers.
+        The numbers that all values share, as fractions; only roots and powers are rounded.
     """
 
     def __init__(self, chain: Chain, arrays: Mapping[str, NDArray[Any]], known: Mapping[str, Fraction]) -> None:
@@ -74,17 +74,17 @@ class Numbers:
             self.shared["divisor"] = Constant(1)
 
     def work_out(self, expression: Expression, own: Mapping[str, Constant] = MappingProxyType({})) -> Fraction:
-        """Return what an expression comes to; `own` has the names of one value."""
+        """Return the value of an expression; `own` has the numbers of one value by name."""
         names = {**self.shared, **own}
         return evaluate(substitute(self.chain.unfold(expression), names, self.sum_up)).number
 
     @functools.cached_property
     def _ties(self) -> Fraction:
-        """How many values are as large as an ℓ∞ length."""
+        """The number of values whose |x| is the ℓ∞ length."""
         return Fraction(sum(abs(Fraction(x)) == self.shared["norm"].value for x in self.arrays["x"].tolist()))
 
     def take(self, place: int) -> dict[str, Constant]:
-        """Return the names of one value of the group."""
+        """Return the numbers of one value of the group by name."""
         own = {name: Constant(array[place].item()) for name, array in self.arrays.items()}
         if math.isinf(self.chain.plan.spec.p or 0.0):
             is_peak = abs(Fraction(own["x"].value)) == self.shared["norm"].value
@@ -101,7 +101,7 @@ class Numbers:
         return substitute(each, {**self.shared, **self.take(place)}, self.sum_up)
 
     def _add_pairs(self, each: Expression) -> Fraction:
-        """Return a long sum, its terms worked out as pairs of doubles: to some 100 bits of the largest."""
+        """Return a long sum, its terms calculated as pairs of doubles: to about 100 bits of the largest."""
         shared = {name: _split(Fraction(number.value)) for name, number in self.shared.items()}
         total = Fraction(0)
         for start in range(0, self.count, _PIECE):
@@ -134,7 +134,7 @@ _PAIRS: Mapping[type, Callable[..., Pair]] = {
 
 
 def _work_out_pairs(expression: Expression, names: Mapping[str, Pair]) -> Pair:
-    """Return what a term comes to for many values at once."""
+    """Return a term for many values at once."""
     match expression:
         case Constant(value):
             return _split(Fraction(value))
@@ -148,7 +148,7 @@ def _work_out_pairs(expression: Expression, names: Mapping[str, Pair]) -> Pair:
 
 
 def _raise(base: Pair, exponent: float) -> Pair:
-    """Return a power; of other exponents than small whole ones, a double alone. That of 0 counts as 0."""
+    """Return base ** exponent; 0 for a base of 0. Other exponents than 1 to 4 give a double, not a pair."""
     if exponent in range(1, _LARGEST_EXPONENT + 1):
         return functools.reduce(pair_multiply, [base] * int(exponent))
     power = np.where(base.hi == 0.0, 0.0, np.power(base.hi, exponent))

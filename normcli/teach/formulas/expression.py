@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 MOST_TERMS = 1024
-"""Sums of more terms have their total given, and are not added up term by term."""
+"""The most terms of a sum that is added up term by term; longer sums come with their total."""
 
 _PRECISION = 60
 """Decimal digits of roots and powers: far more than any float has."""
 
 _LARGEST_EXPONENT = 64
-"""Powers of whole numbers up to here are taken exactly."""
+"""The largest integer exponent whose power is calculated exactly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number; `exact` is False where it was rounded from another. One that is printed is no fraction."""
+    """A number; `exact` is False if it was rounded. Numbers to be printed are floats or integers."""
 
     value: float | Fraction
     exact: bool = True
@@ -40,9 +40,9 @@ class Symbol:
     ----------
     text, latex : str
     code : str
-        What a program calls it.
+        The name in a program.
     value : Expression or None
-        For a name that is shown as one number: the expression that gives the number.
+        The expression whose number is shown for this name; None if the number is looked up by `text`.
     """
 
     text: str
@@ -72,9 +72,9 @@ class Fold(Operation):
     terms : sequence of Expression
         May be lazy: made when they are read.
     total : Constant, Symbol or None
-        The result, where the terms are too many to evaluate or only `each` is given; None otherwise.
+        The result, if there are more than `MOST_TERMS` terms or only `each` is given; None otherwise.
     each : Expression or None
-        The general term, with x for a value; None where the terms have none.
+        The general term, with x for a value; None if the terms follow no rule.
     """
 
     terms: Sequence[Expression]
@@ -191,14 +191,14 @@ def evaluate(expression: Expression, read: Callable[[Constant], Value] = read_ex
     Parameters
     ----------
     expression : Expression
-        Without symbols.
+        An expression without symbols.
     read : callable
-        Returns the value of a constant: `read_exactly`, `read_decimals` or that of what is printed.
+        Returns the value of a constant: `read_exactly`, or `read_decimals` for the digits that are printed.
 
     Raises
     ------
     ZeroDivisionError, ArithmeticError
-        If the expression has no value: it divides by 0, holds a symbol or is too large.
+        If the expression divides by 0, holds a symbol, or is too large.
 
     Examples
     --------
@@ -244,7 +244,7 @@ _EXACT: Mapping[type[Operation], Callable[..., Fraction]] = {
 
 
 _MOST_PLACES = 10_000
-"""Powers of more digits than that, before or behind the point, take too long to calculate with."""
+"""The most digits of a power, before or behind the point; longer ones are refused."""
 
 
 def _take_root(number: Fraction) -> tuple[Fraction, bool]:
