@@ -1,4 +1,4 @@
-"""What the algorithms of kernels write of some groups, and how much of it has the bits of a tensor."""
+"""Candidates for the arithmetic of a kernel, run on some groups: how many values have y's bits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LEAST_SHARE = 0.9
 """The share of bits that a computation has to give to be named."""
 
 _THINNED = 4
-"""Of so many columns one is tried first: where too much of it differs, the others are not needed."""
+"""First try one column in this many; if too many of its values differ, skip the rest."""
 
 
 class Candidate(NamedTuple):
@@ -63,7 +63,7 @@ class Attempt(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """Some groups as rows, and what was made of them."""
+    """Some groups of x as rows, and the same rows of y."""
 
     plan: Plan
     chosen: NDArray[np.intp]
@@ -73,7 +73,7 @@ class Trial(NamedTuple):
 
     @classmethod
     def take(cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, most: int) -> Trial:
-        """Return groups of about so many values, spread over all; what is not finite counts like the rest."""
+        """Return groups of about `most` values in all, spread over the tensor, also groups with NaN."""
         grid = plan.grid
         chosen = choose_groups(grid.group_count, max(2, most // grid.group_size))
         return cls.choose(plan, x, y, step, chosen)
@@ -128,7 +128,7 @@ class Trial(NamedTuple):
         return list(map(float, shares))
 
     def write(self, attempt: Attempt) -> Values:
-        """Return what one of them writes."""
+        """Return the rows that one candidate writes."""
         formula = RowFormula.of(self.plan)._replace(eps=attempt.eps)
         return attempt.computation.run(self.rows, formula, self.dtype, self.affine)
 
@@ -143,7 +143,7 @@ class Trial(NamedTuple):
         return float(np.count_nonzero(~self.find_equal(written).all(axis=1)))
 
     def find_equal(self, written: Values) -> Selected:
-        """Return which values have the bits of what was written; NaN is like any other."""
+        """Return which values of y have the bits of a candidate's; NaN equals NaN."""
         same: Selected = (self.actual == written) | (np.isnan(self.actual) & np.isnan(written))
         return same
 

@@ -144,7 +144,7 @@ REQUESTS = GAMMAS | ANY_EPS | {"stats-count", "stats-other-axes", "affine-gamma-
 def _find_faults(
     found: Identification, list_cases: Callable[[], Sequence[Case]], *, in_parts: bool = True
 ) -> Identification:
-    """Return what was found, with the faults of a norm by default that explain y where no request does."""
+    """Add the faults of default norms that explain y, if no request does."""
     x, y, *_, subject = found.question
     near, is_map = found.nearest, found.plain is not None and not found.plain.axes
     is_near = near is not None and near.bits >= CERTAIN
@@ -208,7 +208,7 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
 
 
 def _find_others(blank: Identification, samples: Sequence[Samples], search: Search) -> Identification:
-    """Return what a tensor may be that no norm fits as it is: a map, a norm but for a few values."""
+    """Find explanations where no norm fits all values: a plain map, or a norm but for a few values."""
     x, first = blank.question.x, samples[0]
     if any(match.bits >= CERTAIN for match in blank.doubtful):  # too odd or too rough, and not too few values
         return blank
@@ -253,7 +253,7 @@ def _find_map(blank: Identification, plain: PlainMap | None, samples: Samples) -
 
 
 def _tell_algorithm(found: Identification) -> Identification:
-    """Return what was found, with the algorithm that gives y's bits where the exact result does not."""
+    """Add the algorithm that gives y's bits, if the exact result does not."""
     x, y, gamma, beta, *_ = found.question
     near = () if found.nearest is None else (found.nearest.match,)
     matches = found.matches or found.doubtful or near
@@ -282,7 +282,7 @@ def _order(y: NDArray[Any], order: tuple[int, ...]) -> NDArray[Any]:
 
 
 def _confirm(found: Identification, samples: Sequence[Samples]) -> Identification:
-    """Return what was found in a sample, if there is one, as far as the whole tensor bears it out."""
+    """Keep the findings in a sample that hold for the whole tensor; without a sample, keep all."""
     if found.sampled is None:
         return found
     order = found.matches[0].order
@@ -294,7 +294,7 @@ def _confirm(found: Identification, samples: Sequence[Samples]) -> Identificatio
 def _part(
     ranked: Sequence[Match], doubtful: Sequence[Match] = ()
 ) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
-    """Return the certain ones of ranked matches, and the others behind those that are doubtful already."""
+    """Return the certain ones of ranked matches; and the doubtful ones, with the rest behind them."""
     others = (*doubtful, *(match for match in ranked if not match.is_certain))
     return tuple(match for match in ranked if match.is_certain), others
 
@@ -306,7 +306,7 @@ def _is_known(plain: PlainMap, samples: Samples) -> bool:
 
 
 def _read(blank: Identification, plain: PlainMap, samples: Samples) -> Identification:
-    """Return what a plain map may be."""
+    """Return readings of a plain map: known maps, stored statistics."""
     block = SampledBlock(samples.x, samples.y, MOST_SAMPLED)
     x, y = block.take(plain.axes)
     known = name_map(plain, x, y, samples.scope.dtype, is_whole=x.size == samples.x.size)

@@ -148,10 +148,7 @@ class Explanation:
         )
 
     def _draw_reach(self, result: Result) -> Scene | None:
-        """Return the picture of the values whose dx changes with the value's dy; None for tensors of too many axes.
-
-        If no value is asked for, it is the first one.
-        """
+        """Return the picture of each dx that one dy changes (by default the first); None for too many axes."""
         from normcli.pictures import Options  # for pages alone
         from normcli.pictures.draw import draw
         from normcli.results.gradient_reach import find_reach

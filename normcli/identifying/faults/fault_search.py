@@ -78,7 +78,7 @@ def open_cases(
 def recover_used(
     subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]
 ) -> tuple[Claim, ...]:
-    """Return which statistics or parameters y shows to be others than those of a norm, whatever they are.
+    """Return the statistics or parameters that y used instead of the norm's, as no row of a table names them.
 
     Parameters
     ----------
@@ -86,18 +86,18 @@ def recover_used(
     x, y : ndarray
         Of the plan's shape.
     dtype : numpy.dtype
-        In which y was rounded.
+        The dtype to which y was rounded.
     """
     return recover(open_case(subject, x, y, dtype)) if subject.is_open else ()
 
 
 def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
-    """Return what one norm alone explains by other statistics or parameters; nothing where several do.
+    """Return the claim of the one norm that explains y by other statistics or parameters; empty if several do.
 
     Parameters
     ----------
     cases : sequence of Case
-        Of a y that is no lines y = a · x + b, which say as much.
+        Cases of a y that is not y = a · x + b in each group: lines say as much.
     """
     found = []
     for case in cases:
@@ -114,7 +114,7 @@ def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
 
 
 _LEAST_BITS = 3.0 * CERTAIN
-"""Bits of the means or the divisors that are right, where others are not known."""
+"""The fewest bits in the divisors of all groups from which unnamed statistics are recovered."""
 
 
 def shows_nothing(subject: AskedNorm, x: NDArray[Any]) -> bool:
@@ -139,7 +139,7 @@ def counts_masked(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: n
 
 
 def is_off_by_rounding(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> bool:
-    """Whether rounding explains every value of y that is looked at; arguments are those of `recover_used`."""
+    """Whether rounding explains every sampled value of y. The arguments are those of `recover_used`."""
     if not (x.size and subject.plan.has_groups):
         return False
     case = open_case(subject, x, y, dtype)

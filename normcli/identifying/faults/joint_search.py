@@ -1,4 +1,4 @@
-"""The joints of a norm, opened one by one: which faults explain what a kernel made of a tensor."""
+"""The joints of a norm, opened one by one: which faults explain a kernel's output."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:
 
 @functools.lru_cache(maxsize=4)  # what holds in all of y is asked for again before parts of it are looked at
 def _list_claims(cases: tuple[Case, ...], stage: Callable[[Case], Iterable[Found]]) -> tuple[Claim, ...]:
-    """Return the claims that one stage of the search finds, ranked among those of one case."""
+    """Return the claims of one stage of the search, ranked within their case."""
     claims = (
         [make_claim(case, one) for one in stage(case) if not may_be_rounding(case, one)] for case in cases
     )
@@ -139,7 +139,7 @@ _MOSTLY = 0.5
 
 
 def recover(case: Case) -> tuple[Claim, ...]:
-    """Return what y shows to have been used, where no row says what it is: statistics, or gamma and beta.
+    """Return the statistics, or gamma and beta, that y used, as no row of a table names them.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def _try_beta(case: Case) -> Iterator[Found]:
 def _try_all(
     case: Case, rows: Sequence[Row], may_explain: Callable[[Case, Variant], bool] | None = None
 ) -> Iterator[Found]:
-    """Yield what the variants of some rows explain, all of them or those that may."""
+    """Yield what the variants of some rows explain: of all variants, or of those that may explain most."""
     for row in rows:
         fault = row.fault
         for variant in row.vary(case):
@@ -180,13 +180,13 @@ def _varies_in_groups(case: Case, variant: Variant) -> bool:
 
 
 def _is_near_line(case: Case, variant: Variant) -> bool:
-    """Whether a variant divides most groups by about what y shows; or by what differs within groups."""
+    """Whether a variant has about the divisors that y shows, or divisors that differ within groups."""
     divisor = case.find_divisor(variant)
     return divisor.shape != case.divisor.shape or is_near(case.used.divisor, divisor)
 
 
 def _try(case: Case, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Iterator[Found]:
-    """Yield what a variant explains of y, unless some of its values show that it is little."""
+    """Yield the values of y that a variant explains, unless a sample shows that they are few."""
     if thin_out(case).share(variants[0]) >= _LIKELY / 2.0:
         yield case.hold(faults, variants)
 
@@ -232,7 +232,7 @@ _UNLIKE_LINES = 0.05
 
 
 def _may_have_lines(case: Case, gamma: Floats, beta: Floats) -> bool:
-    """Whether some values of most groups lie about on lines: a rough sum, of which there are thousands."""
+    """Whether sampled values of most groups lie near lines: a cheap test for thousands of variants."""
     few, places = thin_out(case)
     gamma, beta = (cut_at(p, places) if p.ndim else p for p in (gamma, beta))
     y = (few.y - beta) / gamma
@@ -308,11 +308,11 @@ _FEW = 0.05
 """The part of the values that may be wrong here and there."""
 
 _FAR = 16.0
-"""Times what rounding makes that most of such values are off: nearer ones are a sign of other arithmetic."""
+"""Units of rounding by which most wrong values are off; nearer ones are a sign of other arithmetic."""
 
 
 def _lies_far(case: Case, one: Found) -> bool:
-    """Whether most values of a region are far off what a row says."""
+    """Whether most values of a region are far from the row's prediction."""
     assert one.region is not None
     off = np.abs(case.y - one.prediction.values)[one.region.mask] / one.prediction.allowed[one.region.mask]
     return float(np.median(np.nan_to_num(off, nan=math.inf))) >= _FAR

@@ -1,4 +1,4 @@
-"""A tensor, in memory or in a file, as what a norm should have made of another: all of its values, or some."""
+"""Cases of a tensor in memory or in a file: all of its values, or a sample."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LARGEST_GROUP = 1 << 18
 
 
 class AskedNorm(NamedTuple):
-    """A norm that a tensor should have been.
+    """The norm that a tensor should be.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ class AskedNorm(NamedTuple):
     inputs : Inputs
         gamma, beta and running statistics, of the plan's shapes.
     addends : Addends or None
-        What the tensor is the sum of, where a residual was added before the norm.
+        x and the residual that is added before the norm; None without one.
     gate : Gate or None
-        What multiplies the result.
+        The gate that multiplies the result; None without one.
     """
 
     plan: Plan
@@ -63,7 +63,7 @@ class AskedNorm(NamedTuple):
 
 
 def choose_index(plan: Plan, most: int) -> tuple[slice, ...]:
-    """Return which places of the view are looked at: about so many values, of the first groups."""
+    """Return the index of a sample of the view: about `most` values, of the first groups."""
     lengths = list(plan.grid.view_shape)
     kept = [axis for axis in range(len(lengths)) if axis not in plan.grid.view_axes]
     for axis in sorted(kept, key=lambda axis: -lengths[axis]):
@@ -83,7 +83,7 @@ def open_case(
     x, y : ndarray
         Of the plan's shape.
     dtype : numpy.dtype
-        In which y was rounded.
+        The dtype to which y was rounded.
     most : int
         About how many values to take.
     """

@@ -1,4 +1,4 @@
-"""What y shows to be another one, of which no row says what it is: statistics of groups, or gamma and beta."""
+"""Statistics, or gamma and beta, that y used instead of the right ones, and that no row names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEAST_OF_LINE = 3
 
 
 _MOST = 0.5
-"""Where a larger part of y differs, not a few numbers of gamma or beta are others."""
+"""The largest part of y that differs if only a few numbers of gamma or beta are wrong."""
 
 
 def find_unknown(case: Case) -> Iterator[Found]:
@@ -85,7 +85,7 @@ _PARAMETERS = "gamma", "beta"
 
 
 def _fit_parameters(case: Case, axes: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-    """Yield what is fitted to each feature: gamma alone, beta alone, and both."""
+    """Yield the fits to each feature: of gamma alone, of beta alone, of both."""
     x, y, gamma, beta = case.standardized, case.y, case.gamma, case.beta
     if case.has_gamma:
         yield {"gamma": (x * (y - beta)).sum(axes, keepdims=True) / (x * x).sum(axes, keepdims=True)}
@@ -115,7 +115,7 @@ def _name(case: Case, variant: Variant) -> tuple[Fault, dict[str, str]]:
 
 
 def _list_first(case: Case, variant: Variant) -> Iterator[tuple[str, str, str]]:
-    """Yield the first gamma and the first beta that are others: which, what it is, and the right one."""
+    """Yield the first wrong gamma and the first wrong beta: name, used number, right number."""
     digits = 3 if is_half(case.dtype) else 5
     for name, some in _find_moved(case, variant).items():
         shape = case.plan.grid.merge_shape(some.shape)

@@ -100,7 +100,7 @@ def _find_ragged(case: Case, wrong: Selected, shape_of_view: tuple[int, ...]) ->
 # -- what is not finite, or 0
 
 _ROUNDINGS = 2.0
-"""Last places that E[x²] − E[x]² may be off, beside those of its sums."""
+"""Ulp by which E[x²] − E[x]² may be off, beside the errors of its sums."""
 
 
 class ValueSource(NamedTuple):
@@ -139,7 +139,7 @@ def find_source(case: Case, where: Selected) -> ValueSource | None:
 
 
 def _find_overflow(case: Case, groups: Selected) -> str | None:
-    """Return what is beyond the dtype in these groups, and in no other."""
+    """Return the intermediate number that overflows in these groups and in no other."""
     name, found = case.dtype.name, (("x · x", case.x**2), ("(x − mean)²", case.deviations**2))
     for what, square in found:
         for words, values in ((what, square.max(case.axes)), (f"the sum of {what}", square.sum(case.axes))):

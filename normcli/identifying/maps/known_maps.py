@@ -1,7 +1,7 @@
 """Plain maps that people use: constants of images, scalers of other kinds, a weight by its spectral norm.
 
-They are named as possibilities: the values fit, and so would anything else that gives the same a and b. So is
-the evaluation of a norm: which stored statistics would make the map.
+They are named as possibilities: the values fit, but so does any other map with these a and b. Among them is the
+evaluation of a norm, with the stored statistics that give the map.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ _UNTRAINED = tuple(
     )
     for eps in UNTRAINED_EPS
 )  # fmt: skip
-"""What a layer makes whose statistics were never updated."""
+"""The words for a layer whose running statistics were never updated."""
 
 _SKLEARN = "scikit-learn 1.9, preprocessing/_data.py"
 

@@ -1,6 +1,6 @@
-"""Lines through values: their fit, which values they explain, and what they show.
+"""Lines through values: their fit, and which values they explain.
 
-Least squares come near; where every value has to be passed within what it may be off, there is an exact test.
+Least squares come near. Whether some line passes all values within their bounds is tested exactly.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _LEAST_SPREAD = 2.0**-50
 
 
 _REFINEMENTS = 3
-"""Times that what a line leaves is fitted again: then its numbers are those of least squares."""
+"""How often the residuals of a line are fitted again, until a and b are those of least squares."""
 
 
 class Exceptions(NamedTuple):
-    """Values that are not what a map makes: how many of how many, and the index of the first."""
+    """Values that a map does not explain: their number, the number compared, the index of the first."""
 
     mismatches: int
     compared: int
@@ -54,11 +54,11 @@ class PlainMap(NamedTuple):
     Parameters
     ----------
     axes : tuple of int
-        The axes along which a and b differ; none of them where one pair serves all values.
+        The axes along which a and b differ; empty if one pair serves all values.
     scale, shift : ndarray
         a and b, of the tensor's rank, with lengths of 1 for the other axes.
     digits : int
-        The significant digits of a and b together, of one pair for all; 0 where there are more pairs.
+        The significant digits of a and b together; 0 if there are several pairs.
     exceptions : Exceptions or None
         The values that it does not explain, if any.
     """
@@ -79,11 +79,11 @@ class PlainMap(NamedTuple):
         return self.scale * x + self.shift
 
     def explains(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> bool:
-        """Whether y, of a dtype, is what the map gives when it is calculated so well."""
+        """Whether the map gives y, within the roundings of a level and of y's dtype."""
         return not self.find_exceptions(x, y, dtype, level).any()
 
     def find_exceptions(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> Selected:
-        """Return which values of y are not what the map gives; of an x that is not finite, none is."""
+        """Return the values of y that the map does not give, except where x is infinite or NaN."""
         with np.errstate(all="ignore"):
             explained = (np.abs(y - self.apply(x)) <= self.allow(x, y, dtype, level)) & np.isfinite(y)
         strange: Selected = ~explained & np.isfinite(x)
@@ -94,7 +94,7 @@ class PlainMap(NamedTuple):
         return level.allow(y, dtype, self.measure_terms(x, y))
 
     def measure_terms(self, x: Floats, y: Floats) -> Floats:
-        """Return the size of what is added up for each value: its own terms, and its line's on average."""
+        """Return the size of each value's terms, a · x and b, or of its line's on average."""
         others = tuple(axis for axis in range(x.ndim) if axis not in self.axes)
         terms = np.abs(self.scale * x) + np.abs(self.shift) + np.abs(y)
         terms = np.where(np.isfinite(terms), terms, 0.0)
@@ -144,7 +144,7 @@ def fit_lines(x: Floats, y: Floats, axes: Axes, unit: Floats | float = 0.0, *, t
 
 
 def fit_closely(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> PlainMap:
-    """Return lines that pass every value within what it may be off, or those of least squares where none do."""
+    """Return lines that pass every value within its bound; if there are none, lines of least squares."""
     finite, slack = np.isfinite(x) & np.isfinite(y), fitted.allow(x, y, dtype, level)
     if np.any(finite & (np.abs(y - fitted.apply(x)) > _HOPELESS * slack)):
         return fitted
@@ -153,11 +153,11 @@ def fit_closely(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], le
 
 
 _HOPELESS = 8.0
-"""Where least squares are so many times further off, no line passes every value closely."""
+"""If least squares miss some value by this many times its bound, no line passes all values."""
 
 
 def measure_own_unit(y: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
-    """Return what the last rounding leaves of y, in units of what others leave of the terms."""
+    """Return the error of y's last rounding, in units of the roundings of its terms."""
     return level.ulp / level.measure(np.ones(1)) * measure_unit(y, dtype)
 
 
@@ -189,13 +189,13 @@ class Fit(NamedTuple):
 
 
 _BEYOND = 64.0
-"""Values are left out from the start that are so many times as far from the middle one as half of them are."""
+"""Values this many times as far from the median as half of them are left out from the start."""
 
 _MOST_WRONG = 0.2
 """The part of the values that may be left out."""
 
 _ROUNDS = 24
-"""Times that values are left out; those that are half as far off as a line's worst, or further, go at once."""
+"""How often values are left out: each time all that are at least half as far off as the worst."""
 
 
 def leave_out_extremes(y: Floats) -> Floats:
@@ -210,17 +210,17 @@ def leave_out_extremes(y: Floats) -> Floats:
 def drop_wrong(
     fit: Callable[[Floats], Fit], y: Floats, axes: Axes, most: float = math.inf
 ) -> tuple[Floats, Fit] | None:
-    """Return y less the values that are off by more than is allowed, as NaN, and the fit of the others.
+    """Return y with NaN for values beyond their bound, and the fit of the others.
 
-    None where these are too many.
+    None if they are too many.
 
     Parameters
     ----------
     fit : callable
-        Fits values, of which NaN does not count.
+        Fits values, ignoring NaN.
     y : ndarray
     axes : tuple of int
-        There is a line for each index of these.
+        There is a line for each index of these axes.
     most : float
         Where half of the values are off by more times of what is allowed than this at first, none is left out.
     """
@@ -295,7 +295,7 @@ class _Piece(NamedTuple):
     slope: Floats
 
     def choose(self, chosen: NDArray[np.bool_], other: _Piece) -> _Piece:
-        """Return these where they are chosen, and others elsewhere."""
+        """Return these lines where `chosen` is True, and other lines elsewhere."""
         return _Piece(*(np.where(chosen, a, b) for a, b in zip(self, other, strict=True)))
 
 

@@ -143,7 +143,7 @@ def _list_exceptions(
 
 
 BEYOND_SAMPLE = 4.0
-"""So many times further off than its own values may be what a line was not fitted to, in y's dtype."""
+"""How many times further off than fitted values the other values of y's dtype may be."""
 
 
 def list_map_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
@@ -165,7 +165,7 @@ def enumerate_axes(shape: tuple[int, ...]) -> Iterator[Axes]:
 
 
 _BITS_OF_A_VALUE = 24.0
-"""What it takes to say a value that is wrong, beside its place."""
+"""Bits to state a wrong value, without its place."""
 
 
 class SampledBlock:
@@ -206,7 +206,7 @@ class SampledBlock:
         return None
 
     def take(self, axes: Axes) -> tuple[Floats, Floats]:
-        """Return values of x and y: of some axes, every index as long as there is room."""
+        """Return a sample of x and y with every index of some axes, as far as there is room."""
         lengths = _choose_lengths(self._x.shape, self._most, axes)
         if lengths not in self._taken:
             self._taken = {lengths: (_take(self._x, lengths), _take(self._y, lengths))}
@@ -223,7 +223,7 @@ def _fit(x: Floats, axes: Axes, dtype: np.dtype[Any], level: Level, through_zero
 
 
 def _choose_lengths(shape: tuple[int, ...], most: int, whole: Axes) -> tuple[int, ...]:
-    """Return how many indices of each axis are taken: long axes are cut first, and those of a and b last."""
+    """Return the number of indices to take along each axis: long axes are cut first, those of a and b last."""
     lengths = list(shape)
     while math.prod(lengths) > most:
         cut = [axis for axis in range(len(shape)) if axis not in whole and lengths[axis] > 4] or [
@@ -235,12 +235,12 @@ def _choose_lengths(shape: tuple[int, ...], most: int, whole: Axes) -> tuple[int
 
 
 def _take(values: NDArray[Any], lengths: tuple[int, ...]) -> Floats:
-    """Return the values of evenly spread indices, in float64; of the last axis, those of one run."""
+    """Return the values at evenly spread indices, in float64; along the last axis, one run of indices."""
     return np.ascontiguousarray(_pick(values, lengths), dtype=np.float64)
 
 
 def _pick(values: NDArray[Any], lengths: tuple[int, ...]) -> NDArray[Any]:
-    """Return the same as it is; what is large is read part by part, each of one index of the first axis."""
+    """Return those values in their own dtype; large tensors are read index by index of the first axis."""
     if len(lengths) > 1 and values.size > MOST_SAMPLED:
         chosen = np.linspace(0, len(values) - 1, lengths[0]).astype(np.intp)
         return np.stack([_pick(values[place], lengths[1:]) for place in chosen])

@@ -1,4 +1,4 @@
-"""How well a result may have been calculated, and which factors then take standardized groups to their targets.
+"""How well a result may have been calculated, and which factors then lead from standardized groups to y.
 
 A kernel subtracts one mean from all values of a group, and multiplies them by one factor: what it has lost of
 the mean shifts all of them alike, and only what it rounds value by value makes them differ. Where values lie so
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 class Noise(NamedTuple):
-    """How far off values are before their group's factor multiplies them, in the unit of the standardized ones.
+    """Errors of standardized values, before the group's factor multiplies them.
 
     Parameters
     ----------
     whole : ndarray, shape (groups, group_size)
-        In all.
+        The whole error of each value.
     own : ndarray, shape (groups, group_size)
-        What each value has for itself.
+        The part of it that values of a group do not share.
     of_factor : ndarray, shape (groups, 1)
-        How far off the factor is, as a part of it.
+        The relative error of the factor.
     most : ndarray, shape (groups, 1)
         The largest factor that leaves anything to be seen.
     """
@@ -54,7 +54,7 @@ _LEAST = 2.0**-1000
 LARGEST_RSTD = 1e3
 """The noise of a constant group's mean is multiplied by at most this, as with an eps of 1e-6.
 
-With a smaller eps anything may stand there: it cannot be told from what is wrong.
+With a smaller eps any number may stand there, and none can be called wrong.
 """
 
 
@@ -84,17 +84,17 @@ def measure_noise(standard: Standard, level: Level) -> Noise:
 def bound_factors(
     standard: Standard, targets: Floats, slack: Floats, noise: Noise
 ) -> tuple[Floats, Floats] | None:
-    """Return the least and the largest factor of each group that takes it to its targets, or None if none does.
+    """Return the least and the largest factor that lead from each group to its targets; None if none does.
 
     Parameters
     ----------
     standard : Standard
     targets : ndarray
-        Of the shape of the standardized values.
+        The values to reach, of the shape of the standardized values.
     slack : ndarray
-        How far each value may be off behind the factor.
+        The error of each value behind the factor.
     noise : Noise
-        How far it may be off before.
+        The error of each value before the factor.
 
     Notes
     -----
@@ -139,7 +139,7 @@ def _bound_each(values: Floats, targets: Floats, slack: Floats, noise: Floats | 
 def _bound_shapes(
     values: Floats, targets: Floats, slack: Floats, own: Floats, of_factor: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the bounds that remain whatever has shifted all values of a group alike."""
+    """Return the bounds from differences within a group, which no common shift changes."""
     weight = np.isfinite(slack) / np.maximum(slack, _LEAST)
     total = weight.sum(axis=1, keepdims=True)
     weight = np.where(total > 0.0, weight / np.where(total > 0.0, total, 1.0), 0.0)
@@ -199,9 +199,9 @@ _OF_SHORTER = (4.0, 32.0)
 def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
     """Return the levels for results of a dtype: from rounded once to as careless as a correct kernel may be.
 
-    Of half precision that is one whose sums are of float32, however it rounds on the way: sums of float16 have
-    errors that grow with the length of the sum. Results of float64 may have been calculated in float32, as
-    those of Keras and some of ONNX. The first level at which anything fits is the one that counts.
+    Half precision has levels for float32 sums only, however values are rounded on the way: errors of float16
+    sums grow with their length. Results of float64 may have been calculated in float32, as by Keras and some
+    operators of ONNX. The first level at which anything fits is the one that counts.
     """
     name, careless = dtype.name, [2.0**k for k in range(6)]
     if is_half(dtype):
