@@ -200,7 +200,7 @@ def measure_bits(case: Case, found: Found, misfit: float) -> float:
 def _weigh_region(case: Case, found: Found) -> float:
     """Return the evidence that only a region of y is wrong: its other slices are right.
 
-    Each slice outside counts log2 of how far off the region is. Its values count once together: a slice may have
+    Each slice outside counts log2 of how far off the region is. Its values count once together: it may have
     a factor of its own.
     """
     region, right = found.region, ~case.differs

@@ -62,7 +62,7 @@ def open_cases(
     x, y : ndarray
         Of the plans' shape.
     dtype : numpy.dtype
-        In which y was rounded.
+        The dtype to which y was rounded.
     saved : str or None
         The dtype of half precision whose numbers y holds, where it was saved as another.
     most : int

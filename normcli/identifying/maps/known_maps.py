@@ -165,7 +165,7 @@ def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_
     x, y : ndarray
         Of one shape.
     dtype : numpy.dtype
-        In which y was rounded.
+        The dtype to which y was rounded.
     is_whole : bool
         Whether x and y are all values: scalers are fitted to all.
     """

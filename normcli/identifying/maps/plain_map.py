@@ -67,7 +67,7 @@ def find_plain_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> Pl
     x, y : ndarray
         Of one shape.
     dtype : numpy.dtype
-        In which y was rounded.
+        The dtype to which y was rounded.
     """
     levels = list_map_levels(dtype)
     roughly = [level._replace(ulp=1.0) for level in levels] if is_half(dtype) else []

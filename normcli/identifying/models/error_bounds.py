@@ -185,7 +185,7 @@ class Level(NamedTuple):
         return np.multiply(self.roundings * get_eps(np.dtype(find_type(self.precision))), terms)
 
     def allow(self, values: Floats, dtype: np.dtype[Any], terms: Floats | float) -> Floats:
-        """Return how far off such a calculation of values may be that were rounded to a dtype."""
+        """Return how far off each value may be for a calculation of this level, rounded to a dtype."""
         return self.ulp * measure_unit(values, dtype) + self.measure(terms)
 
 

@@ -36,19 +36,19 @@ _NAMED = 10.0
 
 
 _BY_LUCK = 10.0
-"""Bits of a σ, beyond those that a careless kernel leaves, that are no accident."""
+"""Bits of σ beyond a careless kernel's precision that are no accident."""
 
 
 class Steps(NamedTuple):
-    """How many power iterations give y, as far as it tells.
+    """The numbers of power iterations that give y.
 
     Parameters
     ----------
     start : str
-        What they started from: `u` or `v`.
+        The vector of the start: `u` or `v`.
     fewest : int
     most : int or None
-        None where any more of them do.
+        None if every larger number gives y too.
     is_largest : bool
         Whether the largest singular value gives y too.
     """
@@ -100,7 +100,7 @@ def find_matrices(
 
 
 class _Iterated(NamedTuple):
-    """A matrix with rows along an axis of x, its power iterations from a start, and what they should give."""
+    """A matrix with rows along an axis of x, its power iterations from a start, and the σ that y shows."""
 
     x: Floats
     y: Floats
@@ -216,12 +216,12 @@ class Start(NamedTuple):
 
 
 def find_start(request: Request) -> Start | None:
-    """Return what a request's power iterations start from; None where it has none.
+    """Return the vector from which a request's power iterations start; None if it gives none.
 
     Raises
     ------
     UsageError
-        If it has two.
+        If it gives both u and v.
     """
     given = {name: getattr(request, name) for name in ("u", "v") if getattr(request, name) is not None}
     if len(given) > 1:

@@ -42,13 +42,13 @@ _SCREENED = 1 << 9
 """Values, about, that a window's sides are tried on before."""
 
 _OWN_ROUNDINGS = 2.0**-48
-"""What the bounds themselves may be off, as a part of the power."""
+"""The relative error of the bounds themselves, as a part of the power."""
 
 _MARGIN = 4.0
 """How much further off values may be that are too close to 0 for bounds of their own."""
 
 _LEAST_VALUES = 3
-"""Fewer values have a line through them whatever made them."""
+"""The fewest values that refute a line: fewer always lie on one."""
 
 
 _FITTED = 3
@@ -67,7 +67,7 @@ class FittedWindow(NamedTuple):
 
 
 class Side(NamedTuple):
-    """Channels along an axis, so many before each value and so many after it."""
+    """A window along an axis: the numbers of channels before and after each value."""
 
     axis: int
     before: int
@@ -75,9 +75,9 @@ class Side(NamedTuple):
 
 
 def find_sides(x: Floats, y: Floats, slack: Floats) -> list[Side]:
-    """Return the windows that some lines along their axis do not refute, whatever their constants.
+    """Return the windows that sampled lines along their axis do not refute for any constants.
 
-    What they refute, they refute with every smaller slack too.
+    A window refuted with some slack is refuted with every smaller slack too.
     """
     if x.ndim < 2 or not (np.isfinite(x).all() and np.isfinite(y).all()):
         return []
@@ -94,9 +94,9 @@ def find_sides(x: Floats, y: Floats, slack: Floats) -> list[Side]:
 
 
 def find_windows(x: Floats, y: Floats, slack: Floats, sides: Iterable[Side]) -> Iterator[FittedWindow]:
-    """Yield each window, of those of some sides, that gives y within its slack.
+    """Yield each window, among the given sides, that gives y within its slack.
 
-    (x / y)^(1/exponent) is k + a · Σx², with a = α / size: of each value, rounding leaves an interval for a.
+    (x / y)^(1/exponent) is k + a · Σx², with a = α / size. Each value leaves an interval for a.
     """
     for axis, before, after in sides:
         moved = np.moveaxis(x, axis, 0)
@@ -163,7 +163,7 @@ def _calculate(x: Floats, axis: int, window: Window) -> Floats:
 
 
 class _Seen(NamedTuple):
-    """What values show of what they were divided by.
+    """The divisors of values, as x / y shows them.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ class _Seen(NamedTuple):
     size : ndarray, shape (values,)
         The sum of the squares of each window.
     margin : ndarray, shape (values,)
-        How far each ratio may be off, as a part of it.
+        The relative error of each ratio.
     """
 
     ratio: Floats

@@ -27,7 +27,7 @@ _MOST_PASSES = 3
 
 
 class Confirmation:
-    """What is held against all of a large tensor.
+    """Findings in a sample of a large tensor, compared with all of its values.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ class Confirmation:
         self.samples, self.nearness = samples, Nearness(samples)
 
     def confirm(self, matches: Sequence[Match]) -> tuple[list[Match], Nearest | None]:
-        """Return those of some matches, the best first, that the whole tensor bears out.
+        """Return the matches that hold for the whole tensor, the best first.
 
-        Where none does, also the best with its exceptions. Of many matches the first few are tried, and none
+        If none does, return also the best with its exceptions. Only the first few matches are tried, and none
         whose eps is odder than the best's.
         """
         matches = [match for match in matches if match.is_usual >= matches[0].is_usual]

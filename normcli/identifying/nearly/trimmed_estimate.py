@@ -1,7 +1,7 @@
 """gamma and beta that nobody gave, where a few values of y are wrong: fitted to the others.
 
-Least squares spread a wrong value over its whole line. So the values that are furthest off are left out and the
-others are fitted again, until rounding explains those; what was left out is judged like any other value.
+Least squares spread a wrong value over its whole line. So the values furthest off are left out and the others
+fitted again, until rounding explains all of those. Then the values left out are judged like the others.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _ROUGH = 0.02
 """Values that are further off than this part of y's spread are left out before eps is chosen."""
 
 _HOPELESS = 16.0
-"""Where half of the values are so many times further off at first, it is not this norm."""
+"""If half of the values are this many times beyond their bounds at first, the norm is given up."""
 
 _LEAST_LINES = 4
-"""Lines of which a few values are looked at first."""
+"""The fewest lines of the sample that is tried first."""
 
 _NEAR, _MOST_EPS = 1.5, 6
-"""Of the usual eps, those that leave no more than so many times what the best leaves; so many at most."""
+"""Usual eps are tried whose residual is at most this many times the best's; and at most this many of them."""
 
 
 def estimate_trimmed(samples: Samples, most: float) -> Iterator[Hypothesis]:
@@ -105,6 +105,6 @@ def _fit_likely_eps(
 
 
 def _fit_line(plain: Hypothesis, eps: float, target: Target, y: Floats, least: float = 0.0) -> Fit:
-    """Return the gamma and beta of least squares of other values; no less is allowed than `least`."""
+    """Return gamma and beta of least squares for other values of y; bounds are at least `least`."""
     fit = next(regress_each(plain, [eps], target._replace(y=y)))
     return fit._replace(allowed=np.maximum(fit.allowed, least))

@@ -45,7 +45,7 @@ _BESIDE = 0.05
 """Likely eps are tried first where they are no smaller than this part of the least variance."""
 
 _ROUNDINGS, _ROUNDINGS_OF_HALF = 16.0, 1.0
-"""Units of the last place that values may be off; of half precision, those that only a rough kernel is."""
+"""Ulp by which values may be off; in half precision, only by a rough kernel."""
 
 
 _LONGEST_ROUNDED = 4
@@ -72,7 +72,7 @@ def estimate(
     x, y : ndarray
         Of one shape.
     dtype : numpy.dtype
-        In which y was rounded.
+        The dtype to which y was rounded.
     grids : sequence of Grid
     most : float
         There are fewer pairs than this.
@@ -121,20 +121,20 @@ def _estimate_along(
 
 
 class Target(NamedTuple):
-    """What gamma and beta are fitted to.
+    """The tensors to which gamma and beta are fitted.
 
     Parameters
     ----------
     x, y : ndarray
         Of one shape.
     axes : tuple of int
-        Those that gamma and beta run along.
+        The axes along which gamma and beta vary.
     dtype : numpy.dtype
-        In which y was rounded.
+        The dtype to which y was rounded.
     shifts : bool
         Whether there is a beta.
     margin : float
-        How many times further off than rounding allows values may be that are not all of their line's.
+        The factor on the bounds of values if only a sample of each line is compared.
     """
 
     x: Floats
@@ -154,10 +154,10 @@ class Target(NamedTuple):
 
 
 def _count_numbers(grid: Grid, axes: tuple[int, ...], divisor: Divisor, *, shifts: bool) -> int:
-    """Return how many numbers of the groups' statistics y may show beyond those that are fitted.
+    """Return how many numbers of the groups' statistics y shows, less the numbers that are fitted.
 
-    Every group shows a factor, and where its 0 lies; a gamma and a beta for each group, or for all groups
-    together, take as many away, and eps takes one. Single values with one gamma show no more than they are.
+    Every group shows a factor, and where its 0 lies. Gamma and beta, of each group or of all, take as many
+    away, and eps takes one. Groups of one value with one gamma show only their values.
     """
     if is_centred(divisor) and grid.group_size == 2:  # −1 and 1 are the order of two values, no more
         return 0
@@ -207,17 +207,17 @@ def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
 
 
 def list_usual(dtype: np.dtype[Any]) -> tuple[float, ...]:
-    """Return the usual eps, the likelier ones first; in float64 those that were rounded to float32 too."""
+    """Return the usual eps, the likelier ones first; for float64 also each rounded to float32."""
     if dtype.itemsize <= _LONGEST_ROUNDED:
         return COMMON_EPS
     return tuple(dict.fromkeys((*COMMON_EPS, *(float(np.float32(eps)) for eps in COMMON_EPS))))
 
 
 def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]:
-    """Yield the axes that gamma and beta may run along, with fewer pairs than a number: none of them first.
+    """Yield the axes along which gamma and beta may vary, if they have fewer than `most` pairs; first no axis.
 
-    Others are a channel axis, or the axes reduced. Where groups are larger than whole channels, any scale and
-    shift of a channel fits: that proves nothing.
+    Further ones are a channel axis, and the reduced axes. If groups are larger than whole channels, any scale
+    and shift of a channel fits, which proves nothing.
     """
     rank = len(grid.shape)
     kept = {axis for axis, length in enumerate(grid.shape) if length > 1} - set(grid.axes)
@@ -230,7 +230,7 @@ def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]
 
 
 def regress_each(hypothesis: Hypothesis, every: Sequence[float], target: Target) -> Iterator[Fit]:
-    """Yield the gamma and beta of least squares with each eps; what is NaN in y does not count."""
+    """Yield gamma and beta of least squares for each eps, ignoring NaN in y."""
     grid, standard = hypothesis.sample.grid, hypothesis.sample.standard
     level = Level(target.dtype.name, 0.0, _ROUNDINGS_OF_HALF if is_half(target.dtype) else _ROUNDINGS)
     noise = measure_noise(standard, level)
@@ -245,10 +245,9 @@ def regress_each(hypothesis: Hypothesis, every: Sequence[float], target: Target)
 
 
 def weigh_fit(sample: Sample, target: Target, fit: Fit) -> float:
-    """Return the bits of evidence: what a map with as many numbers leaves, which knows nothing of the groups.
+    """Return the evidence in bits: how much more a map with as many numbers, but without groups, leaves.
 
-    That map takes x as it is, or less its group's mean: then nothing is seen of what divides. NaN in y does not
-    count.
+    That map takes x itself, or x less its group's mean, and so shows nothing of a divisor. NaN in y is ignored.
     """
     grid, rows = sample.grid, sample.standard.rows
     maps = target.x, put_back(grid, rows - rows.mean(axis=1, keepdims=True))

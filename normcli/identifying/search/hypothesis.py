@@ -64,12 +64,12 @@ class Hypothesis(NamedTuple):
     Parameters
     ----------
     sample : Sample
-        The groups that it is compared with.
+        The groups with which it is compared.
     affine : AffineStep
-        As it applies to the whole tensor.
+        gamma and beta of the whole tensor.
     model : Model
     variance : ndarray or None
-        What was divided by the root of; None for each sampled group's own variance.
+        The variances under the root; None for each sampled group's own.
     """
 
     sample: Sample
@@ -141,12 +141,12 @@ class Hypothesis(NamedTuple):
 
 
 def measure_equality(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> float:
-    """Return the share of values that are what the expected ones round to; NaN is equal to NaN."""
+    """Return the share of values equal to the rounded expected ones; NaN equals NaN."""
     return float(np.mean(find_equal(actual, expected, dtype)))
 
 
 def find_equal(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> Selected:
-    """Return which values are what the expected ones round to; NaN is equal to NaN."""
+    """Return which values equal the rounded expected ones; NaN equals NaN."""
     theirs, ours = (round_array(values, dtype) for values in (actual, expected))
     equal: Selected = (theirs == ours) | (np.isnan(actual) & np.isnan(expected))
     return equal

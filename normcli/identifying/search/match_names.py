@@ -1,4 +1,4 @@
-"""What a way of grouping and dividing is called, and the matches that it makes, with frameworks that do so."""
+"""The norms and frameworks that group and divide as a hypothesis does, as matches."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 _ANY_DTYPE = np.dtype(np.float64)
-"""For plans of which only the groups matter."""
+"""The dtype of plans that are made for their groups alone."""
 
 
 def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, level: Level) -> Iterator[Match]:
@@ -100,7 +100,7 @@ _BY_LUCK = 0.005
 
 
 def _choose_eps(hypothesis: Hypothesis, dtype: np.dtype[Any]) -> float:
-    """Return the simplest eps that fits, of those that give clearly more values to the bit, if any do."""
+    """Return the simplest eps that fits; if some give clearly more exact bits, the simplest of those."""
     model = hypothesis.model
     simplest = choose_eps(model.low, model.high, LENGTH_EPS if model.eps_mode is EpsMode.FLOOR else None)
     usual = [eps for eps in COMMON_EPS if model.low <= eps <= model.high and eps != simplest]
@@ -114,20 +114,20 @@ def _choose_eps(hypothesis: Hypothesis, dtype: np.dtype[Any]) -> float:
 
 
 _LONGEST_JUDGED = 4
-"""Bytes of a float of which plain float64 arithmetic tells the bits."""
+"""The largest item size of floats whose bits float64 arithmetic determines."""
 
 
 class _Trace(NamedTuple):
-    """What the values show of the arithmetic.
+    """Traces of the kernel's arithmetic in its values.
 
     Parameters
     ----------
     is_coarse : bool
-        Whether they were rounded to half precision more often than by kernels that calculate in float32.
+        Whether values were rounded to half precision more often than by kernels that calculate in float32.
     one_pass : bool or None
-        Whether the variance is E[x²] − E[x]²; None where that makes no difference.
+        Whether the variance is E[x²] − E[x]²; None if the values do not tell.
     omits_nan : bool
-        Whether there is NaN that does not count.
+        Whether NaN occurs and is ignored.
     """
 
     is_coarse: bool
@@ -142,7 +142,7 @@ class _Trace(NamedTuple):
 
 
 _CLEARLY = 16.0
-"""So many times the largest error is more than the values may be off for another reason."""
+"""The factor by which the largest error must exceed other errors to show the arithmetic."""
 
 
 def _find_one_pass(hypothesis: Hypothesis, dtype: np.dtype[Any], error: float) -> bool | None:
@@ -223,7 +223,7 @@ def _is_own(norm: Norm, hypothesis: Hypothesis, channel: int) -> bool:
 
 
 def _is_of_weights(norm: Norm, hypothesis: Hypothesis) -> bool:
-    """Whether a norm's groups are those of any one axis of weights, as its gamma is."""
+    """Whether a norm is of weights, so that its groups may lie along any one axis."""
     if norm.parameters is not ParameterRule.KEPT:
         return False
     grid = hypothesis.sample.grid
@@ -245,7 +245,7 @@ def _may_choose(convention: Convention, grid: Grid) -> bool:
 
 
 def _takes(owner: Norm | Convention, plan: Plan, affine: AffineStep) -> bool:
-    """Whether gamma and beta, as far as there are any, have the shape of a norm's or framework's own."""
+    """Whether gamma and beta, as far as given, have the shape that the norm or framework takes."""
     if affine.scale is None and affine.shift is None:
         return True
     has_none = ParameterRule.NONE in (owner.parameters, plan.parameters.rule)
@@ -256,7 +256,7 @@ def _takes(owner: Norm | Convention, plan: Plan, affine: AffineStep) -> bool:
 
 
 def try_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any] = _ANY_DTYPE) -> Plan | None:
-    """Return a plan; None if the norm or the framework does not take such a shape."""
+    """Return the plan of a request; None if the norm or the framework refuses the shape."""
     try:
         return make_plan(request, shape, dtype)
     except NormError:

@@ -1,4 +1,4 @@
-"""Large groups, looked at before they are measured: whatever centres and divides, values lie on a line."""
+"""A test of large groups before they are measured: with any centre and divisor, values lie on a line."""
 
 from __future__ import annotations
 

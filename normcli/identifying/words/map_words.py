@@ -1,4 +1,4 @@
-"""A plain map in words: what it is, which norms look so, which stored statistics or which σ would make it."""
+"""A plain map in words: a and b, norms that look so, stored statistics or a σ that would give it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _AGREEING = 1e-3
 
 
 def diagnose_map(found: Identification, plain: PlainMap, layout: Layout) -> Diagnosis:
-    """Return what a plain map is, and what it may have been made by."""
+    """Return the diagnosis of a plain map, with the norms and scalers that may have made it."""
     formula = _format_formula(plain)
     said = f"y is {formula} for all values"
     if plain.axes == (layout.channel,):
@@ -172,12 +172,12 @@ _ROUNDINGS = 64.0
 
 
 def tell_sigma(plan: Plan, found: Identification) -> Diagnosis | None:
-    """Return what a tensor that should be x / σ is divided by, where it is one factor times x; None elsewhere.
+    """Return the diagnosis of a y = factor · x that should be x / σ; None for other plans and tensors.
 
     Parameters
     ----------
     plan : Plan
-        Of a norm of any kind: only one of a single matrix has something to tell.
+        The plan of any norm; None is returned unless it has a single matrix.
     found : Identification
     """
     plain, spec, name = found.plain, plan.spec, plan.norm.name

@@ -28,7 +28,7 @@ _SHORT_DIGITS, _LONG_DIGITS = 10, 18
 """Significant digits of an exact value: one more than tells neighbours apart."""
 
 _TELLING = ("norm", "axes", "groups", "group_order", "ddof", "p", "affine", "window", "rows", "steps")
-"""What is said of a match, eps aside."""
+"""The fields of a match that its words tell, without eps."""
 
 _MOST_NAMES = 3
 """Frameworks, and algorithms, that one line names."""
@@ -161,7 +161,7 @@ def format_share(share: float) -> str:
 
 
 def list_exactness(match: Match, told: Sequence[Reproduction] = ()) -> Iterator[str]:
-    """Yield how many values are equal to the bit, and which algorithm gives the others, if one is known."""
+    """Yield sentences on how many values have the exact bits, and which algorithm gives the others."""
     if told:
         best, *others = told
         share = f"{format_share(best.equal)} of the bits"
@@ -191,7 +191,7 @@ def list_exactness(match: Match, told: Sequence[Reproduction] = ()) -> Iterator[
 
 
 def list_fitted(best: Match, matches: Iterable[Match]) -> Iterator[str]:
-    """Yield what a gamma that was fitted hides of a match, beside all matches of the same tensor."""
+    """Yield sentences on the options that a fitted gamma hides, given all matches of the tensor."""
     if best.affine != ESTIMATED:
         return
     if NORMS[best.norm].centre is Centre.MEAN:

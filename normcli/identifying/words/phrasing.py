@@ -43,7 +43,7 @@ _SMALL = 0.05
 """The part of y's spread that a norm may leave unexplained and still come near y."""
 
 _BETTER = 0.25
-"""The part of what a line through all values leaves that such a norm may leave."""
+"""The residual of a nearest norm must be at most this part of a line's through all values."""
 
 SUGGEST = "normcli identify … --suggest"
 """The command that prints which input tells apart what fits."""
@@ -178,7 +178,7 @@ def _diagnose_doubtful(found: Identification, layout: Layout) -> Diagnosis:
 
 
 def _diagnose_nothing(found: Identification, layout: Layout) -> Diagnosis:
-    """Return what comes near, if anything does; else what was tried, and what would tell more."""
+    """Return the nearest explanation; if none is near, what was tried and what would tell more."""
     asked, near = found.question, found.nearest
     rest = math.inf if near is None else _measure_rest(near.match)
     if near is not None and rest <= _SMALL:

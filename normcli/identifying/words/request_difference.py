@@ -39,16 +39,16 @@ _WINDOW = ("size", "alpha", "exponent", "k")
 
 
 class OtherChoice(NamedTuple):
-    """One choice that a match has otherwise than a request.
+    """An option in which a match differs from a request.
 
     Parameters
     ----------
     words : str
-        What the match has: `eps is 1e-06`.
+        The match's choice: `eps is 1e-06`.
     asked : str
-        What the request has; empty where the words say it.
+        The request's choice: `1e-05`; empty if the words imply it.
     option : str or None
-        What makes the request the match, as on a command line; None where no option does.
+        The option on the command line that gives the match; None if there is none.
     """
 
     words: str
@@ -57,20 +57,20 @@ class OtherChoice(NamedTuple):
 
     @property
     def contrast(self) -> str:
-        """What the match has, and what the request has: `eps is 1e-06, not 1e-05`."""
+        """Both choices in one clause: `eps is 1e-06, not 1e-05`."""
         return f"{self.words}, not {self.asked}" if self.asked else self.words
 
 
 def list_other_choices(plan: Plan, match: Match, asked: Question) -> list[OtherChoice] | None:
-    """Return what a match has otherwise than a plan; None where no request of the plan's norm is that match.
+    """Return the options in which a match differs from a plan; None if no request of its norm gives the match.
 
     Parameters
     ----------
     plan : Plan
-        Of the norm that was asked for.
+        The plan of the request.
     match : Match
     asked : Question
-        With gamma and beta as they were given.
+        The question, with the given gamma and beta.
     """
     row, norm = NORMS[match.norm], plan.norm
     is_same = match.norm == norm.name and match.rows is not None  # whatever estimates its singular value
@@ -129,7 +129,7 @@ def try_request(request: Request, asked: Question) -> Plan | None:
 
 
 def _compare_groups(plan: Plan, match: Match, asked: Question) -> list[OtherChoice] | None:
-    """Return what the groups have otherwise; None where no option of the norm makes them."""
+    """Return how the groups differ; None if no option of the norm makes the match's groups."""
     layout = plan.grid.layout
     if match.window is not None or match.rows is not None:
         pair = (match.axes, plan.grid.axes) if match.rows is None else (match.rows, plan.spec.rows or ())
@@ -171,7 +171,7 @@ def _name_axes(word: str, there: Sequence[int], here: Sequence[int], layout: Lay
 
 
 def _compare_numbers(plan: Plan, match: Match) -> Iterator[OtherChoice]:
-    """Yield which of p, eps, ddof, the window and the iterations are others."""
+    """Yield how p, eps, ddof, the window and the iterations differ."""
     spec, window = plan.spec, match.window
     if match.takes_eps and spec.eps is not None:
         yield from _compare_eps(spec.eps, spec.eps_mode, match)

@@ -1,4 +1,4 @@
-"""What a tensor has otherwise than the norm that was asked for, in one record."""
+"""The diagnosis of a tensor beside the norm that was asked for: how it differs, in one record."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def diagnose_actual(
     ok: bool,
     saved: np.dtype[Any] | None = None,
 ) -> Diagnosis | None:
-    """Return what made a tensor that differs, or whose bits are another kernel's; None where all is well.
+    """Return the diagnosis of a tensor that differs, or whose bits show another kernel; None without findings.
 
     Parameters
     ----------
     subject : AskedNorm
-        What it should be.
+        The norm that it should be.
     values, actual : ndarray
-        The input, its residual added, and what is held against the result.
+        The input (with the residual added), and the tensor that is checked.
     ok : bool
-        Whether all is within the tolerance.
+        Whether every value is within the tolerance.
     saved : numpy.dtype or None
         The dtype of half precision that y was judged in, though it was saved as another.
     """
@@ -84,7 +84,7 @@ def _diagnose(subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any], *,
 
 
 def _diagnose_selected(plan: Plan, found: Identification, given: Given | None) -> Diagnosis:
-    """Return what is said of a tensor of which some values should not count: what all of them would make."""
+    """Return the diagnosis of a masked tensor: whether y is the norm without the mask."""
     if any(match.affine != ESTIMATED for match in found.matches):
         return diagnose_request(plan, found, given)
     step = "check it without the mask, on values that all count"
@@ -94,7 +94,7 @@ def _diagnose_selected(plan: Plan, found: Identification, given: Given | None) -
 
 
 def _diagnose_gated(subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any]) -> Diagnosis:
-    """Return what is said of a gated tensor that no fault explains: a right one may be rounded on the way."""
+    """Return the diagnosis of a gated tensor without known fault: it may be right, but rounded on the way."""
     name, dtype = subject.plan.norm.name, choose_counting_dtype(actual.dtype)
     if is_off_by_rounding(subject, values, actual, dtype):
         steps = ("the norm, the activation and the product may each be rounded",) if is_half(dtype) else ()
@@ -104,12 +104,12 @@ def _diagnose_gated(subject: AskedNorm, values: NDArray[Any], actual: NDArray[An
 
 
 def diagnose_request(plan: Plan, found: Identification, given: Given | None = None) -> Diagnosis:
-    """Return what a tensor has otherwise than the norm that was asked for; what it is, where it is another.
+    """Return how a tensor differs from the norm that was asked for; or which other norm or map it is.
 
     Parameters
     ----------
     plan : Plan
-        Of the norm that was asked for.
+        The plan of the request.
     found : Identification
     given : Given or None
         Running statistics.
@@ -173,7 +173,7 @@ def _contrast(
     differences: Sequence[OtherChoice],
     given: Given | None,
 ) -> tuple[str, tuple[str, ...], str | None]:
-    """Return what a match has otherwise than the request that it should be: cause, evidence and remedy."""
+    """Return how a match differs from the request: cause, evidence and remedy."""
     name, near, layout = plan.norm.name, None if found.matches else found.nearest, plan.grid.layout
     near = near if near is not None and near.mismatches else None
     remedy = find_remedy(plan, match, found.question, differences) if differences else None
@@ -214,7 +214,7 @@ def _is_one_pass(found: Identification) -> bool:
 
 
 def _join_differences(name: str, told: Sequence[OtherChoice], framework: str) -> tuple[str, tuple[str, ...]]:
-    """Return the cause, with what was asked for where there is room for it, and what is left unsaid."""
+    """Return the cause, with the asked options if there is room, and the differences left out."""
     contrasts = f"{name} differs: {'; '.join(one.contrast for one in told)}"
     words = f"{name} differs: {', '.join(one.words for one in told)}"
     like = f" (as {framework})" if framework else ""

@@ -46,7 +46,7 @@ DRAWS = (
     ("uniform", 1000.0, 1001.0),
     ("uniform", 0.0, 60000.0),
 )
-"""What is drawn: near 0, where eps shows; far from it, where sums cancel; large, where they overflow."""
+"""The values of suggested tensors: near 0 eps shows, far from 0 sums cancel, large ones overflow."""
 
 
 class Suggestion(NamedTuple):
@@ -56,11 +56,11 @@ class Suggestion(NamedTuple):
     ----------
     recipe : Recipe
     told, pairs : int
-        So many pairs of candidates, of how many, give different results.
+        The pairs of candidates with different results, and all pairs.
     share : float
-        The largest share of values that differ between two.
+        The largest share of values that differ in a pair.
     names : tuple of str
-        What the candidates are.
+        The candidates.
     """
 
     recipe: Recipe
@@ -89,7 +89,7 @@ class _Candidate(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the request says."""
+        """The options of the request, as on a command line."""
         return {name: value for name, value in self.request._asdict().items() if value is not None}
 
     @property
@@ -99,7 +99,7 @@ class _Candidate(NamedTuple):
         return " ".join((self.request.norm, *chosen, *how))
 
     def write(self, x: NDArray[Any]) -> Floats:
-        """Return what it makes of a tensor, in float64."""
+        """Return the candidate's result for a tensor, in float64."""
         if self.computation is None:
             return widen(normalize(x, **self.options, dtype=x.dtype.name).normalized)
         plan = make_plan(self.request, x.shape, x.dtype)
