@@ -66,7 +66,7 @@ class GradientTerms(NamedTuple):
 
     @property
     def excess(self) -> float:
-        """n / (n − 1): the factor by which a mean over n − 1 is too large."""
+        """The factor by which a mean over n − 1 is too large: n / (n − 1)."""
         return self.size / max(1, self.size - 1)
 
     @property

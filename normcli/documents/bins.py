@@ -1,4 +1,4 @@
-"""Histograms before they are drawn: bins, counts, round ticks, and what is marked on a scale."""
+"""Histograms before they are drawn: bins, counts, round ticks, and marks on the scale."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FEWEST_BINS, _MOST_BINS = 5, 24
 
 _SPARE = 4.0
-"""Two histograms have one scale unless that is so many times as long as the values of one of them."""
+"""Two histograms share a scale unless it is this many times as long as the range of either."""
 
 _MOST_STEPS = 6
 
@@ -36,9 +36,9 @@ class BinCounts(NamedTuple):
     edges : ndarray of float64
         One more than counts; the last bin holds its upper edge too.
     others : int
-        How many values are not finite, and in no bin.
+        The number of values that are not finite, and in no bin.
     mean, std : float
-        Of the finite values, as doubles give them: for a mark; NaN without any.
+        Mean and deviation of the finite values, in double precision, for marks; NaN without finite values.
     """
 
     counts: NDArray[np.intp]
@@ -49,7 +49,7 @@ class BinCounts(NamedTuple):
 
     @property
     def marks(self) -> dict[str, float]:
-        """What is marked, by its name, and where: zero, the mean, a deviation to each side of it."""
+        """The places of marks, by name: zero, the mean, and one deviation to each side of the mean."""
         found = {"0": 0.0, "−σ": self.mean - self.std, "+σ": self.mean + self.std, "mean": self.mean}
         return {name: place for name, place in found.items() if self.edges[0] <= place <= self.edges[-1]}
 
@@ -111,7 +111,7 @@ def choose_bins(values: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
 
 
 def count_in_bins(values: NDArray[Any], edges: NDArray[np.float64]) -> BinCounts:
-    """Count how many values lie in each bin.
+    """Count the values in each bin.
 
     Examples
     --------

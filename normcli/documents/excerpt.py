@@ -22,34 +22,34 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 MOST_VALUES = 1000
-"""A tensor of at most so many values is shown whole (NumPy's print threshold)."""
+"""The most values of a tensor that is shown whole (NumPy's print threshold)."""
 
 MOST_LINES = 48
 """Unless that takes more lines: what stands below a tensor stays on the screen."""
 
 MOST_MATRICES = 8
-"""So many matrices of a large tensor are shown at most: a screen or two."""
+"""The most matrices that are shown of a large tensor: a screen or two."""
 
 EDGE = 3
-"""So many positions at each end of an axis are shown of a larger one (NumPy's edge items)."""
+"""The positions shown at each end of a long axis (NumPy's edge items)."""
 
 MOST_GROUPS = 24
 GROUP_HEAD, GROUP_TAIL = 12, 4
 
 MOST_CELLS = 400
-"""A picture shows a tensor of at most so many values whole, unless an axis is long."""
+"""The most values of a tensor that a picture shows whole, unless an axis is long."""
 
 MOST_COLOURS = 32
-"""So many groups are easy to tell apart: eight colours, plain and hatched in three ways."""
+"""The most groups that are easy to tell apart: eight colours, plain and hatched in three ways."""
 
 MOST_AXES = 8
 """A picture of more axes cannot be read."""
 
 _LADDER = (20, 12, 8, 6, 4, 3, 2, 1)
-"""An axis is cut to these numbers of positions, one after the other, until the picture is small enough."""
+"""The numbers of positions to which an axis is cut, in this order, until the picture is small enough."""
 
 _REDUCED = 1.5
-"""A reduced axis is cut before a kept one of up to so many times its positions: kept ones show more groups."""
+"""A reduced axis is cut before a kept one, which shows groups, up to this many times its length."""
 
 
 class Positions(NamedTuple):
@@ -121,7 +121,7 @@ def _count(positions: list[Positions]) -> int:
 
 
 def cut_beyond(most: int, length: int, head: int, tail: int, *, full: bool = False) -> Positions:
-    """Return all of at most so many positions, or where all are asked for; else what `keep_ends` does."""
+    """Return all positions if `full` or if they are at most `most`; else the two ends, as `keep_ends` does."""
     return keep_ends(length, length, 0) if full or length <= most else keep_ends(length, head, tail)
 
 
@@ -139,16 +139,16 @@ def format_hidden(hidden: int, count: int, noun: str, plural: str | None = None)
 def build_excerpt(
     table: Table, make_row: Callable[[int], TableRow], count: int, noun: str, view: View
 ) -> Table:
-    """Return a table with those of `count` rows that a view shows, and a note on how many it hides.
+    """Return a table with the rows that a view shows (of `count` rows), and a note on how many it hides.
 
     Parameters
     ----------
     table : Table
-        Without rows.
+        The table without rows.
     make_row : function of a row's number
     count : int
     noun : str
-        What a row stands for.
+        The noun for a row, such as `group`.
     view : View
     """
     chosen = cut_beyond(MOST_GROUPS, count, GROUP_HEAD, GROUP_TAIL, full=view.full)
@@ -164,8 +164,7 @@ def make_index(positions: Sequence[Positions]) -> tuple[NDArray[np.intp], ...]:
 def choose_drawn(*plans: Plan) -> list[Positions]:
     """Return the positions along each axis that are drawn, the same for all plans of a tensor.
 
-    The axis of which most is shown is cut first, until the cells and the groups that they belong to are few
-    enough.
+    The axis with most positions is cut first, until there are few enough cells and groups.
 
     Raises
     ------
@@ -204,7 +203,7 @@ def _count_groups(plan: Plan, shown: list[Positions]) -> int:
 
 
 def narrow(positions: Positions, length: int, most: int) -> Positions:
-    """Return at most so many positions, all of them among those given."""
+    """Return at most `most` of the given positions."""
     if positions.size <= most:
         return positions
     head = positions.size if positions.gap is None else positions.gap

@@ -110,9 +110,9 @@ def build_slices(
 
 
 def locate_owners(result: Result, index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
-    """Return the numbers of the groups that cells belong to; `NOBODY` for those that belong to none.
+    """Return the number of each cell's group; `NOBODY` for cells without group.
 
-    These are values that do not count, and all values of a norm with a sliding window, whose groups overlap.
+    Masked values have no group, nor have values of a norm with a sliding window, whose groups overlap.
 
     Parameters
     ----------
@@ -139,17 +139,17 @@ def _cut_excerpts(
     positions: list[Positions],
     beside: Positions,
 ) -> list[_Excerpt]:
-    """Return values of some tensors at the same positions: as many columns as fit, in a full view all of them.
+    """Return values of some tensors at equal positions: the columns that fit, or all in a full view.
 
     Parameters
     ----------
     tensors : sequence of pairs of callable
-        What returns the values of each, and what the numbers of their colours.
+        For each tensor a function that returns values, and one that returns the numbers of their colours.
     grid : Grid
     view : View
     positions : list of Positions
     beside : Positions
-        The matrices that stand side by side, where there is room.
+        The matrices that stand side by side if there is room.
     """
 
     def format_all() -> tuple[list[NDArray[Any]], list[int]]:
@@ -269,14 +269,14 @@ def _caption(names: Sequence[str]) -> str:
 
 
 def _count_fitting_columns(width: int, cell: int) -> int:
-    """Return how many columns of cells of so many characters fit; at least three."""
+    """Return how many columns of cells of a width in characters fit; at least three."""
     return max(3, (width - 2) // (cell + 1))
 
 
 def _widen(width: int, matrices: Sequence[int], least: int) -> int:
-    """Return how many columns matrices can have without taking more lines than they take with the least number.
+    """Return the most columns of matrices that take no more lines than matrices of the fewest columns.
 
-    `matrices` has the characters of a cell of each that stands beside the others; 0 for the mark of a gap.
+    `matrices` has the width of a cell of each matrix side by side; 0 for the mark of a gap.
     """
     lines = _count_lines(width, matrices, least)
     most = _count_fitting_columns(width, max(matrices))
@@ -284,7 +284,7 @@ def _widen(width: int, matrices: Sequence[int], least: int) -> int:
 
 
 def _count_lines(width: int, matrices: Sequence[int], columns: int) -> int:
-    """Return how many lines matrices of so many columns, one of them a gap, take side by side."""
+    """Return how many lines matrices with that many columns (one of them a gap) take side by side."""
     lines, used = 1, 0
     for cell in matrices:
         extent = (columns - 1) * (cell + 1) + len(GAP) + 2 if cell else len(GAP)

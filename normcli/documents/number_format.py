@@ -24,7 +24,7 @@ _SMALLEST_FIXED = -5
 
 
 def format_statistic(value: float, digits: int | None) -> str:
-    """Return a statistic with so many significant digits: `6.1005859`.
+    """Return a statistic with `digits` significant digits (None: 8): `6.1005859`.
 
     Examples
     --------

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 _MOST_PARAMETERS = 8
 
 _RUNNING = ("running mean", "running var")
-"""What a header calls the statistics that are given; where they are, the tensor is not reduced."""
+"""The header's words for running statistics, in place of the reduced axes."""
 
 _WORDS: tuple[HeaderLine, ...] = (("words", ("normcli help words",)),)
-"""Where a reader at a terminal finds what the words of an answer mean."""
+"""The hint for a reader at a terminal: where the words of an answer are explained."""
 
 _WINDOW_OPTIONS = ("size", "alpha", "exponent", "k")
 _WINDOW_MEMBERS = ("size", "before", "after", "alpha", "exponent", "k")
@@ -56,13 +56,13 @@ _FILLED = {
 
 
 def describe_plan(plan: Plan, subject: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members that the JSON of every answer to a norm begins with.
+    """Return the first members of the JSON of every answer about a norm.
 
     Parameters
     ----------
     plan : Plan
     subject : mapping
-        What the plan is applied to, such as `describe_tensor` under the key `input`.
+        The members on the input, such as those of `describe_tensor` under the key `input`.
     """
     grid, spec, window = plan.grid, plan.spec, plan.spec.window
     return {
@@ -146,7 +146,7 @@ def list_facts(tensor: Tensor, output: np.dtype[Any] | None = None) -> tuple[str
 def list_selection(
     plan: Plan, values: NDArray[Any], selection: Selection | None, counts: NDArray[np.float64] | None
 ) -> tuple[HeaderLine, ...]:
-    """Return the line of a header that says how many values count, and what becomes of the others.
+    """Return the header's line on how many values count, and on what happens to the others.
 
     Parameters
     ----------
@@ -154,9 +154,9 @@ def list_selection(
     values : ndarray
         The tensor.
     selection : Selection or None
-        None where all values count: then there is no line.
+        None if all values count: then there is no line.
     counts : ndarray or None
-        How many values of each group count, where that is known.
+        The number of values of each group that count; None if it is not known.
     """
     if selection is None:
         return ()
@@ -188,7 +188,7 @@ def list_groups(plan: Plan, columns: Mapping[str, NDArray[Any]], view: View) -> 
 
 
 def format_formula(plan: Plan, given: Container[str]) -> str:
-    """Return the definition with as much of an affine step as there is: `… · gamma + beta`."""
+    """Return the definition, with gamma and beta if they are given: `… · gamma + beta`."""
     gamma = f" · ({plan.spec.gamma_offset} + gamma)" if plan.spec.gamma_offset else " · gamma"
     affine = (text for name, text in (("gamma", gamma), ("beta", " + beta")) if name in given)
     return plan.formula + "".join(affine)
@@ -207,18 +207,18 @@ def format_running(plan: Plan) -> tuple[str, ...]:
 
 
 class ReductionWords(NamedTuple):
-    """What a plan reduces, in words.
+    """The reduction of a plan, in words.
 
     Parameters
     ----------
     over : str
-        The axes reduced, with their lengths; of a window, its reach and axis.
+        The reduced axes with their lengths; for a window, its reach and axis.
     keeps : str
-        The axes kept, with the numbers of statistics along them.
+        The kept axes, with the number of statistics along each.
     shapes : str or None
-        What becomes of the shape; None for a window, which leaves it.
+        The shapes of tensor and statistics, `nchw → 1c11`; None for a window, where they are equal.
     groups : str
-        Their number and size.
+        The number of groups, and their size.
     """
 
     over: str
@@ -228,7 +228,7 @@ class ReductionWords(NamedTuple):
 
 
 def format_reduction(plan: Plan) -> tuple[str, ...]:
-    """Return the facts of one line: what is reduced, what is kept, the shapes, groups × size.
+    """Return the reduction as facts of one line: reduced axes, kept axes, shapes, groups × size.
 
     Examples
     --------
@@ -244,13 +244,13 @@ def format_reduction(plan: Plan) -> tuple[str, ...]:
 
 
 def find_reduction(plan: Plan, *, given: bool = False) -> ReductionWords:
-    """Return what a plan reduces and keeps, and into how many groups that parts the tensor.
+    """Return the reduction of a plan in words: reduced and kept axes, number of groups.
 
     Parameters
     ----------
     plan : Plan
     given : bool
-        Whether statistics are given, so that nothing is reduced.
+        Whether running statistics are given, so that no axis is reduced.
 
     Examples
     --------

@@ -108,7 +108,7 @@ GroupOrderName = Literal["contiguous", "interleaved"]
 """Which channels are of a group."""
 
 NanName = Literal["propagate", "omit", "raise"]
-"""What a NaN does."""
+"""The names of the effects of NaN."""
 
 FillName = Literal["pass", "zero", "nan", "normalize"]
 """What becomes of values that do not count."""

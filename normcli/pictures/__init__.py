@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 VIEWS = ("both", "cubes", "flat", "drawers")
 VALUES = ("input", "xhat", "y", "none")
 PLOTS = ("groups", "histogram")
-"""How a picture shows a tensor, what stands in its cells, and of what it is. The first is the default."""
+"""The views of a tensor, the numbers in its cells, the kinds of picture. The first is the default."""
 
 
 class Options(NamedTuple):

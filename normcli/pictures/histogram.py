@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from normcli.results.result import Result
 
 MOST_LINES = 8
-"""So many groups have their histograms drawn."""
+"""The most groups whose histograms are drawn."""
 
 _SIDES = {"input": "input", "normalized": "y, normalized"}
-"""What a column is of → what it is called."""
+"""The name of a column of histograms, by its tensor."""
 
 _DOT = 2.0
 """The length of a dot of a line, and of the gap behind it."""

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     """From a cell's index to its colour, and the attributes by which a program finds it."""
 
 LISTED = 2
-"""The legend lists so many of each group's statistics: the others follow from these."""
+"""The most statistics of a group that the legend lists: the others follow from these."""
 
 VALUE, WINDOW, OTHER = range(3)
-"""The owners where a window slides: the value whose window is shown, the rest of that window, all others."""
+"""Owners for a sliding window: the value whose window is shown, the rest of the window, other values."""
 
 
 _SIZE, _LINE, _SWATCH, _GUTTER = 11.5, 20.0, 14.0, 16.0
@@ -150,7 +150,7 @@ class WindowOwners(Owners):
 
 
 class ReachOwners(Owners):
-    """The value whose gradient is shown, what it reaches, and the rest."""
+    """Owners for a gradient: the value whose dy is shown, the values whose dx it changes, the rest."""
 
     def __init__(self, result: Result, digits: int | None, reach: GradientReach) -> None:
         super().__init__(result, digits)
@@ -158,7 +158,7 @@ class ReachOwners(Owners):
         self._name = format_index(reach.at, result.plan.grid.layout) or "the only value"
 
     def locate(self, indices: Indices) -> NDArray[np.intp]:
-        """Return `VALUE`, `WINDOW` for what it reaches, or `OTHER` for each cell."""
+        """Return for each cell `VALUE`, `WINDOW` (its dx changes) or `OTHER`."""
         pairs = zip(indices, self._reach.at, strict=True)
         here = functools.reduce(np.logical_and, (i == at for i, at in pairs), np.True_)
         return np.where(here, VALUE, np.where(self._reach.select(indices), WINDOW, OTHER))
@@ -167,7 +167,7 @@ class ReachOwners(Owners):
         """Return nothing: no groups are shown."""
 
     def format_description(self) -> str:
-        """Return a sentence on what is reached."""
+        """Return a sentence on the values whose dx changes."""
         return f"Coloured are the values whose dx a dy at {self._name} changes. All other values are grey."
 
     def _make_entry(self, owner: int, look: int) -> LegendEntry:
@@ -182,7 +182,7 @@ class ReachOwners(Owners):
 def choose_owners(
     result: Result, digits: int | None, shown: Sequence[Positions], reach: GradientReach | None = None
 ) -> Owners:
-    """Return the owners of a result's cells, of which those at some positions along each axis are shown."""
+    """Return the owners of a result's cells, given the positions along each axis that are shown."""
     if reach is not None:
         return ReachOwners(result, digits, reach)
     if result.plan.spec.window is None:

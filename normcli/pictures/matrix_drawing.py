@@ -223,7 +223,7 @@ def _tag(label: str, inner: Panel, left: float) -> Panel:
 
 
 def _zigzag(x0: float, y0: float, x1: float, y1: float) -> tuple[tuple[float, float], ...]:
-    """Return a zigzag from one end to the other, level or upright."""
+    """Return a zigzag between two points, level or upright."""
     length = math.hypot(x1 - x0, y1 - y0)
     teeth = max(2, round(length / 5))
     nx, ny = (y1 - y0) / length * 2, (x1 - x0) / length * 2
