@@ -30,7 +30,7 @@ SAFETY = 1.0 + 2.0**-20
 
 
 class RowTask(NamedTuple):
-    """What a kernel makes of rows, as far as its bounds depend on it.
+    """Rows, gamma and beta that a kernel normalizes, as far as its bounds depend on them.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class RowTask(NamedTuple):
     gamma, beta : ndarray
         Broadcast against the rows; gamma with its offset.
     is_rounded : bool
-        Whether the exact result itself is of an x̂ that is rounded before gamma.
+        Whether the exact result rounds x̂ before gamma.
     """
 
     rows: Floats
@@ -66,7 +66,7 @@ class Slack(NamedTuple):
 
 
 class Known(NamedTuple):
-    """Of each row: how far its mean is off, and what the inverse of its divisor is, and may come out as."""
+    """For each row: the error of its mean, the exact 1 / divisor, and bounds of the calculated one."""
 
     off: Floats
     inverse: Floats
@@ -121,7 +121,7 @@ def is_void(error: Floats, values: Floats) -> NDArray[np.bool_]:
 
 
 def bound_inverse(task: RowTask, drift: Drift, p: DtypePrecision) -> Known:
-    """Return what is known of each row's mean and divisor, given how far its statistics are off."""
+    """Return bounds for each row's mean and 1 / divisor, given the errors of its statistics."""
     formula, underflow = task.formula, p.underflow
     times = 1.0 if formula.averages else float(task.groups.size)
     exact, off = task.groups.variance * times, drift.square * times

@@ -1,4 +1,4 @@
-"""How far mean and variance may be off at most: what the roundings of an algorithm add up to.
+"""The largest errors of mean and variance: the roundings of an algorithm, added up.
 
 Each operation gives (x ∘ y)(1 + δ) + η with |δ| ≤ u, half the distance from 1 to the next number, and |η| ≤ h,
 half the smallest subnormal number, where a product or a quotient underflows. What k roundings enter is off by
@@ -51,15 +51,15 @@ _THREADS = 32
 
 
 class DtypePrecision(NamedTuple):
-    """What a dtype makes of an operation.
+    """The rounding of operations in a dtype.
 
     Parameters
     ----------
     name : str
     unit : float
-        u: how far rounding is off at most, as part of the value.
+        u: the largest relative error of a rounding.
     underflow : float
-        h: how far at most, where the value is subnormal.
+        h: the largest error where the value is subnormal.
     largest : float
     """
 
@@ -90,19 +90,19 @@ class DtypePrecision(NamedTuple):
 
 
 class Order(NamedTuple):
-    """In which order values are added: so many in turn, and these sums or parts in so many levels of pairs."""
+    """An order of addition: runs of `in_turn` values, then their sums in levels of pairs."""
 
     in_turn: int
     levels: int
 
     @property
     def depth(self) -> int:
-        """Through how many additions a value goes at most."""
+        """The most additions that a value goes through."""
         return self.in_turn + self.levels
 
 
 class GroupFacts(NamedTuple):
-    """What bounds depend on, of each group; all but `size` and `ddof` of shape (groups,).
+    """The numbers of each group on which bounds depend; all but `size` and `ddof` have the shape (groups,).
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class GroupFacts(NamedTuple):
 
     @classmethod
     def of(cls, rows: Floats, mean: Floats, variance: Floats, ddof: int) -> GroupFacts:
-        """Return those of rows, of shape (groups, values), whose mean and variance are known."""
+        """Return the facts of rows, of shape (groups, values), given mean and variance."""
         first = rows[:, :1]
         here, shifted = (
             cls(rows.shape[1], ddof, center, variance, sizes.mean(1), (sizes * sizes).mean(1), sizes.max(1))
@@ -142,7 +142,7 @@ class GroupFacts(NamedTuple):
 
     @property
     def excess(self) -> float:
-        """What the variance is larger by than the mean of squared deviations: n / (n − ddof)."""
+        """The variance over the mean of squared deviations: n / (n − ddof)."""
         return self.size / (self.size - self.ddof) if self.size > self.ddof else math.inf
 
 
@@ -233,7 +233,7 @@ def bound_welford(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
 
 
 def _widen(p: DtypePrecision, size: int, roundings: int) -> float:
-    """Return what so many roundings add, as part of the value, one of them to 1/n, which may be subnormal."""
+    """Return the relative error of some roundings; one is of 1/n, which may be subnormal."""
     return (1.0 + p.gamma(roundings)) * (1.0 + p.underflow * size) - 1.0
 
 
@@ -254,7 +254,7 @@ def _add_in_threads(size: int) -> Order:
 
 
 class BoundRule(NamedTuple):
-    """What bounds a row of `normcli.algorithms.table`: the order of its sums, and what they add up to."""
+    """The bound of a row of `normcli.algorithms.table`: its order of addition, and its error's function."""
 
     order: Callable[[int], Order]
     bound: Bound

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class RowMoments(NamedTuple):
-    """What a kernel found of each row, in the dtype of its sums.
+    """The moments of each row, as a kernel calculates them in the dtype of its sums.
 
     Parameters
     ----------
@@ -39,14 +39,14 @@ _WARP = 32
 """Threads of a GPU that hold a mean and a sum of squares each."""
 
 _CHUNK = 16
-"""Vectors of which torch keeps one mean."""
+"""The vectors for which torch keeps one mean."""
 
 _LANES = 8
 """Of a vector of float32 under AVX2."""
 
 
 class RowPart(NamedTuple):
-    """What was found of some values of each row: how many, their mean, and Σ (x − mean)²."""
+    """The moments of some values of each row: their number, mean, and Σ (x − mean)²."""
 
     size: int
     mean: Values
@@ -112,11 +112,11 @@ def measure_chunked_welford(rows: Values, add: Add, ddof: int) -> RowMoments:
 
 
 def measure_cascade(rows: Values, add: Add, ddof: int, loads: int = 1) -> RowMoments:
-    """Return what torch's CPU kernels do on x86 with AVX2, in vectors of 8 lanes and with fused products.
+    """Return the moments of torch's CPU kernels on x86 with AVX2: vectors of 8 lanes, fused products.
 
-    Chunks of 16 vectors by Welford's recurrence, these merged in pairs, and pairs of pairs, as a carry goes
-    through a binary number; then the lanes, one after the other. Of half precision, 16 values are loaded at
-    once and make two vectors.
+    Welford's recurrence runs over chunks of 16 vectors. Chunks are merged in pairs, and pairs of pairs, as a
+    carry runs through a binary number; then lanes are merged one after the other. In half precision 16 values
+    are loaded at once, and make two vectors.
 
     Source: PyTorch 2.13, aten/src/ATen/native/cpu/moments_utils.h, `RowwiseMomentsImpl`.
     """
@@ -181,7 +181,7 @@ def _merge_fused(part: RowPart, added: RowPart) -> RowPart:
 
 
 def merge_parts(part: RowPart, added: RowPart, multiply_add: MultiplyAdd = round_twice) -> RowPart:
-    """Return what was found of two parts of rows together (Chan, Golub & LeVeque 1983)."""
+    """Return the moments of two parts of rows together (Chan, Golub & LeVeque 1983)."""
     type_, count = part.mean.dtype.type, part.size + added.size
     share = type_(added.size) / type_(count) if count else type_(0.0)
     delta = added.mean - part.mean

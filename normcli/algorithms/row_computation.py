@@ -1,4 +1,4 @@
-"""An algorithm, a dtype of sums and a cast order together; and what they make of rows."""
+"""A computation: an algorithm, a dtype of sums and an order of casts; its result for rows."""
 
 from __future__ import annotations
 
@@ -111,12 +111,12 @@ class Computation(NamedTuple):
 
 
 def parse_computation(text: str) -> Computation:
-    """Return what `two-pass:float32` or `two-pass:float32:statistics` names.
+    """Return the computation of a name: `two-pass:float32` or `two-pass:float32:statistics`.
 
     Raises
     ------
     UsageError
-        If it is of another form, or one of the names is none of the tables; it says what is similar.
+        If the name has another form, or a part of it is in no table; the message has similar names.
     """
     names = text.split(":")
     if len(names) not in (2, 3):

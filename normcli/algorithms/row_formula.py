@@ -1,4 +1,4 @@
-"""What kernels make of a row's statistics: the order of casts and products up to the result."""
+"""From the statistics of a row to its result: the order of casts and products."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class RowFormula(NamedTuple):
-    """What a norm calculates of each group.
+    """The formula of a norm for a row.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class RowFormula(NamedTuple):
 
     @classmethod
     def of(cls, plan: Plan) -> RowFormula:
-        """Return what a plan's norm calculates."""
+        """Return the formula of a plan's norm."""
         spec, norm = plan.spec, plan.norm
         return cls(norm.centre is Centre.MEAN, norm.divisor != LENGTH, spec.eps, spec.eps_mode, spec.ddof)
 
@@ -64,16 +64,16 @@ class RowFormula(NamedTuple):
 
 
 class RowElements(NamedTuple):
-    """What is known when the elements of rows are calculated.
+    """The numbers from which a kernel calculates the elements of rows.
 
     Parameters
     ----------
     rows : ndarray, shape (groups, values)
-        In the dtype of the sums.
+        The values, in the dtype of the sums.
     mean, divisor : ndarray, shape (groups, 1)
-        In the same.
+        In the dtype of the sums.
     wide_divisor : ndarray of float64, shape (groups, 1)
-        Eps added and the root taken in float64.
+        The divisor whose eps and root are calculated in float64.
     gamma, beta : ndarray or None
         As they were given, and broadcast against the rows.
     dtype : dtype
@@ -115,7 +115,7 @@ class RowElements(NamedTuple):
         return each[0]._replace(divisor=divisor, wide_divisor=wide)
 
     def take(self, columns: slice) -> RowElements:
-        """Return those of some columns; parameters are of the shape of the rows."""
+        """Return the elements of some columns; gamma and beta have the shape of the rows."""
         gamma, beta = (p if p is None else p[:, columns] for p in (self.gamma, self.beta))
         return self._replace(rows=self.rows[:, columns], gamma=gamma, beta=beta)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     """Adds rows, of shape (groups, values), to one number for each, of their dtype."""
 
 _PAIRWISE_LEAF, _PAIRWISE_LANES = 128, 8
-"""NumPy's: so many values are added in so many lanes; more are split in halves."""
+"""NumPy's numbers: the most values that are added in lanes, and the lanes; longer rows are split in halves."""
 
 
 def add_in_turn(rows: Values) -> Values:
@@ -94,7 +94,7 @@ def add_in_vectors(rows: Values) -> Values:
 
 
 def _add_side_by_side(steps: Values) -> Values:
-    """Add along the first axis: every fourth value for itself, then what is left, then the four."""
+    """Add along the first axis: every fourth value into one of four sums, then the rest, then the four sums."""
     full = len(steps) // _SIDES
     sums = _add_in_levels(steps[: full * _SIDES].reshape(full, _SIDES, *steps.shape[1:]))
     rest: Iterator[Values] = iter((*steps[full * _SIDES :], *sums[1:]))
@@ -102,7 +102,7 @@ def _add_side_by_side(steps: Values) -> Values:
 
 
 def _add_in_levels(steps: Values) -> Values:
-    """Add along the first axis: so many in turn, so many of these sums in turn, and so on over four levels."""
+    """Add along the first axis in four levels: runs of values in turn, then runs of such sums, and so on."""
     power = max(_LEVELS, max(len(steps) - 1, 0).bit_length() // _LEVELS)
     nothing = np.zeros(steps.shape[1:], steps.dtype)
     levels = [nothing] * _LEVELS

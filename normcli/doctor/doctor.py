@@ -1,4 +1,4 @@
-"""Whether a norm can be calculated of a tensor in low precision, and how: every algorithm is tried on it."""
+"""Whether a norm can be calculated in low precision on a tensor: every algorithm is tried on it."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def examine(
     max_ulp: float | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Examination:
-    """Calculate a norm in every way of the tables, and hold each against the exact result.
+    """Calculate a norm by every algorithm and cast order, and compare each with the exact result.
 
     Parameters
     ----------
     plan : Plan
-        Made for the tensor. Its dtype, or else the tensor's, is that of the values that a kernel would read and
-        write: they are rounded to it first, and what is exact follows from what they are then.
+        The plan for the tensor. A kernel reads and writes values of its dtype (or else of the
+        tensor's): values are rounded to it first, and the exact result is that of the rounded values.
     values : ndarray
     inputs : Inputs or None
         Of which gamma, beta and the selection are used: of a group, the values that count are tried alone.
@@ -146,7 +146,7 @@ class _Ward:
         return Examination(self.plan, self.tolerance, findings, {name: Distribution() for name in names})
 
     def examine_tile(self, tile: Slices, work: Workspace) -> None:
-        """Add what is found of a tile of whole groups."""
+        """Add the errors in a tile of whole groups."""
         order = self.geometry.kept_runs + self.geometry.reduced_runs
         numbers = self.geometry.number_groups(tile)
         read = np.ascontiguousarray(self.source.read(tile, order, work))
@@ -166,7 +166,7 @@ class _Ward:
             self._examine_values(numbers[these], pack(raw), (pack(affine[0]), pack(affine[1])))
 
     def _examine_values(self, numbers: Integers, raw: NDArray[Any], affine: Affine) -> None:
-        """Add what is found of groups of some numbers, one in each row."""
+        """Add the errors in some groups, one in each row, given their numbers."""
         here = self._start()
         with np.errstate(all="ignore"):
             rows = raw.astype(self.tolerance.dtype)
@@ -266,7 +266,7 @@ def find_lost(moments: RowMoments, numbers: Integers, differs: Selected) -> tupl
 
 
 def compare_rows(actual: Values, expected: Floats, numbers: Integers, limits: Tolerance) -> Distances:
-    """Return how far rows are from the exact ones; the numbers are those of their groups."""
+    """Return the distances of rows from the exact ones; `numbers` are the numbers of their groups."""
     error, ulp = measure_distance(actual.astype(np.float64), expected, limits.dtype)
     excess = limits.measure_excess(error, ulp, expected)
     found = Distances(mismatches=int(np.count_nonzero(excess > 1.0)))

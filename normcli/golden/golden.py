@@ -1,7 +1,7 @@
 """Golden files: a norm's input, parameters and exact results as `.npy`, with a manifest of how they were made.
 
-With a dy, those of the backward pass too. For the test suite of another project. The folder stands for itself:
-what was calculated is in the manifest, so that it can be calculated again.
+With a dy, there are results of the backward pass too. They are for the test suites of other projects. A folder
+needs nothing else: the manifest has the request, so that the results can be calculated again.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class Golden(NamedTuple):
     checked : Checked
         The golden values held against newly calculated ones.
     gradients : CheckedGradients or None
-        Likewise those of the backward pass, where there are any.
+        The golden gradients beside newly calculated ones; None if there are none.
     note : str or None
-        What a reader of the manifest should know of it.
+        A remark on the manifest for its reader; None without one.
     """
 
     subject: GoldenSubject
@@ -84,7 +84,7 @@ def write_golden(
     recipe: Mapping[str, Any] | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Result:
-    """Calculate, and write what went in and what came out to an empty folder.
+    """Calculate, and write inputs and results to an empty folder.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def write_golden(
         Gamma and beta are written in the dtype of the result if that holds them exactly, else in their own;
         their derivatives in the same.
     recipe : mapping or None
-        How the input, the parameters and dy were generated, those that were.
+        The commands that generated input, parameters and dy; None if they were files.
     effort : Effort
 
     Raises
@@ -139,7 +139,7 @@ def write_golden(
 
 
 def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
-    """Check that the files of a folder are those of its manifest, that they are right, and that it says so.
+    """Check that a folder has the files of its manifest, and that its results are exact.
 
     Parameters
     ----------
@@ -149,8 +149,8 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     Raises
     ------
     DataError
-        If the manifest is missing or malformed, files are missing or not what was written (all are named), or
-        the manifest says anything that does not follow from its norm, options, recipe and files.
+        If the manifest is missing or malformed; if files are missing or changed (all are named); or if the
+        manifest states anything that does not follow from its norm, options, recipe and files.
     """
     manifest = Manifest(folder / MANIFEST)
     _require_whole(folder, manifest.files)
@@ -200,7 +200,7 @@ def _choose_tolerance(dtype: np.dtype[Any], scale: float = 1.0) -> Tolerance:
 
 
 def _require_whole(folder: Path, files: Mapping[str, Any]) -> None:
-    """Raise `DataError` if files are missing or not what was written, with the names of all of them."""
+    """Raise `DataError` if files are missing or changed, with the names of all of them."""
     paths = {name: _locate(folder, name) for name in files}
     missing = [path.name for path in paths.values() if not path.is_file()]
     there = (name for name, path in paths.items() if path.name not in missing)

@@ -1,4 +1,4 @@
-"""The manifest of golden files: what was asked for and what was written, and hashes that show changes."""
+"""The manifest of golden files: the request, the files, and hashes that show changes."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 
 _WITHOUT_HASH = "normcli-golden/1"
-"""The version before, whose manifest has no hash of itself: what it says of its source would be believed."""
+"""The version before, refused: its manifest has no hash of itself, so that changes would go unseen."""
 
 MANIFEST = "manifest.json"
 
 INPUT, DY = "input", "dy"
 PARAMETERS, RUNNING, MASK = ("gamma", "beta"), ("running_mean", "running_var"), "mask"
-"""The files of what goes in; those of the statistics and of what comes out have the names of `check`."""
+"""The names of input files; statistics and results have the names that `check` uses."""
 
 _HASH = "sha256"
 
@@ -90,16 +90,16 @@ class Manifest:
     Raises
     ------
     DataError
-        If there is none, it is no manifest of golden files, or of a version without a hash.
+        If there is none, if it is no manifest of golden files, or if its version has no hash.
 
     Attributes
     ----------
     members : mapping
     request : Request
     files : mapping of str to mapping
-        What it says of each file.
+        The members of each file: shape, dtype, hash.
     intact : bool
-        Whether its hash is that of its members.
+        Whether the manifest's hash is right.
     """
 
     def __init__(self, path: Path) -> None:
@@ -155,7 +155,7 @@ class Manifest:
 
     @property
     def note(self) -> str | None:
-        """What a reader should know of the manifest, in words; None if there is nothing."""
+        """A remark on the manifest for its reader; None without one."""
         return None if self.intact else f"{MANIFEST} is not what was written (sha256)"
 
     def require_intact(self) -> None:
@@ -197,7 +197,7 @@ class Manifest:
             raise DataError(f"{self.path}: {'; '.join(found[:_MOST_NAMED])}{more}")
 
     def _contradict(self, actual: Mapping[str, Any], files: Mapping[str, Any]) -> Iterator[str]:
-        """Yield what the manifest says and what is not so."""
+        """Yield the statements of the manifest that are false."""
         for name in self.members:
             if name not in _MEMBERS:
                 yield f"{format_member(name)} is no member of a manifest"
@@ -263,14 +263,14 @@ class Manifest:
 
 
 def write_manifest(folder: Path, members: Mapping[str, Any]) -> None:
-    """Write a manifest and the hash of what it says."""
+    """Write a manifest with its own hash."""
     manifest = {"schema": SCHEMA, "normcli": __version__, **members}
     manifest[_HASH] = _digest_members(manifest)
     (folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2, allow_nan=False)}\n", encoding="utf-8")
 
 
 def describe_golden_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
-    """Return what was asked for, and for a reader what was calculated."""
+    """Return the members of a plan: the request, and for a reader its resolved choices."""
     given = {option: getattr(plan.request, option.name) for option in OPTIONS}
     described: dict[str, Any] = {
         "norm": plan.request.norm,
@@ -298,7 +298,7 @@ def _describe_convention(plan: Plan) -> dict[str, Any]:
 
 
 def describe_array(name: str, values: NDArray[Any]) -> dict[str, Any]:
-    """Return what a manifest says of an array, without the hash of its file."""
+    """Return the members of an array in a manifest, without the hash of its file."""
     return {"file": f"{name}.npy", "shape": values.shape, "dtype": values.dtype.name}
 
 

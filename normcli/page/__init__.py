@@ -61,7 +61,7 @@ def write(document: Document, stream: TextIO, view: View) -> None:
 
 
 def _put_together(page: Page, view: View) -> str:
-    """Return the page, all ASCII: no encoding of any output can then change what was hashed."""
+    """Return the page in ASCII, so that no encoding changes the hashed parts."""
     script = _wrap("".join(map(_read, _SCRIPTS))).encode("ascii", "backslashreplace").decode()
     style = _read("page.css") + _colour_groups()
     plan = page.results[0].plan
@@ -91,7 +91,7 @@ def _translate(found: re.Match[str]) -> str:
 
 
 def _format_knob(name: str) -> str:
-    """Return a slider and a number for what the reader may move."""
+    """Return the slider and the number field of an option that the reader may move."""
     return (
         f'<div class="knob" id="knob-{name}">'
         f'<label id="{name}-label" for="{name}-number">{name}</label>'

@@ -1,4 +1,4 @@
-"""What a page holds besides its results: a picture, and sections of a document, as HTML without a script."""
+"""The parts of a page below its results: a picture, and sections of a document, as HTML without script."""
 
 from __future__ import annotations
 

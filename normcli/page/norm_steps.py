@@ -1,4 +1,4 @@
-"""The steps by which a norm is seen to happen: what each shows of every value, and its part of the formula."""
+"""The steps of a norm on the page: the numbers in the cells, and the part of the formula, of each."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 class PageStep(NamedTuple):
-    """What one step shows.
+    """One step of a norm on the page.
 
     Parameters
     ----------
     name : str
-        On its button.
+        The label of its button.
     head : str
-        What stands in the cells then.
+        The heading above the cells.
     show : Tree
-        What a value's cell holds, of its group's statistics, `x`, `x̂` and `y`.
+        The number in a value's cell, calculated from its group's statistics, `x`, `x̂` and `y`.
     marks : tuple of str
-        The statistics that are made in this step.
+        The statistics that this step calculates.
     """
 
     name: str
@@ -87,7 +87,7 @@ def mark_formula(plan: Plan, given: Container[str]) -> list[tuple[str, list[str]
     ----------
     plan : Plan
     given : container of str
-        Those of `gamma` and `beta` that are in it.
+        `gamma`, `beta`, both or none: the parameters that the formula has.
 
     Examples
     --------

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 def format_blocks(plan: Plan, stretches: Sequence[range]) -> str:
-    """Return the picture; nothing of a tensor without values.
+    """Return the picture; empty for a tensor without values.
 
     Parameters
     ----------
     plan : Plan
-        By its layout it is chosen which axis runs where.
+        Its layout decides the direction of each axis.
     stretches : sequence of range
-        What the page shows along each axis: cubes of these cells have their number there, in C order.
+        The positions that the page shows along each axis: cubes of these cells carry their number, in C order.
     """
     sides = tuple(map(len, stretches))
     if 0 in sides:

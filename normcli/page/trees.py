@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from normcli.teach.formulas.expression import Expression
 
 Tree = Any
-"""A number; a name; or a list: an operation with what it is done to."""
+"""A number; a name; or a list of an operation and its operands."""
 
 
 def describe_definitions(definitions: Iterable[Definition]) -> list[dict[str, Tree]]:
-    """Return definitions, each without what is empty."""
+    """Return definitions as mappings, without empty members."""
     fields = (definition._replace(slope=None)._asdict().items() for definition in definitions)
     return [{name: describe_tree(part) for name, part in some if part} for some in fields]
 
@@ -60,7 +60,7 @@ def find_deviation_from(plan: Plan) -> str | None:
 
 
 def list_terms(plan: Plan) -> Tree | None:
-    """Return what is added up over a group to measure what divides it; None where nothing is."""
+    """Return the term whose sum over a group leads to its divisor; None for divisors without a sum."""
     match plan.norm.divisor.measurement:
         case Measurement.MOMENTS | Measurement.WINDOW:
             return ["power", subtract(find_deviation_from(plan)), 2]
@@ -73,7 +73,7 @@ def list_terms(plan: Plan) -> Tree | None:
 def build_statistics(plan: Plan) -> Iterator[tuple[str, Tree]]:
     """Yield each statistic of a group of known values, in an order in which each follows from those before.
 
-    The inverse of the divisor comes last: it follows from what `define_group` makes of the others.
+    The inverse of the divisor comes last: `define_group` makes it of the others.
     """
     row, terms = plan.norm.divisor, ["series", None, list_terms(plan)]
     match row.measurement:

@@ -37,7 +37,7 @@ def require_painter() -> None:
 
 
 def write(scene: Scene, stream: BinaryIO) -> None:
-    """Write a picture as PNG: with its own fonts, equal on every machine except for Chinese letters.
+    """Write a picture as PNG: the same on every machine, with fonts of its own, but for Chinese letters.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Assertions for the tests of kernels: that this is the norm of that, and where it is not, what it is.
+"""Assertions for the tests of kernels: y is the norm of x; if it is not, the message names the fault.
 
 * `assertions`: `assert_matches` and `assert_backward_matches`
 * `declared_algorithm`: how far values may be off for the algorithm that a kernel declares

@@ -62,7 +62,7 @@ def assert_matches(
     Parameters
     ----------
     actual : array_like
-        What a kernel made of `x`, of its shape and of the dtype that `normalize` gives: its own, or `dtype`.
+        A kernel's result for `x`, of its shape and of the dtype that `normalize` gives: its own, or `dtype`.
     x : array_like
         The tensor that was normalized. Both may be of NumPy, ml_dtypes, torch, JAX, CuPy and others alike.
     norm : str
@@ -148,7 +148,7 @@ def assert_backward_matches(
     algorithm: str | None = None,
     **options: Any,
 ) -> None:
-    """Fail unless arrays are the gradients that a norm's backward pass makes of dy.
+    """Fail unless arrays are the gradients of a norm's backward pass for dy.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def _require_dtype(
 
 
 def _require_shapes(plan: Plan, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Fail where gradients are not of the shapes of what they are derivatives by."""
+    """Fail if gradients have other shapes than x, gamma and beta."""
     __tracebackhide__ = True
     for name, array in arrays.items():
         expected = plan.grid.shape if name == "dx" else plan.parameters.shape

@@ -49,12 +49,12 @@ class DerivedBound(NamedTuple):
 def read_declared(
     accumulate: DTypeLike | None, algorithm: str | None, cast: str | None = None
 ) -> Computation | None:
-    """Return the computation that is declared; None where none is.
+    """Return the computation that a caller declares; None if he declares none.
 
     Raises
     ------
     UsageError
-        If the dtype of the sums is not among what is given, or a name is none of the tables.
+        If the dtype of the sums is missing, or a name is in no table.
     """
     for what, name in (("algorithm", algorithm), ("cast", cast)):
         if name is not None and not isinstance(name, str):
@@ -91,7 +91,7 @@ def derive_bounds(computation: Computation, asked: Arguments) -> DerivedBound:
 def derive_gradient_bounds(
     computation: Computation, asked: Arguments, dy: NDArray[Any], dtypes: Mapping[str, np.dtype[Any]]
 ) -> tuple[dict[str, Floats], NDArray[np.intp]]:
-    """Return how far each value of gradients may be off, by name, and the groups that nothing is promised of.
+    """Return how far each value of gradients may be off, by name, and the groups without a bound.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def derive_gradient_bounds(
     asked : Arguments
     dy : ndarray
     dtypes : mapping of str to dtype
-        Of `dx`, `dgamma` and `dbeta`, of those that are checked.
+        The dtypes of the gradients that are checked: `dx`, `dgamma`, `dbeta`.
 
     Raises
     ------
