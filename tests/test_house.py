@@ -57,7 +57,7 @@ def walk_statements(node: ast.AST, *, typing_too: bool = True) -> Iterator[ast.A
     """Yield the statements in a node, those for type checking alone only if asked."""
     for field in ("body", "handlers", "orelse", "finalbody", "cases"):
         for statement in getattr(node, field, ()):
-            if isinstance(statement, ast.If) and "TYPE_CHECKING" in ast.dump(statement.test) and not typing_too:
+            if not typing_too and isinstance(statement, ast.If) and "TYPE_CHECKING" in ast.dump(statement.test):
                 continue
             yield statement
             yield from walk_statements(statement, typing_too=typing_too)
