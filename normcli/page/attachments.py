@@ -15,7 +15,7 @@ from normcli.pictures.svg import write
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from normcli.documents.document import Page, Section, TableRow, View
+    from normcli.documents.document import Page, Section, View
     from normcli.documents.scene import Scene
 
 
@@ -44,15 +44,11 @@ def _format_section(section: Section) -> Iterator[str]:
         case Table(title, columns, _, rows):
             yield f"<h2>{html.escape(title or '')}</h2>"
             yield f"<table><thead>{_format_row(columns, 'th')}</thead><tbody>"
-            yield from (_format_row(_list_cells(row, len(columns)), "td") for row in rows)
+            yield from (_format_row(row.cells if row else (GAP,) * len(columns), "td") for row in rows)
             yield "</tbody></table>"
         case Formulas(title, equations):
             lines = "\n".join(GAP if equation is None else equation.text for equation in equations)
             yield f"<h2>{html.escape(title)}</h2><pre>{html.escape(lines)}</pre>"
-
-
-def _list_cells(row: TableRow | None, columns: int) -> tuple[str, ...]:
-    return (GAP,) * columns if row is None else row.cells
 
 
 def _format_row(cells: tuple[str, ...], tag: str) -> str:

@@ -64,7 +64,7 @@ class Drawing(Answer):
         rows: list[TableRow | None] = []
         names = [grid.group_name(group) for group in groups] or ["all values"]
         room = _ROOM if view.width is None else (view.width - max(map(len, names)) - 2 * _GAP) // 2
-        widths = [_choose_width(counts, room) for counts in pairs[0]]
+        widths = [min(max(room // len(counts.counts), 1), _WIDEST) for counts in pairs[0]]
         for number, (name, pair) in enumerate(zip(names, pairs, strict=True)):
             sides = list(zip(pair, widths, strict=True))
             bars = (_draw_bars(counts, width, tallest) for counts, width in sides)
@@ -116,11 +116,6 @@ class Drawing(Answer):
         yield _list_owners(owners, plan.grid.group_count, view)
         if result.selection is not None and reach is None and not view.colour:
             yield Line((f"{NOBODY}: values that do not count",))
-
-
-def _choose_width(counts: BinCounts, room: int) -> int:
-    """Return the width of a bin in characters: what the terminal has room for, at most a few."""
-    return min(max(room // len(counts.counts), 1), _WIDEST)
 
 
 def _draw_bars(counts: BinCounts, width: int, tallest: int) -> str:

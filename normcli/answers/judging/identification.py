@@ -157,7 +157,8 @@ class IdentificationAnswer:
         places = zip(
             *np.unravel_index(np.arange(most), [plain.scale.shape[a] for a in plain.axes]), strict=True
         )
-        cells = zip(*(_format_column(values, most) for values in columns.values()), strict=True)
+        shown = (values.reshape(-1)[:most] for values in columns.values())
+        cells = zip(*([f"{value:.6g}" for value in values] for values in shown), strict=True)
         rows = [TableRow((*map(str, place), *line)) for place, line in zip(places, cells, strict=True)]
         note = format_hidden(count - most, count, "line")
         return Table(None, (*names, *columns), (True,) * (len(names) + len(columns)), rows, note)
@@ -204,11 +205,6 @@ class IdentificationAnswer:
 def _count_lines(count: int, view: View) -> int:
     """Return how many lines of a table are shown."""
     return count if view.full else min(count, _MOST_LINES if view.width is None else _MOST_ON_SCREEN)
-
-
-def _format_column(values: Floats, most: int) -> list[str]:
-    """Return the first numbers of an array as the cells of a column."""
-    return [f"{value:.6g}" for value in values.reshape(-1)[:most]]
 
 
 def _drop_ones(values: Floats, plain: PlainMap) -> Any:
