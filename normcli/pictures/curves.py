@@ -93,7 +93,7 @@ def draw_curves(
 
 
 def _draw_frame(labels: Sequence[str], highest: float, titles: tuple[str, str]) -> Iterator[Shape]:
-    """Yield the numbers beside and below the field, lines across it, and what they are of."""
+    """Yield the numbers and titles of both axes, and lines across the field."""
     top, bottom = _SIZE * 2, _SIZE * 2 + HEIGHT
     for tick in choose_ticks(0.0, highest):
         y = bottom - HEIGHT * tick / highest

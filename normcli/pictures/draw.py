@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 MOST_RESULTS = 12
-"""So many norms stand side by side in one picture."""
+"""The most norms that stand side by side in one picture."""
 
 _MARGIN, _BETWEEN = 22.0, 44.0
 
@@ -47,7 +47,7 @@ _FACTS = 12.0
 _NARROWEST = 440.0
 
 _SLIDE = 16 / 9
-"""Of the two arrangements of several results, that is taken whose sides are nearer to those of a slide."""
+"""The sides of a slide: of two arrangements of several results, the one nearer to it is taken."""
 
 _CAPTIONS = {"input": "the input", "xhat": "x̂", "y": "y, normalized"}
 """The caption of a picture, by the numbers in its cells."""

@@ -63,7 +63,7 @@ class Owners:
         """The lines of the legend, by the owners that are shown."""
 
     def locate(self, indices: Indices) -> NDArray[np.intp]:
-        """Return the owner of each cell; the indices broadcast, as those of `Plan.locate_groups`."""
+        """Return the owner of each cell; the indices are arrays that broadcast, one for each axis."""
         return locate_owners(self._result, indices)
 
     def locate_cell(self, index: tuple[int, ...]) -> int:

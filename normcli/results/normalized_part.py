@@ -1,4 +1,4 @@
-"""Normalized values of a part of a tensor: their groups are calculated whole, the others not at all."""
+"""Normalized values of a part of a tensor: only their groups are calculated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from normcli.results.result import Result
 
 SMALL = 1 << 20
-"""A tensor of at most so many values is normalized whole, and kept: other parts of it may be asked for next."""
+"""The most values of a tensor that is normalized whole, and kept for the next part."""
 
 
 def normalize_part(result: Result, positions: Sequence[Sequence[int]]) -> NDArray[Any]:

@@ -40,7 +40,7 @@ Rounding moves each value by half of one at most, and the mean square of the val
 
 
 class Check(NamedTuple):
-    """How near the normalized groups are to what the norm promises.
+    """How near the normalized groups are to the mean and variance that the norm promises.
 
     The quantity is one of the group's own statistics, taken of its normalized values before gamma and beta.
 
@@ -119,7 +119,7 @@ def check_promises(
 
 
 def _iterate_groups(statistics: Mapping[str, Floats]) -> Iterator[dict[str, Floats]]:
-    """Yield the statistics of some groups at a time: those of all may not fit into memory."""
+    """Yield the statistics of some groups at a time, as those of all may not fit into memory."""
     for pieces in zip(*map(iterate_pieces, statistics.values()), strict=True):
         yield dict(zip(statistics, pieces, strict=True))
 
