@@ -241,7 +241,7 @@ class Cubes:
 
 
 def _fold(plan: Plan, shown: Sequence[Positions], kept: Container[int]) -> list[Edge]:
-    """Choose the axes that run right, deep and down: channel, batch and all others, as in the paper's figure."""
+    """Choose the axes that run right, deep and down: channel, batch and the rest, as in the paper's figure."""
     down = list(range(len(plan.grid.shape)))
 
     def take(wanted: int | None, otherwise: int) -> list[int]:
