@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from normcli.norms.names import EpsModeName, FrameworkName, NanName, NormName
+    from normcli.norms.type_names import EpsModeName, FrameworkName, NanName, NormName
 
 
 def _adds_up(scaler: ExactScaler) -> bool:

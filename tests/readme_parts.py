@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from normcli.answers.catalogue import Catalogue
+from normcli.answers.calculating.catalogue import Catalogue
 from normcli.cli.run import run
 from normcli.documents.document import View
 from normcli.writers import write

@@ -16,7 +16,7 @@ from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.numerics.statistics.solution import Given
 from normcli.results.calculate import calculate
-from normcli.results.inputs import SelectionRequest, fit_inputs
+from normcli.results.given_inputs import SelectionRequest, fit_inputs
 from tests.conftest import plan_request
 from tests.reference.limits import ELEMENT
 from tests.reference.measuring import measure_result

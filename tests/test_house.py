@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -56,7 +57,7 @@ def walk_statements(node: ast.AST, *, typing_too: bool = True) -> Iterator[ast.A
     """Yield the statements in a node, those for type checking alone only if asked."""
     for field in ("body", "handlers", "orelse", "finalbody", "cases"):
         for statement in getattr(node, field, ()):
-            if isinstance(statement, ast.If) and "TYPE_CHECKING" in ast.dump(statement.test) and not typing_too:
+            if not typing_too and isinstance(statement, ast.If) and "TYPE_CHECKING" in ast.dump(statement.test):
                 continue
             yield statement
             yield from walk_statements(statement, typing_too=typing_too)
@@ -121,6 +122,39 @@ def test_the_tests_of_a_room_are_found_by_its_name():
         names = {module.stem for module in inside} | {path.parent.name}  # modules, and rooms of this room
         tested = path.stem.removeprefix("test_")
         assert any(tested == name or tested.startswith(f"{name}_") for name in names), path
+
+
+WITHOUT_A_LIST = {"cli", "cluster", "codegen", "compiled", "engine", "fitting", "language", "library"}
+WITHOUT_A_LIST |= {"numerics", "running", "simulate", "tensors", "writers"}
+"""Rooms whose docstring does not list their files yet."""
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(path.parent, id=module)
+        for module, path in MODULES.items()
+        if path.name == "__init__.py" and room(module) not in {"normcli", *WITHOUT_A_LIST}
+    ],
+)
+def test_a_folder_lists_its_files(folder):
+    listed = re.findall(r"^\* `(\w+)`: ", ast.get_docstring(parse(folder / "__init__.py")), flags=re.M)
+    files = {path.stem for path in folder.glob("*.py")} | {
+        path.parent.name for path in folder.glob("*/__init__.py")
+    }
+    assert (sorted(listed), len(listed) <= 15) == (sorted(files - {"__init__"}), True)
+
+
+TWO_HOMES = {"Difference", "Kept", "Line", "Records", "Rows", "Solved", "Source", "Sums", "Table", "Whole"}
+"""Classes that share their name with another; no new one does."""
+
+
+def test_no_two_classes_have_one_name():
+    names = [
+        node.name for path in MODULES.values() for node in parse(path).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]  # fmt: skip
+    assert {name for name, count in Counter(names).items() if count > 1} <= TWO_HOMES
 
 
 def test_click_is_imported_in_cli_alone_and_rich_in_writers_and_for_progress_alone():

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from normcli.identifying.words.phrasing import diagnose
+from tests.identifying.plain_words import require_plain_words
 from tests.marks import slowly
 from tests.peers import PEERS
 from tests.plants import LISTS, list_all
@@ -63,6 +64,13 @@ def test_what_a_framework_made_of_data_off_centre_is_named_nothing_else(peer, of
     assert verdict.outcome is not Outcome.WRONG, diagnose(verdict.found).sentence
 
 
+def judge_in_plain_words(plant):
+    """Return the verdict on a plant, whose sentences are held to the rules."""
+    verdict = judge(plant)
+    require_plain_words(diagnose(verdict.found))
+    return verdict
+
+
 def every(plants, number):
     """Return some plants as cases of a test, named."""
     return [pytest.param(plant, id=f"{plant.kind}: {plant.name}") for plant in [*plants][::number]]
@@ -70,20 +78,20 @@ def every(plants, number):
 
 @pytest.mark.parametrize("plant", [*every(list_maps(), 71), *slowly(every(list_maps(), 13))])
 def test_a_map_is_no_norm(plant):
-    verdict = judge(plant)
+    verdict = judge_in_plain_words(plant)
     assert verdict.outcome is Outcome.RIGHT, diagnose(verdict.found).sentence
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("plant", every(list_algorithms(), 23))
 def test_what_an_algorithm_made_is_named(plant):
-    verdict = judge(plant)
+    verdict = judge_in_plain_words(plant)
     assert verdict.outcome in (Outcome.RIGHT, Outcome.AMONG), diagnose(verdict.found).sentence
 
 
 @pytest.mark.parametrize("plant", [*every(list_kernels(), 33), *slowly(every(list_kernels(), 9))])
 def test_what_a_kernel_made_of_data_off_centre_is_named(plant):
-    verdict = judge(plant)
+    verdict = judge_in_plain_words(plant)
     assert verdict.outcome in (Outcome.RIGHT, Outcome.AMONG), diagnose(verdict.found).sentence
 
 

@@ -15,7 +15,7 @@ from normcli.engine.walk import Effort
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.results.inputs import SelectionRequest, select
+from normcli.results.given_inputs import SelectionRequest, select
 from tests.strategies import SCALERS
 from tests.test_large_files import measure_peak
 
@@ -237,9 +237,10 @@ def test_code_to_paste_has_both_steps(normcli, tmp_path):
         assert f"--emit {framework} has both steps; these statistics were fitted for one" in refused.err
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("left_out", [["--no-mean"], ["--no-scale"], ["--no-mean", "--no-scale"]])
 def test_code_to_paste_leaves_out_steps_as_sklearn_does(left_out, normcli, tmp_path):
-    pytest.importorskip("sklearn")
+    peer("sklearn")
     x = np.arange(6.0).reshape(3, 2) ** 2
     np.save(tmp_path / "x.npy", x)
     pasted = {}

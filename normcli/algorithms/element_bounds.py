@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.algorithms.bounds import BOUNDS, Precision, bound_squares
+from normcli.algorithms.moment_bounds import BOUNDS, DtypePrecision, bound_squares
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.algorithms.bounds import Drift, Groups
-    from normcli.algorithms.computation import Computation
-    from normcli.algorithms.elements import Formula
+    from normcli.algorithms.moment_bounds import Drift, GroupFacts
+    from normcli.algorithms.row_computation import Computation
+    from normcli.algorithms.row_formula import RowFormula
     from normcli.dtypes import Floats
 
 _RECIPROCAL_ROOT = 4
@@ -29,23 +29,23 @@ SAFETY = 1.0 + 2.0**-20
 """Makes up for the roundings of the bounds themselves, which are calculated in float64."""
 
 
-class Task(NamedTuple):
-    """What a kernel makes of rows, as far as its bounds depend on it.
+class RowTask(NamedTuple):
+    """Rows, gamma and beta that a kernel normalizes, as far as its bounds depend on them.
 
     Parameters
     ----------
     rows : ndarray, shape (groups, values)
-    groups : Groups
-    formula : Formula
+    groups : GroupFacts
+    formula : RowFormula
     gamma, beta : ndarray
         Broadcast against the rows; gamma with its offset.
     is_rounded : bool
-        Whether the exact result itself is of an x̂ that is rounded before gamma.
+        Whether the exact result rounds x̂ before gamma.
     """
 
     rows: Floats
-    groups: Groups
-    formula: Formula
+    groups: GroupFacts
+    formula: RowFormula
     gamma: Floats
     beta: Floats
     is_rounded: bool = False
@@ -66,14 +66,14 @@ class Slack(NamedTuple):
 
 
 class Known(NamedTuple):
-    """Of each row: how far its mean is off, and what the inverse of its divisor is, and may come out as."""
+    """For each row: the error of its mean, the exact 1 / divisor, and bounds of the calculated one."""
 
     off: Floats
     inverse: Floats
     least: Floats
     most: Floats
 
-    def round(self, mean: Floats, p: Precision) -> Known:
+    def round(self, mean: Floats, p: DtypePrecision) -> Known:
         """Return them rounded to another dtype."""
         off = self.off + p.halve_place(np.abs(mean) + self.off)
         least, most = self.least * (1.0 - p.gamma(2)), self.most * (1.0 + p.gamma(2))
@@ -85,19 +85,19 @@ class Known(NamedTuple):
         return np.maximum(self.most / self.inverse - 1.0, 1.0 - self.least / self.inverse)
 
 
-def bound_rows(task: Task, computation: Computation, dtype: np.dtype[Any]) -> Slack:
+def bound_rows(task: RowTask, computation: Computation, dtype: np.dtype[Any]) -> Slack:
     """Return how far (x − mean) · (1/divisor) · gamma + beta may be off, as a kernel calculates it.
 
     Parameters
     ----------
-    task : Task
+    task : RowTask
     computation : Computation
-        Of a row of `normcli.algorithms.bounds.BOUNDS`.
+        Of a row of `normcli.algorithms.moment_bounds.BOUNDS`.
     dtype : dtype
         Of the result.
     """
     (algorithm, sums), cast = computation.accumulation, computation.cast.name
-    p, out, row = Precision.of(sums), Precision.of(dtype.name), BOUNDS[algorithm.name]
+    p, out, row = DtypePrecision.of(sums), DtypePrecision.of(dtype.name), BOUNDS[algorithm.name]
     bound = row.bound if task.formula.centres else bound_squares
     with np.errstate(all="ignore"):
         known = bound_inverse(task, bound(task.groups, p, row.order(task.groups.size)), p)
@@ -120,8 +120,8 @@ def is_void(error: Floats, values: Floats) -> NDArray[np.bool_]:
     return np.asarray(is_within | ~(error.max(1) < np.inf))
 
 
-def bound_inverse(task: Task, drift: Drift, p: Precision) -> Known:
-    """Return what is known of each row's mean and divisor, given how far its statistics are off."""
+def bound_inverse(task: RowTask, drift: Drift, p: DtypePrecision) -> Known:
+    """Return bounds for each row's mean and 1 / divisor, given the errors of its statistics."""
     formula, underflow = task.formula, p.underflow
     times = 1.0 if formula.averages else float(task.groups.size)
     exact, off = task.groups.variance * times, drift.square * times
@@ -137,7 +137,7 @@ def bound_inverse(task: Task, drift: Drift, p: Precision) -> Known:
     return Known(*(column[:, None] for column in columns))
 
 
-def bound_xhat(task: Task, known: Known, off: Floats, ops: Precision) -> tuple[Floats, Floats]:
+def bound_xhat(task: RowTask, known: Known, off: Floats, ops: DtypePrecision) -> tuple[Floats, Floats]:
     """Return x̂, and how far it is off, where x is `off` before."""
     deviation = (task.rows - task.groups.mean[:, None]) * SAFETY
     size, unit = np.abs(deviation), ops.unit
@@ -148,7 +148,9 @@ def bound_xhat(task: Task, known: Known, off: Floats, ops: Precision) -> tuple[F
     return xhat, error + ops.underflow * (1.0 + size)
 
 
-def _bound_affine(task: Task, xhat: Floats, error: Floats, ops: Precision, out: Precision) -> Floats:
+def _bound_affine(
+    task: RowTask, xhat: Floats, error: Floats, ops: DtypePrecision, out: DtypePrecision
+) -> Floats:
     """Return how far y is off, rounded, given how far x̂ is."""
     gamma, beta = np.abs(task.gamma), np.abs(task.beta)
     size = gamma * np.abs(xhat)

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from normcli.algorithms.sums import Values
+    from normcli.algorithms.summation_orders import Values
 
     MultiplyAdd = Callable[[Values, Values | np.generic, Values], Values]
 

@@ -1,8 +1,9 @@
 """How far the gradients of a backward pass may be off at most, value by value.
 
-With g = dy · gamma, A = mean(g) and B = mean(g · x̂), dx = (g − A − x̂ · B)/D. A kernel's x̂ and 1/D are off by
-what `normcli.algorithms.element_bounds` has of its forward pass; A and B, as sums, by γₖ of the sums of their
-absolute values, and B by what x̂ is off; dgamma = Σ dy · x̂ and dbeta = Σ dy likewise, added in any order.
+With g = dy · gamma, A = mean(g) and B = mean(g · x̂), dx = (g − A − x̂ · B)/D. The errors of a kernel's x̂
+and 1/D are those of its forward pass (`normcli.algorithms.element_bounds`). The sums A and B are off by γₖ
+times the sum of their terms' absolute values, B also by the error of x̂. Likewise dgamma = Σ dy · x̂ and
+dbeta = Σ dy, added in any order.
 
 Where eps is added to the root, x̂ · B is w · Σ g · w / (m · D · root): one of its two x̂ has the root alone.
 Where eps is a floor, and rules, it is 0; where either may rule, all of it is what dx may be off by.
@@ -14,21 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.algorithms.bounds import BOUNDS, Precision, bound_squares
 from normcli.algorithms.element_bounds import SAFETY, bound_inverse, bound_xhat, is_void
+from normcli.algorithms.moment_bounds import BOUNDS, DtypePrecision, bound_squares
 from normcli.norms.rules import EpsMode
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.algorithms.bounds import Drift
-    from normcli.algorithms.computation import Accumulation
-    from normcli.algorithms.element_bounds import Known, Task
+    from normcli.algorithms.element_bounds import Known, RowTask
+    from normcli.algorithms.moment_bounds import Drift
+    from normcli.algorithms.row_computation import Accumulation
     from normcli.dtypes import Floats
 
 _TERMS = 6
-"""Roundings that a term of dx goes through beside those of sums, however the terms are put together."""
+"""The most roundings of a term of dx, beside those of sums, in any order of operations."""
 
 
 _ROUGH = 2.0**-16
@@ -41,11 +42,11 @@ class GradientSlack(NamedTuple):
     Parameters
     ----------
     error : ndarray, shape (groups, values)
-        Of dx.
+        The error of dx.
     shares, slopes : ndarray, shape (groups, values)
-        The size of dy · x̂ and of dy: what each value adds to dgamma and dbeta.
+        |dy · x̂| and |dy|: the terms of dgamma and dbeta.
     off : ndarray, shape (groups, values)
-        How far dy · x̂ is off for what x̂ is.
+        The error of dy · x̂ that comes from x̂.
     void : ndarray of bool, shape (groups,)
         Where no term of dx is larger than what it may be off by.
     """
@@ -57,20 +58,22 @@ class GradientSlack(NamedTuple):
     void: NDArray[np.bool_]
 
 
-def bound_gradients(task: Task, dy: Floats, accumulation: Accumulation, dtype: np.dtype[Any]) -> GradientSlack:
+def bound_gradients(
+    task: RowTask, dy: Floats, accumulation: Accumulation, dtype: np.dtype[Any]
+) -> GradientSlack:
     """Return how far gradients may be off that are calculated in the dtype of an accumulation.
 
     Parameters
     ----------
-    task : Task
+    task : RowTask
     dy : ndarray, shape (groups, values)
     accumulation : Accumulation
     dtype : dtype
         Of dx.
     """
     p, out, row = (
-        Precision.of(accumulation.dtype),
-        Precision.of(dtype.name),
+        DtypePrecision.of(accumulation.dtype),
+        DtypePrecision.of(dtype.name),
         BOUNDS[accumulation.algorithm.name],
     )
     n, centres, order = task.groups.size, task.formula.centres, row.order(task.groups.size)
@@ -101,7 +104,7 @@ def bound_gradients(task: Task, dy: Floats, accumulation: Accumulation, dtype: n
         return GradientSlack(error, np.abs(dy) * (np.abs(xhat) + off), np.abs(dy), np.abs(dy) * off, void)
 
 
-def _bound_pull(task: Task, drift: Drift, known: Known, p: Precision) -> tuple[Floats, Floats]:
+def _bound_pull(task: RowTask, drift: Drift, known: Known, p: DtypePrecision) -> tuple[Floats, Floats]:
     """Return what B multiplies, and how far it is off: x̂, or x less the mean over the root alone, or 0."""
     none, mode = np.zeros((1, 1)), task.formula.eps_mode
     if not task.formula.eps or mode is EpsMode.INSIDE:
@@ -119,17 +122,17 @@ def _bound_pull(task: Task, drift: Drift, known: Known, p: Precision) -> tuple[F
 def bound_sum(
     sizes: Floats, off: Floats, count: int, accumulation: Accumulation, dtype: np.dtype[Any]
 ) -> Floats:
-    """Return how far sums of so many terms are off, added in any order: dgamma or dbeta, in its dtype.
+    """Return how far sums of `count` terms are off, added in any order: dgamma or dbeta, in its dtype.
 
     Parameters
     ----------
     sizes, off : ndarray
-        The sums of the terms' absolute values, and of how far they are off.
+        The sums of the terms' absolute values, and of their errors.
     count : int
     accumulation : Accumulation
     dtype : dtype
     """
-    p, out = Precision.of(accumulation.dtype), Precision.of(dtype.name)
+    p, out = DtypePrecision.of(accumulation.dtype), DtypePrecision.of(dtype.name)
     with np.errstate(all="ignore"):
         error = p.limit(sizes, off * (1.0 + p.gamma(3)) + sizes * p.gamma(count + 3) + count * p.underflow)
         if p.name != out.name:

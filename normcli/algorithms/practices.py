@@ -19,12 +19,12 @@ class Held(enum.Enum):
 
 
 class Practice(NamedTuple):
-    """What a framework does.
+    """The algorithm of a framework.
 
     Parameters
     ----------
     framework : str
-        With the device, where that matters.
+        The framework, with the device if that matters.
     norms : tuple of str
     computation : str
         The common algorithm and the dtype of its sums for tensors of up to 32 bits.

@@ -8,16 +8,18 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
-from normcli.algorithms import elements, moments, sums
+from normcli.algorithms import moment_formulas as moments
+from normcli.algorithms import row_formula as elements
+from normcli.algorithms import summation_orders as sums
 from normcli.errors import UsageError
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from normcli.algorithms.elements import Write
-    from normcli.algorithms.moments import Measure
-    from normcli.algorithms.sums import Add
+    from normcli.algorithms.moment_formulas import Measure
+    from normcli.algorithms.row_formula import Write
+    from normcli.algorithms.summation_orders import Add
 
 Item = TypeVar("Item")
 
@@ -29,7 +31,7 @@ class Algorithm(NamedTuple):
     ----------
     name : str
     words : str
-        How a sentence says it.
+        Its words in a sentence.
     add : Add
         The order of addition.
     measure : Measure
@@ -80,7 +82,7 @@ _ALGORITHMS = (
 )  # fmt: skip
 
 ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType({row.name: row for row in _ALGORITHMS})
-"""The common algorithms by name, in the order of what they cost: operations a value, then reads."""
+"""The common algorithms by name, the cheapest first: by operations for each value, then by reads."""
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 """What sums are kept in, the cheapest first."""
@@ -100,22 +102,22 @@ KERNELS = (
         moments.measure_in_float64,
     ),
 )  # fmt: skip
-"""How kernels that were read add float32, to the bit; each is a kind of one of the common algorithms."""
+"""Sums of float32 to the bit, as in kernels whose source was read; each is a kind of a common algorithm."""
 
 
 class Cast(NamedTuple):
-    """What is rounded when, on the way from the statistics to the result.
+    """An order of casts: what is rounded when, from the statistics to the result.
 
     Parameters
     ----------
     name : str
     words : str
-        How a sentence says it.
+        Its words in a sentence.
     write : Write
     needs_gamma : bool
-        Whether it is the usual one without gamma.
+        Whether it differs from the usual order only if there is a gamma.
     narrows : bool
-        Whether it is the usual one where the sums are of the result's dtype.
+        Whether it differs from the usual order only if sums are wider than the result.
     """
 
     name: str
@@ -151,12 +153,12 @@ FORMS = (
 
 
 def find_algorithm(name: str) -> Algorithm:
-    """Return the row of that name.
+    """Return the algorithm of a name.
 
     Raises
     ------
     UsageError
-        If there is none, with what is similar.
+        If there is none; the message has similar names.
     """
     return _find(name, ALGORITHMS, "algorithm")
 

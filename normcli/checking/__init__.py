@@ -1,7 +1,13 @@
-"""How far somebody's result is off the exact one, and how a gradient is wrong.
+"""How far somebody's result is from the exact one, and how a gradient is wrong.
 
-`ulp` measures distances in units of the last place, `tally` counts them, `check` holds a tensor or statistics
-against the exact ones, `gate` is what multiplies those, `half_precision` in which dtype a tensor is judged.
-`fault` is what is known of one way to be wrong; `gradients` holds gradients against the exact ones, and tries
-the rows of `gradient_faults`: expressions of `gradient_terms`, or several each, in `gradient_forms`.
+* `ulp`: distances in units of the last place of a dtype
+* `tally`: counts of distances, the worst value, mismatches of each group
+* `check`: a tensor or statistics held against the exact ones
+* `gate`: the gate that multiplies a norm's result in a block
+* `half_precision`: which half precision a tensor was saved from
+* `fault`: the record of a fault: id, words, remedy, example
+* `gradient_check`: gradients held against the exact ones
+* `gradient_faults`: the table of faults of backward passes
+* `gradient_forms`: faults of backward passes that have several forms: axes, shards, an eps
+* `gradient_terms`: the terms that gradients of moments and lengths are made of
 """

@@ -42,20 +42,20 @@ if TYPE_CHECKING:
 
 
 NORMALIZED = "normalized"
-"""What the tensor is called among the things that can be compared; the others are the norm's statistics."""
+"""The key of the normalized tensor among the arrays that are compared; other keys are statistics."""
 
 
 class Checked(NamedTuple):
-    """What `check` returns.
+    """The comparisons that `check` made.
 
     Parameters
     ----------
     comparisons : mapping of str to Comparison
-        By what was compared: `normalized`, or a statistic.
+        By the name of the array: `normalized`, or a statistic.
     statistics : mapping of str to ndarray of float64
-        The exact ones, of `Grid.stats_shape`.
+        The exact statistics, of `Grid.stats_shape`.
     counts : ndarray of float64 or None
-        How many values of each group count; None where all do.
+        The number of values of each group that count; None if all do.
     selection : Selection or None
         Which values count; None where all do.
     saved : numpy.dtype or None
@@ -85,16 +85,16 @@ def check(
     gate: Gate | None = None,
     addends: Addends | None = None,
 ) -> Checked:
-    """Compare arrays with what a plan makes of a tensor.
+    """Compare arrays with the exact result of a plan.
 
     Parameters
     ----------
     plan : Plan
-        If it has a dtype, that is the one in whose last place the normalized tensor's distances are counted.
+        Its dtype, if it has one, is the dtype in whose ulp distances are counted.
     values : ndarray
         The input.
     actual : mapping of str to ndarray
-        By what they are: `normalized`, of the tensor's shape, and any of the norm's statistics.
+        `normalized`, of the tensor's shape, and any statistics of the norm, by name.
     inputs : Inputs
         Gamma, beta, running statistics and which values count, as `fit_inputs` returns them.
     tolerate : callable
@@ -184,17 +184,17 @@ def require_shape(plan: Plan, name: str, array: NDArray[Any]) -> None:
 
 
 class ComparingSink:
-    """Takes the exact tensor, tile by tile, and holds each against the same tile of another.
+    """Takes the exact tensor tile by tile, and compares each with the tile of another tensor.
 
     Parameters
     ----------
     plan : Plan
     geometry : Geometry
     source : Source
-        Of the other tensor.
+        The other tensor.
     tolerance : Tolerance
     limits : Source or None
-        Of how far each value may be off, in place of the tolerance.
+        How far each value may be off; takes the place of the tolerance.
     gate : tuple of Gate and Source, or None
         What multiplies what is exact, and where its values are read.
     """
@@ -259,10 +259,10 @@ def calculate_rows(plan: Plan, rows: NDArray[Any], affine: Affine) -> tuple[Floa
     Parameters
     ----------
     plan : Plan
-        Of the tensor; without windows.
+        The plan of the tensor; not of a norm with windows.
     rows : ndarray, shape (groups, values)
     affine : tuple of ndarray or None
-        The scale and the shift of each value, of the shape of the rows: what is added to gamma is in it.
+        Scale (gamma, or 1 + gamma) and shift of each value, of the shape of the rows.
     """
     parameters = ParameterShapes(plan.parameters.rule, (0, 1), rows.shape, rows.shape, rows.shape)
     alone = replace(plan, grid=Grid(rows.shape, Layout(2, None), (1,)), parameters=parameters)

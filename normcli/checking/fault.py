@@ -1,4 +1,4 @@
-"""What is known of one way to be wrong: forward and backward passes have tables of such rows."""
+"""The record of a fault: forward and backward passes have tables of such records."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Fault(NamedTuple):
     Parameters
     ----------
     id : str
-        What is wrong, and how: `dx-pull-missing`. It is in JSON, and is kept for ever.
+        The wrong part, and how it is wrong: `dx-pull-missing`. JSON has it; it never changes.
     words : str
         The cause, in at most 15 words; values of the tensor stand in braces.
     remedy : str
-        What to do about it.
+        How to mend the kernel.
     example : str
         The wrong code, in one line of NumPy.
     shown : tuple of str
@@ -52,16 +52,16 @@ class Fault(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of a table: a fault, and what a kernel that has it would have used or made.
+    """A row of a table: a fault, and the numbers of a kernel that has it.
 
     Parameters
     ----------
     fault : Fault
     make : callable
-        Returns of a case what such a kernel would have used or made: one, None, or an iterator or a list of
-        several, where a number is to be found.
+        Returns, for a case, the numbers that such a kernel would have used or made: one variant, None, or
+        several variants where a number has to be found.
     needs : str
-        Names among the `parts` of the case, without all of which there is no such kernel.
+        Names of `parts` that a case must have for the fault to be possible, such as `gamma beta`.
     """
 
     fault: Fault
@@ -69,7 +69,7 @@ class Row(NamedTuple):
     needs: str = ""
 
     def vary(self, case: Any) -> Iterable[Any]:
-        """Return all that such a kernel would have used or made of a case."""
+        """Return all variants of a case that kernels with this fault would have used or made."""
         made = self.make(case) if case.parts.issuperset(self.needs.split()) else None
         if isinstance(made, list | Iterator):
             return made

@@ -1,4 +1,4 @@
-"""What multiplies the result of a norm in a block: another tensor, its gate, behind an activation.
+"""The gate of a block: a tensor that multiplies the norm's result, behind an activation.
 
 References
 ----------
@@ -52,7 +52,7 @@ ACTIVATIONS: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
         "none": lambda values: values,
     }
 )
-"""What a gate goes through before it multiplies; the first is the usual one."""
+"""The activations of a gate; the first is the usual one."""
 
 SILU = next(iter(ACTIVATIONS))
 
@@ -72,7 +72,7 @@ class Gate(NamedTuple):
     activation: str = SILU
 
     def activate(self, values: NDArray[Any] | None = None) -> Floats:
-        """Return the factors, in float64: all of them, or those of some values of the gate."""
+        """Return the activated gate in float64, of all values or of some."""
         with np.errstate(all="ignore"):
             wide = np.asarray(self.values if values is None else values).astype(np.float64)
             return ACTIVATIONS[self.activation](wide)

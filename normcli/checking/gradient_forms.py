@@ -1,4 +1,4 @@
-"""A wrong gradient, and what it would be by each form of the faults that have several: axes, shards, an eps."""
+"""A wrong gradient, and the faults that have several forms: other axes, shards, another eps."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from normcli.checking.gradient_terms import Terms
+    from normcli.checking.gradient_terms import GradientTerms
     from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
     from normcli.results.backward import Gradients
 
 _CLEARLY = 8.0
-"""An order explains values that are so many times nearer to it than they are to each other."""
+"""An order explains values that are this many times nearer to it than to each other."""
 
 _EPS = (0.0, 1e-12, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 2.0**-10, 1e-3, 2.0**-7, 1e-2)
 """The values of eps that kernels have, in other frameworks and by mistake."""
 
 _MOST_VARIED = 1 << 20
-"""Of larger tensors other norms, of which there are up to a hundred, are not tried."""
+"""The most values of a tensor for which other norms (up to a hundred) are tried."""
 
 _MOST_ROUNDED = 0.5
 """A sum of roundings is off by no more, as part of it."""
@@ -51,8 +51,8 @@ _Detailed = tuple[tuple[str, ...], Any]
 """The values of a fault's words, and the gradient that it gives."""
 
 
-class Case(NamedTuple):
-    """A gradient that is wrong, and what it should be.
+class WrongGradient(NamedTuple):
+    """A wrong gradient beside the exact one.
 
     Parameters
     ----------
@@ -61,14 +61,14 @@ class Case(NamedTuple):
     name : {"dx", "dgamma", "dbeta"}
     actual, right : ndarray
         Of one shape.
-    t : Terms
+    t : GradientTerms
     """
 
     exact: Gradients
     name: str
     actual: Floats
     right: Floats
-    t: Terms
+    t: GradientTerms
 
     @property
     def parts(self) -> frozenset[str]:
@@ -88,7 +88,7 @@ class Case(NamedTuple):
 
     @property
     def shares(self) -> Floats:
-        """What each value adds to the gradient of a parameter, at the view's rank."""
+        """The term of each value in the gradient of a parameter, at the view's rank."""
         return self.t.dy * self.t.xhat if self.name == "dgamma" else self.t.dy
 
     @property
@@ -98,7 +98,7 @@ class Case(NamedTuple):
 
     @property
     def y(self) -> Floats:
-        """What the norm makes, at the view's rank."""
+        """The norm's result, at the view's rank."""
         return self.t.xhat * self.t.gamma + spread_parameter(self.plan, self.exact.inputs.beta, 0.0)
 
     @property
@@ -107,7 +107,7 @@ class Case(NamedTuple):
         return self.plan.grid.split is None and self.exact.inputs.given is None
 
     def add(self, shares: Floats) -> Floats:
-        """Return the gradient of a parameter, from what each value adds to it."""
+        """Return the gradient of a parameter from the term of each value."""
         total: Floats = shares.reshape(self.plan.grid.view_shape).sum(self.along)
         return total.reshape(self.right.shape)
 
@@ -119,11 +119,11 @@ class Case(NamedTuple):
         return terms.differentiate() if self.name == "dx" else self.add(terms.dy * terms.xhat)
 
     def change(self, **numbers: Any) -> Floats | None:
-        """Return the gradient of a norm of other numbers."""
+        """Return the gradient of the norm with other numbers (eps, ddof)."""
         return self.vary(self.plan.change_spec(**numbers))
 
     def regroup(self, **grid: Any) -> Floats | None:
-        """Return the gradient of a norm of other groups."""
+        """Return the gradient of the norm with other groups."""
         return self.vary(replace(self.plan, grid=replace(self.plan.grid, **grid)))
 
     def name_axes(self, axes: Iterable[int]) -> str:
@@ -140,13 +140,13 @@ class Case(NamedTuple):
 # -- faults that have several forms
 
 
-def change_means(c: Case) -> Iterator[_Detailed]:
+def change_means(c: WrongGradient) -> Iterator[_Detailed]:
     """Yield dx with the means of the backward pass alone over other axes."""
     own = c.name_axes(c.plan.grid.axes)
     yield from (((c.name_axes(axes), own), c.t.differentiate(axes=axes)) for axes in c.list_axes())
 
 
-def widen_sums(c: Case) -> Iterator[_Detailed]:
+def widen_sums(c: WrongGradient) -> Iterator[_Detailed]:
     """Yield dx with sums over more axes that are divided by the size of a group."""
     for axes in c.list_axes():
         if set(axes) > set(c.t.axes):
@@ -154,14 +154,14 @@ def widen_sums(c: Case) -> Iterator[_Detailed]:
             yield (c.name_axes(axes),), c.t.differentiate(a=more, b=more, axes=axes)
 
 
-def change_axes(c: Case) -> Iterator[_Detailed]:
+def change_axes(c: WrongGradient) -> Iterator[_Detailed]:
     """Yield the gradient of the norm over other axes."""
     own = c.name_axes(c.plan.grid.axes)
     yield from (((c.name_axes(axes), own), c.regroup(axes=axes)) for axes in c.list_axes())
 
 
-def change_groups(c: Case) -> Iterator[_Detailed]:
-    """Yield the gradient of other numbers of groups of channels."""
+def change_groups(c: WrongGradient) -> Iterator[_Detailed]:
+    """Yield the gradients for other numbers of channel groups."""
     split, plan = c.plan.grid.split, c.plan
     if split is None or plan.parameters.rule is ParameterRule.GROUP:
         return
@@ -170,7 +170,7 @@ def change_groups(c: Case) -> Iterator[_Detailed]:
         yield (str(groups), str(split.groups)), c.regroup(split=split._replace(groups=groups))
 
 
-def shard(c: Case) -> Iterator[_Detailed]:
+def shard(c: WrongGradient) -> Iterator[_Detailed]:
     """Yield the gradient of parts of an axis, in blocks or interleaved, each with its own statistics."""
     grid = c.plan.grid
     for axis, count in itertools.product(c.t.axes if c.is_trained else (), _SHARDS):
@@ -179,35 +179,35 @@ def shard(c: Case) -> Iterator[_Detailed]:
                 yield (str(count), c.name_axes((axis,))), c.regroup(split=Split(axis, count, order))
 
 
-def change_eps(c: Case) -> Iterator[_Detailed]:
+def change_eps(c: WrongGradient) -> Iterator[_Detailed]:
     """Yield the gradient of every other eps that kernels have."""
     own = c.plan.spec.eps
     if own is not None:
         yield from (((f"{eps:g}", f"{own:g}"), c.change(eps=eps)) for eps in _EPS if eps != own)
 
 
-def move_eps(c: Case) -> Iterator[_Detailed]:
-    """Yield the gradient of eps on the other side of the root."""
+def move_eps(c: WrongGradient) -> Iterator[_Detailed]:
+    """Yield the gradient for an eps on the other side of the root."""
     own = c.plan.spec.eps_mode
     if own in MOVED_EPS:
         yield (str(MOVED_EPS[own]), str(own)), c.change(eps_mode=MOVED_EPS[own])
 
 
-def change_ddof(c: Case) -> Iterator[_Detailed]:
-    """Yield the gradient of the other variance."""
+def change_ddof(c: WrongGradient) -> Iterator[_Detailed]:
+    """Yield the gradient for the other ddof: 0 or 1."""
     own = c.plan.spec.ddof
     words = ("n", "n − 1") if own else ("n − 1", "n")
     yield words, c.change(ddof=0 if own else 1)
 
 
-def exchange(c: Case) -> Iterator[_Detailed]:
-    """Yield the other parameter's gradient."""
+def exchange(c: WrongGradient) -> Iterator[_Detailed]:
+    """Yield the gradient of the other parameter: dbeta for dgamma."""
     other = "dbeta" if c.name == "dgamma" else "dgamma"
     if c.exact.field(other) is not None:
         yield (other,), c.exact.field(other)
 
 
-def sum_part(c: Case) -> Iterator[_Detailed]:
+def sum_part(c: WrongGradient) -> Iterator[_Detailed]:
     """Yield the sums from the first index of an axis, and to its last, that come nearest."""
     grid, actual = c.plan.grid, c.actual.reshape(-1)
     for axis in c.along:
@@ -224,7 +224,7 @@ def sum_part(c: Case) -> Iterator[_Detailed]:
                 yield (where,), some[stop]
 
 
-def reorder(c: Case, *, flip: bool) -> Iterator[_Detailed]:
+def reorder(c: WrongGradient, *, flip: bool) -> Iterator[_Detailed]:
     """Yield a gradient with an axis reversed, or rolled by what fits best."""
     for axis, length in enumerate(c.right.shape):
         if flip:
@@ -237,7 +237,7 @@ def reorder(c: Case, *, flip: bool) -> Iterator[_Detailed]:
         yield (str(signed), c.name_axes(c.plan.parameters.axes[axis : axis + 1])), np.roll(c.right, shift, axis)
 
 
-def permute(c: Case) -> Floats | None:
+def permute(c: WrongGradient) -> Floats | None:
     """Return the right values in the order of the actual ones, which is no simpler one."""
     order, found = np.argsort(c.right, axis=None), np.argsort(c.actual, axis=None)
     right, actual = c.right.reshape(-1)[order], c.actual.reshape(-1)[found]
@@ -249,7 +249,7 @@ def permute(c: Case) -> Floats | None:
     return None if any(np.array_equal(wrong, other) for _, other in known) else wrong
 
 
-def round_sums(c: Case) -> Iterator[_Detailed]:
+def round_sums(c: WrongGradient) -> Iterator[_Detailed]:
     """Yield sums in half precision, where the actual ones are not far off: other faults are larger."""
     if c.along and np.linalg.norm(c.actual - c.right) < _MOST_ROUNDED * np.linalg.norm(c.right):
         factors = (c.t.dy, c.t.xhat) if c.name == "dgamma" else (c.t.dy,)

@@ -1,4 +1,4 @@
-"""What gradients of variances, mean squares and ℓ2 lengths are made of, for a norm as asked or changed.
+"""The terms of gradients of variances, mean squares and ℓ2 lengths, for a norm as asked or changed.
 
 With g = dy · gamma, A = mean(g), w = x − mean and B as in `normcli.numerics.gradients.coefficients`,
 dx is (g − A − w · B) / D.
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from normcli.results.backward import Gradients
 
 
-class Terms(NamedTuple):
-    """What gradients are made of, at the view's rank, to be broadcast against each other.
+class GradientTerms(NamedTuple):
+    """The terms of gradients, at the view's rank, so that they broadcast.
 
     Parameters
     ----------
     dy, gamma : ndarray
     offset : int
-        What is added to the given gamma: `gamma` has it in it.
+        1 for norms that multiply by 1 + gamma, else 0; `gamma` includes it.
     g : ndarray
         dy · gamma.
     w : ndarray
@@ -42,7 +42,7 @@ class Terms(NamedTuple):
     divisor : ndarray
         D.
     slope : ndarray
-        w · B / Σ g · w: what the sum is multiplied by; 0 where statistics are given, which are constants.
+        w · B / Σ g · w, the factor of the sum; 0 where statistics are given, which are constants.
     skew : ndarray or float
         How many spreads the mean is off 0.
     size : int
@@ -67,7 +67,7 @@ class Terms(NamedTuple):
 
     @property
     def excess(self) -> float:
-        """What a mean is too large by that is divided by n − 1."""
+        """The factor by which a mean over n − 1 is too large: n / (n − 1)."""
         return self.size / max(1, self.size - 1)
 
     @property
@@ -82,7 +82,7 @@ class Terms(NamedTuple):
         g: Floats | None = None,
         axes: tuple[int, ...] | None = None,
     ) -> Floats:
-        """Return dx with so many of either term, of another g, or of means over other axes."""
+        """Return dx with other multiples of its two terms, another g, or means over other axes."""
         g, axes = self.g if g is None else g, self.axes if axes is None else axes
         share = self.size / math.prod(g.shape[axis] for axis in axes)
         mean = g.mean(axes, keepdims=True) if self.centres else 0.0
@@ -99,7 +99,7 @@ class Terms(NamedTuple):
         return result
 
     def measure_shares(self) -> Floats:
-        """Return the same of dy · x̂, of which dgamma is the sum."""
+        """Return each value's term of dgamma, dy · x̂."""
         xhat = np.abs(self.xhat) * (1.0 + self.skew * self.skew) + self.skew
         return np.abs(self.dy) * xhat
 
@@ -111,16 +111,16 @@ def make_terms(
     centres: bool | None = None,
     trained: bool = False,
     constant: bool = True,
-) -> Terms | None:
-    """Return the terms; None where the divisor is made of other powers, or of a window.
+) -> GradientTerms | None:
+    """Return the terms of a norm's gradients; None for lp with other p than 2, and for windows.
 
     Parameters
     ----------
     exact : Gradients
     plan : Plan or None
-        Of a norm that differs from that of `exact` in numbers or in its groups.
+        A plan with other numbers or groups than that of `exact`; None for the same plan.
     centres : bool or None
-        Whether a mean is subtracted, other than by the norm.
+        Whether the mean is subtracted; None for what the norm does.
     trained : bool
         Whether given statistics are ignored, and those of x are taken, as in training.
     constant : bool
@@ -150,14 +150,14 @@ def make_terms(
     follows = (root >= divisor) | (mode in (EpsMode.INSIDE, EpsMode.OUTSIDE))
     is_constant = given is not None and constant
     slope = np.where(follows & (not is_constant), w / (freedom * divisor * beside), 0.0)
-    return Terms(
+    return GradientTerms(
         dy, gamma, offset, dy * gamma, w, divisor, slope, np.abs(mean) / divisor, count, axes,
         centres and not is_constant,
     )  # fmt: skip
 
 
 MOVED_EPS: Mapping[EpsMode | None, EpsMode] = {EpsMode.INSIDE: EpsMode.OUTSIDE, EpsMode.OUTSIDE: EpsMode.INSIDE}
-"""Where eps is added by mistake: outside the root, not inside, or the other way round."""
+"""The eps mode that a kernel may use by mistake, by the right one."""
 
 
 @np.errstate(all="ignore")

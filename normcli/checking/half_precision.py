@@ -51,9 +51,9 @@ def find_saved_dtype(y: NDArray[Any]) -> np.dtype[Any] | None:
 
 
 def find_common_half(every: Sequence[NDArray[Any]], y: NDArray[Any]) -> np.dtype[Any] | None:
-    """Return the dtype of half precision that y was saved from, where x, or its addends, have such numbers.
+    """Return the half precision that y was saved from, if x (or each addend) holds such numbers too.
 
-    A kernel of it is right then; of a wider x, y has lost what it should hold.
+    A kernel of half precision is right then. If x is wider, y has lost digits that it should have.
     """
     half = find_saved_dtype(y)
     return half if half is not None and all(_is_of(x, half) for x in every) else None

@@ -27,10 +27,10 @@ PIECE = 1 << 14
 """Values compared at once: the dozen arrays that this takes stay in the cache."""
 
 _FIRST_BOUND = 0.5
-"""Rounding once is off by half a unit at most: the first bin holds what is correctly rounded."""
+"""The first bin holds correctly rounded values: rounding once is off by half a unit at most."""
 
 _BOUNDS = (0.0, *(math.ldexp(_FIRST_BOUND, power) for power in range(1024)), math.inf, math.inf)
-"""Of the bins: 0 to ½, ½ to 1, 1 to 2, … up to the largest float64, and what is infinitely far away."""
+"""The bounds of bins: 0 to ½, ½ to 1, 1 to 2, … up to the largest float64, and infinity."""
 
 _BINS = len(_BOUNDS) - 1
 
@@ -41,7 +41,7 @@ class Element(NamedTuple):
     Parameters
     ----------
     excess : float
-        Its difference as a multiple of what is tolerated.
+        |actual − expected| as a multiple of the tolerance.
     ulp : float
     expected, actual : float
     place : int
@@ -61,7 +61,7 @@ class Element(NamedTuple):
 
 
 class Bin(NamedTuple):
-    """So many values are more than `lower` and at most `upper` ulp away; zero counts to the first bin."""
+    """The number of values more than `lower` and at most `upper` ulp off; 0 belongs to the first bin."""
 
     lower: float
     upper: float
@@ -69,10 +69,10 @@ class Bin(NamedTuple):
 
 
 _NEAR_ZERO = 2.0**-6
-"""Below this part of the largest value, an error of the others' last place is many units."""
+"""Values below this part of the largest |value| count as near 0: their own last place is far smaller."""
 
 _CELL = np.dtype([("mismatches", np.int64), ("max_ulp", np.float64)])
-"""What is kept of each group."""
+"""The totals of one group."""
 
 
 class Smallest(NamedTuple):
@@ -102,13 +102,13 @@ class GroupDifference(NamedTuple):
 
 @dataclass(slots=True)
 class Comparison:
-    """How far an array is from the exact one: the same however it is cut into pieces, and in whatever order.
+    """How far an array is from the exact one. Pieces may be added in any order and of any size.
 
     Parameters
     ----------
     tolerance : Tolerance
     groups : GroupTally or None
-        The mismatches of each group, which the caller adds; None where every value has a window of its own.
+        The mismatches of each group, which the caller adds; None for sliding windows.
     max_ulp_expected : float
         The smallest size that is expected where it is furthest in ulp: near 0, the last place is worth little.
     largest_expected : float
@@ -192,7 +192,7 @@ class Comparison:
         return least_rtol, least_atol
 
     def merge(self, other: Comparison) -> None:
-        """Add the totals of other values; the mismatches of their groups are not among them."""
+        """Add the totals of other values, without the mismatches of groups."""
         self.compared += other.compared
         self.mismatches += other.mismatches
         if other.max_ulp >= self.max_ulp:
@@ -209,7 +209,7 @@ class Comparison:
 
     @property
     def is_near_zero(self) -> bool:
-        """Whether what is furthest in ulp is so for being near 0, beside the other values."""
+        """Whether the value that is off by most ulp is near 0, beside the other values."""
         return self.max_ulp > 1.0 and self.max_ulp_expected < _NEAR_ZERO * self.largest_expected
 
     @property
@@ -236,12 +236,12 @@ class Comparison:
 
 
 class GroupTally:
-    """The mismatches of each group; the array for them, on disk if it is large, is made at the first mismatch.
+    """The mismatches of each group. Its array is made at the first mismatch, on disk if it is large.
 
     Parameters
     ----------
     shape : tuple of int
-        As many lengths as `add` has indices.
+        The lengths of the axes that `add` indexes.
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
@@ -278,7 +278,7 @@ class GroupTally:
         return sum(groups.size for groups, _ in self._pieces())
 
     def find_worst(self, most: int) -> list[GroupDifference]:
-        """Return the groups with most mismatches, of those with equally many the ones that are further off."""
+        """Return the groups with most mismatches; of groups with equally many, first those further off."""
         worst: list[GroupDifference] = []
         for groups, cells in self._pieces():  # few of each piece: millions of groups may differ
             order = np.lexsort((-cells["max_ulp"], -cells["mismatches"]))[:most]
@@ -286,7 +286,7 @@ class GroupTally:
         return sorted(worst, key=lambda group: (-group.mismatches, -group.max_ulp))[:most]
 
     def _pieces(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.void]]]:
-        """Yield the numbers of groups with mismatches, and what is known of each."""
+        """Yield the numbers of groups with mismatches, and the totals of each."""
         if self._cells is not None:
             for groups in find_places(lambda cells: cells["mismatches"] > 0, self._cells):
                 yield groups, self._cells.reshape(-1)[groups]
@@ -299,7 +299,7 @@ def _join(groups: NDArray[np.intp], cells: NDArray[np.void]) -> Iterator[GroupDi
 def _raise_limit(least: float, error: Floats, fixed: Floats, factor: Floats) -> float:
     """Return the least t that is no smaller than one found before, with error ≤ fixed + factor · t everywhere.
 
-    What is compared is what is calculated, roundings and all: so the limit passes, and the next float below
+    The comparison includes the roundings of its own arithmetic: the limit passes, and the next smaller float
     does not.
     """
     while least < math.inf:
@@ -313,7 +313,7 @@ def _raise_limit(least: float, error: Floats, fixed: Floats, factor: Floats) -> 
 
 
 _LARGEST = int(np.array(np.finfo(np.float64).max).view(np.int64))
-"""The bits of the largest float64: those of smaller positive ones are in order below it."""
+"""The largest float64 as an integer: positive floats are ordered as their bits are."""
 
 
 def _bisect(error: float, fixed: float, factor: float) -> float:

@@ -51,17 +51,17 @@ _FORMATS: Mapping[str, _Format] = MappingProxyType(
 
 
 class Tolerance(NamedTuple):
-    """What difference is no mismatch: |actual − expected| ≤ atol + rtol · |expected|, or so many ulp.
+    """A tolerance: |actual − expected| ≤ atol + rtol · |expected|, or at most `max_ulp`.
 
     Parameters
     ----------
     dtype : numpy.dtype
-        In whose last place distances are counted.
+        The dtype in whose last place distances are counted.
     rtol, atol : float
     max_ulp : float or None
-        Takes the place of the other two.
+        Takes the place of rtol and atol; None if these hold.
     derived : str
-        What bounds for each value were derived from, where these take the place of all three.
+        The algorithm from which a bound for each value was derived, in place of the numbers; empty without one.
     """
 
     dtype: np.dtype[Any]
@@ -71,7 +71,7 @@ class Tolerance(NamedTuple):
     derived: str = ""
 
     def measure_excess(self, error: Floats, ulp: Floats, expected: Floats) -> Floats:
-        """Return distances, as they are and in ulp, as multiples of what is tolerated of a value."""
+        """Return distances as multiples of the tolerance of each value."""
         if self.max_ulp is not None:
             return np.where(ulp == 0.0, 0.0, ulp / self.max_ulp)
         excess = error / (self.atol + self.rtol * np.abs(expected))
@@ -139,7 +139,7 @@ def _get_least_normal(dtype: np.dtype[Any]) -> float:
 
 
 def measure_distance(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Floats]:
-    """Measure |actual − expected|, as it is and in units of the last place of a dtype at the expected value.
+    """Return |actual − expected|, and the same in ulp of a dtype at the expected value.
 
     Parameters
     ----------

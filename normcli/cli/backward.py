@@ -78,7 +78,7 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
             "explain --backward has a page, draw --backward a picture"
         )
     require_one_stream(settings, dy)
-    from normcli.answers.gradients import GradientsAnswer
+    from normcli.answers.calculating.gradients import GradientsAnswer
     from normcli.results.backward import BackwardProblem, calculate_backward
     from normcli.tensors.files import Saved
 

@@ -96,7 +96,7 @@ def _run(settings: Settings, emit: str | None) -> None:
         return
     outputs = choose_outputs(settings.answer)
     document = outputs.document
-    from normcli.answers.calculation import Answer
+    from normcli.answers.calculating.calculation import Answer
 
     problem = load_problem(settings)
     started = time.perf_counter()

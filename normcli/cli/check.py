@@ -23,7 +23,7 @@ from normcli.printable import make_printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from normcli.answers.gradients_verdict import GradientsVerdict
+    from normcli.answers.judging.gradients_verdict import GradientsVerdict
     from normcli.checking.check import Checked
     from normcli.checking.gate import Gate
     from normcli.cli.settings import AnswerOptions, Settings
@@ -146,10 +146,10 @@ def _run(
     sources = {name: tensor.source for name, tensor in tensors.items()}
     told = None
     if NORMALIZED in tensors:
-        from normcli.identifying.faults.open_case import Subject
+        from normcli.identifying.faults.open_case import AskedNorm
         from normcli.identifying.words.request_phrasing import diagnose_actual
 
-        subject = Subject(plan, problem.inputs, problem.tensor.addends, multiplies)
+        subject = AskedNorm(plan, problem.inputs, problem.tensor.addends, multiplies)
         theirs = tensors[NORMALIZED].values
         told = diagnose_actual(subject, values, theirs, ok=checked.ok, saved=checked.saved)
     _report(settings, problem, checked, sources, told, gate=multiplies)
@@ -187,8 +187,8 @@ def _report(
     gate: Gate | None = None,
 ) -> None:
     """Warn of the input, and print what was compared and where it came from; `told` says what made it."""
-    from normcli.answers.verdict import Verdict
-    from normcli.documents.plans import name_inputs
+    from normcli.answers.judging.check_verdict import Verdict
+    from normcli.documents.plan_header import name_inputs
 
     warnings = warn_of_input(settings.run, problem, checked)
     given = name_inputs(problem.inputs, gate)
@@ -231,7 +231,7 @@ def _verify(folder: str, settings: Settings) -> None:
         settings.run.warn(folder, note)
     verdict = None
     if dy is not None and gradients is not None:
-        from normcli.answers.gradients_verdict import GradientsVerdict
+        from normcli.answers.judging.gradients_verdict import GradientsVerdict
 
         verdict = GradientsVerdict(gradients, tensor, dy, _locate(folder, gradients.comparisons))
     problem = Problem(tensor, plan, inputs)

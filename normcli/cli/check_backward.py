@@ -60,8 +60,8 @@ def check_backward(
     if not paths:
         raise UsageError("there is nothing to check: give --actual-dx FILE, --actual-dgamma or --actual-dbeta")
     require_one_stream(settings, asked["dy"], *paths.values())
-    from normcli.answers.gradients_verdict import GradientsVerdict
-    from normcli.checking.gradients import check_gradients
+    from normcli.answers.judging.gradients_verdict import GradientsVerdict
+    from normcli.checking.gradient_check import check_gradients
     from normcli.checking.ulp import choose_tolerance
     from normcli.results.backward import BackwardProblem
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import contextlib
     from collections.abc import Callable, Mapping, Sequence
 
-    from normcli.answers.verdict import Verdict
+    from normcli.answers.judging.check_verdict import Verdict
     from normcli.checking.ulp import Tolerance
     from normcli.cli.destination import Destination
     from normcli.cli.settings import Settings
@@ -181,7 +181,7 @@ def check_on_cluster(
     source = _find_source(settings, given, "check a tensor against a tensor")
     if actual is None:
         raise UsageError(f"{_NO_CLUSTER} check a tensor against a tensor: -i x.zarr:x --actual y.zarr:y")
-    from normcli.answers.verdict import Verdict
+    from normcli.answers.judging.check_verdict import Verdict
     from normcli.cluster.blocks import make_hollow
     from normcli.cluster.checks import BlockCheck
     from normcli.cluster.sources import open_source

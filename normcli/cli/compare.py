@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from normcli.cli.norm_spec import NormSpec
     from normcli.cli.settings import Settings
     from normcli.norms.request import Request
-    from normcli.teach.relatives import NamedPlan
+    from normcli.teach.compare.relatives import NamedPlan
     from normcli.tensors.tensor import Tensor
 
 _PARTS = ("facts", "equalities", "y", "groups")
@@ -68,8 +68,8 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
         raise UsageError(f"compare takes two norms or more, not {given}; the norms are {', '.join(NORMS)}")
     specs = [parse_norm_spec(text) for text in norms]
     requests = _share(specs, settings)
-    from normcli.answers.comparison import ComparisonAnswer
-    from normcli.teach.comparison import compare
+    from normcli.answers.teaching.norm_comparison import ComparisonAnswer
+    from normcli.teach.compare.side_by_side import compare
 
     tensor = load_input(settings)
     if settings.running != RunningOptions() and not any(spec.norm.tracks for spec in specs):
@@ -87,7 +87,7 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
 
 def _compare_places(spec: NormSpec, settings: Settings, destination: Destination) -> None:
     """Set one norm behind the addition of the residual beside the same before the sublayer."""
-    from normcli.answers.placement import PlacementAnswer
+    from normcli.answers.teaching.residual_placement import PlacementAnswer
 
     settings = settings._replace(request=_share([spec], settings)[0])
     total = load_input(settings)
@@ -149,7 +149,7 @@ def _takes(spec: NormSpec, option: str, settings: Settings) -> bool:
 
 def _prepare(spec: NormSpec, request: Request, settings: Settings, tensor: Tensor) -> NamedPlan:
     """Return what a norm is compared by: of the options beside the tensor, those that it takes."""
-    from normcli.teach.relatives import NamedPlan
+    from normcli.teach.compare.relatives import NamedPlan
 
     parameters, running = settings.parameters, settings.running
     left_out = [name for name in parameters._fields if not _takes(spec, name, settings)]

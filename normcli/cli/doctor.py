@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from click import option
 
-from normcli.algorithms.computation import parse_computation
+from normcli.algorithms.row_computation import parse_computation
 from normcli.cli import options
 from normcli.cli.destination import choose_document_file, leave_with_verdict
 from normcli.cli.problem import load_problem, warn_of_input
@@ -68,11 +68,11 @@ def _run(settings: Settings, require: str | None, max_ulp: float | None) -> None
     """
     required = None if require is None else parse_computation(require)
     destination = choose_document_file(settings.answer, FORMATS)
-    from normcli.answers.examination import ExaminationAnswer
-    from normcli.doctor.doctor import examine, require_sums
+    from normcli.answers.judging.doctor_report import ExaminationAnswer
+    from normcli.doctor.doctor import examine, require_summed_statistics
 
     problem = load_problem(settings)
-    require_sums(problem.plan)
+    require_summed_statistics(problem.plan)
     with settings.run.open_effort() as effort:
         warn_of_input(settings.run, problem, problem.calculate(effort, statistics_alone=True))
         found = examine(problem.plan, problem.tensor.values, problem.inputs, max_ulp, effort)

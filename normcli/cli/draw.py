@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from normcli.cli.settings import Settings
-    from normcli.results.reach import Reach
+    from normcli.results.gradient_reach import GradientReach
 
 _PICTURE = (
     options.output("Where the picture goes: FILE.svg or FILE.png."),
@@ -63,7 +63,7 @@ def _run(settings: Settings, backward: bool, at: str | None, **picture: Any) -> 
         raise UsageError("--at is where a dy is 1; add --backward")
     if backward and (chosen.get("plot") == "histogram" or chosen.get("values", "none") != "none"):
         raise UsageError("--backward shows dx; leave out --plot, and --values but for none")
-    from normcli.answers.drawing import Drawing
+    from normcli.answers.calculating.drawing import Drawing
     from normcli.pictures import Options
 
     problem = load_problem(settings)
@@ -77,10 +77,10 @@ def _run(settings: Settings, backward: bool, at: str | None, **picture: Any) -> 
         destination.write(Drawing(result, problem.tensor, Options(**chosen)), settings.answer.view())
 
 
-def _find_reach(problem: Problem, at: str | None) -> Reach | None:
+def _find_reach(problem: Problem, at: str | None) -> GradientReach | None:
     """Return what the dy of one value reaches; None of a tensor without values."""
-    from normcli.results.reach import find_reach
-    from normcli.teach.place import parse_index
+    from normcli.results.gradient_reach import find_reach
+    from normcli.teach.value_index import parse_index
 
     grid, values = problem.plan.grid, problem.tensor.values
     index = (0,) * len(grid.shape) if at is None else parse_index(at, grid.shape, grid.layout)

@@ -16,7 +16,7 @@ from normcli.writers import WRITERS
 
 if TYPE_CHECKING:
     from normcli.cli.settings import Settings
-    from normcli.teach.story import Story
+    from normcli.teach.explain.story import Story
 
 
 def _run(settings: Settings, at: str | None, backward: bool, dy: str | None, dy_seed: int | None) -> None:
@@ -37,10 +37,10 @@ def _run(settings: Settings, at: str | None, backward: bool, dy: str | None, dy_
     """
     asks_backward = backward or dy is not None or dy_seed is not None
     destination = choose_document_file(settings.answer, WRITERS)
-    from normcli.answers.explanation import Explanation
-    from normcli.documents.plans import name_inputs
+    from normcli.answers.teaching.explanation import Explanation
+    from normcli.documents.plan_header import name_inputs
     from normcli.engine.walk import Effort
-    from normcli.teach.place import parse_index
+    from normcli.teach.value_index import parse_index
 
     require_one_stream(settings, dy)
     problem, slope = load_problem(settings), None
@@ -50,17 +50,17 @@ def _run(settings: Settings, at: str | None, backward: bool, dy: str | None, dy_
     every = settings.answer.full
     if asks_backward:
         from normcli.results.backward import BackwardProblem
-        from normcli.teach.backward import explain_backward
+        from normcli.teach.explain.gradient_story import explain_backward
 
         slope = load_gradient(settings, problem, dy, dy_seed)
         subject = BackwardProblem(plan, values, slope.values, problem.inputs)
         story = explain_backward(subject, at=index, every=every, effort=effort)
     else:
-        from normcli.teach.explain import explain
+        from normcli.teach.explain.value_story import explain
 
         story = explain(plan, values, problem.inputs, at=index, every=every, effort=effort)
     if problem.tensor.addends is not None:
-        from normcli.teach.residual import begin_with_sum
+        from normcli.teach.explain.residual_step import begin_with_sum
 
         story = begin_with_sum(story, problem.tensor.addends)
     settings.run.warn_of_groups(plan.norm.name, _list_warnings(story))

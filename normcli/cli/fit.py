@@ -192,7 +192,7 @@ def _choose_output(settings: Settings, emit: str | None) -> Destination | None:
 
 def _show(stats: Stats, settings: Settings, emit: str | None, destination: Destination | None) -> None:
     """Keep and print statistics."""
-    from normcli.answers.statistics import EMITTERS, StatisticsAnswer
+    from normcli.answers.batches.fitted_statistics import EMITTERS, StatisticsAnswer
     from normcli.fitting.statistics import round_stats, warn
     from normcli.fitting.stats_file import write_stats
     from normcli.writers.structured import write_fields

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.answers.matrix_folding import MatrixFolding
+    from normcli.answers.batches.folded_matrices import MatrixFolding
     from normcli.cli.problem import Running
     from normcli.cli.settings import Settings
     from normcli.norms.rules import EpsMode
@@ -93,7 +93,7 @@ def _fold_batch(settings: Settings, source: _Source) -> None:
     if source.checkpoint is not None:
         raise UsageError("--checkpoint is of sn: normcli fold sn --checkpoint FILE")
     destination = choose_values_file(settings.answer.output, suffixes=_SUFFIXES)
-    from normcli.answers.folding import Folding
+    from normcli.answers.batches.folded_layer import Folding
     from normcli.running.fold import Affine, arrange, fold, prove
 
     layer, order = _load_layer(settings, source)
@@ -131,7 +131,7 @@ def _fold_matrices(settings: Settings, source: _Source) -> None:
 
 
 def _fold_weight(settings: Settings, source: _Source) -> MatrixFolding:
-    from normcli.answers.matrix_folding import MatrixFolding
+    from normcli.answers.batches.folded_matrices import MatrixFolding
     from normcli.running.matrix_fold import fold_matrix
 
     layer, order = _load_layer(settings, source)
@@ -143,7 +143,7 @@ def _fold_weight(settings: Settings, source: _Source) -> MatrixFolding:
 
 
 def _fold_checkpoint(settings: Settings, source: _Source) -> MatrixFolding:
-    from normcli.answers.matrix_folding import MatrixFolding
+    from normcli.answers.batches.folded_matrices import MatrixFolding
     from normcli.running.matrix_fold import fold_state
     from normcli.tensors.many import load_all
 

@@ -35,12 +35,12 @@ def _run(settings: Settings, backward: bool, dy: str | None, dy_seed: int | None
         raise UsageError("golden needs a folder: -o DIR")
     require_one_stream(settings, dy)
     from normcli.golden.golden import write_golden
-    from normcli.golden.manifest import Subject
+    from normcli.golden.manifest import GoldenSubject
     from normcli.tensors.whole import open_folder, require_new_folder
 
     require_new_folder(settings.answer.output, "--output")
     problem, recipe = load_problem(settings), _describe_recipe(settings)
-    subject = Subject(problem.plan, problem.tensor, problem.inputs)
+    subject = GoldenSubject(problem.plan, problem.tensor, problem.inputs)
     if backward or dy is not None or dy_seed is not None:
         subject = subject._replace(dy=load_gradient(settings, problem, dy, dy_seed))
         if dy is None:

@@ -41,9 +41,9 @@ def _run(settings: Settings, actual: str | None, name: str | None, suggests: boo
     if actual is None:
         raise UsageError("identify needs --actual FILE: the tensor that somebody's norm made of the input")
     wanted = None if name is None else find_norm(name)[0].name
-    from normcli.answers.identification import IdentificationAnswer
+    from normcli.answers.judging.identification import IdentificationAnswer
     from normcli.identifying.identify import identify
-    from normcli.identifying.models.matrices import find_start
+    from normcli.identifying.models.matrix_model import find_start
     from normcli.identifying.question import Question
     from normcli.identifying.words.phrasing import diagnose
     from normcli.norms.layout import make_layout

@@ -13,7 +13,7 @@ from normcli.cli.destination import (
     choose_values_file,
     describe_written,
 )
-from normcli.documents.numbers import format_shape
+from normcli.documents.number_format import format_shape
 from normcli.errors import UsageError
 from normcli.printable import format_bytes, format_count
 from normcli.tensors.tensor import STANDARD_STREAM

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
     from normcli.numerics.statistics.solution import Given
-    from normcli.results.degenerate import Degeneracy
+    from normcli.results.degenerate_groups import Degeneracy
     from normcli.results.result import Result
     from normcli.running.average import State
     from normcli.tensors.tensor import Tensor
@@ -97,7 +97,7 @@ def make_problem(
     """
     from normcli.norms.layout import find_layout
     from normcli.norms.plan import make_plan
-    from normcli.results.inputs import SelectionRequest, fit_given, fit_inputs
+    from normcli.results.given_inputs import SelectionRequest, fit_given, fit_inputs
 
     evaluation, request = settings.running.evaluation, settings.request
     running = running or load_running(settings.running, find_norm(request.norm)[0].name, tensor.columns)
@@ -190,7 +190,7 @@ def warn_of_input(run: RunOptions, problem: Problem, measured: Result | Checked)
     DegenerateError
         If there is anything, under `--strict`.
     """
-    from normcli.results.departures import find_all_degeneracies
+    from normcli.results.framework_departures import find_all_degeneracies
 
     plan, statistics, counts = problem.plan, measured.statistics, measured.counts
     found = find_all_degeneracies(plan, problem.tensor.values, statistics, None, problem.inputs, counts)

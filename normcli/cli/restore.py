@@ -43,7 +43,7 @@ def _run(settings: Settings, rtol: float | None, atol: float | None) -> None:
       normcli restore ln -i x.npy --format json
     """
     destination = choose_document_file(settings.answer, FORMATS)
-    from normcli.answers.restoration import RestorationAnswer
+    from normcli.answers.teaching.restoration import RestorationAnswer
     from normcli.teach.restore import RTOL, plan_parameters, restore
 
     problem = load_problem(settings)

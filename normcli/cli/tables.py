@@ -22,7 +22,7 @@ def _list_norms(settings: Settings) -> None:
       normcli norms
       normcli norms --format json
     """
-    from normcli.answers.catalogue import Catalogue
+    from normcli.answers.calculating.catalogue import Catalogue
 
     print_document(Catalogue(), settings.answer)
 
@@ -40,7 +40,7 @@ def _list_conventions(settings: Settings, name: str | None) -> None:
 
     Each row was read in the source that it names. "as given" stands for what the framework has no default for.
     """
-    from normcli.answers.catalogue import ConventionTable
+    from normcli.answers.calculating.catalogue import ConventionTable
     from normcli.norms.conventions import CONVENTIONS
     from normcli.norms.table import find_norm
 

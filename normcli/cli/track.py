@@ -22,8 +22,8 @@ from normcli.writers.structured import write_fields
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from normcli.answers.calculation import Answer
-    from normcli.answers.tracking import TrackedBatch, Tracking
+    from normcli.answers.batches.running_statistics import TrackedBatch, Tracking
+    from normcli.answers.calculating.calculation import Answer
     from normcli.cli.problem import Problem
     from normcli.cli.settings import AnswerOptions, Settings
     from normcli.norms.conventions import RunningRule
@@ -46,7 +46,7 @@ def track(settings: Settings) -> None:
     file first, then the outputs, and then the file is renamed. A reader that closes the pipe early counts as
     served.
     """
-    from normcli.answers.tracking import Tracking
+    from normcli.answers.batches.running_statistics import Tracking
     from normcli.running.average import choose_rule
     from normcli.running.state_file import hold, read_state
 
@@ -170,8 +170,8 @@ def _enter(
     outputs: Outputs,
     files: contextlib.ExitStack,
 ) -> _Batch:
-    from normcli.answers.calculation import Answer
-    from normcli.answers.tracking import TrackedBatch
+    from normcli.answers.batches.running_statistics import TrackedBatch
+    from normcli.answers.calculating.calculation import Answer
     from normcli.running.average import measure_gap, update
 
     with settings.run.open_effort() as effort:

@@ -20,7 +20,7 @@ from normcli.errors import DataError, UsageError
 from normcli.fitting.statistics import round_stats, warn
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.results.arguments import read_array, read_dtype
+from normcli.results.arguments import read_dtype, read_numbers
 from normcli.results.arrays import find_lazy
 from normcli.results.result import Result
 from normcli.tuples import NamedTuple
@@ -145,7 +145,7 @@ def _read_options(x: Taken, norm: str, options: Mapping[str, Any]) -> _Asked:
     dtype = read_dtype("dtype", options.get("dtype"))
     request = Request.collect(norm, {**options, "dtype": dtype}).adopt_layout(x.layout)
     given = {name: options.get(name) for name in ("gamma", "beta")}
-    affine = {name: read_array(values, name) for name, values in given.items() if values is not None}
+    affine = {name: read_numbers(values, name) for name, values in given.items() if values is not None}
     plan = make_plan(request, array.shape, array.dtype)
     block = choose_block(
         request, array.shape, array.dtype, affine, options.get("nan"), functools.partial(fit_array, array)
@@ -194,7 +194,7 @@ def check_array(
     request, affine, plan, block = _read_options(x, norm, options)
     check = BlockCheck(block.count_in(request.dtype), tolerate)
     lazy = find_lazy(actual)
-    theirs: Any = dask.array.from_array(read_array(actual, "actual")) if lazy is None else lazy.taken.values
+    theirs: Any = dask.array.from_array(read_numbers(actual, "actual")) if lazy is None else lazy.taken.values
     require_known(theirs)
     check.require_shape(theirs.shape)
     array = _join_groups(block, x.values, plan)

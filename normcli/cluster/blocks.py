@@ -19,7 +19,7 @@ from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Choices, NanRule
 from normcli.results.calculate import calculate
-from normcli.results.inputs import fit_inputs
+from normcli.results.given_inputs import fit_inputs
 from normcli.tensors.tensor import Tensor
 from normcli.tuples import NamedTuple
 from normcli.version import __version__

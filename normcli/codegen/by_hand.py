@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from normcli.codegen.formula import NAMES, Reduction, Writer
 from normcli.errors import UsageError
-from normcli.teach.definitions import define_group, define_value
+from normcli.teach.formulas.definitions import define_group, define_value
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from normcli.codegen.arrays import Arrays
     from normcli.norms.plan import Plan
     from normcli.norms.spec import Iteration
-    from normcli.teach.definitions import Definition
+    from normcli.teach.formulas.definitions import Definition
 
     Shape = tuple[int, ...]
 

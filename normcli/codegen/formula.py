@@ -10,11 +10,12 @@ import re
 from typing import TYPE_CHECKING
 
 from normcli.errors import UsageError
-from normcli.teach.expression import (
+from normcli.teach.formulas.expression import (
     Absolute,
     Constant,
     Difference,
     Fold,
+    LargestSingularValue,
     Maximum,
     Minimum,
     Negative,
@@ -23,7 +24,6 @@ from normcli.teach.expression import (
     Quotient,
     Root,
     Sign,
-    SingularValue,
     Sum,
     Symbol,
 )
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from normcli.codegen.arrays import Arrays
     from normcli.norms.grid import Reach
-    from normcli.teach.expression import Expression
+    from normcli.teach.formulas.expression import Expression
 
 _SUM, _PRODUCT, _POWER, _ATOM = range(4)
 """How strongly a text holds together: what is less than its place needs stands in brackets."""
@@ -169,7 +169,7 @@ class Writer:
                 return self._write_symbol(expression)
             case Quotient(Sum(terms=(), each=each), Symbol("n")) if each is not None:
                 return self._reduce_written("mean", each)
-            case SingularValue(content):
+            case LargestSingularValue(content):
                 return self._reduce_written("singular value", content)
             case Fold(terms=(), each=each) if each is not None:
                 return self._write_reduction(expression, each)

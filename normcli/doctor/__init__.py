@@ -1,1 +1,5 @@
-"""Which algorithms of kernels are safe in low precision, on the data that are given."""
+"""Which algorithms of kernels are safe in low precision, on a given tensor.
+
+* `doctor`: every algorithm tried on the tensor, and the verdict
+* `examination`: the records: how far each algorithm is off, how well groups are conditioned
+"""

@@ -1,4 +1,4 @@
-"""Whether a norm can be calculated of a tensor in low precision, and how: every algorithm is tried on it."""
+"""Whether a norm can be calculated in low precision on a tensor: every algorithm is tried on it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.algorithms.computation import Computation, list_accumulations, list_casts
-from normcli.algorithms.elements import Elements, Formula
-from normcli.algorithms.moments import Moments
-from normcli.algorithms.sums import add_up
+from normcli.algorithms.moment_formulas import RowMoments
+from normcli.algorithms.row_computation import Computation, list_accumulations, list_casts
+from normcli.algorithms.row_formula import RowElements, RowFormula
+from normcli.algorithms.summation_orders import add_up
 from normcli.checking.check import calculate_rows
 from normcli.checking.ulp import choose_tolerance, measure_distance
 from normcli.doctor.examination import CONDITIONS, Distances, Distribution, Examination, Finding, Lost, Overflow
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.algorithms.computation import Accumulation
-    from normcli.algorithms.sums import Values
+    from normcli.algorithms.row_computation import Accumulation
+    from normcli.algorithms.summation_orders import Values
     from normcli.checking.ulp import Tolerance
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.blocks import Source
@@ -46,7 +46,7 @@ TOGETHER, MOST_VALUES = 64, 1 << 22
 """Groups, and values, in a tile of long groups: sums that go from value to value go through many at once."""
 
 
-def require_sums(plan: Plan) -> None:
+def require_summed_statistics(plan: Plan) -> None:
     """Raise `UsageError` if a norm's statistics are no sums of values or squares over whole groups."""
     norm, spec = plan.norm, plan.spec
     if norm.is_by_order:
@@ -71,13 +71,13 @@ def examine(
     max_ulp: float | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Examination:
-    """Calculate a norm in every way of the tables, and hold each against the exact result.
+    """Calculate a norm by every algorithm and cast order, and compare each with the exact result.
 
     Parameters
     ----------
     plan : Plan
-        Made for the tensor. Its dtype, or else the tensor's, is that of the values that a kernel would read and
-        write: they are rounded to it first, and what is exact follows from what they are then.
+        The plan for the tensor. A kernel reads and writes values of its dtype (or else of the
+        tensor's): values are rounded to it first, and the exact result is that of the rounded values.
     values : ndarray
     inputs : Inputs or None
         Of which gamma, beta and the selection are used: of a group, the values that count are tried alone.
@@ -102,7 +102,7 @@ def examine(
     >>> found.cheapest.computation.name, len(found.findings) > 20
     ('shifted:float16', True)
     """
-    require_sums(plan)
+    require_summed_statistics(plan)
     dtype = plan.choose_output_dtype(values.dtype)
     plan = make_plan(plan.request._replace(dtype=dtype.name), plan.grid.shape, dtype, plan.grid.columns)
     geometry = find_geometry(plan)
@@ -123,7 +123,7 @@ class _Ward:
         self, plan: Plan, source: Source, inputs: Inputs, tolerance: Tolerance, effort: Effort
     ) -> None:
         self.plan, self.source, self.tolerance = plan, source, tolerance
-        self.geometry, self.formula = find_geometry(plan), Formula.of(plan)
+        self.geometry, self.formula = find_geometry(plan), RowFormula.of(plan)
         offset = plan.spec.gamma_offset
         self.gamma = open_parameter(plan, self.geometry, inputs.gamma, offset)
         self.beta = open_parameter(plan, self.geometry, inputs.beta)
@@ -146,7 +146,7 @@ class _Ward:
         return Examination(self.plan, self.tolerance, findings, {name: Distribution() for name in names})
 
     def examine_tile(self, tile: Slices, work: Workspace) -> None:
-        """Add what is found of a tile of whole groups."""
+        """Add the errors in a tile of whole groups."""
         order = self.geometry.kept_runs + self.geometry.reduced_runs
         numbers = self.geometry.number_groups(tile)
         read = np.ascontiguousarray(self.source.read(tile, order, work))
@@ -166,7 +166,7 @@ class _Ward:
             self._examine_values(numbers[these], pack(raw), (pack(affine[0]), pack(affine[1])))
 
     def _examine_values(self, numbers: Integers, raw: NDArray[Any], affine: Affine) -> None:
-        """Add what is found of groups of some numbers, one in each row."""
+        """Add the errors in some groups, one in each row, given their numbers."""
         here = self._start()
         with np.errstate(all="ignore"):
             rows = raw.astype(self.tolerance.dtype)
@@ -202,11 +202,11 @@ class _Ward:
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
             gamma, beta = (None if p is None else p[part] for p in affine)
-            moments_here = [Moments(*(statistic[part] for statistic in moments)) for moments in measured]
+            moments_here = [RowMoments(*(statistic[part] for statistic in moments)) for moments in measured]
             self._compare_rows(here, numbers[part], rows[part], moments_here, (gamma, beta))
 
     def _compare_rows(
-        self, here: Examination, numbers: Integers, rows: Values, measured: Sequence[Moments], affine: Affine
+        self, here: Examination, numbers: Integers, rows: Values, measured: Sequence[RowMoments], affine: Affine
     ) -> None:
         """Compare what every computation writes of rows with the exact result."""
         expected, statistics = calculate_rows(self.plan, rows, affine)
@@ -214,12 +214,12 @@ class _Ward:
         seen: dict[bytes, Distances] = {}  # kernels with enough bits give the same
         for accumulation, moments in zip(self.accumulations, measured, strict=True):
             values, dtype = accumulation.widen(rows), self.tolerance.dtype
-            given = Elements.of(values, moments, self.formula, affine, dtype)
+            given = RowElements.of(values, moments, self.formula, affine, dtype)
             for finding in here.list_of(accumulation):
                 actual = finding.computation.write(given)
                 bits = actual.tobytes()
                 if bits not in seen:
-                    seen[bits] = compare(actual, expected, numbers, self.tolerance)
+                    seen[bits] = compare_rows(actual, expected, numbers, self.tolerance)
                 finding.distances.merge(seen[bits])
 
     def _measure_conditions(
@@ -237,7 +237,7 @@ class _Ward:
             here.faint += int(np.count_nonzero(square <= self.formula.eps))
 
     def _find_overflow(
-        self, accumulation: Accumulation, values: Values, moments: Moments, numbers: Integers
+        self, accumulation: Accumulation, values: Values, moments: RowMoments, numbers: Integers
     ) -> Overflow | None:
         bad = np.flatnonzero(~(np.isfinite(moments.mean) & np.isfinite(moments.square)))
         if not bad.size:
@@ -257,7 +257,7 @@ class _Ward:
         total.beyond += here.beyond
 
 
-def find_lost(moments: Moments, numbers: Integers, differs: Selected) -> tuple[Lost, Lost]:
+def find_lost(moments: RowMoments, numbers: Integers, differs: Selected) -> tuple[Lost, Lost]:
     """Return the groups whose variances came out below 0, and as 0 though their values differ."""
     negative, zero = Lost(), Lost()
     negative.add(numbers[moments.square < 0])
@@ -265,8 +265,8 @@ def find_lost(moments: Moments, numbers: Integers, differs: Selected) -> tuple[L
     return negative, zero
 
 
-def compare(actual: Values, expected: Floats, numbers: Integers, limits: Tolerance) -> Distances:
-    """Return how far rows are from the exact ones; the numbers are those of their groups."""
+def compare_rows(actual: Values, expected: Floats, numbers: Integers, limits: Tolerance) -> Distances:
+    """Return the distances of rows from the exact ones; `numbers` are the numbers of their groups."""
     error, ulp = measure_distance(actual.astype(np.float64), expected, limits.dtype)
     excess = limits.measure_excess(error, ulp, expected)
     found = Distances(mismatches=int(np.count_nonzero(excess > 1.0)))
@@ -276,7 +276,7 @@ def compare(actual: Values, expected: Floats, numbers: Integers, limits: Toleran
     return found
 
 
-def locate_overflow(accumulation: Accumulation, row: Values, formula: Formula) -> int | None:
+def locate_overflow(accumulation: Accumulation, row: Values, formula: RowFormula) -> int | None:
     """Return which value of a row makes a sum overflow, or is, or has a square, beyond the dtype of the sums.
 
     Parameters
@@ -284,7 +284,7 @@ def locate_overflow(accumulation: Accumulation, row: Values, formula: Formula) -
     accumulation : Accumulation
     row : ndarray, shape (1, values)
         In the dtype of the sums.
-    formula : Formula
+    formula : RowFormula
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What came of every way to calculate a norm of a tensor, in distributions; how its groups are conditioned."""
+"""The errors of every algorithm on a tensor, as distributions; the condition of its groups."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from normcli.algorithms.table import CASTS
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from normcli.algorithms.computation import Accumulation, Computation
+    from normcli.algorithms.row_computation import Accumulation, Computation
     from normcli.checking.ulp import Tolerance
     from normcli.dtypes import Floats, Integers
     from normcli.norms.plan import Plan
 
 _SHIFT = 47
-"""Bits of a float64 below those that choose its bin: of its fraction 5 are left, which makes 3 %."""
+"""Low bits of a float64 that do not choose its bin: 5 bits of the fraction are left, or steps of 3 %."""
 
 _LEAST, _MOST = 2.0**-64, 2.0**128
 """Numbers beyond are counted in the first and last bin."""
@@ -27,7 +27,7 @@ _FIRST, _LAST = (int(np.float64(bound).view(np.int64)) >> _SHIFT for bound in (_
 
 
 class Distribution:
-    """Numbers ≥ 0 in bins, none of which is wider than 3 % of its numbers; NaN counts as ∞.
+    """A histogram of numbers ≥ 0, with bins at most 3 % wide; NaN counts as ∞.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class Distribution:
 
 
 CONDITIONS = ("mean²/var", "max |x|", "Σx²")
-"""What is measured of each group."""
+"""The condition numbers of a group."""
 
 
 class Overflow(NamedTuple):
@@ -94,7 +94,7 @@ class Overflow(NamedTuple):
 
 @dataclass
 class Lost:
-    """Groups of which an algorithm lost the variance: how many, and the first."""
+    """Groups whose variance an algorithm lost: their number, and the first."""
 
     count: int = 0
     first: int | None = None
@@ -114,15 +114,15 @@ class Lost:
 
 @dataclass
 class Distances:
-    """How far values are from the exact ones; the places in distributions are the numbers of their groups.
+    """The distances of values from the exact ones; a place in a distribution is the number of a group.
 
     Parameters
     ----------
     ulp : Distribution
     excess : Distribution
-        As multiples of what is tolerated.
+        Distances as multiples of the tolerance.
     mismatches : int
-        Values that are further away than that.
+        The number of values beyond the tolerance.
     """
 
     ulp: Distribution = field(default_factory=Distribution)
@@ -161,7 +161,7 @@ class Finding:
         return self.distances.mismatches == 0
 
     def merge(self, other: Finding) -> None:
-        """Add what was found of other groups."""
+        """Add the errors in other groups."""
         self.distances.merge(other.distances)
         self.negative.merge(other.negative)
         self.zero.merge(other.zero)
@@ -170,14 +170,14 @@ class Finding:
 
 @dataclass
 class Examination:
-    """What `examine` returns.
+    """The findings of `examine`.
 
     Parameters
     ----------
     plan : Plan
-        Of a tensor in the dtype that is asked about.
+        The plan of the tensor, in the dtype that is asked about.
     tolerance : Tolerance
-        What is safe, and the dtype.
+        The largest error that is safe, and the dtype of its ulp.
     findings : list of Finding
         The cheapest first.
     conditions : mapping of str to Distribution

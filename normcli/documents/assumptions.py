@@ -1,4 +1,4 @@
-"""What was taken for granted of a tensor's axes because nobody said it, and how to say otherwise."""
+"""Guesses about a tensor's axes that an answer states, with the option that corrects them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 _TOKENS = 3
-"""Of so many axes a tensor may as well be batch, tokens and features; of more, an image."""
+"""The rank of tensors that may be (batch, tokens, features); tensors of more axes may be images."""
 
 _MOST_COLOURS = 4
-"""A last axis of at most so many values, the shortest of a sample, looks like the colours of an image."""
+"""The greatest length of a last axis that may be colours, if it is the shortest axis of a sample."""
 
 _KINDS = {3: "tokens", 4: "images", 5: "volumes"}
 """Rank → what tensors whose channel is the last axis hold."""
 
 
 def list_assumed(plans: Iterable[Plan]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the line of a header that says what was guessed, where another guess has other groups.
+    """Return the header's line on a guessed layout, if another layout would make other groups.
 
     Parameters
     ----------

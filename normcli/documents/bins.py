@@ -1,4 +1,4 @@
-"""Histograms before they are drawn: bins, counts, round ticks, and what is marked on a scale."""
+"""Histograms before they are drawn: bins, counts, round ticks, and marks on the scale."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.numerics.rounding import widen
-from normcli.teach.part import normalize_group
+from normcli.results.normalized_part import normalize_one_group
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 _FEWEST_BINS, _MOST_BINS = 5, 24
 
 _SPARE = 4.0
-"""Two histograms have one scale unless that is so many times as long as the values of one of them."""
+"""Two histograms share a scale unless it is this many times as long as the range of either."""
 
 _MOST_STEPS = 6
 
 
-class Counts(NamedTuple):
+class BinCounts(NamedTuple):
     """A histogram.
 
     Parameters
@@ -36,9 +36,9 @@ class Counts(NamedTuple):
     edges : ndarray of float64
         One more than counts; the last bin holds its upper edge too.
     others : int
-        How many values are not finite, and in no bin.
+        The number of values that are not finite, and in no bin.
     mean, std : float
-        Of the finite values, as doubles give them: for a mark; NaN without any.
+        Mean and deviation of the finite values, in double precision, for marks; NaN without finite values.
     """
 
     counts: NDArray[np.intp]
@@ -49,19 +49,19 @@ class Counts(NamedTuple):
 
     @property
     def marks(self) -> dict[str, float]:
-        """What is marked, by its name, and where: zero, the mean, a deviation to each side of it."""
+        """The places of marks, by name: zero, the mean, and one deviation to each side of the mean."""
         found = {"0": 0.0, "−σ": self.mean - self.std, "+σ": self.mean + self.std, "mean": self.mean}
         return {name: place for name, place in found.items() if self.edges[0] <= place <= self.edges[-1]}
 
 
-class Pair(NamedTuple):
+class HistogramPair(NamedTuple):
     """The histograms of a group's input and of its output."""
 
-    input: Counts
-    output: Counts
+    input: BinCounts
+    output: BinCounts
 
 
-def collect_pairs(result: Result, groups: Sequence[int]) -> list[Pair]:
+def collect_pairs(result: Result, groups: Sequence[int]) -> list[HistogramPair]:
     """Return the histograms of the values of some groups that count; without any, of all values as one.
 
     All inputs share their bins, and all outputs theirs; both are the same where one scale suits both.
@@ -71,7 +71,7 @@ def collect_pairs(result: Result, groups: Sequence[int]) -> list[Pair]:
     for group in groups:
         before = np.asarray(view[result.plan.grid.select_group(group)]).reshape(-1)
         counts = _find_counting(result, group)
-        raw.append((before[counts], normalize_group(result, group)[counts]))
+        raw.append((before[counts], normalize_one_group(result, group)[counts]))
     raw = raw or [(result.input.reshape(-1), result.normalized.reshape(-1))]
     inputs, outputs = ([widen(part) for part in side] for side in zip(*raw, strict=True))
     own = choose_bins(inputs), choose_bins(outputs)
@@ -79,7 +79,7 @@ def collect_pairs(result: Result, groups: Sequence[int]) -> list[Pair]:
     if _measure(both) <= _SPARE * min(map(_measure, own)):
         own = both, both
     return [
-        Pair(count_values(before, own[0]), count_values(after, own[1]))
+        HistogramPair(count_in_bins(before, own[0]), count_in_bins(after, own[1]))
         for before, after in zip(inputs, outputs, strict=True)
     ]
 
@@ -110,22 +110,22 @@ def choose_bins(values: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
     return low * (1 - steps) + high * steps  # a difference could overflow
 
 
-def count_values(values: NDArray[Any], edges: NDArray[np.float64]) -> Counts:
-    """Count how many values lie in each bin.
+def count_in_bins(values: NDArray[Any], edges: NDArray[np.float64]) -> BinCounts:
+    """Count the values in each bin.
 
     Examples
     --------
-    >>> count_values(np.array([0.0, 0.4, 1.0, np.nan]), np.array([0.0, 0.5, 1.0])).counts
+    >>> count_in_bins(np.array([0.0, 0.4, 1.0, np.nan]), np.array([0.0, 0.5, 1.0])).counts
     array([2, 1])
     """
     finite = values[np.isfinite(values)].astype(np.float64)
     places = np.clip(np.searchsorted(edges, finite, side="right") - 1, 0, len(edges) - 2)
     counts = np.bincount(places, minlength=len(edges) - 1)
     if not finite.size:
-        return Counts(counts, edges, values.size)
+        return BinCounts(counts, edges, values.size)
     scale = float(np.abs(finite).max()) or 1.0  # squares could leave the range of doubles
     mean, std = float((finite / scale).mean()) * scale, float((finite / scale).std()) * scale
-    return Counts(counts, edges, values.size - finite.size, mean, std)
+    return BinCounts(counts, edges, values.size - finite.size, mean, std)
 
 
 def choose_ticks(low: float, high: float) -> list[float]:

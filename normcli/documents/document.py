@@ -27,7 +27,7 @@ SCHEMA = "normcli/1"
 
 
 class View(NamedTuple):
-    """What the reader has asked to see, and the room there is for it.
+    """The parts that the reader asked to see, and the room for them.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Facts(NamedTuple):
 
 
 _SHORT = 4096
-"""Arrays of at most so many values are formatted at once."""
+"""The most values of an array that is formatted in one step."""
 
 GAP = "…"
 """What stands for cells, rows or columns that are left out."""
@@ -89,7 +89,7 @@ class Line(NamedTuple):
         return (f"{'✓' if self.mark else '✗'} {self.facts[0]}", *self.facts[1:])
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """A row of a table; `group` numbers the colour of its first cell."""
 
     cells: tuple[str, ...]
@@ -97,14 +97,14 @@ class Row(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table: a title, named columns, rows; a row of None stands for rows that are left out.
+    """A table: a title, named columns, rows; None in place of a row marks rows left out.
 
     Parameters
     ----------
     numeric : sequence of bool
         For each column, whether it is set flush right.
     note : str or None
-        What is left out.
+        A note on the rows left out; None without one.
     wraps : bool
         Whether a narrow terminal may break the cells' texts over lines, and the columns over tables.
     """
@@ -112,7 +112,7 @@ class Table(NamedTuple):
     title: str | None
     columns: tuple[str, ...]
     numeric: tuple[bool, ...]
-    rows: Sequence[Row | None] = ()
+    rows: Sequence[TableRow | None] = ()
     note: str | None = None
     wraps: bool = False
 
@@ -123,11 +123,11 @@ class Matrix(NamedTuple):
     Parameters
     ----------
     name : str
-        Where it lies along the outer axes: `n=0 c=1`; empty where there are none.
+        Its index along the outer axes: `n=0 c=1`; empty if there are none.
     cells : sequence of rows of str
-        `…` stands for what is left out.
+        `…` stands for cells left out.
     groups : sequence of rows of int, or None
-        For each cell the number of its group, which colours it; None where it has none.
+        The number of each cell's group, which colours it; None for a cell without group.
     row_labels, column_labels : sequence of str
     """
 
@@ -193,13 +193,13 @@ class LongList(NamedTuple):
 
 
 class Document(Protocol):
-    """What every answer gives to the writers.
+    """The interface between answers and writers.
 
     The values of its objects may be `LongList`s, or others that have a method `format_json`.
     """
 
     def sections(self, view: View) -> Iterable[Section]:
-        """Return what a reader sees, from top to bottom."""
+        """Return the sections, from top to bottom."""
 
     def data(self) -> Mapping[str, Any]:
         """Return the one object of strict JSON, complete."""
@@ -219,11 +219,11 @@ class Page(NamedTuple):
     title : str
     results : sequence of Result
     tensor : Tensor
-        What all of them are of.
+        The tensor of all results.
     at : tuple of int or None
-        The index of the value that the page opens at.
+        The index of the value at which the page opens; None for the first one.
     names : sequence of str or None
-        What the results are called, if not as their norms are.
+        The results' names; None for those of their norms.
     further : callable or None
         Returns sections that stand below, of a view.
     picture : Scene or None
@@ -279,8 +279,7 @@ def flatten_records(
 ) -> Iterator[Sequence[Any]]:
     """Yield a header, and a line for each record (or some members of it): lists are joined.
 
-    The members of a record within a record stand in its place. Where there may be no records, the columns say
-    what the header is.
+    A record within a record is replaced by its members. The columns give the header if there may be no records.
     """
     names = columns
     if names:

@@ -16,40 +16,40 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.documents.document import Row, Table, View
+    from normcli.documents.document import Table, TableRow, View
     from normcli.norms.plan import Plan
 
 Item = TypeVar("Item")
 
 MOST_VALUES = 1000
-"""A tensor of at most so many values is shown whole (NumPy's print threshold)."""
+"""The most values of a tensor that is shown whole (NumPy's print threshold)."""
 
 MOST_LINES = 48
 """Unless that takes more lines: what stands below a tensor stays on the screen."""
 
 MOST_MATRICES = 8
-"""So many matrices of a large tensor are shown at most: a screen or two."""
+"""The most matrices that are shown of a large tensor: a screen or two."""
 
 EDGE = 3
-"""So many positions at each end of an axis are shown of a larger one (NumPy's edge items)."""
+"""The positions shown at each end of a long axis (NumPy's edge items)."""
 
 MOST_GROUPS = 24
 GROUP_HEAD, GROUP_TAIL = 12, 4
 
 MOST_CELLS = 400
-"""A picture shows a tensor of at most so many values whole, unless an axis is long."""
+"""The most values of a tensor that a picture shows whole, unless an axis is long."""
 
 MOST_COLOURS = 32
-"""So many groups are easy to tell apart: eight colours, plain and hatched in three ways."""
+"""The most groups that are easy to tell apart: eight colours, plain and hatched in three ways."""
 
 MOST_AXES = 8
 """A picture of more axes cannot be read."""
 
 _LADDER = (20, 12, 8, 6, 4, 3, 2, 1)
-"""An axis is cut to these numbers of positions, one after the other, until the picture is small enough."""
+"""The numbers of positions to which an axis is cut, in this order, until the picture is small enough."""
 
 _REDUCED = 1.5
-"""A reduced axis is cut before a kept one of up to so many times its positions: kept ones show more groups."""
+"""A reduced axis is cut before a kept one, which shows groups, up to this many times its length."""
 
 
 class Positions(NamedTuple):
@@ -79,7 +79,7 @@ class Positions(NamedTuple):
         return [i * step + (gap if self.gap is not None and i >= self.gap else 0) for i in range(self.size)]
 
 
-def cut(length: int, head: int, tail: int) -> Positions:
+def keep_ends(length: int, head: int, tail: int) -> Positions:
     """Return the first `head` and the last `tail` positions of an axis, or all of a short one."""
     if length <= head + tail:
         return Positions(tuple(range(length)))
@@ -96,10 +96,10 @@ def choose_positions(shape: tuple[int, ...], *, full: bool) -> list[Positions]:
         Whether everything is asked for.
     """
     if 0 in shape:
-        return [cut(length, EDGE, EDGE) for length in shape]
+        return [keep_ends(length, EDGE, EDGE) for length in shape]
     lines = math.prod((*shape[:-3], *shape[-2:-1]))
     if full or (math.prod(shape) <= MOST_VALUES and lines <= MOST_LINES):
-        return [cut(length, length, 0) for length in shape]
+        return [keep_ends(length, length, 0) for length in shape]
     inner = [_cut_ends(length, EDGE) for length in shape[-2:]]
     for edge in range(EDGE, 0, -1):
         outer = [_cut_ends(length, edge) for length in shape[:-2]]
@@ -107,13 +107,13 @@ def choose_positions(shape: tuple[int, ...], *, full: bool) -> list[Positions]:
             break
     for axis, length in enumerate(shape[:-2]):
         if _count(outer) > MOST_MATRICES:  # many axes: of the outermost, the first position stands for all
-            outer[axis] = cut(length, 1, 0)
+            outer[axis] = keep_ends(length, 1, 0)
     return outer + inner
 
 
 def _cut_ends(length: int, edge: int) -> Positions:
     """Return `edge` positions at each end; all where the mark of a gap would stand for a single one."""
-    return cut(length, length, 0) if length <= 2 * edge + 1 else cut(length, edge, edge)
+    return keep_ends(length, length, 0) if length <= 2 * edge + 1 else keep_ends(length, edge, edge)
 
 
 def _count(positions: list[Positions]) -> int:
@@ -121,8 +121,8 @@ def _count(positions: list[Positions]) -> int:
 
 
 def cut_beyond(most: int, length: int, head: int, tail: int, *, full: bool = False) -> Positions:
-    """Return all of at most so many positions, or where all are asked for; else what `cut` does."""
-    return cut(length, length, 0) if full or length <= most else cut(length, head, tail)
+    """Return all positions if `full` or if they are at most `most`; else the two ends, as `keep_ends` does."""
+    return keep_ends(length, length, 0) if full or length <= most else keep_ends(length, head, tail)
 
 
 def format_hidden(hidden: int, count: int, noun: str, plural: str | None = None) -> str | None:
@@ -136,17 +136,19 @@ def format_hidden(hidden: int, count: int, noun: str, plural: str | None = None)
     return f"{hidden:,} of {format_count(count, noun, plural)} hidden; --full shows all" if hidden else None
 
 
-def build_excerpt(table: Table, make_row: Callable[[int], Row], count: int, noun: str, view: View) -> Table:
-    """Return a table with those of `count` rows that a view shows, and a note on how many it hides.
+def build_excerpt(
+    table: Table, make_row: Callable[[int], TableRow], count: int, noun: str, view: View
+) -> Table:
+    """Return a table with the rows that a view shows (of `count` rows), and a note on how many it hides.
 
     Parameters
     ----------
     table : Table
-        Without rows.
+        The table without rows.
     make_row : function of a row's number
     count : int
     noun : str
-        What a row stands for.
+        The noun for a row, such as `group`.
     view : View
     """
     chosen = cut_beyond(MOST_GROUPS, count, GROUP_HEAD, GROUP_TAIL, full=view.full)
@@ -162,8 +164,7 @@ def make_index(positions: Sequence[Positions]) -> tuple[NDArray[np.intp], ...]:
 def choose_drawn(*plans: Plan) -> list[Positions]:
     """Return the positions along each axis that are drawn, the same for all plans of a tensor.
 
-    The axis of which most is shown is cut first, until the cells and the groups that they belong to are few
-    enough.
+    The axis with most positions is cut first, until there are few enough cells and groups.
 
     Raises
     ------
@@ -177,7 +178,7 @@ def choose_drawn(*plans: Plan) -> list[Positions]:
             "join axes that are kept or reduced together"
         )
     if 0 in shape:
-        return [cut(length, 1, 0) for length in shape]
+        return [keep_ends(length, 1, 0) for length in shape]
     shown = [_cut_to(length, _LADDER[0]) for length in shape]
     while True:
         crowded = [plan for plan in plans if _count_groups(plan, shown) > MOST_COLOURS]
@@ -193,7 +194,7 @@ def choose_drawn(*plans: Plan) -> list[Positions]:
 def _cut_to(length: int, most: int) -> Positions:
     """Return both ends of an axis, more of the first."""
     tail = most // 3 if most > 2 else most // 2
-    return cut(length, most - tail, tail)
+    return keep_ends(length, most - tail, tail)
 
 
 def _count_groups(plan: Plan, shown: list[Positions]) -> int:
@@ -202,9 +203,9 @@ def _count_groups(plan: Plan, shown: list[Positions]) -> int:
 
 
 def narrow(positions: Positions, length: int, most: int) -> Positions:
-    """Return at most so many positions, all of them among those given."""
+    """Return at most `most` of the given positions."""
     if positions.size <= most:
         return positions
     head = positions.size if positions.gap is None else positions.gap
     tail = min(positions.size - head, most // 3) if positions.gap is not None else most // 3
-    return cut(length, min(head, most - tail), tail)
+    return keep_ends(length, min(head, most - tail), tail)

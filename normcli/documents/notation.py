@@ -1,6 +1,6 @@
-"""Expressions in three notations: as plain text, as LaTeX and as code; and whether what is printed is exact.
+"""Expressions in three notations: as plain text, as LaTeX and as code; and whether printed numbers are exact.
 
-A sign `=` stands only between numbers that are equal as they are printed; where one is rounded, it is `≈`.
+The sign `=` stands only between numbers that are equal as printed; if one is rounded, the sign is `≈`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from normcli.documents.document import Equation
 from normcli.documents.excerpt import cut_beyond
-from normcli.documents.numbers import STATISTIC_DIGITS, format_statistic
-from normcli.teach.expression import (
+from normcli.documents.number_format import STATISTIC_DIGITS, format_statistic
+from normcli.teach.formulas.expression import (
     Absolute,
     Constant,
     Difference,
@@ -39,11 +39,11 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from normcli.teach.expression import Expression
-    from normcli.teach.story import Step
+    from normcli.teach.explain.story import StoryStep
+    from normcli.teach.formulas.expression import Expression
 
 MOST_SHOWN, HEAD, TAIL = 8, 3, 1
-"""Up to so many terms are printed; of more, the first and the last."""
+"""The most terms that are printed; of longer sums, the number of first and of last terms."""
 
 _MOST_DIGITS = 17
 
@@ -196,7 +196,7 @@ class _Code(_Notation):
 
 
 def _name_variables(each: Expression) -> str:
-    """Return what a program goes over: `x in values`, or several lists at once."""
+    """Return the loop of a program: `x in values`, or over several lists at once."""
     names = list(dict.fromkeys(_list_codes(each)))
     if names == ["x"]:
         return "x in values"
@@ -214,7 +214,7 @@ def _list_codes(expression: Expression) -> Iterator[str]:
 
 
 def format_number(number: Constant, digits: int | None) -> str:
-    """Return a number as it is printed: a whole one in full, others with so many significant digits."""
+    """Return a number as text: integers in full, others with `digits` significant digits."""
     if isinstance(number.value, int):
         return str(number.value)
     if digits == _MOST_DIGITS:  # as many as the shortest text needs that reads back to the same double
@@ -234,15 +234,15 @@ def format_code(expression: Expression) -> str:
 
 
 def build_equation(
-    step: Step, digits: int | None = None, *, full: bool = False, index: Sequence[int] | None = None
+    step: StoryStep, digits: int | None = None, *, full: bool = False, index: Sequence[int] | None = None
 ) -> Equation | None:
-    r"""Return the arithmetic of a step in plain text and in LaTeX; None where the step is a sentence alone.
+    r"""Return the arithmetic of a step in plain text and in LaTeX; None for a step without arithmetic.
 
     Parameters
     ----------
-    step : Step
+    step : StoryStep
     digits : int or None
-        Significant digits. Where numbers nearly cancel, those of them are printed that the result needs.
+        Significant digits; numbers that nearly cancel have as many more as the result needs.
     full : bool
         Print every term.
     index : sequence of int or None
@@ -250,9 +250,9 @@ def build_equation(
 
     Examples
     --------
-    >>> from normcli.teach.story import Step
+    >>> from normcli.teach.explain.story import StoryStep
     >>> mean = Quotient(Sum(tuple(map(Constant, (1, 2, 3, 4)))), Constant(4))
-    >>> step = Step("mean", "The mean.", Symbol("μ", r"\mu"), (mean,), Constant(2.5))
+    >>> step = StoryStep("mean", "The mean.", Symbol("μ", r"\mu"), (mean,), Constant(2.5))
     >>> build_equation(step).text
     'μ = (1 + 2 + 3 + 4) / 4 = 2.5'
     """
@@ -304,7 +304,7 @@ def _is_printed_exactly(expression: Expression, digits: int | None) -> bool:
 
 
 def _choose_digits(expression: Expression, value: Constant, digits: int | None) -> int:
-    """Return how many digits it takes for what is printed to come near the printed value."""
+    """Return how many digits the printed numbers need to give nearly the printed value."""
     fewest = digits or STATISTIC_DIGITS
     target = Decimal(format_number(value, digits))
     unit = Fraction(10) ** (target.adjusted() + 1 - fewest) if target else 0

@@ -32,7 +32,7 @@ HATCHES = ("plain", "rising", "level", "dots", "falling", "upright", "grid", "ri
 """The patterns on the colours: none for the first eight groups, one for each further eight."""
 
 MOST_LOOKS = len(PALETTE) * len(HATCHES)
-"""So many groups can be told apart in one picture."""
+"""The most groups that can be told apart in one picture."""
 
 _GROUND, _LINES = 0.62, 0.22
 """How much white a hatched colour's ground and its lines are mixed with: black text is readable on both."""

@@ -8,7 +8,7 @@ from normcli.tuples import NamedTuple
 
 Point = tuple[float, float]
 Data = tuple[tuple[str, str], ...]
-"""Attributes by which a program finds what a shape stands for: names and values."""
+"""Attributes that tell a program what a shape shows: names and values."""
 
 Fill = int | str
 """The number of a group's look, or a role: `paper`, `frame`, `neutral`, `light`, `shade`."""
@@ -17,7 +17,7 @@ ASCENT = 0.36
 """From the middle of a line of text down to its baseline, as a part of the size."""
 
 _MONOSPACED, _REGULAR, _BOLD = 0.61, 0.6, 0.68
-"""The width of a character as a part of the size: all of a monospaced font; of the others, generous means."""
+"""The width of a character, relative to the font size: exact if monospaced, else a generous mean."""
 
 _WIDE = frozenset("MWmw@%—…√ΣN→")
 
@@ -75,7 +75,7 @@ class Text(NamedTuple):
     @property
     def extent(self) -> float:
         """An upper estimate of its length."""
-        return measure(self.text, self.size, mono=self.mono, bold=self.bold)
+        return measure_text(self.text, self.size, mono=self.mono, bold=self.bold)
 
 
 class ShapeGroup(NamedTuple):
@@ -111,10 +111,10 @@ class Scene(NamedTuple):
     width, height : float
         In the unit of SVG, of which 96 make an inch.
     title, description : str
-        What it shows, for those who do not see it.
+        The picture in words, for readers who cannot see it.
     shapes : tuple of Shape
     scale : float
-        How many pixels a unit is, where it is painted in pixels.
+        Pixels for each unit, in formats made of pixels.
     """
 
     width: float
@@ -125,7 +125,7 @@ class Scene(NamedTuple):
     scale: float = 2.0
 
 
-def measure(text: str, size: float, *, mono: bool = False, bold: bool = False) -> float:
+def measure_text(text: str, size: float, *, mono: bool = False, bold: bool = False) -> float:
     """Return an upper estimate of the length of a text in any common font, in the language that was chosen."""
     text = spread_wide(translate(text))
     if mono:
@@ -135,12 +135,12 @@ def measure(text: str, size: float, *, mono: bool = False, bold: bool = False) -
 
 
 def stack(parts: list[Panel], gap: float) -> Panel:
-    """Return drawings one below the other: in lines that are too short for two."""
+    """Return drawings one below the other."""
     return flow(parts, gap, most=0.0)
 
 
 def flow(parts: list[Panel], gap: float, most: float) -> Panel:
-    """Return drawings side by side, in as many lines as a width of `most` needs."""
+    """Return drawings side by side, broken into lines of a width of at most `most`."""
     x = y = width = tallest = 0.0
     shapes = []
     for part in parts:
@@ -164,10 +164,10 @@ def wrap(facts: list[str], size: float, most: float) -> list[str]:
     """Return facts on as few lines as a width of `most` asks for, broken between facts, or within long ones."""
     lines: list[str] = []
     for fact in map(translate, facts):
-        words = [fact] if measure(fact, size) <= most else split_words(fact)
+        words = [fact] if measure_text(fact, size) <= most else split_words(fact)
         for number, word in enumerate(words):
             text = word if number else f"   {word}"
-            if lines and measure(lines[-1] + text, size) <= most:
+            if lines and measure_text(lines[-1] + text, size) <= most:
                 lines[-1] += text
             else:
                 lines.append(word.lstrip())

@@ -1,7 +1,7 @@
 """Golden files: a norm's input, parameters and exact results as `.npy`, with a manifest of how they were made.
 
-With a dy, those of the backward pass too. For the test suite of another project. The folder stands for itself:
-what was calculated is in the manifest, so that it can be calculated again.
+With a dy, there are results of the backward pass too. They are for the test suites of other projects. A folder
+needs nothing else: the manifest has the request, so that the results can be calculated again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.check import NORMALIZED, Checked, check
-from normcli.checking.gradients import CheckedGradients, check_gradients
+from normcli.checking.gradient_check import CheckedGradients, check_gradients
 from normcli.checking.ulp import ROUNDED_ONCE, choose_tolerance
 from normcli.dtypes import is_bfloat16, is_short_float
 from normcli.engine.walk import DEFAULT_EFFORT
@@ -23,10 +23,10 @@ from normcli.golden.manifest import (
     MASK,
     PARAMETERS,
     RUNNING,
+    GoldenSubject,
     Manifest,
-    Subject,
     describe_array,
-    describe_plan,
+    describe_golden_plan,
     digest_file,
     write_manifest,
 )
@@ -34,7 +34,7 @@ from normcli.norms.plan import make_plan
 from normcli.numerics.statistics.solution import Given
 from normcli.results.backward import BackwardProblem, calculate_backward
 from normcli.results.calculate import calculate
-from normcli.results.inputs import fit_inputs
+from normcli.results.given_inputs import fit_inputs
 from normcli.tensors.files import load
 from normcli.tensors.npy import start_npy, write_npy
 from normcli.tuples import NamedTuple
@@ -58,16 +58,16 @@ class Golden(NamedTuple):
 
     Parameters
     ----------
-    subject : Subject
+    subject : GoldenSubject
     checked : Checked
         The golden values held against newly calculated ones.
     gradients : CheckedGradients or None
-        Likewise those of the backward pass, where there are any.
+        The golden gradients beside newly calculated ones; None if there are none.
     note : str or None
-        What a reader of the manifest should know of it.
+        A remark on the manifest for its reader; None without one.
     """
 
-    subject: Subject
+    subject: GoldenSubject
     checked: Checked
     gradients: CheckedGradients | None = None
     note: str | None = None
@@ -79,18 +79,21 @@ class Golden(NamedTuple):
 
 
 def write_golden(
-    folder: Path, subject: Subject, recipe: Mapping[str, Any] | None = None, effort: Effort = DEFAULT_EFFORT
+    folder: Path,
+    subject: GoldenSubject,
+    recipe: Mapping[str, Any] | None = None,
+    effort: Effort = DEFAULT_EFFORT,
 ) -> Result:
-    """Calculate, and write what went in and what came out to an empty folder.
+    """Calculate, and write inputs and results to an empty folder.
 
     Parameters
     ----------
     folder : Path
-    subject : Subject
+    subject : GoldenSubject
         Gamma and beta are written in the dtype of the result if that holds them exactly, else in their own;
         their derivatives in the same.
     recipe : mapping or None
-        How the input, the parameters and dy were generated, those that were.
+        The commands that generated input, parameters and dy; None if they were files.
     effort : Effort
 
     Raises
@@ -130,13 +133,13 @@ def write_golden(
         name: {**describe_array(name, array), "sha256": digest_file(_locate(folder, name))}
         for name, array in arrays.items()
     }
-    members = {**describe_plan(plan, inputs.selection), "source": tensor.source, "recipe": recipe}
+    members = {**describe_golden_plan(plan, inputs.selection), "source": tensor.source, "recipe": recipe}
     write_manifest(folder, {**members, "files": described})
     return result
 
 
 def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
-    """Check that the files of a folder are those of its manifest, that they are right, and that it says so.
+    """Check that a folder has the files of its manifest, and that its results are exact.
 
     Parameters
     ----------
@@ -146,8 +149,8 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     Raises
     ------
     DataError
-        If the manifest is missing or malformed, files are missing or not what was written (all are named), or
-        the manifest says anything that does not follow from its norm, options, recipe and files.
+        If the manifest is missing or malformed; if files are missing or changed (all are named); or if the
+        manifest states anything that does not follow from its norm, options, recipe and files.
     """
     manifest = Manifest(folder / MANIFEST)
     _require_whole(folder, manifest.files)
@@ -163,7 +166,7 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     except (UsageError, DataError) as error:
         raise DataError(f"{manifest.path} does not fit its files: {error}") from error
     manifest.require_agreement(plan, inputs, arrays)
-    subject, gradients = Subject(plan, tensor, inputs, dy), None
+    subject, gradients = GoldenSubject(plan, tensor, inputs, dy), None
     manifest.require_origin(subject)
     forward, backward = (
         {name: arrays[name] for name in names if name in arrays}
@@ -197,7 +200,7 @@ def _choose_tolerance(dtype: np.dtype[Any], scale: float = 1.0) -> Tolerance:
 
 
 def _require_whole(folder: Path, files: Mapping[str, Any]) -> None:
-    """Raise `DataError` if files are missing or not what was written, with the names of all of them."""
+    """Raise `DataError` if files are missing or changed, with the names of all of them."""
     paths = {name: _locate(folder, name) for name in files}
     missing = [path.name for path in paths.values() if not path.is_file()]
     there = (name for name, path in paths.items() if path.name not in missing)

@@ -1,4 +1,4 @@
-"""The manifest of golden files: what was asked for and what was written, and hashes that show changes."""
+"""The manifest of golden files: the request, the files, and hashes that show changes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from normcli.checking.check import NORMALIZED
 from normcli.dtypes import get_eps, is_float
 from normcli.engine.inputs import NO_INPUTS
 from normcli.errors import DataError, UsageError
-from normcli.golden.manifest_reading import SCHEMA, format_member, read_object, read_recipe, require_integer
+from normcli.golden.manifest_members import SCHEMA, format_member, read_object, read_recipe, require_integer
 from normcli.norms.options import OPTIONS, find_option
 from normcli.norms.request import Choices, NanRule, Request
 from normcli.printable import shorten
 from normcli.results.backward import draw_gradient
-from normcli.results.inputs import SelectionRequest
+from normcli.results.given_inputs import SelectionRequest
 from normcli.tensors.generate import draw_affine, generate
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tensors.recipe import DEFAULT_RNG
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 
 _WITHOUT_HASH = "normcli-golden/1"
-"""The version before, whose manifest has no hash of itself: what it says of its source would be believed."""
+"""The version before, refused: its manifest has no hash of itself, so that changes would go unseen."""
 
 MANIFEST = "manifest.json"
 
 INPUT, DY = "input", "dy"
 PARAMETERS, RUNNING, MASK = ("gamma", "beta"), ("running_mean", "running_var"), "mask"
-"""The files of what goes in; those of the statistics and of what comes out have the names of `check`."""
+"""The names of input files; statistics and results have the names that `check` uses."""
 
 _HASH = "sha256"
 
@@ -60,7 +60,7 @@ _DRAWN_WITHIN = 8.0
 """How many machine epsilons drawn values may be apart: the logarithms of systems differ in their last bits."""
 
 
-class Subject(NamedTuple):
+class GoldenSubject(NamedTuple):
     """What golden files are of.
 
     Parameters
@@ -90,16 +90,16 @@ class Manifest:
     Raises
     ------
     DataError
-        If there is none, it is no manifest of golden files, or of a version without a hash.
+        If there is none, if it is no manifest of golden files, or if its version has no hash.
 
     Attributes
     ----------
     members : mapping
     request : Request
     files : mapping of str to mapping
-        What it says of each file.
+        The members of each file: shape, dtype, hash.
     intact : bool
-        Whether its hash is that of its members.
+        Whether the manifest's hash is right.
     """
 
     def __init__(self, path: Path) -> None:
@@ -155,7 +155,7 @@ class Manifest:
 
     @property
     def note(self) -> str | None:
-        """What a reader should know of the manifest, in words; None if there is nothing."""
+        """A remark on the manifest for its reader; None without one."""
         return None if self.intact else f"{MANIFEST} is not what was written (sha256)"
 
     def require_intact(self) -> None:
@@ -183,7 +183,7 @@ class Manifest:
         arrays : mapping of str to ndarray
             What its files hold.
         """
-        actual = describe_plan(plan, inputs.selection)
+        actual = describe_golden_plan(plan, inputs.selection)
         said = self.members.get("convention")
         if self.members.get("normcli") != __version__ and isinstance(said, dict):
             actual["convention"]["formula"] = said.get(
@@ -197,7 +197,7 @@ class Manifest:
             raise DataError(f"{self.path}: {'; '.join(found[:_MOST_NAMED])}{more}")
 
     def _contradict(self, actual: Mapping[str, Any], files: Mapping[str, Any]) -> Iterator[str]:
-        """Yield what the manifest says and what is not so."""
+        """Yield the statements of the manifest that are false."""
         for name in self.members:
             if name not in _MEMBERS:
                 yield f"{format_member(name)} is no member of a manifest"
@@ -211,7 +211,7 @@ class Manifest:
             said = {member: value for member, value in self.files[name].items() if member != _HASH}
             yield from _compare(f"files.{name}", said, _to_json(described), complete=complete)
 
-    def require_origin(self, subject: Subject) -> None:
+    def require_origin(self, subject: GoldenSubject) -> None:
         """Raise `DataError` unless the recipe, if there is one, gives the input, the parameters and dy."""
         recipe = self.members.get("recipe")
         for name in ("normcli", "source"):
@@ -228,7 +228,7 @@ class Manifest:
         if wrong is not None:
             raise DataError(f"{self.path}: {wrong}")
 
-    def _follow(self, recipe: dict[str, Any], subject: Subject) -> str | None:
+    def _follow(self, recipe: dict[str, Any], subject: GoldenSubject) -> str | None:
         """Return what does not come of a recipe."""
         plan, tensor, inputs, dy = subject
         seed, rng = recipe.pop("affine_seed", None), recipe.get("rng") or DEFAULT_RNG
@@ -263,14 +263,14 @@ class Manifest:
 
 
 def write_manifest(folder: Path, members: Mapping[str, Any]) -> None:
-    """Write a manifest and the hash of what it says."""
+    """Write a manifest with its own hash."""
     manifest = {"schema": SCHEMA, "normcli": __version__, **members}
     manifest[_HASH] = _digest_members(manifest)
     (folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2, allow_nan=False)}\n", encoding="utf-8")
 
 
-def describe_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
-    """Return what was asked for, and for a reader what was calculated."""
+def describe_golden_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
+    """Return the members of a plan: the request, and for a reader its resolved choices."""
     given = {option: getattr(plan.request, option.name) for option in OPTIONS}
     described: dict[str, Any] = {
         "norm": plan.request.norm,
@@ -298,7 +298,7 @@ def _describe_convention(plan: Plan) -> dict[str, Any]:
 
 
 def describe_array(name: str, values: NDArray[Any]) -> dict[str, Any]:
-    """Return what a manifest says of an array, without the hash of its file."""
+    """Return the members of an array in a manifest, without the hash of its file."""
     return {"file": f"{name}.npy", "shape": values.shape, "dtype": values.dtype.name}
 
 

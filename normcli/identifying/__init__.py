@@ -1,7 +1,13 @@
 """What made somebody's result: which norm, which convention, which fault.
 
-`question` is what is asked and what was found, `identify` the order in which it is looked for. `search` tries
-norms on few values first, `models` says what may divide a group and how surely values show it. `faults` opens
-the joints of one norm. `nearly` finds what explains all but some values, `maps` maps without statistics.
-`attempts` and `reproduction` try the arithmetic of kernels. `words` makes the diagnosis.
+* `question`: what is asked (x, y, gamma, beta), and what was found
+* `identify`: the order in which explanations are tried
+* `search`: norms that give y, tried on few values first
+* `models`: what may have divided a group, and how surely values show it
+* `faults`: what a kernel did wrong, joint by joint
+* `nearly`: norms that give y but for some values
+* `maps`: y = a · x + b without statistics
+* `attempts`: candidates for the arithmetic of a kernel, scored
+* `reproduction`: which algorithm gives the last bits
+* `words`: the diagnosis: cause, evidence, remedy
 """

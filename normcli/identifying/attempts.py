@@ -1,4 +1,4 @@
-"""What the algorithms of kernels write of some groups, and how much of it has the bits of a tensor."""
+"""Candidates for the arithmetic of a kernel, run on some groups: how many values have y's bits."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.algorithms.computation import Accumulation, Computation, list_accumulations
-from normcli.algorithms.elements import Elements, Formula
+from normcli.algorithms.row_computation import Accumulation, Computation, list_accumulations
+from normcli.algorithms.row_formula import RowElements, RowFormula
 from normcli.algorithms.table import CASTS, FORMS, KERNELS
 from normcli.checking.check import calculate_rows
 from normcli.identifying.models.evidence import COMMON_EPS
-from normcli.identifying.search.affine import round_to
-from normcli.identifying.search.groups import choose_groups, locate, take_groups
+from normcli.identifying.search.affine_step import round_array
+from normcli.identifying.search.groups import choose_groups, locate_value, take_groups
 from normcli.identifying.search.match import Match
 from normcli.norms.rules import EpsMode
 from normcli.tuples import NamedTuple
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.algorithms.sums import Values
+    from normcli.algorithms.summation_orders import Values
     from normcli.checking.check import Affine
     from normcli.dtypes import Floats, Selected
-    from normcli.identifying.search.affine import AffineStep
+    from normcli.identifying.search.affine_step import AffineStep
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
 
@@ -34,7 +34,7 @@ LEAST_SHARE = 0.9
 """The share of bits that a computation has to give to be named."""
 
 _THINNED = 4
-"""Of so many columns one is tried first: where too much of it differs, the others are not needed."""
+"""First try one column in this many; if too many of its values differ, skip the rest."""
 
 
 class Candidate(NamedTuple):
@@ -63,7 +63,7 @@ class Attempt(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """Some groups as rows, and what was made of them."""
+    """Some groups of x as rows, and the same rows of y."""
 
     plan: Plan
     chosen: NDArray[np.intp]
@@ -73,7 +73,7 @@ class Trial(NamedTuple):
 
     @classmethod
     def take(cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, most: int) -> Trial:
-        """Return groups of about so many values, spread over all; what is not finite counts like the rest."""
+        """Return groups of about `most` values in all, spread over the tensor, also groups with NaN."""
         grid = plan.grid
         chosen = choose_groups(grid.group_count, max(2, most // grid.group_size))
         return cls.choose(plan, x, y, step, chosen)
@@ -99,13 +99,13 @@ class Trial(NamedTuple):
 
         Of a share that is too low to count, an upper bound.
         """
-        formula, has_gamma = Formula.of(self.plan), self.affine[0] is not None
+        formula, has_gamma = RowFormula.of(self.plan), self.affine[0] is not None
         every = (None,) if formula.eps is None else tuple(dict.fromkeys((formula.eps, *COMMON_EPS)))
         least = LEAST_SHARE
         for accumulation in _list_all(formula):
             wide, widens = accumulation.widen(self.rows), accumulation.dtype != self.dtype.name
             moments = accumulation.measure(wide, formula)
-            given = Elements.of_each(wide, moments, formula, every, self.affine, self.dtype)
+            given = RowElements.of_each(wide, moments, formula, every, self.affine, self.dtype)
             casts = [
                 cast for cast in (*CASTS.values(), *FORMS) if cast.differs(widens=widens, has_gamma=has_gamma)
             ]
@@ -116,7 +116,7 @@ class Trial(NamedTuple):
                 for computation, scored in zip(computations, shares, strict=True):
                     yield Attempt(computation, eps), scored[number]
 
-    def _score(self, computation: Computation, given: Elements, least: float) -> list[float]:
+    def _score(self, computation: Computation, given: RowElements, least: float) -> list[float]:
         """Return the share of values whose bits a computation gives with each eps, or a bound below `least`."""
         thin = slice(None, None, _THINNED)
         few = self._replace(actual=self.actual[:, thin]).find_equal(computation.write(given.take(thin)))
@@ -128,8 +128,8 @@ class Trial(NamedTuple):
         return list(map(float, shares))
 
     def write(self, attempt: Attempt) -> Values:
-        """Return what one of them writes."""
-        formula = Formula.of(self.plan)._replace(eps=attempt.eps)
+        """Return the rows that one candidate writes."""
+        formula = RowFormula.of(self.plan)._replace(eps=attempt.eps)
         return attempt.computation.run(self.rows, formula, self.dtype, self.affine)
 
     def count_told(self, computation: Computation) -> float:
@@ -138,18 +138,18 @@ class Trial(NamedTuple):
         The values of one group are no evidence of their own: another rounding of its statistics moves them all.
         """
         row = self.plan.norm
-        formula = Formula.of(self.plan)._replace(eps=row.eps, eps_mode=row.eps_mode)
+        formula = RowFormula.of(self.plan)._replace(eps=row.eps, eps_mode=row.eps_mode)
         written = computation.run(self.rows, formula, self.dtype, self.affine)
         return float(np.count_nonzero(~self.find_equal(written).all(axis=1)))
 
     def find_equal(self, written: Values) -> Selected:
-        """Return which values have the bits of what was written; NaN is like any other."""
+        """Return which values of y have the bits of a candidate's; NaN equals NaN."""
         same: Selected = (self.actual == written) | (np.isnan(self.actual) & np.isnan(written))
         return same
 
     def find_rough(self, eps: float | None) -> Selected:
         """Return which values are not the exact ones, rounded."""
-        return ~self.find_equal(round_to(self._calculate(eps), self.dtype))
+        return ~self.find_equal(round_array(self._calculate(eps), self.dtype))
 
     def describe(self, candidate: Candidate, attempt: Attempt, bits: float) -> Match:
         """Return a norm as a match."""
@@ -159,7 +159,7 @@ class Trial(NamedTuple):
             self.actual.astype(np.float64),
             self._calculate(attempt.eps),
             self.dtype,
-            functools.partial(locate, grid, self.chosen),
+            functools.partial(locate_value, grid, self.chosen),
             axes=grid.axes,
             precision=attempt.computation.accumulation.dtype,
             like=(),
@@ -179,7 +179,7 @@ class Trial(NamedTuple):
         return calculate_rows(self.plan.change_spec(eps=eps), self.rows, self.affine)[0]
 
 
-def _list_all(formula: Formula) -> Iterator[Accumulation]:
+def _list_all(formula: RowFormula) -> Iterator[Accumulation]:
     """Yield every way to find statistics, the kernels of frameworks first."""
     for kernel in KERNELS:
         if formula.centres or kernel.squares:

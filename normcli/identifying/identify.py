@@ -17,8 +17,7 @@ from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import DataError
 from normcli.identifying.faults.claim import keep_first
-from normcli.identifying.faults.opening import choose_eps, open_joints
-from normcli.identifying.faults.subjects import (
+from normcli.identifying.faults.fault_search import (
     find_claims,
     list_subjects,
     open_cases,
@@ -26,10 +25,11 @@ from normcli.identifying.faults.subjects import (
     recover_used,
     shows_nothing,
 )
+from normcli.identifying.faults.joint_search import choose_case_eps, open_joints
 from normcli.identifying.maps.known_maps import SPECTRAL, name_constants, name_map, read_evaluation
-from normcli.identifying.maps.plain import (
+from normcli.identifying.maps.plain_map import (
     MOST_SAMPLED,
-    Block,
+    SampledBlock,
     find_global_map,
     find_plain_map,
     find_trimmed_map,
@@ -39,7 +39,7 @@ from normcli.identifying.nearly.confirmation import Confirmation
 from normcli.identifying.nearly.nearest import Nearness
 from normcli.identifying.question import CONSTANT_GROUPS, NOT_FINITE, Identification, Question, find_reason
 from normcli.identifying.reproduction import hold_against_all, list_candidates, reproduce
-from normcli.identifying.search.affine import choose_usual, enumerate_affine_steps
+from normcli.identifying.search.affine_step import choose_usual, enumerate_affine_steps
 from normcli.identifying.search.match import Scope, rank_matches
 from normcli.identifying.search.samples import MOST_VALUES, Samples
 from normcli.identifying.search.search import Search
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.identifying.faults.case import Case
-    from normcli.identifying.maps.lines import PlainMap
+    from normcli.identifying.maps.line_fit import PlainMap
     from normcli.identifying.models.standards import Standard
     from normcli.identifying.search.match import Match
 
@@ -94,7 +94,7 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
     @functools.cache
     def list_cases() -> list[Case]:
         subjects = list_subjects(x, gamma, beta, layout, norm)
-        return [*map(choose_eps, open_cases(subjects, x, y, dtype, most=_MOST_OF_EACH))]
+        return [*map(choose_case_eps, open_cases(subjects, x, y, dtype, most=_MOST_OF_EACH))]
 
     return _find_faults(_tell_algorithm(_identify(question, norm, list_cases)), list_cases)
 
@@ -144,7 +144,7 @@ REQUESTS = GAMMAS | ANY_EPS | {"stats-count", "stats-other-axes", "affine-gamma-
 def _find_faults(
     found: Identification, list_cases: Callable[[], Sequence[Case]], *, in_parts: bool = True
 ) -> Identification:
-    """Return what was found, with the faults of a norm by default that explain y where no request does."""
+    """Add the faults of default norms that explain y, if no request does."""
     x, y, *_, subject = found.question
     near, is_map = found.nearest, found.plain is not None and not found.plain.axes
     is_near = near is not None and near.bits >= CERTAIN
@@ -208,7 +208,7 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
 
 
 def _find_others(blank: Identification, samples: Sequence[Samples], search: Search) -> Identification:
-    """Return what a tensor may be that no norm fits as it is: a map, a norm but for a few values."""
+    """Find explanations where no norm fits all values: a plain map, or a norm but for a few values."""
     x, first = blank.question.x, samples[0]
     if any(match.bits >= CERTAIN for match in blank.doubtful):  # too odd or too rough, and not too few values
         return blank
@@ -253,7 +253,7 @@ def _find_map(blank: Identification, plain: PlainMap | None, samples: Samples) -
 
 
 def _tell_algorithm(found: Identification) -> Identification:
-    """Return what was found, with the algorithm that gives y's bits where the exact result does not."""
+    """Add the algorithm that gives y's bits, if the exact result does not."""
     x, y, gamma, beta, *_ = found.question
     near = () if found.nearest is None else (found.nearest.match,)
     matches = found.matches or found.doubtful or near
@@ -282,7 +282,7 @@ def _order(y: NDArray[Any], order: tuple[int, ...]) -> NDArray[Any]:
 
 
 def _confirm(found: Identification, samples: Sequence[Samples]) -> Identification:
-    """Return what was found in a sample, if there is one, as far as the whole tensor bears it out."""
+    """Keep the findings in a sample that hold for the whole tensor; without a sample, keep all."""
     if found.sampled is None:
         return found
     order = found.matches[0].order
@@ -294,20 +294,20 @@ def _confirm(found: Identification, samples: Sequence[Samples]) -> Identificatio
 def _part(
     ranked: Sequence[Match], doubtful: Sequence[Match] = ()
 ) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
-    """Return the certain ones of ranked matches, and the others behind those that are doubtful already."""
+    """Return the certain ones of ranked matches; and the doubtful ones, with the rest behind them."""
     others = (*doubtful, *(match for match in ranked if not match.is_certain))
     return tuple(match for match in ranked if match.is_certain), others
 
 
 def _is_known(plain: PlainMap, samples: Samples) -> bool:
     """Whether a plain map is by constants of images, which are simpler than any norm."""
-    x, y = Block(samples.x, samples.y, MOST_SAMPLED).take(plain.axes)
+    x, y = SampledBlock(samples.x, samples.y, MOST_SAMPLED).take(plain.axes)
     return any(True for _ in name_constants(plain, x, y, samples.scope.dtype))
 
 
 def _read(blank: Identification, plain: PlainMap, samples: Samples) -> Identification:
-    """Return what a plain map may be."""
-    block = Block(samples.x, samples.y, MOST_SAMPLED)
+    """Return readings of a plain map: known maps, stored statistics."""
+    block = SampledBlock(samples.x, samples.y, MOST_SAMPLED)
     x, y = block.take(plain.axes)
     known = name_map(plain, x, y, samples.scope.dtype, is_whole=x.size == samples.x.size)
     if any(match.rows is not None for match in blank.doubtful):  # which is named by itself

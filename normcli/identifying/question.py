@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.identifying.faults.claim import Claim
-    from normcli.identifying.faults.open_case import Subject
+    from normcli.identifying.faults.open_case import AskedNorm
     from normcli.identifying.maps.known_maps import Evaluation
-    from normcli.identifying.maps.lines import PlainMap
-    from normcli.identifying.models.matrices import Start
+    from normcli.identifying.maps.line_fit import PlainMap
+    from normcli.identifying.models.matrix_model import Start
     from normcli.identifying.nearly.nearest import Nearest
     from normcli.identifying.reproduction import Reproduction
     from normcli.identifying.search.match import Match
@@ -36,7 +36,7 @@ class Question(NamedTuple):
         One letter an axis, which name the channel axis; without it, the second and the last may be.
     start : Start or None
         What power iterations may have started from, which estimate a singular value.
-    subject : Subject or None
+    subject : AskedNorm or None
         What y should be: the norm that was asked for, with its own gamma, beta and running statistics.
     """
 
@@ -46,7 +46,7 @@ class Question(NamedTuple):
     beta: NDArray[Any] | None = None
     layout: str | None = None
     start: Start | None = None
-    subject: Subject | None = None
+    subject: AskedNorm | None = None
 
 
 class Kind(StrEnum):

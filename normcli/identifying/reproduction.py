@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.algorithms.elements import Formula
+from normcli.algorithms.row_formula import RowFormula
 from normcli.algorithms.table import CASTS
 from normcli.dtypes import is_float, is_half
 from normcli.errors import NormError
 from normcli.identifying.attempts import LEAST_SHARE, Attempt, Candidate, Trial
 from normcli.identifying.models.weight import CERTAIN
-from normcli.identifying.search.affine import ESTIMATED, NO_AFFINE, enumerate_affine_steps
+from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, enumerate_affine_steps
 from normcli.norms.divisors import DEVIATION, ROOT_MEAN_SQUARE
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.algorithms.computation import Computation
-    from normcli.identifying.search.affine import AffineStep
+    from normcli.algorithms.row_computation import Computation
+    from normcli.identifying.search.affine_step import AffineStep
     from normcli.identifying.search.match import Match
     from normcli.norms.divisors import Divisor
 
@@ -163,8 +163,8 @@ def reproduce(
     Examples
     --------
     >>> x = np.random.default_rng(0).normal(1.0, 1.0, (40, 64)).astype(np.float16)
-    >>> from normcli.algorithms.computation import parse_computation
-    >>> formula = Formula.of(make_plan(Request("ln"), x.shape, x.dtype))
+    >>> from normcli.algorithms.row_computation import parse_computation
+    >>> formula = RowFormula.of(make_plan(Request("ln"), x.shape, x.dtype))
     >>> y = parse_computation("two-pass:float16").run(x, formula, x.dtype)
     >>> found = reproduce(x, y, [Candidate(Request("ln"), "none", (0, 1))])
     >>> found[0].computation.name, found[0].equal, found[0].is_certain
@@ -275,7 +275,7 @@ def _try_candidate(
             bits = shown - float(np.count_nonzero(~equal)) * (1.0 + math.log2(equal.size))
             if equal.all() or (bits >= CERTAIN and equal.mean() >= LEAST_SHARE):
                 told = candidate._replace(request=candidate.request._replace(eps=attempt.eps))
-                match, words = most.describe(told, attempt, bits), computation.describe(Formula.of(plan))
+                match, words = most.describe(told, attempt, bits), computation.describe(RowFormula.of(plan))
                 share = float(equal.mean())
                 found.append(Reproduction(told, computation, share, equal.size, bits, match, words, step))
         if found:

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from normcli.answers.identification import IdentificationAnswer
-from normcli.answers.verdict import Verdict
+from normcli.answers.judging.check_verdict import Verdict
+from normcli.answers.judging.identification import IdentificationAnswer
 from normcli.checking import check as checking
 from normcli.checking.gate import make_gate
 from normcli.checking.ulp import choose_tolerance
 from normcli.documents.document import View
-from normcli.documents.plans import name_inputs
+from normcli.documents.plan_header import name_inputs
 from normcli.errors import DataError, UsageError
 from normcli.identifying import identify as identification
-from normcli.identifying.faults.open_case import Subject
-from normcli.identifying.models.matrices import find_start
+from normcli.identifying.faults.open_case import AskedNorm
+from normcli.identifying.models.matrix_model import find_start
 from normcli.identifying.question import Question
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.layout import make_layout
 from normcli.norms.request import Request
 from normcli.norms.table import find_norm
-from normcli.results.arguments import read_arguments, read_array
+from normcli.results.arguments import read_arguments, read_numbers
 from normcli.results.arrays import find_lazy, take
 from normcli.results.normalize import require_options
 from normcli.tensors.tensor import Tensor
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from normcli.documents.document import Document
     from normcli.identifying.question import Identification
     from normcli.identifying.words.diagnosis import Diagnosis
-    from normcli.norms.names import NormName
+    from normcli.norms.type_names import NormName
     from normcli.results.arguments import Arguments
 
 Found = TypeVar("Found")
@@ -157,10 +157,10 @@ def check(
             found.ok, found, Verdict(plan, hollow, parameters, {checking.NORMALIZED: "actual"}, found)
         )
     asked = read_arguments(x, norm, options)
-    theirs = read_array(actual, "actual")
+    theirs = read_numbers(actual, "actual")
     if theirs.shape != asked.plan.grid.shape:
         raise DataError(f"actual has the shape {theirs.shape}; x has {asked.plan.grid.shape}")
-    multiplies = make_gate(None if gate is None else read_array(gate, "gate"), gate_act, theirs.shape, "gate")
+    multiplies = make_gate(None if gate is None else read_numbers(gate, "gate"), gate_act, theirs.shape, "gate")
     return judge(asked, theirs, tolerate, gate=multiplies)
 
 
@@ -191,7 +191,7 @@ def judge(
     plan, values, given, effort = asked.plan, asked.values, asked.inputs, asked.effort
     arrays = {checking.NORMALIZED: actual}
     found = checking.check(plan, values, arrays, given, tolerate, effort, allowed, gate, asked.addends)
-    subject = Subject(plan, given, asked.addends, gate)
+    subject = AskedNorm(plan, given, asked.addends, gate)
     told = diagnose_actual(subject, values, actual, ok=found.ok, saved=found.saved)
     tensor, sources = Tensor(values, "x"), dict.fromkeys(arrays, "actual")
     answer = Verdict(plan, tensor, name_inputs(given, gate), sources, found, diagnosis=told)
@@ -244,8 +244,8 @@ def identify(
     >>> best.norm, best.axes, best.eps
     ('ln', (1,), 1e-05)
     """
-    taken, theirs = take(x, "x"), read_array(actual, "actual")
-    given = {name: read_array(a, name) for name, a in (("gamma", gamma), ("beta", beta)) if a is not None}
+    taken, theirs = take(x, "x"), read_numbers(actual, "actual")
+    given = {name: read_numbers(a, name) for name, a in (("gamma", gamma), ("beta", beta)) if a is not None}
     layout = layout or taken.layout
     names = make_layout(layout, taken.values.ndim).names
     wanted = None if norm is None else find_norm(norm)[0].name

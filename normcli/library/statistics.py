@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.answers.statistics import StatisticsAnswer
+from normcli.answers.batches.fitted_statistics import StatisticsAnswer
 from normcli.documents.document import View
 from normcli.engine.run import run
 from normcli.engine.walk import Effort
@@ -20,7 +20,7 @@ from normcli.fitting.use import Use, invert_stats
 from normcli.library.intake import arrange_axes, find_places, fit_sums
 from normcli.norms.divisors import Measurement
 from normcli.norms.request import Choices, NanRule, Request
-from normcli.results.arguments import name_dtype, read_array
+from normcli.results.arguments import name_output_dtype, read_numbers
 from normcli.results.arrays import find_lazy, take
 from normcli.writers.table import write
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from normcli.fitting.statistics import Rounded, Stats
     from normcli.norms.layout import AxisSpec
-    from normcli.norms.names import EpsModeName, FrameworkName, GroupOrderName, NanName, NormName
     from normcli.norms.plan import Plan
+    from normcli.norms.type_names import EpsModeName, FrameworkName, GroupOrderName, NanName, NormName
 
 _RENAMED = {"norm_length": "norm"}
 """The name of a statistic here → its name elsewhere, where `Statistics` has another attribute of that name."""
@@ -258,8 +258,8 @@ class Statistics:
         *,
         inverts: bool,
     ) -> Any:
-        gamma, beta = (None if a is None else read_array(a, name) for name, a in affine.items())
-        use = Use(self._stats, gamma, beta, eps, None if dtype is None else name_dtype(dtype))
+        gamma, beta = (None if a is None else read_numbers(a, name) for name, a in affine.items())
+        use = Use(self._stats, gamma, beta, eps, None if dtype is None else name_output_dtype(dtype))
         lazy = find_lazy(x)
         taken = take(x, "x") if lazy is None else lazy.taken
         taken = arrange_axes(taken, self._stats.subject.request.layout)

@@ -49,7 +49,7 @@ _PLACES = {
     AxesRule.ALL_BUT_FIRST: slice(1, None),
     AxesRule.ALL_BUT_LAST: slice(0, -1),
 }
-"""The rules that go by place alone, whatever the layout."""
+"""The rules that need no layout: they count axes from the first or the last."""
 
 
 def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class GroupKind(enum.Enum):
-    """The groups that a call makes; the value is what a sentence says of them."""
+    """The groups that a call makes; the value is their name in a sentence."""
 
     ONE_KEPT = "one axis is kept"
     ONE_REDUCED = "one axis is reduced"
@@ -34,18 +34,17 @@ class GroupKind(enum.Enum):
 
 
 class Call(NamedTuple):
-    """What one framework has for a norm.
+    """The call that a framework has for a norm.
 
     Parameters
     ----------
     framework : str
-        As `--emit` names it.
+        Its name for `--emit`.
     norm : str
     source : str
-        Where the call was read.
+        The file and version in which the call was read.
     follows : str
-        The framework of the row of conventions that says what the call does besides, and the norm of that row
-        where it is another.
+        The row of conventions that describes the call: its framework, and its norm if that is another.
     groups : GroupKind
     named : str
         What is called, where the call's own first word does not say it.
@@ -110,12 +109,12 @@ class Call(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What is called."""
+        """The name of the function or class that is called."""
         return self.named or (self.layer or self.call).partition("(")[0]
 
     @property
     def convention(self) -> Convention:
-        """What it does where the norm leaves a choice."""
+        """The row of conventions that describes the call."""
         framework, _, norm = self.follows.partition(" ")
         return find_convention(framework, norm or self.norm)
 
@@ -130,7 +129,7 @@ class Call(NamedTuple):
         return bool(self.affine) and is_plain and plan.parameters.axes == lies_along
 
     def list_obstacles(self, plan: Plan, *, evaluation: bool) -> Iterator[str]:
-        """Yield what of a plan the call cannot express: the option, and what the call has instead.
+        """Yield the options of a plan that the call cannot express, each with the call's own choice.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What each framework does where a norm leaves a choice: the table of `conventions.toml`."""
+"""The choices of each framework where a norm leaves one: the table of `conventions.toml`."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 
 class RunningRule(NamedTuple):
-    """How statistics are kept from batch to batch; by default as torch does.
+    """How running statistics are updated; by default as in torch.
 
     Parameters
     ----------
     momentum : float or None
-        From 0 to 1; None for the cumulative average: after n batches, what was kept weighs n/(n + 1). So every
-        batch weighs the same, if all of them entered by this rule.
+        From 0 to 1; None for the cumulative average, in which every batch weighs the same: after n batches the
+        old statistics have the weight n/(n + 1).
     weight_of : {"new", "old"}
-        What the momentum is the weight of: the new batch's statistics (0.1 of torch), or those kept so far
+        The momentum is the weight of these: the new batch's statistics (0.1 of torch), or those kept so far
         (0.99 of Keras and Flax, 0.9 of ONNX).
     ddof : int
         Of the variance that is kept, whatever that of the output.
@@ -53,18 +53,18 @@ class RunningRule(NamedTuple):
 
 
 class Convention(NamedTuple):
-    """What one framework does where a norm leaves a choice; None means the norm's own.
+    """The choices of one framework for one norm; None means the norm's own choice.
 
     Parameters
     ----------
     framework, norm : str
         The names that `--like` and the command line use.
     version, source : str
-        What was read, and where in it.
+        The version and file that were read.
     eps : float, EpsRule or None
     eps_mode : EpsMode or None
     ddof : int or None
-        Of the variance in the output.
+        The ddof of the variance that divides.
     axes : AxesRule or None
         The axes reduced by default.
     chooses : AxesChoice or None

@@ -1,7 +1,6 @@
-"""The divisors: the statistics that each takes, its words, and what it promises. Data, no arithmetic.
+"""The divisors: the statistics, words and promises of each. Data, no arithmetic.
 
-A norm that divides by something new is one new row here, as long as what is measured of a group is one of
-`Measurement`.
+A norm with a new divisor is one new row here, if a `Measurement` measures its groups already.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Measurement(enum.Enum):
-    """What is measured of a group; each kind is an algorithm of its own."""
+    """The kinds of statistics of a group; each has an algorithm of its own."""
 
     MOMENTS = "mean and mean square"
     LENGTH = "length"
@@ -41,15 +40,15 @@ class Combination(NamedTuple):
 
 
 class OrderStatistic(NamedTuple):
-    """A statistic that goes by the order of values.
+    """A statistic that depends on the order of values.
 
     Parameters
     ----------
     name : str
     sentence : str
-        What it is; `{count}` stands for the number of values, `{percent}` for the quantile's own.
+        Its definition in a sentence; `{count}` stands for the number of values, `{percent}` for the quantile.
     symbol, latex : str
-        How a formula writes it; in LaTeX as otherwise where that is empty.
+        Its symbol in plain text and in LaTeX; if `latex` is empty, `symbol` serves for both.
     percent : float or None
         How much of the way from the smallest value to the largest it lies, by rank; None for a combination, and
         for what a caller chooses.
@@ -108,31 +107,31 @@ ORDER_STATISTICS: Mapping[str, OrderStatistic] = MappingProxyType({row.name: row
 """The statistics that go by the order of values, by name."""
 
 
-def format_statistic(name: str) -> str:
-    """Return how a formula has a statistic: by its name, or as the sum or difference that it is."""
+def spell_statistic(name: str) -> str:
+    """Return a statistic as formulas write it: its name, or the sum or difference that defines it."""
     row = ORDER_STATISTICS.get(name)
     return name if row is None or row.combination is None else str(row.combination)
 
 
 class Promise(NamedTuple):
-    """A statistic of a normalized group, and what the definition makes of it but for eps."""
+    """A statistic of a normalized group, and its value by definition, apart from eps."""
 
     statistic: str
     target: float
 
 
 class Divisor(NamedTuple):
-    """What the centred value is divided by.
+    """A divisor of centred values.
 
     Parameters
     ----------
     measurement : Measurement
     statistics : tuple of str
-        The names of the statistics that a group has, in the order in which they are shown.
+        The names of a group's statistics, in the order in which they are shown.
     root : str
-        The divisor without eps, as a formula has it.
+        The divisor without eps, as formulas write it.
     size : str
-        What is 0 of a group of equal values.
+        The noun for the number that is 0 in a group of equal values, such as `variance`.
     spread : str or None
         The statistic that a value is divided by, eps aside; None where no statistic is the divisor.
     square : str
@@ -175,7 +174,7 @@ class Divisor(NamedTuple):
         return tuple(name for name in self.statistics if name not in {self.square, "rstd", *made})
 
     def break_promise(self, statistic: str | None) -> Divisor:
-        """Return the divisor without what it promises of a statistic."""
+        """Return the divisor without its promise for one statistic."""
         return self._replace(promises=tuple(row for row in self.promises if row.statistic != statistic))
 
     def leave_out(self) -> Divisor:
@@ -185,7 +184,7 @@ class Divisor(NamedTuple):
 
     @property
     def words_for_empty(self) -> str:
-        """What a sentence says of a group without values."""
+        """The words for a group without values, as a part of a sentence."""
         return f"its {self.size} is 0" if self.is_0_of_nothing else "its statistics are NaN"
 
 
@@ -272,7 +271,7 @@ SINGULAR_VALUE = Divisor(
 ITERATED_VALUE = SINGULAR_VALUE._replace(
     root="uᵀXv", size="estimate of its largest singular value", promises=()
 )
-"""What stands for it where power iterations estimate it: what they give is no larger, and may be smaller."""
+"""The divisor of power iterations, in place of the largest singular value: an estimate from below."""
 
 DIVISORS = (
     DEVIATION,

@@ -44,8 +44,8 @@ class Reach(NamedTuple):
 class Grid:
     """How the values of a shape fall into groups that share one statistic each.
 
-    The tensor is worked on in its *view*, which has its own shape but for a split axis, which stands there as
-    two: (groups, values of a group), or the other way round where the groups are interleaved.
+    Arrays are reshaped to the *view* of the tensor: its own shape, except that a split axis becomes two:
+    (groups, values of a group), or (values of a group, groups) if the groups are interleaved.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class Grid:
 
     @functools.cached_property
     def kept_names(self) -> tuple[str, ...]:
-        """What the axes of `stats_shape` are called: `("n", "g")`."""
+        """The names of the axes of `stats_shape`: `("n", "g")`."""
         group = "g" if "G" not in (self.layout.letters or "") else "group"
         split = None if self.split is None else self.split.axis
         return tuple(group if axis == split else self.layout.name(axis) for axis in self.kept)
@@ -162,9 +162,9 @@ class Grid:
         return dict(zip(self.kept_names, _unravel(group, self.stats_shape), strict=True))
 
     def group_name(self, group: int) -> str:
-        """Return what a group is called in tables and messages: `n=0 c=1`, or `all` if nothing is kept.
+        """Return the name of a group in tables and messages: `n=0 c=1`, or `all` if no axis is kept.
 
-        A group of one column has the column's name behind that: `c=1 height`.
+        A group of one column ends with the column's name: `c=1 height`.
         """
         named = " ".join(f"{name}={i}" for name, i in self.group_index(group).items()) or ONLY_GROUP
         column = self.find_column(self.group_index(group))
@@ -198,7 +198,7 @@ class Grid:
         return self._number_cells(indices, self.kept_view_axes)
 
     def locate_within_groups(self, indices: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
-        """Return the numbers of cells among the values of their groups; the inverse is `locate_values`.
+        """Return the numbers of cells within their groups; the inverse is `locate_values`.
 
         Parameters
         ----------
@@ -250,14 +250,14 @@ class Grid:
     def locate_values(
         self, groups: NDArray[np.intp] | int, places: NDArray[np.intp]
     ) -> tuple[NDArray[np.intp], ...]:
-        """Return where values of groups lie in the tensor: their positions along each of its axes.
+        """Return the indices in the tensor of values of groups, as an array for each axis.
 
         Parameters
         ----------
         groups : int or ndarray of int
             The groups' numbers, in C order over the kept axes.
         places : ndarray of int
-            The values' numbers among those that `take_group` returns, in C order.
+            The values' numbers in the array that `take_group` returns, in C order.
         """
         groups = np.broadcast_to(np.asarray(groups, dtype=np.intp), places.shape)
         kept = iter(np.unravel_index(groups, self.stats_shape) if self.stats_shape else ())
@@ -293,7 +293,7 @@ class Grid:
         Parameters
         ----------
         lengths : tuple of int
-            How many places of each axis of the view there are.
+            The number of places along each axis of the view.
         """
         return Grid(lengths, Layout(len(lengths), None), self.view_axes, reach=self.reach)
 

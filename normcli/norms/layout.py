@@ -13,7 +13,7 @@ AxisSpec = str | int | Iterable[int | str]
 """How a caller may name axes: `"CHW"`, `"1,2"`, `-1`, `(0, 2)` or `("N", 2)`."""
 
 DEFAULT_LAYOUTS = {2: "NC", 3: "NCL", 4: "NCHW", 5: "NCDHW"}
-"""Rank → the layout of a tensor for which none is given; axes of other ranks have numbers only."""
+"""The default layout by rank; axes of tensors of other ranks have numbers only."""
 
 CHANNEL_LAST_LAYOUTS = {2: "NC", 3: "NLC", 4: "NHWC", 5: "NDHWC"}
 """The same where a convention has the channel last."""
@@ -82,11 +82,11 @@ class Layout(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the axes are called in labels."""
+        """The names of all axes in labels."""
         return tuple(map(self.name, range(self.ndim)))
 
     def name(self, axis: int) -> str:
-        """Return what an axis is called in labels: its letter in lower case, its word, or `axis0`."""
+        """Return the name of an axis in labels: its letter in lower case, its word, or `axis0`."""
         if self.words is not None:
             return self.words[axis]
         return f"axis{axis}" if self.letters is None else self.letters[axis].lower()

@@ -11,7 +11,7 @@ from normcli.norms.divisors import (
     QUARTILE_RANGE,
     RANGE,
     Divisor,
-    format_statistic,
+    spell_statistic,
 )
 from normcli.norms.rules import AxesRule, Centre, EpsMode, ParameterRule, ZeroRule
 from normcli.tuples import NamedTuple
@@ -104,7 +104,7 @@ class Norm(NamedTuple):
 
     @property
     def vector_names(self) -> tuple[str, ...]:
-        """What a result of matrices tells besides, when it is asked for."""
+        """The further results of a norm of matrices: u, v and the largest singular value."""
         return () if self.rows is None else ("u", "v", "largest")
 
     @property
@@ -116,7 +116,7 @@ class Norm(NamedTuple):
 
     @property
     def gradient_names(self) -> tuple[str, ...]:
-        """What a backward pass makes: `("dx", "dgamma", "dbeta")` or fewer; `()` where there is none."""
+        """The gradients of a backward pass: `("dx", "dgamma", "dbeta")` or fewer; `()` if there is none."""
         if self.is_by_order or self.is_partial:
             return ()
         return ("dx", *(f"d{name}" for name in self.parameter_names))
@@ -128,7 +128,7 @@ class Norm(NamedTuple):
 
     @property
     def drawn_names(self) -> tuple[str, ...]:
-        """Those of them that layers begin with: where nothing is subtracted, nothing is added either."""
+        """The parameters of a new layer: a norm that subtracts no mean has no beta."""
         return self.parameter_names if self.centre.statistic else self.parameter_names[:1]
 
     def leave_out(self, *, centring: bool, division: bool) -> Norm:
@@ -157,14 +157,14 @@ class Norm(NamedTuple):
         return self.divisor.is_by_order or self.p == math.inf
 
     def format_zero(self, rule: ZeroRule) -> str:
-        """Return what the normalized values of a group are whose divisor is 0: `0`, `x − mean`, `nan`."""
+        """Return the normalized values of a group whose divisor is 0, in words: `0`, `x − mean`, `nan`."""
         return rule.value.replace(
             " − centre", "" if self.centre is Centre.NOTHING else f" − {self.centre.value}"
         )
 
     def formula(self, eps_mode: EpsMode | None = None, *, divides_alpha: bool = True) -> str:
         """Return the definition on one line, with eps where `eps_mode` (or the row's own) puts it."""
-        numerator = "x" if self.centre is Centre.NOTHING else f"(x − {format_statistic(self.centre.value)})"
+        numerator = "x" if self.centre is Centre.NOTHING else f"(x − {spell_statistic(self.centre.value)})"
         if not self.divisor.divides:
             return numerator.strip("()")
         root = self.divisor.root.replace("ₚ", format_subscript(self.p))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class OptionKind(enum.Enum):
-    """What the values of an option are; the member's value stands for it in messages."""
+    """The type of an option's values; the member's value is its name in messages."""
 
     INTEGER = "an integer"
     NUMBER = "a number"
@@ -64,7 +64,7 @@ def _convert_vector(value: Any) -> tuple[float, ...]:
 
 
 def read_flag(value: Any) -> bool:
-    """Return a boolean of Python, NumPy or another library, or what is 0 or 1."""
+    """Return a bool from a boolean of any library, or from 0 or 1."""
     return bool(operator.index(value.item() if hasattr(value, "item") else value))
 
 
@@ -86,13 +86,13 @@ class Option(NamedTuple):
     Parameters
     ----------
     name : str
-        As a Python argument; the command line has dashes for its underscores.
+        The name of the Python argument; the command line has dashes for its underscores.
     kind : OptionKind
     help : str
-        What it means, in a sentence for help texts.
+        The sentence of help texts.
     is_of : callable or None
-        Whether a norm has the option; None where every norm has. A convention may bring an `eps` to a norm that
-        has none of its own.
+        Whether a norm has the option; None if every norm has it. A convention may bring `eps` to a norm without
+        eps of its own.
     choices : tuple of str
         The words that a `CHOICE` or a `DTYPE` takes.
     default : int, float, str, tuple or None
@@ -212,7 +212,7 @@ def _has_optional_steps(norm: Norm) -> bool:
 
 
 def _is_quantiles(pair: tuple[float, float]) -> bool:
-    """Whether a pair is two quantiles in per cent, of which so many digits are behind the point."""
+    """Whether a pair is two ascending quantiles in per cent, with few enough decimals."""
     return 0 <= pair[0] < pair[1] <= 100 and all(round(share, QUANTILE_DIGITS) == share for share in pair)
 
 

@@ -48,11 +48,11 @@ class ParameterShapes(NamedTuple):
     axes : tuple of int
         The axes of the tensor that they vary along.
     shape : tuple of int
-        Their own.
+        The shape of gamma and of beta.
     full_shape : tuple of int
-        The same at the tensor's rank, with 1 for the other axes.
+        That shape at the tensor's rank, with 1 for the other axes.
     view_shape : tuple of int
-        The same at the view's rank.
+        That shape at the view's rank.
     """
 
     rule: ParameterRule
@@ -69,14 +69,14 @@ class Plan:
     Parameters
     ----------
     request : Request
-        What was asked for: two plans are equal however they were asked for.
+        The request; plans of different requests can be equal.
     norm : Norm
     spec : NumericSpec
     grid : Grid
         Which values share a statistic.
     parameters : ParameterShapes
     tensor_dtype : dtype
-        Of the tensor that the plan was made for.
+        The dtype of the tensor.
     """
 
     request: Request = field(compare=False)
@@ -139,12 +139,12 @@ class Plan:
         return np.dtype(np.float64)
 
     def restrict(self, lengths: tuple[int, ...]) -> Plan:
-        """Return the plan of a part of the view: some places of each axis, and gamma and beta of those.
+        """Return the plan of a part of the view: some places along each axis, with their gamma and beta.
 
         Parameters
         ----------
         lengths : tuple of int
-            How many places of each axis of the view there are.
+            The number of places along each axis of the view.
         """
         held = tuple(min(n, length) for n, length in zip(self.parameters.view_shape, lengths, strict=True))
         parameters = ParameterShapes(self.parameters.rule, tuple(range(len(held))), held, held, held)
@@ -153,12 +153,12 @@ class Plan:
     def complete_parameters(
         self, given: Mapping[str, NDArray[np.generic] | None]
     ) -> Mapping[str, NDArray[np.generic] | None]:
-        """Return gamma and beta as they are given, or as the range that was asked for makes them.
+        """Return gamma and beta as given, or as the option `range` defines them.
 
         Raises
         ------
         UsageError
-            If others are given.
+            If both a range and gamma or beta are given.
         """
         if self.spec.range is None:
             return given
@@ -196,7 +196,7 @@ class Plan:
         name : str
             For messages.
         values : ndarray
-            Of a shape that broadcasts to the result's, or the same with ones for the other axes.
+            Of a shape that broadcasts to the result's, or of its full shape with ones for the other axes.
 
         Raises
         ------
@@ -231,7 +231,7 @@ class Plan:
         )
 
     def advise_layout(self, shape: tuple[int, ...]) -> str:
-        """Return what a refusal adds where a shape is that of channels that are last; nothing elsewhere."""
+        """Return the advice to give a layout if a refused shape fits channels-last tensors; else nothing."""
         layout, lengths = self.grid.layout, self.grid.shape
         other = CHANNEL_LAST_LAYOUTS.get(len(lengths))
         is_guessed = self.request.layout is None and other not in (None, layout.letters)

@@ -1,4 +1,4 @@
-"""What a caller asks for, in one record, and what follows for every choice that a norm leaves open."""
+"""The request of a caller, as one record, and the resolution of every choice that it leaves open."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class NanRule(enum.StrEnum):
-    """What a NaN does: its group's statistics are NaN; it does not count; the tensor is refused."""
+    """The effect of NaN: its group's statistics are NaN; it is ignored; the tensor is refused."""
 
     PROPAGATE = "propagate"
     OMIT = "omit"
@@ -34,7 +34,7 @@ class Fill(enum.StrEnum):
 
 
 class Request(NamedTuple):
-    """What the caller asked for: a norm and a value for each row of `OPTIONS`.
+    """The request of a caller: a norm, and a value for each row of `OPTIONS`.
 
     None means the row's (or the convention's) own choice. `axes` and `keep` are as in `normcli.normalize`, as a
     string or a tuple.
@@ -139,7 +139,7 @@ class Choices:
         return next((choice for choice in choices if choice is not None), None)
 
     def pick_nan_rule(self, given: str | None) -> str:
-        """Return what a NaN does where statistics are fitted: what the caller chose, else the convention.
+        """Return the effect of NaN when statistics are fitted: the caller's choice, else the convention's.
 
         Raises
         ------

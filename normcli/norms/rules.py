@@ -1,4 +1,4 @@
-"""The words of the tables of norms and conventions: what a row may say of axes, eps, zeros and the like."""
+"""The vocabulary of the tables of norms and conventions: axes, eps, divisors of 0 and the like."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class AxesRule(enum.Enum):
-    """Which axes are reduced unless the caller names them; the value is what the table of norms prints."""
+    """The axes reduced by default; the value is the cell in the table of norms."""
 
     ALL = "all"
     ALL_BUT_CHANNEL = "all but channel"
@@ -25,14 +25,14 @@ class AxesRule(enum.Enum):
 
 
 class AxesChoice(enum.Enum):
-    """Which axes are reduced where a caller says so; the value is what the table of conventions adds."""
+    """The axes reduced if the caller says so; the value is added to the table of conventions."""
 
     TRAILING = "or more trailing ones"
     ALL_BUT_ONE = "or all but another one"
 
 
 class Centre(enum.Enum):
-    """What is subtracted from each value; the value is the statistic's name."""
+    """The centre that is subtracted; the member's value is the statistic's name."""
 
     NOTHING = "nothing"
     MEAN = "mean"
@@ -88,7 +88,7 @@ class ShortRule(enum.Enum):
 
 
 class Refusal(enum.Enum):
-    """What a framework refuses to do, or to take."""
+    """Inputs and options that a framework refuses."""
 
     ONE_IN_GROUP = "to train on one value a group"
     ONE_IN_BATCH = "to train on one value a group of the whole batch"

@@ -36,15 +36,15 @@ class Window(NamedTuple):
 class Iteration(NamedTuple):
     """Power iterations, which estimate the largest singular value of a matrix X as uᵀXv.
 
-    Each is v = Xᵀu / ‖Xᵀu‖, then u = Xv / ‖Xv‖, where u is given; the other way round where v is. Where both
-    are given, none is made: uᵀXv is of u and v as they are.
+    If u is given, each iteration is v = Xᵀu / ‖Xᵀu‖, then u = Xv / ‖Xv‖; if v is given, the other way round. If
+    both are given, there is no iteration: uᵀXv uses them as they are.
 
     Parameters
     ----------
     steps : int
-        How many there are.
+        The number of iterations.
     u, v : tuple of float or None
-        What they start from; one of them at least is there.
+        The vectors of the start; one of them at least is there.
     """
 
     steps: int
@@ -53,7 +53,7 @@ class Iteration(NamedTuple):
 
     @property
     def start(self) -> str:
-        """What is given: `u`, `v`, or `u and v`."""
+        """The given vectors, in words: `u`, `v`, or `u and v`."""
         return " and ".join(name for name in ("u", "v") if getattr(self, name) is not None)
 
 
@@ -109,7 +109,7 @@ class NumericSpec(NamedTuple):
 
 
 def make_spec(chosen: Choices, window: Window | None, dtype: np.dtype[Any], group_size: int) -> NumericSpec:
-    """Resolve the numeric options of a request, for tensors of a dtype in groups of so many values.
+    """Resolve the numeric options of a request, for a dtype and a size of groups.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The table of norms: what each one centres by, divides by and over which axes. Data, no arithmetic.
+"""The table of norms: the centre, divisor and axes of each. Data, no arithmetic.
 
 Nearly every norm is one sentence: over these axes, subtract this (or nothing), divide by that, then scale
 and shift along those axes. A row of `NORMS` is that sentence. To add a norm of that kind, add a row.

@@ -1,6 +1,13 @@
 """A page: results of one tensor, to be moved over, flipped between and recalculated. One file, no network.
 
-`page.html`, `page.css` and the scripts are put together with the data of `content`. Nothing is
+* `content`: the data of a page: the excerpt of the tensor, groups and numbers of each result
+* `norm_steps`: the steps in which a norm is shown, and the part of the formula of each
+* `trees`: arithmetic as nested lists, which the script evaluates
+* `page_cubes`: the picture of cubes, coloured by the script
+* `attachments`: a picture or sections of a document below the results
+* `words`: the script's words in another language
+
+`page.html`, `page.css` and the scripts are put together here with the data of `content`. Nothing is
 fetched, and the page forbids itself to: its policy names its one style and its one script by their hashes.
 """
 
@@ -18,9 +25,9 @@ from typing import TYPE_CHECKING, TextIO
 from normcli.documents.palette import PALETTE
 from normcli.errors import UsageError
 from normcli.language import look_up, name_language, translate
-from normcli.page.blocks import format_blocks
+from normcli.page.attachments import format_further
 from normcli.page.content import choose_slice, make_content
-from normcli.page.further import format_further
+from normcli.page.page_cubes import format_blocks
 from normcli.page.words import find_words
 from normcli.version import __version__
 
@@ -54,7 +61,7 @@ def write(document: Document, stream: TextIO, view: View) -> None:
 
 
 def _put_together(page: Page, view: View) -> str:
-    """Return the page, all ASCII: no encoding of any output can then change what was hashed."""
+    """Return the page in ASCII, so that no encoding changes the hashed parts."""
     script = _wrap("".join(map(_read, _SCRIPTS))).encode("ascii", "backslashreplace").decode()
     style = _read("page.css") + _colour_groups()
     plan = page.results[0].plan
@@ -84,7 +91,7 @@ def _translate(found: re.Match[str]) -> str:
 
 
 def _format_knob(name: str) -> str:
-    """Return a slider and a number for what the reader may move."""
+    """Return the slider and the number field of an option that the reader may move."""
     return (
         f'<div class="knob" id="knob-{name}">'
         f'<label id="{name}-label" for="{name}-number">{name}</label>'

@@ -1,4 +1,4 @@
-"""What a page shows, as plain data: the excerpt of the tensor, and for each result its groups and numbers."""
+"""The data of a page: the excerpt of the tensor, and for each result its groups and numbers."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.answers.calculation import count_values
-from normcli.documents.numbers import CELL_DIGITS, STATISTIC_DIGITS, format_shape
-from normcli.documents.plans import format_reduction
+from normcli.answers.calculating.calculation import count_group_values
+from normcli.documents.number_format import CELL_DIGITS, STATISTIC_DIGITS, format_shape
+from normcli.documents.plan_header import format_reduction
 from normcli.language import translate
 from normcli.norms.options import list_own_options
 from normcli.norms.rules import EpsMode
 from normcli.numerics.rounding import widen
-from normcli.page.steps import list_steps, mark_formula
-from normcli.page.trees import describe_definitions, measure
+from normcli.page.norm_steps import list_steps, mark_formula
+from normcli.page.trees import build_statistics, describe_definitions
 from normcli.printable import make_printable
-from normcli.teach.definitions import define_group, define_value
+from normcli.teach.formulas.definitions import define_group, define_value
 from normcli.tensors.nested import to_lists
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     Places = tuple[NDArray[np.intp], ...]
 
 MOST_CELLS = 4096
-"""A tensor of at most so many values is shown whole: more is slow to move over, and no lesson."""
+"""The most values of a tensor that is shown whole: more are slow to move over, and teach nothing."""
 
 SLICE_CELLS = 1024
-"""Of a larger one so many cells are shown at most: sixteen matrices of eight by eight."""
+"""The most cells that are shown of a larger tensor: sixteen matrices of eight by eight."""
 
 LONGEST_SIDE = 32
 """Of a slice, along one axis."""
@@ -139,7 +139,7 @@ def _pick_columns(page: Page, stretches: Sequence[range]) -> list[str] | None:
 
 
 def _label_results(page: Page) -> list[str]:
-    """Return what each result is called: its own name, and what tells it from others of that name."""
+    """Return a label for each result: its name, and the options that tell it from others of that name."""
     plans = [result.plan for result in page.results]
     names = page.names or [plan.norm.name for plan in plans]
     longer = [f"{plan.norm.name} {format_reduction(plan)[1]}{_format_like(plan)}" for plan in plans]
@@ -182,7 +182,7 @@ def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]
         "epsPlace": None if spec.eps is None or spec.eps_mode is None else _EPS_PLACES[spec.eps_mode],
         "window": window,
         "constants": constants,
-        "measuring": [] if are_given else list(measure(plan)),
+        "measuring": [] if are_given else list(build_statistics(plan)),
         "groupArithmetic": [
             describe_definitions(define_group(plan, given=are_given, beyond=kind))
             for kind in sorted({False, *beyond})
@@ -196,7 +196,7 @@ def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]
         "groupCount": plan.grid.group_count,
         "groups": [plan.grid.group_name(int(group)) for group in shown],
         "numbers": shown.tolist(),
-        "counts": count_values(result).flat[shown].tolist(),
+        "counts": count_group_values(result).flat[shown].tolist(),
         "statistics": {name: _list(array) for name, array in statistics.items()},
         "owner": _tabulate(owner, grid),
         "given": sorted(given),
@@ -230,7 +230,7 @@ def _pick_parameters(given: Mapping[str, NDArray[Any]], plan: Plan, grid: Places
 
 
 def _tabulate(owner: NDArray[np.intp], grid: Places) -> list[list[int]]:
-    """Return, for each axis, what each of its positions adds to a cell's number: an axis counts alone."""
+    """Return, for each axis, the term of each position in a cell's number: the number is their sum."""
     owner = owner.reshape(tuple(along.size for along in grid))
     if not owner.size:
         return [[] for _ in grid]

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
-from normcli.teach.definitions import combine, make_power, take_root
-from normcli.teach.expression import Constant, Fold, Sum, Symbol
+from normcli.teach.formulas.definitions import combine, make_power, make_root
+from normcli.teach.formulas.expression import Constant, Fold, Sum, Symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from normcli.norms.plan import Plan
-    from normcli.teach.definitions import Definition
-    from normcli.teach.expression import Expression
+    from normcli.teach.formulas.definitions import Definition
+    from normcli.teach.formulas.expression import Expression
 
 Tree = Any
-"""A number; a name; or a list: an operation with what it is done to."""
+"""A number; a name; or a list of an operation and its operands."""
 
 
 def describe_definitions(definitions: Iterable[Definition]) -> list[dict[str, Tree]]:
-    """Return definitions, each without what is empty."""
+    """Return definitions as mappings, without empty members."""
     fields = (definition._replace(slope=None)._asdict().items() for definition in definitions)
     return [{name: describe_tree(part) for name, part in some if part} for some in fields]
 
@@ -60,7 +60,7 @@ def find_deviation_from(plan: Plan) -> str | None:
 
 
 def list_terms(plan: Plan) -> Tree | None:
-    """Return what is added up over a group to measure what divides it; None where nothing is."""
+    """Return the term whose sum over a group leads to its divisor; None for divisors without a sum."""
     match plan.norm.divisor.measurement:
         case Measurement.MOMENTS | Measurement.WINDOW:
             return ["power", subtract(find_deviation_from(plan)), 2]
@@ -70,10 +70,10 @@ def list_terms(plan: Plan) -> Tree | None:
             return None
 
 
-def measure(plan: Plan) -> Iterator[tuple[str, Tree]]:
+def build_statistics(plan: Plan) -> Iterator[tuple[str, Tree]]:
     """Yield each statistic of a group of known values, in an order in which each follows from those before.
 
-    The inverse of the divisor comes last: it follows from what `define_group` makes of the others.
+    The inverse of the divisor comes last: `define_group` makes it of the others.
     """
     row, terms = plan.norm.divisor, ["series", None, list_terms(plan)]
     match row.measurement:
@@ -118,4 +118,4 @@ def _measure_length(plan: Plan) -> Tree:
         return ["series", None, ["sign", ["absolute", "x"]]]
     if math.isinf(p):
         return ["quantile", float(p > 0), ["absolute", "x"]]
-    return describe_tree(take_root(Sum((), each=make_power(Symbol("x"), p)), p))
+    return describe_tree(make_root(Sum((), each=make_power(Symbol("x"), p)), p))

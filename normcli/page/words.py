@@ -18,7 +18,7 @@ _TOLD = ("name", "head", "words", "rounding", "epsPlace")
 
 
 def find_words(script: str, content: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the script says → what it is in the language that was chosen; nothing in English."""
+    """Return the script's words and their translations into the chosen language; empty for English."""
     if not is_translating():
         return {}
     said = {message: look_up(message) for message in _SAID.findall(script)}

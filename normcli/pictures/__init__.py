@@ -1,4 +1,14 @@
-"""Pictures of results, as SVG and PNG; here, the options of a picture."""
+"""Pictures of results, as SVG and PNG; here, the options of a picture.
+
+* `draw`: a result drawn as cubes, matrices or histogram
+* `cubes`: the tensor as blocks of unit cubes
+* `matrix_drawing`: the tensor as matrices in frames, or in drawers
+* `histogram`: histograms of input and result, a line for each group
+* `curves`: curves with a band around each
+* `legend`: which group or place has which colour
+* `svg`: a picture as SVG
+* `png`: a picture as PNG
+"""
 
 from __future__ import annotations
 
@@ -7,12 +17,12 @@ from typing import TYPE_CHECKING
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from normcli.results.reach import Reach
+    from normcli.results.gradient_reach import GradientReach
 
 VIEWS = ("both", "cubes", "flat", "drawers")
 VALUES = ("input", "xhat", "y", "none")
 PLOTS = ("groups", "histogram")
-"""How a picture shows a tensor, what stands in its cells, and of what it is. The first is the default."""
+"""The views of a tensor, the numbers in its cells, the kinds of picture. The first is the default."""
 
 
 class Options(NamedTuple):
@@ -30,7 +40,7 @@ class Options(NamedTuple):
         Significant digits, as in `View`.
     scale : float
         Pixels to a unit, in PNG.
-    reach : Reach or None
+    reach : GradientReach or None
         What one gradient reaches, to be shown in place of groups: dx in the cells, unless `values` is `none`.
     """
 
@@ -39,4 +49,4 @@ class Options(NamedTuple):
     plot: str = PLOTS[0]
     digits: int | None = None
     scale: float = 2.0
-    reach: Reach | None = None
+    reach: GradientReach | None = None

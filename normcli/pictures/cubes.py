@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.documents.excerpt import Positions, cut, narrow
-from normcli.documents.scene import Panel, Polygon, Polyline, ShapeGroup, Text, measure
+from normcli.documents.excerpt import Positions, keep_ends, narrow
+from normcli.documents.scene import Panel, Polygon, Polyline, ShapeGroup, Text, measure_text
 from normcli.pictures.legend import name_axis
 from normcli.tuples import NamedTuple
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from normcli.pictures.legend import Describe
 
     Place = tuple[int, ...]
-    """The numbers of a cell among those that are shown to the right, into the depth and downwards."""
+    """The position of a cell among the shown ones: to the right, into the depth, downwards."""
 
     Bounds = tuple[tuple[float, float], ...]
     """Where a box, or a face of one, begins and ends in each of the three directions, in cubes."""
@@ -86,7 +86,7 @@ class Edge(NamedTuple):
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """What is written along the edge, and where: the positions, and how many are left out."""
+        """The labels along the edge, with their places: positions, and the number left out."""
         ticks = [
             (offset + 0.5, ",".join(map(str, self.unravel(place)))) for place, offset in enumerate(self.offsets)
         ]
@@ -98,7 +98,7 @@ class Edge(NamedTuple):
     @property
     def ticks_extent(self) -> float:
         """The length of the longest of these texts."""
-        return max(measure(text, _TICK, mono=True) for _, text in self.ticks)
+        return max(measure_text(text, _TICK, mono=True) for _, text in self.ticks)
 
     def unravel(self, place: int) -> tuple[int, ...]:
         """Return the index of a position along each of the axes."""
@@ -190,7 +190,7 @@ class Cubes:
         return shapes
 
     def _draw_gaps(self) -> list[Shape]:
-        """Return dashed lines over what is left out, along the outer edges."""
+        """Return dashed lines along the outer edges, where cells are left out."""
         lines: list[Shape] = []
         x, y, z = (edge.extent for edge in self.edges)
         corners = (((0, 0), (0, z), (y, 0)), ((x, 0), (x, z), (0, 0)), ((0, 0), (x, 0), (x, y)))
@@ -209,7 +209,7 @@ class Cubes:
         shapes: list[Shape] = []
 
         def place(edge: Edge, at: float) -> Point:
-            """Return where a position of one of the two edges at the bottom is seen."""
+            """Return the point in the picture of a position along one of the two edges at the bottom."""
             return _project((at, 0, down.extent) if edge is right else (right.extent, at, down.extent))
 
         for edge, side, anchor in ((right, -1, "end"), (depth, 1, "start")):
@@ -226,7 +226,7 @@ class Cubes:
             shapes += [Text(x - 7, y + 3.4, text, _TICK, "muted", "end", mono=True) for (x, y), text in places]
             reach = down.ticks_extent
             _, bottom = _project((0, 0, down.extent))
-            middle = min(bottom / 2, bottom - measure(down.label, _LABEL, bold=True) / 2)
+            middle = min(bottom / 2, bottom - measure_text(down.label, _LABEL, bold=True) / 2)
             shapes.append(
                 Text(-14 - reach, middle, down.label, _LABEL, anchor="middle", bold=True, upward=True)
             )
@@ -241,7 +241,7 @@ class Cubes:
 
 
 def _fold(plan: Plan, shown: Sequence[Positions], kept: Container[int]) -> list[Edge]:
-    """Choose which axes run right, deep and down: channel, batch and all others, as the figure has them."""
+    """Choose the axes that run right, deep and down: channel, batch and the rest, as in the paper's figure."""
     down = list(range(len(plan.grid.shape)))
 
     def take(wanted: int | None, otherwise: int) -> list[int]:
@@ -268,7 +268,7 @@ def _make_edge(
     head, tail = _count_from_ends(shape, bound)
     if length > most or head < length:
         head, tail = min(head, most - 4), min(tail, 4)
-    return Edge(axes, shape, label, cut(length, head, tail))
+    return Edge(axes, shape, label, keep_ends(length, head, tail))
 
 
 def _count_from_ends(shape: tuple[int, ...], bound: Sequence[Positions | None]) -> tuple[int, int]:
@@ -296,7 +296,7 @@ def _list_faces(bounds: Bounds) -> list[Bounds]:
 
 
 def _project_face(face: Bounds) -> tuple[Point, ...]:
-    """Return the corners of a face as they are seen, one after the other round it."""
+    """Return the corners of a face in the plane of the picture, in order round the face."""
     x, y, z = map(dict.fromkeys, face)
     a, b, d, c = (_project(corner[::-1]) for corner in itertools.product(z, y, x))
     return a, b, c, d

@@ -9,7 +9,7 @@ import numpy as np
 
 from normcli.documents.bins import choose_ticks
 from normcli.documents.palette import PALETTE
-from normcli.documents.scene import ASCENT, Panel, Polygon, Polyline, Rectangle, ShapeGroup, Text, measure
+from normcli.documents.scene import ASCENT, Panel, Polygon, Polyline, Rectangle, ShapeGroup, Text, measure_text
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -88,12 +88,12 @@ def draw_curves(
             shapes.append(ShapeGroup((*_draw_curve(low, middle, high, curve.look),), role="curve"))
             ends.append((middle[-1][1], curve))
     names = [*_name_curves(ends)]
-    longest = max(measure(curve.name, _SIZE, bold=True) for curve in curves)
+    longest = max(measure_text(curve.name, _SIZE, bold=True) for curve in curves)
     return Panel(_LEFT + WIDTH + _INDENT + longest, _SIZE * 2 + HEIGHT + _BELOW, (*shapes, *names))
 
 
 def _draw_frame(labels: Sequence[str], highest: float, titles: tuple[str, str]) -> Iterator[Shape]:
-    """Yield the numbers beside and below the field, lines across it, and what they are of."""
+    """Yield the numbers and titles of both axes, and lines across the field."""
     top, bottom = _SIZE * 2, _SIZE * 2 + HEIGHT
     for tick in choose_ticks(0.0, highest):
         y = bottom - HEIGHT * tick / highest

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.documents.excerpt import choose_drawn, make_index
-from normcli.documents.numbers import format_cells, format_shape
-from normcli.documents.plans import format_reduction
+from normcli.documents.number_format import format_cells, format_shape
+from normcli.documents.plan_header import format_reduction
 from normcli.documents.scene import Panel, Scene, draw_lines, flow, stack, wrap
 from normcli.errors import UsageError
 from normcli.pictures import Options
 from normcli.pictures.cubes import Cubes
-from normcli.pictures.flat import MOST_WIDTH, Flat
 from normcli.pictures.histogram import MOST_LINES, draw_histograms
 from normcli.pictures.legend import Owners, choose_owners, draw_legend
+from normcli.pictures.matrix_drawing import MOST_WIDTH, Flat
 from normcli.printable import make_printable
-from normcli.teach.part import normalize_part
+from normcli.results.normalized_part import normalize_part
 from normcli.tensors.nested import describe_number
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 MOST_RESULTS = 12
-"""So many norms stand side by side in one picture."""
+"""The most norms that stand side by side in one picture."""
 
 _MARGIN, _BETWEEN = 22.0, 44.0
 
@@ -47,10 +47,10 @@ _FACTS = 12.0
 _NARROWEST = 440.0
 
 _SLIDE = 16 / 9
-"""Of the two arrangements of several results, that is taken whose sides are nearer to those of a slide."""
+"""The sides of a slide: of two arrangements of several results, the one nearer to it is taken."""
 
 _CAPTIONS = {"input": "the input", "xhat": "x̂", "y": "y, normalized"}
-"""What stands in the cells → what the picture calls it."""
+"""The caption of a picture, by the numbers in its cells."""
 
 _REACHED = "dx of that dy"
 
@@ -66,12 +66,12 @@ def draw(
     Parameters
     ----------
     results : sequence of Result
-        Of norms of `tensor`, one or more.
+        One or more results of `tensor`.
     tensor : Tensor
     options : Options, optional
-        By default both views of one result, and the cubes of several.
+        By default one result is shown in both views, several as cubes.
     names : sequence of str, optional
-        What the results are called, if not as their norms are.
+        The results' names; by default those of their norms.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def _set_parts_beside(heading: Panel, parts: list[Panel]) -> Panel:
 
 
 def _set_in_lines(panels: list[Panel], heading: Panel) -> Panel:
-    """Return the pictures of several results, at most four to a line, below what they have in common."""
+    """Return the pictures of several results, at most four in a line, below a shared heading."""
     per_line = math.ceil(len(panels) / math.ceil(len(panels) / 4))
     lines = [flow(panels[i : i + per_line], _BETWEEN, math.inf) for i in range(0, len(panels), per_line)]
     return stack([heading, *lines], _BETWEEN if len(lines) > 1 else 20)
@@ -127,9 +127,9 @@ def _name_tensor(result: Result, tensor: Tensor) -> tuple[str, str]:
 def _draw_panel(
     result: Result, tensor: Tensor, options: Options, name: str, plans: Sequence[Plan]
 ) -> tuple[Panel, list[Panel], str]:
-    """Return the heading and the parts of the picture of one result, called so, and what it shows in words.
+    """Return the heading and the parts of one result's picture, and its description.
 
-    Those of all plans show the same cells.
+    The pictures of all plans show equal cells.
     """
     plan, alone = result.plan, len(plans) == 1
     facts = list(format_reduction(plan))
@@ -173,7 +173,7 @@ def _draw_groups(result: Result, options: Options, plans: Sequence[Plan]) -> tup
 
 
 def _arrange(parts: list[Panel], *, alone: bool) -> list[Panel]:
-    """Set blocks, legend and matrices beside each other as far as there is room, else one below the other."""
+    """Set blocks, legend and matrices side by side if there is room, else one below the other."""
     if len(parts) == 3:
         blocks, legend, matrices = parts
         beside = stack([legend, matrices], _APART)

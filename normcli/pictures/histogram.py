@@ -16,7 +16,7 @@ from normcli.documents.scene import (
     Text,
     draw_lines,
     flow,
-    measure,
+    measure_text,
     stack,
 )
 from normcli.pictures.legend import LegendEntry
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.documents.bins import Counts
+    from normcli.documents.bins import BinCounts
     from normcli.documents.scene import Data, Shape
     from normcli.results.result import Result
 
 MOST_LINES = 8
-"""So many groups have their histograms drawn."""
+"""The most groups whose histograms are drawn."""
 
 _SIDES = {"input": "input", "normalized": "y, normalized"}
-"""What a column is of → what it is called."""
+"""The name of a column of histograms, by its tensor."""
 
 _DOT = 2.0
 """The length of a dot of a line, and of the gap behind it."""
@@ -58,7 +58,7 @@ def draw_histograms(result: Result, entries: dict[int, LegendEntry]) -> Panel:
     """
     pairs = collect_pairs(result, list(entries))
     lines = list(entries.values()) or [LegendEntry("neutral", "all values (each has a window of its own)")]
-    width = max(_NARROWEST, *(measure(entry.name, _SIZE) + _NOTES for entry in lines))
+    width = max(_NARROWEST, *(measure_text(entry.name, _SIZE) + _NOTES for entry in lines))
     tallest = max(int(counts.counts.max()) for pair in pairs for counts in pair)
     columns = []
     for (title, caption), counted in zip(_SIDES.items(), zip(*pairs, strict=True), strict=True):
@@ -74,7 +74,7 @@ def draw_histograms(result: Result, entries: dict[int, LegendEntry]) -> Panel:
     return stack([flow(columns, 48, math.inf), key], 10)
 
 
-def _draw_one(counts: Counts, tallest: int, width: float, entry: LegendEntry, title: str) -> Panel:
+def _draw_one(counts: BinCounts, tallest: int, width: float, entry: LegendEntry, title: str) -> Panel:
     top, bins = 18.0, len(counts.counts)
     step = width / bins
     shapes: list[Shape] = []
@@ -95,7 +95,7 @@ def _draw_one(counts: Counts, tallest: int, width: float, entry: LegendEntry, ti
     return Panel(width, _HEIGHT, (ShapeGroup(tuple(shapes), role="histogram", data=data),))
 
 
-def _draw_marks(counts: Counts, width: float, top: float) -> Iterator[Shape]:
+def _draw_marks(counts: BinCounts, width: float, top: float) -> Iterator[Shape]:
     """Yield a line for zero, the mean and a deviation to each side of it."""
     for name, place in counts.marks.items():
         x = _find_place(place, counts.edges, width)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.documents.blocks import NOBODY, locate_owners
-from normcli.documents.numbers import format_statistic
-from normcli.documents.scene import ASCENT, Panel, Rectangle, ShapeGroup, Text, flow, measure
-from normcli.teach.place import format_index
+from normcli.documents.matrix_blocks import NOBODY, locate_owners
+from normcli.documents.number_format import format_statistic
+from normcli.documents.scene import ASCENT, Panel, Rectangle, ShapeGroup, Text, flow, measure_text
+from normcli.teach.value_index import format_index
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from normcli.documents.excerpt import Positions
     from normcli.documents.scene import Data, Fill, Shape
     from normcli.norms.plan import Plan
-    from normcli.results.reach import Reach
+    from normcli.results.gradient_reach import GradientReach
     from normcli.results.result import Result
 
     Indices = Sequence[NDArray[np.intp]]
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     """From a cell's index to its colour, and the attributes by which a program finds it."""
 
 LISTED = 2
-"""The legend lists so many of each group's statistics: the others follow from these."""
+"""The most statistics of a group that the legend lists: the others follow from these."""
 
 VALUE, WINDOW, OTHER = range(3)
-"""The owners where a window slides: the value whose window is shown, the rest of that window, all others."""
+"""Owners for a sliding window: the value whose window is shown, the rest of the window, other values."""
 
 
 _SIZE, _LINE, _SWATCH, _GUTTER = 11.5, 20.0, 14.0, 16.0
@@ -63,7 +63,7 @@ class Owners:
         """The lines of the legend, by the owners that are shown."""
 
     def locate(self, indices: Indices) -> NDArray[np.intp]:
-        """Return the owner of each cell; the indices broadcast, as those of `Plan.locate_groups`."""
+        """Return the owner of each cell; the indices are arrays that broadcast, one for each axis."""
         return locate_owners(self._result, indices)
 
     def locate_cell(self, index: tuple[int, ...]) -> int:
@@ -150,15 +150,15 @@ class WindowOwners(Owners):
 
 
 class ReachOwners(Owners):
-    """The value whose gradient is shown, what it reaches, and the rest."""
+    """Owners for a gradient: the value whose dy is shown, the values whose dx it changes, the rest."""
 
-    def __init__(self, result: Result, digits: int | None, reach: Reach) -> None:
+    def __init__(self, result: Result, digits: int | None, reach: GradientReach) -> None:
         super().__init__(result, digits)
         self._reach, self.statistics = reach, ()
         self._name = format_index(reach.at, result.plan.grid.layout) or "the only value"
 
     def locate(self, indices: Indices) -> NDArray[np.intp]:
-        """Return `VALUE`, `WINDOW` for what it reaches, or `OTHER` for each cell."""
+        """Return for each cell `VALUE`, `WINDOW` (its dx changes) or `OTHER`."""
         pairs = zip(indices, self._reach.at, strict=True)
         here = functools.reduce(np.logical_and, (i == at for i, at in pairs), np.True_)
         return np.where(here, VALUE, np.where(self._reach.select(indices), WINDOW, OTHER))
@@ -167,7 +167,7 @@ class ReachOwners(Owners):
         """Return nothing: no groups are shown."""
 
     def format_description(self) -> str:
-        """Return a sentence on what is reached."""
+        """Return a sentence on the values whose dx changes."""
         return f"Coloured are the values whose dx a dy at {self._name} changes. All other values are grey."
 
     def _make_entry(self, owner: int, look: int) -> LegendEntry:
@@ -180,9 +180,9 @@ class ReachOwners(Owners):
 
 
 def choose_owners(
-    result: Result, digits: int | None, shown: Sequence[Positions], reach: Reach | None = None
+    result: Result, digits: int | None, shown: Sequence[Positions], reach: GradientReach | None = None
 ) -> Owners:
-    """Return the owners of a result's cells, of which those at some positions along each axis are shown."""
+    """Return the owners of a result's cells, given the positions along each axis that are shown."""
     if reach is not None:
         return ReachOwners(result, digits, reach)
     if result.plan.spec.window is None:
@@ -206,11 +206,11 @@ def draw_legend(owners: Owners, most: float) -> Panel:
 
 def _draw_column(entries: list[LegendEntry], statistics: tuple[str, ...]) -> Panel:
     widths = [
-        max(measure(text, _SIZE, mono=True) for text in (name, *(entry.cells[i] for entry in entries)))
+        max(measure_text(text, _SIZE, mono=True) for text in (name, *(entry.cells[i] for entry in entries)))
         for i, name in enumerate(statistics)
     ]
     left = _SWATCH + 8
-    names = max(measure(entry.name, _SIZE) for entry in entries)
+    names = max(measure_text(entry.name, _SIZE) for entry in entries)
     end, *rights = itertools.accumulate((_GUTTER + width for width in widths), initial=left + names)
     shapes: list[Shape] = [
         Text(right, _SIZE, name, _SIZE, "muted", "end") for right, name in zip(rights, statistics, strict=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from normcli.documents.scene import Scene
 
 _FONTS = ("FiraGO_Regular", "FiraGO_Bold", "FiraMono_Regular", "NotoSans_Regular")
-"""Modules of the package of fonts; the last is for the few characters that the others lack, such as ₚ."""
+"""Modules of the package of fonts; the last has the few characters that the others lack, such as ₚ."""
 
 _SANS, _MONO = "FiraGO", "Fira Mono"
 
@@ -42,7 +42,7 @@ def write(scene: Scene, stream: BinaryIO) -> None:
     Raises
     ------
     UsageError
-        If the [png] extra is missing, or so many pixels would be too many.
+        If the [png] extra is missing, or the picture has too many pixels.
     """
     require_painter()
     pixels = round(scene.width * scene.scale) * round(scene.height * scene.scale)

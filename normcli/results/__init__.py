@@ -1,1 +1,16 @@
-"""What came of a calculation: the result, what the norm promises of it, and which groups mean little."""
+"""What came of a calculation: the result, what the norm promises of it, and degenerate groups.
+
+* `normalize`: `normcli.normalize`: every option an argument
+* `arguments`: arguments of Python functions as a plan, a tensor and inputs
+* `given_inputs`: gamma, beta, running statistics and masks, fitted to a plan
+* `arrays`: arrays and tables of other libraries, taken and given back
+* `foreign_arrays`: an array of another library as NumPy's, without importing that library
+* `calculate`: a plan carried out
+* `result`: `Result`: statistics, normalized values and warnings, calculated when asked for
+* `normalized_part`: normalized values of a part of a tensor
+* `promises`: mean 0 and variance 1: whether the output keeps them
+* `degenerate_groups`: groups that are empty, constant or not finite
+* `framework_departures`: where a framework's own result would differ
+* `backward`: dx, dgamma and dbeta
+* `gradient_reach`: which dx change with one value of dy
+"""

@@ -1,4 +1,4 @@
-"""The arguments of Python functions as what they stand for: a plan, a tensor, and what goes with both."""
+"""The arguments of Python functions as records: a plan, a tensor, gamma, beta, masks."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from normcli.norms.options import read_flag
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.statistics.solution import Given
-from normcli.results.arrays import Give, Taken, keep, take
-from normcli.results.inputs import SelectionRequest, fit_inputs
+from normcli.results.arrays import Give, Taken, give_back_as_is, take
+from normcli.results.given_inputs import SelectionRequest, fit_inputs
 from normcli.tensors.columns import match_names
 from normcli.tensors.residual import Addends, ResidualSum
 from normcli.tuples import NamedTuple
@@ -32,30 +32,30 @@ Item = TypeVar("Item")
 
 
 class Arguments(NamedTuple):
-    """What a function was asked to calculate."""
+    """The arguments of a call, read: plan, tensor and inputs."""
 
     plan: Plan
     values: NDArray[Any]
     inputs: Inputs
     effort: Effort
-    give: Give = keep
+    give: Give = give_back_as_is
     addends: Addends | None = None
 
 
 def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Arguments:
-    """Return what the arguments of `normalize` stand for.
+    """Read the arguments of `normalize`.
 
     Parameters
     ----------
     x, norm
-        As of `normalize`.
+        The first two arguments of `normalize`.
     options : mapping
-        Its other arguments by name; those that are missing are not given, others are ignored.
+        Its other arguments by name. Missing ones have their defaults; unknown ones are ignored.
 
     Raises
     ------
     NormError
-        As `normalize`.
+        Where `normalize` raises it.
     """
     options = {name: value for name, value in options.items() if value is not None}  # few of them all
     given = options.get
@@ -83,7 +83,7 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
 
 
 def _read_addends(taken: Taken, options: Mapping[str, Any]) -> Addends | None:
-    """Return what is to be added first; None where there is no residual."""
+    """Return x and the residual to be added; None without a residual."""
     residual, kind = options.get("residual"), options.get("residual_sum")
     if kind is not None and kind not in tuple(ResidualSum):
         raise UsageError(f"residual_sum {kind!r} is none of {', '.join(ResidualSum)}")
@@ -105,11 +105,11 @@ def _pair_running(mean: ArrayLike | None, var: ArrayLike | None) -> Given | None
         raise UsageError("running_mean and running_var go together")
     if mean is None or var is None:
         return None
-    return Given(read_array(mean, "running_mean"), read_array(var, "running_var"))
+    return Given(read_numbers(mean, "running_mean"), read_numbers(var, "running_var"))
 
 
 def _convert(name: str, value: Any, convert: Callable[[Any], Item], fault: str) -> Item | None:
-    """Return an argument as what it stands for; None where it is not given."""
+    """Return an option's value read from an argument; None if it is not given."""
     try:
         return None if value is None else convert(value)
     except (TypeError, ValueError) as error:
@@ -117,22 +117,22 @@ def _convert(name: str, value: Any, convert: Callable[[Any], Item], fault: str) 
 
 
 def read_dtype(name: str, dtype: DTypeLike | None) -> str | None:
-    """Return what a dtype is called that an argument gives; None where it is not given.
+    """Return the name of the dtype that an argument gives; None if it is not given.
 
     Raises
     ------
     UsageError
         If NumPy knows no such dtype.
     """
-    return _convert(name, dtype, name_dtype, f"is none of {', '.join(OUTPUT_DTYPES)}")
+    return _convert(name, dtype, name_output_dtype, f"is none of {', '.join(OUTPUT_DTYPES)}")
 
 
-def name_dtype(dtype: DTypeLike) -> str:
-    """Return what an output's dtype is called."""
+def name_output_dtype(dtype: DTypeLike) -> str:
+    """Return the name of an output's dtype."""
     return dtype if isinstance(dtype, str) and dtype in OUTPUT_DTYPES else np.dtype(dtype).name
 
 
-def read_array(x: ArrayLike, name: str) -> NDArray[Any]:
+def read_numbers(x: ArrayLike, name: str) -> NDArray[Any]:
     """Return an argument as an array of real numbers.
 
     Raises

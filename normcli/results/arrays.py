@@ -1,6 +1,6 @@
-"""Arrays and tables of other libraries: taken as NumPy's, and results given back as what they came as.
+"""Arrays and tables of other libraries: read as NumPy arrays, and results given back in their type.
 
-No library is imported here: one that has not been imported has made no array.
+No library is imported here: an array of a library can exist only if the caller has imported it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from normcli.dtypes import LARGEST_EXACT, is_bfloat16, require_real
 from normcli.errors import DataError, UsageError
 from normcli.norms.layout import name_layout
-from normcli.results.foreign import read_foreign
+from normcli.results.foreign_arrays import read_foreign
 from normcli.tensors.columns import list_names
 from normcli.tuples import NamedTuple
 
@@ -30,34 +30,34 @@ if TYPE_CHECKING:
 Give = Callable[["NDArray[Any]"], Any]
 
 
-def keep(values: NDArray[Any]) -> NDArray[Any]:
-    """Return an array as it is: what is given back to those who came with NumPy's, or with lists."""
+def give_back_as_is(values: NDArray[Any]) -> NDArray[Any]:
+    """Return an array unchanged: results for callers who gave NumPy arrays or lists."""
     return values
 
 
 class Taken(NamedTuple):
-    """An argument as an array.
+    """An argument read as a NumPy array.
 
     Parameters
     ----------
     values : ndarray
         Of an integer, boolean or float dtype.
     give : callable
-        Makes of an array of the same shape what the argument was.
+        Converts an array of that shape to the type of the argument.
     columns : tuple of str or None
-        The names of the last axis, of a table.
+        The names of a table's columns; None for other arguments.
     layout : str or None
-        The names of all axes, as `make_layout` takes them.
+        The names of all axes, as `make_layout` takes them; None if the library has no names.
     """
 
     values: NDArray[Any]
-    give: Give = keep
+    give: Give = give_back_as_is
     columns: tuple[str, ...] | None = None
     layout: str | None = None
 
 
 def take(x: Any, name: str) -> Taken:
-    """Return an argument as an array of real numbers, with what its library knows of it.
+    """Return an argument as an array of real numbers, with the names of its columns or axes.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def take(x: Any, name: str) -> Taken:
         A NumPy array, or what becomes one; an array of PyTorch, JAX or another library that has
         `__array_namespace__`; a table or a column of pandas or polars; a DataArray of xarray.
     name : str
-        What messages call it.
+        The argument's name in messages.
 
     Raises
     ------
@@ -107,15 +107,15 @@ def _take_array(x: Any, name: str) -> Taken:
 
 
 def _find_way_back(x: Any) -> Give:
-    """Return what makes an array of the library of `x` of one of NumPy's."""
+    """Return the function from a NumPy array to an array of the library of `x`."""
     if isinstance(x, np.ndarray):
-        return keep
+        return give_back_as_is
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
         return partial(_give_torch, torch, x.device)
     if hasattr(x, "__array_namespace__"):
         return partial(_give_array, x.__array_namespace__(), getattr(x, "device", None))
-    return keep
+    return give_back_as_is
 
 
 def _give_torch(torch: Any, device: Any, values: NDArray[Any]) -> Any:
@@ -159,7 +159,7 @@ def _is_number(pandas: Any, dtype: Any) -> bool:
 
 
 def _merge_pandas(dtypes: Sequence[Any], table: Any) -> NDArray[Any]:
-    """Return the values in one dtype that holds all of them, with NaN for what is missing."""
+    """Return the values in one dtype that holds all of them; missing values are NaN."""
     common = np.result_type(*(getattr(dtype, "numpy_dtype", dtype) for dtype in dtypes or [np.float64]))
     if common.kind == "f" or not np.asarray(table.isna()).any():
         return np.asarray(table.to_numpy(dtype=common, **({"na_value": np.nan} if common.kind == "f" else {})))

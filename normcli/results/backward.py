@@ -1,4 +1,4 @@
-"""The backward pass: the derivatives of a loss by a tensor, gamma and beta, from that by what it becomes."""
+"""The backward pass: the derivatives of a loss by x, gamma and beta, from its derivative by y."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
-from normcli.results.arguments import read_arguments, read_array, require_threads
+from normcli.results.arguments import read_arguments, read_numbers, require_threads
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
 from normcli.tuples import NamedTuple
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class BackwardProblem(NamedTuple):
-    """What a backward pass is of.
+    """The inputs of a backward pass.
 
     Parameters
     ----------
     plan : Plan
         Made for the shape and dtype of `values`.
     values, dy : ndarray
-        The tensor, and the derivative of a loss by what it is normalized to.
+        The tensor, and the derivative of a loss by the normalized tensor.
     inputs : Inputs
         Gamma, beta, running statistics and which values count, as `fit_inputs` returns them.
     """
@@ -50,17 +50,17 @@ class BackwardProblem(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Gradients:
-    """What `backward` returns. Every number is the exact one, rounded once.
+    """The derivatives that `backward` returns. Every number is the exact one, rounded once.
 
     Parameters
     ----------
     plan : Plan
         Every choice that was made.
     input, dy : ndarray
-        The tensor, and the derivative of the loss by what it is normalized to.
+        The tensor, and the derivative of the loss by the normalized tensor.
     dx : ndarray
-        The derivative by the tensor: of its shape, and of the dtype that `normalize` gives. In the unit of dy
-        over that of x.
+        The derivative by the tensor: of its shape, and of the dtype that `normalize` gives. Its unit is that of
+        dy over that of x.
     dgamma, dbeta : ndarray or None
         Those by gamma and beta, of the shape `ParameterShapes.shape` and in the unit of dy; in the dtypes of
         gamma and beta where these are given as floats, else in that of dx. None where the norm has none.
@@ -95,8 +95,8 @@ def backward(
 ) -> Gradients:
     """Return the derivatives of a loss by x, gamma and beta, from its derivative by y.
 
-    dx = γ · (dy − mean(dy) − x̂ · mean(dy · x̂)) / √(var + eps) of a group of `bn`, dγ = Σ dy · x̂, dβ = Σ dy; of
-    every other norm and option what the chain rule gives (`normcli.numerics.gradients.coefficients`).
+    For a group of `bn`: dx = γ · (dy − mean(dy) − x̂ · mean(dy · x̂)) / √(var + eps), dγ = Σ dy · x̂, dβ = Σ dy.
+    The derivatives of other norms and options follow by the chain rule (`normcli.numerics.gradients`).
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def backward(
 
     require_options("backward", options)
     asked = read_arguments(x, norm, options)
-    problem = BackwardProblem(asked.plan, asked.values, read_array(dy, "dy"), asked.inputs)
+    problem = BackwardProblem(asked.plan, asked.values, read_numbers(dy, "dy"), asked.inputs)
     return calculate_backward(problem, out=out, effort=asked.effort)
 
 

@@ -10,7 +10,7 @@ from normcli.engine.inputs import COUNT, NO_INPUTS, Inputs
 from normcli.engine.run import make_copy, measure, run
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.results.arguments import require_threads
-from normcli.results.arrays import Give, keep
+from normcli.results.arrays import Give, give_back_as_is
 from normcli.results.result import Result
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def calculate(
     out: NDArray[Any] | None = None,
     effort: Effort = DEFAULT_EFFORT,
     statistics_alone: bool = False,
-    give: Give = keep,
+    give: Give = give_back_as_is,
 ) -> Result:
     """Normalize an array by a plan.
 

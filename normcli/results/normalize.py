@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
     from normcli.norms.layout import AxisSpec
-    from normcli.norms.names import EpsModeName, FillName, FrameworkName, GroupOrderName, NanName, NormName
+    from normcli.norms.type_names import EpsModeName, FillName, FrameworkName, GroupOrderName, NanName, NormName
     from normcli.results.result import Result
 
 

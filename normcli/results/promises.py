@@ -40,7 +40,7 @@ Rounding moves each value by half of one at most, and the mean square of the val
 
 
 class Check(NamedTuple):
-    """How near the normalized groups are to what the norm promises.
+    """How near the normalized groups are to the mean and variance that the norm promises.
 
     The quantity is one of the group's own statistics, taken of its normalized values before gamma and beta.
 
@@ -119,7 +119,7 @@ def check_promises(
 
 
 def _iterate_groups(statistics: Mapping[str, Floats]) -> Iterator[dict[str, Floats]]:
-    """Yield the statistics of some groups at a time: those of all may not fit into memory."""
+    """Yield the statistics of some groups at a time, as those of all may not fit into memory."""
     for pieces in zip(*map(iterate_pieces, statistics.values()), strict=True):
         yield dict(zip(statistics, pieces, strict=True))
 
@@ -166,7 +166,7 @@ def _predict_by_eps(plan: Plan, promise: Promise, statistics: Mapping[str, Float
 
 
 def _combine(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
-    """Return the statistics of all finite groups as one, from those of each; quantiles do not follow."""
+    """Return the statistics of all finite groups together, from those of each group; not for quantiles."""
     combined = _combine_moments(plan, measured)
     p = plan.spec.p or 0.0
     extremes = {"min": np.min, "max": np.max, **({"norm": np.max} if math.isinf(p) else {})}
@@ -182,7 +182,7 @@ def _combine(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
 
 
 def _combine_moments(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
-    """Return the mean, and the mean square or the variance, that follow exactly from those of finite groups."""
+    """Return mean, and mean square or variance, of all finite groups together, exactly from those of each."""
     names = [name for name in ("mean", "ms", "var") if name in measured]
     totals = dict.fromkeys(names, NOTHING)
     for groups in _iterate_finite(measured):

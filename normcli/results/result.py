@@ -1,4 +1,4 @@
-"""The result of a calculation: its statistics, and what is calculated once it is asked for."""
+"""The result of a calculation: its statistics, and properties that are calculated on first use."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from normcli.engine.run import run
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import DegenerateError, MissingStatisticError
 from normcli.norms.request import Fill
-from normcli.results.arrays import Give, keep
-from normcli.results.departures import find_all_degeneracies
+from normcli.results.arrays import Give, give_back_as_is
+from normcli.results.framework_departures import find_all_degeneracies
 from normcli.results.promises import Check, check_promises
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.solution import Given
-    from normcli.results.degenerate import Degeneracy
+    from normcli.results.degenerate_groups import Degeneracy
 
 
 class Statistic:
@@ -53,7 +53,7 @@ class Statistic:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Result:
-    """What `normalize` returns. Arrays are as they were computed; nothing is rounded for display.
+    """The result of `normalize`. Arrays are not rounded for display.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Result:
     inputs: Inputs = NO_INPUTS
     effort: Effort = DEFAULT_EFFORT
     counts: NDArray[np.float64] | None = None
-    give: Give = keep
+    give: Give = give_back_as_is
 
     @property
     def normalized(self) -> Any:
@@ -225,7 +225,7 @@ class Result:
 
     @property
     def _carries_others(self) -> bool:
-        """Whether values that do not count, of which nothing is promised, may not fit the output's dtype."""
+        """Whether masked values may exceed the output's dtype."""
         if self.selection is None or self.selection.fill in (Fill.ZERO, Fill.NAN):
             return False
         return self.selection.fill is Fill.NORMALIZE or not np.can_cast(self.input.dtype, self.dtype)
@@ -237,10 +237,10 @@ class Result:
 
     @functools.cached_property
     def check(self) -> tuple[Check, ...]:
-        """The normalized values measured again, and held against what the norm promises.
+        """The normalized values measured again, beside the mean and variance that the norm promises.
 
-        Empty for norms that promise nothing of the kind (a sliding window), for tensors without values, and for
-        running statistics.
+        Empty for norms that promise neither (a sliding window), for tensors without values, and for running
+        statistics.
         """
         if self.running is not None:
             return ()

@@ -29,22 +29,22 @@ if TYPE_CHECKING:
     from normcli.results.result import Result
 
 RTOL, ATOL = 1e-4, 1e-4
-"""The tolerances of the experiment that this repeats, on values of about 1."""
+"""The default tolerances, for values of about 1."""
 
 
 class Closeness(NamedTuple):
-    """How near one tensor is to another, value by value.
+    """How near a restored tensor is to the input, value by value.
 
     Parameters
     ----------
     compared, different : int
-        Values, and those of them that are further apart than the tolerances allow.
+        The number of values, and of those beyond the tolerances.
     max_abs : float
-        The largest difference, in the unit of the tensors; NaN where any is.
+        The largest difference, in the unit of the tensors; NaN if any difference is NaN.
     place : tuple of int or None
-        Where that is; None for tensors without values.
+        The index of the largest difference; None for tensors without values.
     worst : tuple of int or None
-        Where a difference is more than is tolerated there, and by most; None where none is.
+        The index of the value that exceeds its tolerance by most; None if none does.
     """
 
     compared: int
@@ -55,23 +55,23 @@ class Closeness(NamedTuple):
 
 
 class Restoration(NamedTuple):
-    """What came of the attempt.
+    """A restored tensor, and whether it is the input.
 
     Parameters
     ----------
     result : Result
-        Of the norm with that gamma and beta.
+        The result of the norm with that gamma and beta.
     own : Plan
-        Whose statistics gamma and beta are: those along their own axes.
+        The plan that measures gamma and beta, along the axes of the parameters.
     spread : str
-        The statistic that gamma is.
+        The statistic that is used as gamma.
     centre : str or None
-        The statistic that beta is; None for a beta of 0, or where there is no beta.
+        The statistic that is used as beta; None if beta is 0 or the norm has no beta.
     rtol, atol : float
     scaled : bool
-        Whether `atol` was not given and is of the size of the values: `ATOL` times the largest |x|.
+        Whether `atol` is `ATOL` times the largest |x|, as nobody gave one.
     closeness : Closeness
-        Of the restored tensor to the input.
+        The restored tensor beside the input.
     """
 
     result: Result
@@ -85,7 +85,7 @@ class Restoration(NamedTuple):
 
     @property
     def recovered(self) -> bool:
-        """Whether every value is the input's, to what the tolerances allow."""
+        """Whether every value equals the input within the tolerances."""
         return not self.closeness.different
 
     @property
@@ -135,10 +135,10 @@ def restore(
     atol: float | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Restoration:
-    """Normalize with gamma and beta that would undo it, if anything of their shape did.
+    """Normalize with the gamma and beta that could undo the norm, and compare with the input.
 
-    Gamma is what the norm divides by (its deviation, root mean square, length or range), beta what it
-    subtracts, both measured along the axes that gamma and beta vary along: over all others.
+    Gamma is the norm's spread (deviation, root mean square, length or range), beta its centre. Both are
+    measured for each index of the parameters, over all other axes.
 
     Parameters
     ----------
@@ -184,12 +184,12 @@ def restore(
 
 
 def plan_parameters(plan: Plan) -> Plan:
-    """Return the plan whose statistics are those along the axes that a norm's gamma and beta vary along.
+    """Return the plan that measures statistics for each index of a norm's gamma and beta.
 
     Raises
     ------
     UsageError
-        If the norm has neither.
+        If the norm has neither gamma nor beta.
     """
     if not plan.norm.parameter_names:
         able = ", ".join(row.name for row in NORMS.values() if row.parameter_names)
@@ -202,7 +202,7 @@ def plan_parameters(plan: Plan) -> Plan:
 
 
 def choose_atol(values: NDArray[Any]) -> float:
-    """Return the tolerated difference that suits some values: `ATOL` times the largest |x|, `ATOL` at most.
+    """Return the default `atol` for some values: `ATOL` times the largest finite |x|, at most `ATOL`.
 
     Examples
     --------
@@ -241,13 +241,13 @@ def measure_closeness(restored: NDArray[Any], values: NDArray[Any], rtol: float,
 
 
 def _find_largest(sizes: NDArray[np.float64], start: int) -> tuple[float, int]:
-    """Return the largest size and its place, negative: of equal sizes the first is the largest pair."""
+    """Return the largest size and minus its place, so that the larger of two pairs has the first place."""
     place = int(sizes.argmax())
     return float(sizes.reshape(-1)[place]), -(start + place)
 
 
 def _explain_rest(attempt: Restoration) -> str:
-    """Return what is left between a restored tensor and its input where groups and parameters are the same."""
+    """Return why a restored tensor still differs where each group has its own gamma and beta."""
     result, plan, worst = attempt.result, attempt.result.plan, attempt.closeness.worst
     rounding = f"but rounding the output to {result.dtype.name} moves them further than the tolerances allow"
     if not plan.spec.eps:
@@ -275,7 +275,7 @@ def _explain_rest(attempt: Restoration) -> str:
 
 
 def find_shrinkage(plan: Plan, size: float) -> float:
-    """Return the part of a value's distance from its mean that eps takes, in a group of some deviation.
+    """Return by which part of its distance from the mean eps moves a value, in a group of some deviation.
 
     That is 1 − size/divisor: about eps/(2 size²) for an eps inside the root, and about eps/size outside.
     """
@@ -289,7 +289,7 @@ def find_shrinkage(plan: Plan, size: float) -> float:
 
 
 _SMALL = 0.01
-"""A part that eps takes is its series' first term, to two digits, up to this size."""
+"""Up to this part, the first term of its series is right to two digits."""
 
 
 def _format_shrinkage(plan: Plan, spread: str) -> str:
@@ -300,7 +300,7 @@ def _format_shrinkage(plan: Plan, spread: str) -> str:
 
 
 def _is_due_to_eps(attempt: Restoration, group: int, part: float) -> bool:
-    """Whether what eps takes is most of the difference that is least tolerated."""
+    """Whether eps explains most of the difference that exceeds its tolerance by most."""
     result, index = attempt.result, attempt.closeness.worst or ()
     centre = 0.0 if attempt.centre is None else float(result.statistics[attempt.centre].reshape(-1)[group])
     taken = abs(float(result.input[index]) - centre) * part

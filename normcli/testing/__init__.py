@@ -1,4 +1,8 @@
-"""Assertions for the tests of kernels: that this is the norm of that, and where it is not, what it is.
+"""Assertions for the tests of kernels: y is the norm of x; if it is not, the message names the fault.
+
+* `assertions`: `assert_matches` and `assert_backward_matches`
+* `declared_algorithm`: how far values may be off for the algorithm that a kernel declares
+* `provocations`: the inputs on which kernels fail
 
 >>> import numpy as np
 >>> from normcli.testing import assert_matches
@@ -9,7 +13,7 @@
 
 from __future__ import annotations
 
-from normcli.testing.matching import assert_backward_matches, assert_matches
+from normcli.testing.assertions import assert_backward_matches, assert_matches
 from normcli.testing.provocations import Provocation, provocations
 
 __all__ = ["Provocation", "assert_backward_matches", "assert_matches", "provocations"]

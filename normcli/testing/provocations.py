@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
     from normcli.dtypes import Floats
-    from normcli.norms.names import NormName
     from normcli.norms.plan import Plan
+    from normcli.norms.type_names import NormName
 
     Shape = tuple[int, ...]
 
@@ -38,7 +38,7 @@ _USUAL_SIZE = 96
 """Values in a group where the values matter and their number does not; no power of two."""
 
 _USUAL_GROUPS = 8
-"""So many groups show what a kernel did instead; fewer leave it open."""
+"""The number of groups that shows how a kernel is wrong; fewer leave it open."""
 
 _RANKS = ((7,), (3, 4), (2, 4, 6), (2, 4, 3, 6), (2, 4, 3, 2, 6))
 
@@ -54,7 +54,7 @@ class Provocation:
     Parameters
     ----------
     name : str
-        What is special about it; for a test's id: `parametrize("case", provocations(…), ids=str)`.
+        Its peculiarity, for a test's id: `parametrize("case", provocations(…), ids=str)`.
     x : ndarray
         The tensor.
     dy : ndarray
@@ -181,7 +181,7 @@ def _read_stream(seed: int) -> np.random.Generator:
 
 
 class _Values(NamedTuple):
-    """Values of a kind: what it is called, and how they are made of standard normal ones, group by group."""
+    """A kind of values: its name, and the function that makes them of standard normal ones, group by group."""
 
     name: str
     make: Callable[[Floats], Floats]
@@ -197,11 +197,11 @@ class _Maker:
         self._request = Request.collect(norm, options)
 
     def require_sense(self) -> None:
-        """Raise `UsageError` if the options make no sense whatever the shape."""
+        """Raise `UsageError` if the options make no sense for any shape."""
         Choices(self._request)
 
     def refuse(self) -> NoReturn:
-        """Raise `UsageError`, as no shape fits, with what is wrong with one of several axes."""
+        """Raise `UsageError`, as no shape fits, with the refusal of a shape of several axes."""
         shape = _RANKS[3]
         try:
             self.plan(shape)
@@ -298,7 +298,7 @@ class _Maker:
         return np.asarray(factor - plan.spec.gamma_offset).astype(self._dtype)
 
     def _draw_gradient(self, plan: Plan, x: NDArray[Any], gamma: NDArray[Any] | None) -> NDArray[Any]:
-        """Return a dy of which dy · gamma, and its product with x̂, have means as large as their values."""
+        """Return a dy for which dy · gamma and dy · gamma · x̂ have means as large as their values."""
         norm = cast("NormName", self._norm)
         xhat = normalize(x, norm, **self._options, dtype="float64").normalized
         along = np.clip(np.nan_to_num(xhat, posinf=0.0, neginf=0.0), -4.0, 4.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TextIO
 
 from normcli.documents.document import GUTTER, Blocks, Facts, Formulas, Line, Table
-from normcli.documents.translated import translate_sections
+from normcli.documents.translation import translate_sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

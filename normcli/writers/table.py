@@ -13,9 +13,9 @@ from rich.style import Style
 from rich.text import Text
 from rich.theme import Theme
 
-from normcli.documents.document import GUTTER, Blocks, Facts, Formulas, Line, Row, Table
+from normcli.documents.document import GUTTER, Blocks, Facts, Formulas, Line, Table, TableRow
 from normcli.documents.palette import PALETTE, PALETTE_OF_16
-from normcli.documents.translated import change_texts, translate_sections
+from normcli.documents.translation import change_texts, translate_sections
 from normcli.language import translate
 from normcli.printable import WideWrapper, spread_wide
 
@@ -220,7 +220,7 @@ def _part_columns(widths: Sequence[int], room: int) -> list[tuple[list[int], lis
 
 def _wrap(section: Table, columns: Sequence[int], widths: Sequence[int]) -> Table:
     """Return some columns of a table, whose cells are broken over rows that follow each other."""
-    rows: list[Row | None] = []
+    rows: list[TableRow | None] = []
     for row in section.rows:
         if row is None:
             rows.append(None)
@@ -229,7 +229,7 @@ def _wrap(section: Table, columns: Sequence[int], widths: Sequence[int]) -> Tabl
             WideWrapper(width, breaks_words=True).wrap(row.cells[i]) or [""]
             for i, width in zip(columns, widths, strict=True)
         ]
-        rows += [Row(cells, row.group) for cells in itertools.zip_longest(*parts, fillvalue="")]
+        rows += [TableRow(cells, row.group) for cells in itertools.zip_longest(*parts, fillvalue="")]
     names, numeric = zip(*((section.columns[i], section.numeric[i]) for i in columns), strict=True)
     return section._replace(columns=names, numeric=numeric, rows=rows)
 
@@ -238,7 +238,7 @@ def _stack(section: Table, view: View) -> Iterator[Text]:
     """Set a table that is wider than the terminal as one paragraph a row."""
     margin = max(len(name) for name in section.columns)
 
-    def stack(row: Row | None) -> Iterator[Text]:
+    def stack(row: TableRow | None) -> Iterator[Text]:
         if row is None:
             yield Text("…")
             return

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from normcli import NORMS
-from normcli.algorithms.computation import Accumulation, Computation, parse_computation
-from normcli.algorithms.elements import Formula
 from normcli.algorithms.practices import PRACTICES, Held
+from normcli.algorithms.row_computation import Accumulation, Computation, parse_computation
+from normcli.algorithms.row_formula import RowFormula
 from normcli.algorithms.table import ALGORITHMS, CASTS, FORMS, KERNELS
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -119,7 +119,7 @@ def test_kernels_that_were_followed_give_every_bit(row, norm):
         x = rng.normal(2.0, 1.0, (20, 8 * count if norm == "bn" else count)).astype(np.float32)
         shape = (len(x), 1) if norm == "bn" else (1, count)
         gamma, beta = (rng.normal(*of, shape).astype(np.float32) for of in ((1.0, 0.3), (0.0, 0.5)))
-        formula = Formula.of(make_plan(Request("rms" if norm == "rms" else "ln", eps=EPS), x.shape, x.dtype))
+        formula = RowFormula.of(make_plan(Request("rms" if norm == "rms" else "ln", eps=EPS), x.shape, x.dtype))
         none, both = (None, None), (np.broadcast_to(gamma, x.shape), np.broadcast_to(beta, x.shape))
         affine = {"gn": none, "rms": (both[0], None)}.get(norm, both)
         expected = CALLS[row.framework](norm, x, gamma.reshape(-1), beta.reshape(-1))
@@ -131,7 +131,7 @@ def test_variances_far_from_zero_are_lost_and_kept_alike(row, norm):
     """Sums of these values are exact in any order: what differs is the formula alone."""
     x = np.array([[1.0, 2.0, 3.0, 4.0], [4097.0, 4098.0, 4099.0, 4100.0]], np.float32)
     found = CALLS[row.framework](norm, x, np.ones(4, np.float32), None)
-    formula = Formula.of(make_plan(Request("ln", eps=EPS), x.shape, x.dtype))
+    formula = RowFormula.of(make_plan(Request("ln", eps=EPS), x.shape, x.dtype))
     kept = parse_computation(row.computation).run(x, formula, x.dtype)
     np.testing.assert_allclose(found, kept, rtol=1e-6)
 

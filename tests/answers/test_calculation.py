@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.answers.calculation import count_values
+from normcli.answers.calculating.calculation import count_group_values
 from normcli.norms.request import Request
 from normcli.results.calculate import calculate
 from tests.conftest import plan_request
@@ -22,4 +22,4 @@ from tests.conftest import plan_request
 def test_how_many_values_a_window_holds(shape, counts):
     values = np.ones(shape)
     result = calculate(plan_request(Request("lrn", size=3), values), values)
-    np.testing.assert_array_equal(count_values(result), counts)
+    np.testing.assert_array_equal(count_group_values(result), counts)

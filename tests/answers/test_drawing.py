@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.answers.drawing import Drawing
+from normcli.answers.calculating.drawing import Drawing
 from normcli.documents.document import View
 from normcli.documents.palette import choose_colour
 from normcli.errors import UsageError

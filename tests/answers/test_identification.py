@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.answers.identification import IdentificationAnswer
+from normcli.answers.judging.identification import IdentificationAnswer
 from normcli.documents.document import View
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Question

@@ -21,7 +21,7 @@ from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule
 from normcli.norms.table import NORMS
 from normcli.results.calculate import calculate
-from normcli.results.inputs import fit_inputs
+from normcli.results.given_inputs import fit_inputs
 from normcli.tensors.many import Named
 from normcli.tensors.tensor import Tensor
 from tests.search.cells import DTYPES, Cell, list_cells, start

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.answers.distances import build_line
+from normcli.answers.judging.distances import build_line
 from normcli.checking.check import check, require_shape
 from normcli.checking.tally import Comparison
 from normcli.checking.ulp import choose_tolerance
@@ -18,7 +18,7 @@ from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.results.inputs import fit_inputs
+from normcli.results.given_inputs import fit_inputs
 from tests.strategies import options_for
 
 SHAPE = (4, 6, 5, 7)

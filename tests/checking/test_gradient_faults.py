@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from normcli import backward
+from normcli.checking.gradient_check import check_gradients
 from normcli.checking.gradient_faults import list_faults
-from normcli.checking.gradients import check_gradients
 from normcli.checking.ulp import choose_tolerance
 from normcli.dtypes import find_type
 from normcli.results.backward import BackwardProblem

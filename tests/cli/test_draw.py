@@ -84,7 +84,7 @@ def test_each_norm_is_drawn_into_a_file(norm, normcli, folder):
 
 @pytest.mark.parametrize("norm", ["ln", "bn", "lrn"])
 def test_a_large_file_is_drawn_without_normalizing_all_of_it(norm, normcli, folder, monkeypatch):
-    monkeypatch.setattr("normcli.teach.part.SMALL", 100)
+    monkeypatch.setattr("normcli.results.normalized_part.SMALL", 100)
     x = np.random.default_rng(3).normal(size=(4, 3, 40)).astype("f4")
     np.save("x.npy", x)
     monkeypatch.setattr(

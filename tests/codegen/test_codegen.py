@@ -23,7 +23,7 @@ from normcli.norms.calls import CALLS
 from normcli.norms.request import Request
 from normcli.numerics.statistics.solution import Given
 from normcli.results.calculate import calculate
-from normcli.results.inputs import fit_inputs
+from normcli.results.given_inputs import fit_inputs
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
 from tests.conftest import plan_request

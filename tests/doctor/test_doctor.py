@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.algorithms.computation import parse_computation
-from normcli.algorithms.elements import Formula
-from normcli.algorithms.moments import Moments
+from normcli.algorithms.moment_formulas import RowMoments
+from normcli.algorithms.row_computation import parse_computation
+from normcli.algorithms.row_formula import RowFormula
 from normcli.checking.ulp import choose_tolerance, measure_distance
-from normcli.doctor.doctor import compare, examine, find_lost, locate_overflow, require_sums
+from normcli.doctor.doctor import compare_rows, examine, find_lost, locate_overflow, require_summed_statistics
 from normcli.dtypes import find_type
 from normcli.engine.walk import Effort
 from normcli.errors import UsageError
@@ -54,7 +54,7 @@ def test_one_pass_is_that_of_a_loop(dtype):
     with np.errstate(all="ignore"):
         rows = [calculate_one_by_one(row, dtype) for row in x]
         expected = np.array([[float(value) for value in row] for _, row in rows]).astype(np.float16)
-    found = parse_computation(f"one-pass:{dtype}").run(x, Formula.of(plan_norm("ln", x)), HALF)
+    found = parse_computation(f"one-pass:{dtype}").run(x, RowFormula.of(plan_norm("ln", x)), HALF)
     np.testing.assert_array_equal(found, expected)
 
 
@@ -80,7 +80,7 @@ def test_a_safe_algorithm_is_within_the_tolerance_and_the_cheapest_is_named():
     x = draw()
     found = examine(plan_norm("ln", x, dtype="float16"), x)
     cheapest = found.cheapest
-    y = cheapest.computation.run(x.astype(HALF), Formula.of(found.plan), HALF)
+    y = cheapest.computation.run(x.astype(HALF), RowFormula.of(found.plan), HALF)
     expected = normalize(x.astype(HALF), "ln", dtype="float64").normalized
     np.testing.assert_allclose(y.astype(np.float64), expected, rtol=1e-3, atol=1e-5)
     before = found.usual[: found.usual.index(cheapest)]
@@ -146,7 +146,7 @@ def test_groups_of_other_norms_are_theirs():
     assert math.isclose(condition.largest, float(np.max(means**2 / variances)), rel_tol=1e-9)
 
 
-CENTRES = Formula.of(plan_norm("ln", draw()))
+CENTRES = RowFormula.of(plan_norm("ln", draw()))
 
 
 @pytest.mark.parametrize(
@@ -234,18 +234,20 @@ def test_groups_of_as_many_values_are_examined_together(counts):
 def test_what_is_tolerated_of_a_value_is_of_its_dtype_or_in_units():
     actual, expected = np.array([[1.0, 1.5, np.nan, np.inf]]), np.array([[1.0, 1.0, np.nan, 1.0]])
     with np.errstate(all="ignore"):
-        plain = compare(actual, expected, np.array([7]), choose_tolerance(np.dtype("f4"), rtol=0.25, atol=0.25))
-        units = compare(actual, expected, np.array([7]), choose_tolerance(np.dtype("f4"), max_ulp=2.0**23))
+        plain = compare_rows(
+            actual, expected, np.array([7]), choose_tolerance(np.dtype("f4"), rtol=0.25, atol=0.25)
+        )
+        units = compare_rows(actual, expected, np.array([7]), choose_tolerance(np.dtype("f4"), max_ulp=2.0**23))
     assert (plain.mismatches, plain.excess.largest, plain.excess.median) == (1, math.inf, 0.0)
     assert (units.mismatches, units.excess.place, units.ulp.largest) == (1, 7, math.inf)
-    within = compare(
+    within = compare_rows(
         actual[:, :2], expected[:, :2], np.array([7]), choose_tolerance(np.dtype("f4"), max_ulp=2.0**21)
     )
     assert (within.mismatches, within.excess.largest) == (1, 2.0)
 
 
 def test_lost_variances_are_those_below_0_and_those_of_0_where_values_differ():
-    moments = Moments(np.zeros(5), np.array([-1.0, 0.0, 0.0, 1.0, -2.0]))
+    moments = RowMoments(np.zeros(5), np.array([-1.0, 0.0, 0.0, 1.0, -2.0]))
     negative, zero = find_lost(moments, np.array([3, 4, 5, 6, 7]), np.array([True, True, False, True, True]))
     assert (negative.count, negative.first, zero.count, zero.first) == (2, 3, 1, 4)
 
@@ -262,7 +264,7 @@ def test_lost_variances_are_those_below_0_and_those_of_0_where_values_differ():
 )
 def test_what_has_no_sums_of_groups_is_refused(norm, options, told):
     with pytest.raises(UsageError) as refused:
-        require_sums(make_plan(Request(norm, **options), (3, 4), np.dtype("f4")))
+        require_summed_statistics(make_plan(Request(norm, **options), (3, 4), np.dtype("f4")))
     assert str(refused.value) == told
     for norm, options in (("lp", {"p": 2.0}), ("ln", {}), ("rms", {}), ("wn", {})):
-        require_sums(make_plan(Request(norm, **options), (3, 4), np.dtype("f4")))
+        require_summed_statistics(make_plan(Request(norm, **options), (3, 4), np.dtype("f4")))

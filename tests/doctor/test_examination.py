@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from normcli.algorithms.computation import parse_computation
+from normcli.algorithms.row_computation import parse_computation
 from normcli.checking.ulp import choose_tolerance
 from normcli.doctor.examination import Distances, Distribution, Examination, Finding, Lost, Overflow
 from normcli.norms.plan import make_plan

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.documents.bins import choose_bins, choose_ticks, collect_pairs, count_values
+from normcli.documents.bins import choose_bins, choose_ticks, collect_pairs, count_in_bins
 
 
 @pytest.mark.all_quick
@@ -30,19 +30,19 @@ def test_ticks_are_round_and_within(low, high, ticks):
 
 def test_marks_are_those_within_the_bins():
     values = np.array([1.0, 2.0, 3.0, 6.0])
-    found = count_values(values, choose_bins([values]))
+    found = count_in_bins(values, choose_bins([values]))
     assert found.marks == {
         "−σ": pytest.approx(3 - np.sqrt(3.5)),
         "+σ": pytest.approx(3 + np.sqrt(3.5)),
         "mean": 3.0,
     }
-    assert "0" in count_values(values, np.array([-1.0, 7.0])).marks
-    assert count_values(np.array([np.nan]), np.array([0.5, 1.0])).marks == {}
+    assert "0" in count_in_bins(values, np.array([-1.0, 7.0])).marks
+    assert count_in_bins(np.array([np.nan]), np.array([0.5, 1.0])).marks == {}
 
 
 def test_values_as_large_as_can_be_have_a_mean_and_a_deviation():
     values = np.array([1.7e308, 1.5e308])
-    found = count_values(values, choose_bins([values]))
+    found = count_in_bins(values, choose_bins([values]))
     assert (found.mean, found.std) == (pytest.approx(1.6e308), pytest.approx(1e307))
 
 

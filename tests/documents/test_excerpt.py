@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from normcli.documents.excerpt import MOST_MATRICES, choose_positions, cut, cut_beyond
+from normcli.documents.excerpt import MOST_MATRICES, choose_positions, cut_beyond, keep_ends
 
 
 @pytest.mark.parametrize(
@@ -12,7 +12,7 @@ from normcli.documents.excerpt import MOST_MATRICES, choose_positions, cut, cut_
     [(3, (0, 1, 2), None), (5, (0, 1, 2, 3, 4), None), (6, (0, 1, 2, 4, 5), 3), (0, (), None)],
 )
 def test_cut(length, shown, gap):
-    positions = cut(length, 3, 2)
+    positions = keep_ends(length, 3, 2)
     assert (positions.shown, positions.gap) == (shown, gap)
 
 

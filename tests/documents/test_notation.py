@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from normcli.documents.notation import build_equation, format_code
-from normcli.teach.expression import (
+from normcli.teach.explain.story import StoryStep
+from normcli.teach.formulas.expression import (
     Absolute,
     Constant,
     Difference,
@@ -21,9 +22,8 @@ from normcli.teach.expression import (
     Sum,
     Symbol,
 )
-from normcli.teach.story import Step
 from tests.marks import slowly
-from tests.teach.test_explain import CASES, TENSORS, tell
+from tests.teach.test_value_story import CASES, TENSORS, tell
 
 ONE, TWO, MINUS, SMALL = Constant(1), Constant(2), Constant(-3), Constant(1e-5)
 COMMANDS = {
@@ -34,7 +34,9 @@ COMMANDS = {
 
 
 def spell(expression, value=1.0, digits=None, full=False):
-    return build_equation(Step("a", "A.", Symbol("a", "a"), (expression,), Constant(value)), digits, full=full)
+    return build_equation(
+        StoryStep("a", "A.", Symbol("a", "a"), (expression,), Constant(value)), digits, full=full
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_an_equality_is_one_of_what_is_printed(expression, value, digits, text):
 
 
 def test_nothing_is_spelled_of_a_sentence():
-    assert build_equation(Step("a", "A.")) is None
+    assert build_equation(StoryStep("a", "A.")) is None
 
 
 @pytest.mark.parametrize("tensor", ["float32", *slowly(name for name in TENSORS if name != "float32")])

@@ -12,7 +12,7 @@ from normcli.engine.walk import Effort
 from normcli.norms.request import Request
 from normcli.numerics.gradients import coefficients
 from normcli.numerics.statistics.solution import Given
-from normcli.results.inputs import SelectionRequest, fit_inputs
+from normcli.results.given_inputs import SelectionRequest, fit_inputs
 from tests.conftest import plan_request
 
 REQUESTS = [

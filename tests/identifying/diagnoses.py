@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.algorithms.computation import parse_computation
-from normcli.algorithms.elements import Formula
+from normcli.algorithms.row_computation import parse_computation
+from normcli.algorithms.row_formula import RowFormula
 from normcli.checking.fault import Fault
 from normcli.identifying.faults.claim import Claim
 from normcli.identifying.maps.known_maps import CONSTANTS, SCALERS, Evaluation
-from normcli.identifying.maps.lines import Exceptions, PlainMap
-from normcli.identifying.models.matrices import Steps
+from normcli.identifying.maps.line_fit import Exceptions, PlainMap
+from normcli.identifying.models.matrix_model import Steps
 from normcli.identifying.nearly.nearest import Nearest
 from normcli.identifying.question import Identification, Question
 from normcli.identifying.reproduction import Candidate, Reproduction
-from normcli.identifying.search.affine import NO_AFFINE, WAYS, AffineStep
+from normcli.identifying.search.affine_step import NO_AFFINE, WAYS, AffineStep
 from normcli.identifying.search.match import Furthest, Match
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_request
@@ -60,7 +60,7 @@ PARTS = [
 PADDED = "divided by a deviation that counts 4 padded zeros"
 
 
-_FORMULA = Formula.of(make_plan(Request("ln"), X.shape, X.dtype))
+_FORMULA = RowFormula.of(make_plan(Request("ln"), X.shape, X.dtype))
 
 
 CLAIM = Claim(

@@ -6,8 +6,8 @@ import numpy as np
 
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.open_case import Subject, open_case
-from normcli.identifying.faults.subjects import find_claims
+from normcli.identifying.faults.fault_search import find_claims
+from normcli.identifying.faults.open_case import AskedNorm, open_case
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 
@@ -43,13 +43,13 @@ def plan(norm, x, **options):
 def open_(norm, x, y, gamma=None, beta=None, given=None, **options):
     """Return the case."""
     made = plan(norm, x, **options)
-    return open_case(Subject(made, Inputs(gamma, beta, given)), x, y, choose_counting_dtype(y.dtype))
+    return open_case(AskedNorm(made, Inputs(gamma, beta, given)), x, y, choose_counting_dtype(y.dtype))
 
 
 def ask(norm, x, y, gamma=None, beta=None, given=None, **options):
     """Return the claims."""
     y = np.asarray(y).astype(options.pop("rounded", x.dtype))
-    subject = Subject(plan(norm, x, **options), Inputs(gamma, beta, given))
+    subject = AskedNorm(plan(norm, x, **options), Inputs(gamma, beta, given))
     return find_claims(iter([subject]), x, y, choose_counting_dtype(y.dtype))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.algorithms.computation import parse_computation
-from normcli.algorithms.elements import Formula
+from normcli.algorithms.row_computation import parse_computation
+from normcli.algorithms.row_formula import RowFormula
 from normcli.identifying.attempts import LEAST_SHARE, Trial
-from normcli.identifying.search.affine import enumerate_affine_steps
+from normcli.identifying.search.affine_step import enumerate_affine_steps
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 
@@ -20,7 +20,7 @@ def test_shares_are_those_of_each_attempt_alone_and_bounds_where_they_are_low(no
     plan = make_plan(Request(norm), x.shape, x.dtype)
     step = next(step for step in enumerate_affine_steps(x.shape, gamma, gamma) if step.way == "gamma, beta")
     affine = tuple(np.broadcast_to(parameter, x.shape) for parameter in (step.scale, step.shift))
-    formula = Formula.of(plan)._replace(eps=1e-4)
+    formula = RowFormula.of(plan)._replace(eps=1e-4)
     trial = Trial.take(
         plan, x, parse_computation("pairwise:float16").run(x, formula, x.dtype, affine), step, 512
     )

@@ -7,14 +7,14 @@ import pytest
 
 from normcli import normalize
 from normcli.identifying.identify import identify
-from normcli.identifying.maps.lines import Exceptions
-from normcli.identifying.maps.plain import find_plain_map
-from normcli.identifying.models.bounds import Level
+from normcli.identifying.maps.line_fit import Exceptions
+from normcli.identifying.maps.plain_map import find_plain_map
+from normcli.identifying.models.error_bounds import Level
 from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.standards import standardize as standardize_groups
 from normcli.identifying.nearly.strange_groups import find_strange_groups
 from normcli.identifying.question import Kind, Question
-from normcli.identifying.search.affine import NO_AFFINE, AffineStep
+from normcli.identifying.search.affine_step import NO_AFFINE, AffineStep
 from normcli.identifying.search.groups import enumerate_grids
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
 from normcli.identifying.search.samples import MOST_VALUES

@@ -10,7 +10,7 @@ from normcli.identifying.words.diagnosis import (
     VERDICTS,
     Diagnosis,
     add_clauses,
-    begin,
+    begin_sentence,
     count_words,
     join_words,
 )
@@ -50,7 +50,7 @@ def test_the_sentence_is_all_of_it():
     ],
 )
 def test_a_name_stays_as_it_is_where_a_sentence_begins(clause, begun):
-    assert begin(clause) == begun
+    assert begin_sentence(clause) == begun
 
 
 def test_signs_are_no_words():

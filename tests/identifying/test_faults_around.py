@@ -9,8 +9,8 @@ import normcli
 from normcli.checking.gate import ACTIVATIONS
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.open_case import Subject
-from normcli.identifying.faults.subjects import find_claims
+from normcli.identifying.faults.fault_search import find_claims
+from normcli.identifying.faults.open_case import AskedNorm
 from normcli.tensors.residual import Addends, ResidualSum
 from tests.identifying.faulty import draw, draw_affine, plan, standardize
 
@@ -100,7 +100,7 @@ def test_a_sum_of_half_precision_that_is_rounded_otherwise_is_named(kind):
     other = next(one for one in ResidualSum if one is not kind)
     y = norm(Addends(x, r, other).add()).astype("f2")
     addends = Addends(x, r, kind)
-    subject = Subject(plan("ln", x), Inputs(), addends)
+    subject = AskedNorm(plan("ln", x), Inputs(), addends)
     claims = find_claims(iter([subject]), addends.add(), y, choose_counting_dtype(y.dtype))
     assert claims[0].fault.id == "before-residual-rounding"
 

@@ -9,11 +9,12 @@ from normcli import normalize
 from normcli.dtypes import find_type
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
-from normcli.identifying.faults.open_case import Subject
-from normcli.identifying.faults.subjects import find_claims
+from normcli.identifying.faults.fault_search import find_claims
+from normcli.identifying.faults.open_case import AskedNorm
 from normcli.norms.table import NORMS
 from normcli.numerics.statistics.solution import Given
 from tests.identifying.faulty import ask, draw, draw_affine, name, plan, standardize
+from tests.marks import sampled
 
 X = draw((12, 64))
 GAMMA, BETA = draw_affine(64)
@@ -71,7 +72,7 @@ def test_faults_of_groups_are_named_however_they_lie(order):
 
 def test_half_precision_that_was_saved_is_said_where_y_is_right():
     half = standardize(X).astype("f2")
-    subject = Subject(plan("ln", X), Inputs())
+    subject = AskedNorm(plan("ln", X), Inputs())
     (claim,) = find_claims(iter([subject]), X, half, half.dtype, "float16")
     assert (claim.fault.id, claim.cause) == ("after-cast", "y is rounded to float16")
 
@@ -140,6 +141,7 @@ def test_nothing_raises_and_nothing_warns_for_any_norm(norm):
                 assert 1 in shape or 0 in shape or len(shape) < 4
 
 
+@sampled
 @pytest.mark.parametrize("size", [1e300, 1e150, 1e-160, 1e-300, 5e-324])
 @pytest.mark.parametrize("norm", ["ln", "rms", "bn", "l2"])
 def test_huge_and_tiny_numbers_neither_raise_nor_warn(norm, size):

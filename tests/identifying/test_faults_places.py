@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.open_case import Subject
-from normcli.identifying.faults.places import choose_bits, find_region
-from normcli.identifying.faults.subjects import find_claims
+from normcli.identifying.faults.fault_search import find_claims
+from normcli.identifying.faults.open_case import AskedNorm
+from normcli.identifying.faults.wrong_region import choose_bits, find_region
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from tests.identifying.faulty import draw, open_
@@ -85,7 +85,7 @@ def test_a_row_that_is_barely_off_is_no_exception():
         (x - x.mean(1, keepdims=True, dtype="f8")) / np.sqrt(x.var(1, keepdims=True, dtype="f8") + 1e-5)
     ).astype("f4")
     y[3] *= np.float32(1.0003)
-    assert not find_claims(iter([Subject(plan, Inputs())]), x, y, y.dtype)
+    assert not find_claims(iter([AskedNorm(plan, Inputs())]), x, y, y.dtype)
     y[3] *= np.float32(1.3)
-    (claim, *_) = find_claims(iter([Subject(plan, Inputs())]), x, y, y.dtype)
+    (claim, *_) = find_claims(iter([AskedNorm(plan, Inputs())]), x, y, y.dtype)
     assert claim.fault.id == "where-index"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.faults.subjects import list_subjects, open_cases, recover_one
+from normcli.identifying.faults.fault_search import list_subjects, open_cases, recover_one
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.words.phrasing import diagnose

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.open_case import Subject
+from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from tests.identifying.faulty import ask, draw, draw_affine, plan, standardize
 
@@ -21,7 +21,7 @@ def fill(index, value, x=X, gamma=1.0, beta=0.0):
 
 
 def tell(x, y, gamma=None, beta=None, norm="ln"):
-    subject = Subject(plan(norm, x), Inputs(gamma, beta))
+    subject = AskedNorm(plan(norm, x), Inputs(gamma, beta))
     return diagnose_actual(subject, x, np.asarray(y, x.dtype), ok=False)
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.open_case import MOST_VALUES, Subject, open_case
-from normcli.identifying.faults.subjects import find_claims, list_subjects
-from normcli.identifying.faults.variant import cut
+from normcli.identifying.faults.fault_search import find_claims, list_subjects
+from normcli.identifying.faults.open_case import MOST_VALUES, AskedNorm, open_case
+from normcli.identifying.faults.variant import cut_at
 from tests.identifying.faulty import ask, draw, draw_affine, name, plan, standardize
 
 X = draw((6, 5, 8))
@@ -49,7 +49,7 @@ def test_windows_and_matrices_have_no_groups():
 def test_of_a_large_tensor_few_groups_are_looked_at(norm, shape, options):
     x = draw(shape)
     made = plan(norm, x, **options)
-    case = open_case(Subject(made, Inputs()), x, x, x.dtype)
+    case = open_case(AskedNorm(made, Inputs()), x, x, x.dtype)
     assert case.x.size <= max(MOST_VALUES, 4 * case.count)
     assert case.count == made.grid.group_size
     view = x.reshape(made.grid.view_shape).astype("f8")
@@ -62,7 +62,7 @@ def test_a_fault_of_a_large_tensor_is_named_in_little_time_and_memory():
     gamma, _ = draw_affine(1024)
     y = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + np.float32(1e-5))
     noise = y + np.random.default_rng(1).normal(size=x.shape).astype("f4")
-    subject = Subject(plan("ln", x), Inputs(gamma, None))
+    subject = AskedNorm(plan("ln", x), Inputs(gamma, None))
     for actual, ids in ((y, ["affine-gamma-missing"]), (noise, [])):
         began = time.process_time()
         claims = find_claims(iter([subject]), x, actual, y.dtype)
@@ -76,7 +76,7 @@ def test_a_fault_of_a_large_tensor_is_named_in_little_time_and_memory():
 
 
 def test_a_place_of_an_axis_that_repeats_is_all_of_it():
-    assert cut(np.ones((1, 6)), (slice(2, 4), slice(2, 4))).shape == (1, 2)
+    assert cut_at(np.ones((1, 6)), (slice(2, 4), slice(2, 4))).shape == (1, 2)
 
 
 @pytest.mark.slow

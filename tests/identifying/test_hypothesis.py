@@ -10,7 +10,7 @@ import pytest
 from normcli import normalize
 from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.standards import standardize
-from normcli.identifying.search.affine import ESTIMATED, NO_AFFINE, AffineStep
+from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, AffineStep
 from normcli.identifying.search.groups import take_groups
 from normcli.identifying.search.hypothesis import Hypothesis, Sample, measure_equality
 from normcli.identifying.search.match import Furthest, Match

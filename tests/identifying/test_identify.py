@@ -13,7 +13,7 @@ from normcli import check, normalize
 from normcli.errors import DataError, NormError
 from normcli.identifying import identify as identification
 from normcli.identifying.question import Kind, Question
-from normcli.identifying.search import estimate as estimation
+from normcli.identifying.search import affine_estimate as estimation
 from normcli.identifying.search.groups import enumerate_grids, put_back, take_groups
 from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.conventions import CONVENTIONS
@@ -553,7 +553,7 @@ def test_nan_that_a_group_should_have_elsewhere_is_judged(norm):
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [1e300, 1e200, 1e154, 1e-154, 1e-300])
 def test_a_tensor_of_any_magnitude_is_identified(size):
-    x = np.random.default_rng(0).normal(size=(6, 12)) * size
+    x = np.random.default_rng(0).normal(size=(4, 6)) * size
     assert identification.identify(Question(x, normalize(x, "ln", eps=0.0).normalized), "ln").matches
     assert not identification.identify(Question(x, np.random.default_rng(1).normal(size=x.shape))).matches
 

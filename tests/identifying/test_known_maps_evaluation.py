@@ -9,7 +9,7 @@ from normcli import normalize
 from normcli.identifying.identify import identify
 from normcli.identifying.maps.known_maps import Evaluation, find_untrained_eps
 from normcli.identifying.question import Kind, Question
-from normcli.identifying.search.affine import NO_AFFINE
+from normcli.identifying.search.affine_step import NO_AFFINE
 from normcli.identifying.words.map_words import format_evaluation
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_request

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from normcli.identifying.maps.known_maps import Evaluation
-from normcli.identifying.maps.lines import Exceptions, PlainMap
+from normcli.identifying.maps.line_fit import Exceptions, PlainMap
 from normcli.identifying.question import Question
-from normcli.identifying.search.affine import NO_AFFINE, AffineStep
+from normcli.identifying.search.affine_step import NO_AFFINE, AffineStep
 from normcli.identifying.words.map_words import compare_stored, format_evaluation, list_hidden_by_map
 from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.plan import make_plan

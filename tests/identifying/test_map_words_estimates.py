@@ -7,8 +7,8 @@ import pytest
 
 from normcli import check, identify, normalize
 from normcli.errors import UsageError
-from normcli.identifying.models.matrices import Start
-from normcli.identifying.models.matrices import iterate as _iterate
+from normcli.identifying.models.matrix_model import Start
+from normcli.identifying.models.matrix_model import iterate as _iterate
 from normcli.identifying.words.map_words import compare_sigma
 from tests.marks import slowly
 

@@ -12,7 +12,7 @@ from normcli.identifying.identify import identify
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.nearly.nearest import Nearness
 from normcli.identifying.question import Question
-from normcli.identifying.search.affine import enumerate_affine_steps
+from normcli.identifying.search.affine_step import enumerate_affine_steps
 from normcli.identifying.search.match import Scope
 from normcli.identifying.search.samples import Samples
 
@@ -138,7 +138,7 @@ def test_what_somebody_has_spoilt_is_an_exception_wherever_it_lies(replaced):
     assert (nearest.match.norm, nearest.bits >= CERTAIN) == ("ln", True)
 
 
-@pytest.mark.slow
+@pytest.mark.peers
 def test_what_torch_makes_of_channels_last_off_centre_has_no_other_eps_with_exceptions():
     torch = pytest.importorskip("torch")
     x = torch.tensor(np.random.default_rng(8).normal(100.0, 1.0, (8, 8, 5, 7)).astype("f4"))

@@ -11,10 +11,9 @@ from normcli import normalize
 from normcli.identifying.identify import identify
 from normcli.identifying.nearly.nearest import Nearest
 from normcli.identifying.question import Question
-from normcli.identifying.words.diagnosis import MOST_WORDS, VERDICTS, count_words
+from normcli.identifying.words.diagnosis import VERDICTS
 from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.rules import GroupOrder
-from normcli.norms.table import NORMS
 from tests.identifying.diagnoses import (
     CLAIM,
     DOUBTFUL,
@@ -25,31 +24,10 @@ from tests.identifying.diagnoses import (
     make_map,
     reproduce,
 )
-from tests.identifying.not_norms import make_plants
+from tests.identifying.plain_words import require_plain_words
 from tests.marks import slowly
-from tests.plants import list_algorithms
 
 LN = "layer normalization over c"
-
-SUBJECT = re.compile(rf"(y|x itself|x − mean|no norm|nothing known|the [a-z]+|{'|'.join(NORMS)}|[\w -]+ over [a-z ]+) (is|may be|differs|can be|explains|counts|needs|agrees)\b")  # fmt: skip
-"""How a cause begins: its subject, and the verb."""
-
-TWISTED = re.compile(r"\b(what is|those of|so many|of which|if this is|whose)\b")
-
-LONGEST = 25
-"""Words of a sentence."""
-
-
-def require_plain_words(told):
-    assert told.verdict in VERDICTS
-    assert count_words(told.cause) <= MOST_WORDS, told.cause
-    assert SUBJECT.match(told.cause), told.cause
-    every = [told.cause, *told.evidence, *told.alternatives, told.remedy or "", told.next_step or ""]
-    for text in every:
-        assert count_words(text) <= LONGEST, text
-        assert not TWISTED.search(text), text
-        assert text == text.strip().removesuffix("."), text
-        assert "  " not in text
 
 
 def test_causes_are_short_and_begin_with_their_subject():
@@ -58,14 +36,6 @@ def test_causes_are_short_and_begin_with_their_subject():
         require_plain_words(told)
     assert {told.verdict for told in every} == {*VERDICTS} - {"fault"}
     assert len({told.cause for told in every}) > 150
-
-
-@pytest.mark.slow
-def test_so_is_what_is_said_of_plants():
-    questions = [Question(plant.x, plant.y) for plant in [*make_plants()][::9]]
-    questions += [plant.question for plant in [*list_algorithms()][::17]]
-    for question in questions:
-        require_plain_words(diagnose(identify(question)))
 
 
 @pytest.mark.parametrize(

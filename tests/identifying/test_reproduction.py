@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.algorithms.computation import Accumulation, Computation, has_dtype, parse_computation
-from normcli.algorithms.elements import Formula
+from normcli.algorithms.row_computation import Accumulation, Computation, has_dtype, parse_computation
+from normcli.algorithms.row_formula import RowFormula
 from normcli.algorithms.table import ALGORITHMS, CASTS, DTYPES, FORMS, KERNELS
 from normcli.dtypes import find_type
 from normcli.identifying.attempts import Candidate
@@ -30,7 +30,7 @@ def draw(dtype, seed=0):
 def plant(computation, norm, dtype, affine=(None, None)):
     """Return x, and y as a kernel calculates it."""
     x = draw(dtype)
-    return x, computation.run(x, Formula.of(make_plan(Request(norm), x.shape, x.dtype)), x.dtype, affine)
+    return x, computation.run(x, RowFormula.of(make_plan(Request(norm), x.shape, x.dtype)), x.dtype, affine)
 
 
 COMPUTATIONS = [
@@ -116,7 +116,7 @@ def test_a_group_of_nan_is_little_evidence():
 def test_one_wrong_value_beyond_the_sample_is_seen():
     x = np.random.default_rng(0).normal(0.7, 1.5, (300, 64)).astype("f2")
     y = parse_computation("one-pass:float16").run(
-        x, Formula.of(make_plan(Request("ln"), x.shape, x.dtype)), x.dtype
+        x, RowFormula.of(make_plan(Request("ln"), x.shape, x.dtype)), x.dtype
     )
     y[151, 3] += 1
     found = identify(Question(x, y))
@@ -130,7 +130,7 @@ def test_finite_values_where_x_is_not_are_none_of_an_algorithm(value):
     x = draw("float32")
     x[7, 5] = value
     y = parse_computation("pairwise:float16").run(
-        x, Formula.of(make_plan(Request("ln"), x.shape, x.dtype)), x.dtype
+        x, RowFormula.of(make_plan(Request("ln"), x.shape, x.dtype)), x.dtype
     )
     assert identify(Question(x, y), "ln").reproductions[0].is_certain
     y[7] = np.resize([9.0, -7.0], SHAPE[1])
@@ -149,7 +149,7 @@ def divide(sums):
 @pytest.mark.parametrize(("seed", "eps"), [(19, 1e-5), (20, 1e-3), (27, 1e-6)])
 def test_an_eps_of_low_precision_sums_is_told_with_every_other_that_gives_the_bits(seed, eps):
     x = np.random.default_rng(seed).normal(size=(4, 16)).astype(find_type("bfloat16"))
-    formula = Formula.of(make_plan(Request("rms"), x.shape, x.dtype))._replace(eps=eps)
+    formula = RowFormula.of(make_plan(Request("rms"), x.shape, x.dtype))._replace(eps=eps)
     y = divide("bfloat16").run(x, formula, x.dtype)
     matches = identify(Question(x, y)).matches
     true = [one for one in matches if one.eps_range[0] <= eps <= one.eps_range[1] and one.eps_mode == "inside"]
@@ -159,7 +159,7 @@ def test_an_eps_of_low_precision_sums_is_told_with_every_other_that_gives_the_bi
 @pytest.mark.slow
 def test_an_eps_that_is_not_the_usual_one_is_told_where_many_groups_show_it():
     x = np.random.default_rng(0).normal(0.0, 0.05, (48, 32)).astype("f2")
-    formula = Formula.of(make_plan(Request("rms"), x.shape, x.dtype))._replace(eps=1e-3)
+    formula = RowFormula.of(make_plan(Request("rms"), x.shape, x.dtype))._replace(eps=1e-3)
     for rows in (48, 4):
         y = divide("float16").run(x[:rows], formula, x.dtype)
         found = identify(Question(x[:rows], y))

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from normcli.identifying.models.matrices import Steps
+from normcli.identifying.models.matrix_model import Steps
 from normcli.identifying.question import Question
-from normcli.identifying.words.request_difference import find_own_command, find_remedy, list_differences
+from normcli.identifying.words.request_difference import find_own_command, find_remedy, list_other_choices
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import GroupOrder
@@ -29,7 +29,7 @@ def compare(match, norm="ln", gamma=None, beta=None, **options):
     """Return the differences in words, and the remedy; None where it is another norm."""
     asked = Question(X, X, gamma, beta, "NCHW")
     plan = make_plan(Request(norm, layout="NCHW", **options), X.shape, X.dtype)
-    differences = list_differences(plan, match, asked)
+    differences = list_other_choices(plan, match, asked)
     if differences is None:
         return None
     return [one.contrast for one in differences], find_remedy(plan, match, asked, differences)

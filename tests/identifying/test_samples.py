@@ -10,12 +10,12 @@ import pytest
 from normcli import normalize
 from normcli.identifying.identify import identify
 from normcli.identifying.maps.known_maps import read_evaluation
-from normcli.identifying.maps.lines import PlainMap
-from normcli.identifying.models.bounds import Level
+from normcli.identifying.maps.line_fit import PlainMap
+from normcli.identifying.models.error_bounds import Level
 from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.standards import MOMENTS, STANDARDS
 from normcli.identifying.question import Question
-from normcli.identifying.search.affine import NO_AFFINE, AffineStep, enumerate_affine_steps
+from normcli.identifying.search.affine_step import NO_AFFINE, AffineStep, enumerate_affine_steps
 from normcli.identifying.search.groups import enumerate_grids
 from normcli.identifying.search.hypothesis import Hypothesis
 from normcli.identifying.search.match import Furthest, Match, Scope

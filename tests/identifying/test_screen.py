@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.search.affine import NO_AFFINE, AffineStep, enumerate_affine_steps
+from normcli.identifying.search.affine_step import NO_AFFINE, AffineStep, enumerate_affine_steps
 from normcli.identifying.search.match import Scope
 from normcli.identifying.search.samples import Samples
 from normcli.identifying.search.screen import lie_on_lines, measure_offset

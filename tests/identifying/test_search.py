@@ -10,7 +10,7 @@ from normcli.checking.ulp import measure_distance
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.search import search
-from normcli.identifying.search.affine import enumerate_affine_steps
+from normcli.identifying.search.affine_step import enumerate_affine_steps
 from normcli.identifying.search.match import Match, Scope, rank_matches
 from normcli.identifying.search.samples import Samples
 from normcli.identifying.search.search import Search
@@ -402,6 +402,7 @@ def test_results_of_float64_that_were_calculated_in_float32_have_a_gamma():
 # -- data off centre: what rounding leaves of a mean shifts a whole group
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("offset", [10.0, 100.0, 1000.0])
 @pytest.mark.parametrize("norm", ["ln", "bn", "in", "gn"])
 def test_what_torch_makes_of_data_off_centre_is_named(norm, offset):
@@ -420,6 +421,7 @@ def test_what_torch_makes_of_data_off_centre_is_named(norm, offset):
     assert match.eps_range[0] <= 1e-5 <= match.eps_range[1]
 
 
+@pytest.mark.peers
 def test_what_gives_every_bit_comes_first():
     torch = pytest.importorskip("torch")
     x = (np.random.default_rng(356).standard_normal((6, 256)) + 100).astype("f4")

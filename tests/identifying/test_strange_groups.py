@@ -10,7 +10,7 @@ import pytest
 from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.standards import standardize
 from normcli.identifying.nearly.strange_groups import find_moved_group
-from normcli.identifying.search.affine import ESTIMATED, AffineStep
+from normcli.identifying.search.affine_step import ESTIMATED, AffineStep
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
 from normcli.norms.divisors import ROOT_MEAN_SQUARE
 from normcli.norms.grid import Grid

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.algorithms.computation import parse_computation
-from normcli.algorithms.elements import Formula
+from normcli.algorithms.row_computation import parse_computation
+from normcli.algorithms.row_formula import RowFormula
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Identification, Question
 from normcli.identifying.search.match import Furthest, Match
@@ -35,7 +35,7 @@ def test_a_batch_of_several_tells_bn_from_ln_and_in():
 @pytest.mark.slow
 def test_algorithms_that_give_the_same_bits_are_told_apart():
     x = np.random.default_rng(0).normal(0.5, 1.5, (24, 40)).astype(np.float16)
-    formula = Formula.of(make_plan(Request("ln"), x.shape, x.dtype))
+    formula = RowFormula.of(make_plan(Request("ln"), x.shape, x.dtype))
     computation = parse_computation("one-pass:float16")
     found = identify(Question(x, computation.run(x, formula, x.dtype)))
     low, high = found.matches[0].eps_range

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[2] / "normcli"
 
 ROOMS = (
-    "answers", "cli", "documents", "norms", "page/content.py", "page/further.py", "page/steps.py", "pictures", "results",
+    "answers", "cli", "documents", "norms", "page/content.py", "page/attachments.py", "page/norm_steps.py", "pictures", "results",
     "running", "simulate", "teach", "checking", "identifying", "doctor", "golden", "algorithms", "errors.py", "tensors/recipe.py", "tensors/tensor.py", "fitting/fit.py",
     "fitting/statistics.py", "writers",
 )  # fmt: skip
@@ -31,7 +31,7 @@ ROOMS = (
 
 NO_ROOMS = (
     "cli/manual.py", "cli/completion.py", "cli/run.py", "cli/types.py", "norms/calls.py", "norms/layout.py", "pictures/svg.py",
-    "pictures/png.py", "results/result.py", "results/arguments.py", "running/state_file.py", "teach/place.py",
+    "pictures/png.py", "results/result.py", "results/arguments.py", "running/state_file.py", "teach/value_index.py",
 )  # fmt: skip
 """Among them those that have no texts but the man page, code, and what errors say."""
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from normcli import normalize
 from normcli.cli.commands import VERBS
-from normcli.documents.document import Facts, Row, Table, View
+from normcli.documents.document import Facts, Table, TableRow, View
 from normcli.language import choose_language
 from normcli.language.reading import find_foreign_words, is_formula
 from normcli.norms.conventions import CONVENTIONS
@@ -137,7 +137,7 @@ def test_columns_are_aligned_by_the_width_of_characters(tmp_path):
         None,
         ("group", "count", "mean"),
         (False, True, True),
-        [Row(("yes", "8", "4.75")), Row(("均值", "12", "1"))],
+        [TableRow(("yes", "8", "4.75")), TableRow(("均值", "12", "1"))],
     )
     with (tmp_path / "table.txt").open("w+") as stream:
         write(_Document(table), stream, View())

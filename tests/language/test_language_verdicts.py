@@ -5,17 +5,17 @@ import re
 import numpy as np
 import pytest
 
-from normcli.answers.diagnosis import build_verdict
+from normcli.answers.judging.identification import build_verdict
 from normcli.checking.gradient_faults import list_faults
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.identifying.faults.claim import FAULTS
-from normcli.identifying.faults.subjects import find_claims
+from normcli.identifying.faults.fault_search import find_claims
 from normcli.identifying.maps.known_maps import Evaluation
-from normcli.identifying.maps.lines import PlainMap
+from normcli.identifying.maps.line_fit import PlainMap
 from normcli.identifying.question import Identification, Question
-from normcli.identifying.search.affine import NO_AFFINE
+from normcli.identifying.search.affine_step import NO_AFFINE
 from normcli.identifying.words.diagnosis import VERDICTS, Diagnosis
-from normcli.identifying.words.map_words import compare_stored, tell_estimate
+from normcli.identifying.words.map_words import compare_stored, tell_sigma
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_request
 from normcli.language import choose_language, translate
@@ -87,7 +87,7 @@ def test_a_matrix_divided_by_an_estimate(factor):
     for chosen in ({}, {"iterations": 3, "u": (1.0, 2.0)}):
         plan = make_plan(Request("sn", **chosen), w.shape, w.dtype)
         found = Identification(Question(w, w * factor), (), plain=PlainMap((), np.array(factor), np.array(0.0)))
-        assert_all_is_chinese(tell_estimate(plan, found))
+        assert_all_is_chinese(tell_sigma(plan, found))
 
 
 @pytest.mark.parametrize("count", [1, 4])

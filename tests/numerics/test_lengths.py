@@ -312,10 +312,10 @@ def test_lengths_that_are_roots_of_sums_of_powers(p, has):
 @pytest.mark.parametrize("options", [{"p": 3.0}, {"p": 1.0}, {"p": -0.7}, {"p": INF}, {"p": 3.0, "eps": 0.5}])
 def test_the_divisor_is_recalled_to_as_many_bits_as_are_asked_for(options, whole, monkeypatch):
     module = engine_tiles if whole else engine_passes
-    kept, x = [], np.random.default_rng(5).standard_normal((3, 400))
+    kept, x = [], np.random.default_rng(5).standard_normal((3, 80))
     monkeypatch.setattr(module, "solve", lambda *args, **more: kept.append(solve(*args, **more)) or kept[-1])
     plan = make_plan(Request("lp", axes=(1,), **{"eps": 0.0, **options}), x.shape, x.dtype)
-    measure(plan, x, effort=Effort(threads=1, block=500) if whole else Effort(threads=1, block=64, whole=1))
+    measure(plan, x, effort=Effort(threads=1, block=100) if whole else Effort(threads=1, block=16, whole=1))
     assert all(solution.scale is None for solution in kept)
     divisors = [
         solution.recall(group, 1000)[1] for solution in kept for group in range(solution.divisor.hi.size)

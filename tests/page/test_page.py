@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.answers.calculation import Answer
-from normcli.answers.catalogue import Catalogue
+from normcli.answers.calculating.calculation import Answer
+from normcli.answers.calculating.catalogue import Catalogue
 from normcli.documents.document import Page, View
 from normcli.documents.palette import PALETTE
 from normcli.errors import UsageError

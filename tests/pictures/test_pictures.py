@@ -15,7 +15,7 @@ import pytest
 from normcli import NORMS, normalize
 from normcli.documents.excerpt import MOST_AXES, MOST_CELLS, MOST_COLOURS, choose_drawn
 from normcli.documents.palette import HATCHES, PALETTE, choose_look
-from normcli.documents.scene import measure, wrap
+from normcli.documents.scene import measure_text, wrap
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -112,7 +112,7 @@ def box(piece: Piece):
     e = piece.element
     mono, bold = "mono" in e.get("class"), "bold" in e.get("class")
     size = float(e.get("font-size"))
-    width = measure(e.text, size, mono=mono, bold=bold)
+    width = measure_text(e.text, size, mono=mono, bold=bold)
     before = {"start": 0, "middle": width / 2, "end": width}[e.get("text-anchor", "start")]
     if e.get("transform"):
         return piece.x - size * 0.75, piece.y - width + before, piece.x + size * 0.2, piece.y + before
@@ -536,8 +536,8 @@ def test_text_on_the_paper_is_readable(colours, ground):
 
 def test_facts_are_wrapped_between_and_within():
     assert wrap(["a b", "c d"], 10, 10_000) == ["a b   c d"]
-    assert wrap(["a b", "c d"], 10, measure("c d", 10) + 1) == ["a b", "c d"]
-    assert wrap(["a b c"], 10, measure("a b", 10) + 1) == ["a b", "c"]
+    assert wrap(["a b", "c d"], 10, measure_text("c d", 10) + 1) == ["a b", "c d"]
+    assert wrap(["a b c"], 10, measure_text("a b", 10) + 1) == ["a b", "c"]
 
 
 @pytest.mark.parametrize("shape", [(4, 6, 2, 3, 3), (3, 40, 5), (12, 2, 9, 9)])

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.algorithms.computation import list_accumulations, parse_computation
-from normcli.algorithms.elements import Formula
+from normcli.algorithms.row_computation import list_accumulations, parse_computation
+from normcli.algorithms.row_formula import RowFormula
 from normcli.dtypes import find_type
 from normcli.identifying.question import Question
 from normcli.identifying.search.groups import put_back, take_groups
@@ -55,7 +55,7 @@ def list_algorithms() -> Iterator[Plant]:
         for dtype in ("float16", "bfloat16", "float32"):
             x = np.random.default_rng(len(norm)).normal(0.5, 1.5, (6, 5, 32)).astype(find_type(dtype))
             plan = make_plan(Request(norm, axes=axes), x.shape, x.dtype)
-            rows, formula = take_groups(plan.grid, x), Formula.of(plan)
+            rows, formula = take_groups(plan.grid, x), RowFormula.of(plan)
             for accumulation in list_accumulations(formula):
                 computation = parse_computation(accumulation.name)
                 y = put_back(plan.grid, computation.run(rows, formula, x.dtype))

@@ -11,7 +11,7 @@ from normcli.errors import NormError
 from normcli.identifying.identify import identify
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import Identification, Kind, Question
-from normcli.identifying.search.affine import ESTIMATED
+from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.norms.plan import Plan, make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode

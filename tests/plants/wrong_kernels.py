@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.open_case import Subject
+from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.question import Question
 from tests.plants.faults import list_wrong
 from tests.plants.plant import Plant
@@ -41,5 +41,5 @@ def ask(wrong: Wrong, *, is_checked: bool) -> Question:
     fitted = {name: plan.fit_parameter(name, values) for name, values in wrong.parameters.items()}
     inputs = Inputs(fitted.get("gamma"), fitted.get("beta"), wrong.given)
     return question._replace(
-        layout=plan.grid.layout.text, subject=Subject(plan, inputs, wrong.addends, wrong.gate)
+        layout=plan.grid.layout.text, subject=AskedNorm(plan, inputs, wrong.addends, wrong.gate)
     )

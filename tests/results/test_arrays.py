@@ -10,7 +10,7 @@ import pytest
 
 from normcli import normalize
 from normcli.errors import DataError, UsageError
-from normcli.results.arrays import keep, take
+from normcli.results.arrays import give_back_as_is, take
 
 X = np.array([[1.0, 2.0], [3.0, 6.0]])
 Y = np.array([[-1.0, -1.0], [1.0, 1.0]])
@@ -39,7 +39,7 @@ class Narrow(Array):
 
 @pytest.mark.parametrize("x", [X, X.tolist(), tuple(map(tuple, X))], ids=["array", "lists", "tuples"])
 def test_what_is_of_no_library_comes_back_as_an_array(x):
-    assert take(x, "x").give is keep
+    assert take(x, "x").give is give_back_as_is
     assert type(normalize(x, "bn", eps=0).normalized) is np.ndarray
 
 
@@ -61,7 +61,7 @@ def test_a_dtype_that_the_library_lacks_is_no_silent_rounding():
 
 def test_nothing_is_imported_for_it():
     for name in ("pandas", "polars", "torch", "jax", "xarray"):
-        assert name not in sys.modules or take(X, "x").give is keep
+        assert name not in sys.modules or take(X, "x").give is give_back_as_is
 
 
 # -- tables, which the extra `peers` brings

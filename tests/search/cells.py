@@ -16,7 +16,7 @@ from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule, ParameterRule
 from normcli.norms.table import NORMS
 from normcli.results.calculate import calculate
-from normcli.results.inputs import SelectionRequest, fit_inputs
+from normcli.results.given_inputs import SelectionRequest, fit_inputs
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.measuring import measure_groups
 from tests.reference.rounding import FORMATS

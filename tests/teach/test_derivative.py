@@ -7,9 +7,9 @@ from fractions import Fraction
 import pytest
 
 from normcli.documents.notation import format_code
-from normcli.teach.chain import substitute
-from normcli.teach.derivative import add, differentiate, divide, multiply, negate
-from normcli.teach.expression import (
+from normcli.teach.formulas.chain_rule import substitute
+from normcli.teach.formulas.derivative import add, differentiate, make_product, make_quotient, negate
+from normcli.teach.formulas.expression import (
     Absolute,
     Constant,
     Difference,
@@ -83,15 +83,15 @@ def test_of_a_sum_over_a_group_one_term_is_a_value_s_own():
 @pytest.mark.parametrize(
     ("expression", "code"),
     [
-        (multiply(X, ONE), "x"),
-        (multiply(X, Quotient(ONE, A)), "x / a"),
-        (multiply(Quotient(ONE, A), X), "x / a"),
-        (divide(Quotient(X, A), X), "x / (a * x)"),
-        (multiply(Negative(X), Negative(A)), "x * a"),
-        (multiply(X, Constant(2)), "2 * x"),
-        (multiply(X, Product(Constant(2), A)), "2 * x * a"),
-        (divide(Product(Constant(2), X), Product(Constant(2), A)), "x / a"),
-        (divide(Negative(X), A), "-x / a"),
+        (make_product(X, ONE), "x"),
+        (make_product(X, Quotient(ONE, A)), "x / a"),
+        (make_product(Quotient(ONE, A), X), "x / a"),
+        (make_quotient(Quotient(X, A), X), "x / (a * x)"),
+        (make_product(Negative(X), Negative(A)), "x * a"),
+        (make_product(X, Constant(2)), "2 * x"),
+        (make_product(X, Product(Constant(2), A)), "2 * x * a"),
+        (make_quotient(Product(Constant(2), X), Product(Constant(2), A)), "x / a"),
+        (make_quotient(Negative(X), A), "-x / a"),
         (add([X, None, Negative(A)]), "x - a"),
         (add([X, A, X]), "x + a + x"),
         (negate(Negative(X)), "x"),
@@ -103,4 +103,10 @@ def test_results_are_written_as_on_paper(expression, code):
 
 
 def test_what_is_0_stays_0():
-    assert (multiply(None, X), multiply(X, None), divide(None, X), negate(None), add([None])) == (None,) * 5
+    assert (
+        make_product(None, X),
+        make_product(X, None),
+        make_quotient(None, X),
+        negate(None),
+        add([None]),
+    ) == (None,) * 5

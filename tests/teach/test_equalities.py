@@ -16,11 +16,10 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.results.calculate import calculate
-from normcli.teach.equalities import Likeness, find_equalities
-from normcli.teach.formula import find_formula, is_same
-from normcli.teach.member import Member
-from normcli.teach.reasons import format_parameters
-from normcli.teach.relatives import find_relatives
+from normcli.teach.compare.compared_norm import Member, find_formula, is_same
+from normcli.teach.compare.equalities import Likeness, find_equalities
+from normcli.teach.compare.relatives import find_relatives
+from normcli.teach.compare.sameness_reasons import format_parameters
 from tests.conftest import plan_request
 from tests.marks import slowly
 

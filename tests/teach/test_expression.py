@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from normcli.teach.expression import (
+from normcli.teach.formulas.expression import (
     Absolute,
     Constant,
     Difference,

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.answers.calculation import Answer
-from normcli.answers.catalogue import Catalogue
+from normcli.answers.calculating.calculation import Answer
+from normcli.answers.calculating.catalogue import Catalogue
 from normcli.documents.document import View
 from normcli.tensors.tensor import Tensor
 from normcli.writers import FORMATS, write

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.answers.calculation import Answer
-from normcli.answers.catalogue import Catalogue, ConventionTable
-from normcli.answers.explanation import Explanation
-from normcli.answers.restoration import RestorationAnswer
-from normcli.answers.verdict import Verdict
+from normcli.answers.calculating.calculation import Answer
+from normcli.answers.calculating.catalogue import Catalogue, ConventionTable
+from normcli.answers.judging.check_verdict import Verdict
+from normcli.answers.teaching.explanation import Explanation
+from normcli.answers.teaching.restoration import RestorationAnswer
 from normcli.checking.check import check
 from normcli.documents.document import Facts, View
 from normcli.identifying.words.diagnosis import Diagnosis
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.calculate import calculate
-from normcli.teach.explain import explain
+from normcli.teach.explain.value_story import explain
 from normcli.teach.restore import restore
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe

@@ -1,7 +1,12 @@
-"""What a kernel did wrong: the joints of a norm are opened one by one, and what it used is named.
+"""What a kernel did wrong: each joint of a norm is opened, and what the kernel used is named.
 
-`subjects` says which norms it may be, `open_case` opens a tensor as a `case` of it: what should be there,
-and what y shows instead. A `variant` is what a kernel may have used; `tables` has the rows that yield them, and
-`unknown` is what no row names. `opening` tries rows, on some values first; `places` says where one holds, and
-what made NaN there. A `claim` is made of what was found, with its evidence in bits.
+* `fault_search`: the norms that y may be of, and the faults of each
+* `open_case`: a tensor as a case of one norm, thinned out where it is large
+* `case`: what should be in each group, and what y shows instead
+* `variant`: what a kernel may have used: another mean, divisor, gamma or result
+* `tables`: the rows that yield variants, a table for each part of a norm
+* `joint_search`: rows tried on a case, on some values first
+* `wrong_region`: where a fault holds, and what made NaN or 0 there
+* `unnamed_fault`: what was used where no row names it
+* `claim`: a fault that explains y, with its evidence in bits
 """

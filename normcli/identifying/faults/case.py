@@ -1,4 +1,4 @@
-"""What a norm should have made of a tensor, what y shows instead, and how far rounding may take values."""
+"""A tensor beside the result that a norm should give: what y shows instead, and how far rounding may go."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ROUNDINGS = 8.0
 """Units of the arithmetic's last place that a value may be off, in the size of its terms."""
 
 _OF_A_GATE = 3.0
-"""So many roundings of half precision a gated result has: the norm's, the activation's and the product's."""
+"""Roundings of a gated result in half precision: of the norm, the activation and the product."""
 
 _LOST = 4.0
 """The same of the mean, which all values of a group share; twice that for each doubling of their number, in
@@ -39,17 +39,17 @@ sums of halves. Sums of one value after another lose about the root of their num
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A tensor, and what a norm should have made of it: arrays at the rank of the plan's view.
+    """A tensor beside the result that a norm should give; arrays have the rank of the plan's view.
 
     Parameters
     ----------
     plan : Plan
     x, y : ndarray of float64
-        The input, and what a kernel made of it.
+        The input, and a kernel's output.
     dtype : numpy.dtype
-        In which y was rounded.
+        The dtype to which y was rounded.
     gamma, beta : ndarray of float64
-        With lengths of 1 where they repeat; 1 and 0 where there are none.
+        With lengths of 1 where they repeat; 1 and 0 if none are given.
     has_gamma, has_beta : bool
         Whether they were given.
     stored : tuple of ndarray or None
@@ -109,7 +109,7 @@ class Case:
         return self.whole or math.prod(self.x.shape[axis] for axis in self.axes)
 
     def name_axis(self, axis: int) -> str:
-        """Return what an axis of the view is called; of a split axis, its groups and the places in one."""
+        """Return the name of an axis of the view; a split axis has two: its groups, and places in a group."""
         grid = self.plan.grid
         if grid.split is None or axis < grid.split.axis:
             return grid.layout.name(axis)
@@ -135,7 +135,7 @@ class Case:
 
     @property
     def freedom(self) -> float:
-        """What a sum of squares is divided by."""
+        """The number that divides a sum of squares: n − ddof."""
         return float(find_freedom(self.plan, self.count))
 
     @property
@@ -150,7 +150,7 @@ class Case:
 
     @cached_property
     def own_mean(self) -> Floats:
-        """The mean of each group of x, whatever is subtracted."""
+        """The mean of each group of x, even if the norm subtracts none."""
         mean = self.average(self.x)
         return mean + self.average(self.x - mean)
 
@@ -169,9 +169,9 @@ class Case:
         return [Variant(mean), Variant(mean, square=self.measure_square(mean))]
 
     def replace_statistics(self, mean: Floats, square: Floats, names: Sequence[str]) -> list[Variant]:
-        """Return the variants of other statistics: of both, of the mean alone and of the square alone.
+        """Return variants with other statistics: with both, with the mean alone, with the square alone.
 
-        The words of a fault have their names as `what`. Without a mean, only the first is another kernel.
+        A fault's words name them by `{what}`. For a norm without mean there is only the first variant.
         """
         every = Variant(mean, square=square), Variant(mean), Variant(square=square)
         some = every if self.centres else every[:1]
@@ -179,7 +179,7 @@ class Case:
 
     @property
     def square_name(self) -> str:
-        """What the square is called."""
+        """The name of the square: `variance` or `mean square`."""
         return "variance" if self.centres else "mean square"
 
     @cached_property
@@ -189,17 +189,17 @@ class Case:
 
     @cached_property
     def centre(self) -> Floats:
-        """What the norm subtracts of each group where no statistics are stored."""
+        """The centre of each group; where statistics are stored, that of its own values."""
         return self.own_mean if self.centres else np.zeros_like(self.own_mean)
 
     @property
     def mean(self) -> Floats:
-        """What is subtracted of each group."""
+        """The number that is subtracted from each group."""
         return self.centre if self.stored is None else self.stored[0]
 
     @cached_property
     def square(self) -> Floats:
-        """What is divided by the root of, without eps."""
+        """The number under the root, without eps: a variance or mean square of each group."""
         return self.own_square if self.stored is None else self.stored[1]
 
     def root(self, square: Floats, eps: float | Floats | None = None) -> Floats:
@@ -213,11 +213,11 @@ class Case:
 
     @cached_property
     def divisor(self) -> Floats:
-        """What each group is divided by."""
+        """The divisor of each group."""
         return self.root(self.square)
 
     def find_divisor(self, variant: Variant) -> Floats:
-        """Return what a variant divides by."""
+        """Return the divisor of a variant."""
         if variant.divisor is not None:
             return variant.divisor
         return self.divisor if variant.square is None else self.root(variant.square)
@@ -231,22 +231,22 @@ class Case:
 
     @cached_property
     def right(self) -> Prediction:
-        """What the norm makes."""
+        """The exact result of the norm."""
         return self.predict(NOTHING)
 
     @cached_property
     def differs(self) -> Selected:
-        """Which values are not what the norm makes."""
+        """The values of y that differ from the exact result."""
         return ~self.explains(self.right)
 
     @cached_property
     def factor(self) -> Floats | float:
-        """What the gate multiplies gamma and beta with, value by value."""
+        """The activated gate, which multiplies gamma and beta value by value."""
         return 1.0 if self.gate is None else self.gate.activate()
 
     @np.errstate(all="ignore")
     def predict(self, variant: Variant) -> Prediction:
-        """Return what a kernel would have given that used this variant."""
+        """Return the result of a kernel that used this variant."""
         gamma, beta = (
             (own if theirs is None else theirs) * self.factor
             for own, theirs in ((self.gamma, variant.gamma), (self.beta, variant.beta))
@@ -276,9 +276,9 @@ class Case:
         return Prediction(values, allowed, unit)
 
     def _allow(self, values: Floats, terms: Floats, shared: Floats, usual: Floats) -> Floats:
-        """Return how far off values may be: a last rounding, those of their terms, and those of the mean.
+        """Return how far off values may be by rounding: of the result, its terms, and the mean.
 
-        That is no more than a part of what they are, or usually are.
+        It is at most a part of the value, or of a usual value.
         """
         lost = max(_LOST * (2.0 + math.log2(max(1, self.count))), math.sqrt(self.count))
         noise = self.arithmetic * (_ROUNDINGS * terms + lost * shared)
@@ -288,7 +288,7 @@ class Case:
 
     @cached_property
     def arithmetic(self) -> float:
-        """From 1 to the next number of what the kernel calculates in."""
+        """The machine epsilon of the kernel's arithmetic."""
         return get_eps(np.dtype(self.precision or ("float32" if is_half(self.dtype) else self.dtype)))
 
     @cached_property
@@ -335,12 +335,12 @@ class Case:
 
     @np.errstate(all="ignore")
     def explains(self, prediction: Prediction) -> Selected:
-        """Return which values of y are what a prediction says, NaN where both are."""
+        """Return which values of y a prediction explains; NaN explains NaN."""
         near = np.abs(self.y - prediction.values) <= prediction.allowed
         both = np.isnan(self.y) & np.isnan(prediction.values)
         return np.asarray(near | both | (self.y == prediction.values))
 
     def hold(self, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Found:
-        """Return what the first of some variants, each of its fault, explains of y."""
+        """Return faults and their variants as found, with the values of y that the first variant explains."""
         prediction = self.predict(variants[0])
         return Found(faults, variants, prediction, self.explains(prediction))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.dtypes import get_eps, is_half
-from normcli.identifying.faults.places import find_source
 from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.behind import BEHIND
 from normcli.identifying.faults.tables.counting import COUNTING
@@ -16,7 +15,8 @@ from normcli.identifying.faults.tables.dividing import DIVIDING
 from normcli.identifying.faults.tables.order import ORDER
 from normcli.identifying.faults.tables.parameters import PARAMETERS, STORED
 from normcli.identifying.faults.tables.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS, UNKNOWN
-from normcli.identifying.faults.unknown import show_used
+from normcli.identifying.faults.unnamed_fault import show_used
+from normcli.identifying.faults.wrong_region import find_source
 from normcli.identifying.models.weight import CERTAIN
 from normcli.tuples import NamedTuple
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from normcli.checking.fault import Fault, Row
     from normcli.dtypes import Floats, Selected
     from normcli.identifying.faults.case import Case
-    from normcli.identifying.faults.variant import Found, Region, Variant
+    from normcli.identifying.faults.variant import Found, IndexRegion, Variant
     from normcli.norms.plan import Plan
 
 STATISTICS: Sequence[Row] = tuple(
@@ -51,28 +51,28 @@ _FEW_NUMBERS = 8
 """Of more numbers that were found, a row is less likely than one with fewer."""
 
 _ALIKE, _CLOSE = 3.0, 0.05
-"""A claim as likely as the best is so many times as far off, or so far in units of what rounding makes."""
+"""How far off a claim may be to be as likely as the best: times the best, and in units of rounding."""
 
 _NEAR_ROUNDINGS = 8.0
 """A number that moves no value by more roundings of half precision may be what its sums make."""
 
 
 class Claim(NamedTuple):
-    """That a tensor is what a norm makes with certain faults.
+    """The claim that y is the result of a norm with certain faults.
 
     Parameters
     ----------
     faults : tuple of Fault
-        One at a joint; the first is the one that explains most.
+        One for each joint; the first explains most.
     plan : Plan
-        Of the norm that it should be.
+        The plan of the norm that y should be.
     causes : tuple of str
         The clause of each fault.
     misfit : float
-        How far off values are: the root mean square, in units of what rounding may make.
+        How far values are off: the root mean square, in units of what rounding allows.
     bits : float
         The evidence.
-    region : Region or None
+    region : IndexRegion or None
         Where it holds; None for everywhere.
     shown : tuple of str
         Numbers that were used, beside the right ones; none where the causes say it.
@@ -85,7 +85,7 @@ class Claim(NamedTuple):
     causes: tuple[str, ...]
     misfit: float
     bits: float
-    region: Region | None = None
+    region: IndexRegion | None = None
     shown: tuple[str, ...] = ()
     rank: float = math.inf
 
@@ -120,7 +120,7 @@ class Claim(NamedTuple):
 
 
 def may_be_rounding(case: Case, found: Found) -> bool:
-    """Whether sums of half precision may give what a row gives with numbers that were found."""
+    """Whether sums in half precision may explain y as well as a row with fitted numbers."""
     if not is_half(case.dtype) or found.region is not None or not any(one.numbers for one in found.variants):
         return False
     right, moved = case.right.values, np.abs(found.prediction.values - case.right.values)
@@ -128,7 +128,7 @@ def may_be_rounding(case: Case, found: Found) -> bool:
 
 
 def make_claim(case: Case, found: Found) -> Claim:
-    """Return what was found as a claim, with the evidence for it."""
+    """Make a claim of a variant that explains y, with its evidence."""
     error = np.abs(case.y - found.prediction.values)
     counted = np.isfinite(error) if found.region is None else np.isfinite(error) & ~found.region.mask
     off = np.where(counted, error / found.prediction.unit, 0.0)
@@ -151,9 +151,9 @@ def make_claim(case: Case, found: Found) -> Claim:
 
 
 def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Claim, ...]:
-    """Return the claims with evidence enough, the likeliest first, each cause once; ties have one rank.
+    """Return the claims with enough evidence, the likeliest first, each cause once; ties share a rank.
 
-    What is not finite of a norm that was asked for is seen at once.
+    For a norm that was asked for, NaN and infinity need no further evidence.
     """
     seen = [row.fault.id for row in NOT_FINITE if is_asked]
     certain = [claim for claim in claims if claim.bits >= CERTAIN or claim.fault.id in seen]
@@ -177,7 +177,7 @@ def keep_first(claims: Sequence[Claim]) -> tuple[Claim, ...]:
 
 
 def measure_bits(case: Case, found: Found, misfit: float) -> float:
-    """Return the evidence that y shows for what was found, which leaves values so far off."""
+    """Return the evidence of y for a variant, in bits, given how far off it leaves values."""
     of_region = 0.0
     if len(found.faults) == 1 and found.faults[0].id.startswith("where-"):
         of_region = _weigh_region(case, found) - _TRIED
@@ -198,10 +198,10 @@ def measure_bits(case: Case, found: Found, misfit: float) -> float:
 
 
 def _weigh_region(case: Case, found: Found) -> float:
-    """Return the evidence that y is right but for a region: how unlikely as many slices are right by chance.
+    """Return the evidence that only a region of y is wrong: its other slices are right.
 
-    What is far off in the region is near elsewhere, by so many bits. The values of a slice show that once
-    together: it may have a factor of its own.
+    Each slice outside counts log2 of how far off the region is. Its values count once together: it may have
+    a factor of its own.
     """
     region, right = found.region, ~case.differs
     assert region is not None
@@ -214,7 +214,7 @@ def _weigh_region(case: Case, found: Found) -> float:
 
 
 def _weigh_values(case: Case, found: Found, wrong: Selected) -> float:
-    """Return how unlikely it is that the values that differ from the norm's are by chance what a row says."""
+    """Return how unlikely it is, in bits, that a row gives the differing values by chance."""
     prediction, right = found.prediction, case.right
     moved = np.abs(prediction.values - right.values) / (prediction.allowed + right.allowed)
     moved = np.where(np.isnan(prediction.values), np.inf, moved)

@@ -1,4 +1,4 @@
-"""A tensor, in memory or in a file, as what a norm should have made of another: all of its values, or some."""
+"""Cases of a tensor in memory or in a file: all of its values, or a sample."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from normcli.engine.run import run
 from normcli.identifying.faults.case import Case
-from normcli.identifying.faults.variant import cut
+from normcli.identifying.faults.variant import cut_at
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import Centre
 from normcli.tensors.mapped import fetch
@@ -37,8 +37,8 @@ _LARGEST_GROUP = 1 << 18
 """In larger groups no fault is looked for."""
 
 
-class Subject(NamedTuple):
-    """A norm that a tensor should have been.
+class AskedNorm(NamedTuple):
+    """The norm that a tensor should be.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ class Subject(NamedTuple):
     inputs : Inputs
         gamma, beta and running statistics, of the plan's shapes.
     addends : Addends or None
-        What the tensor is the sum of, where a residual was added before the norm.
+        x and the residual that is added before the norm; None without one.
     gate : Gate or None
-        What multiplies the result.
+        The gate that multiplies the result; None without one.
     """
 
     plan: Plan
@@ -63,7 +63,7 @@ class Subject(NamedTuple):
 
 
 def choose_index(plan: Plan, most: int) -> tuple[slice, ...]:
-    """Return which places of the view are looked at: about so many values, of the first groups."""
+    """Return the index of a sample of the view: about `most` values, of the first groups."""
     lengths = list(plan.grid.view_shape)
     kept = [axis for axis in range(len(lengths)) if axis not in plan.grid.view_axes]
     for axis in sorted(kept, key=lambda axis: -lengths[axis]):
@@ -73,17 +73,17 @@ def choose_index(plan: Plan, most: int) -> tuple[slice, ...]:
 
 
 def open_case(
-    subject: Subject, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], most: int = MOST_VALUES
+    subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], most: int = MOST_VALUES
 ) -> Case:
     """Return the case of tensors, in memory or in files, or of their first groups.
 
     Parameters
     ----------
-    subject : Subject
+    subject : AskedNorm
     x, y : ndarray
         Of the plan's shape.
     dtype : numpy.dtype
-        In which y was rounded.
+        The dtype to which y was rounded.
     most : int
         About how many values to take.
     """
@@ -91,10 +91,10 @@ def open_case(
     shape, index = plan.grid.view_shape, choose_index(plan, most)
 
     def see(values: NDArray[Any]) -> NDArray[Any]:
-        return fetch(cut(values.reshape(shape), index))
+        return fetch(cut_at(values.reshape(shape), index))
 
     def take(values: NDArray[Any], lengths: Sequence[int]) -> Floats:
-        return np.asarray(fetch(cut(np.reshape(values, lengths), index)), dtype=np.float64)
+        return np.asarray(fetch(cut_at(np.reshape(values, lengths), index)), dtype=np.float64)
 
     gamma, beta = (
         np.full((1,) * len(shape), otherwise)
@@ -158,7 +158,7 @@ class Thin(NamedTuple):
     def share(self, variant: Variant) -> float:
         """Return the part of these values that a variant explains."""
         given = {name: some for name, some in variant._asdict().items() if isinstance(some, np.ndarray)}
-        few: dict[str, Any] = {name: cut(some, self.places) for name, some in given.items() if some.ndim}
+        few: dict[str, Any] = {name: cut_at(some, self.places) for name, some in given.items() if some.ndim}
         return float(self.case.explains(self.case.predict(variant._replace(**few))).mean())
 
 
@@ -172,7 +172,7 @@ def thin_out(case: Case) -> Thin:
         size //= steps[axis]
     places = tuple(slice(None, None, step) for step in steps)
     given = {name: getattr(case, name) for name in ("x", "y", "gamma", "beta", "exact")}
-    few: dict[str, Any] = {name: cut(values, places) for name, values in given.items() if values is not None}
-    stored = cut(case.mean, places), cut(case.square, places)
-    gate = None if case.gate is None else case.gate._replace(values=cut(case.gate.values, places))
+    few: dict[str, Any] = {name: cut_at(values, places) for name, values in given.items() if values is not None}
+    stored = cut_at(case.mean, places), cut_at(case.square, places)
+    gate = None if case.gate is None else case.gate._replace(values=cut_at(case.gate.values, places))
     return Thin(replace(case, **few, stored=stored, whole=case.count, gate=gate), places)

@@ -1,4 +1,4 @@
-"""What a kernel may have used in the place of what a norm has, and what of y that explains."""
+"""Numbers that a kernel may have used instead of the norm's, and the values of y that they explain."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def is_near(theirs: Floats, ours: Floats) -> bool:
 
 
 class Variant(NamedTuple):
-    """What a kernel would have used at one joint, and what it is called.
+    """The numbers that a kernel may have used at one joint, and the words for them.
 
     Parameters
     ----------
     mean, divisor : ndarray or None
-        Of each group; None for those of the norm.
+        Of each group; None for the norm's own.
     square : ndarray or None
-        A variance or mean square in the place of the norm's, before eps is added and the root taken.
+        A variance or mean square in place of the norm's, before eps and the root; None for the norm's own.
     gamma, beta : ndarray or None
-        None for those that were given.
+        None for the given ones.
     result : ndarray or None
         The tensor itself, where it follows from no other mean, divisor, gamma and beta.
     values : mapping
@@ -95,13 +95,13 @@ def label(variants: Iterable[Variant], numbers: int = 0, **values: Any) -> Itera
 
 
 class Prediction(NamedTuple):
-    """What a kernel would have given, and how far off rounding may take each value.
+    """The result of a variant, and how far off rounding may take each value.
 
     Parameters
     ----------
     values, allowed : ndarray
     unit : ndarray
-        What a kernel of one step may be off.
+        How far off a single rounding may take each value.
     """
 
     values: Floats
@@ -110,14 +110,14 @@ class Prediction(NamedTuple):
 
 
 class Used(NamedTuple):
-    """The mean that was subtracted of each group, and what it was divided by."""
+    """The mean and the divisor that y used for each group."""
 
     mean: Floats
     divisor: Floats
 
 
-class Region(NamedTuple):
-    """Values that are told by their indices.
+class IndexRegion(NamedTuple):
+    """Values that are described by their indices.
 
     Parameters
     ----------
@@ -126,9 +126,9 @@ class Region(NamedTuple):
     mask : ndarray of bool
         Of the view's shape.
     kind : str
-        `index` where it is one index of one axis, `region`, or `values` here and there.
+        `index` for one index of one axis, `region`, or `values` for scattered ones.
     bits : float
-        What it takes to say which region it is.
+        The information, in bits, in the choice of this region.
     slices : float
         How many slices the tensor has along the axis that the region is of.
     """
@@ -141,7 +141,7 @@ class Region(NamedTuple):
 
 
 REGION_IDS = frozenset(("where-index", "where-region", "where-values"))
-"""Faults of which nothing is known but where they are."""
+"""The ids of faults known only by where they are."""
 
 
 class Found(NamedTuple):
@@ -151,7 +151,7 @@ class Found(NamedTuple):
     variants: tuple[Variant, ...]
     prediction: Prediction
     explained: Selected
-    region: Region | None = None
+    region: IndexRegion | None = None
 
     @property
     def share(self) -> float:
@@ -174,6 +174,6 @@ class Found(NamedTuple):
         return bool(np.any(apart > self.prediction.allowed + other.prediction.allowed))
 
 
-def cut(values: NDArray[Any], index: tuple[slice, ...]) -> NDArray[Any]:
+def cut_at(values: NDArray[Any], index: tuple[slice, ...]) -> NDArray[Any]:
     """Return an array at an index of the axes that it does not repeat along."""
     return values[tuple(one if n > 1 else slice(None) for one, n in zip(index, values.shape, strict=True))]

@@ -1,5 +1,6 @@
 """Maps without statistics, y = a · x + b, and what they may be.
 
-`lines` fits and judges them, `plain` finds the one of fewest numbers, also where values are wrong;
-`known_maps` are those that people use, the evaluation of a norm by stored statistics among them.
+* `line_fit`: a and b fitted and judged
+* `plain_map`: the map of fewest numbers, also where some values are wrong
+* `known_maps`: maps that people use: bytes to 1, ImageNet, stored statistics
 """

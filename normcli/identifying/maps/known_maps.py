@@ -1,7 +1,7 @@
 """Plain maps that people use: constants of images, scalers of other kinds, a weight by its spectral norm.
 
-They are named as possibilities: the values fit, and so would anything else that gives the same a and b. So is
-the evaluation of a norm: which stored statistics would make the map.
+They are named as possibilities: the values fit, but so does any other map with these a and b. Among them is the
+evaluation of a norm, with the stored statistics that give the map.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.identifying.maps.lines import PlainMap
-from normcli.identifying.models.bounds import Level
+from normcli.identifying.maps.line_fit import PlainMap
+from normcli.identifying.models.error_bounds import Level
 from normcli.norms.conventions import CONVENTIONS
 from normcli.tuples import NamedTuple
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from normcli.dtypes import Floats
-    from normcli.identifying.search.affine import AffineStep
+    from normcli.identifying.search.affine_step import AffineStep
 
 
 class Constants(NamedTuple):
@@ -92,7 +92,7 @@ _UNTRAINED = tuple(
     )
     for eps in UNTRAINED_EPS
 )  # fmt: skip
-"""What a layer makes whose statistics were never updated."""
+"""The words for a layer whose running statistics were never updated."""
 
 _SKLEARN = "scikit-learn 1.9, preprocessing/_data.py"
 
@@ -165,7 +165,7 @@ def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_
     x, y : ndarray
         Of one shape.
     dtype : numpy.dtype
-        In which y was rounded.
+        The dtype to which y was rounded.
     is_whole : bool
         Whether x and y are all values: scalers are fitted to all.
     """

@@ -1,6 +1,10 @@
-"""What may divide a group, and how surely values show it.
+"""What may have divided a group, and how surely its values show it.
 
-`standards` centre and divide groups in one way each, `bounds` says how far rounding may take them, `evidence`
-finds what divides, which is weighed by `weight`; `one_pass` are variances that cancel, `windows` those of LRN,
-`matrices` singular values.
+* `standards`: groups centred and divided in one way each
+* `error_bounds`: how far rounding may take values
+* `evidence`: which eps, ddof or p fits the divisors of all groups
+* `weight`: how many bits of evidence a fit is
+* `one_pass`: variances of one pass, which cancel
+* `window_model`: windows of neighbouring channels
+* `matrix_model`: singular values of matrices
 """

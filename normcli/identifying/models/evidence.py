@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 _OWN_ROUNDINGS = 2.0**-50
-"""What the bounds themselves may be off, in units of the variance or the deviation."""
+"""The relative error of the bounds themselves, in units of the variance or the deviation."""
 
 _MOST_DIGITS = 16
-"""Of a number that is rounded: with one more, any number is what it is."""
+"""The most digits of a rounded number: with one digit more, every number fits."""
 
 
 class Model(NamedTuple):
@@ -144,7 +144,7 @@ def _fit_eps(
 
 
 def _weigh(model: Model, seen: Seen, numbers: int = 0) -> Model:
-    """Return a model with the evidence for it, to which so many numbers were fitted beside eps."""
+    """Return a model with its evidence; `numbers` of its numbers were fitted, beside eps."""
     eps = 0.0 if model.low == 0.0 else choose_eps(model.low, model.high)
     is_fitted = eps not in COMMON_EPS
     is_odd = is_fitted and is_odd_eps(eps, seen.size if model.eps_mode is EpsMode.OUTSIDE else seen.size**2)
@@ -153,7 +153,7 @@ def _weigh(model: Model, seen: Seen, numbers: int = 0) -> Model:
 
 
 COMMON_EPS = (1e-5, 1e-6, 1e-3, 1e-12, 1e-8, 1e-7, 0.0, 1e-9, 1e-4, 1e-2, 1e-10, 2.0**-23, 2.0**-52, 1e-1)
-"""The likelier ones first: those that are defaults of frameworks."""
+"""Eps in use, the likelier ones first: defaults of frameworks."""
 
 
 LENGTH_EPS = 1e-12
@@ -195,7 +195,7 @@ _GROUPS = 4
 """Groups that p is solved for; all are held against it."""
 
 _STEPS = 48
-"""Halvings of the interval of p: as many as double precision shows."""
+"""Halvings of the interval of p, down to the precision of a double."""
 
 
 def _fit_lengths(
@@ -265,13 +265,13 @@ def solve_p(rows: NDArray[Any], low: Floats, high: Floats) -> float | None:
 
 
 _LEAST_GROUPS = 2
-"""One group has a length for some p whatever it was divided by."""
+"""The fewest groups that show p: one group fits some p with any divisor."""
 
 
 def _bisect(parts: Floats, longest: Floats, shortest: Floats) -> tuple[float, float] | None:
-    """Return the p between which no row, of which the largest value is 1, is longer or shorter than its bounds.
+    """Return the bounds of p for which each row (its largest value is 1) has a length within bounds.
 
-    None as soon as it shows that there is none.
+    None if there is no such p.
     """
     logarithms = np.log(np.stack((longest, shortest)))
     low, high = (np.full(logarithms.shape, bound) for bound in (_LEAST_P, _LARGEST_P))

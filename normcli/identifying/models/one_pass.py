@@ -1,7 +1,7 @@
-"""A variance that was calculated as E[x²] − E[x]², which cancels far from zero and leaves traces of it.
+"""A variance calculated as E[x²] − E[x]², which cancels far from zero and leaves traces in y.
 
 Both terms are floats of about the size of mean², and their difference is a whole number of their last places.
-Far from zero these steps are larger than what the values show of each group's variance.
+Far from zero these steps are larger than the error of the variance that the values of a group show.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def fit_one_pass(
 
 
 def _count(bits: Floats, measured: Floats) -> float:
-    """Return the evidence of groups: those of one variance show one number, and those of 0 that of eps."""
+    """Return the evidence of groups: groups of equal variance show one number, groups of variance 0 eps."""
     variances, first = np.unique(measured, return_index=True)
     return float(bits[first[variances > 0.0]].sum())
 

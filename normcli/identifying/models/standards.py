@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
-    from normcli.norms.names import NanName, NormName
+    from normcli.norms.type_names import NanName, NormName
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +27,11 @@ class Standard:
     Parameters
     ----------
     rows : ndarray, shape (groups, group_size)
-        The groups as they are.
+        The values of each group.
     values : ndarray, shape (groups, group_size)
         x̂ with eps = 0 and ddof = 0; NaN where the row is NaN, which does not count.
     size : ndarray, shape (groups,)
-        What was divided by.
+        The divisor of each group.
     offset : ndarray, shape (groups,)
         |mean| / deviation: how much of the arithmetic cancels; |mean| where all values are the same, 0 where
         nothing is subtracted.
@@ -67,7 +67,7 @@ class Standard:
 
     @property
     def unit(self) -> Floats:
-        """What the values are counted in: the size, and 1 where that is 0."""
+        """The unit of the values: the size of each group, 1 where it is 0."""
         return np.where(self.size > 0.0, self.size, 1.0)
 
     @property
@@ -106,7 +106,7 @@ ROWS = {divisor: next(row for row in NORMS.values() if row.divisor == divisor) f
 
 
 def is_centred(divisor: Divisor) -> bool:
-    """Whether something is subtracted of what is divided so."""
+    """Whether norms with this divisor subtract a centre."""
     return ROWS[divisor].centre is not Centre.NOTHING
 
 

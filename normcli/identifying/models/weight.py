@@ -1,8 +1,8 @@
-"""How much evidence a match is: what a norm predicted of the values, less what was fitted to them.
+"""The evidence for a match, in bits: the numbers that a norm predicted, less the numbers fitted to y.
 
-Groups that were centred and divided show two numbers each: the factor, and where 0 lies. A norm gives both
-from the input; a map y = a · x + b would have them by chance. A number that is predicted counts as so many
-bits as it can be seen with; one that was fitted (an eps that nobody uses, p, a gamma) takes as many away.
+Groups that were centred and divided show two numbers each: the factor, and where 0 lies. A norm predicts both
+from the input; a map y = a · x + b would have them by chance. A predicted number counts as many bits as y shows
+of it; a fitted number (an eps that nobody uses, p, a gamma) takes as many bits away.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CERTAIN = 20.0
 """Bits that a match has to have: chance has one in a million, and some thousand hypotheses are tried."""
 
 _COMMON = 4.0
-"""Bits that the choice of one of the eps in use takes: there are about 2⁴ of them."""
+"""Bits of the choice of an eps: about 2⁴ are in use."""
 
 _MOST = 50.0
 """No number is seen with more bits: a float64 has 53."""
@@ -37,14 +37,14 @@ _SMALL_EPS = 0.2
 
 
 class Seen(NamedTuple):
-    """What groups show of their factors.
+    """The factors of groups, as y shows them.
 
     Parameters
     ----------
     least, largest : ndarray, shape (groups,)
         The bounds of each group's factor; the largest are finite and positive.
     size : ndarray, shape (groups,)
-        What a group is divided by, without eps.
+        The divisor of each group, without eps.
     offset : ndarray, shape (groups,)
         |mean| / size.
     group_size : int
@@ -97,11 +97,11 @@ def weigh(seen: Seen, *, eps: float, is_fitted: bool, is_odd: bool, numbers: int
     ----------
     seen : Seen
     eps : float
-        The simplest that fits; 0 where it is too small to show.
+        The simplest eps that fits; 0 if it is too small to show.
     is_fitted : bool
-        Whether that eps is none of those in use.
+        Whether that eps is not in use anywhere.
     is_odd : bool
-        Whether it is too large to be taken for one: then the factors are evidence of nothing.
+        Whether it is too large for an eps: then the factors are no evidence.
     numbers : int
         Other numbers that were fitted, p among them.
 

@@ -1,5 +1,7 @@
-"""What explains a tensor but for some values, or some groups of a large one.
+"""What explains a tensor but for some values, or for some groups of a large one.
 
-`nearest` is what explains the most, `trimmed` with a gamma that nobody gave, fitted to most of the values.
-`strange_groups` are those that a hypothesis leaves, `confirmation` holds what a sample showed against all.
+* `nearest`: the norm that explains most values
+* `trimmed_estimate`: a gamma that nobody gave, fitted to most values
+* `strange_groups`: the groups that a hypothesis leaves unexplained
+* `confirmation`: what a sample showed, held against all values
 """

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.identifying.models.windows import gives
+from normcli.identifying.models.window_model import gives
 from normcli.identifying.nearly.nearest import Nearest, Nearness
 from normcli.identifying.nearly.strange_groups import find_strange_groups
-from normcli.identifying.search.affine import ESTIMATED
+from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.identifying.search.groups import widen
 from normcli.identifying.search.match import rank_matches
 from normcli.identifying.search.samples import MOST_VALUES, Samples
@@ -27,7 +27,7 @@ _MOST_PASSES = 3
 
 
 class Confirmation:
-    """What is held against all of a large tensor.
+    """Findings in a sample of a large tensor, compared with all of its values.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ class Confirmation:
         self.samples, self.nearness = samples, Nearness(samples)
 
     def confirm(self, matches: Sequence[Match]) -> tuple[list[Match], Nearest | None]:
-        """Return those of some matches, the best first, that the whole tensor bears out.
+        """Return the matches that hold for the whole tensor, the best first.
 
-        Where none does, also the best with its exceptions. Of many matches the first few are tried, and none
+        If none does, return also the best with its exceptions. Only the first few matches are tried, and none
         whose eps is odder than the best's.
         """
         matches = [match for match in matches if match.is_usual >= matches[0].is_usual]

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.identifying.maps.lines import fit_lines
-from normcli.identifying.models.bounds import Level, choose_careless
+from normcli.identifying.maps.line_fit import fit_lines
+from normcli.identifying.models.error_bounds import Level, choose_careless
 from normcli.identifying.models.evidence import COMMON_EPS, LENGTH_EPS, Model
 from normcli.identifying.models.standards import MOMENTS, STANDARDS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.nearly.strange_groups import find_strange_groups
-from normcli.identifying.nearly.trimmed import estimate_trimmed
-from normcli.identifying.search.affine import ESTIMATED, choose_usual
+from normcli.identifying.nearly.trimmed_estimate import estimate_trimmed
+from normcli.identifying.search.affine_step import ESTIMATED, choose_usual
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
 from normcli.identifying.search.match import rank_matches
 from normcli.identifying.search.samples import FEW_VALUES, MOST_VALUES, Samples
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Selected
-    from normcli.identifying.search.affine import AffineStep
+    from normcli.identifying.search.affine_step import AffineStep
     from normcli.identifying.search.match import Match
     from normcli.norms.grid import Grid
 
@@ -39,7 +39,7 @@ _NEARLY_ON_ANY = 8
 """Groups of so few values lie on a line by luck, where thousands of them are looked at."""
 
 _MOST_TRIED = 32
-"""Hypotheses that are compared with more values, those that explain most of a few."""
+"""The most hypotheses that are compared with more values: those that explain most of a few."""
 
 _MOSTLY = 0.5
 """A hypothesis that leaves more than this part of the values unexplained explains nothing."""
@@ -51,7 +51,7 @@ _BARELY = 8.0
 """Values that are no more times further off than is allowed show another arithmetic."""
 
 _NEAR_STATISTIC = 0.25
-"""A mean, in deviations, and a deviation, as a part of it, that are no further off are those of a group."""
+"""A mean (in deviations) and a deviation (relatively) that are no further off count as the group's own."""
 
 _ON_ANY_LINE = 3
 """Groups of so few values lie on a line, or so nearly that it shows nothing."""
@@ -63,21 +63,21 @@ _PLAIN_MODELS = {
 _PLAIN_MODELS[ROOT_MEAN_SQUARE] += [
     Model(LENGTH, EpsMode.FLOOR, p=p, low=LENGTH_EPS, high=LENGTH_EPS) for p in (2.0, 1.0, math.inf)
 ]
-"""What is tried for each standard of a way of grouping where nothing fits."""
+"""The affine steps tried for each standard of a way of grouping if nothing fits."""
 
 
 class Nearest(NamedTuple):
-    """What comes nearest where nothing fits.
+    """The norm that comes nearest if none fits.
 
     Parameters
     ----------
     match : Match
     mismatches, compared : int
-        Values that it does not explain, and that were looked at.
+        The values that it does not explain, and the values compared.
     first : tuple of int
-        The index of the first of them.
+        The index of the first value that it does not explain.
     bits : float
-        What the values that it explains show, less what it takes to say which others it does not.
+        The evidence of the values that it explains, less the bits to state the others and their places.
     others : tuple of Match
         Norms that leave as few unexplained.
     shared : tuple of (int, int)
@@ -135,7 +135,7 @@ class Nearness:
         return nearest if nearest is not None and nearest.bits >= CERTAIN else None
 
     def _choose(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
-        """Return those that leave the fewest values unexplained; if that is most of them, the nearest."""
+        """Return the hypotheses with the fewest unexplained values; if those are most values, the nearest."""
         judged = [self._judge(hypothesis)[0] for hypothesis in hypotheses]
         best = min(judged, default=(_MOSTLY, math.inf))
         found = zip(hypotheses, judged, strict=True)
@@ -176,15 +176,15 @@ class Nearness:
                     yield match._replace(eps_range=(min(ends), max(ends)))
 
     def _take_more(self, hypothesis: Hypothesis) -> Hypothesis:
-        """Return a hypothesis that is compared with as many values as a sample has."""
+        """Return a hypothesis compared with a whole sample, not with a few values."""
         grid, divisor = hypothesis.sample.grid, hypothesis.sample.standard.divisor
         sample = self.samples.take_some(grid, MOST_VALUES, divisor) or hypothesis.sample
         return hypothesis._replace(sample=sample)
 
     def _list_hopeful(self) -> Iterator[tuple[Grid, Sequence[AffineStep]]]:
-        """Yield ways of grouping that values do not refute, with all affine steps; others with the usual ones.
+        """Yield ways of grouping that no value refutes, with all affine steps; then others, with usual steps.
 
-        The others are of few values and split no axis: sums in low precision leave no group on its line.
+        The others have small groups and split no axis: sums in low precision can move every group off its line.
         """
         usual = choose_usual(self.samples.affines)
         for grid in self.samples.grids:
@@ -194,7 +194,7 @@ class Nearness:
                 yield grid, usual
 
     def _mark_wrong(self, hypothesis: Hypothesis, level: Level) -> list[tuple[Sample, Selected]]:
-        """Return which values of sampled groups are not explained, and of those that are not finite."""
+        """Return which values are not explained, of sampled groups and of groups that are not finite."""
         sample = hypothesis.sample
         parts = [(sample, self._judge(hypothesis, level)[1])]
         if sample.undefined is not None:
@@ -202,7 +202,7 @@ class Nearness:
         return parts
 
     def _count_bits(self, hypothesis: Hypothesis, wrong: NDArray[np.bool_]) -> float:
-        """Return the bits of what a hypothesis explains, less those of the places and values of the rest."""
+        """Return the bits of the values that a hypothesis explains, less those to state the rest."""
         sample = hypothesis.sample
         explained = sample.actual[~wrong & np.isfinite(sample.actual)]
         if sample.standard.centred and sample.standard.group_size == 2:  # −1 and 1 are the order of two values
@@ -219,10 +219,10 @@ class Nearness:
         return float(bits[~wrong].sum() - (bits[wrong] + math.log2(wrong.size)).sum() - taken)
 
     def _is_of_other_arithmetic(self, hypothesis: Hypothesis, wrong: Selected) -> bool:
-        """Whether values that are not explained are no exceptions, but a sign of another arithmetic.
+        """Whether unexplained values are a sign of another arithmetic, not exceptions.
 
-        Then most of them are barely further off than is allowed, or lie on lines that are those of statistics
-        near the exact ones. What somebody has spoilt is off by much more, and on no such line.
+        Then most are barely beyond their bounds, or lie on lines of statistics near the exact ones. Spoilt
+        values are off by much more, and lie on no such line.
         """
         if wrong.mean() <= _FEW_WRONG:
             return False

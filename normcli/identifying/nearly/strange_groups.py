@@ -1,6 +1,6 @@
-"""Groups that a hypothesis does not explain: of a whole tensor, in one pass over it, or as a whole.
+"""Groups that a hypothesis does not explain, found in one pass over the whole tensor.
 
-Of a group that is off by one factor, single roundings cancel out in the mean, those of statistics do not.
+In the mean over a group, roundings of single values cancel; an error of its statistics does not.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import Inputs, Selection
 from normcli.engine.run import run_into
 from normcli.engine.walk import Effort
-from normcli.identifying.models.bounds import LARGEST_RSTD, MOST
+from normcli.identifying.models.error_bounds import LARGEST_RSTD, MOST
 from normcli.identifying.models.weight import CERTAIN
-from normcli.identifying.search.affine import ESTIMATED
+from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.norms.plan import ParameterShapes
 from normcli.norms.rules import Centre
 from normcli.numerics.statistics.divisor import find_divisor
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
     from normcli.engine.blocks import Source
     from normcli.engine.geometry import Geometry, Slices
-    from normcli.identifying.models.bounds import Level
-    from normcli.identifying.search.affine import AffineStep
+    from normcli.identifying.models.error_bounds import Level
+    from normcli.identifying.search.affine_step import AffineStep
     from normcli.identifying.search.hypothesis import Hypothesis
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
@@ -47,7 +47,7 @@ PIECE = 1 << 14
 
 
 _EFFORT = Effort(block=1 << 18)
-"""Small tiles: what the search has in memory is still there."""
+"""Small tiles, which leave memory to the search."""
 
 
 def find_strange_groups(
@@ -64,7 +64,7 @@ def find_strange_groups(
     level : Level
         How far off a correct kernel may be.
     dtype : numpy.dtype
-        In whose last place distances are counted.
+        The dtype in whose last place distances are counted.
     """
     plan, affine = _make_plan(hypothesis, eps, x), _spread(hypothesis.affine)
     geometry = find_geometry(plan)
@@ -94,7 +94,7 @@ def _make_plan(hypothesis: Hypothesis, eps: float, x: NDArray[Any]) -> Plan:
 
 
 def _tolerate(plan: Plan, eps: float, statistics: dict[str, Floats], level: Level) -> Floats:
-    """Return how much excess each group may have: what is left of its mean's noise, in units of the factor."""
+    """Return how much excess each group may have: the noise of its mean, in units of the factor."""
     norm, unit = plan.norm, level.roundings * get_eps(np.dtype(find_type(level.precision)))
     if norm.centre is Centre.NOTHING or norm.divisor.spread is None:
         return np.full(plan.grid.stats_shape, unit)
@@ -107,13 +107,13 @@ def _tolerate(plan: Plan, eps: float, statistics: dict[str, Floats], level: Leve
 
 
 class _ExcessSink:
-    """Takes the exact tensor, tile by tile, and keeps of each group how far another tensor is off at most.
+    """Takes the exact tensor tile by tile, and keeps the largest error of another tensor in each group.
 
     Parameters
     ----------
     geometry : Geometry
     source : Source
-        Of the other tensor.
+        The other tensor.
     affine : AffineStep
     level : Level
     dtype : numpy.dtype
@@ -144,7 +144,7 @@ class _ExcessSink:
         return work.get("write", tuple(part.stop - part.start for part in tile), self.dtype)
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Compare the buffer with the other tensor, and leave in it how far each value is off."""
+        """Compare the buffer with the other tensor, and overwrite it with the errors."""
         natural = tuple(range(len(tile)))
         actual, expected = self._source.read(tile, natural, work).reshape(-1), values.reshape(-1)
         for start in range(0, expected.size, PIECE):
@@ -159,7 +159,7 @@ class _ExcessSink:
         self._source.forget()
 
     def _measure(self, actual: Floats, expected: Floats) -> Floats:
-        """Return how far off values are beyond their last places, as a part of what is added up."""
+        """Return how far off values are beyond their last place, relative to their terms."""
         size = np.abs(expected)
         error = np.abs(actual - expected)
         error -= self._ulp * measure_unit(expected, self._dtype)
@@ -175,26 +175,26 @@ _ROUNDED_TWICE = 1.0
 
 
 class Moved(NamedTuple):
-    """The index of the first value of a group, and how much of what they should be its values are."""
+    """The index of a group's first value, and the ratio of its values to the exact ones."""
 
     first: tuple[int, ...]
     factor: float
 
 
 def find_moved_group(hypothesis: Hypothesis, eps: float, dtype: np.dtype[Any]) -> Moved | None:
-    """Return the group whose factor is off the most, if by more than careful kernels leave by chance.
+    """Return the group whose factor is most off, if by more than the roundings of careful kernels.
 
     Parameters
     ----------
     hypothesis : Hypothesis
     eps : float
     dtype : numpy.dtype
-        In which y was rounded.
+        The dtype to which y was rounded.
 
     Notes
     -----
-    Of n values that are off by h units in the last place at most, each by itself, the mean is off by more than
-    h · √(2 · ln(2 / δ) / n) with a probability of δ at most (Hoeffding 1963, theorem 2). A gamma that was
+    If n values are independently off by at most h ulp, their mean is off by more than
+    h · √(2 · ln(2 / δ) / n) with a probability of at most δ (Hoeffding 1963, theorem 2). A gamma that was
     fitted to a column of such values is off by as much as they are.
     """
     sample = hypothesis.sample

@@ -1,6 +1,12 @@
 """Which norms reproduce a tensor: ways of grouping, centring and dividing, tried on few values first.
 
-`groups` enumerates the ways, `affine` how gamma and beta entered, `samples` takes and standardizes values,
-`screen` refutes most ways by lines. A `hypothesis` that holds is a `match`, with the `names` that it
-has. `estimate` fits a gamma that nobody gave. `search` tries all, windows and matrices among them.
+* `groups`: the ways of grouping a shape
+* `affine_step`: the ways in which gamma and beta may have entered
+* `samples`: values of some groups, standardized
+* `screen`: ways of grouping that lines through x and y refute
+* `hypothesis`: a way of grouping, centring and dividing, and what it predicts
+* `match`: a hypothesis that holds, and which match comes first
+* `match_names`: the norms and frameworks that a hypothesis is
+* `affine_estimate`: a gamma and beta that nobody gave, fitted
+* `search`: all hypotheses, windows and matrices among them
 """

@@ -119,7 +119,7 @@ def _gather(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None) -
     return rows
 
 
-def locate(grid: Grid, chosen: NDArray[np.intp], row: int, column: int) -> tuple[int, ...]:
+def locate_value(grid: Grid, chosen: NDArray[np.intp], row: int, column: int) -> tuple[int, ...]:
     """Return the index in the tensor of a value of the chosen groups."""
     return tuple(int(i[0]) for i in grid.locate_values(chosen[[row]], np.array([column])))
 

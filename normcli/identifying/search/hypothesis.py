@@ -10,8 +10,8 @@ import numpy as np
 from normcli.dtypes import is_half
 from normcli.engine.inputs import Inputs, Selection
 from normcli.engine.run import run
-from normcli.identifying.search.affine import round_to
-from normcli.identifying.search.groups import locate, take_groups
+from normcli.identifying.search.affine_step import round_array
+from normcli.identifying.search.groups import locate_value, take_groups
 from normcli.numerics.rounding import round_to_half
 from normcli.numerics.statistics.divisor import find_divisor
 from normcli.tuples import NamedTuple
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
     from normcli.identifying.models.evidence import Model
     from normcli.identifying.models.standards import Standard
-    from normcli.identifying.search.affine import AffineStep
+    from normcli.identifying.search.affine_step import AffineStep
     from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan
 
@@ -51,7 +51,7 @@ class Sample(NamedTuple):
 
     def locate(self, row: int, column: int) -> tuple[int, ...]:
         """Return the index in the tensor of a sampled value."""
-        return locate(self.grid, self.chosen, row, column)
+        return locate_value(self.grid, self.chosen, row, column)
 
     def place(self, affine: AffineStep) -> AffineStep:
         """Return an affine step with its scale and shift of the sampled values."""
@@ -64,12 +64,12 @@ class Hypothesis(NamedTuple):
     Parameters
     ----------
     sample : Sample
-        The groups that it is compared with.
+        The groups with which it is compared.
     affine : AffineStep
-        As it applies to the whole tensor.
+        gamma and beta of the whole tensor.
     model : Model
     variance : ndarray or None
-        What was divided by the root of; None for each sampled group's own variance.
+        The variances under the root; None for each sampled group's own.
     """
 
     sample: Sample
@@ -141,12 +141,12 @@ class Hypothesis(NamedTuple):
 
 
 def measure_equality(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> float:
-    """Return the share of values that are what the expected ones round to; NaN is equal to NaN."""
+    """Return the share of values equal to the rounded expected ones; NaN equals NaN."""
     return float(np.mean(find_equal(actual, expected, dtype)))
 
 
 def find_equal(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> Selected:
-    """Return which values are what the expected ones round to; NaN is equal to NaN."""
-    theirs, ours = (round_to(values, dtype) for values in (actual, expected))
+    """Return which values equal the rounded expected ones; NaN equals NaN."""
+    theirs, ours = (round_array(values, dtype) for values in (actual, expected))
     equal: Selected = (theirs == ours) | (np.isnan(actual) & np.isnan(expected))
     return equal

@@ -11,7 +11,7 @@ from normcli.checking.ulp import measure_distance
 from normcli.dtypes import find_type, is_half
 from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN
-from normcli.identifying.search.affine import ESTIMATED, NO_AFFINE, WAYS
+from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, WAYS
 from normcli.identifying.search.hypothesis import find_equal
 from normcli.norms.table import NORMS
 from normcli.tuples import NamedTuple
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from normcli.dtypes import Floats
-    from normcli.identifying.models.matrices import Start, Steps
+    from normcli.identifying.models.matrix_model import Start, Steps
     from normcli.identifying.search.hypothesis import Hypothesis
     from normcli.norms.spec import Window
 
 
 class Scope(NamedTuple):
-    """What a search looks for, and in which tensor.
+    """The norms that a search looks for, and the tensor's axes and dtype.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Scope(NamedTuple):
     order : tuple of int
         The axes of the actual tensor, in the order of the input's.
     dtype : numpy.dtype
-        In whose last place distances are counted.
+        The dtype in whose last place distances are counted.
     start : Start or None
         What power iterations may have started from.
     is_laid_out : bool
@@ -53,14 +53,14 @@ class Scope(NamedTuple):
 
 
 _MOST_LOST = 2.0**-8
-"""What rounding may leave of a mean, in deviations, where it still tells a norm from what is near it."""
+"""The error of a mean, in deviations, up to which a norm can be told from its neighbours."""
 
 
 _MOST_ULP = 2.0**40
 """No rounding in float64 takes a value so far."""
 
 _FEW_EXACT = 0.1
-"""A share of values that have the exact result's bits by luck, where a mean has lost as many digits."""
+"""The share of values with the exact bits by luck, if a mean has lost that many digits."""
 
 
 _MOST_CANCELLED = 0.1
@@ -68,7 +68,7 @@ _MOST_CANCELLED = 0.1
 
 
 class Furthest(NamedTuple):
-    """The value, of those that are not the exact ones, rounded, that is furthest from the exact one.
+    """The value that is furthest from the exact one.
 
     Parameters
     ----------
@@ -90,11 +90,11 @@ class Match(NamedTuple):
     norm : str
         A name of the table of norms.
     axes : tuple of int
-        Reduced, whole or (where there are groups) in part.
+        The reduced axes; with groups, one of them in part.
     precision : str
-        The dtype in which it was accumulated, as far as the distance shows.
+        The dtype of the kernel's sums, as far as distances show it.
     like : tuple of str
-        The frameworks whose defaults these are.
+        The frameworks with these defaults.
     max_ulp, max_abs : float
         The largest distance of a value from the exact result, in units of the shorter of y's dtype and that.
     equal : float
@@ -196,7 +196,7 @@ class Match(NamedTuple):
         actual, exact : ndarray
             Of one shape.
         dtype : numpy.dtype
-            In whose last place distances are counted.
+            The dtype in whose last place distances are counted.
         locate : callable
             Takes the index of one of these values, and returns its index in the input.
         """
@@ -262,7 +262,7 @@ class Match(NamedTuple):
 
 
 def rank_matches(matches: Iterable[Match]) -> list[Match]:
-    """Return matches in order: a usual eps first, then by the share of equal values, then what is used most."""
+    """Sort matches: usual eps first, then by the share of equal values, then by how common the norm is."""
     matches = list(matches)
     most = max((match.equal for match in matches), default=1.0)
 
@@ -292,7 +292,7 @@ BY_LUCK = 0.1
 
 
 _FEW = 4.0
-"""So many values that are not the exact ones, rounded, may be an accident where another match gives all."""
+"""The most values without the exact bits that are an accident if another match gives every bit."""
 
 
 def _round_distance(distance: float) -> float:

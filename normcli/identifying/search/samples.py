@@ -1,4 +1,4 @@
-"""Groups of an input and of what was made of it, and which norms of them are within the bounds of rounding."""
+"""Groups of x and y, and the norms that lead from one to the other within the bounds of rounding."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import find_type, get_eps, is_half, is_long_integer
-from normcli.identifying.models.bounds import Level, bound_factors, list_levels, measure_noise
+from normcli.identifying.models.error_bounds import Level, bound_factors, list_levels, measure_noise
 from normcli.identifying.models.evidence import fit_models
 from normcli.identifying.models.one_pass import fit_one_pass
 from normcli.identifying.models.standards import MOMENTS, STANDARDS, Standard, standardize
 from normcli.identifying.models.weight import count_fine
 from normcli.identifying.search.groups import choose_groups, enumerate_grids, take_groups, widen
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
-from normcli.identifying.search.names import describe_hypothesis
+from normcli.identifying.search.match_names import describe_hypothesis
 from normcli.identifying.search.screen import SCREENED, lie_on_lines, measure_offset
 from normcli.norms.table import NORMS
 from normcli.tensors.pieces import iterate_pieces
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
-    from normcli.identifying.search.affine import AffineStep
+    from normcli.identifying.search.affine_step import AffineStep
     from normcli.identifying.search.match import Match, Scope
     from normcli.norms.divisors import Divisor
     from normcli.norms.grid import Grid
@@ -96,19 +96,19 @@ class Samples:
         self.standards = [d for d in STANDARDS if own is None or d in MOMENTS or d == own]
 
     def take_all(self, grid: Grid, divisor: Divisor) -> Iterator[Sample | None]:
-        """Yield all groups, as many at a time as a sample has; None where none of them is finite."""
+        """Yield all groups, one sample at a time; None in place of a sample without finite groups."""
         step = min(grid.group_count, max(1, MOST_VALUES // grid.group_size))
         for start in range(0, grid.group_count, step):
             first = min(start, grid.group_count - step)  # of fewer there would be less evidence
             yield self.take(grid, np.arange(first, first + step), divisor)
 
     def take_samples(self, grid: Grid, most: int) -> Iterator[Sample]:
-        """Yield a sample of a way of grouping by each standard, as far as there is one."""
+        """Yield a sample of a way of grouping for each standard that has finite groups."""
         samples = (self.take_some(grid, most, divisor) for divisor in self.standards)
         return (sample for sample in samples if sample is not None)
 
     def take_some(self, grid: Grid, most: int, divisor: Divisor) -> Sample | None:
-        """Return some groups of about so many values, or None if none is finite."""
+        """Return some groups, of about `most` values in all; None if no group is finite."""
         chosen = choose_groups(grid.group_count, most // grid.group_size)
         return self.take(grid, chosen, divisor)
 
@@ -173,7 +173,7 @@ class Samples:
         return every
 
     def find_possible(self, grid: Grid, steps: Sequence[AffineStep]) -> list[AffineStep]:
-        """Return the steps that some values of the middle group do not refute, whatever divides."""
+        """Return the affine steps that values of the middle group do not refute for any divisor."""
         split = None if grid.split is None else grid.split.axis
         for axis in grid.axes:
             if axis != split:
@@ -245,7 +245,7 @@ class Samples:
         return list(itertools.compress(steps, lie_on_lines(x, y, every, margin * before)))
 
     def describe(self, hypothesis: Hypothesis, level: Level) -> Iterator[Match]:
-        """Yield a hypothesis as a match of each norm that it is, of those that were asked for."""
+        """Yield the matches of a hypothesis: one for each norm in scope that it is."""
         matches = describe_hypothesis(hypothesis, self.scope, level)
         return (match for match in matches if self.scope.norm in (None, match.norm))
 

@@ -1,4 +1,4 @@
-"""Large groups, looked at before they are measured: whatever centres and divides, values lie on a line."""
+"""A test of large groups before they are measured: with any centre and divisor, values lie on a line."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.identifying.maps.lines import fit_lines
+from normcli.identifying.maps.line_fit import fit_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from normcli.dtypes import Floats, Selected
-    from normcli.identifying.search.affine import AffineStep
+    from normcli.identifying.search.affine_step import AffineStep
 
 SCREENED = 256
 """Values of a group that are looked at."""

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.dtypes import find_type, is_half
-from normcli.identifying.models.matrices import find_matrices
-from normcli.identifying.models.windows import WINDOWED, find_sides, find_windows
-from normcli.identifying.search.estimate import estimate
+from normcli.identifying.models.matrix_model import find_matrices
+from normcli.identifying.models.window_model import WINDOWED, find_sides, find_windows
+from normcli.identifying.search.affine_estimate import estimate
 from normcli.identifying.search.groups import widen
 from normcli.identifying.search.match import BY_LUCK, Match, rank_matches
-from normcli.identifying.search.names import try_plan
+from normcli.identifying.search.match_names import try_plan
 from normcli.identifying.search.samples import FEW_VALUES, MOST_VALUES, ON_ANY_LINE, Samples, list_grids
 from normcli.norms.conventions import list_frameworks
 from normcli.norms.plan import make_plan
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from normcli.dtypes import Floats
-    from normcli.identifying.models.bounds import Level
-    from normcli.identifying.models.matrices import FittedMatrix
-    from normcli.identifying.models.windows import FittedWindow, Side
-    from normcli.identifying.search.affine import AffineStep
+    from normcli.identifying.models.error_bounds import Level
+    from normcli.identifying.models.matrix_model import FittedMatrix
+    from normcli.identifying.models.window_model import FittedWindow, Side
+    from normcli.identifying.search.affine_step import AffineStep
     from normcli.identifying.search.hypothesis import Hypothesis, Sample
     from normcli.identifying.search.match import Scope
     from normcli.norms.spec import Window
 
 
 _PATIENCE = 2
-"""So many levels further, a usual eps is looked for: one of many digits may be an artefact of the rounding."""
+"""How many levels further a usual eps is sought: one of many digits may be an artefact of rounding."""
 
 _MOST_DOUBTFUL = 256
-"""Where nothing shows, as in constant groups, thousands of hypotheses fit: so many are looked at further."""
+"""The most hypotheses that are examined if y decides nothing, as with constant groups, and thousands fit."""
 
 
 class Fitting(NamedTuple):
@@ -74,9 +74,9 @@ class Search:
         return best._replace(matches=[*best.matches, *self._find_defaults(best)])
 
     def _find_defaults(self, best: Fitting) -> list[Match]:
-        """Return what has a default eps and as many equal bits, at the first looser level of the precision.
+        """Return matches of a default eps with as many equal bits, at the first looser level of the precision.
 
-        An eps that was fitted takes up some noise of a kernel: it may fit where the default does not yet.
+        A fitted eps absorbs some noise of a kernel, so that it may fit at a level where the default does not.
         """
         least = rank_matches(match for match in best.matches if match.is_certain)[0].equal - BY_LUCK
         for level in self.samples.levels[best.level + 1 :]:
@@ -199,7 +199,7 @@ def _is_of(affine: AffineStep, shape: tuple[int, ...]) -> bool:
 
 
 def _rank_doubtful(hypothesis: Hypothesis) -> tuple[bool, float]:
-    """Return what puts an eps that may be one first, then what there is most evidence for."""
+    """Return the sort key of doubtful matches: plausible eps first, then most evidence."""
     return hypothesis.model.is_odd, -hypothesis.model.bits
 
 
@@ -252,5 +252,5 @@ def describe_matrix(fitted: FittedMatrix, actual: Floats, scope: Scope, precisio
 
 
 def _has_constants(default: Window | None, window: Window) -> bool:
-    """Whether k and the exponent are those of a framework; alpha is seldom known so well."""
+    """Whether k and the exponent are a framework's; alpha is seldom determined that well."""
     return default is not None and (default.k, default.exponent) == (window.k, window.exponent)

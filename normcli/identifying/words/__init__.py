@@ -1,7 +1,11 @@
-"""What was found as a diagnosis: cause, evidence, what fits as well, what to do.
+"""What was found, as a diagnosis: cause, evidence, what fits as well, what to do.
 
-`diagnosis` is the record. `phrasing` says what made a tensor, with `match_words` of norms and `map_words` of
-maps (singular values among them); `request_phrasing` what it has otherwise than was asked for, by
-`request_difference`, and `agreement` what one that agrees shows all the same. `suggestion` is the input that
-tells more.
+* `diagnosis`: the record, and the list of verdicts
+* `phrasing`: what made a tensor
+* `match_words`: a norm in words
+* `map_words`: a map in words, stored statistics and singular values among them
+* `request_phrasing`: how y differs from what was asked for
+* `request_difference`: the choices that a match makes otherwise than the request
+* `agreement`: what a result that agrees shows all the same
+* `suggestion`: the input that would tell more
 """

@@ -1,7 +1,7 @@
-"""What a tensor that agrees shows all the same: where its kernel rounds, and what its tolerance did not test.
+"""Findings on a tensor that agrees: where its kernel rounds, and what its tolerance did not test.
 
-`diagnose_casts`: a kernel of half precision rounds once, before gamma or after each step, which its bits alone
-show. `diagnose_closer_convention`: with another eps, or ddof, far more values are the exact ones.
+`diagnose_casts`: a kernel of half precision rounds once, before gamma, or after each step; only its bits show
+which. `diagnose_closer_convention`: another eps or ddof gives far more exact values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.standards import MOMENTS, ROWS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import Kind
-from normcli.identifying.search.affine import AffineStep
+from normcli.identifying.search.affine_step import AffineStep
 from normcli.identifying.search.groups import take_groups, widen
 from normcli.identifying.search.hypothesis import Hypothesis, measure_equality
 from normcli.identifying.search.match import BY_LUCK, Scope, rank_matches
@@ -41,25 +41,25 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 _MOST_ROUNDED = 1 << 18
-"""Of more values, whole groups of about so many are compared in their bits."""
+"""The most values whose bits are compared; of larger tensors, whole groups of about this many values."""
 
 _NEARLY_ALL = 0.9
 """The share of equal values that a kernel of the same roundings gives at least."""
 
 _DEVIATIONS = 4.0
-"""Counts that differ by so many roots of themselves do not differ by luck."""
+"""Counts that differ by more than this many times their root do not differ by luck."""
 
 
 def diagnose_casts(plan: Plan, values: NDArray[Any], actual: NDArray[Any], given: Given) -> Diagnosis | None:
-    """Return which order it is where another order of roundings gives clearly more values to the bit, or None.
+    """Return the order of roundings that gives clearly more exact bits than the plan's; None if none does.
 
     Parameters
     ----------
     plan : Plan
     values, actual : ndarray
-        The input, and what is held against the result.
+        The input, and the tensor that is checked.
     given : Inputs
-        Gamma and beta. Where some values do not count, or statistics are given, nothing is looked for.
+        Gamma and beta. With a mask or running statistics, return None.
     """
     grid, dtype = plan.grid, plan.choose_output_dtype(actual.dtype)
     if not is_half(dtype) or not given.scales or not _has_parameters_alone(given):
@@ -98,9 +98,9 @@ def _has_parameters_alone(given: Given) -> bool:
 
 
 def _list_orders(step: AffineStep, dtype: np.dtype[Any]) -> Iterator[tuple[str, tuple[AffineStep, ...]]]:
-    """Yield each order of roundings in words, and its steps, each of which may round what it takes.
+    """Yield each order of roundings, in words and as steps that may round their input.
 
-    A plan that does not round before gamma has the first, one that does the second.
+    The first is that of a plan that does not round before gamma, the second of one that does.
     """
     yield "the result alone is rounded", (step,)
     yield "x̂ is rounded first", (step._replace(rounds_to=dtype),)
@@ -124,13 +124,13 @@ _SAMPLED, _SAMPLED_OF_LARGE = 1 << 14, 1 << 12
 """Values that are looked at, in whole groups; fewer of large tensors, which may lie in files."""
 
 _LESS_EXACT = 0.5
-"""What was asked for gives at most this part of the exact values that another convention gives."""
+"""The request gives at most this share of the exact values that another convention gives."""
 
 _MORE_EXACT = 0.2
 """And the share of exact values is larger by at least this."""
 
 _PATIENCE = 2
-"""So many levels further, each twice as careless, what was asked for may still explain y: then it does."""
+"""The levels, each twice as careless, up to which the request may explain y before another convention does."""
 
 _FEW_GROUPS = 8
 """Statistics of fewer groups may all be off as another eps would have them: then patience has no end."""
@@ -139,15 +139,15 @@ _FEW_GROUPS = 8
 def diagnose_closer_convention(
     plan: Plan, values: NDArray[Any], actual: NDArray[Any], given: Given
 ) -> Diagnosis | None:
-    """Return which other eps or ddof rounding explains y by, where it does not by the plan's; or None.
+    """Return another eps or ddof that explains y up to rounding, if the plan's does not; else None.
 
     Parameters
     ----------
     plan : Plan
     values, actual : ndarray
-        The input, and what is within the tolerance of the result.
+        The input, and a tensor within the tolerance of the result.
     given : Inputs
-        Gamma and beta. Where some values do not count, or statistics are given, nothing is looked for.
+        Gamma and beta. With a mask or running statistics, return None.
     """
     dtype, grid, divisor = plan.choose_output_dtype(actual.dtype), plan.grid, plan.norm.divisor
     is_plain = divisor in MOMENTS and plan.norm.centre is ROWS[divisor].centre and plan.spec.range is None
@@ -188,7 +188,7 @@ def diagnose_closer_convention(
 
 
 def _find_others(plan: Plan, samples: Samples, sample: Sample, step: AffineStep) -> list[Match]:
-    """Return what explains y with fewer roundings than what was asked for, if that does not explain it."""
+    """Return models that explain y with fewer roundings than the request, unless the request explains y."""
     first = math.inf
     found: list[Match] = []
     for number, level in enumerate(samples.levels):
@@ -208,7 +208,7 @@ def _find_others(plan: Plan, samples: Samples, sample: Sample, step: AffineStep)
 
 
 def _holds(model: Model, plan: Plan) -> bool:
-    """Whether a model is what was asked for, as far as the values show."""
+    """Whether a model agrees with the request, as far as the values show."""
     eps = plan.spec.eps or 0.0
     is_placed = model.eps_mode is plan.spec.eps_mode or eps == 0.0
     return is_placed and model.ddof == plan.spec.ddof and model.low <= eps <= model.high
@@ -223,7 +223,7 @@ def _choose(matches: list[Match], plan: Plan) -> Match:
 
 
 def _describe(match: Match, plan: Plan) -> str:
-    """Return an eps, with its place and ddof where those are others than what was asked for."""
+    """Return an eps in words, with its place and ddof if they differ from the request."""
     low, high = match.eps_range
     eps = f"an eps of at most {round_down(high):.2g}" if low == 0.0 < high else f"eps {match.eps:g}"
     place = "" if match.eps_mode == plan.spec.eps_mode else f" {match.eps_mode} the root"

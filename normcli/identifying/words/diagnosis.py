@@ -1,4 +1,4 @@
-"""What is said of somebody's tensor: one record, from which the terminal, JSON and Python have it."""
+"""The diagnosis of a tensor: one record for the terminal, JSON and Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VERDICTS: Mapping[str, str] = MappingProxyType(
         "none": "nothing known explains every value of y",
     }
 )
-"""The words of `Diagnosis.verdict`, each with what it says of the tensor y that was made of x."""
+"""The words of `Diagnosis.verdict`, each with its meaning; y was made of x."""
 
 MOST_WORDS = 15
 """Words of a cause; signs of operations are none."""
@@ -79,7 +79,7 @@ class Diagnosis(NamedTuple):
         'Nothing known explains y. Evidence: 13 norms were tried.'
         """
         parts = [f"{label.capitalize()}: {'; '.join(texts)}." for label, texts in self._label() if texts]
-        return " ".join([f"{begin(self.cause)}.", *parts])
+        return " ".join([f"{begin_sentence(self.cause)}.", *parts])
 
     def _label(self) -> tuple[tuple[str, Sequence[str]], ...]:
         return (
@@ -94,7 +94,7 @@ _WORDS_FIRST = frozenset(("no", "nothing", "the", "every", "what", "running", "a
 """First words that get a capital where a sentence begins; y, eps, and a norm's name stay as they are."""
 
 
-def begin(clause: str) -> str:
+def begin_sentence(clause: str) -> str:
     """Return a clause as the beginning of a sentence."""
     first, _, _ = clause.partition(" ")
     return clause[:1].upper() + clause[1:] if first in _WORDS_FIRST else clause
@@ -112,7 +112,7 @@ def count_words(text: str) -> int:
 
 
 def add_clauses(text: str, clauses: Iterable[str], joint: str = ", ") -> tuple[str, tuple[str, ...]]:
-    """Return a text with the clauses for which a cause has room, and those that are left.
+    """Return a cause with the clauses for which it has room, and the remaining clauses.
 
     Examples
     --------

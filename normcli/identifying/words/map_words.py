@@ -1,4 +1,4 @@
-"""A plain map in words: what it is, which norms look so, which stored statistics or which σ would make it."""
+"""A plain map in words: a and b, norms that look so, stored statistics or a σ that would give it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from normcli.dtypes import get_eps
 from normcli.engine.sn.run import lay_matrix
 from normcli.engine.sn.singular_values import SingularValue
 from normcli.identifying.maps.known_maps import UNTRAINED, find_untrained_eps
-from normcli.identifying.models.matrices import MOST_TRIED, Start, iterate
-from normcli.identifying.search.affine import WAYS
+from normcli.identifying.models.matrix_model import MOST_TRIED, Start, iterate
+from normcli.identifying.search.affine_step import WAYS
 from normcli.identifying.words.diagnosis import Diagnosis, add_clauses, join_words
-from normcli.identifying.words.match_words import format_axes, format_index
-from normcli.identifying.words.request_difference import try_plan
+from normcli.identifying.words.match_words import format_axes, format_place
+from normcli.identifying.words.request_difference import try_request
 from normcli.norms.request import Request
 from normcli.norms.rules import Centre, ParameterRule
 from normcli.norms.table import NORMS, find_norm
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.identifying.maps.known_maps import Evaluation
-    from normcli.identifying.maps.lines import PlainMap
+    from normcli.identifying.maps.line_fit import PlainMap
     from normcli.identifying.question import Identification, Question
     from normcli.identifying.search.match import Match
     from normcli.norms.layout import Layout
@@ -47,7 +47,7 @@ _AGREEING = 1e-3
 
 
 def diagnose_map(found: Identification, plain: PlainMap, layout: Layout) -> Diagnosis:
-    """Return what a plain map is, and what it may have been made by."""
+    """Return the diagnosis of a plain map, with the norms and scalers that may have made it."""
     formula = _format_formula(plain)
     said = f"y is {formula} for all values"
     if plain.axes == (layout.channel,):
@@ -57,7 +57,7 @@ def diagnose_map(found: Identification, plain: PlainMap, layout: Layout) -> Diag
     exceptions, evidence = [], []
     if (left := plain.exceptions) is not None:
         exceptions = [f"except for {left.mismatches:,} of {left.compared:,} values"]
-        evidence = [f"the first value of another map is at {format_index(left.first)}"]
+        evidence = [f"the first value of another map is at {format_place(left.first)}"]
     cause, unsaid = add_clauses(said, exceptions)
     possible = [*found.known]
     if plain.axes:
@@ -157,7 +157,7 @@ def list_hidden_by_map(asked: Question, plain: PlainMap) -> list[str]:
     wide, hidden = {axis for axis, length in enumerate(asked.x.shape) if length > 1}, []
     layers = (norm for norm in NORMS.values() if norm.parameters in _OF_LAYERS)
     for norm in layers:
-        plan = try_plan(Request(norm.name, layout=asked.layout), asked)
+        plan = try_request(Request(norm.name, layout=asked.layout), asked)
         if plan is None or (norm.centre is Centre.NOTHING and plain.shift.any()):
             continue
         if wide & {*plan.grid.canonical.kept} <= {*plain.axes}:
@@ -171,13 +171,13 @@ _ROUNDINGS = 64.0
 """Of the dtype, that a kernel's σ may be off."""
 
 
-def tell_estimate(plan: Plan, found: Identification) -> Diagnosis | None:
-    """Return what a tensor that should be x / σ is divided by, where it is one factor times x; None elsewhere.
+def tell_sigma(plan: Plan, found: Identification) -> Diagnosis | None:
+    """Return the diagnosis of a y = factor · x that should be x / σ; None for other plans and tensors.
 
     Parameters
     ----------
     plan : Plan
-        Of a norm of any kind: only one of a single matrix has something to tell.
+        The plan of any norm; None is returned unless it has a single matrix.
     found : Identification
     """
     plain, spec, name = found.plain, plan.spec, plan.norm.name

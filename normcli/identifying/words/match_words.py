@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.identifying.models.evidence import COMMON_EPS
-from normcli.identifying.search.affine import ESTIMATED, WAYS
+from normcli.identifying.search.affine_step import ESTIMATED, WAYS
 from normcli.norms.conventions import find_convention
 from normcli.norms.divisors import ROOT_MEAN_SQUARE
 from normcli.norms.rules import Centre, EpsMode, EpsRule, GroupOrder
@@ -18,7 +18,7 @@ from normcli.printable import format_count
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from normcli.identifying.models.matrices import Steps
+    from normcli.identifying.models.matrix_model import Steps
     from normcli.identifying.question import Question
     from normcli.identifying.reproduction import Reproduction
     from normcli.identifying.search.match import Match
@@ -28,7 +28,7 @@ _SHORT_DIGITS, _LONG_DIGITS = 10, 18
 """Significant digits of an exact value: one more than tells neighbours apart."""
 
 _TELLING = ("norm", "axes", "groups", "group_order", "ddof", "p", "affine", "window", "rows", "steps")
-"""What is said of a match, eps aside."""
+"""The fields of a match that its words tell, without eps."""
 
 _MOST_NAMES = 3
 """Frameworks, and algorithms, that one line names."""
@@ -161,7 +161,7 @@ def format_share(share: float) -> str:
 
 
 def list_exactness(match: Match, told: Sequence[Reproduction] = ()) -> Iterator[str]:
-    """Yield how many values are equal to the bit, and which algorithm gives the others, if one is known."""
+    """Yield sentences on how many values have the exact bits, and which algorithm gives the others."""
     if told:
         best, *others = told
         share = f"{format_share(best.equal)} of the bits"
@@ -186,12 +186,12 @@ def list_exactness(match: Match, told: Sequence[Reproduction] = ()) -> Iterator[
         place, *values = match.furthest
         digits = _LONG_DIGITS if match.precision == "float64" else _SHORT_DIGITS
         exact, actual = (f"{value:.{digits}g}" for value in values)
-        yield f"y is {actual} at {format_index(place)}, where exact is {exact}"
+        yield f"y is {actual} at {format_place(place)}, where exact is {exact}"
         yield f"a kernel that rounds in {match.precision.split(',')[0]} can give that"
 
 
 def list_fitted(best: Match, matches: Iterable[Match]) -> Iterator[str]:
-    """Yield what a gamma that was fitted hides of a match, beside all matches of the same tensor."""
+    """Yield sentences on the options that a fitted gamma hides, given all matches of the tensor."""
     if best.affine != ESTIMATED:
         return
     if NORMS[best.norm].centre is Centre.MEAN:
@@ -216,7 +216,7 @@ def _make_key(match: Match) -> tuple[Any, ...]:
     return (place, *(getattr(match, name) for name in _TELLING))
 
 
-def format_index(index: Iterable[int | np.intp]) -> str:
+def format_place(index: Iterable[int | np.intp]) -> str:
     """Return an index as `(0, 1, 2)`."""
     return f"({', '.join(map(str, index))})"
 

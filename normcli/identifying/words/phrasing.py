@@ -12,13 +12,13 @@ from normcli.identifying.faults.tables.parts import CAST
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.nearly.strange_groups import find_moved_group
 from normcli.identifying.question import CONSTANT, CONSTANT_GROUPS, Kind
-from normcli.identifying.search.affine import ESTIMATED
+from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.identifying.words.diagnosis import MOST_WORDS, Diagnosis, add_clauses, count_words
 from normcli.identifying.words.map_words import diagnose_map, name_norms
 from normcli.identifying.words.match_words import (
     choose_others,
-    format_index,
     format_match,
+    format_place,
     format_share,
     format_title,
     list_clauses,
@@ -43,7 +43,7 @@ _SMALL = 0.05
 """The part of y's spread that a norm may leave unexplained and still come near y."""
 
 _BETTER = 0.25
-"""The part of what a line through all values leaves that such a norm may leave."""
+"""The residual of a nearest norm must be at most this part of a line's through all values."""
 
 SUGGEST = "normcli identify … --suggest"
 """The command that prints which input tells apart what fits."""
@@ -81,7 +81,7 @@ def list_wrong(near: Nearest, layout: Layout) -> Iterator[str]:
     """Yield where the values lie that a norm does not explain: the last is a sentence of its own."""
     if near.shared:
         yield f"all at {' '.join(f'{layout.name(axis)}={index}' for axis, index in near.shared)}"
-    yield f"the first of them is at {format_index(near.first)}"
+    yield f"the first of them is at {format_place(near.first)}"
 
 
 def split_reason(reason: str) -> tuple[str, tuple[str, ...]]:
@@ -159,7 +159,7 @@ def _diagnose_doubtful(found: Identification, layout: Layout) -> Diagnosis:
         if not first.sums_in_half:
             also = [f"a kernel in {half} with sums that cancel, as E[x²] − E[x]² does", "another map"]
         elif (moved := first.hypothesis and find_moved_group(first.hypothesis, first.eps, dtype)) is not None:
-            group = format_index(moved.first)
+            group = format_place(moved.first)
             evidence.append(f"the group of {group} is {moved.factor:.5g} of what it should be")
         return Diagnosis(Kind.UNDECIDED, cause, tuple(evidence), tuple(also))
     if odd is not None:
@@ -178,7 +178,7 @@ def _diagnose_doubtful(found: Identification, layout: Layout) -> Diagnosis:
 
 
 def _diagnose_nothing(found: Identification, layout: Layout) -> Diagnosis:
-    """Return what comes near, if anything does; else what was tried, and what would tell more."""
+    """Return the nearest explanation; if none is near, what was tried and what would tell more."""
     asked, near = found.question, found.nearest
     rest = math.inf if near is None else _measure_rest(near.match)
     if near is not None and rest <= _SMALL:

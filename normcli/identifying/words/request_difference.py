@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from normcli.errors import NormError
-from normcli.identifying.search.affine import ESTIMATED, WAYS
+from normcli.identifying.search.affine_step import ESTIMATED, WAYS
+from normcli.identifying.search.match_names import try_plan
 from normcli.identifying.words.match_words import (
     find_factor,
     format_axes,
@@ -15,7 +15,6 @@ from normcli.identifying.words.match_words import (
     list_unused,
 )
 from normcli.norms.options import find_option
-from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode, GroupOrder
 from normcli.norms.table import NORMS
@@ -39,17 +38,17 @@ _NEAR = 0.01
 _WINDOW = ("size", "alpha", "exponent", "k")
 
 
-class Difference(NamedTuple):
-    """One choice that a match has otherwise than a request.
+class OtherChoice(NamedTuple):
+    """An option in which a match differs from a request.
 
     Parameters
     ----------
     words : str
-        What the match has: `eps is 1e-06`.
+        The match's choice: `eps is 1e-06`.
     asked : str
-        What the request has; empty where the words say it.
+        The request's choice: `1e-05`; empty if the words imply it.
     option : str or None
-        What makes the request the match, as on a command line; None where no option does.
+        The option on the command line that gives the match; None if there is none.
     """
 
     words: str
@@ -58,20 +57,20 @@ class Difference(NamedTuple):
 
     @property
     def contrast(self) -> str:
-        """What the match has, and what the request has: `eps is 1e-06, not 1e-05`."""
+        """Both choices in one clause: `eps is 1e-06, not 1e-05`."""
         return f"{self.words}, not {self.asked}" if self.asked else self.words
 
 
-def list_differences(plan: Plan, match: Match, asked: Question) -> list[Difference] | None:
-    """Return what a match has otherwise than a plan; None where no request of the plan's norm is that match.
+def list_other_choices(plan: Plan, match: Match, asked: Question) -> list[OtherChoice] | None:
+    """Return the options in which a match differs from a plan; None if no request of its norm gives the match.
 
     Parameters
     ----------
     plan : Plan
-        Of the norm that was asked for.
+        The plan of the request.
     match : Match
     asked : Question
-        With gamma and beta as they were given.
+        The question, with the given gamma and beta.
     """
     row, norm = NORMS[match.norm], plan.norm
     is_same = match.norm == norm.name and match.rows is not None  # whatever estimates its singular value
@@ -85,14 +84,14 @@ def list_differences(plan: Plan, match: Match, asked: Question) -> list[Differen
     return [*grouped, *_compare_numbers(plan, match), *_compare_parameters(plan, match, asked)]
 
 
-def find_remedy(plan: Plan, match: Match, asked: Question, differences: Sequence[Difference]) -> str | None:
+def find_remedy(plan: Plan, match: Match, asked: Question, differences: Sequence[OtherChoice]) -> str | None:
     """Return the command whose result is the match: by one option, a framework's name, or several options."""
     name, groups = plan.norm.name, plan.request.groups
     options = [difference.option for difference in differences]
     if len(options) != 1 or not all(options):
         for framework in match.like if differences and match.norm == name else ():
-            theirs = try_plan(Request(name, layout=asked.layout, like=framework, groups=groups), asked)
-            if theirs is not None and list_differences(theirs, match, asked) == []:
+            theirs = try_request(Request(name, layout=asked.layout, like=framework, groups=groups), asked)
+            if theirs is not None and list_other_choices(theirs, match, asked) == []:
                 return f"normcli {name} … --like {framework}"
     return " ".join([f"normcli {name} …", *filter(None, options)]) if all(options) else None
 
@@ -100,8 +99,8 @@ def find_remedy(plan: Plan, match: Match, asked: Question, differences: Sequence
 def find_own_command(match: Match, asked: Question) -> str | None:
     """Return the command whose result is a match, by the norm's defaults where they do; None if none is."""
     request = Request(match.norm, layout=asked.layout, groups=match.groups)
-    plan = try_plan(request, asked)
-    differences = None if plan is None else list_differences(plan, match, asked)
+    plan = try_request(request, asked)
+    differences = None if plan is None else list_other_choices(plan, match, asked)
     if plan is None or differences is None:
         return None
     command = find_remedy(plan, match, asked, differences)
@@ -114,7 +113,7 @@ def find_own_command(match: Match, asked: Question) -> str | None:
 def _place_parameters(plan: Plan, match: Match, asked: Question) -> str:
     """Return the option that says along which axes gamma and beta lie, where a request does not say so."""
     wanted = plan.request._replace(axes=match.axes) if plan.grid.axes != match.axes else plan.request
-    moved = try_plan(wanted, asked)
+    moved = try_request(wanted, asked)
     step = None if match.hypothesis is None else match.hypothesis.affine
     given = [p for p in (asked.gamma, asked.beta) if p is not None]
     if moved is None or step is None or not given or all(p.shape == moved.parameters.shape for p in given):
@@ -124,16 +123,13 @@ def _place_parameters(plan: Plan, match: Match, asked: Question) -> str:
     return f" {_name_axes('feature-axes', axes, (), plan.grid.layout).option}" if axes else ""
 
 
-def try_plan(request: Request, asked: Question) -> Plan | None:
+def try_request(request: Request, asked: Question) -> Plan | None:
     """Return a plan of a question's tensor; None if the norm or the framework does not take its shape."""
-    try:
-        return make_plan(request, asked.x.shape, asked.x.dtype)
-    except NormError:
-        return None
+    return try_plan(request, asked.x.shape, asked.x.dtype)
 
 
-def _compare_groups(plan: Plan, match: Match, asked: Question) -> list[Difference] | None:
-    """Return what the groups have otherwise; None where no option of the norm makes them."""
+def _compare_groups(plan: Plan, match: Match, asked: Question) -> list[OtherChoice] | None:
+    """Return how the groups differ; None if no option of the norm makes the match's groups."""
     layout = plan.grid.layout
     if match.window is not None or match.rows is not None:
         pair = (match.axes, plan.grid.axes) if match.rows is None else (match.rows, plan.spec.rows or ())
@@ -142,7 +138,7 @@ def _compare_groups(plan: Plan, match: Match, asked: Question) -> list[Differenc
     wanted = Request(
         match.norm, layout=asked.layout, axes=match.axes, groups=match.groups, group_order=match.group_order
     )
-    theirs = try_plan(wanted, asked)
+    theirs = try_request(wanted, asked)
     if theirs is None:
         return None
     there, own = theirs.grid.canonical, plan.grid.canonical
@@ -152,7 +148,7 @@ def _compare_groups(plan: Plan, match: Match, asked: Question) -> list[Differenc
         split = there.split
         order = GroupOrder.CONTIGUOUS if split is None else split.order
         for groups in (split.groups,) if split else (1, -1):
-            other = try_plan(plan.request._replace(groups=groups, group_order=order), asked)
+            other = try_request(plan.request._replace(groups=groups, group_order=order), asked)
             if other is not None and other.grid.canonical == there:
                 return [_name_groups(groups, order, plan.grid)]
     elif there.split is not None:
@@ -160,22 +156,22 @@ def _compare_groups(plan: Plan, match: Match, asked: Question) -> list[Differenc
     return [_name_axes("axes", there.axes, own.axes, layout)]
 
 
-def _name_groups(groups: int, order: GroupOrder, grid: Grid) -> Difference:
+def _name_groups(groups: int, order: GroupOrder, grid: Grid) -> OtherChoice:
     if groups == grid.groups:
-        return Difference(f"groups are {order}", str(grid.group_order or ""), f"--group-order {order}")
+        return OtherChoice(f"groups are {order}", str(grid.group_order or ""), f"--group-order {order}")
     groups = grid.shape[grid.layout.channel or 0] if groups < 0 else groups
-    return Difference(f"groups are {groups}", str(grid.groups), f"--groups {groups}")
+    return OtherChoice(f"groups are {groups}", str(grid.groups), f"--groups {groups}")
 
 
-def _name_axes(word: str, there: Sequence[int], here: Sequence[int], layout: Layout) -> Difference:
+def _name_axes(word: str, there: Sequence[int], here: Sequence[int], layout: Layout) -> OtherChoice:
     numbers = ",".join(map(str, there)) or "'()'"
     letters = "".join(layout.letters[axis] for axis in there) if layout.letters else ""
     words = f"{word} are {format_axes(there, layout)}"
-    return Difference(words, format_axes(here, layout), f"--{word} {letters or numbers}")
+    return OtherChoice(words, format_axes(here, layout), f"--{word} {letters or numbers}")
 
 
-def _compare_numbers(plan: Plan, match: Match) -> Iterator[Difference]:
-    """Yield which of p, eps, ddof, the window and the iterations are others."""
+def _compare_numbers(plan: Plan, match: Match) -> Iterator[OtherChoice]:
+    """Yield how p, eps, ddof, the window and the iterations differ."""
     spec, window = plan.spec, match.window
     if match.takes_eps and spec.eps is not None:
         yield from _compare_eps(spec.eps, spec.eps_mode, match)
@@ -186,19 +182,19 @@ def _compare_numbers(plan: Plan, match: Match) -> Iterator[Difference]:
         numbers |= {name: (getattr(window, name), getattr(spec.window, name)) for name in _WINDOW}
     for name, (there, here) in numbers.items():
         if there is not None and here is not None and not math.isclose(there, here, rel_tol=_NEAR):
-            yield Difference(f"{name} is {there:g}", f"{here:g}", f"--{name} {there:g}")
+            yield OtherChoice(f"{name} is {there:g}", f"{here:g}", f"--{name} {there:g}")
     steps, iteration = match.steps, spec.iteration
     if steps is not None and iteration is None and not steps.is_largest:
-        yield Difference(f"σ is {format_steps(steps)}", option=f"--iterations {steps.fewest}")
+        yield OtherChoice(f"σ is {format_steps(steps)}", option=f"--iterations {steps.fewest}")
     if iteration is not None and match.rows is not None:
         if steps is None:
-            yield Difference("σ is the largest singular value")
+            yield OtherChoice("σ is the largest singular value")
         elif not steps.fewest <= iteration.steps <= (steps.most or math.inf):
             said = f"σ is {format_steps(steps)}"
-            yield Difference(said, str(iteration.steps), f"--iterations {steps.fewest}")
+            yield OtherChoice(said, str(iteration.steps), f"--iterations {steps.fewest}")
 
 
-def _compare_eps(eps: float, mode: EpsMode | None, match: Match) -> Iterator[Difference]:
+def _compare_eps(eps: float, mode: EpsMode | None, match: Match) -> Iterator[OtherChoice]:
     low, high = match.eps_range
     is_off = not low * (1.0 - _ABOUT) <= eps <= high * (1.0 + _ABOUT)
     moved = match.eps_mode != mode and match.eps_mode is not None and low > 0.0
@@ -207,17 +203,17 @@ def _compare_eps(eps: float, mode: EpsMode | None, match: Match) -> Iterator[Dif
     value = f"--eps {match.eps:g}"
     eps_is = f"eps is {match.eps:g}" if low else f"eps is at most {high:g}"
     if not moved:
-        yield Difference(eps_is, f"{eps:g}", value)
+        yield OtherChoice(eps_is, f"{eps:g}", value)
     elif match.p is not None:
-        yield Difference("eps is added to the length")
+        yield OtherChoice("eps is added to the length")
     elif is_off:
         options = f"{value} --eps-mode {match.eps_mode}"
-        yield Difference(f"{eps_is} {match.eps_mode} the root", f"{eps:g}", options)
+        yield OtherChoice(f"{eps_is} {match.eps_mode} the root", f"{eps:g}", options)
     else:
-        yield Difference(f"eps is {match.eps_mode} the root", option=f"--eps-mode {match.eps_mode}")
+        yield OtherChoice(f"eps is {match.eps_mode} the root", option=f"--eps-mode {match.eps_mode}")
 
 
-def _compare_parameters(plan: Plan, match: Match, asked: Question) -> Iterator[Difference]:
+def _compare_parameters(plan: Plan, match: Match, asked: Question) -> Iterator[OtherChoice]:
     """Yield how gamma and beta entered, and in which order the axes of y are, where that is otherwise."""
     adds_one, way = plan.spec.gamma_offset == 1, match.affine
     unused = list_unused(way, asked)
@@ -225,14 +221,14 @@ def _compare_parameters(plan: Plan, match: Match, asked: Question) -> Iterator[D
         factor = find_factor(match)
         takes = factor is not None and "gamma" in plan.norm.parameter_names
         option = f"--gamma {factor:.5g}" if takes else None
-        yield Difference(f"y has {format_fitted(match)}", option=option)
+        yield OtherChoice(f"y has {format_fitted(match)}", option=option)
     elif unused:
         both = "gamma and beta are not applied"
-        yield Difference(both if len(unused) > 1 else f"{unused[0]} is not applied")
+        yield OtherChoice(both if len(unused) > 1 else f"{unused[0]} is not applied")
     elif way == "swapped":
-        yield Difference("gamma and beta are exchanged")
+        yield OtherChoice("gamma and beta are exchanged")
     if "gamma" in WAYS[way] and way not in (ESTIMATED, "swapped") and way.startswith("1 +") != adds_one:
         factors = ("gamma", "1 + gamma") if adds_one else ("1 + gamma", "gamma")
-        yield Difference(f"{factors[0]} multiplies", factors[1])
+        yield OtherChoice(f"{factors[0]} multiplies", factors[1])
     if match.order != tuple(sorted(match.order)):
-        yield Difference(f"axes of y are in the order {match.order}")
+        yield OtherChoice(f"axes of y are in the order {match.order}")

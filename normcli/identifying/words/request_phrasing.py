@@ -1,4 +1,4 @@
-"""What a tensor has otherwise than the norm that was asked for, in one record."""
+"""The diagnosis of a tensor beside the norm that was asked for: how it differs, in one record."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import is_half
-from normcli.identifying.faults.subjects import counts_masked, is_rounding
+from normcli.identifying.faults.fault_search import counts_masked, is_off_by_rounding
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Kind, Question
-from normcli.identifying.search.affine import ESTIMATED
+from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.identifying.words.agreement import diagnose_casts, diagnose_closer_convention
 from normcli.identifying.words.diagnosis import MOST_WORDS, Diagnosis, add_clauses, count_words
-from normcli.identifying.words.map_words import compare_stored, tell_estimate
+from normcli.identifying.words.map_words import compare_stored, tell_sigma
 from normcli.identifying.words.match_words import choose_others, list_exactness
 from normcli.identifying.words.phrasing import SUGGEST, diagnose, is_mostly, list_wrong, split_reason
-from normcli.identifying.words.request_difference import Difference, find_remedy, list_differences
+from normcli.identifying.words.request_difference import OtherChoice, find_remedy, list_other_choices
 from normcli.tensors.mapped import fetch
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from normcli.identifying.faults.open_case import Subject
+    from normcli.identifying.faults.open_case import AskedNorm
     from normcli.identifying.question import Identification
     from normcli.identifying.search.match import Match
     from normcli.norms.plan import Plan
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
 
 
 def diagnose_actual(
-    subject: Subject,
+    subject: AskedNorm,
     values: NDArray[Any],
     actual: NDArray[Any],
     *,
     ok: bool,
     saved: np.dtype[Any] | None = None,
 ) -> Diagnosis | None:
-    """Return what made a tensor that differs, or whose bits are another kernel's; None where all is well.
+    """Return the diagnosis of a tensor that differs, or whose bits show another kernel; None without findings.
 
     Parameters
     ----------
-    subject : Subject
-        What it should be.
+    subject : AskedNorm
+        The norm that it should be.
     values, actual : ndarray
-        The input, its residual added, and what is held against the result.
+        The input (with the residual added), and the tensor that is checked.
     ok : bool
-        Whether all is within the tolerance.
+        Whether every value is within the tolerance.
     saved : numpy.dtype or None
         The dtype of half precision that y was judged in, though it was saved as another.
     """
@@ -62,7 +62,7 @@ def diagnose_actual(
     return told._replace(evidence=(note, *told.evidence))
 
 
-def _diagnose(subject: Subject, values: NDArray[Any], actual: NDArray[Any], *, ok: bool) -> Diagnosis | None:
+def _diagnose(subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any], *, ok: bool) -> Diagnosis | None:
     plan, inputs, _, gate = subject
     if gate is None:
         told = diagnose_casts(plan, values, actual, inputs)
@@ -84,7 +84,7 @@ def _diagnose(subject: Subject, values: NDArray[Any], actual: NDArray[Any], *, o
 
 
 def _diagnose_selected(plan: Plan, found: Identification, given: Given | None) -> Diagnosis:
-    """Return what is said of a tensor of which some values should not count: what all of them would make."""
+    """Return the diagnosis of a masked tensor: whether y is the norm without the mask."""
     if any(match.affine != ESTIMATED for match in found.matches):
         return diagnose_request(plan, found, given)
     step = "check it without the mask, on values that all count"
@@ -93,10 +93,10 @@ def _diagnose_selected(plan: Plan, found: Identification, given: Given | None) -
     )
 
 
-def _diagnose_gated(subject: Subject, values: NDArray[Any], actual: NDArray[Any]) -> Diagnosis:
-    """Return what is said of a gated tensor that no fault explains: a right one may be rounded on the way."""
+def _diagnose_gated(subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any]) -> Diagnosis:
+    """Return the diagnosis of a gated tensor without known fault: it may be right, but rounded on the way."""
     name, dtype = subject.plan.norm.name, choose_counting_dtype(actual.dtype)
-    if is_rounding(subject, values, actual, dtype):
+    if is_off_by_rounding(subject, values, actual, dtype):
         steps = ("the norm, the activation and the product may each be rounded",) if is_half(dtype) else ()
         return Diagnosis(Kind.NORM, f"{name} differs by rounding alone", steps)
     step = "check the norm by itself, without its gate"
@@ -104,12 +104,12 @@ def _diagnose_gated(subject: Subject, values: NDArray[Any], actual: NDArray[Any]
 
 
 def diagnose_request(plan: Plan, found: Identification, given: Given | None = None) -> Diagnosis:
-    """Return what a tensor has otherwise than the norm that was asked for; what it is, where it is another.
+    """Return how a tensor differs from the norm that was asked for; or which other norm or map it is.
 
     Parameters
     ----------
     plan : Plan
-        Of the norm that was asked for.
+        The plan of the request.
     found : Identification
     given : Given or None
         Running statistics.
@@ -120,7 +120,7 @@ def diagnose_request(plan: Plan, found: Identification, given: Given | None = No
         return told._replace(cause=f"{name} differs: {found.claims[0].cause}")
     if told.verdict == Kind.NONE and found.unchanged is None and near is not None and is_mostly(near):
         matches = (near.match, *near.others)
-    compared = [(match, list_differences(plan, match, found.question)) for match in matches]
+    compared = [(match, list_other_choices(plan, match, found.question)) for match in matches]
     requests = [(match, some) for match, some in compared if some is not None]
     if requests:
         match, differences = _choose(requests)
@@ -140,7 +140,7 @@ def diagnose_request(plan: Plan, found: Identification, given: Given | None = No
         )  # fmt: skip
     if given is not None and (stored := compare_stored(found, given, plan)) is not None:
         return stored
-    if (estimated := tell_estimate(plan, found)) is not None:
+    if (estimated := tell_sigma(plan, found)) is not None:
         return estimated
     clause = told.cause if found.reason is None else split_reason(found.reason)[0]
     causes = [f"{name} differs: {each}" for each in (clause, clause.rpartition(" (")[0] or clause)]
@@ -151,7 +151,7 @@ _TOLD = 8
 """Values that one request gives to the bit and a simpler one does not: fewer may be other roundings."""
 
 
-def _choose(requests: Sequence[tuple[Match, list[Difference]]]) -> tuple[Match, list[Difference]]:
+def _choose(requests: Sequence[tuple[Match, list[OtherChoice]]]) -> tuple[Match, list[OtherChoice]]:
     """Return the request with the fewest differences, or another that alone gives every value exactly."""
     first = min(requests, key=lambda pair: len(pair[1]))
     missed = (1.0 - first[0].equal) * first[0].compared
@@ -167,18 +167,22 @@ _FAULTS = {
 
 
 def _contrast(
-    plan: Plan, found: Identification, match: Match, differences: Sequence[Difference], given: Given | None
+    plan: Plan,
+    found: Identification,
+    match: Match,
+    differences: Sequence[OtherChoice],
+    given: Given | None,
 ) -> tuple[str, tuple[str, ...], str | None]:
-    """Return what a match has otherwise than the request that it should be: cause, evidence and remedy."""
+    """Return how a match differs from the request: cause, evidence and remedy."""
     name, near, layout = plan.norm.name, None if found.matches else found.nearest, plan.grid.layout
     near = near if near is not None and near.mismatches else None
     remedy = find_remedy(plan, match, found.question, differences) if differences else None
     told = list(differences)
     if given is not None:
-        told.insert(0, Difference("statistics are this tensor's own", "the running ones"))
+        told.insert(0, OtherChoice("statistics are this tensor's own", "the running ones"))
         remedy = f"normcli {name} … without --eval"
     if match.cancelled is not None or (match.max_ulp > _FAR and _is_one_pass(found)):
-        told.append(Difference("the variance is E[x²] − E[x]², which cancels"))
+        told.append(OtherChoice("the variance is E[x²] − E[x]², which cancels"))
     evidence = [] if near is None else [*list_wrong(near, layout)]
     if near is not None and not told:
         count = f"{near.mismatches:,} of {near.compared:,} values"
@@ -191,7 +195,7 @@ def _contrast(
     if not told:
         return f"{name} differs by rounding alone", tuple(exactness), None
     if near is not None:
-        told.append(Difference(f"{near.mismatches:,} of {near.compared:,} values are wrong"))
+        told.append(OtherChoice(f"{near.mismatches:,} of {near.compared:,} values are wrong"))
     cause, unsaid = _join_differences(name, told, (remedy or "").partition("--like ")[2])
     if near is None and match.cancelled is None and exactness:
         together = {1: "with that", 2: "with both"}.get(len(told), "with all of these")
@@ -209,8 +213,8 @@ def _is_one_pass(found: Identification) -> bool:
     return bool(told) and told[0].computation.accumulation.algorithm.name.startswith("one-pass")
 
 
-def _join_differences(name: str, told: Sequence[Difference], framework: str) -> tuple[str, tuple[str, ...]]:
-    """Return the cause, with what was asked for where there is room for it, and what is left unsaid."""
+def _join_differences(name: str, told: Sequence[OtherChoice], framework: str) -> tuple[str, tuple[str, ...]]:
+    """Return the cause, with the asked options if there is room, and the differences left out."""
     contrasts = f"{name} differs: {'; '.join(one.contrast for one in told)}"
     words = f"{name} differs: {', '.join(one.words for one in told)}"
     like = f" (as {framework})" if framework else ""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.algorithms.elements import Formula
+from normcli.algorithms.row_formula import RowFormula
 from normcli.dtypes import OUTPUT_DTYPES
 from normcli.errors import NormError
 from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.search.groups import put_back, take_groups, widen
-from normcli.identifying.words.request_difference import try_plan
+from normcli.identifying.words.request_difference import try_request
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.normalize import normalize
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.algorithms.computation import Computation
+    from normcli.algorithms.row_computation import Computation
     from normcli.dtypes import Floats
     from normcli.identifying.question import Identification, Question
     from normcli.identifying.search.match import Match
@@ -46,7 +46,7 @@ DRAWS = (
     ("uniform", 1000.0, 1001.0),
     ("uniform", 0.0, 60000.0),
 )
-"""What is drawn: near 0, where eps shows; far from it, where sums cancel; large, where they overflow."""
+"""The values of suggested tensors: near 0 eps shows, far from 0 sums cancel, large ones overflow."""
 
 
 class Suggestion(NamedTuple):
@@ -56,11 +56,11 @@ class Suggestion(NamedTuple):
     ----------
     recipe : Recipe
     told, pairs : int
-        So many pairs of candidates, of how many, give different results.
+        The pairs of candidates with different results, and all pairs.
     share : float
-        The largest share of values that differ between two.
+        The largest share of values that differ in a pair.
     names : tuple of str
-        What the candidates are.
+        The candidates.
     """
 
     recipe: Recipe
@@ -89,7 +89,7 @@ class _Candidate(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the request says."""
+        """The options of the request, as on a command line."""
         return {name: value for name, value in self.request._asdict().items() if value is not None}
 
     @property
@@ -99,11 +99,11 @@ class _Candidate(NamedTuple):
         return " ".join((self.request.norm, *chosen, *how))
 
     def write(self, x: NDArray[Any]) -> Floats:
-        """Return what it makes of a tensor, in float64."""
+        """Return the candidate's result for a tensor, in float64."""
         if self.computation is None:
             return widen(normalize(x, **self.options, dtype=x.dtype.name).normalized)
         plan = make_plan(self.request, x.shape, x.dtype)
-        rows = self.computation.run(take_groups(plan.grid, x), Formula.of(plan), x.dtype)
+        rows = self.computation.run(take_groups(plan.grid, x), RowFormula.of(plan), x.dtype)
         return widen(put_back(plan.grid, rows))
 
 
@@ -158,7 +158,7 @@ def _spread_eps(question: Question, match: Match, computation: Computation | Non
         ddof=match.ddof or None, eps_mode=match.eps_mode, p=match.p,
     )  # fmt: skip
     placed = request._replace(axes=match.axes)
-    grids = [plan and plan.grid.canonical for plan in (try_plan(one, question) for one in (request, placed))]
+    grids = [plan and plan.grid.canonical for plan in (try_request(one, question) for one in (request, placed))]
     if None in grids or grids[0] != grids[1]:
         request = placed  # the norm's own axes are others, but for those of length 1
     low, high = match.eps_range

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def _use(other: Case, more: Floats | float = 0.0, **values: Any) -> Variant:
-    """Return the variant of a kernel whose result is another case's, and what is added to it."""
+    """Return the variant of a kernel that gives the result of another case, plus an addend."""
     right = other.right
     return Variant(result=right.values + more, noise=right.allowed, values=values)
 
@@ -39,14 +39,14 @@ def _normalize(case: Case, x: NDArray[Any]) -> Case:
 
 
 def _list_kinds(addends: Addends) -> tuple[ResidualSum, ...]:
-    """Return how sums may be made, as was asked for first: those of half precision may be exact, too."""
+    """Return the ways to round x + residual: first the one that was asked for, then the others."""
     others = [kind for kind in ResidualSum if kind is not addends.kind]
     is_short = is_half(find_sum_dtype(addends.values.dtype, addends.residual.dtype))
     return (addends.kind, *(others if is_short else ()))
 
 
 def _sum_otherwise(list_terms: Sums) -> Callable[[Case], Iterator[Variant]]:
-    """Return what normalizes the sum of other terms."""
+    """Return the function that gives variants with a sum of other terms."""
 
     def vary(case: Case) -> Iterator[Variant]:
         addends = case.addends
@@ -62,7 +62,7 @@ def _sum_otherwise(list_terms: Sums) -> Callable[[Case], Iterator[Variant]]:
 
 
 def _round_otherwise(case: Case, addends: Addends) -> Iterator[Variant]:
-    """Round sums of half precision before the norm where none is to be rounded, or the other way round."""
+    """Round sums of half precision before the norm if they should stay exact, and leave them exact if not."""
     for kind in _list_kinds(addends)[1:]:
         how = "rounded to half precision" if kind is ResidualSum.ROUNDED else "not rounded"
         yield _use(_normalize(case, addends._replace(kind=kind).add()), how=how)

@@ -74,7 +74,7 @@ def _gate(case: Case) -> Iterator[Variant]:
 # -- what values are stored as: dropped by chance, or on a grid of few numbers
 
 _DEVIATIONS = 4.0
-"""Counts that differ by so many of their deviations do not differ by luck."""
+"""Counts that differ by more than this many standard deviations do not differ by luck."""
 
 _LEAST_DROPPED = 8
 """Of fewer values nothing is said but that they are 0."""
@@ -83,16 +83,16 @@ _LEAST_STEPS, _MOST_STEPS = 4, 1 << 15
 """How many steps from 0 the furthest value of a grid is: on a finer one almost any number lies."""
 
 _NEAREST = 64
-"""Levels next to 0 of which two are neighbours on the grid; rounding moves further ones by more."""
+"""Levels nearest 0 among which the step of the grid is sought: larger ones are rounded by more."""
 
 _FINEST, _OFF = 2.0**-18, 2.0**-10
 """Numbers that differ by less of the largest are one; and how far off a step rounding takes them."""
 
 _COARSE = 4.0
-"""A step is so many times what rounding makes, at least."""
+"""A step is at least this many times as large as a rounding."""
 
 _LEAST_ROUNDED = 64
-"""Of fewer values it is not told whether a grid is what they were rounded to."""
+"""The fewest values that show a grid to which they were rounded."""
 
 _UNEVEN, _TILTED = 2.0, 0.06
 """Remainders of rounding are spread evenly: their distribution is off by no more than this over √n, or by the
@@ -104,7 +104,7 @@ _COUNTS = (127, 128, 7, 8)
 
 
 def _drop(case: Case) -> Iterator[Variant]:
-    """Yield a result of which some values are 0, and all others larger by what keeps the mean: 1 / (1 − p)."""
+    """Yield the result of a dropout: some values are 0, the others multiplied by 1 / (1 − p)."""
     right = case.right.values
     shown = np.abs(right) > case.right.allowed
     zero = shown & (case.y == 0.0)
@@ -160,7 +160,7 @@ def _list_grids(case: Case) -> Iterator[tuple[str, Floats, int]]:
 
 
 def _measure_step(values: Floats, bits: int, least: int) -> Floats:
-    """Return how far floats of so many bits behind the first, and of a least exponent, are apart."""
+    """Return the spacing of floats at each value, given their mantissa bits and least exponent."""
     return np.asarray(np.ldexp(1.0, np.maximum(np.frexp(values)[1] - 1, least) - bits))
 
 
@@ -184,7 +184,7 @@ def _lie_on(levels: Floats, step: Floats, case: Case) -> bool:
 
 
 def _is_spread_evenly(remainders: Floats) -> bool:
-    """Whether remainders of rounding are spread over −½ … ½ as those of numbers that know nothing of a grid."""
+    """Whether remainders are spread evenly over −½ … ½: then the numbers were not on the grid before."""
     count = remainders.size
     if count < _LEAST_ROUNDED:
         return False

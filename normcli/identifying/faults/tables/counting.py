@@ -68,7 +68,7 @@ def _pad_both(case: Case, count: int) -> list[Variant]:
 
 
 def _miscount(case: Case) -> Iterator[Variant]:
-    """Divide the sums by another number than n: n ± 1, or what y shows."""
+    """Divide the sums by another number than n: n ± 1, or the number that y shows."""
     n, counts = case.count, {case.count - 1, case.count + 1}
     solved = float(np.median(case.square * case.freedom / (case.used.divisor**2 - case.eps)))
     of_mean = float(np.median(n * case.own_mean / case.used.mean)) if case.centres else math.nan
@@ -143,7 +143,7 @@ def _shard(case: Case) -> Iterator[Variant]:
             mean, square = (each.take(part % each.shape[axis], axis) for each in statistics)
             if is_near(case.used.divisor, case.root(square)):
                 one = Variant(mean, square=square)
-                yield from label([one], 1, **values, which=f"only those of part {part}")
+                yield from label([one], 1, **values, which=f"part {part} alone")
 
 
 def _average_parts(case: Case) -> Iterator[Variant]:
@@ -168,7 +168,7 @@ def _take_other_row(case: Case) -> Iterator[Variant]:
 
 
 def _take_rows(case: Case, which: str, choose: Callable[[Floats], Floats]) -> Iterator[Variant]:
-    """Yield the statistics of other rows where y shows them: of most rows it does not."""
+    """Yield the statistics of other rows if y shows that it used them."""
     mean, square = choose(case.centre), choose(case.square)
     shows_square, shows_mean = is_near(case.used.divisor, case.root(square)), is_near(case.used.mean, mean)
     names = "statistics are those", "the mean is that", f"the {case.square_name} is that"
@@ -219,4 +219,4 @@ COUNTING: Sequence[Row] = (
     Row(Fault("stats-other-axes", "{what} over {over}", "reduce the axes of the norm", "x.mean(0)",
               ("statistics are", "AXES")), _take_other_axes),
 )  # fmt: skip
-"""The likelier ones first, of those that explain as much."""
+"""In the order of likelihood: of rows that explain equally much, the first is named."""

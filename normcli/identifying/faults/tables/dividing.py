@@ -1,4 +1,4 @@
-"""Faults in what is subtracted of a group, what divides it, and how both are computed."""
+"""Faults in centre and divisor of a group, and in how both are computed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _DIGITS = (1, 2, 3, 5, 8)
 
 
 def _shorten(shown: float) -> Iterator[tuple[float, int]]:
-    """Yield what a positive number may be that y shows, and as how many small numbers it counts."""
+    """Yield short readings of a positive number that y shows, each with the count of small numbers in it."""
     for digits in _DIGITS if 0.0 < shown < math.inf else ():
         yield float(f"{shown:.{digits}g}"), 1 + digits // 4
 
@@ -252,4 +252,4 @@ DIVIDING: Sequence[Row] = (
     Row(Fault("stats-approximate", "the root is approximate, off by up to {most}",
               "refine the reciprocal root once more", "rsqrt_fast(x.var(-1) + eps)", ("N",)), _approximate),
 )  # fmt: skip
-"""The likelier ones first, of those that explain as much."""
+"""In the order of likelihood: of rows that explain equally much, the first is named."""

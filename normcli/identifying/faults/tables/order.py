@@ -127,7 +127,7 @@ def _read_memory(case: Case) -> Iterator[Variant]:
 
 
 def _normalize(case: Case, values: Floats) -> Floats:
-    """Return what the norm makes of values in another order, at the rank of the case."""
+    """Return the norm's result for values in another order, at the rank of the case."""
     return replace(case, x=values.reshape(case.x.shape), stored=None, gate=None).right.values
 
 

@@ -1,4 +1,4 @@
-"""Faults in what a norm is given: gamma and beta left out or applied otherwise, running statistics."""
+"""Faults in the use of gamma and beta (left out, exchanged, applied otherwise) and of running statistics."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def _change_gamma(change: Callable[[Floats], Floats]) -> Callable[[Case], Variant]:
-    """Return what applies another gamma, made of the given one without what is added to it."""
+    """Return the function that changes the gamma of a case by another function of it (without 1 +)."""
     return lambda case: Variant(gamma=change(case.gamma - case.plan.spec.gamma_offset))
 
 
 def _add_one(case: Case) -> Variant:
-    """1 + gamma where gamma is meant, or the other way round."""
+    """Multiply by 1 + gamma instead of gamma, or by gamma instead of 1 + gamma."""
     if case.plan.spec.gamma_offset:
         return Variant(gamma=case.gamma - 1.0, values={"used": "gamma", "meant": "1 + gamma"})
     return Variant(gamma=case.gamma + 1.0, values={"used": "1 + gamma", "meant": "gamma"})
@@ -194,13 +194,13 @@ PARAMETERS: Sequence[Row] = (
     Row(Fault("affine-offset", "{term} is added to every value", "leave the term out", "y + 1", ("C",)),
         _shift_all),
 )  # fmt: skip
-"""The likelier ones first, of those that explain as much."""
+"""In the order of likelihood: of rows that explain equally much, the first is named."""
 
 
 # -- running statistics
 
 _MOMENTA = (0.1, 0.01, 0.001, 0.2, 0.03, 0.05, 0.5, 0.9, 0.99, 0.999)
-"""The part of the new statistics in what is kept: those of frameworks and models."""
+"""The share of a batch in updated running statistics, as frameworks and models have it."""
 
 
 def _take_own(case: Case) -> list[Variant]:
@@ -233,7 +233,7 @@ def _update(case: Case) -> Iterator[Variant]:
 
 
 def _bias(case: Case) -> Iterator[Variant]:
-    """Take the running variance as a sum of squares divided by n, or by n − 1, of as many values as here."""
+    """Take the running variance with the other divisor, n or n − 1, where n is the size of these groups."""
     if case.count > 1:
         share = (case.count - 1.0) / case.count
         yield Variant(square=case.square * share, values={"used": "n", "asked": "n − 1"})

@@ -1,4 +1,4 @@
-"""Faults of which only the place or the numbers are known, and half precision that was saved as more."""
+"""Faults known only by their place or their numbers, and half precision saved as a wider dtype."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ UNKNOWN = {
         ("stats", "both", "mean and divisor are others", "(x - m) / d", ()),
     )
 }  # fmt: skip
-"""What y shows of groups, or of features, where no row of a table makes it."""
+"""Groups or features whose statistics or parameters are wrong, without a row that names how."""
 
 CAST = Row(Fault("after-cast", "y is rounded to {dtype}", "keep y in the dtype of x", "y.astype(np.float16)",
                  ("float16",)))  # fmt: skip

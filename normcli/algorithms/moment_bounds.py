@@ -1,0 +1,275 @@
+"""The largest errors of mean and variance: the roundings of an algorithm, added up.
+
+Each operation gives (x ∘ y)(1 + δ) + η with |δ| ≤ u, half the distance from 1 to the next number, and |η| ≤ h,
+half the smallest subnormal number, where a product or a quotient underflows. What k roundings enter is off by
+γₖ = k·u/(1 − k·u) of itself (Higham 2002, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 2.2
+and lemma 3.1). From this follows, for n values of which none goes through more than k additions:
+
+* a sum, by γₖ Σ|x| in any order: k = n − 1, or ⌈log₂ n⌉ by halves (section 4.2);
+* two passes: the variance by γ of k + 6 of itself, and the square of what the mean is off (Chan, Golub, LeVeque
+  1983, Algorithms for computing the sample variance; Higham, section 1.9 and problem 1.10: (n + 3)u of itself);
+* one pass: by γ of k + 4 of E[x²], 1 + mean²/variance times more; over x less s, of E[(x − s)²];
+* Welford's recurrence: the mean by E ≤ n·u·max|x|/2, as each step rounds it, and the variance by some 2.4 E
+  times the deviation (Higham, (1.6), whose bound has no constants: they are worked out in `bound_welford`);
+* parts that are merged in d levels: E more by some d·10·u·max|x|, the variance by 4 E √(d/2) of the deviation.
+
+These are bounds of the worst case: actual errors grow about as the root of the number of roundings (Higham,
+section 2.8). Over `normcli.testing.provocations` the worst value comes to 4 to 11 % of its bound (median) where
+sums are of the result's own dtype, and to more than 95 % where they are wider. The bounds hold for gradual
+underflow, and where products are fused with sums. Callers silence NumPy: what overflows has no bound.
+"""
+
+from __future__ import annotations
+
+import math
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.dtypes import find_type, get_eps, get_largest, get_smallest
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from normcli.dtypes import Floats
+
+    Bound = Callable[["GroupFacts", "DtypePrecision", "Order"], "Drift"]
+
+_DIVISION = 3
+"""Roundings in a division by n: of n, of 1/n and of the product, where it is done so."""
+
+_MERGE = 10
+"""Roundings in merging two means: of their difference, the share, product and sum, or of two products."""
+
+_LEAF = 25
+"""Additions in turn in a leaf of a pairwise sum: of 128 values in 8 lanes, these, and up to 7 that are left."""
+
+_THREADS = 32
+"""That hold a part each of Welford's recurrence, at least."""
+
+
+class DtypePrecision(NamedTuple):
+    """The rounding of operations in a dtype.
+
+    Parameters
+    ----------
+    name : str
+    unit : float
+        u: the largest relative error of a rounding.
+    underflow : float
+        h: the largest error where the value is subnormal.
+    largest : float
+    """
+
+    name: str
+    unit: float
+    underflow: float
+    largest: float
+
+    @classmethod
+    def of(cls, name: str) -> DtypePrecision:
+        """Return that of a dtype."""
+        least = max(get_smallest(name) / 2.0, get_smallest("float64"))
+        return cls(name, get_eps(np.dtype(find_type(name))) / 2.0, least, get_largest(name))
+
+    def gamma(self, roundings: float) -> float:
+        """Return γ of a number of roundings; infinite where they may leave no digit."""
+        together = roundings * self.unit
+        return together / (1.0 - together) if together < 1.0 else math.inf
+
+    def limit(self, sizes: Floats, error: Floats, roundings: int = _MERGE) -> Floats:
+        """Return an error, infinite where intermediate values of some sizes may overflow."""
+        return np.where(sizes * (1.0 + self.gamma(roundings)) < self.largest, error, np.inf)
+
+    def halve_place(self, sizes: Floats) -> Floats:
+        """Return half of the last place of values of some sizes: what rounding is off by."""
+        place: Floats = np.ldexp(self.unit, np.frexp(sizes)[1] - 1)
+        return np.maximum(place, self.underflow)
+
+
+class Order(NamedTuple):
+    """An order of addition: runs of `in_turn` values, then their sums in levels of pairs."""
+
+    in_turn: int
+    levels: int
+
+    @property
+    def depth(self) -> int:
+        """The most additions that a value goes through."""
+        return self.in_turn + self.levels
+
+
+class GroupFacts(NamedTuple):
+    """The numbers of each group on which bounds depend; all but `size` and `ddof` have the shape (groups,).
+
+    Parameters
+    ----------
+    size : int
+        Values in a group.
+    ddof : int
+    mean, variance : ndarray
+        The exact ones, rounded to float64; 0 and the mean square for norms that do not centre.
+    absolute : ndarray
+        The mean of |x|.
+    square : ndarray
+        The mean of x².
+    largest : ndarray
+        The largest |x|.
+    shifted : GroupFacts or None
+        Of x less each group's first value.
+    """
+
+    size: int
+    ddof: int
+    mean: Floats
+    variance: Floats
+    absolute: Floats
+    square: Floats
+    largest: Floats
+    shifted: GroupFacts | None = None
+
+    @classmethod
+    def of(cls, rows: Floats, mean: Floats, variance: Floats, ddof: int) -> GroupFacts:
+        """Return the facts of rows, of shape (groups, values), given mean and variance."""
+        first = rows[:, :1]
+        here, shifted = (
+            cls(rows.shape[1], ddof, center, variance, sizes.mean(1), (sizes * sizes).mean(1), sizes.max(1))
+            for sizes, center in ((np.abs(rows), mean), (np.abs(rows - first), mean - first[:, 0]))
+        )
+        return here._replace(shifted=shifted)
+
+    @property
+    def excess(self) -> float:
+        """The variance over the mean of squared deviations: n / (n − ddof)."""
+        return self.size / (self.size - self.ddof) if self.size > self.ddof else math.inf
+
+
+class Drift(NamedTuple):
+    """How far statistics may be off at most, of shape (groups,).
+
+    Parameters
+    ----------
+    mean, square : ndarray
+        Of the mean, and of the variance or what takes its place.
+    may_be_negative : bool
+        Whether the variance may come out below 0.
+    """
+
+    mean: Floats
+    square: Floats
+    may_be_negative: bool = False
+
+
+def _bound_mean(groups: GroupFacts, p: DtypePrecision, depth: int, before: int = 0) -> Floats:
+    """Return how far a sum, divided by n, is off, if some roundings went `before` into each of its terms."""
+    error = groups.absolute * _widen(p, groups.size, depth + before + _DIVISION) + p.underflow
+    return p.limit(np.maximum(groups.absolute * groups.size, groups.size), error, depth)
+
+
+def bound_squares(groups: GroupFacts, p: DtypePrecision, order: Order, before: int = 0) -> Drift:
+    """Return the bounds of E[x²], likewise, for norms that do not centre."""
+    depth = order.depth
+    error = groups.square * _widen(p, groups.size, depth + 2 * before + _DIVISION + 1) + 3.0 * p.underflow
+    square = p.limit(np.maximum(groups.square * groups.size, groups.size), error, depth + 2 * before)
+    return Drift(np.zeros_like(square), square)
+
+
+def bound_two_pass(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
+    """Return the bounds of E[x], then E[(x − mean)²]: it sums (x − mean)² + E², of a mean that is E off."""
+    mean = _bound_mean(groups, p, order.depth)
+    summed = groups.variance + groups.excess * mean**2
+    error = groups.excess * mean**2 + summed * _widen(p, groups.size, order.depth + 2 + _DIVISION + 1)
+    square = error + 3.0 * groups.excess * p.underflow
+    return Drift(mean, p.limit(summed * groups.size, square, order.depth))
+
+
+def bound_one_pass(groups: GroupFacts, p: DtypePrecision, order: Order, before: int = 0) -> Drift:
+    """Return the bounds of E[x²] − E[x]²: what either term is off by stays when they cancel."""
+    mean = _bound_mean(groups, p, order.depth, before)
+    square = bound_squares(groups, p, order, before).square
+    product = (2.0 * np.abs(groups.mean) + mean) * mean
+    rest = p.gamma(6) * (groups.mean**2 + product + groups.square + square)
+    error = groups.excess * (square + product + rest + 2.0 * p.underflow) * (1.0 + p.gamma(6))
+    return Drift(mean, error, may_be_negative=True)
+
+
+def bound_clamped(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
+    """Return the bounds of max(E[x²] − E[x]², 0), which is no further off."""
+    return bound_one_pass(groups, p, order)._replace(may_be_negative=False)
+
+
+def bound_shifted(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
+    """Return the bounds of one pass over x less its first value, to which its mean is added."""
+    assert groups.shifted is not None
+    mean, square, _ = bound_one_pass(groups.shifted, p, order, before=1)
+    square = p.limit((groups.shifted.absolute * groups.size) ** 2, square, 2 * order.depth)
+    return Drift(mean + p.unit * (np.abs(groups.mean) + mean), square, may_be_negative=True)
+
+
+def bound_welford(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
+    """Return the bounds of Welford's recurrence over k values in turn, in parts that are merged in d levels.
+
+    A step rounds the mean, of at most M = max|x| + E, and its own share of 2M/j; what the step before was off
+    counts (j − 1)/j. What adds up is E ≤ u·M·(k + 1)/2 + 2M·γ₅. A merge, whose mean lies between its parts',
+    adds its own roundings. Each product (x − m)(x − m′), before and after the step, differs by E times both
+    factors, whose squares add up to 2nσ² and nσ² at most. Of a merge, the difference of the means is off by 2E;
+    the weights of all add up to n·d/2.
+    """
+    n, h, (in_turn, levels) = groups.size, p.underflow, order
+    share = 2.0 * p.gamma(5) + (p.unit + 2.0 * h) * (in_turn + 1) / 2.0 + levels * p.gamma(_MERGE)
+    if not share < 1.0:
+        nothing = np.full(groups.mean.shape, np.inf)
+        return Drift(nothing, nothing)
+    mean = (share * groups.largest + h * ((in_turn + 1) / 2.0 + levels)) / (1.0 - share)
+    biased = groups.variance / groups.excess
+    factors = 1.0 + math.sqrt(2.0) + 4.0 * math.sqrt(levels / 2.0)
+    summed = biased + factors * mean * np.sqrt(biased) + (1.0 + 2.0 * levels) * mean**2
+    roundings = in_turn + 2 * levels + 12
+    off = summed - biased + summed * _widen(p, n, roundings) + 3.0 * (1 + levels) * h
+    sizes = np.maximum(np.maximum(summed, (2.0 * groups.largest) ** 2) * n, n)
+    return Drift(p.limit(groups.largest, mean), p.limit(sizes, groups.excess * off, roundings))
+
+
+def _widen(p: DtypePrecision, size: int, roundings: int) -> float:
+    """Return the relative error of some roundings; one is of 1/n, which may be subnormal."""
+    return (1.0 + p.gamma(roundings)) * (1.0 + p.underflow * size) - 1.0
+
+
+def _add_in_turn(size: int) -> Order:
+    return Order(size, 0)
+
+
+def _add_by_halves(size: int) -> Order:
+    return Order(0, max(0, size - 1).bit_length())
+
+
+def _add_pairwise(size: int) -> Order:
+    return Order(min(size, _LEAF), _add_by_halves(size).levels)
+
+
+def _add_in_threads(size: int) -> Order:
+    return Order(-(-size // _THREADS), _add_by_halves(size).levels)
+
+
+class BoundRule(NamedTuple):
+    """The bound of a row of `normcli.algorithms.table`: its order of addition, and its error's function."""
+
+    order: Callable[[int], Order]
+    bound: Bound
+
+
+BOUNDS: Mapping[str, BoundRule] = MappingProxyType(
+    {
+        "one-pass": BoundRule(_add_in_turn, bound_one_pass),
+        "one-pass-clamped": BoundRule(_add_in_turn, bound_clamped),
+        "shifted": BoundRule(_add_in_turn, bound_shifted),
+        "two-pass": BoundRule(_add_in_turn, bound_two_pass),
+        "tree": BoundRule(_add_by_halves, bound_two_pass),
+        "pairwise": BoundRule(_add_pairwise, bound_two_pass),
+        "welford": BoundRule(_add_in_turn, bound_welford),
+        "chunked-welford": BoundRule(_add_in_threads, bound_welford),
+    }
+)
+"""By the algorithm's name. Sums in turn are the worst order: their bound holds for every other."""

@@ -1,0 +1,217 @@
+"""Formulas by which kernels find the mean and the variance of a row, or its mean square."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.algorithms.fused import fuse, round_twice
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from normcli.algorithms.fused import MultiplyAdd
+    from normcli.algorithms.summation_orders import Add, Values
+
+    Measure = Callable[[Values, Add, int], "RowMoments"]
+    """Takes rows, of shape (groups, values), the order of addition, and ddof."""
+
+
+class RowMoments(NamedTuple):
+    """The moments of each row, as a kernel calculates them in the dtype of its sums.
+
+    Parameters
+    ----------
+    mean : ndarray, shape (groups,)
+        0 for norms that do not centre.
+    square : ndarray, shape (groups,)
+        The variance, the mean square, or (of a length) the sum of squares.
+    """
+
+    mean: Values
+    square: Values
+
+
+_WARP = 32
+"""Threads of a GPU that hold a mean and a sum of squares each."""
+
+_CHUNK = 16
+"""The vectors for which torch keeps one mean."""
+
+_LANES = 8
+"""Of a vector of float32 under AVX2."""
+
+
+class RowPart(NamedTuple):
+    """The moments of some values of each row: their number, mean, and Σ (x − mean)²."""
+
+    size: int
+    mean: Values
+    squares: Values
+
+
+def measure_one_pass(rows: Values, add: Add, ddof: int) -> RowMoments:
+    """Return E[x] and E[x²] − E[x]², which cancels where the mean is large beside the spread."""
+    count = make_count(rows)
+    mean = add(rows) / count
+    variance = add(rows * rows) / count - mean * mean
+    return RowMoments(mean, variance * (count / make_count(rows, ddof)) if ddof else variance)
+
+
+def measure_one_pass_clamped(rows: Values, add: Add, ddof: int) -> RowMoments:
+    """Return E[x] and max(E[x²] − E[x]², 0)."""
+    mean, variance = measure_one_pass(rows, add, ddof)
+    return RowMoments(mean, np.maximum(variance, rows.dtype.type(0.0)))
+
+
+def measure_two_pass(rows: Values, add: Add, ddof: int) -> RowMoments:
+    """Return E[x], then E[(x − mean)²]."""
+    mean = add(rows) / make_count(rows)
+    deviations = rows - mean[:, None]
+    return RowMoments(mean, add(deviations * deviations) / make_count(rows, ddof))
+
+
+def measure_shifted(rows: Values, add: Add, ddof: int) -> RowMoments:
+    """Return both of x less its row's first value, in one pass (Chan, Golub & LeVeque 1983)."""
+    count, first = make_count(rows), rows[:, 0]
+    shifted = rows - first[:, None]
+    total = add(shifted)
+    square = (add(shifted * shifted) - total * total / count) / make_count(rows, ddof)
+    return RowMoments(first + total / count, square)
+
+
+def measure_welford(rows: Values, add: Add, ddof: int) -> RowMoments:
+    """Return both as each value in turn moves them (Welford 1962); the order of addition is its own."""
+    part = _run_welford(rows.T)
+    return RowMoments(part.mean, part.squares / make_count(rows, ddof))
+
+
+def measure_chunked_welford(rows: Values, add: Add, ddof: int) -> RowMoments:
+    """Return what 32 threads find of every 32nd value each, by Welford's recurrence, merged by halves."""
+    groups, count = rows.shape
+    steps = count // _WARP
+    full = steps * _WARP
+    part = _run_welford(rows[:, :full].reshape(groups, steps, _WARP).transpose(1, 0, 2))
+    rest = rows[:, full:]
+    if rest.size:  # the last values go to the first threads
+        ahead = (slice(None), slice(0, count - full))
+        delta = rest - part.mean[ahead]
+        part.mean[ahead] += delta / rows.dtype.type(steps + 1)
+        part.squares[ahead] += delta * (rest - part.mean[ahead])
+    threads = [
+        RowPart(steps + (thread < count - full), part.mean[:, thread], part.squares[:, thread])
+        for thread in range(_WARP)
+    ]
+    while len(threads) > 1:
+        half = len(threads) // 2
+        threads = [merge_parts(*pair) for pair in zip(threads[:half], threads[half:], strict=True)]
+    return RowMoments(threads[0].mean, threads[0].squares / make_count(rows, ddof))
+
+
+def measure_cascade(rows: Values, add: Add, ddof: int, loads: int = 1) -> RowMoments:
+    """Return the moments of torch's CPU kernels on x86 with AVX2: vectors of 8 lanes, fused products.
+
+    Welford's recurrence runs over chunks of 16 vectors. Chunks are merged in pairs, and pairs of pairs, as a
+    carry runs through a binary number; then lanes are merged one after the other. In half precision 16 values
+    are loaded at once, and make two vectors.
+
+    Source: PyTorch 2.13, aten/src/ATen/native/cpu/moments_utils.h, `RowwiseMomentsImpl`.
+    """
+    groups, count = rows.shape
+    loaded = count // (loads * _LANES)
+    full = loaded * loads * _LANES
+    steps = rows[:, :full].reshape(groups, loaded, loads, _LANES).transpose(1, 2, 0, 3)
+    nothing = RowPart(0, np.zeros((groups, _LANES), rows.dtype), np.zeros((groups, _LANES), rows.dtype))
+    chunks = [steps[start : start + _CHUNK] for start in range(0, loaded, _CHUNK)]
+    stack = [nothing] * max(1, (len(chunks) - 1).bit_length())
+    for number, chunk in enumerate(chunks, 1):
+        for load in range(loads):
+            stack[0] = _merge_fused(stack[0], _run_fused(chunk[:, load]))
+        level = 1
+        while level < len(stack) and number % (1 << level) == 0:
+            stack[level], stack[level - 1] = _merge_fused(stack[level], stack[level - 1]), nothing
+            level += 1
+    whole = functools.reduce(_merge_fused, stack)
+    found = _run_welford(rows[:, full:].T)
+    for lane in range(_LANES):
+        found = merge_parts(found, RowPart(whole.size, whole.mean[:, lane], whole.squares[:, lane]), fuse)
+    return RowMoments(found.mean, found.squares / make_count(rows, ddof))
+
+
+measure_cascade_of_halves = functools.partial(measure_cascade, loads=2)
+"""What torch's CPU kernels do of float16 and bfloat16."""
+
+
+def measure_in_float64(rows: Values, add: Add, ddof: int) -> RowMoments:
+    """Return what torch's CPU kernel for batch norm does: sums in float64 of values and of rounded squares.
+
+    Mean, deviations and the sum of their squares are rounded to the dtype of the values.
+
+    Source: PyTorch 2.13, aten/src/ATen/native/cpu/batch_norm_kernel.cpp,
+    `batch_norm_cpu_collect_stats_contiguous_impl`.
+    """
+    dtype = rows.dtype
+    mean = (add(rows.astype(np.float64)) / rows.shape[1]).astype(dtype)
+    deviations = rows - mean[:, None]
+    squares = add((deviations * deviations).astype(np.float64)).astype(dtype)
+    return RowMoments(mean, squares / make_count(rows, ddof))
+
+
+def _run_fused(steps: Values) -> RowPart:
+    """Run Welford's recurrence along the first axis by inverses of the counts, products fused with sums."""
+    mean, squares = np.zeros(steps.shape[1:], steps.dtype), np.zeros(steps.shape[1:], steps.dtype)
+    type_ = steps.dtype.type
+    for number, values in enumerate(np.ascontiguousarray(steps), 1):
+        delta = values - mean
+        mean = fuse(delta, type_(1.0) / type_(number), mean)
+        squares = fuse(delta, values - mean, squares)
+    return RowPart(len(steps), mean, squares)
+
+
+def _merge_fused(part: RowPart, added: RowPart) -> RowPart:
+    type_, count = part.mean.dtype.type, part.size + added.size
+    share = type_(added.size) / type_(count) if count else type_(0.0)
+    delta = added.mean - part.mean
+    moved = share * delta
+    squares = fuse(delta * type_(part.size), moved, part.squares + added.squares)
+    return RowPart(count, part.mean + moved, squares)
+
+
+def merge_parts(part: RowPart, added: RowPart, multiply_add: MultiplyAdd = round_twice) -> RowPart:
+    """Return the moments of two parts of rows together (Chan, Golub & LeVeque 1983)."""
+    type_, count = part.mean.dtype.type, part.size + added.size
+    share = type_(added.size) / type_(count) if count else type_(0.0)
+    delta = added.mean - part.mean
+    squares = part.squares + multiply_add(delta * delta * share, type_(part.size), added.squares)
+    return RowPart(count, multiply_add(delta, share, part.mean), squares)
+
+
+def _run_welford(steps: Values) -> RowPart:
+    """Return what Welford's recurrence finds along the first axis."""
+    mean, squares = np.zeros(steps.shape[1:], steps.dtype), np.zeros(steps.shape[1:], steps.dtype)
+    type_ = steps.dtype.type
+    for number, values in enumerate(np.ascontiguousarray(steps), 1):
+        delta = values - mean
+        mean = mean + delta / type_(number)
+        squares = squares + delta * (values - mean)
+    return RowPart(len(steps), mean, squares)
+
+
+def measure_squares(rows: Values, add: Add, ddof: int) -> RowMoments:
+    """Return 0 and E[x²], for norms that do not centre."""
+    total = add(rows * rows)
+    return RowMoments(np.zeros_like(total), total / make_count(rows))
+
+
+def measure_length(rows: Values, add: Add, ddof: int) -> RowMoments:
+    """Return 0 and Σx², for norms that divide by a length."""
+    total = add(rows * rows)
+    return RowMoments(np.zeros_like(total), total)
+
+
+def make_count(rows: Values, ddof: int = 0) -> Any:
+    """Return how many values a row has, less ddof, in their dtype; beyond 65504 that of float16 is ∞."""
+    return rows.dtype.type(rows.shape[1] - ddof)

@@ -1,0 +1,152 @@
+"""A computation: an algorithm, a dtype of sums and an order of casts; its result for rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.algorithms.moment_formulas import measure_length, measure_squares
+from normcli.algorithms.row_formula import RowElements, RowFormula
+from normcli.algorithms.table import ALGORITHMS, CASTS, DTYPES, find_algorithm, find_cast, find_dtype
+from normcli.dtypes import find_type
+from normcli.errors import MissingExtraError, UsageError
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from normcli.algorithms.moment_formulas import RowMoments
+    from normcli.algorithms.summation_orders import Values
+    from normcli.algorithms.table import Algorithm, Cast
+
+_WORDS = ("ALGORITHM:DTYPE", "ALGORITHM:DTYPE:CAST")
+
+
+class Accumulation(NamedTuple):
+    """How statistics are found: an algorithm, and the dtype that its sums are kept in.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    dtype : str
+        Every operation is rounded to it, and the values first.
+    """
+
+    algorithm: Algorithm
+    dtype: str
+
+    @property
+    def name(self) -> str:
+        """As a command line has it: `two-pass:float32`."""
+        return f"{self.algorithm.name}:{self.dtype}"
+
+    def widen(self, rows: Values) -> Values:
+        """Return rows in the dtype of the sums."""
+        with np.errstate(all="ignore"):
+            return rows.astype(find_type(self.dtype), copy=False)
+
+    def measure(self, rows: Values, formula: RowFormula) -> RowMoments:
+        """Return the statistics of rows that are in the dtype of the sums."""
+        with np.errstate(all="ignore"):
+            if formula.centres:
+                return self.algorithm.measure(rows, self.algorithm.add, formula.ddof)
+            plain = measure_squares if formula.averages else measure_length
+            return plain(rows, self.algorithm.add, formula.ddof)
+
+
+class Computation(NamedTuple):
+    """How a norm is calculated, from the values to the result."""
+
+    accumulation: Accumulation
+    cast: Cast
+
+    @property
+    def name(self) -> str:
+        """As a command line has it: `two-pass:float32:statistics`; the usual cast order is left out."""
+        usual = next(iter(CASTS))
+        return self.accumulation.name + ("" if self.cast.name == usual else f":{self.cast.name}")
+
+    def describe(self, formula: RowFormula) -> str:
+        """Return how a sentence says it: `float16 sums, E[x²] − E[x]² in one pass, rounded once at the end`."""
+        algorithm, dtype = self.accumulation
+        return f"{dtype} sums, {algorithm.words if formula.centres else algorithm.squares}, {self.cast.words}"
+
+    def run(
+        self,
+        rows: Values,
+        formula: RowFormula,
+        dtype: np.dtype[Any],
+        affine: tuple[Values | None, Values | None] = (None, None),
+    ) -> Values:
+        """Return y of rows, each operation as the kernel does it.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (groups, values)
+        formula : RowFormula
+        dtype : dtype
+            Of the result.
+        affine : tuple of ndarray or None
+            Gamma and beta, which broadcast against the rows.
+
+        Examples
+        --------
+        The variance of 4097, 4098, 4099, 4100 comes out as 2 instead of 1.25.
+
+        >>> rows = np.array([[1.0, 2.0, 3.0, 4.0]], np.float32) + 4096
+        >>> formula = RowFormula(True, True, None, None)
+        >>> parse_computation("one-pass:float32").run(rows, formula, rows.dtype)[0, :2]
+        array([-1.0606601 , -0.35355338], dtype=float32)
+        """
+        wide = self.accumulation.widen(rows)
+        with np.errstate(all="ignore"):
+            moments = self.accumulation.measure(wide, formula)
+            return self.write(RowElements.of(wide, moments, formula, affine, dtype))
+
+    def write(self, given: RowElements) -> Values:
+        """Return y of rows whose statistics are known."""
+        with np.errstate(all="ignore"):
+            return self.cast.write(given).astype(given.dtype, copy=False)
+
+
+def parse_computation(text: str) -> Computation:
+    """Return the computation of a name: `two-pass:float32` or `two-pass:float32:statistics`.
+
+    Raises
+    ------
+    UsageError
+        If the name has another form, or a part of it is in no table; the message has similar names.
+    """
+    names = text.split(":")
+    if len(names) not in (2, 3):
+        raise UsageError(f"{text!r} is not {' or '.join(_WORDS)}, such as two-pass:float32")
+    algorithm, dtype = find_algorithm(names[0]), find_dtype(names[1])
+    return Computation(Accumulation(algorithm, dtype), find_cast(names[2] if names[2:] else next(iter(CASTS))))
+
+
+def list_accumulations(formula: RowFormula) -> Iterator[Accumulation]:
+    """Yield the common algorithms for a norm in every dtype of sums, the cheapest first.
+
+    bfloat16 is left out where the library that has it is missing.
+    """
+    for dtype in DTYPES:
+        if has_dtype(dtype):
+            for algorithm in ALGORITHMS.values():
+                if formula.centres or algorithm.squares:
+                    yield Accumulation(algorithm, dtype)
+
+
+def list_casts(accumulation: Accumulation, dtype: np.dtype[Any], *, has_gamma: bool) -> Iterator[Cast]:
+    """Yield the cast orders that may differ: of sums in the result's own dtype, they are one."""
+    widens = accumulation.dtype != dtype.name
+    yield from (cast for cast in CASTS.values() if cast.differs(widens=widens, has_gamma=has_gamma))
+
+
+def has_dtype(name: str) -> bool:
+    """Whether a dtype can be calculated with here."""
+    try:
+        find_type(name)
+    except MissingExtraError:
+        return False
+    return True

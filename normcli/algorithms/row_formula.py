@@ -1,0 +1,204 @@
+"""From the statistics of a row to its result: the order of casts and products."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.algorithms.fused import fuse
+from normcli.norms.divisors import LENGTH
+from normcli.norms.rules import Centre, EpsMode
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.algorithms.moment_formulas import RowMoments
+    from normcli.algorithms.summation_orders import Values
+    from normcli.norms.plan import Plan
+
+    Write = Callable[["RowElements"], Values]
+    """Returns y in the dtype of the sums or of the result; a cast to the latter follows."""
+
+
+class RowFormula(NamedTuple):
+    """The formula of a norm for a row.
+
+    Parameters
+    ----------
+    centres : bool
+        Whether the mean is subtracted.
+    averages : bool
+        Whether squares are averaged; a length is the root of their sum.
+    eps : float or None
+    eps_mode : EpsMode or None
+    ddof : int
+    """
+
+    centres: bool
+    averages: bool
+    eps: float | None
+    eps_mode: EpsMode | None
+    ddof: int = 0
+
+    @classmethod
+    def of(cls, plan: Plan) -> RowFormula:
+        """Return the formula of a plan's norm."""
+        spec, norm = plan.spec, plan.norm
+        return cls(norm.centre is Centre.MEAN, norm.divisor != LENGTH, spec.eps, spec.eps_mode, spec.ddof)
+
+    def find_divisor(self, square: Values) -> Values:
+        """Return what rows are divided by, of their variances, in the same dtype; 1 where that is 0."""
+        eps, mode, root = square.dtype.type(self.eps or 0.0), self.eps_mode, np.sqrt(square)
+        ways: Mapping[EpsMode | None, Callable[[], Values]] = {
+            None: lambda: np.where(root == 0.0, square.dtype.type(1.0), root),
+            EpsMode.INSIDE: lambda: np.sqrt(square + eps),
+            EpsMode.OUTSIDE: lambda: root + eps,
+            EpsMode.FLOOR: lambda: np.maximum(root, eps),
+            EpsMode.SQUARE_FLOOR: lambda: np.sqrt(np.maximum(square, eps)),
+        }
+        return ways[mode]()
+
+
+class RowElements(NamedTuple):
+    """The numbers from which a kernel calculates the elements of rows.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (groups, values)
+        The values, in the dtype of the sums.
+    mean, divisor : ndarray, shape (groups, 1)
+        In the dtype of the sums.
+    wide_divisor : ndarray of float64, shape (groups, 1)
+        The divisor whose eps and root are calculated in float64.
+    gamma, beta : ndarray or None
+        As they were given, and broadcast against the rows.
+    dtype : dtype
+        Of the result.
+    """
+
+    rows: Values
+    mean: Values
+    divisor: Values
+    wide_divisor: Values
+    gamma: Values | None
+    beta: Values | None
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def of(
+        cls,
+        rows: Values,
+        moments: RowMoments,
+        formula: RowFormula,
+        affine: tuple[Values | None, Values | None],
+        dtype: np.dtype[Any],
+    ) -> RowElements:
+        """Return the elements of rows whose moments are known."""
+        square = moments.square[:, None]
+        divisor, wide = formula.find_divisor(square), formula.find_divisor(square.astype(np.float64))
+        return cls(rows, moments.mean[:, None], divisor, wide, *affine, dtype)
+
+    @classmethod
+    def of_each(
+        cls, rows: Values, moments: RowMoments, formula: RowFormula, every: Sequence[float | None],
+        affine: tuple[Values | None, Values | None], dtype: np.dtype[Any],
+    ) -> RowElements:  # fmt: skip
+        """Return the elements with each of several eps, which the divisors have a first axis for."""
+        each = [cls.of(rows, moments, formula._replace(eps=eps), affine, dtype) for eps in every]
+        divisor, wide = (
+            np.stack(values) for values in zip(*((one.divisor, one.wide_divisor) for one in each), strict=True)
+        )
+        return each[0]._replace(divisor=divisor, wide_divisor=wide)
+
+    def take(self, columns: slice) -> RowElements:
+        """Return the elements of some columns; gamma and beta have the shape of the rows."""
+        gamma, beta = (p if p is None else p[:, columns] for p in (self.gamma, self.beta))
+        return self._replace(rows=self.rows[:, columns], gamma=gamma, beta=beta)
+
+    def choose(self, every: NDArray[np.intp]) -> RowElements:
+        """Return those with some of the eps."""
+        return self._replace(divisor=self.divisor[every], wide_divisor=self.wide_divisor[every])
+
+    @property
+    def inverse(self) -> Values:
+        """1 over the divisor, rounded."""
+        inverse: Values = self.divisor.dtype.type(1.0) / self.divisor
+        return inverse
+
+    def scale(self, values: Values) -> Values:
+        """Return values times gamma, plus beta, in the dtype of the values."""
+        for parameter, operate in ((self.gamma, np.multiply), (self.beta, np.add)):
+            if parameter is not None:
+                values = operate(values, parameter.astype(values.dtype))
+        return values
+
+
+def write_once(given: RowElements) -> Values:
+    """Return (x − mean) · (1/divisor), times gamma, plus beta."""
+    return given.scale((given.rows - given.mean) * given.inverse)
+
+
+def write_divided(given: RowElements) -> Values:
+    """Return (x − mean) / divisor, times gamma, plus beta."""
+    return given.scale((given.rows - given.mean) / given.divisor)
+
+
+def write_scaled(given: RowElements) -> Values:
+    """Return (x − mean) · (gamma/divisor), plus beta."""
+    factor = given._replace(beta=None).scale(given.inverse)
+    return given._replace(gamma=None).scale((given.rows - given.mean) * factor)
+
+
+def write_folded(given: RowElements) -> Values:
+    """Return x · (gamma/divisor) + (beta − mean · gamma/divisor)."""
+    factor = given._replace(beta=None).scale(given.inverse)
+    shift = given._replace(gamma=None).scale(-given.mean * factor)
+    return given.rows * factor + shift
+
+
+def write_fused(given: RowElements) -> Values:
+    """Return (x − mean) · (1/divisor), times gamma plus beta rounded once."""
+    return _scale_fused(given, (given.rows - given.mean) * given.inverse)
+
+
+def write_folded_fused(given: RowElements) -> Values:
+    """Return x · (1/divisor) − mean/divisor rounded once, and that times gamma plus beta too."""
+    inverse = given.inverse
+    return _scale_fused(given, fuse(given.rows, inverse, -given.mean * inverse))
+
+
+def write_folded_wide_root(given: RowElements) -> Values:
+    """Return x · a + b rounded once, a of gamma and a divisor in float64, b of beta − mean · a rounded once."""
+    inverse = (1.0 / given.wide_divisor).astype(given.rows.dtype)
+    factor = given._replace(beta=None).scale(inverse)
+    shift = given._replace(gamma=None).scale(np.zeros_like(factor))
+    shift = fuse(np.broadcast_to(-given.mean, shift.shape), factor, shift)
+    return fuse(given.rows, factor, shift)
+
+
+def _scale_fused(given: RowElements, values: Values) -> Values:
+    if given.gamma is None or given.beta is None:
+        return given.scale(values)
+    gamma, beta = (np.broadcast_to(p.astype(values.dtype), values.shape) for p in (given.gamma, given.beta))
+    return fuse(values, gamma, beta)
+
+
+def write_wide_root(given: RowElements) -> Values:
+    """Return (x − mean) · (1/divisor) of a divisor in float64, which is rounded then; gamma, beta fused."""
+    inverse = (1.0 / given.wide_divisor).astype(given.rows.dtype)
+    return _scale_fused(given, (given.rows - given.mean) * inverse)
+
+
+def write_before_gamma(given: RowElements) -> Values:
+    """Return x̂ rounded to the result's dtype, times gamma, plus beta in that dtype."""
+    return given.scale(((given.rows - given.mean) * given.inverse).astype(given.dtype))
+
+
+def write_from_rounded(given: RowElements) -> Values:
+    """Return (x − mean) · (1/divisor), times gamma, plus beta, all in the result's dtype."""
+    rows, mean, inverse = (values.astype(given.dtype) for values in (given.rows, given.mean, given.inverse))
+    return given.scale((rows - mean) * inverse)

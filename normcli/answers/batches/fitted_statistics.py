@@ -1,0 +1,201 @@
+"""The answer of `normcli fit` and `normcli merge`: statistics over files, as a document and as code."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.documents.document import Line, describe_members, describe_value, flatten_records
+from normcli.documents.number_format import format_shape
+from normcli.documents.plan_header import build_header, describe_column, describe_plan, list_groups
+from normcli.errors import UsageError
+from normcli.printable import format_count, make_printable
+from normcli.tensors.nested import to_lists
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.documents.document import Section, View
+    from normcli.fitting.statistics import Rounded, Stats
+    from normcli.norms.plan import Plan
+
+_LABELS = {
+    "var0": "var (n)",
+    "std0": "std (n)",
+    "var1": "var (n − 1)",
+    "std1": "std (n − 1)",
+    "image_std": "per-image std",
+    "nan_count": "NaN",
+}
+
+_VALUES = ("rstd", "count", "nan_count", "min", "max", "image_std")
+"""The fields of the second table."""
+
+
+_DEVIATIONS = (
+    "std: of all values of a channel together",
+    "per-image std: the mean of each sample's own, as often quoted for ImageNet",
+)
+"""The names of the two deviations that images have."""
+
+_PLACES = {"h", "w"}
+"""The axes that images have besides their channel's."""
+
+
+class StatisticsAnswer:
+    """Statistics over files.
+
+    Parameters
+    ----------
+    stats : Stats
+    rounded : Rounded
+    """
+
+    def __init__(self, stats: Stats, rounded: Rounded) -> None:
+        self.stats = stats
+        self.plan, self.fields = rounded
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Yield a header, two tables, and for images the deviation over all pixels and over images."""
+        stats, norm = self.stats, self.plan.norm
+        files = format_count(stats.files, "file") if stats.files else "part of a file"  # another part counts it
+        shards = () if stats.partial is None else (str(stats.partial),)
+        numbers = *shards, files, format_count(stats.samples, "sample")
+        source = (*numbers, format_shape(self.plan.grid.shape), stats.subject.dtype)
+        counted = f"{self.fields['count'].sum():,} of {format_count(math.prod(self.plan.grid.shape), 'value')}"
+        more = (("counting", (counted, "NaN does not")),) if stats.omits_nan else ()
+        yield build_header(f"{norm.name} · {norm.title}", self.plan, source, view, more=more)
+        has_images = set(self.plan.grid.layout.names) >= _PLACES
+        labels = _LABELS if has_images else _LABELS | {"image_std": "per-sample std"}
+        first = [name for name in self.fields if name not in _VALUES]
+        for names in (first, [name for name in _VALUES if name in self.fields]):
+            yield list_groups(self.plan, {labels.get(name, name): self.fields[name] for name in names}, view)
+        if has_images and "image_std" in self.fields:
+            yield Line(_DEVIATIONS)
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the object of JSON."""
+        subject = describe_members(self.stats.subject, "shape", "dtype")
+        return {
+            **describe_plan(self.plan, describe_members(self.stats, "files", "samples") | subject),
+            "nan": "omit" if self.stats.omits_nan else "propagate",
+            **({} if self.stats.partial is None else {"shards": self.stats.partial._asdict()}),
+            "stats": describe_value(self.fields),
+        }
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Return one object per group."""
+        columns = [to_lists(values.reshape(-1)) for values in self.fields.values()]
+        for number, values in enumerate(zip(*columns, strict=True)):
+            index = self.plan.grid.group_index(number)
+            column = describe_column(self.plan.grid, index)
+            yield {"group": index, **column, **dict(zip(self.fields, values, strict=True))}
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line per group."""
+        grid = self.plan.grid
+        column = describe_column(grid, grid.group_index(0)) if grid.group_count else {}
+        return flatten_records(self.records(), (*grid.kept_names, *column, *self.fields))
+
+    def field(self, name: str) -> NDArray[np.generic]:
+        """Return one field.
+
+        Raises
+        ------
+        UsageError
+            If there is none of that name.
+        """
+        if name not in self.fields:
+            raise UsageError(f"--print {name}: there is no such field; there are {', '.join(self.fields)}")
+        return self.fields[name]
+
+
+def _require(
+    answer: StatisticsAnswer, framework: str, axes: int | None = None, *, may_leave_out: bool = False
+) -> Plan:
+    plan = answer.plan
+    if not {"mean", "std"} <= answer.fields.keys():
+        raise UsageError(f"--emit {framework} takes a mean and a deviation; {plan.norm.name} has none")
+    if plan.norm.is_partial and not may_leave_out:
+        raise UsageError(f"--emit {framework} has both steps; these statistics were fitted for one or none")
+    if axes is not None and len(plan.grid.kept) != axes:
+        raise UsageError(
+            f"--emit {framework} takes one mean a channel; there is one for {plan.grid.kept_names or 'all'}"
+        )
+    return plan
+
+
+def _emit_torchvision(answer: StatisticsAnswer) -> str:
+    _require(answer, "torchvision", 1)
+    mean, std = (_format_list(answer.fields[name]) for name in ("mean", "std"))
+    lines = ["from torchvision import transforms", "", f"transforms.Normalize(mean={mean}, std={std})"]
+    if answer.plan.grid.columns is not None:
+        lines.append(_name_columns(answer))
+    if "image_std" in answer.fields:
+        image_std = _format_list(answer.fields["image_std"])
+        lines.append(f"# the mean of each image's own std is another number: {image_std}")
+    if 0.0 in answer.fields["std"]:
+        lines.append("# a channel is constant: torchvision refuses its std of 0; 1 leaves it centred")
+    return "\n".join(lines)
+
+
+def _emit_keras(answer: StatisticsAnswer) -> str:
+    plan = _require(answer, "keras")
+    axis = repr(plan.grid.kept[0] if len(plan.grid.kept) == 1 else plan.grid.kept) if plan.grid.kept else None
+    mean, var = (_format_list(answer.fields[name]) for name in ("mean", "var"))
+    names = "" if plan.grid.columns is None else f"\n{_name_columns(answer)}"
+    return f"import keras\n\nkeras.layers.Normalization(axis={axis}, mean={mean}, variance={var}){names}"
+
+
+def _emit_sklearn(answer: StatisticsAnswer) -> str:
+    _require(answer, "sklearn", may_leave_out=True)
+    request = answer.stats.subject.request
+    left_out = {"with_mean": request.no_mean, "with_std": request.no_scale}
+    options = ", ".join(f"{name}=False" for name, is_left_out in left_out.items() if is_left_out)
+    mean, var, std = (answer.fields[name].reshape(-1) for name in ("mean", "var", "std"))
+    counts = answer.fields["count"].reshape(-1)
+    seen = repr(int(counts[0])) if (counts == counts[:1]).all() else f"np.array({counts.tolist()})"
+    columns = answer.plan.grid.columns
+    names = "" if columns is None else f"\nscaler.feature_names_in_ = np.array({list(columns)}, dtype=object)"
+    return f"""import numpy as np
+from sklearn.preprocessing import StandardScaler
+
+scaler = StandardScaler({options})
+scaler.mean_ = np.array({_format_list(mean)})
+scaler.var_ = np.array({_format_list(var)})
+scaler.scale_ = np.array({_format_list(np.where(std == 0.0, 1.0, std))})
+scaler.n_features_in_ = {len(mean)}
+scaler.n_samples_seen_ = {seen}{names}"""
+
+
+def _emit_json(answer: StatisticsAnswer) -> str:
+    import json
+
+    columns = answer.plan.grid.columns
+    named = {} if columns is None else {"columns": list(columns)}
+    fields = {name: to_lists(values) for name, values in answer.fields.items()}
+    return json.dumps({**named, **fields}, allow_nan=False)
+
+
+def _format_list(values: NDArray[Any]) -> str:
+    """Return an array as nested lists of Python's own, where `nan` and `inf` are calls."""
+    return re.sub(r"\b(nan|inf)\b", r'float("\1")', repr(values.tolist()))
+
+
+def _name_columns(answer: StatisticsAnswer) -> str:
+    """Return a comment that names the columns of a table in their order."""
+    return f"# columns: {', '.join(map(make_printable, answer.plan.grid.columns or ()))}"
+
+
+EMITTERS: Mapping[str, Callable[[StatisticsAnswer], str]] = {
+    "torchvision": _emit_torchvision,
+    "keras": _emit_keras,
+    "sklearn": _emit_sklearn,
+    "json": _emit_json,
+}
+"""Framework → the function that returns statistics as code to paste; `UsageError` if it takes no such thing."""

@@ -1,0 +1,249 @@
+"""The answer of `normcli NORM`: a `Result` as a document."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.documents.document import Line, Page, describe_members, describe_value
+from normcli.documents.matrix_blocks import build_blocks
+from normcli.documents.number_format import format_statistic
+from normcli.documents.plan_header import (
+    build_header,
+    describe_column,
+    describe_plan,
+    describe_selection,
+    describe_tensor,
+    list_facts,
+    list_groups,
+    list_selection,
+    name_inputs,
+)
+from normcli.errors import UsageError
+from normcli.tensors.nested import to_lists
+from normcli.tensors.pieces import forget, iterate_pieces
+from normcli.writers import FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.documents.document import Facts, Section, View
+    from normcli.documents.long_table import Column
+    from normcli.documents.scene import Scene
+    from normcli.norms.plan import Plan
+    from normcli.results.promises import Check
+    from normcli.results.result import Result
+    from normcli.tensors.tensor import Tensor
+
+_ATTRIBUTES = {"xhat": "standardized", "y": "normalized"}
+"""Field → the attribute of a result that holds it, where that has another name."""
+
+_CHECKED = ("target", "lowest", "highest", "overall", "largest_error", "tolerance", "ok")
+"""The members of a check in JSON."""
+
+_NEAR = 0.01
+"""A check is written as ≈ its target where all groups are within this distance of it."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A result and the tensor it is of.
+
+    Parameters
+    ----------
+    result : Result
+    tensor : Tensor
+        Where the input came from, and the names of its columns.
+    """
+
+    result: Result
+    tensor: Tensor
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return the header and the parts that the view shows."""
+        result, plan = self.result, self.result.plan
+        affine = " and ".join(result.inputs.parameters)
+        yield self._build_header(view)
+        if view.shows("input"):
+            yield build_blocks("input", result.input, result, view)
+        if view.shows("stats"):
+            columns = {"count": count_group_values(result), **result.statistics}
+            yield list_groups(plan, columns, view)
+        if view.show is not None and view.shows("xhat"):
+            title = f"x̂, before {affine}" if affine else "x̂, which is y"
+            yield build_blocks(title, result.standardized, result, view)
+        if view.shows("y"):
+            title = f"y, after {affine}" if affine else "y, normalized"
+            yield build_blocks(title, result.normalized, result, view)
+        if view.shows("check"):
+            yield self._build_check()
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the object of JSON; `SCHEMA` is the version of its keys."""
+        result, plan = self.result, self.result.plan
+        return {
+            **describe_plan(plan, {"input": describe_tensor(self.tensor)}),
+            "dtype": result.dtype.name,
+            **({"evaluation": result.running is not None} if plan.norm.tracks else {}),
+            **self._describe_selection(),
+            "stats_shape": list(plan.grid.keepdims_shape),
+            "stats": describe_value(result.statistics),
+            **describe_members(result, "gamma", "beta"),
+            **{name: describe_value(values) for name, values in self._outputs.items()},
+            "check": {check.quantity: describe_members(check, *_CHECKED) for check in result.check},
+            "warnings": list(result.warnings),
+        }
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object per group: its index, count, statistics and normalized values."""
+        result, plan = self.result, self.result.plan
+        views = {name: values.reshape(plan.grid.view_shape) for name, values in self._outputs.items()}
+        columns = {"count": count_group_values(result), **result.statistics}
+        groups = plan.grid.walk_groups()
+        for pieces in zip(*map(iterate_pieces, columns.values()), strict=True):
+            lists = [to_lists(piece) for piece in pieces]
+            for numbers, (index, place) in zip(zip(*lists, strict=True), groups, strict=False):
+                yield {
+                    "group": index,
+                    **describe_column(plan.grid, index),
+                    **dict(zip(columns, numbers, strict=True)),
+                    **{name: describe_value(np.asarray(view[place])) for name, view in views.items()},
+                }
+            for view in views.values():
+                forget(view)
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line per value: its index per axis, the input, its group's statistics, the output."""
+        from normcli.documents.long_table import iterate_long
+
+        grid = self.result.plan.grid
+        return iterate_long(grid.layout.names, grid.shape, self.columns())
+
+    def columns(self) -> dict[str, Column]:
+        """Return input, statistics and output: each a function from index arrays to the values there."""
+        from normcli.documents.long_table import pick_from
+
+        result, grid, selection = self.result, self.result.plan.grid, self.result.selection
+
+        def spread(array: NDArray[Any]) -> Column:
+            return lambda index: array.reshape(-1)[grid.locate_groups(index)]
+
+        names = None if grid.columns is None else np.array(grid.columns, dtype=object)
+        columns: dict[str, Column] = {} if names is None else {"column": lambda index: names[index[-1]]}
+        columns["input"] = pick_from(result.input)
+        if selection is not None:
+            columns["counts"] = lambda index: selection.select(result.input, index).astype(np.int64)
+        columns |= {name: spread(array) for name, array in result.statistics.items()}
+        return columns | {name: pick_from(values) for name, values in self._outputs.items()}
+
+    @property
+    def _outputs(self) -> dict[str, NDArray[Any]]:
+        """The output as programs read it, and x̂ before it where gamma or beta makes them two."""
+        own = {"x_hat": self.result.standardized} if self.result.inputs.scales else {}
+        return {**own, "normalized": self.result.normalized}
+
+    def page(self) -> Page:
+        """Return the page of the one result.
+
+        Raises
+        ------
+        UsageError
+            If not all values count: a page would not show which.
+        """
+        if self.result.selection is not None:
+            raise UsageError("a page does not show which values count; leave out the mask, lengths or nan omit")
+        norm = self.result.plan.norm
+        return Page(f"{norm.name} · {norm.title}", (self.result,), self.tensor)
+
+    def scene(self) -> Scene:
+        """Return the picture of the one result."""
+        from normcli.pictures.draw import draw
+
+        return draw([self.result], self.tensor)
+
+    def field(self, name: str) -> NDArray[Any]:
+        """Return what `--print NAME` prints, as an array.
+
+        Raises
+        ------
+        UsageError
+            If the answer has no such field.
+        """
+        result = self.result
+        names = (*result.statistics, *result.plan.norm.vector_names, *FIELDS)
+        if name not in names:
+            raise UsageError(f"--print {name}: {result.plan.norm.name} has {', '.join(names)}")
+        if name == "count":
+            return count_group_values(result)
+        value = result.plan.grid.shape if name == "shape" else getattr(result, _ATTRIBUTES.get(name, name))
+        if value is None:
+            raise UsageError(f"--print {name}: no {name} was given")
+        return np.asarray(value)
+
+    def _build_header(self, view: View) -> Facts:
+        result, plan = self.result, self.result.plan
+        parameters = name_inputs(result.inputs)
+        counting = list_selection(plan, result.input, result.selection, result.counts)
+        title = f"{plan.norm.name} · {plan.norm.title}"
+        return build_header(title, plan, list_facts(self.tensor, result.dtype), view, parameters, counting)
+
+    def _describe_selection(self) -> Mapping[str, Any]:
+        selection, counts = self.result.selection, self.result.counts
+        listed = None if counts is None else describe_value(counts.astype(np.int64))
+        return {} if selection is None else {"counts": listed, **describe_selection(selection)}
+
+    def _build_check(self) -> Line:
+        checks = self.result.check
+        if self.result.running is not None:
+            return Line(("y: running statistics promise nothing of its mean and variance to check",))
+        if not self.result.input.size:
+            return Line(("y: no values to check",))
+        if self.result.plan.spec.iteration is not None:
+            from normcli.answers.calculating.sigma_estimate import tell_estimate  # few answers need this
+
+            return tell_estimate(self.result)
+        if not checks:
+            return Line(("y: this norm promises no mean, variance or length to check",))
+        if all(math.isnan(check.lowest) for check in checks):
+            return Line(("y: no group is finite, so there is nothing to check",), mark=False)
+        scaled = self.result.inputs.scales
+        first, *others = (_format_check(check, self.result.plan) for check in checks)
+        return Line((f"{'x̂' if scaled else 'y'}: {first}", *others), all(check.ok for check in checks))
+
+
+def count_group_values(result: Result) -> NDArray[np.int64]:
+    """Return how many values each group's statistics are of; a window is cut off at the edges.
+
+    Returns
+    -------
+    ndarray
+        Of the shape of the statistics, and read-only: it may repeat one number without holding it twice.
+    """
+    grid, window = result.plan.grid, result.plan.spec.window
+    if result.counts is not None:
+        return result.counts.astype(np.int64)
+    counts: NDArray[np.int64] = np.array(grid.group_size)
+    if window is not None and grid.group_count:
+        axis, length = grid.axes[0], grid.shape[grid.axes[0]]
+        places = np.arange(length)
+        counts = np.minimum(places + window.after, length - 1) - np.maximum(places - window.before, 0) + 1
+        counts = counts.reshape([-1 if other == axis else 1 for other in range(len(grid.shape))])
+    return np.broadcast_to(counts, grid.stats_shape)
+
+
+def _format_check(check: Check, plan: Plan) -> str:
+    digits = 2 if check.target == 0 else None
+    low, high = (format_statistic(value, digits) for value in (check.lowest, check.highest))
+    measured = low if low == high else f"{low} … {high}"
+    failed = "" if check.ok else f", off by {check.largest_error:.2g} where {check.tolerance:.2g} is rounding"
+    if max(abs(check.lowest - check.target), abs(check.highest - check.target)) < _NEAR:
+        return f"{check.quantity} ≈ {check.target:g} ({measured}{failed})"
+    return (
+        f"{check.quantity} {measured} rather than {check.target:g}, "
+        f"as the statistics{' and eps' if plan.spec.eps else ''} predict{failed}"
+    )

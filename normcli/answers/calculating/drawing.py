@@ -1,0 +1,163 @@
+"""The answer of `normcli draw NORM`: a result as a picture, and as coloured matrices in the terminal."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from normcli.answers.calculating.calculation import Answer
+from normcli.documents.bins import choose_ticks, collect_pairs
+from normcli.documents.document import Line, Table, TableRow
+from normcli.documents.excerpt import choose_positions, format_hidden
+from normcli.documents.matrix_blocks import NOBODY, build_map
+from normcli.pictures.histogram import MOST_LINES
+from normcli.pictures.legend import ReachOwners, WindowOwners, choose_owners
+from normcli.printable import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from normcli.documents.bins import BinCounts
+    from normcli.documents.document import Section, View
+    from normcli.documents.scene import Scene
+    from normcli.pictures import Options
+    from normcli.pictures.legend import Owners
+
+_MOST_LINES = 24
+
+_ROOM, _GAP, _WIDEST = 48, 3, 4
+"""The width of a histogram where there is no terminal, the gap between columns, and the widest bar."""
+
+_BARS = " ▁▂▃▄▅▆▇█"
+
+_MARKS = {"0": "0", "−σ": "‹", "+σ": "›", "mean": "m"}
+"""Marks below the bars of a terminal, by name → character; of two marks in one bin the later one is shown."""
+
+_KEY = "m: mean, ‹ ›: one standard deviation to each side, 0: zero"
+
+_OUTPUTS = ("xhat", "y")
+"""What `--values` takes of the result."""
+
+
+@dataclass(frozen=True)
+class Drawing(Answer):
+    """A result, to be drawn.
+
+    Parameters
+    ----------
+    result : Result
+    tensor : Tensor
+    options : Options
+    """
+
+    options: Options
+
+    def _list_histograms(self, view: View) -> Iterator[Section]:
+        """Yield the bars of the input and of the output of each group, the marks below them, and a scale."""
+        grid, sliding = self.result.plan.grid, self.result.plan.spec.window is not None
+        groups = [] if sliding else list(range(min(grid.group_count, MOST_LINES)))
+        pairs = collect_pairs(self.result, groups)
+        tallest = max(1, *(int(counts.counts.max()) for pair in pairs for counts in pair))
+        rows: list[TableRow | None] = []
+        names = [grid.group_name(group) for group in groups] or ["all values"]
+        room = _ROOM if view.width is None else (view.width - max(map(len, names)) - 2 * _GAP) // 2
+        widths = [min(max(room // len(counts.counts), 1), _WIDEST) for counts in pairs[0]]
+        for number, (name, pair) in enumerate(zip(names, pairs, strict=True)):
+            sides = list(zip(pair, widths, strict=True))
+            bars = (_draw_bars(counts, width, tallest) for counts, width in sides)
+            rows.append(TableRow((name, *bars), None if sliding else number))
+            rows.append(TableRow(("", *itertools.starmap(_draw_marks, sides))))
+        rows.append(TableRow(("", *itertools.starmap(_draw_scale, zip(pairs[0], widths, strict=True)))))
+        note = format_hidden(grid.group_count - len(groups), grid.group_count, "group") if groups else None
+        yield Table(None, ("group", "input", "y"), (False,) * 3, rows, note)
+        yield Line((f"the highest bar: {format_count(tallest, 'value')}", _KEY))
+
+    def scene(self) -> Scene:
+        """Return the picture."""
+        from normcli.pictures.draw import draw
+
+        return draw([self.result], self.tensor, self.options)
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return the coloured matrices of a terminal, and the legend; without colours, the groups' numbers too.
+
+        Instead of these, histograms where the options ask for them.
+        """
+        if self.options.plot == "histogram":
+            yield self._build_header(view)
+            yield from self._list_histograms(view)
+            return
+        result, plan, reach = self.result, self.result.plan, self.options.reach
+        bare = self.options.values == "none"
+        values = self.field(self.options.values) if self.options.values in _OUTPUTS else result.input
+        pick = values.__getitem__ if reach is None else reach.pick
+        shown_values = self.options.values if reach is None else "dx"
+        yield self._build_header(view)
+        positions = choose_positions(plan.grid.shape, full=view.full)
+        owners = choose_owners(result, view.digits, positions, reach)
+        title = "groups" if plan.spec.window is None else "window"
+        title = title if reach is None else "reach"
+        build = functools.partial(build_map, result=result, view=view, locate=owners.locate)
+        drawn = []
+        if view.colour or not bare:
+            drawn.append(build(title if bare else shown_values, pick, blank=bare))
+        if not view.colour and (values.size or bare):
+            drawn.append(build(title, owners.locate))
+        yield from drawn
+        if not values.size:
+            return
+        matrices = (matrix for blocks in drawn for band in blocks.bands for matrix in band or () if matrix)
+        rows = (row for matrix in matrices for row in matrix.groups)
+        shown = sorted({group for row in rows for group in row if group is not None})
+        owners.colour(set(shown if view.full else shown[:_MOST_LINES]))
+        yield _list_owners(owners, plan.grid.group_count, view)
+        if result.selection is not None and reach is None and not view.colour:
+            yield Line((f"{NOBODY}: values that do not count",))
+
+
+def _draw_bars(counts: BinCounts, width: int, tallest: int) -> str:
+    """Return a histogram as a line."""
+    heights = (math.ceil(count * (len(_BARS) - 1) / tallest) for count in counts.counts.tolist())
+    return "".join(_BARS[height] * width for height in heights)
+
+
+def _draw_marks(counts: BinCounts, width: int) -> str:
+    """Return the line below it, with a character at each mark."""
+    line = [" "] * (width * len(counts.counts))
+    for name, place in counts.marks.items():
+        line[_find_place(counts, width, place)] = _MARKS[name]
+    return "".join(line)
+
+
+def _draw_scale(counts: BinCounts, width: int) -> str:
+    """Return a line with round numbers below their places, without those that would overlap."""
+    length = width * len(counts.counts)
+    line = ""
+    for tick in choose_ticks(float(counts.edges[0]), float(counts.edges[-1])):
+        text = f"{tick:.6g}"
+        start = min(max(0, _find_place(counts, width, tick) - (len(text) - 1) // 2), length - len(text))
+        if start >= len(line) + bool(line):
+            line = f"{line:{start}}{text}"
+    return line
+
+
+def _find_place(counts: BinCounts, width: int, value: float) -> int:
+    """Return the character at which a value lies."""
+    low, high = float(counts.edges[0]) / 2, float(counts.edges[-1]) / 2  # the difference could overflow
+    length = width * len(counts.counts)
+    return min(max(0, math.floor((value / 2 - low) / (high - low) * length)), length - 1)
+
+
+def _list_owners(owners: Owners, count: int, view: View) -> Table:
+    """Return the legend; without colours each name stands behind the number that its cells show."""
+    rows = [
+        TableRow((entry.name if view.colour else f"{number}: {entry.name}", *entry.cells), number)
+        for number, entry in owners.entries.items()
+    ]
+    are_parts = isinstance(owners, WindowOwners | ReachOwners)
+    heading = "shown" if are_parts else "group"
+    note = None if are_parts else format_hidden(count - len(rows), count, "group")
+    return Table(None, (heading, *owners.statistics), (False, *(True for _ in owners.statistics)), rows, note)

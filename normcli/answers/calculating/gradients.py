@@ -1,0 +1,141 @@
+"""The answer of `normcli backward`: dx, dgamma and dbeta as a document."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.documents.document import Table, TableRow, describe_members, describe_value
+from normcli.documents.excerpt import build_excerpt
+from normcli.documents.matrix_blocks import build_blocks
+from normcli.documents.number_format import format_statistic
+from normcli.documents.plan_header import (
+    build_header,
+    describe_column,
+    describe_plan,
+    describe_selection,
+    describe_tensor,
+    list_facts,
+    list_selection,
+    name_inputs,
+)
+from normcli.errors import UsageError
+from normcli.printable import format_count
+from normcli.results.result import Result
+from normcli.tensors.pieces import forget, iterate_pieces
+from normcli.writers import GRADIENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.documents.document import Section, View
+    from normcli.results.backward import Gradients
+    from normcli.tensors.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class GradientsAnswer:
+    """Gradients, and the tensors that they follow from.
+
+    Parameters
+    ----------
+    gradients : Gradients
+    tensor, dy : Tensor
+        Where the input and dy came from.
+    """
+
+    gradients: Gradients
+    tensor: Tensor
+    dy: Tensor
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return the header and the parts that the view shows."""
+        found, plan = self.gradients, self.gradients.plan
+        title = f"backward {plan.norm.name} · {plan.norm.title}"
+        selection = list_selection(plan, found.input, found.inputs.selection, None)
+        more = (("dy", list_facts(self.dy)), *selection)
+        source = list_facts(self.tensor, found.dx.dtype)
+        yield build_header(title, plan, source, view, name_inputs(found.inputs), more)
+        result = Result(plan, found.input, {}, found.inputs)  # whose groups colour the cells
+        for name, values in (("input", found.input), ("dy", found.dy), ("dx", found.dx)):
+            if view.shows(name):
+                yield build_blocks(name, values, result, view)
+        if view.shows("parameters") and found.dgamma is not None:
+            yield self._list_parameters(view)
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the object of JSON."""
+        found, plan = self.gradients, self.gradients.plan
+        return {
+            **describe_plan(plan, {"input": describe_tensor(self.tensor), "dy": describe_tensor(self.dy)}),
+            "dtype": found.dx.dtype.name,
+            **({"evaluation": found.inputs.given is not None} if plan.norm.tracks else {}),
+            **describe_selection(found.inputs.selection),
+            **describe_members(found, *GRADIENTS),
+            "warnings": list(self.warnings),
+        }
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object per group: its index, and dx of its values."""
+        grid = self.gradients.plan.grid
+        view = self.gradients.dx.reshape(grid.view_shape)
+        for index, place in grid.walk_groups():
+            dx = describe_value(np.asarray(view[place]))
+            yield {"group": index, **describe_column(grid, index), "dx": dx}
+        forget(view)
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line per value: its index per axis, the input, dy and dx."""
+        from normcli.documents.long_table import iterate_long, pick_from
+
+        found, grid = self.gradients, self.gradients.plan.grid
+        columns = {"input": found.input, "dy": found.dy, "dx": found.dx}
+        picked = {name: pick_from(values) for name, values in columns.items()}
+        return iterate_long(grid.layout.names, grid.shape, picked)
+
+    def field(self, name: str) -> NDArray[Any]:
+        """Return what `--print NAME` prints, as an array.
+
+        Raises
+        ------
+        UsageError
+            If the norm has no such parameter.
+        """
+        values = self.gradients.field(name)
+        if values is None:
+            norm = self.gradients.plan.norm
+            raise UsageError(f"--print {name}: {norm.name} has no {name.removeprefix('d')}")
+        return values
+
+    @functools.cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """One line if there is no derivative by some values."""
+        count = sum(int(np.count_nonzero(np.isnan(piece))) for piece in iterate_pieces(self.gradients.dx))
+        if not count:
+            return ()
+        values = format_count(self.gradients.dx.size, "value")
+        why = "groups of numbers that are not finite, or divided by 0, have no derivative"
+        if self.gradients.plan.spec.rows is not None:
+            why = "matrices of 0, of what is not finite, or with two largest singular values have none"
+        return (f"dx is NaN for {count:,} of {values}: {why}",)
+
+    def _list_parameters(self, view: View) -> Table:
+        """Return the table of dgamma and dbeta."""
+        found, grid, parameters = self.gradients, self.gradients.plan.grid, self.gradients.plan.parameters
+        columns = {name: self.field(name) for name in found.plan.norm.gradient_names[1:]}
+        names = [grid.layout.name(axis) for axis in parameters.axes]
+
+        def make_row(number: int) -> TableRow:
+            index = np.unravel_index(number, parameters.shape) if parameters.shape else ()
+            place = " ".join(f"{name}={i}" for name, i in zip(names, index, strict=True)) or "all"
+            numbers = (float(values.flat[number]) for values in columns.values())
+            return TableRow((place, *(format_statistic(value, view.digits) for value in numbers)))
+
+        table = Table(None, ("parameter", *columns), (False, *(True,) * len(columns)))
+        return build_excerpt(table, make_row, math.prod(parameters.shape), "parameter", view)

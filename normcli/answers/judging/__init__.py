@@ -1,0 +1,8 @@
+"""Answers on numbers that somebody else calculated.
+
+* `check_verdict`: `normcli check NORM`: what differs from the exact result, and how far
+* `gradients_verdict`: `normcli check NORM --backward`: the same of gradients
+* `identification`: `normcli identify`: the norms that give y; the last lines of a verdict
+* `doctor_report`: `normcli doctor`: which algorithms are safe on a tensor
+* `distances`: the parts that these share: worst value, histogram of distances, tolerance
+"""

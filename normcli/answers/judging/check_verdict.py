@@ -1,0 +1,215 @@
+"""The answer of `normcli check NORM`: arrays beside the exact ones, and how far they are off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.answers.judging.distances import (
+    build_histogram,
+    describe_comparison,
+    format_element,
+    format_ratio,
+    format_ulp,
+    list_tolerance,
+    list_verdict_lines,
+)
+from normcli.answers.judging.identification import build_verdict, describe_diagnosis
+from normcli.checking.check import NORMALIZED
+from normcli.documents.document import (
+    Facts,
+    LongList,
+    Table,
+    TableRow,
+    describe_members,
+    flatten_records,
+)
+from normcli.documents.excerpt import MOST_GROUPS, format_hidden
+from normcli.documents.plan_header import (
+    build_header,
+    describe_plan,
+    describe_selection,
+    describe_tensor,
+    list_facts,
+    list_selection,
+)
+from normcli.printable import format_count, make_printable
+from normcli.teach.value_index import format_index
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.answers.judging.gradients_verdict import GradientsVerdict
+    from normcli.checking.check import Checked
+    from normcli.checking.tally import Comparison, Element, GroupDifference
+    from normcli.documents.document import Section, View
+    from normcli.identifying.words.diagnosis import Diagnosis
+    from normcli.norms.plan import Plan
+    from normcli.tensors.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The comparison of arrays with the exact ones.
+
+    Parameters
+    ----------
+    plan : Plan
+    tensor : Tensor
+        The input.
+    parameters : mapping of str to ndarray or None
+        gamma and beta, of the plan's shape.
+    sources : mapping of str to str
+        The file of each compared array.
+    checked : Checked
+    warnings : sequence of str
+        Warnings on degenerate groups.
+    diagnosis : Diagnosis or None
+        What made the actual tensor instead, or what its bits show although it agrees; None without findings.
+    gradients : GradientsVerdict or None
+        The verdict on the backward pass of golden files; None if they have none.
+    """
+
+    plan: Plan
+    tensor: Tensor
+    parameters: Mapping[str, NDArray[Any] | None]
+    sources: Mapping[str, str]
+    checked: Checked
+    warnings: Sequence[str] = ()
+    diagnosis: Diagnosis | None = None
+    gradients: GradientsVerdict | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything agrees."""
+        return self.checked.ok and (self.gradients is None or self.gradients.checked.ok)
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return the header, of each array the worst value, distances and worst groups, then the verdicts."""
+        yield self._build_header(view)
+        for name, comparison in self.checked.comparisons.items():
+            if not comparison.ok:
+                yield self._build_worst(name, comparison, view)
+            if name == NORMALIZED and comparison.compared:
+                yield build_histogram(comparison, view)
+            if comparison.groups is not None and not comparison.ok and self.plan.grid.group_count > 1:
+                yield self._build_groups(comparison, view)
+        if self.gradients is not None:
+            yield from self.gradients.detail(view)
+        for name, comparison in self.checked.comparisons.items():
+            yield from list_verdict_lines(name, comparison)
+        if self.diagnosis is not None:
+            yield build_verdict(self.diagnosis, None if self.checked.ok else False)
+        if self.gradients is not None:
+            yield from self.gradients.judge()
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the verdicts as one object; `groups` are those with mismatches, in order."""
+        comparisons = {name: self._describe(name, found) for name, found in self.checked.comparisons.items()}
+        return {
+            **describe_plan(self.plan, {"input": describe_tensor(self.tensor)}),
+            **describe_selection(self.checked.selection),
+            "ok": self.ok,
+            "check": comparisons.pop(NORMALIZED, None),
+            "statistics": comparisons,
+            **({} if self.gradients is None else {"gradients": self.gradients.describe()}),
+            "diagnosis": None if self.diagnosis is None else describe_diagnosis(self.diagnosis),
+            "sentence": None if self.diagnosis is None else self.diagnosis.sentence,
+            "warnings": list(self.warnings),
+        }
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object for each group with a mismatch, of each thing compared; one for each gradient."""
+        for name, comparison in self.checked.comparisons.items():
+            for group in comparison.groups or ():
+                yield {"compared": name, **self._describe_group(group)}
+        for name, comparison in self._find_wrong_gradients():
+            nowhere = dict.fromkeys(self.plan.grid.kept_names)
+            yield {"compared": name, "group": nowhere, **describe_members(comparison, "mismatches", "max_ulp")}
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Yield one line for each group with a mismatch: array, index, mismatches, largest ulp."""
+        return flatten_records(
+            self.records(), ("compared", *self.plan.grid.kept_names, "mismatches", "max_ulp")
+        )
+
+    def _find_wrong_gradients(self) -> list[tuple[str, Comparison]]:
+        found = {} if self.gradients is None else self.gradients.checked.comparisons
+        return [(name, comparison) for name, comparison in found.items() if not comparison.ok]
+
+    # -- for a reader
+
+    def _build_header(self, view: View) -> Facts:
+        more = list(list_selection(self.plan, self.tensor.values, self.checked.selection, self.checked.counts))
+        for name, comparison in self.checked.comparisons.items():
+            label = "actual" if name == NORMALIZED else f"actual {name}"
+            facts = (make_printable(self.sources[name]), *list_tolerance(comparison.tolerance))
+            more.append((label, facts))
+        if self.gradients is not None:
+            more += self.gradients.list_facts()
+        title = f"check {self.plan.norm.name} · {self.plan.norm.title}"
+        return build_header(title, self.plan, list_facts(self.tensor), view, self.parameters, more)
+
+    def _build_worst(self, name: str, comparison: Comparison, view: View) -> Facts:
+        worst, grid = comparison.worst, self.plan.grid
+        assert worst is not None
+        index, number = self._locate(name, worst.place)
+        group = grid.group_name(number)
+        place: tuple[str, ...] = (group,)
+        if name == NORMALIZED:
+            at = format_index(index, grid.layout) or "the only value"
+            place = (at, f"group {group}") if self.plan.spec.window is None else (at,)
+        return Facts(f"worst value of {name}", (("at", place), *format_element(comparison, view)))
+
+    def _build_groups(self, comparison: Comparison, view: View) -> Table:
+        assert comparison.groups is not None
+        grid, count = self.plan.grid, comparison.count_groups()
+        most = count if view.full else min(count, MOST_GROUPS // 3)
+        note = f"{count:,} of {format_count(grid.group_count, 'group')} differ{'s' if count == 1 else ''}"
+        notes = filter(None, (note, format_hidden(count - most, count, "group")))
+        one_each = comparison.compared == grid.group_count
+        columns = ("group", *(() if one_each else ("mismatches", "of its values")), "worst ulp")
+        rows = []
+        for group in comparison.groups.find_worst(most):
+            share = f"{group.mismatches:,}", format_ratio(group.mismatches, grid.group_size)
+            cells = (grid.group_name(group.group), *(() if one_each else share), format_ulp(group.max_ulp))
+            rows.append(TableRow(cells, group.group))
+        return Table(None, columns, (False, *(True,) * (len(columns) - 1)), rows, "; ".join(notes))
+
+    # -- for a program
+
+    def _describe(self, name: str, comparison: Comparison) -> Mapping[str, Any]:
+        worst = None if comparison.worst is None else self._describe_worst(name, comparison.worst)
+        return {
+            "source": self.sources[name],
+            **describe_comparison(comparison),
+            "worst": worst,
+            "groups_with_mismatches": comparison.count_groups(),
+            "groups": LongList([self._describe_group(group)] for group in comparison.groups or ()),
+        }
+
+    def _describe_worst(self, name: str, worst: Element) -> Mapping[str, Any]:
+        index, number = self._locate(name, worst.place)
+        names = self.plan.grid.layout.names
+        place = {"index": dict(zip(names, index, strict=True))} if name == NORMALIZED else {}
+        return {
+            **place,
+            "group": self.plan.grid.group_index(number),
+            **describe_members(worst, "expected", "actual", "ulp"),
+        }
+
+    def _describe_group(self, group: GroupDifference) -> Mapping[str, Any]:
+        index = self.plan.grid.group_index(group.group)
+        return {"group": index, **describe_members(group, "mismatches", "max_ulp")}
+
+    def _locate(self, name: str, place: int) -> tuple[tuple[int, ...], int]:
+        """Return the index of a value, empty for a statistic, and the number of its group."""
+        if name != NORMALIZED:
+            return (), place
+        grid = self.plan.grid
+        index = np.unravel_index(np.asarray(place), grid.shape)
+        return tuple(map(int, index)), int(grid.locate_groups(index))

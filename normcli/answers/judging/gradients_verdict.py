@@ -1,0 +1,166 @@
+"""The answer of `normcli check NORM --backward`: how far gradients are off, and how they are wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.answers.judging.distances import (
+    build_histogram,
+    build_line,
+    describe_comparison,
+    format_element,
+    list_tolerance,
+    list_verdict_lines,
+)
+from normcli.documents.document import Facts, describe_members
+from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts, name_inputs
+from normcli.printable import make_printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from normcli.checking.gradient_check import CheckedGradients
+    from normcli.checking.tally import Element
+    from normcli.documents.document import Section, View
+    from normcli.tensors.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class GradientsVerdict:
+    """The comparison of gradients with the exact ones.
+
+    Parameters
+    ----------
+    checked : CheckedGradients
+    tensor, dy : Tensor
+        The input and dy, and where they came from.
+    sources : mapping of str to str
+        The file of each compared array.
+    warnings : sequence of str
+        Of degenerate groups.
+    """
+
+    checked: CheckedGradients
+    tensor: Tensor
+    dy: Tensor
+    sources: Mapping[str, str]
+    warnings: Sequence[str] = ()
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return the header, the worst values and distances, and last of each array its verdict."""
+        exact, plan = self.checked.gradients, self.checked.gradients.plan
+        title = f"check backward {plan.norm.name} · {plan.norm.title}"
+        given = name_inputs(exact.inputs)
+        yield build_header(title, plan, list_facts(self.tensor), view, given, self.list_facts())
+        yield from self.detail(view)
+        yield from self.judge()
+
+    def list_facts(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Return the header's lines on dy and on the gradients that are compared."""
+        lines = [("dy", list_facts(self.dy))]
+        for name, comparison in self.checked.comparisons.items():
+            facts = (make_printable(self.sources[name]), *list_tolerance(comparison.tolerance))
+            lines.append((f"actual {name}", facts))
+        return lines
+
+    def detail(self, view: View) -> Iterator[Section]:
+        """Return the worst value of each array that differs, and the distances of dx."""
+        for name, comparison in self.checked.comparisons.items():
+            if comparison.worst is not None and not comparison.ok:
+                at = ("at", self._name_place(name, comparison.worst))
+                yield Facts(f"worst value of {name}", (at, *format_element(comparison, view)))
+            if name == "dx" and comparison.compared:
+                yield build_histogram(comparison, view)
+
+    def judge(self) -> Iterator[Section]:
+        """Return of each array its verdict, and first how it is wrong, where that was found."""
+        for name, comparison in self.checked.comparisons.items():
+            finding = self.checked.faults.get(name)
+            if finding is None:
+                yield from list_verdict_lines(name, comparison)
+                continue
+            verdict = build_line(name, comparison)
+            others = tuple(fault.words for fault in finding.alternatives)
+            off = verdict.facts[0].removeprefix(f"{name}: "), *verdict.facts[1:]
+            lines = (
+                ("or", others),
+                ("evidence", (finding.evidence,)),
+                ("try", (finding.fault.remedy,)),
+                ("off", off),
+            )
+            yield Facts(f"✗ {name}: {finding.fault.words}.", tuple(entry for entry in lines if any(entry[1])))
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the verdicts as one object."""
+        subject = {"input": describe_tensor(self.tensor), "dy": describe_tensor(self.dy)}
+        return {
+            **describe_plan(self.checked.gradients.plan, subject),
+            "ok": self.checked.ok,
+            "gradients": self.describe(),
+            "warnings": list(self.warnings),
+        }
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return the verdicts as members of JSON: `dx`, `dgamma`, `dbeta`."""
+        return {name: self._describe(name) for name in self.checked.comparisons}
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object for each array compared."""
+        for name in self.checked.comparisons:
+            yield {"compared": name, **self._describe(name)}
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line for each array compared: how many values, how many differ, how far."""
+        columns = ("compared", "mismatches", "max_ulp", "max_abs")
+        yield ("gradient", *columns)
+        for name, comparison in self.checked.comparisons.items():
+            yield (name, *(str(getattr(comparison, column)) for column in columns))
+
+    def _describe(self, name: str) -> Mapping[str, Any]:
+        comparison = self.checked.comparisons[name]
+        worst = comparison.worst
+        return {
+            "source": self.sources[name],
+            **describe_comparison(comparison),
+            "worst": None if worst is None else self._describe_worst(name, worst),
+            **self._describe_fault(name),
+        }
+
+    def _describe_fault(self, name: str) -> Mapping[str, Any]:
+        """Return how an array is wrong: all None where no one fault explains it."""
+        finding = self.checked.faults.get(name)
+        if finding is None:
+            return dict.fromkeys(("sentence", "fault", "cause", "evidence", "alternatives", "remedy"))
+        fault, others = finding.fault, finding.alternatives
+        return {
+            "sentence": finding.sentence,
+            "fault": fault.id,
+            "cause": fault.words,
+            "evidence": finding.evidence or None,
+            "alternatives": [{"fault": other.id, "cause": other.words} for other in others],
+            "remedy": fault.remedy or None,
+        }
+
+    def _describe_worst(self, name: str, worst: Element) -> Mapping[str, Any]:
+        return {"index": self._locate(name, worst), **describe_members(worst, "expected", "actual", "ulp")}
+
+    def _name_place(self, name: str, worst: Element) -> tuple[str, ...]:
+        """Return the index of a value, and of dx the group that it belongs to."""
+        place = " ".join(f"{axis}={i}" for axis, i in self._locate(name, worst).items()) or "the only value"
+        plan = self.checked.gradients.plan
+        if name != "dx" or plan.spec.window is not None:
+            return (place,)
+        index = np.unravel_index(np.asarray(worst.place), plan.grid.shape)
+        return place, f"group {plan.grid.group_name(int(plan.grid.locate_groups(index)))}"
+
+    def _locate(self, name: str, worst: Element) -> dict[str, int]:
+        """Return the index of a value, by the names of its axes."""
+        grid, parameters = self.checked.gradients.plan.grid, self.checked.gradients.plan.parameters
+        axes, shape = parameters.axes, parameters.shape
+        if name == "dx":
+            axes, shape = tuple(range(len(grid.shape))), grid.shape
+        index = np.unravel_index(worst.place, shape) if shape else ()
+        return {grid.layout.name(axis): int(i) for axis, i in zip(axes, index, strict=True)}

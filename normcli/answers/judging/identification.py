@@ -1,0 +1,221 @@
+"""The answer of `normcli identify`: what reproduces a tensor, as a document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.documents.document import (
+    SCHEMA,
+    Facts,
+    Line,
+    Table,
+    TableRow,
+    describe_members,
+    describe_value,
+)
+from normcli.documents.excerpt import format_hidden
+from normcli.documents.plan_header import describe_tensor, list_facts
+from normcli.identifying.search.affine_step import NO_AFFINE
+from normcli.identifying.words.diagnosis import begin_sentence
+from normcli.identifying.words.match_words import format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from normcli.documents.document import Section, View
+    from normcli.dtypes import Floats
+    from normcli.identifying.maps.line_fit import PlainMap
+    from normcli.identifying.question import Identification
+    from normcli.identifying.search.match import Match
+    from normcli.identifying.words.diagnosis import Diagnosis
+    from normcli.tensors.tensor import Tensor
+
+_MOST_LINES, _MOST_ON_SCREEN = 12, 4
+"""Lines of a table in a pipe, and in a terminal, where the verdict below it is to be seen."""
+
+_COLUMNS = (
+    "norm",
+    "axes",
+    "eps",
+    "fits",
+    "place",
+    "ddof",
+    "affine",
+    "precision",
+    "like",
+    "equal",
+    "max ulp",
+    "max abs",
+)
+_ABSENT = "–"
+_NUMERIC = frozenset(("eps", "ddof", "equal", "max ulp", "max abs"))
+
+_NOTHING = frozenset((_ABSENT, NO_AFFINE.way, "0"))
+"""Cells without information: a column of nothing else is left out."""
+
+_MEMBERS = (
+    *("norm", "axes", "groups", "group_order", "eps", "eps_range", "eps_mode", "ddof", "p"),
+    *("affine", "precision", "like", "equal", "max_ulp", "max_abs", "order", "window", "rows"),
+)
+"""The members of a match in JSON; p, the window and the rows only where a norm has them."""
+
+
+def build_verdict(diagnosis: Diagnosis, mark: bool | None) -> Line:
+    """Return the cause, and below it evidence, alternatives, remedy and next step."""
+    return Line((f"{begin_sentence(diagnosis.cause)}.",), mark, tuple(diagnosis.list_details()))
+
+
+def describe_diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
+    """Return the members of JSON: `verdict` is one of `VERDICTS`."""
+    return describe_members(diagnosis, *diagnosis._fields)
+
+
+@dataclass(frozen=True)
+class IdentificationAnswer:
+    """The norms or other maps that reproduce a tensor, and the two tensors.
+
+    Parameters
+    ----------
+    found : Identification
+    diagnosis : Diagnosis
+    source, actual : Tensor
+    axis_names : sequence of str
+    """
+
+    found: Identification
+    diagnosis: Diagnosis
+    source: Tensor
+    actual: Tensor
+    axis_names: Sequence[str]
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return a header, the matches, what made the tensor."""
+        lines = (("input", list_facts(self.source)), ("actual", list_facts(self.actual)))
+        yield Facts("what made the actual tensor of the input?", lines)
+        if self.found.matches:
+            yield self._list_matches(view)
+        if self.found.plain is not None and self.found.plain.axes:
+            yield self._list_lines(self.found.plain, view)
+        yield build_verdict(self.diagnosis, bool(self.found.matches))
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the object of JSON."""
+        nearest = self.found.nearest
+        return {
+            "schema": SCHEMA,
+            "input": describe_tensor(self.source),
+            "actual": describe_tensor(self.actual),
+            **describe_diagnosis(self.diagnosis),
+            "matches": [_describe_match(match) for match in self.found.matches],
+            "affine": None if self.found.plain is None else self._describe_map(self.found.plain),
+            "slip": None,  # of schema 1: faults have taken its place
+            "doubtful": [_describe_match(match) for match in self.found.doubtful],
+            "nearest": None
+            if nearest is None
+            else _describe_match(nearest.match)
+            | describe_members(nearest, "mismatches", "compared", "first")
+            | {"others": [_describe_match(match) for match in nearest.others]},
+            "computed": [
+                {"name": one.computation.name, "does": one.words}
+                | describe_members(one, "equal", "compared", "bits")
+                for one in self.found.reproductions
+            ],
+            "sampled": self.found.sampled,
+            "sentence": self.diagnosis.sentence,
+        }
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object per match."""
+        return map(_describe_match, self.found.matches)
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line per match."""
+        return iter((_COLUMNS, *map(self._to_cells, self.found.matches)))
+
+    def _list_matches(self, view: View) -> Table:
+        count = len(self.found.matches)
+        matches = self.found.matches[: _count_lines(count, view)]
+        note = format_hidden(count - len(matches), count, "match", "matches")
+        every = [self._to_cells(match) for match in matches]
+        told = [i for i in range(len(_COLUMNS)) if not {cells[i] for cells in every} <= _NOTHING]
+        columns = tuple(_COLUMNS[i] for i in told)
+        rows = [TableRow(tuple(cells[i] for i in told)) for cells in every]
+        return Table(None, columns, tuple(name in _NUMERIC for name in columns), rows, note, wraps=True)
+
+    def _list_lines(self, plain: PlainMap, view: View) -> Table:
+        """Return a and b of each index, and the statistics that evaluation would have stored."""
+        columns = {"a": plain.scale, "b": plain.shift}
+        evaluation = self.found.evaluation
+        if evaluation is not None:
+            columns |= {"running mean": evaluation.mean, "running var + eps": evaluation.square}
+        names = tuple(self.axis_names[axis] for axis in plain.axes)
+        count = plain.scale.size
+        most = _count_lines(count, view)
+        places = zip(
+            *np.unravel_index(np.arange(most), [plain.scale.shape[a] for a in plain.axes]), strict=True
+        )
+        shown = (values.reshape(-1)[:most] for values in columns.values())
+        cells = zip(*([f"{value:.6g}" for value in values] for values in shown), strict=True)
+        rows = [TableRow((*map(str, place), *line)) for place, line in zip(places, cells, strict=True)]
+        note = format_hidden(count - most, count, "line")
+        return Table(None, (*names, *columns), (True,) * (len(names) + len(columns)), rows, note)
+
+    def _describe_map(self, plain: PlainMap) -> Mapping[str, Any]:
+        """Return a plain map: a and b are numbers where one pair serves all, else lists over its axes."""
+        evaluation = self.found.evaluation
+        stored = None
+        if evaluation is not None:
+            stored = {
+                "mean": _drop_ones(evaluation.mean, plain),
+                "var_plus_eps": _drop_ones(evaluation.square, plain),
+                "affine": evaluation.affine.way,
+            }
+        return {
+            "axes": list(plain.axes),
+            "a": _drop_ones(plain.scale, plain),
+            "b": _drop_ones(plain.shift, plain),
+            "may_be": list(self.found.known),
+            "evaluation": stored,
+            "exceptions": None
+            if plain.exceptions is None
+            else describe_members(plain.exceptions, "mismatches", "compared", "first"),
+        }
+
+    def _to_cells(self, match: Match) -> tuple[str, ...]:
+        ends = dict.fromkeys(f"{end:.3g}" for end in match.eps_range)
+        eps = (f"{match.eps:g}", " … ".join(ends), match.eps_mode or "floor")
+        groups = "" if match.groups is None else f" {match.groups} {match.group_order}"
+        return (
+            f"{match.norm}{groups}" + ("" if match.p is None else f" p {match.p:g}"),
+            " ".join(self.axis_names[axis] for axis in match.axes),
+            *(eps if match.takes_eps else (_ABSENT,) * len(eps)),
+            str(match.ddof),
+            match.affine,
+            match.precision,
+            ", ".join(match.like) or _ABSENT,
+            format_share(match.equal),
+            f"{match.max_ulp:.3g}",
+            f"{match.max_abs:.2e}",
+        )
+
+
+def _count_lines(count: int, view: View) -> int:
+    """Return how many lines of a table are shown."""
+    return count if view.full else min(count, _MOST_LINES if view.width is None else _MOST_ON_SCREEN)
+
+
+def _drop_ones(values: Floats, plain: PlainMap) -> Any:
+    lengths = [plain.scale.shape[axis] for axis in plain.axes]
+    numbers = np.broadcast_to(values, plain.scale.shape)
+    return describe_value(numbers.reshape(lengths) if lengths else float(numbers.flat[0]))
+
+
+def _describe_match(match: Match) -> dict[str, Any]:
+    absent = {name for name in ("p", "window", "rows") if getattr(match, name) is None}
+    members = describe_members(match, *(name for name in _MEMBERS if name not in absent))
+    if (steps := match.steps) is None:
+        return members
+    return {**members, "iterations": steps.fewest, "most_iterations": steps.most, "start": steps.start}

@@ -1,0 +1,266 @@
+"""The answer of `normcli explain NORM`: a `Story` as a document."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from normcli.documents.document import Formulas, LongList, Page, Table, TableRow, flatten_records
+from normcli.documents.excerpt import cut_beyond, format_hidden
+from normcli.documents.notation import MOST_SHOWN, build_equation, format_code, format_number
+from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts
+from normcli.errors import UsageError
+from normcli.teach.explain.story import RESIDUAL, RESULT
+from normcli.teach.formulas.expression import Constant
+from normcli.teach.value_index import format_index
+from normcli.tensors.nested import describe_number, to_lists
+from normcli.tensors.pieces import iterate_pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.documents.document import Facts, Section, View
+    from normcli.documents.scene import Scene
+    from normcli.results.result import Result
+    from normcli.teach.explain.measured_group import MeasuredGroup
+    from normcli.teach.explain.story import Story, StoryStep
+    from normcli.tensors.tensor import Tensor
+
+_Item = TypeVar("_Item")
+
+_HEAD, _TAIL = 4, 2
+"""The first and the last values of a long group that are listed."""
+
+_EACH_HEAD, _EACH_TAIL = 3, 1
+"""The first and the last values of a long group whose arithmetic is shown."""
+
+_AT_ONCE = 8192
+"""Positions that are formatted at once."""
+
+_LISTED = ("group", RESIDUAL)
+"""The steps that are told as a table of the group's values."""
+
+_COLUMNS = ("step", "at", "symbol", "sentence", "text", "expression", "value")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A story and the tensor that it is of.
+
+    Parameters
+    ----------
+    story : Story
+    tensor : Tensor
+    parameters : mapping of str to ndarray or None
+        gamma and beta, of the plan's shape.
+    calculate : callable
+        Returns the whole result, for a page.
+    digits : int or None
+        Significant digits of the texts in JSON.
+    dy : Tensor or None
+        The derivative of a loss by the normalized tensor, where the story is that of a backward pass.
+    """
+
+    story: Story
+    tensor: Tensor
+    parameters: Mapping[str, NDArray[Any] | None]
+    calculate: Callable[[], Result]
+    digits: int | None = None
+    dy: Tensor | None = None
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return the header, the group, then a section for each step."""
+        yield self._build_header(view)
+        group = self.story.group
+        together = self.story.at is None and group is not None
+        shared = [step for step in self.story.steps if step.outcome is None or step.name == RESIDUAL]
+        alike = itertools.groupby(shared if together else self.story.steps, lambda step: step.sentence)
+        for number, (sentence, some) in enumerate(alike, start=1):
+            steps = list(some)
+            if steps[0].name in _LISTED and group is not None:
+                yield self._list_members(f"{number}. {sentence}", group, view, steps[0].name)
+                continue
+            equations = (
+                build_equation(
+                    step,
+                    view.digits,
+                    full=view.full,
+                    index=step.outcome.index if step.outcome is not None and len(steps) > 1 else None,
+                )
+                for step in steps
+            )
+            yield Formulas(f"{number}. {sentence}", tuple(each for each in equations if each is not None))
+        if together and group is not None:
+            own = [step for step in self.story.steps if step.outcome is not None and step.name != RESIDUAL]
+            count = len({step.sentence for step in shared})
+            yield from _build_each(count + 1, own, group, view)
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the object of JSON: the group with its values, and the steps."""
+        story, group = self.story, self.story.group
+        return {
+            **describe_plan(story.plan, {"input": describe_tensor(self.tensor), **self._describe_dy()}),
+            "at": None if story.at is None else list(story.at),
+            "running": story.running,
+            "group": None if group is None else _describe_group(group),
+            "steps": list(self.records()),
+            "warnings": [] if group is None else [str(kind) for kind in group.degeneracies],
+        }
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object per step: its printed text, and an expression in full precision."""
+        for step in self.story.steps:
+            equation = build_equation(step, self.digits)
+            value = None if step.value is None else step.value.value
+            written = None if value is None else repr(value)
+            yield {
+                "step": step.name,
+                "at": None if step.outcome is None else list(step.outcome.index),
+                "symbol": None if step.symbol is None else step.symbol.text,
+                "sentence": step.sentence,
+                "text": None if equation is None else equation.text,
+                "latex": None if equation is None else " ".join(equation.latex),
+                "expression": format_code(step.chain[0]) if step.chain else written,
+                "value": value,
+            }
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line per step."""
+        return flatten_records(self.records(), _COLUMNS)
+
+    def page(self) -> Page:
+        """Return the result as a page, open at the value asked for, or the first; its gradients below."""
+        result = self.calculate()
+        shape = self.story.plan.grid.shape
+        at = (0,) * len(shape) if self.story.at is None and 0 not in shape else self.story.at
+        page = Page(self._title(), [result], self.tensor, at)
+        if self.dy is None:
+            return page
+        picture = None if self.story.group is None else self._draw_reach(result)
+        return page._replace(
+            further=lambda view: itertools.islice(self.sections(view), 1, None), picture=picture
+        )
+
+    def _draw_reach(self, result: Result) -> Scene | None:
+        """Return the picture of each dx that one dy changes (by default the first); None for too many axes."""
+        from normcli.pictures import Options  # for pages alone
+        from normcli.pictures.draw import draw
+        from normcli.results.gradient_reach import find_reach
+
+        plan = self.story.plan
+        at = (0,) * len(plan.grid.shape) if self.story.at is None else self.story.at
+        reach = find_reach(plan, result.input, result.inputs, at)
+        with contextlib.suppress(UsageError):
+            return draw([result], self.tensor, Options(reach=reach))
+        return None
+
+    def _describe_dy(self) -> Mapping[str, Any]:
+        return {} if self.dy is None else {"dy": describe_tensor(self.dy)}
+
+    # -- for a reader
+
+    def _title(self) -> str:
+        norm = self.story.plan.norm
+        return f"explain {'' if self.dy is None else 'backward '}{norm.name} · {norm.title}"
+
+    def _build_header(self, view: View) -> Facts:
+        plan, group, at = self.story.plan, self.story.group, self.story.at
+        source = list_facts(self.tensor, None if group is None else group.dtype)
+        asked: list[tuple[str, tuple[str, ...]]] = []
+        if self.dy is not None:
+            asked.append(("dy", list_facts(self.dy)))
+        if at:
+            asked.append(("at", (format_index(at, plan.grid.layout),)))
+        return build_header(self._title(), plan, source, view, self.parameters, asked)
+
+    def _list_members(self, title: str, group: MeasuredGroup, view: View, step: str) -> Table:
+        """Return the table of a group's values, or of the sums that they are."""
+        alone = self.story.at is None or group.count == 1
+        asked = set() if alone else {group.outcomes[0].place}
+        ends = cut_beyond(MOST_SHOWN, group.count, _HEAD, _TAIL, full=view.full)
+        places = sorted({*ends.shown, *asked})
+        colour = None if group.plan.spec.window is not None else group.number
+        rows: dict[int, TableRow] = {}
+        for place in places:
+            where = format_index(group.index(place), group.plan.grid.layout) or "the only value"
+            listed = group.list_addends(place) if step == RESIDUAL else group.list_numbers(place)
+            numbers = (format_number(Constant(number), view.digits) for number in listed)
+            mark = ["← this one" if place in asked else ""] if asked else []
+            rows[place] = TableRow((where, *numbers, *mark), colour)
+        note = format_hidden(group.count - len(places), group.count, "value")
+        names = ["x"] if group.gradients is None else ["x", "dy"]
+        names = ["x", "r", "x + r"] if step == RESIDUAL else names
+        columns = ("value", *names, *([""] if asked else []))
+        numeric = tuple(name in names for name in columns)
+        return Table(title, columns, numeric, _open_gaps(rows, places), note)
+
+
+def _build_each(number: int, own: Sequence[StoryStep], group: MeasuredGroup, view: View) -> Iterator[Section]:
+    """Yield the steps that each value goes through, each kind of step together, and the results.
+
+    Parameters
+    ----------
+    number : int
+        Of the first of these sections.
+    own : sequence of StoryStep
+        The steps that are of one value each.
+    group : MeasuredGroup
+    view : View
+    """
+    chosen = cut_beyond(MOST_SHOWN, len(group.outcomes), _EACH_HEAD, _EACH_TAIL, full=view.full)
+    outcomes = [group.outcomes[i] for i in chosen.shown]
+    places = [outcome.place for outcome in outcomes]
+    note = format_hidden(group.count - len(outcomes), group.count, "value")
+    for name in dict.fromkeys(step.name for step in own if step.name != RESULT):
+        steps = {step.outcome.place: step for step in own if step.name == name and step.outcome}
+        equations = {
+            place: build_equation(steps[place], view.digits, full=view.full, index=group.index(place))
+            for place in places
+            if place in steps
+        }
+        if equations:
+            sentence = next(iter(steps.values())).sentence
+            yield Formulas(f"{number}. {sentence}", tuple(_open_gaps(equations, places)), note)
+            number += 1
+    rows: dict[int, TableRow] = {}
+    for outcome in outcomes:
+        where = format_index(outcome.index, group.plan.grid.layout) or "the only value"
+        became = [outcome.normalized] if outcome.dx is None else [outcome.dy, outcome.dx]
+        texts = (format_number(Constant(n), view.digits) for n in (outcome.value, *became) if n is not None)
+        rows[outcome.place] = TableRow((where, *texts), group.number)
+    again = group.plan.spec.rounds_before_gamma and any(step.name == "round" for step in own)
+    title = f"{number}. The results, rounded {'again' if again else 'once'}, to {group.dtype.name}."
+    columns = ("value", "x", "y") if group.gradients is None else ("value", "x", "dy", "dx")
+    yield Table(title, columns, (False, *(True,) * (len(columns) - 1)), _open_gaps(rows, places), note)
+
+
+def _open_gaps(items: Mapping[int, _Item], places: Sequence[int]) -> list[_Item | None]:
+    """Return items by their places, with None before each whose predecessor is not among the places."""
+    gaps = {place for before, place in zip([-1, *places], places, strict=False) if place != before + 1}
+    return [each for place, item in items.items() for each in ((None, item) if place in gaps else (item,))]
+
+
+def _describe_group(group: MeasuredGroup) -> Mapping[str, Any]:
+    dy = group.gradients
+    return {
+        "index": group.plan.grid.group_index(group.number),
+        "count": group.count,
+        "positions": LongList(
+            group.indices(np.arange(start, min(start + _AT_ONCE, group.count))).tolist()
+            for start in range(0, group.count, _AT_ONCE)
+        ),
+        "values": LongList(to_lists(piece) for piece in iterate_pieces(group.values)),
+        **{
+            name: LongList(to_lists(piece) for piece in iterate_pieces(part))
+            for name, part in zip(("x", "residual"), group.addends, strict=False)
+        },
+        **({} if dy is None else {"dy": LongList(to_lists(piece) for piece in iterate_pieces(dy))}),
+        "stats": {name: describe_number(value) for name, value in group.statistics.items()},
+        "dtype": group.dtype.name,
+    }

@@ -1,0 +1,306 @@
+"""Somebody's gradients beside the exact ones; for each that differs, the faults that come nearest."""
+
+from __future__ import annotations
+
+import math
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.checking.gradient_faults import FACTOR, ROWS, ZERO
+from normcli.checking.gradient_forms import WrongGradient
+from normcli.checking.gradient_terms import make_terms
+from normcli.checking.tally import Comparison
+from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
+from normcli.dtypes import get_eps, get_smallest, is_float, is_short_float
+from normcli.engine.walk import DEFAULT_EFFORT
+from normcli.errors import DataError, UsageError
+from normcli.results.backward import calculate_backward
+from normcli.tensors.pieces import iterate_pieces
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from normcli.checking.fault import Fault
+    from normcli.checking.gradient_terms import GradientTerms
+    from normcli.checking.ulp import Tolerance
+    from normcli.dtypes import Floats
+    from normcli.engine.walk import Effort
+    from normcli.results.backward import BackwardProblem, Gradients
+
+_MOST_VALUES = 1 << 22
+"""In larger tensors no fault is looked for: some dozen float64 arrays are made of their size."""
+
+_CLEARLY = 8.0
+"""A fault explains a gradient that is this many times nearer to it than to the exact one."""
+
+_FEW, _MORE_CLEARLY = 16, 32.0
+"""With fewer values, or a quarter as many groups, some fault comes this near by chance."""
+
+_SAME = 1e-9
+"""What differs by less, as part of a gradient, is the same on the data."""
+
+_LEAST_ROUNDINGS = 4.0
+"""Roundings of its terms by which a right gradient may be off; or the root of their number, if that is more."""
+
+_MOST_SAID = 3
+"""The most numbers that are named if several explain a gradient equally well: `eps is 1e-08 or 0`."""
+
+_Wrong = tuple["Fault", tuple[str, ...], Any]
+"""A fault, the values of its words, and the gradient that it gives."""
+
+
+class GradientFinding(NamedTuple):
+    """How a gradient is wrong.
+
+    Parameters
+    ----------
+    name : str
+        `dx`, `dgamma` or `dbeta`.
+    fault : Fault
+        The fault that comes nearest, with numbers in its words.
+    alternatives : tuple of Fault
+        Faults that come as near on these data.
+    evidence : str
+        A sentence on how near they come.
+    """
+
+    name: str
+    fault: Fault
+    alternatives: tuple[Fault, ...] = ()
+    evidence: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The fault in a sentence, with its alternatives."""
+        same = [fault.words for fault in (self.fault, *self.alternatives)]
+        return f"{self.name}: {', or on these data the same: '.join(same[:2])}."
+
+
+class CheckedGradients(NamedTuple):
+    """The comparisons that `check_gradients` made.
+
+    Parameters
+    ----------
+    gradients : Gradients
+        The exact ones, rounded to float64.
+    comparisons : mapping of str to Comparison
+        By gradient: `dx`, `dgamma` or `dbeta`.
+    faults : mapping of str to GradientFinding
+        By gradient; only gradients that differ and whose fault was found.
+    """
+
+    gradients: Gradients
+    comparisons: Mapping[str, Comparison]
+    faults: Mapping[str, GradientFinding]
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything agrees."""
+        return all(comparison.ok for comparison in self.comparisons.values())
+
+
+def check_gradients(
+    problem: BackwardProblem,
+    actual: Mapping[str, NDArray[Any]],
+    tolerate: Callable[..., Tolerance] = choose_tolerance,
+    effort: Effort = DEFAULT_EFFORT,
+    allowed: Mapping[str, Floats] = MappingProxyType({}),
+) -> CheckedGradients:
+    """Compare gradients with the exact ones, and say how they are wrong.
+
+    Parameters
+    ----------
+    problem : BackwardProblem
+    actual : mapping of str to ndarray
+        `dx`, `dgamma`, `dbeta`, or some of them.
+    tolerate : callable
+        As of `check`; called with `scale`, the largest |expected|: gradients of a mean loss are small, and an
+        absolute tolerance that is fixed would take any for right.
+    effort : Effort
+    allowed : mapping of str to ndarray of float64
+        By name: how far each value may be off, in place of what is tolerated.
+
+    Raises
+    ------
+    DataError
+        If a shape does not fit.
+    UsageError
+        If the norm has no such parameter.
+    """
+    plan, inputs = problem.plan, problem.inputs
+    gamma, beta = (None if a is None else a.astype(np.float64) for a in (inputs.gamma, inputs.beta))
+    wide = problem._replace(
+        plan=plan.change_spec(dtype="float64"), inputs=inputs._replace(gamma=gamma, beta=beta)
+    )
+    exact = calculate_backward(wide, effort=effort)
+    comparisons, faults = {}, {}
+    for name, array in actual.items():
+        expected = exact.field(name)
+        if expected is None:
+            raise UsageError(f"{plan.norm.name} has no {name.removeprefix('d')}")
+        array = _fit(name, array, expected.shape)
+        found = Comparison(tolerate(choose_counting_dtype(array.dtype), scale=_find_scale(expected)))
+        found.compare_all(array, expected, allowed.get(name))
+        comparisons[name] = found
+        fault = None if found.ok else find_fault(exact, name, array)
+        if fault is not None:
+            faults[name] = fault
+    return CheckedGradients(exact, comparisons, faults)
+
+
+def _find_scale(expected: NDArray[Any]) -> float:
+    """Return the largest finite size of values that may lie in a file."""
+    pieces = (np.abs(piece) for piece in iterate_pieces(expected))
+    return max((float(piece.max(initial=0.0, where=np.isfinite(piece))) for piece in pieces), default=0.0)
+
+
+def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return an array in a shape that it may have ones beside."""
+    if [n for n in array.shape if n != 1] != [n for n in shape if n != 1]:
+        raise DataError(f"{name} has the shape {array.shape}; it takes {shape}")
+    return array.reshape(shape)
+
+
+# -- how a gradient is wrong
+
+
+def find_fault(exact: Gradients, name: str, actual: NDArray[Any]) -> GradientFinding | None:
+    """Return how somebody's gradient is wrong; None where no one fault explains it.
+
+    Parameters
+    ----------
+    exact : Gradients
+        In float64.
+    name : {"dx", "dgamma", "dbeta"}
+    actual : ndarray
+        Of the shape of the exact one.
+    """
+    right = exact.field(name)
+    if right is None or exact.input.size > _MOST_VALUES:
+        return None
+    if not actual.any():
+        return GradientFinding(name, ZERO._replace(id=f"{name}-{ZERO.id}"))
+    with np.errstate(all="ignore"):
+        wide, terms = actual.astype(np.float64), make_terms(exact)
+        scales, all_count = _Scales.of(exact, name, actual, right, terms), exact.inputs.selection is None
+        faults = _list_wrong(exact, name, wide, right, terms) if all_count else ()
+        found = _choose(name, wide, right, faults, scales)
+        return found or _choose(name, wide, right, _scale(wide, right, scales), scales)
+
+
+class _Scales(NamedTuple):
+    """The weight of each value in comparisons, and how far a right value may be off.
+
+    Parameters
+    ----------
+    weight : ndarray
+        Large groups of x have small gradients: each counts as much as the others.
+    noise : ndarray
+    known : ndarray of bool or None
+        Where there is a gradient; None for everywhere.
+    clearly : float
+        How many times nearer than what is right a fault has to come.
+    """
+
+    weight: Any
+    noise: Any
+    known: Any
+    clearly: float
+
+    @classmethod
+    def of(
+        cls, exact: Gradients, name: str, actual: NDArray[Any], right: Floats, terms: GradientTerms | None
+    ) -> _Scales:
+        """Return them for a gradient; where the divisor is made of other powers, for its values alone."""
+        short = is_short_float(actual.dtype) or is_short_float(exact.input.dtype)
+        stored, least = 0.0, 0.0
+        if is_float(actual.dtype):
+            stored, least = get_eps(actual.dtype) / 2, get_smallest(actual.dtype.name)
+        rounding, size, weight = 2.0**-24 if short else 2.0**-53, np.abs(right), np.ones(right.shape)
+        count = exact.input.size // max(1, right.size)
+        if terms is not None and name == "dx":
+            count, size = terms.size, terms.measure()
+            weight = np.broadcast_to(terms.divisor, size.shape) / _find_length(terms.dy, terms.axes)
+        elif terms is not None:
+            along = tuple(axis for axis, n in enumerate(exact.plan.parameters.view_shape) if n == 1)
+            shares = terms.measure_shares() if name == "dgamma" else np.abs(terms.dy)
+            size, weight = shares.sum(along), 1.0 / _find_length(terms.dy, along)
+        roundings = max(_LEAST_ROUNDINGS, math.sqrt(count)) * rounding
+        weight = np.where(np.isfinite(weight), weight, 0.0).reshape(right.shape)
+        noise = np.abs(right) * stored + least / 2 + size.reshape(right.shape) * roundings
+        known = np.isfinite(noise)
+        is_few = right.size < _FEW or exact.plan.grid.group_count < _FEW // 4
+        return cls(weight, noise, None if known.all() else known, _MORE_CLEARLY if is_few else _CLEARLY)
+
+    def measure(self, values: Floats) -> float:
+        """Return how large values are, where the gradient is known."""
+        weighed = values * self.weight
+        return float(np.linalg.norm(weighed if self.known is None else weighed[self.known]))
+
+
+def _find_length(values: Floats, axes: tuple[int, ...]) -> Floats:
+    lengths: Floats = np.sqrt((values * values).sum(axes, keepdims=True))
+    return lengths
+
+
+def _choose(
+    name: str, actual: Floats, right: Floats, candidates: Iterable[_Wrong], scales: _Scales
+) -> GradientFinding | None:
+    """Return the fault that is much nearer than the exact gradient, and faults that are as near."""
+    off, noise = scales.measure(actual - right), scales.measure(scales.noise)
+    if off <= noise:
+        return None
+    near = []
+    for fault, details, wrong in candidates:
+        distance = scales.measure(actual - wrong)
+        if distance * scales.clearly < min(off, scales.measure(wrong)):
+            near.append((distance, fault, details))
+    if not near:
+        return None
+    best, size = min(distance for distance, *_ in near), scales.measure(right) or off
+    near.sort(key=lambda one: max(one[0], 2.0 * best, _SAME * size))  # else as in the table
+    alike: dict[str, tuple[Fault, list[tuple[str, ...]]]] = {}
+    for distance, fault, details in near:
+        if distance <= max(_CLEARLY * best, _SAME * size, noise):
+            alike.setdefault(fault.id, (fault, []))[1].append(details)
+    first, *others = [_say(name, *one) for one in alike.values()]
+    so, else_ = best / size, off / size
+    return GradientFinding(
+        name, first, tuple(others), f"so calculated, it is off by {so:.1g} of its size, not by {else_:.2g}"
+    )
+
+
+def _say(name: str, fault: Fault, every: list[tuple[str, ...]]) -> Fault:
+    """Return a fault with its whole id, and the values that fit equally well in its words."""
+    joined = [" or ".join(list(dict.fromkeys(column))[:_MOST_SAID]) for column in zip(*every, strict=True)]
+    words, remedy = fault.words.format(*joined), fault.remedy.format(*joined)
+    return fault._replace(id=f"{name}-{fault.id}", words=words, remedy=remedy)
+
+
+def _scale(actual: Floats, right: Floats, scales: _Scales) -> Iterator[_Wrong]:
+    """Yield the multiple of the exact gradient that comes nearest."""
+    usable = np.isfinite(actual) & np.isfinite(right)
+    known, wide = (np.where(usable, values * scales.weight, 0.0) for values in (right, actual))
+    factor = float(np.vdot(wide, known) / np.vdot(known, known))
+    if f"{factor:.3g}" != "1":
+        yield FACTOR, (f"{factor:.3g}",), np.where(usable, factor * right, actual)
+
+
+def _list_wrong(
+    exact: Gradients, name: str, actual: Floats, right: Floats, terms: GradientTerms | None
+) -> Iterator[_Wrong]:
+    """Yield each fault, the numbers of its words, and the gradient that it would give."""
+    if terms is None:
+        yield ROWS[0].fault, (), -right
+        return
+    case = WrongGradient(exact, name, actual, right, terms)
+    for row in ROWS:
+        for made in row.vary(case):
+            details, wrong = made if isinstance(made, tuple) else ((), made)
+            if wrong is not None:
+                yield row.fault, details, wrong.reshape(right.shape)

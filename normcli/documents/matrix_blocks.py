@@ -1,0 +1,327 @@
+"""A tensor, or an excerpt of it, as coloured matrices that stand in bands."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.documents.document import GAP, GUTTER, Blocks, Matrix
+from normcli.documents.excerpt import Positions, choose_positions, format_hidden, keep_ends, make_index
+from normcli.documents.number_format import format_cells
+from normcli.printable import make_printable
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from normcli.documents.document import View
+    from normcli.norms.grid import Grid
+    from normcli.results.result import Result
+
+NOBODY = -1
+"""Stands instead of a group's number for a cell that belongs to no group."""
+
+Pick = Callable[[tuple["NDArray[np.intp]", ...]], "NDArray[Any]"]
+Locate = Callable[[Sequence["NDArray[np.intp]"]], "NDArray[np.intp]"]
+
+
+def build_blocks(title: str, values: NDArray[Any], result: Result, view: View) -> Blocks:
+    """Return a tensor as the matrices of its last two axes, laid out along the outer ones.
+
+    Parameters
+    ----------
+    title : str
+    values : ndarray
+        Of the shape of the result.
+    result : Result
+        Its groups colour the cells.
+    view : View
+        Bounds the excerpt.
+    """
+    return build_map(title, values.__getitem__, result, view)
+
+
+def build_map(
+    title: str, pick: Pick, result: Result, view: View, locate: Locate | None = None, *, blank: bool = False
+) -> Blocks:
+    """Return matrices as `build_blocks` does, of values that are computed only where they are shown.
+
+    Parameters
+    ----------
+    title : str
+    pick : callable
+        Returns the values at some positions, given an index array for each axis; these broadcast.
+    result : Result
+    view : View
+    locate : callable, optional
+        Returns the number of each cell's colour, given index arrays; instead of `locate_owners`.
+    blank : bool
+        Leave the cells that have a colour empty.
+    """
+    grid = result.plan.grid
+    positions = choose_positions(grid.shape, full=view.full)
+    locate = locate or functools.partial(locate_owners, result)
+    beside = positions[-3] if len(positions) > 2 else Positions((0,))
+    (excerpt,) = _cut_excerpts([(pick, locate)], grid, view, positions, beside)
+    if blank:
+        excerpt = excerpt._replace(texts=np.where(excerpt.owners == NOBODY, excerpt.texts, " "))
+    return Blocks(title, _caption(grid.layout.names), excerpt.build_bands(), excerpt.note)
+
+
+def build_slices(
+    title: str, tensors: Mapping[str, tuple[NDArray[Any], Result | None]], grid: Grid, view: View
+) -> Blocks:
+    """Return the first matrix of each of some tensors, side by side.
+
+    Parameters
+    ----------
+    title : str
+    tensors : mapping of str to ndarray and Result
+        By the names of the matrices; the groups of the result colour the cells, without one they are plain.
+    grid : Grid
+        The shape of all of them, and the names of its axes.
+    view : View
+        Not a full one.
+    """
+    names, outer = grid.layout.names, max(0, len(grid.shape) - 2)
+    place = " ".join(f"{name}=0" for name in names[:outer])
+    caption = f"{_caption(names[outer:])}{f', at {place}' if place else ''}"
+    if 0 in grid.shape:
+        return Blocks(title, caption, [])
+    read: list[tuple[Pick, Locate]] = [
+        (
+            values.__getitem__,
+            _locate_nobody if result is None else functools.partial(locate_owners, result),
+        )
+        for values, result in tensors.values()
+    ]
+    positions = [Positions((0,))] * outer + choose_positions(grid.shape[outer:], full=False)
+    excerpts = _cut_excerpts(read, grid, view, positions, keep_ends(len(tensors), len(tensors), 0))
+    band = [excerpt.build_matrix(name, (0,) * outer) for name, excerpt in zip(tensors, excerpts, strict=True)]
+    return Blocks(title, caption, [band], excerpts[0].note)
+
+
+def locate_owners(result: Result, index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+    """Return the number of each cell's group; `NOBODY` for cells without group.
+
+    Masked values have no group, nor have values of a norm with a sliding window, whose groups overlap.
+
+    Parameters
+    ----------
+    result : Result
+    index : sequence of integer arrays
+        The cells' positions along each axis; they broadcast.
+    """
+    if result.plan.spec.window is not None:
+        return _locate_nobody(index)
+    groups = result.plan.grid.locate_groups(index)
+    if result.selection is None:
+        return groups
+    return np.where(result.selection.select(result.input, index), groups, NOBODY)
+
+
+def _locate_nobody(index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+    return np.full(np.broadcast_shapes(*(places.shape for places in index)), NOBODY)
+
+
+def _cut_excerpts(
+    tensors: Sequence[tuple[Pick, Locate]],
+    grid: Grid,
+    view: View,
+    positions: list[Positions],
+    beside: Positions,
+) -> list[_Excerpt]:
+    """Return values of some tensors at equal positions: the columns that fit, or all in a full view.
+
+    Parameters
+    ----------
+    tensors : sequence of pairs of callable
+        For each tensor a function that returns values, and one that returns the numbers of their colours.
+    grid : Grid
+    view : View
+    positions : list of Positions
+    beside : Positions
+        The matrices that stand side by side if there is room.
+    """
+
+    def format_all() -> tuple[list[NDArray[Any]], list[int]]:
+        texts = [_format_picked(pick, positions, view) for pick, _ in tensors]
+        return texts, [len(cells.flat[0]) if cells.size else 1 for cells in texts]
+
+    (texts, cells), panels = format_all(), [slice(None)]
+    if positions and view.width is not None and positions[-1].gap is not None and texts[0].size:
+        matrices = beside.open_gap((cells * beside.size)[: beside.size], 0)
+        fitting = _widen(view.width, matrices, positions[-1].size + 1)
+        if fitting > positions[-1].size + 1:
+            positions[-1] = _cut_to(grid.shape[-1], fitting)
+            texts, cells = format_all()
+    while positions and view.width is not None:
+        fitting = _count_fitting_columns(view.width, max(cells))
+        if view.full:
+            panels = [slice(start, start + fitting) for start in range(0, grid.shape[-1], fitting)]
+            break
+        narrowed = _narrow(positions[-1], grid.shape[-1], fitting)
+        if narrowed == positions[-1]:
+            break
+        positions[-1] = narrowed
+        texts, cells = format_all()  # wider, where a large value with few decimals is gone
+    index = make_index(positions)
+    return [
+        _Excerpt(grid, positions, own, locate(index), panels)
+        for own, (_, locate) in zip(texts, tensors, strict=True)
+    ]
+
+
+class _Excerpt(NamedTuple):
+    """The values that are shown of a tensor, as text.
+
+    Parameters
+    ----------
+    grid : Grid
+    positions : list of Positions
+        Along each axis.
+    texts : ndarray of str
+        Of the shape that the positions span.
+    owners : ndarray of int
+        The number of each value's colour, or `NOBODY`; of the same shape.
+    panels : list of slice
+        The parts of the columns that are set in matrices of their own.
+    """
+
+    grid: Grid
+    positions: list[Positions]
+    texts: NDArray[Any]
+    owners: NDArray[np.intp]
+    panels: list[slice]
+
+    @property
+    def note(self) -> str | None:
+        """How many values it hides."""
+        size = math.prod(self.grid.shape)
+        return format_hidden(size - self.texts.size, size, "value")
+
+    def build_bands(self) -> list[list[Matrix | None] | None]:
+        """Return the matrices: a band for each place along the outer axes but the last of them."""
+        if not self.texts.size:
+            return []
+        return [
+            None if outer is None else list(self._build_band(outer))
+            for outer in _walk(self.positions[:-3], self.grid.shape[:-3])
+        ]
+
+    def _build_band(self, outer: tuple[int, ...]) -> Iterator[Matrix | None]:
+        """Yield the matrices that stand side by side: those along the last of the outer axes."""
+        names = self.grid.layout.names
+        for inner in _walk(self.positions[-3:-2], self.grid.shape[-3:-2]):
+            if inner is None:
+                yield None
+                continue
+            place = (*outer, *inner)
+            named = zip(names, self.positions, place, strict=False)
+            name = " ".join(f"{axis}={shown.shown[i]}" for axis, shown, i in named)
+            for panel in self.panels:
+                label = ""
+                if len(self.panels) > 1:
+                    columns = self.positions[-1].shown[panel]
+                    label = f"{names[-1]}={columns[0]}…{columns[-1]}"
+                yield self.build_matrix(f"{name} {label}".strip(), place, panel)
+
+    def build_matrix(self, name: str, place: tuple[int, ...], panel: slice = slice(None)) -> Matrix:
+        """Return the columns of a panel of the matrix at a place along the outer axes."""
+        names, groups = self.grid.layout.names, self.owners.astype(object)
+        groups[self.owners == NOBODY] = None
+        rows, columns = ([Positions((0,))] * 2 + self.positions)[-2:]
+
+        row_labels = [f"{names[-2]}={i}" if len(names) > 1 else "" for i in rows.shown]
+        column_labels = [self._name_column(i) if names else "value" for i in columns.shown[panel]]
+        labels = rows.open_gap(row_labels, GAP), columns.open_gap(column_labels, GAP)
+
+        def open_gaps(cells: NDArray[Any], mark: Any) -> list[list[Any]]:
+            opened = [columns.open_gap(row, mark) for row in np.atleast_2d(cells[place])[:, panel].tolist()]
+            return rows.open_gap(opened, [mark] * len(labels[1]))
+
+        return Matrix(name, open_gaps(self.texts, GAP), open_gaps(groups, None), *labels)
+
+    def _name_column(self, place: int) -> str:
+        columns = self.grid.columns
+        return f"{self.grid.layout.names[-1]}={place}" if columns is None else make_printable(columns[place])
+
+
+def _format_picked(pick: Pick, positions: list[Positions], view: View) -> NDArray[Any]:
+    """Return the values at some positions as texts of one width."""
+    picked = np.asarray(pick(make_index(positions)))
+    return np.array(format_cells(picked, view.digits), dtype=object).reshape(picked.shape)
+
+
+def _caption(names: Sequence[str]) -> str:
+    if len(names) < 2:
+        return f"along {names[0]}" if names else ""
+    caption = f"rows {names[-2]}, columns {names[-1]}"
+    return caption if len(names) == 2 else f"{caption}, a matrix for each {' '.join(names[:-2])}"
+
+
+def _count_fitting_columns(width: int, cell: int) -> int:
+    """Return how many columns of cells of a width in characters fit; at least three."""
+    return max(3, (width - 2) // (cell + 1))
+
+
+def _widen(width: int, matrices: Sequence[int], least: int) -> int:
+    """Return the most columns of matrices that take no more lines than matrices of the fewest columns.
+
+    `matrices` has the width of a cell of each matrix side by side; 0 for the mark of a gap.
+    """
+    lines = _count_lines(width, matrices, least)
+    most = _count_fitting_columns(width, max(matrices))
+    return next((n for n in range(most, least, -1) if _count_lines(width, matrices, n) == lines), least)
+
+
+def _count_lines(width: int, matrices: Sequence[int], columns: int) -> int:
+    """Return how many lines matrices with that many columns (one of them a gap) take side by side."""
+    lines, used = 1, 0
+    for cell in matrices:
+        extent = (columns - 1) * (cell + 1) + len(GAP) + 2 if cell else len(GAP)
+        if used and used + extent > width:
+            lines, used = lines + 1, 0
+        used += extent + len(GUTTER)
+    return lines
+
+
+def _narrow(columns: Positions, length: int, fitting: int) -> Positions:
+    """Leave out columns in the middle until the rest, and the mark of the gap, fit."""
+    return columns if columns.size + (columns.gap is not None) <= fitting else _cut_to(length, fitting)
+
+
+def _cut_to(length: int, fitting: int) -> Positions:
+    """Return both ends of an axis, which fit with the mark of the gap; all of a short one."""
+    if length <= fitting:
+        return keep_ends(length, length, 0)
+    return keep_ends(length, fitting // 2, (fitting - 1) // 2)
+
+
+def _walk(positions: Sequence[Positions], lengths: Sequence[int]) -> Iterator[tuple[int, ...] | None]:
+    """Yield the places of an excerpt's outer axes in C order, with None once wherever any are left out.
+
+    Parameters
+    ----------
+    positions : sequence of Positions
+    lengths : sequence of int
+        The whole axes' lengths.
+    """
+    following, strides = 0, [math.prod(lengths[axis + 1 :]) for axis in range(len(lengths))]
+    for places in itertools.product(*(range(p.size) for p in positions)):
+        index = (p.shown[place] for p, place in zip(positions, places, strict=True))
+        number = sum(map(operator.mul, index, strides))
+        if number != following:
+            yield None
+        following = number + 1
+        yield places
+    if following != math.prod(lengths):
+        yield None

@@ -1,0 +1,207 @@
+"""Which norm a tensor should have been: the one that was asked for, or each that makes one of its shape."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import get_eps
+from normcli.engine.inputs import Inputs
+from normcli.errors import NormError
+from normcli.identifying.faults.joint_search import open_joints, recover
+from normcli.identifying.faults.open_case import MOST_VALUES, AskedNorm, choose_index, open_case
+from normcli.identifying.faults.tables.parts import UNKNOWN
+from normcli.identifying.models.weight import CERTAIN
+from normcli.norms.divisors import Measurement
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.rules import AxesRule, Centre
+from normcli.norms.table import NORMS
+from normcli.tensors.mapped import fetch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.identifying.faults.case import Case
+    from normcli.identifying.faults.claim import Claim
+
+BOTH = UNKNOWN["both"].fault.id
+"""The fault that is no more than a line in each group."""
+
+
+def find_claims(
+    subjects: Iterator[AskedNorm],
+    x: NDArray[Any],
+    y: NDArray[Any],
+    dtype: np.dtype[Any],
+    saved: str | None = None,
+) -> tuple[Claim, ...]:
+    """Return the faults that make y of x with one of some norms, the likeliest first; see `open_cases`."""
+    return open_joints(open_cases(subjects, x, y, dtype, saved))
+
+
+def open_cases(
+    subjects: Iterator[AskedNorm],
+    x: NDArray[Any],
+    y: NDArray[Any],
+    dtype: np.dtype[Any],
+    saved: str | None = None,
+    most: int = MOST_VALUES,
+) -> list[Case]:
+    """Return a tensor as each of some norms that it may be.
+
+    Parameters
+    ----------
+    subjects : iterator of AskedNorm
+    x, y : ndarray
+        Of the plans' shape.
+    dtype : numpy.dtype
+        The dtype to which y was rounded.
+    saved : str or None
+        The dtype of half precision whose numbers y holds, where it was saved as another.
+    most : int
+        About how many values are looked at; of larger tensors the first groups.
+    """
+    return [
+        replace(open_case(subject, x, y, dtype, most), saved=saved)
+        for subject in subjects
+        if x.size and subject.is_open
+    ]
+
+
+def recover_used(
+    subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]
+) -> tuple[Claim, ...]:
+    """Return the statistics or parameters that y used instead of the norm's, as no row of a table names them.
+
+    Parameters
+    ----------
+    subject : AskedNorm
+    x, y : ndarray
+        Of the plan's shape.
+    dtype : numpy.dtype
+        The dtype to which y was rounded.
+    """
+    return recover(open_case(subject, x, y, dtype)) if subject.is_open else ()
+
+
+def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
+    """Return the claim of the one norm that explains y by other statistics or parameters; empty if several do.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        Cases of a y that is not y = a · x + b in each group: lines say as much.
+    """
+    found = []
+    for case in cases:
+        bits = case.plan.grid.group_count * math.log2(1.0 / get_eps(case.dtype))
+        if bits >= _LEAST_BITS and (claims := recover(case)):
+            found.append(claims)
+    alone = [claims for claims in found if claims[0].fault.id != BOTH]
+    if not alone:  # any norm of smaller groups has lines as well, and one without a mean
+        plans = [claims[0].plan for claims in found]
+        fewest = min((plan.grid.group_count for plan in plans), default=0)
+        likely = (plan.grid.group_count == fewest and plan.norm.centre is Centre.MEAN for plan in plans)
+        alone = [claims for claims, is_likely in zip(found, likely, strict=True) if is_likely]
+    return alone[0] if len(alone) == 1 else ()
+
+
+_LEAST_BITS = 3.0 * CERTAIN
+"""The fewest bits in the divisors of all groups from which unnamed statistics are recovered."""
+
+
+def shows_nothing(subject: AskedNorm, x: NDArray[Any]) -> bool:
+    """Whether every group of x is of one value, of a norm that subtracts its mean."""
+    plan = subject.plan
+    is_open = x.size > 1 and subject.is_open and plan.grid.group_size > 1
+    if not (is_open and open_case(subject, x, x, np.dtype("float64")).is_constant):
+        return False
+    view = fetch(x).reshape(plan.grid.view_shape)
+    return bool(np.all(view == view.min(plan.grid.view_axes, keepdims=True)))
+
+
+def counts_masked(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> bool:
+    """Whether rounding explains each y that is not masked by statistics of all values, masked ones too."""
+    plan, selection = subject.plan, subject.inputs.selection
+    if selection is None or selection.mask is None or not plan.has_groups:
+        return False
+    case = open_case(subject._replace(inputs=subject.inputs._replace(selection=None)), x, y, dtype)
+    view = np.broadcast_to(selection.mask, plan.grid.shape).reshape(plan.grid.view_shape)
+    counted = view[choose_index(plan, MOST_VALUES)]
+    return bool(counted.any()) and not np.any(case.differs & counted)
+
+
+def is_off_by_rounding(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> bool:
+    """Whether rounding explains every sampled value of y. The arguments are those of `recover_used`."""
+    if not (x.size and subject.plan.has_groups):
+        return False
+    case = open_case(subject, x, y, dtype)
+    shorter = replace(case, precision="float32")  # float64 that was calculated in less
+    return not (case.differs.any() and shorter.differs.any())
+
+
+def list_subjects(
+    x: NDArray[Any], gamma: NDArray[Any] | None, beta: NDArray[Any] | None, layout: str | None, norm: str | None
+) -> Iterator[AskedNorm]:
+    """Yield each norm of moments by default that takes the given gamma and beta, once for the same groups.
+
+    Parameters
+    ----------
+    x : ndarray
+    gamma, beta : ndarray or None
+    layout : str or None
+        One letter an axis; without it, the channel may be the second axis or the last.
+    norm : str or None
+        This norm alone.
+    """
+    seen = set()
+    given = {name: values for name, values in (("gamma", gamma), ("beta", beta)) if values is not None}
+    for request in _list_requests(x.shape, layout, norm, given):
+        try:
+            plan = make_plan(request, x.shape, x.dtype)
+            fitted = {name: plan.fit_parameter(name, values) for name, values in given.items()}
+        except NormError:
+            continue
+        features = plan.parameters.full_shape if given else None
+        key = (plan.grid.canonical, plan.norm.centre, plan.norm.divisor, features)
+        if key not in seen and plan.grid.group_size > 1:
+            seen.add(key)
+            yield AskedNorm(plan, Inputs(fitted.get("gamma"), fitted.get("beta")))
+
+
+def _list_requests(
+    shape: tuple[int, ...], layout: str | None, norm: str | None, given: Mapping[str, NDArray[Any]]
+) -> Iterator[Request]:
+    """Yield each norm of moments by default, each number of groups, and gamma of each sample or head."""
+    rank = len(shape)
+    several = {values.shape for values in given.values() if values.ndim > 1}
+    for row in NORMS.values():
+        if row.divisor.measurement is not Measurement.MOMENTS or norm not in (None, row.name):
+            continue
+        for letters in (layout,) if layout is not None else (None, _put_channel_last(rank)):
+            request = Request(row.name, layout=letters)
+            if row.axes is AxesRule.CHANNEL_GROUPS:
+                place = rank - 1 if letters is not None and layout is None else min(1, rank - 1)
+                counts = (n for n in range(2, shape[place]) if shape[place] % n == 0)
+                yield from (request._replace(groups=n) for n in counts)
+            else:
+                yield request
+        for lengths in several:
+            for axes in itertools.combinations(range(rank), len(lengths)):
+                if tuple(shape[axis] for axis in axes) == lengths:
+                    yield Request(row.name, layout=layout, feature_axes=axes)
+
+
+def _put_channel_last(rank: int) -> str | None:
+    """Return a layout with the batch first and the channel last."""
+    return "NABDEFGHIJKLM"[: rank - 1] + "C" if 2 < rank <= _MOST_LETTERS else None
+
+
+_MOST_LETTERS = 12

@@ -1,0 +1,330 @@
+"""The joints of a norm, opened one by one: which faults explain a kernel's output."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.identifying.faults.claim import (
+    REST,
+    STATISTICS,
+    Claim,
+    keep_first,
+    make_claim,
+    may_be_rounding,
+    rank_claims,
+)
+from normcli.identifying.faults.open_case import thin_out
+from normcli.identifying.faults.tables.dividing import OTHER_EPS
+from normcli.identifying.faults.tables.parameters import PARAMETERS
+from normcli.identifying.faults.tables.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS
+from normcli.identifying.faults.unnamed_fault import find_unknown
+from normcli.identifying.faults.variant import Found, IndexRegion, Variant, cut_at, is_near
+from normcli.identifying.faults.wrong_region import choose_bits, find_region
+from normcli.identifying.models.evidence import COMMON_EPS
+from normcli.identifying.models.weight import CERTAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from normcli.checking.fault import Fault, Row
+    from normcli.dtypes import Floats
+    from normcli.identifying.faults.case import Case
+
+
+_LIKELY = 0.3
+"""The part of the values that a row explains which holds somewhere, at least."""
+
+
+def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim, ...]:
+    """Return the faults that explain y, the likeliest first; nothing where it is right, or none does.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        One y as each norm that it may be.
+    in_parts : bool
+        Whether a fault may hold in a part of y alone.
+
+    Notes
+    -----
+    Each row of the tables is tried by itself. Where none explains y, gamma and beta of each row are tried with
+    the statistics of each other; and then parts of y by themselves.
+    """
+    with np.errstate(all="ignore"):
+        right = next((case for case in cases if not case.differs.any()), None)
+        if right is not None:
+            causes = (CAST.fault.words.format(dtype=right.saved),)
+            cast = Claim((CAST.fault,), right.plan, causes, misfit=0.0, bits=math.inf, rank=1.0)
+            return () if right.saved is None else (cast,)
+        if len(cases) == 1 and cases[0].is_constant and np.isfinite(cases[0].y).all():
+            return rank_claims([make_claim(cases[0], one) for one in _try_beta(cases[0])], is_asked=True)
+        if not cases or np.ptp(cases[0].y) == 0.0:  # which any divisor makes, if it is large enough
+            return ()
+        claims = _open(tuple(cases), in_parts=in_parts)
+        if cases[0].arithmetic < _SHORTER and (not claims or claims[0].rank > 1.0):
+            claims += _open(_list_careless(tuple(cases)), in_parts=in_parts)
+        return keep_first(sorted(claims, key=lambda claim: claim.rank))
+
+
+def choose_case_eps(case: Case) -> Case:
+    """Return a case with the eps in use that leaves the fewest values unexplained, if at most half of them."""
+    if not case.has_moments or case.plan.spec.eps is None:
+        return case
+    with np.errstate(all="ignore"):
+        few = thin_out(case).case
+        shares = {
+            eps: float(few.explains(few.predict(Variant(divisor=few.root(few.square, eps)))).mean())
+            for eps in (case.eps, *COMMON_EPS)
+        }
+    best = max(shares, key=lambda eps: shares[eps])
+    if best == case.eps or shares[best] < _HALF:
+        return case
+    return replace(case, plan=case.plan.change_spec(eps=best))
+
+
+_HALF = 0.5
+
+_SHORTER = 2.0**-23
+"""From 1 to the next number of float32, which results of float64 may have been calculated in."""
+
+
+@functools.lru_cache(maxsize=2)  # they are the same where parts of y are looked at
+def _list_careless(cases: tuple[Case, ...]) -> tuple[Case, ...]:
+    """Return the cases of kernels that calculate in float32, where that does not explain y."""
+    careless = (replace(case, precision="float32") for case in cases)
+    return tuple(case for case in careless if case.differs.any())
+
+
+def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:
+    """Return the faults that explain y in one precision: one row where that does, two, or in a part of y."""
+    is_finite = any(np.isfinite(case.y).any() for case in cases)
+    stages = (_try_rows, _try_pairs, _find_parts)
+    for stage in stages[0 if is_finite else -1 : None if in_parts else -1]:
+        if found := _list_claims(cases, stage):
+            return list(found)
+    return []
+
+
+@functools.lru_cache(maxsize=4)  # what holds in all of y is asked for again before parts of it are looked at
+def _list_claims(cases: tuple[Case, ...], stage: Callable[[Case], Iterable[Found]]) -> tuple[Claim, ...]:
+    """Return the claims of one stage of the search, ranked within their case."""
+    claims = (
+        [make_claim(case, one) for one in stage(case) if not may_be_rounding(case, one)] for case in cases
+    )
+    ranked = (rank_claims(some, is_asked=len(cases) == 1) for some in claims)
+    return tuple(itertools.chain.from_iterable(ranked))
+
+
+def _try_rows(case: Case) -> Iterator[Found]:
+    """Yield what explains y with one row."""
+    has_lines = case.has_moments and _has_lines(case, _MOSTLY)
+    statistics = _try_all(case, STATISTICS, None if has_lines else _varies_in_groups)
+    return (one for one in (*statistics, *_try_rest(case)) if one.share == 1.0)
+
+
+@functools.lru_cache(maxsize=32)  # of each case, and again where parts of y are looked at
+def _try_rest(case: Case) -> tuple[Found, ...]:
+    """Return what explains a part of y at least, but for statistics."""
+    return tuple(one for one in _try_all(case, REST) if one.share >= _LIKELY)
+
+
+_MOSTLY = 0.5
+"""The part of the values that lie on the lines of their groups where statistics alone are wrong, at least."""
+
+
+def recover(case: Case) -> tuple[Claim, ...]:
+    """Return the statistics, or gamma and beta, that y used, as no row of a table names them.
+
+    Parameters
+    ----------
+    case : Case
+    """
+    with np.errstate(all="ignore"):
+        claims = (make_claim(case, one) for one in find_unknown(case))
+        return tuple(claim for claim in claims if claim.bits >= CERTAIN)
+
+
+def _try_beta(case: Case) -> Iterator[Found]:
+    """Yield what explains y by another beta, which is all that constant groups show."""
+    if case.has_beta and case.y.size > case.beta.size:
+        found = [one for one in _try_all(case, PARAMETERS) if one.share == 1.0]
+        yield from (one for one in found if one.variants[0].gamma is None)
+        yield from () if found else find_unknown(case)
+
+
+def _try_all(
+    case: Case, rows: Sequence[Row], may_explain: Callable[[Case, Variant], bool] | None = None
+) -> Iterator[Found]:
+    """Yield what the variants of some rows explain: of all variants, or of those that may explain most."""
+    for row in rows:
+        fault = row.fault
+        for variant in row.vary(case):
+            if may_explain is None or may_explain(case, variant):
+                yield from _try(case, (fault,), (variant,))
+            if variant.square is not None and (eps := _find_eps(case, variant.square)) is not None:
+                moved = variant._replace(square=None, divisor=case.root(variant.square, eps))
+                of_eps = Variant(values={"eps": f"{eps:g}", "asked": f"{case.eps:g}"}, numbers=1)
+                yield from _try(case, (fault, OTHER_EPS.fault), (moved, of_eps))
+
+
+def _varies_in_groups(case: Case, variant: Variant) -> bool:
+    """Whether a variant makes more than one line of x in a group."""
+    shapes = (case.find_divisor(variant).shape, () if variant.mean is None else variant.mean.shape)
+    return variant.result is not None or any(shape not in ((), case.divisor.shape) for shape in shapes)
+
+
+def _is_near_line(case: Case, variant: Variant) -> bool:
+    """Whether a variant has about the divisors that y shows, or divisors that differ within groups."""
+    divisor = case.find_divisor(variant)
+    return divisor.shape != case.divisor.shape or is_near(case.used.divisor, divisor)
+
+
+def _try(case: Case, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Iterator[Found]:
+    """Yield the values of y that a variant explains, unless a sample shows that they are few."""
+    if thin_out(case).share(variants[0]) >= _LIKELY / 2.0:
+        yield case.hold(faults, variants)
+
+
+_BESIDE_EPS = 0.1
+"""How well the eps that y shows has to agree with one in use."""
+
+
+def _find_eps(case: Case, square: Floats) -> float | None:
+    """Return the eps in use that makes the divisors of y with another square, if it is not the plan's."""
+    if case.plan.spec.eps is None:
+        return None
+    shown = float(np.median(case.unroot(case.used.divisor, square)))
+    near = [eps for eps in COMMON_EPS if eps and abs(shown - eps) <= _BESIDE_EPS * eps and eps != case.eps]
+    return near[0] if near else None
+
+
+def _try_pairs(case: Case) -> Iterator[Found]:
+    """Yield what explains y with a fault in gamma and beta, and one in the statistics."""
+    for fault, variant, moved in itertools.islice(_list_moved(case), _MOST_MOVED):
+        for one in _try_all(moved, STATISTICS, _is_near_line):
+            if one.share == 1.0 and not one.is_fitted:  # each group's divisor would have any factor
+                yield one._replace(faults=(*one.faults, fault), variants=(*one.variants, variant))
+
+
+_MOST_MOVED = 24
+"""Other gammas and betas beside which statistics are looked at: where these are of groups, all leave lines."""
+
+
+def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
+    """Yield each fault in gamma and beta with which y is a line of x in every group, and the case with them."""
+    for row in PARAMETERS:
+        for variant in row.vary(case):
+            gamma = case.gamma if variant.gamma is None else variant.gamma
+            beta = case.beta if variant.beta is None else variant.beta
+            moved = replace(case, gamma=gamma, beta=beta)
+            if _may_have_lines(case, gamma, beta) and _has_lines(moved):
+                yield row.fault, variant, moved
+
+
+_UNLIKE_LINES = 0.05
+"""The part of a group's square that a line through it leaves, on average, where values lie on none."""
+
+
+def _may_have_lines(case: Case, gamma: Floats, beta: Floats) -> bool:
+    """Whether sampled values of most groups lie near lines: a cheap test for thousands of variants."""
+    few, places = thin_out(case)
+    gamma, beta = (cut_at(p, places) if p.ndim else p for p in (gamma, beta))
+    y = (few.y - beta) / gamma
+    y, x = y - few.average(y), few.x - few.average(few.x)
+    left = 1.0 - few.average(x * y) ** 2 / (few.average(x * x) * few.average(y * y))
+    return not float(np.median(left)) > _UNLIKE_LINES
+
+
+def _has_lines(case: Case, least: float = 1.0) -> bool:
+    """Whether y is a line of x in each group, but for some values: first of some values, then of all."""
+    every = thin_out(case).case, case
+    return all(float(one.explains(one.predict(Variant(*one.used))).mean()) >= least for one in every)
+
+
+def _find_parts(case: Case) -> Iterator[Found]:
+    """Yield what explains y but for a region or a few values, with what stands there."""
+    yield from _find_beside_copies(case)
+    tried = [*(one for one in _try_all(case, STATISTICS) if one.share >= _LIKELY), *_try_rest(case)]
+    right = Found((), (), case.right, ~case.differs)
+    whole = [right, *(one for one in tried if one.moves(right) and not one.is_fitted)]
+    for one in sorted(whole, key=lambda one: -one.share)[:_MOST_WHOLE]:
+        region = find_region(case, ~one.explained) or _find_few(case, one)
+        if region is None and not np.isfinite(case.y).any():
+            region = IndexRegion("", np.ones(case.y.shape, np.bool_))
+        if region is None:
+            continue
+        rest = one._replace(explained=one.explained | region.mask, region=region)
+        inside = [] if one.faults else [*_find_inside(case, region)]
+        yield from (other._replace(region=region, explained=rest.explained) for other in inside)
+        if inside or not _lies_far(case, rest):
+            continue
+        unknown = [] if one.faults else [*find_unknown(case)]
+        if any(other.variants[0].gamma is not None for other in unknown):
+            yield from unknown
+        else:
+            fault = OF_REGIONS[region.kind].fault
+            yield rest._replace(faults=(*one.faults, fault), variants=(*one.variants, Variant(numbers=1)))
+
+
+def _find_beside_copies(case: Case) -> Iterator[Found]:
+    """Yield what explains y beside a region where 0 or x stands, which no line goes through."""
+    for row in OF_COPIES:
+        for copy in row.vary(case):
+            assert copy.result is not None  # of every row of copies
+            region = find_region(case, case.differs & (case.y == copy.result))
+            if region is None or np.count_nonzero(region.mask) < _LEAST_SHOWN:
+                continue
+            rest = replace(case, y=np.where(region.mask, np.nan, case.y))
+            own = rest.explains(rest.right).mean()
+            for one in _try_all(rest, (*STATISTICS, *REST)):
+                if (one.explained | region.mask).all() and one.share > own:
+                    faults, variants = (*one.faults, row.fault), (*one.variants, copy)
+                    everywhere = np.ones_like(one.explained)
+                    yield one._replace(faults=faults, variants=variants, explained=everywhere, region=region)
+
+
+def _find_inside(case: Case, region: IndexRegion) -> Iterator[Found]:
+    """Yield what explains all of a region: of a few values, or of all, only that they are not finite."""
+    is_odd = np.count_nonzero(region.mask) < _LEAST_SHOWN or not np.isfinite(case.y).any()
+    copies = NOT_FINITE if is_odd else OF_COPIES  # which no screen tells: a region may be little of y
+    tried = (case.hold((row.fault,), (variant,)) for row in copies for variant in row.vary(case))
+    others = _try_all(case, () if is_odd else (*STATISTICS, *REST))
+    return (one for one in itertools.chain(tried, others) if one.explained[region.mask].all())
+
+
+_LEAST_SHOWN = 8
+"""Of fewer values nothing is said but that they are wrong."""
+
+_MOST_WHOLE = 8
+"""Rows whose exceptions are looked at, those with the fewest first."""
+
+_FEW = 0.05
+"""The part of the values that may be wrong here and there."""
+
+_FAR = 16.0
+"""Units of rounding by which most wrong values are off; nearer ones are a sign of other arithmetic."""
+
+
+def _lies_far(case: Case, one: Found) -> bool:
+    """Whether most values of a region are far from the row's prediction."""
+    assert one.region is not None
+    off = np.abs(case.y - one.prediction.values)[one.region.mask] / one.prediction.allowed[one.region.mask]
+    return float(np.median(np.nan_to_num(off, nan=math.inf))) >= _FAR
+
+
+def _find_few(case: Case, one: Found) -> IndexRegion | None:
+    """Return the region of a few values here and there; None where they are many."""
+    wrong = ~one.explained
+    count = int(np.count_nonzero(wrong))
+    if not 0 < count <= max(1.0, _FEW * wrong.size):
+        return None
+    merged = wrong.reshape(case.plan.grid.merge_shape(wrong.shape))
+    first = ", ".join(str(int(place[0])) for place in np.nonzero(merged))
+    where = f"at ({first})" if count == 1 else f"for {count:,} values, the first at ({first})"
+    return IndexRegion(where, wrong, "values", choose_bits(wrong.size, count))

@@ -1,0 +1,335 @@
+"""Lines through values: their fit, and which values they explain.
+
+Least squares come near. Whether some line passes all values within their bounds is tested exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.checking.ulp import measure_unit
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats, Selected
+    from normcli.identifying.models.error_bounds import Level
+
+    Axes = tuple[int, ...]
+
+
+_SIMPLE = 2
+"""A pair of numbers with no more digits than this is simpler than any norm: 0.5 · x, 2 · x − 1."""
+
+
+_LEAST = 2.0**-60
+"""Of numbers up to 1, smaller ones weigh no more than this one."""
+
+
+_LEAST_SPREAD = 2.0**-50
+"""Values that lie closer together than this part of their mean are one value, rounded."""
+
+
+_REFINEMENTS = 3
+"""How often the residuals of a line are fitted again, until a and b are those of least squares."""
+
+
+class Exceptions(NamedTuple):
+    """Values that a map does not explain: their number, the number compared, the index of the first."""
+
+    mismatches: int
+    compared: int
+    first: tuple[int, ...]
+
+
+class PlainMap(NamedTuple):
+    """y = a · x + b.
+
+    Parameters
+    ----------
+    axes : tuple of int
+        The axes along which a and b differ; empty if one pair serves all values.
+    scale, shift : ndarray
+        a and b, of the tensor's rank, with lengths of 1 for the other axes.
+    digits : int
+        The significant digits of a and b together; 0 if there are several pairs.
+    exceptions : Exceptions or None
+        The values that it does not explain, if any.
+    """
+
+    axes: Axes
+    scale: Floats
+    shift: Floats
+    digits: int = 0
+    exceptions: Exceptions | None = None
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether one pair of round numbers serves all values."""
+        return not self.axes and self.digits <= _SIMPLE
+
+    def apply(self, x: Floats) -> Floats:
+        """Return y."""
+        return self.scale * x + self.shift
+
+    def explains(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> bool:
+        """Whether the map gives y, within the roundings of a level and of y's dtype."""
+        return not self.find_exceptions(x, y, dtype, level).any()
+
+    def find_exceptions(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> Selected:
+        """Return the values of y that the map does not give, except where x is infinite or NaN."""
+        with np.errstate(all="ignore"):
+            explained = (np.abs(y - self.apply(x)) <= self.allow(x, y, dtype, level)) & np.isfinite(y)
+        strange: Selected = ~explained & np.isfinite(x)
+        return strange
+
+    def allow(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
+        """Return how far each value of y may be off."""
+        return level.allow(y, dtype, self.measure_terms(x, y))
+
+    def measure_terms(self, x: Floats, y: Floats) -> Floats:
+        """Return the size of each value's terms, a · x and b, or of its line's on average."""
+        others = tuple(axis for axis in range(x.ndim) if axis not in self.axes)
+        terms = np.abs(self.scale * x) + np.abs(self.shift) + np.abs(y)
+        terms = np.where(np.isfinite(terms), terms, 0.0)
+        total: Floats = terms + terms.mean(others, keepdims=True)
+        return total
+
+
+def fit_lines(x: Floats, y: Floats, axes: Axes, unit: Floats | float = 0.0, *, through_zero: bool) -> PlainMap:
+    """Return the lines of least squares, the distances counted in units of what rounding leaves of each value.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Of one shape; pairs that are not finite do not count.
+    axes : tuple of int
+        There is a line for each index of these.
+    unit : ndarray or float
+        What rounding leaves of y, beside a part of the terms that are added up; in units of that part.
+    through_zero : bool
+        Whether the lines have no shift.
+    """
+    others = tuple(axis for axis in range(x.ndim) if axis not in axes)
+    with np.errstate(all="ignore"):
+        counted = np.isfinite(x) & np.isfinite(y)
+        x, y = np.where(counted, x, 0.0), np.where(counted, y, 0.0)
+        large_x, large_y = (math.frexp(float(np.abs(values).max(initial=0.0)))[1] for values in (x, y))
+        x, y = np.ldexp(x, -large_x), np.ldexp(y, -large_y)  # whose squares do not overflow
+        unit = np.ldexp(unit, -large_y)
+        weight = counted.astype(np.float64)
+        scale = shift = np.zeros([n if axis in axes else 1 for axis, n in enumerate(x.shape)])
+        for refinement in range(1 + _REFINEMENTS):
+            if refinement:
+                terms = PlainMap(axes, scale, shift).measure_terms(x, y)
+                weight = np.where(counted, 1.0 / np.maximum(terms + unit, _LEAST) ** 2, 0.0)
+            rest = y - (scale * x + shift)
+            total = np.maximum(weight.sum(others, keepdims=True), _LEAST)
+            mean_x, mean = ((weight * z).sum(others, keepdims=True) / total for z in (x, rest))
+            if through_zero:
+                mean_x = mean = np.zeros_like(scale)
+            distance = x - mean_x
+            moved = weight * distance
+            spread = (moved * distance).sum(others, keepdims=True)
+            least = total * (_LEAST_SPREAD * mean_x) ** 2
+            more = np.where(spread > least, (moved * rest).sum(others, keepdims=True) / spread, 0.0)
+            scale, shift = scale + more, shift + (mean - more * mean_x)
+    return PlainMap(axes, np.ldexp(scale, large_y - large_x), np.ldexp(shift, large_y))
+
+
+def fit_closely(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> PlainMap:
+    """Return lines that pass every value within its bound; if there are none, lines of least squares."""
+    finite, slack = np.isfinite(x) & np.isfinite(y), fitted.allow(x, y, dtype, level)
+    if np.any(finite & (np.abs(y - fitted.apply(x)) > _HOPELESS * slack)):
+        return fitted
+    x, y, slack = np.where(finite, x, 0.0), np.where(finite, y, 0.0), np.where(finite, slack, np.inf)
+    return fit_within(x, y, slack, fitted.axes, through_zero=not fitted.shift.any()) or fitted
+
+
+_HOPELESS = 8.0
+"""If least squares miss some value by this many times its bound, no line passes all values."""
+
+
+def measure_own_unit(y: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
+    """Return the error of y's last rounding, in units of the roundings of its terms."""
+    return level.ulp / level.measure(np.ones(1)) * measure_unit(y, dtype)
+
+
+def count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers: int) -> float:
+    """Return how many bits of y the map gives beyond the numbers of each line."""
+    others = tuple(axis for axis in range(x.ndim) if axis not in fitted.axes)
+    finite = np.isfinite(x) & np.isfinite(y)
+    large = math.frexp(float(np.abs(x).max(where=finite, initial=0.0)))[1]
+    deviation = np.std(np.ldexp(np.where(finite, x, 0.0), -large), axis=others, keepdims=True)
+    spread = np.abs(np.ldexp(fitted.scale, large)) * deviation  # whose squares do not overflow
+    bits = np.where(
+        finite & (spread > 0.0), np.log2(np.maximum(spread / np.maximum(allowed, 1e-300), 1.0)), 0.0
+    )
+    in_line = max(1, math.prod(x.shape[axis] for axis in others))
+    return float(bits.sum() * (max(0, in_line - numbers) / in_line))
+
+
+class Fit(NamedTuple):
+    """Lines that were fitted, and how far each value is off and may be; NaN where a value was left out."""
+
+    lines: PlainMap
+    rest: Floats
+    allowed: Floats
+
+    @property
+    def explains(self) -> bool:
+        """Whether rounding explains all values."""
+        return bool(np.all(self.rest <= self.allowed))
+
+
+_BEYOND = 64.0
+"""Values this many times as far from the median as half of them are left out from the start."""
+
+_MOST_WRONG = 0.2
+"""The part of the values that may be left out."""
+
+_ROUNDS = 24
+"""How often values are left out: each time all that are at least half as far off as the worst."""
+
+
+def leave_out_extremes(y: Floats) -> Floats:
+    """Return y with NaN where a value is not finite, or so large that least squares would see nothing else."""
+    if not np.isfinite(y).any():
+        return np.full_like(y, np.nan)
+    finite = np.where(np.isfinite(y), y, np.nan)
+    distance = np.abs(finite - np.nanmedian(finite))
+    return np.where(distance <= _BEYOND * np.nanmedian(distance), finite, np.nan)
+
+
+def drop_wrong(
+    fit: Callable[[Floats], Fit], y: Floats, axes: Axes, most: float = math.inf
+) -> tuple[Floats, Fit] | None:
+    """Return y with NaN for values beyond their bound, and the fit of the others.
+
+    None if they are too many.
+
+    Parameters
+    ----------
+    fit : callable
+        Fits values, ignoring NaN.
+    y : ndarray
+    axes : tuple of int
+        There is a line for each index of these axes.
+    most : float
+        Where half of the values are off by more times of what is allowed than this at first, none is left out.
+    """
+    others = tuple(axis for axis in range(y.ndim) if axis not in axes)
+    for number in range(_ROUNDS):
+        if float(np.isnan(y).mean()) > _MOST_WRONG:
+            return None
+        fitted = fit(y)
+        over = np.nan_to_num(fitted.rest / fitted.allowed, nan=0.0, posinf=np.inf)
+        if number == 0 and float(np.median(over)) > most:
+            return None
+        left_out = over > np.maximum(over.max(axis=others, keepdims=True) / 2.0, 1.0)
+        if not left_out.any():
+            return y, fitted
+        y = np.where(left_out, np.nan, y)
+    return None
+
+
+_MOST_CUTS = 64
+"""Slopes that are tried for a line: some ten decide nearly all of them."""
+
+
+def fit_within(
+    x: Floats, y: Floats, slack: Floats, axes: tuple[int, ...], *, through_zero: bool
+) -> PlainMap | None:
+    """Return lines with |y − a · x − b| ≤ slack for every value; None if one of them does not exist.
+
+    Parameters
+    ----------
+    x, y, slack : ndarray
+        Of one shape, finite.
+    axes : tuple of int
+        There is a line for each index of these.
+    through_zero : bool
+        Whether b is 0.
+
+    Examples
+    --------
+    >>> x, y = np.array([1.0, 2.0, 4.0]), np.array([1.9, 4.1, 8.0])
+    >>> fit_within(x, y, np.full(3, 0.1), (), through_zero=True).scale
+    array([2.])
+    >>> fit_within(x, y, np.full(3, 0.01), (), through_zero=False) is None
+    True
+    """
+    others = tuple(axis for axis in range(x.ndim) if axis not in axes)
+    shape = [n if axis in axes else 1 for axis, n in enumerate(x.shape)]
+    columns = (
+        np.moveaxis(values, others, range(len(others))).reshape(-1, int(np.prod(shape)))
+        for values in (x, y, slack)
+    )
+    fitted = (_fit_slopes if through_zero else _fit_both)(*columns)
+    return None if fitted is None else PlainMap(axes, fitted[0].reshape(shape), fitted[1].reshape(shape))
+
+
+def _fit_slopes(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | None:
+    """Return the middle of the slopes that every value of a column allows, and shifts of 0."""
+    signed, size = np.where(x < 0.0, -y, y), np.abs(x)
+    with np.errstate(all="ignore"):
+        low = np.where(size > 0.0, (signed - slack) / size, -np.inf).max(axis=0)
+        high = np.where(size > 0.0, (signed + slack) / size, np.inf).min(axis=0)
+    if np.any(low > high) or np.any((size == 0.0) & (np.abs(y) > slack)):
+        return None
+    slope = np.zeros(x.shape[1])
+    np.add(low / 2.0, high / 2.0, out=slope, where=np.isfinite(low))
+    return slope, np.zeros_like(slope)
+
+
+class _Piece(NamedTuple):
+    """Straight pieces, one for each column, below what has to be 0 or less: their heights at 0 and slopes."""
+
+    height: Floats
+    slope: Floats
+
+    def choose(self, chosen: NDArray[np.bool_], other: _Piece) -> _Piece:
+        """Return these lines where `chosen` is True, and other lines elsewhere."""
+        return _Piece(*(np.where(chosen, a, b) for a, b in zip(self, other, strict=True)))
+
+
+def _fit_both(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | None:
+    """Return a slope and a shift that every value of a column allows.
+
+    With a slope a, the shift lies between L(a) = max(y − slack − a · x) and U(a) = min(y + slack − a · x).
+    Their difference is convex, of straight pieces, one for each pair of values: the next slope is where the
+    last piece that falls meets the last that rises. Where these meet above 0, there is no line.
+    """
+    low, high, every = y - slack, y + slack, np.arange(x.shape[1])
+
+    def draw(i: NDArray[np.intp], j: NDArray[np.intp]) -> _Piece:
+        return _Piece(low[i, every] - high[j, every], x[j, every] - x[i, every])
+
+    least, most = x.argmin(axis=0), x.argmax(axis=0)
+    falling, rising = draw(most, least), draw(least, most)
+    for _ in range(_MOST_CUTS):
+        steepness = rising.slope - falling.slope
+        slope = np.zeros_like(steepness)
+        np.divide(falling.height - rising.height, steepness, out=slope, where=steepness > 0.0)
+        lowest, highest = low - slope * x, high - slope * x
+        i, j = lowest.argmax(axis=0), highest.argmin(axis=0)
+        bottom, top = lowest[i, every], highest[j, every]
+        piece, is_open = draw(i, j), bottom > top
+        if not is_open.any():
+            return slope, (bottom + top) / 2.0
+        falls, rises = is_open & (piece.slope < 0.0), is_open & (piece.slope > 0.0)
+        if np.any(is_open & ~falls & ~rises):
+            return None
+        before = falling, rising
+        falling, rising = piece.choose(falls, falling), piece.choose(rises, rising)
+        if all(map(np.array_equal, (*falling, *rising), (*before[0], *before[1]))):
+            return None
+        if np.any(falling.height * rising.slope - rising.height * falling.slope > 0.0):
+            return None
+    return None

@@ -1,0 +1,218 @@
+"""How well a result may have been calculated, and which factors then lead from standardized groups to y.
+
+A kernel subtracts one mean from all values of a group, and multiplies them by one factor: what it has lost of
+the mean shifts all of them alike, and only what it rounds value by value makes them differ. Where values lie so
+close together that the mean's last places are as large as their differences, that tells noise from the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.checking.ulp import ROUNDED_ONCE, measure_unit
+from normcli.dtypes import find_type, get_eps, is_half
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from normcli.dtypes import Floats
+    from normcli.identifying.models.standards import Standard
+
+
+class Noise(NamedTuple):
+    """Errors of standardized values, before the group's factor multiplies them.
+
+    Parameters
+    ----------
+    whole : ndarray, shape (groups, group_size)
+        The whole error of each value.
+    own : ndarray, shape (groups, group_size)
+        The part of it that values of a group do not share.
+    of_factor : ndarray, shape (groups, 1)
+        The relative error of the factor.
+    most : ndarray, shape (groups, 1)
+        The largest factor that leaves anything to be seen.
+    """
+
+    whole: Floats
+    own: Floats
+    of_factor: Floats
+    most: Floats
+
+    def limit(self, factors: Floats, values: Floats) -> Floats:
+        """Return how far values that were multiplied by their groups' factors may be off."""
+        return np.minimum(self.whole * np.minimum(factors, self.most), MOST * (1.0 + np.abs(values)))
+
+
+MOST = 2.0**-4
+"""No value is explained that is further off than this part of a deviation or of itself."""
+
+_LEAST = 2.0**-1000
+
+LARGEST_RSTD = 1e3
+"""The noise of a constant group's mean is multiplied by at most this, as with an eps of 1e-6.
+
+With a smaller eps any number may stand there, and none can be called wrong.
+"""
+
+
+def measure_lost(standard: Standard, level: Level) -> Floats:
+    """Return how far off each group's mean may be, as a part of its deviation; of a constant one, as it is.
+
+    The sum of a few values loses no more than a few places of their mean, however careless.
+    """
+    return level._replace(roundings=min(level.roundings, float(standard.group_size))).measure(standard.offset)
+
+
+@functools.lru_cache(maxsize=2)  # of a sample, many affine steps are tried in turn
+def measure_noise(standard: Standard, level: Level) -> Noise:
+    """Return how far off the standardized values may be at a level, but for their last rounding.
+
+    Each value by itself loses one place of x · factor, where the mean is subtracted behind it.
+    """
+    centred, size = float(standard.centred), np.abs(standard.values)
+    offset, lost = standard.offset[:, None], measure_lost(standard, level)[:, None]
+    place = min(level.roundings, 1.0) * get_eps(np.dtype(find_type(level.precision)))
+    varies = standard.size[:, None] > 0.0
+    own = level.measure(np.where(varies, centred + size, 0.0))
+    whole, most = own + lost * (centred + size), np.where(varies, np.finfo(np.float64).max, LARGEST_RSTD)
+    return Noise(whole, own + place * (offset + size), np.where(varies, lost, 0.0), most)
+
+
+def bound_factors(
+    standard: Standard, targets: Floats, slack: Floats, noise: Noise
+) -> tuple[Floats, Floats] | None:
+    """Return the least and the largest factor that lead from each group to its targets; None if none does.
+
+    Parameters
+    ----------
+    standard : Standard
+    targets : ndarray
+        The values to reach, of the shape of the standardized values.
+    slack : ndarray
+        The error of each value behind the factor.
+    noise : Noise
+        The error of each value before the factor.
+
+    Notes
+    -----
+    Of a constant group, the factor is that of what is left of its mean: 1 / √eps. It has no largest.
+    """
+    is_constant, most = standard.size == 0.0, noise.most[:, 0]
+    with np.errstate(all="ignore"):
+        least, largest = _bound_each(standard.values, targets, slack, noise.whole)
+        if not _are_bounds(least, largest, most):
+            return None
+        for chosen, bounds in (
+            (is_constant | (noise.of_factor[:, 0] > MOST**2), _bound_shapes),
+            (is_constant | (noise.whole > MOST).any(axis=1), _bound_closely),
+        ):
+            if chosen.any():
+                parts = (standard.values, targets, slack, noise.own, noise.of_factor)
+                low, high = bounds(*(part[chosen] for part in parts))
+                least[chosen] = np.maximum(least[chosen], low)
+                largest[chosen] = np.minimum(largest[chosen], high)
+                if not _are_bounds(least, largest, most):
+                    return None
+    return np.maximum(least, 0.0), largest
+
+
+def _are_bounds(least: Floats, largest: Floats, most: Floats) -> bool:
+    """Whether every group has a factor between its bounds; none has where something is NaN."""
+    return bool(np.all((least <= largest) & (least <= most) & (largest > 0.0)))
+
+
+def _bound_each(values: Floats, targets: Floats, slack: Floats, noise: Floats | float) -> tuple[Floats, Floats]:
+    """Return the bounds of r in |target − r · value| ≤ slack + r · noise; NaN where a target is."""
+    size, signed = np.abs(values), np.where(values < 0.0, -targets, targets)
+    near, far, least, most = size - noise, size + noise, signed - slack, signed + slack
+    low = np.where(far > 0.0, least / far, np.where(least <= 0.0, -np.inf, np.inf))
+    high = np.where(near > 0.0, most / near, np.inf)
+    if not np.all(near > 0.0):
+        none = np.where((near == 0.0) & (most < 0.0), np.inf, -np.inf)
+        low = np.maximum(low, np.where(near < 0.0, most / near, none))
+    return low.max(axis=1), high.min(axis=1)
+
+
+def _bound_shapes(
+    values: Floats, targets: Floats, slack: Floats, own: Floats, of_factor: Floats
+) -> tuple[Floats, Floats]:
+    """Return the bounds from differences within a group, which no common shift changes."""
+    weight = np.isfinite(slack) / np.maximum(slack, _LEAST)
+    total = weight.sum(axis=1, keepdims=True)
+    weight = np.where(total > 0.0, weight / np.where(total > 0.0, total, 1.0), 0.0)
+
+    def average(parts: Floats) -> Floats:
+        found: Floats = np.where(weight > 0.0, weight * parts, 0.0).sum(axis=1, keepdims=True)
+        return found
+
+    least, largest = _bound_each(
+        values - average(values), targets - average(targets), slack + average(slack), own + average(own)
+    )
+    spread = 1.0 + of_factor[:, 0]
+    return least / spread, largest * spread
+
+
+def _bound_closely(
+    values: Floats, targets: Floats, slack: Floats, own: Floats, of_factor: Floats
+) -> tuple[Floats, Floats]:
+    """Return the bounds beyond which nothing is explained, however noisy."""
+    del own, of_factor
+    return _bound_each(values, targets, slack + MOST * (1.0 + np.abs(targets)), 0.0)
+
+
+class Level(NamedTuple):
+    """How well a result was calculated.
+
+    Parameters
+    ----------
+    precision : str
+        The dtype of the calculation.
+    ulp : float
+        How many units in the result's last place each value may be off.
+    roundings : float
+        How many units of the calculation's last place, at values of the size of its terms, on top.
+    """
+
+    precision: str
+    ulp: float
+    roundings: float
+
+    def measure(self, terms: Floats | float) -> Floats:
+        """Return how far off a calculation with such terms may be."""
+        return np.multiply(self.roundings * get_eps(np.dtype(find_type(self.precision))), terms)
+
+    def allow(self, values: Floats, dtype: np.dtype[Any], terms: Floats | float) -> Floats:
+        """Return how far off each value may be for a calculation of this level, rounded to a dtype."""
+        return self.ulp * measure_unit(values, dtype) + self.measure(terms)
+
+
+_CALCULATED = "float32"
+"""What kernels calculate half precision in, and some of them float64."""
+
+_OF_SHORTER = (4.0, 32.0)
+"""The roundings of float32 that a result of float64 may be off."""
+
+
+def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
+    """Return the levels for results of a dtype: from rounded once to as careless as a correct kernel may be.
+
+    Half precision has levels for float32 sums only, however values are rounded on the way: errors of float16
+    sums grow with their length. Results of float64 may have been calculated in float32, as by Keras and some
+    operators of ONNX. The first level at which anything fits is the one that counts.
+    """
+    name, careless = dtype.name, [2.0**k for k in range(6)]
+    if is_half(dtype):
+        wide = (Level(_CALCULATED, ROUNDED_ONCE, roundings) for roundings in careless[1:])
+        return (*wide, Level(name, 1.0, 1.0), Level(name, 1.0, 2.0))
+    levels = (Level(name, ROUNDED_ONCE, 0.0), Level(name, 2.0, 0.0), *(Level(name, 1.0, n) for n in careless))
+    shorter = [Level(_CALCULATED, 1.0, roundings) for roundings in _OF_SHORTER] if name != _CALCULATED else []
+    return (*levels, *shorter)
+
+
+def choose_careless(dtype: np.dtype[Any]) -> Level:
+    """Return the most careless of the levels that calculate in the precision of the first."""
+    first, *others = list_levels(dtype)
+    return [level for level in others if level.precision == first.precision][-1]

@@ -1,0 +1,201 @@
+"""How gamma and beta may have entered: as they should, exchanged, as 1 + gamma, one of them, or not at all."""
+
+from __future__ import annotations
+
+import itertools
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.checking.ulp import measure_unit
+from normcli.errors import DataError
+from normcli.numerics.rounding import store
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats
+    from normcli.identifying.models.error_bounds import Level
+
+
+ESTIMATED = "estimated"
+"""The way of a gamma and a beta that nobody gave."""
+
+WAYS: Mapping[str, str] = MappingProxyType(
+    {
+        "none": "",
+        "gamma, beta": ", then gamma and beta",
+        "gamma": ", then gamma",
+        "beta": ", then beta",
+        "1 + gamma, beta": ", then 1 + gamma and beta",
+        "1 + gamma": ", then 1 + gamma",
+        "swapped": ", with gamma and beta exchanged",
+        ESTIMATED: ", then a gamma and a beta that were fitted to the values",
+    }
+)
+"""Every way and its words in a sentence, the likelier ones first."""
+
+
+class AffineStep(NamedTuple):
+    """One way of the affine step y = scale · x̂ + shift.
+
+    Parameters
+    ----------
+    way : str
+        One of `WAYS`.
+    scale, shift : ndarray or None
+        Of the tensor's rank, with lengths of 1 where they repeat; None stands for 1 and 0.
+    rounds_to : numpy.dtype or None
+        What x̂ is rounded to before the scale multiplies it; None where it is not.
+    """
+
+    way: str
+    scale: Floats | None = None
+    shift: Floats | None = None
+    rounds_to: np.dtype[Any] | None = None
+
+    def map(self, function: Callable[[Floats], Floats]) -> AffineStep:
+        """Return the step with a function applied to its scale and its shift, as far as it has them."""
+        scale, shift = (None if values is None else function(values) for values in (self.scale, self.shift))
+        return self._replace(scale=scale, shift=shift)
+
+    def apply(self, standardized: Floats) -> Floats:
+        """Return y, of float64."""
+        if self.rounds_to is not None:
+            standardized = round_array(standardized, self.rounds_to).astype(np.float64)
+        scaled = standardized if self.scale is None else standardized * self.scale
+        return scaled if self.shift is None else scaled + self.shift
+
+    def allow(self, values: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
+        """Return how far off y may be for what this step adds and rounds, given y or about that."""
+        return level.allow(values, dtype, 0.0 if self.shift is None else np.abs(self.shift))
+
+    def undo(self, values: Floats, slack: Floats, before: Floats) -> tuple[Floats, Floats]:
+        """Return x̂ and how far it may be off, given y, how far this step may be off, and how far x̂ before it.
+
+        Where the scale is 0, y says nothing of x̂: the slack is infinite there. Where x̂ was rounded, and to
+        nothing that gives y, it is NaN.
+        """
+        if self.shift is not None:
+            values = values - self.shift
+        if self.scale is None:
+            return values, slack + before
+        with np.errstate(all="ignore"):
+            blind = self.scale == 0.0
+            wrong = blind & (np.abs(values) > slack)  # a value that no x̂ gives
+            restored = np.where(blind, 0.0, values / self.scale)
+            allowed = np.where(blind, np.inf, slack / np.abs(self.scale))
+        restored = np.where(wrong, np.nan, restored)
+        if self.rounds_to is not None:
+            restored, allowed = _undo_rounding(restored, allowed, self.rounds_to)
+        return restored, allowed + before
+
+
+def round_array(values: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return values in a dtype, each rounded once."""
+    rounded = np.empty(values.shape, dtype)
+    with np.errstate(all="ignore"):
+        store(rounded, values)
+    return rounded
+
+
+def _undo_rounding(values: Floats, slack: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Floats]:
+    """Return what rounds to a number of the dtype within the slack: the middle, and how far it reaches."""
+    with np.errstate(all="ignore"):
+        low, high = -_round_down(slack - values, dtype), _round_down(values + slack, dtype)
+        least, most = (z - sign * measure_unit(z, dtype) / 2.0 for z, sign in ((low, 1.0), (high, -1.0)))
+        middle = np.where(low <= high, (least + most) / 2.0, np.nan)
+    blind = np.isinf(slack)
+    return np.where(blind, values, middle), np.where(blind, slack, (most - least) / 2.0)
+
+
+def _round_down(values: Floats, dtype: np.dtype[Any]) -> Floats:
+    """Return the largest number of a dtype that is no larger than each value."""
+    nearest = round_array(values, dtype).astype(np.float64)
+    towards = np.where(
+        nearest > 0.0, nearest * (1.0 - 2.0**-53), nearest
+    )  # below a power of two, the unit is half
+    return np.where(nearest > values, nearest - measure_unit(towards, dtype), nearest)
+
+
+NO_AFFINE = AffineStep("none")
+
+
+def enumerate_affine_steps(
+    shape: tuple[int, ...], gamma: NDArray[Any] | None, beta: NDArray[Any] | None
+) -> Iterator[AffineStep]:
+    """Yield the ways in which given parameters may have entered, the right one first.
+
+    Raises
+    ------
+    DataError
+        If a parameter's shape fits no axes of the tensor.
+    """
+    gammas, betas = (_place(name, p, shape) for name, p in (("gamma", gamma), ("beta", beta)))
+    both = [(g, b) for g in gammas for b in betas if g.shape == b.shape or 1 in (g.size, b.size)]
+    for g, b in both:
+        yield AffineStep("gamma, beta", g, b)
+    for g in gammas:
+        yield AffineStep("gamma", g)
+    for b in betas:
+        yield AffineStep("beta", None, b)
+    for g, b in both:
+        yield AffineStep("1 + gamma, beta", 1.0 + g, b)
+        yield AffineStep("swapped", b, g)
+    for g in gammas:
+        yield AffineStep("1 + gamma", 1.0 + g)
+    yield NO_AFFINE
+
+
+def choose_usual(steps: Sequence[AffineStep]) -> list[AffineStep]:
+    """Return the steps that apply all parameters as they should, wherever they lie, and the one without any."""
+    return [step for step in steps if step.way in (steps[0].way, NO_AFFINE.way)]
+
+
+def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) -> list[Floats]:
+    """Return a parameter in the tensor's rank, along each set of axes that have its lengths, in order.
+
+    One of fewer numbers than there are channels of images goes by groups of them, if they divide so.
+    """
+    if parameter is None:
+        return []
+    values = np.asarray(parameter, dtype=np.float64)
+    lengths = () if values.size == 1 else values.shape
+    broadcast = (1,) * (len(shape) - len(lengths)) + lengths
+    if 1 in lengths and all(n in (1, full) for n, full in zip(broadcast, shape, strict=False)):
+        return [values.reshape(broadcast)]
+    if len(lengths) == 2 and lengths[1] == 1:  # a column, as a CSV file has it
+        lengths = lengths[:1]
+    if not lengths:
+        return [values.reshape((1,) * len(shape))]
+    places = _find_places(lengths, shape)
+    if places:
+        return [_view(values, axes, len(shape)) for axes in places]
+    grouped = [
+        axis
+        for axis in (1, len(shape) - 1)
+        if len(shape) > 2 and values.size and shape[axis] % values.size == 0
+    ]
+    if len(lengths) > 1 or not grouped:
+        raise DataError(f"{name} has the shape {values.shape}, which no axes of {shape} have")
+    return [_view(np.repeat(values, shape[axis] // values.size), (axis,), len(shape)) for axis in grouped]
+
+
+def _find_places(lengths: tuple[int, ...], shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return the axes that have some lengths, in order: neighbours first, and of these the last.
+
+    Others are those of a gamma of each sample or head: (B, D) of (B, L, D).
+    """
+    every = itertools.combinations(range(len(shape)), len(lengths))
+    fitting = [axes for axes in every if tuple(shape[axis] for axis in axes) == lengths]
+    return sorted(fitting, key=lambda axes: (axes[-1] - axes[0], -axes[0]))
+
+
+def _view(values: Floats, axes: tuple[int, ...], rank: int) -> Floats:
+    """Return a parameter in the tensor's rank, along some axes."""
+    lengths = dict(zip(axes, values.reshape(-1).shape if len(axes) == 1 else values.shape, strict=True))
+    return values.reshape([lengths.get(axis, 1) for axis in range(rank)])

@@ -1,0 +1,332 @@
+"""The norms and frameworks that group and divide as a hypothesis does, as matches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import find_type, get_eps, is_half
+from normcli.errors import NormError
+from normcli.identifying.models.error_bounds import Level, measure_lost
+from normcli.identifying.models.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
+from normcli.identifying.models.one_pass import measure_step
+from normcli.identifying.search.affine_step import ESTIMATED
+from normcli.identifying.search.hypothesis import measure_equality
+from normcli.identifying.search.match import Match
+from normcli.norms.conventions import find_convention, list_frameworks
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.rules import AxesChoice, AxesRule, EpsMode, EpsRule, GroupOrder, ParameterRule
+from normcli.norms.table import NORMS
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from normcli.identifying.models.evidence import Model
+    from normcli.identifying.search.affine_step import AffineStep
+    from normcli.identifying.search.hypothesis import Hypothesis
+    from normcli.identifying.search.match import Scope
+    from normcli.norms.conventions import Convention
+    from normcli.norms.grid import Grid
+    from normcli.norms.norm import Norm
+    from normcli.norms.plan import Plan
+
+
+_ANY_DTYPE = np.dtype(np.float64)
+"""The dtype of plans that are made for their groups alone."""
+
+
+def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, level: Level) -> Iterator[Match]:
+    """Yield a match for every norm whose groups these are, by its own default or a framework's; at least one.
+
+    Parameters
+    ----------
+    hypothesis : Hypothesis
+        Of a grid in its canonical form.
+    scope : Scope
+    level : Level
+        How well it was calculated.
+    """
+    (grid, _, standard, actual, _), model, precision = hypothesis.sample, hypothesis.model, level.precision
+    eps = _choose_eps(hypothesis, scope.dtype)
+    expected = hypothesis.predict(eps)
+    dtype = max(scope.dtype, np.dtype(find_type(precision)), key=get_eps)  # the shorter
+    unnamed = Match.of(
+        "",
+        actual,
+        expected,
+        dtype,
+        hypothesis.sample.locate,
+        axes=grid.axes,
+        precision=precision if hypothesis.affine.rounds_to is None else f"{precision}, rounded before gamma",
+        like=(),
+        order=scope.order,
+        eps=eps,
+        eps_range=(model.low, model.high),
+        eps_mode=None if model.eps_mode is EpsMode.FLOOR else model.eps_mode,
+        ddof=model.ddof,
+        p=model.p,
+        affine=hypothesis.affine.way,
+        bits=model.bits,
+        is_odd=model.is_odd,
+        cancelled=hypothesis.cancelled,
+        lost=float(measure_lost(standard, level).max(where=standard.size > 0.0, initial=0.0)),
+        fine=model.fine,
+        rounds_length=hypothesis.rounds_length(eps, scope.dtype),
+        hypothesis=hypothesis,
+    )
+    trace = _Trace(
+        is_coarse=is_half(scope.dtype) and precision == scope.dtype.name,
+        one_pass=_find_one_pass(hypothesis, scope.dtype, unnamed.max_abs),
+        omits_nan=standard.missing is not None,
+    )
+    for norm, like, users, by_default in _name_hypothesis(hypothesis, scope, trace):
+        groups = _count_groups(norm, grid)
+        yield unnamed._replace(
+            norm=norm.name,
+            like=like,
+            groups=groups,
+            group_order=None if groups is None else grid.group_order or GroupOrder.CONTIGUOUS,
+            by_default=by_default,
+            has_default_eps=hypothesis.variance is not None or _is_default_eps(eps, norm, model, like),
+            users=users,
+        )
+
+
+_BY_LUCK = 0.005
+"""Shares of equal values that differ by less differ by luck."""
+
+
+def _choose_eps(hypothesis: Hypothesis, dtype: np.dtype[Any]) -> float:
+    """Return the simplest eps that fits; if some give clearly more exact bits, the simplest of those."""
+    model = hypothesis.model
+    simplest = choose_eps(model.low, model.high, LENGTH_EPS if model.eps_mode is EpsMode.FLOOR else None)
+    usual = [eps for eps in COMMON_EPS if model.low <= eps <= model.high and eps != simplest]
+    if model.eps_mode is EpsMode.FLOOR or dtype.itemsize > _LONGEST_JUDGED or not usual:
+        return simplest
+    shares = {
+        eps: measure_equality(hypothesis.sample.actual, hypothesis.approximate(eps), dtype)
+        for eps in (simplest, *usual)
+    }
+    return next(eps for eps, share in shares.items() if share >= max(shares.values()) - _BY_LUCK)
+
+
+_LONGEST_JUDGED = 4
+"""The largest item size of floats whose bits float64 arithmetic determines."""
+
+
+class _Trace(NamedTuple):
+    """Traces of the kernel's arithmetic in its values.
+
+    Parameters
+    ----------
+    is_coarse : bool
+        Whether values were rounded to half precision more often than by kernels that calculate in float32.
+    one_pass : bool or None
+        Whether the variance is E[x²] − E[x]²; None if the values do not tell.
+    omits_nan : bool
+        Whether NaN occurs and is ignored.
+    """
+
+    is_coarse: bool
+    one_pass: bool | None
+    omits_nan: bool
+
+    def allows(self, convention: Convention) -> bool:
+        """Whether a framework calculates so."""
+        if (self.is_coarse and convention.widens) or (self.omits_nan and not convention.omits_nan):
+            return False
+        return self.one_pass in (None, convention.one_pass)
+
+
+_CLEARLY = 16.0
+"""The factor by which the largest error must exceed other errors to show the arithmetic."""
+
+
+def _find_one_pass(hypothesis: Hypothesis, dtype: np.dtype[Any], error: float) -> bool | None:
+    standard = hypothesis.sample.standard
+    if hypothesis.variance is not None:
+        return True
+    if not standard.centred or hypothesis.affine.scale is not None:
+        return None
+    arithmetic = np.dtype(np.float32) if is_half(dtype) else dtype
+    with np.errstate(all="ignore"):
+        typical = float(np.median(measure_step(standard, arithmetic) / standard.size**2))
+    return False if typical > _CLEARLY * error else None
+
+
+def _name_hypothesis(
+    hypothesis: Hypothesis, scope: Scope, trace: _Trace
+) -> list[tuple[Norm, tuple[str, ...], int, bool]]:
+    """Return each norm that it is, who does so, how many by default, and whether the axes are a default."""
+    grid, model = hypothesis.sample.grid, hypothesis.model
+    rows = [norm for norm in NORMS.values() if _divides_so(norm, model)]
+    named: list[tuple[Norm, tuple[str, ...], int, bool]] = []
+    for norm in rows:
+        like, users = _find_like(norm, hypothesis, scope.dtype, trace)
+        own = _has_own_eps(norm, model) and any(_is_own(norm, hypothesis, axis) for axis in scope.channels)
+        if like or own:
+            chosen = [find_convention(framework, norm.name).axes for framework in like]
+            theirs = not scope.is_laid_out and any(axes is not AxesRule.GIVEN for axes in chosen)
+            named.append((norm, like, users, own or theirs))
+    if any(by_default for *_, by_default in named):
+        return named
+    if len(grid.kept) == 1:  # the output axis of weights, which may be any
+        weights = [norm for norm in rows if _is_of_weights(norm, hypothesis) and _has_own_eps(norm, model)]
+        already = [norm for norm, *_ in named]
+        named += [(norm, (), 0, False) for norm in weights if norm not in already]
+    if not named:  # a choice of axes that is nobody's default
+        rule = AxesRule.LAST if grid.split is None else AxesRule.CHANNEL_GROUPS
+        named.append((next((norm for norm in rows if norm.axes is rule), rows[0]), (), 0, False))
+    return named
+
+
+def _is_default_eps(eps: float, norm: Norm, model: Model, like: tuple[str, ...]) -> bool:
+    """Whether an eps is a norm's or one of some frameworks' own, or none is to be seen."""
+    if model.eps_mode is EpsMode.FLOOR or eps == 0.0 or (norm.eps, norm.eps_mode) == (eps, model.eps_mode):
+        return True
+    rules = [find_convention(framework, norm.name).eps for framework in like]
+    return any(rule in (eps, EpsRule.MACHINE, EpsRule.ROOT_COUNT) for rule in rules)
+
+
+def _count_groups(norm: Norm, grid: Grid) -> int | None:
+    return grid.groups or (1 if norm.axes is AxesRule.CHANNEL_GROUPS else None)
+
+
+def _divides_so(norm: Norm, model: Model) -> bool:
+    return norm.divisor == model.divisor and (model.p is None or norm.p in (None, model.p))
+
+
+def _has_own_eps(norm: Norm, model: Model) -> bool:
+    """Whether eps stands where a norm has it by default; the usual place is everybody's choice."""
+    if model.p is not None:
+        return True
+    if norm.eps is None:
+        return model.low == 0.0
+    return norm.eps_mode in (EpsMode.INSIDE, model.eps_mode)
+
+
+def _is_own(norm: Norm, hypothesis: Hypothesis, channel: int) -> bool:
+    """Whether these are the groups, and the shapes of gamma and beta, that a norm has by default."""
+    grid = hypothesis.sample.grid
+    request = Request(norm.name, layout=_make_layout(len(grid.shape), channel))
+    if norm.axes is AxesRule.LAST:
+        if not _is_trailing(grid):
+            return False
+        request = request._replace(axes=grid.axes)
+    if norm.axes is AxesRule.CHANNEL_GROUPS:
+        request = request._replace(groups=grid.groups or 1, group_order=grid.group_order)
+    plan = try_plan(request, grid.shape)
+    return plan is not None and plan.grid.canonical == grid and _takes(norm, plan, hypothesis.affine)
+
+
+def _is_of_weights(norm: Norm, hypothesis: Hypothesis) -> bool:
+    """Whether a norm is of weights, so that its groups may lie along any one axis."""
+    if norm.parameters is not ParameterRule.KEPT:
+        return False
+    grid = hypothesis.sample.grid
+    plan = try_plan(Request(norm.name, axes=grid.axes), grid.shape)
+    return plan is not None and _takes(norm, plan, hypothesis.affine)
+
+
+def _is_trailing(grid: Grid) -> bool:
+    """Whether the axes reduced are the last ones, however many; axes of length 1 do not count."""
+    wide = [axis for axis, length in enumerate(grid.shape) if length > 1]
+    return grid.split is None and list(grid.axes) == [axis for axis in wide if axis >= grid.axes[0]]
+
+
+def _may_choose(convention: Convention, grid: Grid) -> bool:
+    """Whether a framework reduces these axes where its caller says so."""
+    if convention.chooses is AxesChoice.TRAILING:
+        return _is_trailing(grid)
+    return convention.chooses is AxesChoice.ALL_BUT_ONE and grid.split is None and len(grid.kept) == 1
+
+
+def _takes(owner: Norm | Convention, plan: Plan, affine: AffineStep) -> bool:
+    """Whether gamma and beta, as far as given, have the shape that the norm or framework takes."""
+    if affine.scale is None and affine.shift is None:
+        return True
+    has_none = ParameterRule.NONE in (owner.parameters, plan.parameters.rule)
+    if has_none or (affine.shift is not None and False in (owner.takes_beta, plan.norm.takes_beta)):
+        return False
+    held = [values for values in (affine.scale, affine.shift) if values is not None]
+    return all(values.size == 1 or values.shape == plan.parameters.full_shape for values in held)
+
+
+def try_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any] = _ANY_DTYPE) -> Plan | None:
+    """Return the plan of a request; None if the norm or the framework refuses the shape."""
+    try:
+        return make_plan(request, shape, dtype)
+    except NormError:
+        return None
+
+
+def _make_layout(rank: int, channel: int) -> str:
+    """Return a layout with the batch first and a channel where it is wanted."""
+    letters = list("NABDEFGHIJKLMOPQRSTUVWXYZ"[:rank])
+    letters[channel] = "C"
+    return "".join(letters)
+
+
+def _find_like(
+    norm: Norm, hypothesis: Hypothesis, dtype: np.dtype[Any], trace: _Trace
+) -> tuple[tuple[str, ...], int]:
+    """Return the frameworks that have a norm of this shape just so, and how many by default."""
+    affine, model, grid = hypothesis.affine, hypothesis.model, hypothesis.sample.grid
+    if affine.way == ESTIMATED:  # a fitted gamma takes up ddof, 1 + gamma and a factor of each channel
+        return (), 0
+    is_given = affine.scale is not None
+    adds_one = affine.way.startswith("1 +") if is_given else None
+    rounds = affine.rounds_to is not None if is_given and is_half(dtype) else None
+    found, users = [], 0
+    for framework in list_frameworks(norm.name):
+        convention = find_convention(framework, norm.name)
+        plan, is_default = _plan_as(norm, convention, hypothesis, dtype)
+        if (
+            plan is not None
+            and trace.allows(convention)
+            and (not convention.exponents or model.p in convention.exponents)
+            and _agrees(plan, model)
+            and adds_one in (None, plan.spec.gamma_offset == 1)
+            and rounds in (None, plan.spec.rounds_before_gamma)
+            and plan.grid.canonical == grid
+            and _takes(convention, plan, affine)
+        ):
+            found.append(framework)
+            users += is_default and convention.eps is not EpsRule.GIVEN
+    return tuple(found), users
+
+
+def _plan_as(
+    norm: Norm, convention: Convention, hypothesis: Hypothesis, dtype: np.dtype[Any]
+) -> tuple[Plan | None, bool]:
+    """Return a framework's plan of the groups of a hypothesis, or None, and whether it is its default."""
+    grid, model = hypothesis.sample.grid, hypothesis.model
+    request = Request(
+        norm.name,
+        groups=_count_groups(norm, grid),
+        like=convention.framework,
+        eps=choose_eps(model.low, model.high) if convention.eps is EpsRule.GIVEN else None,
+        p=model.p if norm.p is None else None,
+    )
+    default = try_plan(request, grid.shape, dtype)
+    if default is not None and default.grid.canonical == grid:
+        return default, True
+    if convention.axes is AxesRule.GIVEN or _may_choose(convention, grid):
+        return try_plan(request._replace(axes=grid.axes), grid.shape, dtype), False
+    return None, False
+
+
+def _agrees(plan: Plan, model: Model) -> bool:
+    """Whether a plan's divisor is the model's, as far as the data show."""
+    spec, eps = plan.spec, plan.spec.eps or 0.0
+    if (spec.p, spec.ddof) != (model.p, model.ddof):
+        return False
+    floors = {EpsMode.FLOOR: model.floor, EpsMode.SQUARE_FLOOR: model.floor * model.floor}  # may overflow
+    if spec.eps_mode in floors:
+        return model.low == 0.0 and eps <= floors[spec.eps_mode]
+    if model.eps_mode is EpsMode.FLOOR:
+        return eps <= model.square
+    return model.low <= eps <= model.high and (spec.eps_mode is model.eps_mode or eps == 0.0)

@@ -1,0 +1,114 @@
+"""The names that functions take as types, so that an editor and mypy know them.
+
+A type checker reads them as they stand here; `tests/norms/test_names.py` holds them against the tables.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+NormName = Literal[
+    "bn",
+    "batchnorm",
+    "batch-norm",
+    "batchnorm1d",
+    "batchnorm2d",
+    "batchnorm3d",
+    "batchnormalization",
+    "ln",
+    "layernorm",
+    "layer-norm",
+    "layernormalization",
+    "in",
+    "instancenorm",
+    "instance-norm",
+    "instancenorm1d",
+    "instancenorm2d",
+    "instancenorm3d",
+    "instancenormalization",
+    "gn",
+    "groupnorm",
+    "group-norm",
+    "groupnormalization",
+    "rms",
+    "rmsnorm",
+    "rms-norm",
+    "rmsnormalization",
+    "lp",
+    "lpnorm",
+    "lp-norm",
+    "lpnormalization",
+    "l1",
+    "l2",
+    "wn",
+    "weightnorm",
+    "weight-norm",
+    "ws",
+    "weightstandardization",
+    "weight-standardization",
+    "mvn",
+    "meanvariancenormalization",
+    "mean-variance",
+    "zscore",
+    "standardize",
+    "standardscaler",
+    "z-score",
+    "minmax",
+    "minmaxscaler",
+    "min-max",
+    "midrange",
+    "mid-range",
+    "maxabs",
+    "maxabsscaler",
+    "max-abs",
+    "robust",
+    "robustscaler",
+    "robust-scaler",
+    "lrn",
+    "localresponsenorm",
+    "local-response-norm",
+    "sn",
+    "spectralnorm",
+    "spectral-norm",
+    "spectralnormalization",
+]
+"""Every name, alias and preset of a norm; capitals make no difference when a program runs."""
+
+FrameworkName = Literal[
+    "annotated-transformer",
+    "bert",
+    "caffe",
+    "equinox",
+    "flax-linen",
+    "flax-nnx",
+    "gemma",
+    "jax",
+    "keras",
+    "llama",
+    "mlx",
+    "onnx",
+    "onnx-18",
+    "openvino",
+    "openvino-2",
+    "paper-ws",
+    "scipy",
+    "sklearn",
+    "t5",
+    "tensorflow",
+    "tensorflow-moments",
+    "timm",
+    "torch",
+]
+"""The frameworks whose conventions are known."""
+
+EpsModeName = Literal["inside", "outside"]
+"""Where a caller may put eps."""
+
+GroupOrderName = Literal["contiguous", "interleaved"]
+"""Which channels are of a group."""
+
+NanName = Literal["propagate", "omit", "raise"]
+"""The names of the effects of NaN."""
+
+FillName = Literal["pass", "zero", "nan", "normalize"]
+"""What becomes of values that do not count."""

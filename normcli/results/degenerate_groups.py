@@ -1,0 +1,287 @@
+"""Degenerate groups: empty, constant or not finite. Each kind is found, named and counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import is_float
+from normcli.engine.inputs import NO_INPUTS, Inputs
+from normcli.norms.grid import ONLY_GROUP
+from normcli.norms.rules import Centre, ZeroRule
+from normcli.printable import format_count
+from normcli.tensors.pieces import find_places
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats
+    from normcli.engine.inputs import Selection
+    from normcli.norms.plan import Plan
+
+    Test = Callable[..., NDArray[np.bool_]]
+    Statistics = Mapping[str, Floats]
+    GroupNumbers = NDArray[np.intp]
+
+
+class Degeneracy(NamedTuple):
+    """One kind of degenerate group, with the first group of the kind.
+
+    Parameters
+    ----------
+    kind : str
+        `empty`, `masked` (no value counts), `single`, `constant`, `zero`, `nan`, `infinite`, `overflow` (of a
+        statistic), `output` (normalized values that are not finite in the output's dtype) or `departure` (the
+        framework that is followed gives something else).
+    first_group : str or None
+        The name of the first such group; None where there is no group to name.
+    group_count : int
+        How many groups are of the kind.
+    consequence : str
+        What comes out for them.
+    """
+
+    kind: str
+    first_group: str | None
+    group_count: int
+    consequence: str
+
+    def __str__(self) -> str:
+        if self.first_group is None:
+            return self.consequence
+        others = self.group_count - 1
+        more = f" (and {format_count(others, 'more group')})" if others else ""
+        name = "the only group" if self.first_group == ONLY_GROUP else f"group {self.first_group}"
+        return f"{name}{more} {self.consequence}"
+
+
+def find_degeneracies(
+    plan: Plan,
+    values: NDArray[Any],
+    statistics: Statistics,
+    normalized: NDArray[Any] | None,
+    inputs: Inputs = NO_INPUTS,
+    counts: Floats | None = None,
+) -> tuple[Degeneracy, ...]:
+    """Return the kinds of degenerate groups that a result has, in a fixed order.
+
+    Parameters
+    ----------
+    plan : Plan
+    values : ndarray
+        The input.
+    statistics : mapping of str to ndarray
+        Those that were normalized with, of `Grid.stats_shape`: each group's own, or the running ones.
+    normalized : ndarray or None
+        The output, where it may be infinite though the statistics are finite; None where that cannot be, or the
+        output is not known.
+    inputs : Inputs
+        Whether running statistics were used, and which values count.
+    counts : ndarray or None
+        How many values of each group count, of `Grid.stats_shape`; None where all do.
+
+    Notes
+    -----
+    Nearly all follows from the statistics; the values are looked at only where these leave a doubt.
+    """
+    search = _Search(plan, values, inputs.selection)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
+        if inputs.given is None:
+            search.judge_own_statistics(statistics, counts, normalized)
+        else:
+            search.judge_running_statistics(statistics, normalized)
+    return tuple(search.found)
+
+
+_NO_GROUPS: GroupNumbers = np.zeros(0, dtype=np.intp)
+
+
+class _Search:
+    """A search for degenerate groups.
+
+    Attributes
+    ----------
+    found : list of Degeneracy
+    known : ndarray of int
+        The numbers of groups that are not reported again, in order.
+    """
+
+    def __init__(self, plan: Plan, values: NDArray[Any], selection: Selection | None) -> None:
+        self.plan, self.values, self.selection = plan, values, selection
+        self.found: list[Degeneracy] = []
+        self.known = _NO_GROUPS
+
+    def judge_running_statistics(self, statistics: Statistics, normalized: NDArray[Any] | None) -> None:
+        """Find degenerate groups where running statistics were used."""
+        if not self.values.size:
+            shape = self.plan.grid.shape
+            self._add("empty", None, 0, f"the tensor {shape} holds no values: nothing to normalize")
+            return
+        not_finite = _find_groups(_is_not_finite, statistics["mean"], statistics["var"])
+        self._report("nan", not_finite, "has running statistics that are not finite")
+        zero = _find_groups(np.isinf, statistics["rstd"])
+        self._report(
+            "zero", zero, "has the running variance 0 and no eps: its normalized values are infinite or NaN"
+        )
+        if is_float(self.values.dtype):
+            holders = self._find_holders(self.values, _is_not_finite, self.selection)
+            self._report("nan", holders, "holds NaN or an infinity, which stays what it is")
+        self._judge_output(normalized)
+
+    def judge_own_statistics(
+        self, statistics: Statistics, counts: Floats | None, normalized: NDArray[Any] | None
+    ) -> None:
+        """Find degenerate groups where each group was normalized with its own statistics."""
+        plan, grid, divisor = self.plan, self.plan.grid, self.plan.norm.divisor
+        windowed = plan.spec.window is not None
+        flattens = divisor.divides and (plan.norm.centre is not Centre.NOTHING or plan.norm.is_partial)
+        if grid.group_count == 0:
+            self._add("empty", None, 0, f"the tensor {grid.shape} has no groups: nothing to normalize")
+            return
+        if grid.group_size == 0:
+            self._add("empty", 0, grid.group_count, f"holds no values: {divisor.words_for_empty}")
+            return
+        suspect = _find_groups(_is_not_finite, *(statistics[name] for name in divisor.sizes))
+        if counts is not None and not windowed:  # a window may well be empty: it is a sum
+            masked = _find_groups(_is_zero, counts)
+            self._report("masked", masked, f"has no value that counts: {divisor.words_for_empty}")
+            suspect = np.setdiff1d(suspect, masked, assume_unique=True)
+        # Statistics may be finite beside values that are not: a count (p = 0), or quantiles.
+        if is_float(self.values.dtype) and (suspect.size or plan.spec.p == 0 or divisor.resists_outliers):
+            nan, infinite = (self._find_holders(self.values, test) for test in (np.isnan, np.isinf))
+            if counts is not None:  # what does not count may be anything
+                nan, infinite = (np.intersect1d(held, suspect, assume_unique=True) for held in (nan, infinite))
+            unlike = f", though {plan.spec.like} omits it" if plan.spec.omits_nan else ""
+            self._report("nan", nan, f"holds NaN: its statistics and values are NaN{unlike}", once=False)
+            self._report(
+                "infinite", infinite, "holds an infinity: its statistics or values are infinite or NaN"
+            )
+            self.known = _unite(self.known, nan)
+        few = max(1, plan.spec.ddof)
+        if flattens and counts is not None:
+            self._report("single", _find_groups(lambda n: n <= few, counts), self._describe_few(" that counts"))
+        elif flattens and grid.group_size <= few:
+            self._add("single", 0, grid.group_count, self._describe_few(""))
+            return
+        if divisor.spread is not None and divisor.divides:
+            self._judge_flat_groups(_find_groups(_is_zero, statistics[divisor.spread]))
+            self._judge_nearly_flat_groups(statistics, grid.group_size if counts is None else counts)
+        elif windowed and self.known.size:
+            return  # the windows of its neighbours hold what is not finite too
+        self._report("overflow", suspect, "is beyond float64: its statistics are not finite")
+        self._judge_output(normalized)
+
+    @property
+    def _makes_nan(self) -> bool:
+        """Whether 0 divided by a divisor of 0 is NaN."""
+        return self.plan.spec.zero_rule is ZeroRule.NAN and not self.plan.spec.eps
+
+    def _judge_flat_groups(self, flat: GroupNumbers) -> None:
+        norm, spec, is_nan = self.plan.norm, self.plan.spec, self._makes_nan
+        if spec.iteration is not None and flat.size:  # its vectors may be at a right angle to what they meet
+            there = self._find_holders(self.values, _is_not_zero, self.selection)
+            values = "its normalized values are infinite or NaN" if is_nan else "it is divided by 1"
+            missed = np.intersect1d(flat, there, assume_unique=True)
+            self._report("zero", missed, f"is not all zeros, but its σ by these vectors is 0: {values}")
+        size = norm.divisor.size
+        if norm.divisor.resists_outliers or norm.is_partial:
+            values = "NaN" if is_nan else norm.format_zero(spec.zero_rule)
+            kind, consequence = "constant", f"has the {size} 0: its normalized values are {values}"
+        elif norm.centre is not Centre.NOTHING:
+            values = "NaN" if is_nan else "0"
+            kind, consequence = "constant", f"is constant: its {size} is 0 and its normalized values {values}"
+        elif spec.p is not None and spec.p < 0.0:
+            divisor = "eps" if spec.eps else "1"
+            kind, consequence = "zero", f"holds a 0: its {size} is 0 and its values are divided by {divisor}"
+        else:
+            values = "its normalized values are NaN" if is_nan else "so are its normalized values"
+            kind, consequence = "zero", f"is all zeros: {values}"
+        self._report(kind, flat, consequence, once=False)
+
+    def _judge_nearly_flat_groups(self, statistics: Statistics, counts: Any) -> None:
+        norm, spec = self.plan.norm, self.plan.spec
+        if spec.flat_rule is None:
+            return
+        from normcli.numerics.statistics.constant_groups import find_flat  # of few conventions
+
+        flat = np.flatnonzero(find_flat(self.plan, statistics, counts))
+        result = "its normalized values are NaN" if spec.zero_rule is ZeroRule.NAN else "it is divided by 1"
+        size = f"{norm.divisor.size} {spec.flat_rule.value}"
+        self._report("constant", flat, f"has a {size}, which counts as 0: {result}", once=False)
+
+    def _judge_output(self, normalized: NDArray[Any] | None) -> None:
+        if normalized is not None:
+            holders = self._find_holders(normalized, _is_not_finite, self.selection)
+            self._report("output", holders, f"has normalized values that are not finite in {normalized.dtype}")
+
+    def _describe_few(self, which: str) -> str:
+        """Return the consequence for groups of one value, or of no more than ddof."""
+        ddof, size = self.plan.spec.ddof, self.plan.norm.divisor.size
+        if not ddof:
+            value = "NaN" if self._makes_nan else "0" if self.plan.norm.centre.statistic else "x"
+            return f"holds a single value{which}: its {size} is 0 and its normalized value {value}"
+        held = (
+            "no more values that count than that" if which else format_count(self.plan.grid.group_size, "value")
+        )
+        return f"has {held} against ddof {ddof}: its variance is NaN"
+
+    def _report(self, kind: str, groups: GroupNumbers, consequence: str, *, once: bool = True) -> None:
+        """Add a kind of degenerate groups, without groups that are reported already; `once` marks them so."""
+        fresh = np.setdiff1d(groups, self.known, assume_unique=True)
+        if fresh.size:
+            self._add(kind, int(fresh[0]), fresh.size, consequence)
+        if once:
+            self.known = _unite(self.known, fresh)
+
+    def _add(self, kind: str, first: int | None, count: int, consequence: str) -> None:
+        """Add a kind, given the number of its first group (None of no group) and how many are of it."""
+        name = None if first is None else self.plan.grid.group_name(first)
+        self.found.append(Degeneracy(kind, name, count, consequence))
+
+    def _find_holders(
+        self, tested: NDArray[Any], test: Test, selection: Selection | None = None
+    ) -> GroupNumbers:
+        """Return the numbers of the groups that hold a value that passes a test, in order.
+
+        With a selection, values that may well fail because they do not count are passed over.
+        """
+        shape, found = self.plan.grid.shape or (1,), [_NO_GROUPS]
+        for numbers in find_places(test, tested):
+            if numbers.size:
+                places = np.unravel_index(numbers, shape)
+                if selection is not None:
+                    reported = selection.find_reported(self.values.reshape(shape), places)
+                    places = tuple(index[reported] for index in places)
+                found.append(_unite(self.plan.grid.locate_groups(places)))
+        return _unite(*found)
+
+
+def _find_groups(test: Test, *statistics: Floats) -> GroupNumbers:
+    """Return the numbers of the groups whose statistics pass a test, in order."""
+    return np.concatenate([_NO_GROUPS, *find_places(test, *statistics)])
+
+
+def _is_not_zero(values: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.asarray(values != 0.0)
+
+
+def _is_zero(values: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.asarray(values == 0.0)
+
+
+def _is_not_finite(*arrays: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where any of some arrays is not finite."""
+    return np.asarray(~np.logical_and.reduce([np.isfinite(values) for values in arrays]))
+
+
+def _unite(*numbers: GroupNumbers) -> GroupNumbers:
+    """Return numbers in order, each once. Not by `numpy.union1d`, which takes 8 ms to import masked arrays."""
+    ordered: GroupNumbers = np.sort(np.concatenate(numbers))
+    fresh = np.ones(ordered.shape, dtype=bool)
+    fresh[1:] = ordered[1:] != ordered[:-1]
+    unique: GroupNumbers = ordered[fresh]
+    return unique

@@ -1,0 +1,200 @@
+"""Gamma, beta, running statistics and a selection of values, as a caller gives them, fitted to a plan."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import is_float
+from normcli.engine.inputs import Inputs, Selection
+from normcli.errors import DataError, UsageError
+from normcli.norms.request import Fill, NanRule
+from normcli.numerics.statistics.solution import Given
+from normcli.printable import agree, format_count, make_printable
+from normcli.tensors.pieces import find_places, iterate_pieces
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from normcli.norms.plan import Plan
+
+_SEQUENCES = "LTS"
+"""The letters that axes of words or time steps have: length, time, sequence."""
+
+
+class SelectionRequest(NamedTuple):
+    """The values that count, as a caller selects them.
+
+    Parameters
+    ----------
+    mask : ndarray or None
+        True, or 1, where a value counts; of any shape that broadcasts to the tensor's.
+    lengths : tuple of int or None
+        The number of positions along the sequence axis that count, for each sample; the rest is padding.
+    nan : {"propagate", "omit", "raise"} or None
+        What becomes of NaN: its group's statistics are NaN; it does not count; the tensor is refused.
+    fill : {"pass", "zero", "nan", "normalize"} or None
+        What becomes of values that do not count: they are passed through, or normalized with the others'
+        statistics, as Keras and Flax do.
+    """
+
+    mask: NDArray[Any] | None = None
+    lengths: tuple[int, ...] | None = None
+    nan: str | None = None
+    fill: str | None = None
+
+
+NO_PARAMETERS: Mapping[str, NDArray[Any] | None] = MappingProxyType({})
+
+RUNNING_NAMES = ("running_mean", "running_var")
+"""What messages call running statistics, unless the caller gives other names."""
+
+
+def fit_inputs(
+    plan: Plan,
+    values: NDArray[Any],
+    parameters: Mapping[str, NDArray[Any] | None] = NO_PARAMETERS,
+    running: Given | None = None,
+    selection: SelectionRequest | None = None,
+) -> Inputs:
+    """Return gamma, beta, running statistics and the selection in the shapes that a plan has.
+
+    Parameters
+    ----------
+    plan : Plan
+    values : ndarray
+        The tensor.
+    parameters : mapping of str to ndarray or None
+        `gamma` and `beta`, of any shape that `Plan.fit_parameter` takes.
+    running : Given or None
+        Running mean and variance, of any shape that `Plan.fit_running` takes.
+    selection : SelectionRequest or None
+        Which values are to count; None for all of them, or those that the plan's convention counts.
+
+    Raises
+    ------
+    UsageError
+        If the norm has no such thing, or an option of the selection is unknown or has nothing to be about.
+    DataError
+        If something does not fit, or a variance is negative, or there is a NaN where that is an error.
+    """
+    given = plan.complete_parameters(parameters).items()
+    fitted = {name: plan.fit_parameter(name, a) for name, a in given if a is not None}
+    return Inputs(
+        fitted.get("gamma"),
+        fitted.get("beta"),
+        None if running is None else fit_given(plan, running),
+        select(plan, values, selection or SelectionRequest()),
+    )
+
+
+def fit_given(plan: Plan, running: Given, names: tuple[str, str] = RUNNING_NAMES) -> Given:
+    """Return running statistics in the shape that the plan has for them.
+
+    Parameters
+    ----------
+    plan : Plan
+    running : Given
+    names : tuple of str
+        What mean and variance are called in messages.
+
+    Raises
+    ------
+    UsageError
+        If the norm has none.
+    DataError
+        If they do not fit, or a variance is negative.
+    """
+    mean, var = (plan.fit_running(name, array) for name, array in zip(names, running, strict=True))
+    if (var < 0).any():
+        raise DataError(f"{names[1]} is negative: {var[var < 0][0]:g}")
+    return Given(mean, var)
+
+
+def select(plan: Plan, values: NDArray[Any], asked: SelectionRequest) -> Selection | None:
+    """Return which values of a tensor count, with the mask at the tensor's rank; None if all do.
+
+    Raises
+    ------
+    UsageError
+        If the lengths have no axis to be along, or an option is unknown or has nothing to be about.
+    DataError
+        If the mask or the lengths do not fit, or there is a NaN where that is an error.
+    """
+    for name, value, words in (("nan", asked.nan, NanRule), ("fill", asked.fill, Fill)):
+        if value is not None and value not in tuple(words):
+            raise UsageError(f"{name} {value!r} is none of {', '.join(words)}")
+    if asked.nan == NanRule.RAISE:
+        _refuse_nan(plan, values)
+    masks = [] if asked.mask is None else [plan.grid.fit_mask(_to_booleans(asked.mask))]
+    if asked.lengths is not None:
+        masks.append(make_length_mask(plan, asked.lengths))
+    rule = asked.nan or (NanRule.OMIT if plan.spec.omits_nan else NanRule.PROPAGATE)
+    if not masks and rule != NanRule.OMIT and asked.fill is not None:
+        raise UsageError("fill is for values that do not count; all do without a mask, lengths or nan omit")
+    omits_nan = rule == NanRule.OMIT and is_float(values.dtype)
+    if not masks and not omits_nan:
+        return None
+    mask = functools.reduce(operator.and_, masks) if masks else None
+    return Selection(mask, omits_nan, Fill(asked.fill or Fill.PASS))
+
+
+def make_length_mask(plan: Plan, lengths: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Return the mask of sequences padded at their end, of length 1 along all axes but batch and sequence.
+
+    Raises
+    ------
+    UsageError
+        If the layout has no sequence axis (L, T or S).
+    DataError
+        If there is not one length for each sample, or one is negative or beyond the axis.
+    """
+    batch, letters = plan.grid.layout.batch, plan.grid.layout.letters or ""
+    along = next((letters.index(letter) for letter in _SEQUENCES if letter in letters), None)
+    if along is None or batch is None or along == batch:
+        raise UsageError("lengths are along a sequence axis, L, T or S; name it with a layout such as NLC")
+    if len(lengths) != plan.grid.shape[batch]:
+        verb, samples = agree(len(lengths), "is", "are"), format_count(plan.grid.shape[batch], "sample")
+        raise DataError(f"there {verb} {format_count(len(lengths), 'length')} for {samples}")
+    longest = plan.grid.shape[along]
+    for sample, length in enumerate(lengths):
+        if not 0 <= length <= longest:
+            raise DataError(
+                f"length {length} of sample {sample} is not within the axis {letters[along]} of {longest}"
+            )
+    shape = [1] * len(plan.grid.shape)
+    shape[batch] = len(lengths)
+    ends = np.asarray(lengths, dtype=np.int64).reshape(shape)
+    shape[batch], shape[along] = 1, longest
+    return np.asarray(np.arange(longest).reshape(shape) < ends)
+
+
+def _to_booleans(mask: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return a mask of 0 and 1 as booleans."""
+    if mask.dtype == np.bool_:
+        return mask
+    for piece in iterate_pieces(mask):
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            strange = piece[(piece != 0) & (piece != 1)]
+        if strange.size:
+            raise DataError(
+                f"the mask holds {strange[0]}; it says with 1 and 0, or true and false, what counts"
+            )
+    return mask.astype(np.bool_)
+
+
+def _refuse_nan(plan: Plan, values: NDArray[Any]) -> None:
+    for found in find_places(np.isnan, values) if is_float(values.dtype) else ():
+        if found.size:
+            index = np.unravel_index(int(found[0]), plan.grid.shape or (1,))
+            place = " ".join(f"{name}={i}" for name, i in zip(plan.grid.layout.names, index, strict=False))
+            columns = plan.grid.columns
+            column = "" if columns is None else f", in the column {make_printable(columns[int(index[-1])])}"
+            raise DataError(f"there is a NaN at {place or 'the only value'}{column}")

@@ -1,0 +1,98 @@
+"""How dx of every value changes with dy of one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.engine.single import differentiate_group
+from normcli.results.backward import BackwardProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Selected
+    from normcli.engine.inputs import Inputs
+    from normcli.norms.plan import Plan
+
+    Indices = Sequence[NDArray[np.intp]]
+
+
+@dataclass(frozen=True)
+class GradientReach:
+    """dx of a dy that is 1 at one value and 0 elsewhere.
+
+    Parameters
+    ----------
+    plan : Plan
+    at : tuple of int
+        The value.
+    group : int
+        Its group.
+    dx : ndarray
+        Of the group's values, in C order of the view; of a window, of the line along its axis. In the unit of
+        dy over that of x.
+    """
+
+    plan: Plan
+    at: tuple[int, ...]
+    group: int
+    dx: NDArray[Any]
+
+    def pick(self, indices: Indices) -> NDArray[Any]:
+        """Return dx at some positions along each axis, which broadcast: 0 outside the group."""
+        grid = self.plan.grid
+        if grid.reach is None:
+            inside, places = grid.locate_groups(indices) == self.group, grid.locate_within_groups(indices)
+        else:
+            along = grid.axes[0]
+            others = [
+                i == at for axis, (i, at) in enumerate(zip(indices, self.at, strict=True)) if axis != along
+            ]
+            inside = np.logical_and.reduce(np.broadcast_arrays(indices[along] >= 0, *others))
+            places = np.broadcast_to(indices[along], inside.shape)
+        nothing = np.zeros((), self.dx.dtype)
+        return np.where(inside, self.dx[np.where(inside, places, 0)], nothing)
+
+    def select(self, indices: Indices) -> Selected:
+        """Return which of these it reaches: a derivative that is NaN is one too."""
+        return np.asarray(self.pick(indices) != 0)
+
+
+def find_reach(plan: Plan, values: NDArray[Any], inputs: Inputs, at: tuple[int, ...]) -> GradientReach:
+    """Return which values a dy reaches through its group.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of a norm that has a derivative.
+    values : ndarray
+    inputs : Inputs
+    at : tuple of int
+        Where dy is 1.
+
+    Raises
+    ------
+    UsageError
+        If the norm has no derivative.
+
+    Examples
+    --------
+    >>> from normcli.norms.plan import make_plan
+    >>> from normcli.norms.request import Request
+    >>> from normcli.engine.inputs import NO_INPUTS
+    >>> x = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> reach = find_reach(make_plan(Request("ln"), x.shape, x.dtype), x, NO_INPUTS, (0, 1))
+    >>> reach.pick(np.ix_([0, 1], [0, 1, 2])).round(3)
+    array([[-0.408,  0.816, -0.408],
+           [ 0.   ,  0.   ,  0.   ]])
+    """
+    dy = np.zeros(values.shape)  # of which the system keeps no page that nobody writes to
+    BackwardProblem(plan, values, dy).require_sound()
+    dy[at] = 1.0
+    group = int(plan.grid.locate_groups([np.asarray(i, dtype=np.intp) for i in at]))
+    return GradientReach(plan, at, group, differentiate_group(plan, values, dy, group, inputs))

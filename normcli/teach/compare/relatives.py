@@ -1,0 +1,117 @@
+"""Norms that give the same x̂ as a plan, by another name."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from normcli.engine.inputs import NO_INPUTS, Inputs
+from normcli.errors import UsageError
+from normcli.norms.options import OPTIONS, find_option, list_own_options
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.rules import AxesRule, ParameterRule
+from normcli.norms.table import NORMS
+from normcli.teach.compare.compared_norm import is_same
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from normcli.norms.norm import Norm
+    from normcli.norms.plan import Plan
+
+
+class NamedPlan(NamedTuple):
+    """A plan, its name on the command line (`gn:groups=2`), and gamma, beta and statistics for it."""
+
+    name: str
+    plan: Plan
+    inputs: Inputs = NO_INPUTS
+
+
+def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[NamedPlan]:
+    """Yield the other norms that give the x̂ of a plan.
+
+    Candidates are all rows of the table: those with groups, by one group of all channels and by a group for
+    each channel; those whose parameters follow the axes, also over the trailing axes that the plan reduces.
+    They take eps and ddof of the plan. Rows with another default eps are left out, and norms of weights where
+    the plan is of a layer.
+
+    Parameters
+    ----------
+    plan : Plan
+    layout : str or None
+        The layout of norms whose name has none; None for the default of the tensor's rank. The name of a
+        relative has its layout only where it is another.
+    """
+    candidates = [(row, request) for row in NORMS.values() for request in _list_candidates(row, plan)]
+    candidates.sort(key=lambda pair: (pair[1].axes is not None, pair[1].groups is not None))
+    for row, request in candidates:
+        if _is_of_weights(row) and not _is_of_weights(plan.norm):
+            continue
+        other = _try_plan(request, plan)
+        if other is None or not is_same(plan, other):
+            continue
+        if (row, plan.grid.axes, plan.grid.groups) != (plan.norm, other.grid.axes, other.grid.groups):
+            yield NamedPlan(_format_name(_drop_layout(request, other, layout), row), other)
+
+
+def _is_of_weights(row: Norm) -> bool:
+    """Whether a norm is of a layer's weights, not of its values."""
+    return row.axes is AxesRule.ALL_BUT_FIRST
+
+
+def _try_plan(request: Request, plan: Plan) -> Plan | None:
+    """Return the plan of a request for the tensor of another plan; None if the request is refused."""
+    with contextlib.suppress(UsageError):
+        return make_plan(request, plan.grid.shape, plan.tensor_dtype)
+    return None
+
+
+def _drop_layout(request: Request, plan: Plan, layout: str | None) -> Request:
+    """Return a request, axes in letters or numbers, without its layout where it means the same in another."""
+    letters = plan.grid.layout.letters
+    numbers = None if request.axes is None else plan.grid.axes
+    lettered = "".join(letters[axis] for axis in numbers) if numbers and letters else numbers
+    for axes in dict.fromkeys((lettered, numbers)):
+        short = request._replace(axes=axes, layout=None)
+        other = _try_plan(short._replace(layout=layout), plan)
+        if other and is_same(plan, other) and plan.parameters.axes == other.parameters.axes:
+            return short
+    return request._replace(axes=lettered, layout=plan.grid.layout.text)
+
+
+def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
+    if (row.centre, row.divisor) != (plan.norm.centre, plan.norm.divisor) or plan.spec.window is not None:
+        return
+    eps = (plan.spec.eps or 0.0) if find_option("eps").belongs_to(row) else None
+    if eps != row.eps and (row.eps, row.eps_mode) != (plan.norm.eps, plan.norm.eps_mode):
+        return
+    chosen: dict[str, Any] = {name: getattr(plan.spec, name, None) for name in list_own_options(row)}
+    chosen["eps"] = eps
+    if not eps or chosen.get("eps_mode") not in find_option("eps_mode").choices:
+        chosen["eps_mode"] = None
+    base = Request(row.name, layout=plan.grid.layout.text)._replace(**chosen)
+    if find_option("groups").belongs_to(row):
+        channel = plan.grid.layout.channel
+        counts = () if channel is None else (1, plan.grid.shape[channel])
+        yield from (base._replace(groups=groups) for groups in dict.fromkeys(counts))
+        return
+    yield base
+    reduced = plan.grid.canonical.axes
+    wide = [axis for axis, length in enumerate(plan.grid.shape) if length != 1]
+    trailing = bool(reduced) and tuple(wide[-len(reduced) :]) == reduced
+    if row.parameters is ParameterRule.REDUCED and trailing and plan.grid.layout.batch not in reduced:
+        yield base._replace(axes=reduced)
+
+
+def _format_name(request: Request, row: Norm) -> str:
+    """Return a request as a command line puts it behind the norm's name."""
+    parts = [row.name]
+    for option in sorted(OPTIONS, key=lambda option: option.name == "layout"):
+        value = getattr(request, option.name)
+        default = getattr(row, option.name, None) if option.is_of else None
+        if value not in (None, option.default if default is None else default):
+            parts.append(f"{option.word}={option.format(value)}")
+    return ":".join(parts)

@@ -1,0 +1,168 @@
+"""Why two norms are the same, on every tensor or on one, and what still tells them apart: in words."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.norms.rules import Centre, EpsMode, ParameterRule, ZeroRule
+from normcli.teach.compare.compared_norm import find_formula
+from normcli.tensors.pieces import iterate_pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from normcli.norms.plan import Plan
+    from normcli.results.result import Result
+    from normcli.teach.compare.compared_norm import Member
+
+
+def explain_sameness(a: Member, b: Member) -> str:
+    """Return why two norms are the same for every tensor."""
+    if a.evaluates:
+        return "both are evaluated with the same running statistics, and measure nothing"
+    return _explain_groups(a.plan, b.plan)
+
+
+def _explain_groups(a: Plan, b: Plan) -> str:
+    """Return why two plans have the same groups, where their axes or groups read differently."""
+    if a.spec.window is not None:
+        return "the same window"
+    names, grid = a.grid.layout.names, a.grid.canonical
+    split = grid.split.axis if grid.split is not None else None
+    over = [f"{names[axis]}/{grid.groups}" if axis == split else names[axis] for axis in grid.axes]
+    parts = [f"both reduce {' '.join(over)}" if over else "in both each value is a group of its own"]
+    for axis, name in enumerate(names):
+        if _find_role(a, axis) == _find_role(b, axis):
+            continue
+        if a.grid.shape[axis] == 1:
+            parts.append(f"{name} has length 1, so reducing it changes nothing")
+            continue
+        for groups in (plan.grid.groups for plan in (a, b) if _find_role(plan, axis) == "split"):
+            of = "one group of all channels" if groups == 1 else "a group for each channel"
+            parts.append(f"groups={groups} makes {of}")
+    return f"the same groups: {'; '.join(dict.fromkeys(parts))}"
+
+
+def _find_role(plan: Plan, axis: int) -> str:
+    """Return what becomes of an axis of the tensor."""
+    if plan.grid.split is not None and axis == plan.grid.split.axis:
+        return "split"
+    return "reduced" if axis in plan.grid.axes else "kept"
+
+
+def list_options(a: Member, b: Member) -> Iterator[str]:
+    """Yield how eps, ddof and the rule for a divisor of 0 differ."""
+    one, other = find_formula(a.plan), find_formula(b.plan)
+    if (one.eps, one.eps_mode) != (other.eps, other.eps_mode):
+        yield f"{_format_eps(a.plan)} against {_format_eps(b.plan)}"
+    if one.ddof != other.ddof:
+        yield _explain_ddof(a, b)
+    if one.makes_nan != other.makes_nan:
+        yield f"{a.name if one.makes_nan else b.name} makes NaN of a constant group"
+
+
+def _explain_ddof(a: Member, b: Member) -> str:
+    """Return what ddof does: x̂ divides by a root of n − ddof, so its factor is a root of their quotient."""
+    count, ddofs = a.plan.grid.group_size, (a.plan.spec.ddof, b.plan.spec.ddof)
+    against = f"ddof {ddofs[0]} against {ddofs[1]}"
+    if count <= max(ddofs):
+        return f"{against}, which leaves a group of {count} no variance"
+    factor = math.sqrt((count - ddofs[1]) / (count - ddofs[0]))
+    own, others = (f"({count} − {ddof})" if ddof else str(count) for ddof in ddofs)
+    near = " except for eps" if a.plan.spec.eps or b.plan.spec.eps else ""
+    return f"{against}: {b.name} is √({others}/{own}) = {factor:.6g} times {a.name}{near}"
+
+
+def _format_eps(plan: Plan) -> str:
+    eps, mode = plan.spec.eps, plan.spec.eps_mode
+    if eps is None:
+        return "no eps"
+    place = f" {mode} the root" if mode in (EpsMode.INSIDE, EpsMode.OUTSIDE) else " as a floor"
+    return f"eps {eps:g}{place if eps else ''}"
+
+
+def explain_coincidence(a: Member, b: Member) -> str:
+    """Return why the numbers of one tensor are the same where the norms are not."""
+    if _is_zero(a.result.input):
+        return "whose values are all 0"
+    if a.evaluates is not b.evaluates:
+        return "whose own statistics are those that were given"
+    if not a.has_same_groups(b):
+        return f"whose different groups {_explain_different_groups(a.result, b.result)}"
+    windowed = a.plan.grid.reach is not None
+    if a.plan.grid.group_size == 1 and not windowed:
+        return "whose groups have one value each"
+    centres = {member.plan.norm.centre: member.result for member in (a, b)}
+    if centres.keys() == {Centre.MEAN, Centre.NOTHING} and not centres[Centre.MEAN].mean.any():
+        return "where every group's mean is 0 and there is nothing to subtract"
+    if a.has_same_quotient(b) and not windowed:
+        options = "; ".join(list_options(a, b))
+        return f"where the same groups with {options} come to the same after rounding"
+    return "where the same groups come to the same numbers"
+
+
+def _explain_different_groups(a: Result, b: Result) -> str:
+    shared = [name for name in a.statistics if name in b.statistics and name != "rstd"]
+    first = {name: a.statistics[name].flat[0] for name in shared}
+    if shared and all((result.statistics[n] == first[n]).all() for result in (a, b) for n in shared):
+        return f"all have the same {' and '.join(shared[:2])}"
+    return "come to the same numbers"
+
+
+def _is_zero(values: NDArray[Any]) -> bool:
+    """Whether all values are 0."""
+    with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
+        return not any(piece.any() for piece in iterate_pieces(values))
+
+
+def list_differences(a: Member, b: Member) -> Iterator[str]:
+    """Yield what tells two norms apart beside x̂: the affine step, and the rstd of a constant group."""
+    described = zip(*(_describe_parameters(member.plan) for member in (a, b)), strict=True)
+    yield from [f"{what}, {one} against {other}" for (what, one), (_, other) in described if one != other][:1]
+    if a.plan.norm.parameter_names and b.plan.norm.parameter_names:
+        for member, against in ((a, b), (b, a)):
+            spec = member.plan.spec
+            if spec.gamma_offset > against.plan.spec.gamma_offset:
+                yield f"gamma, to which {member.name} adds {spec.gamma_offset}"
+            if spec.rounds_before_gamma and not against.plan.spec.rounds_before_gamma:
+                yield f"rounding, which {member.name} does before gamma too"
+    ones = [m.name for m in (a, b) if m.plan.spec.zero_rule is ZeroRule.ONE and not m.plan.spec.eps]
+    if len(ones) == 1:
+        yield f"the rstd of a constant group, which is 1 for {ones[0]}"
+
+
+def _describe_parameters(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """Return what gamma and beta are, by what may differ between two norms: first what says most."""
+    names, shape = plan.norm.parameter_names, plan.parameters.shape
+    wide = [str(axis) for axis in plan.parameters.axes if names and plan.grid.shape[axis] > 1]
+    formatted = ("gamma's shape", format_parameters(plan))
+    return (
+        formatted,
+        ("gamma's shape", str(shape)),
+        ("gamma's axis", " ".join(wide)),
+        ("parameters", " and ".join(names)),
+    )
+
+
+def format_parameters(plan: Plan) -> str:
+    """Return the shape of gamma and beta by the letters of its axes: `(C, H, W)`, or `none`.
+
+    Examples
+    --------
+    >>> from normcli.norms.plan import make_plan
+    >>> from normcli.norms.request import Request
+    >>> format_parameters(make_plan(Request("ln", axes="CHW"), (2, 3, 4, 4), np.dtype("f8")))
+    '(C, H, W)'
+    """
+    if not plan.norm.parameter_names:
+        return "none"
+    if plan.parameters.rule is ParameterRule.GROUP:
+        return str(plan.parameters.rule.value)
+    letters = plan.grid.layout.letters
+    names = [str(plan.grid.shape[axis]) if letters is None else letters[axis] for axis in plan.parameters.axes]
+    return f"({', '.join(names)})"

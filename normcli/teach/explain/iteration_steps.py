@@ -1,0 +1,60 @@
+"""What power iterations do to a matrix, in sentences with numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from normcli.engine.sn.power_iterations import PowerIterations
+from normcli.engine.sn.run import lay_matrix
+from normcli.engine.sn.singular_values import SingularValue
+from normcli.printable import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from normcli.dtypes import Floats
+    from normcli.norms.spec import Iteration
+    from normcli.teach.explain.measured_group import MeasuredGroup
+
+_MOST_VALUES = 1 << 16
+"""The most values of a matrix whose vectors and largest singular value a story calculates."""
+
+_MOST_SHOWN = 6
+
+_TURNS = {
+    "u": "v = Xᵀu / ‖Xᵀu‖, then u = Xv / ‖Xv‖",
+    "v": "u = Xv / ‖Xv‖, then v = Xᵀu / ‖Xᵀu‖",
+}
+
+
+def tell_iteration(iteration: Iteration) -> str:
+    """Return a sentence on the updates of u and v, without numbers."""
+    if not iteration.steps:
+        return "u and v are as they were given: uᵀXv is of no iteration."
+    count = format_count(iteration.steps, "power iteration")
+    return f"{count} from {iteration.start}: {_TURNS[iteration.start]}."
+
+
+def tell_vectors(group: MeasuredGroup, iteration: Iteration) -> Iterator[str]:
+    """Yield sentences on v and u, and on how far their σ is below the largest singular value."""
+    matrix = lay_matrix(group.plan, group.values)
+    value = SingularValue(matrix)
+    if group.count > _MOST_VALUES or value.known is not None:
+        return
+    if iteration.steps:
+        vectors = PowerIterations(iteration).find_units(matrix)
+        if vectors is None:
+            yield f"{iteration.start} is at a right angle to the matrix: σ is 0."
+            return
+        v, u = vectors
+        yield f"That makes v = {format_vector(v)} and u = {format_vector(u)}."
+    largest, sigma = float(value.find()), group.statistics["sigma"]
+    if 0.0 < sigma < largest < math.inf:
+        yield f"The largest singular value is {largest:.6g}: σ is {1.0 - sigma / largest:.2%} below it."
+
+
+def format_vector(vector: Floats) -> str:
+    """Return the numbers of a vector as a sentence shows them: the first few."""
+    shown = ", ".join(f"{value:.6g}" for value in vector[:_MOST_SHOWN])
+    return f"({shown}{', …' if len(vector) > _MOST_SHOWN else ''})"

@@ -1,0 +1,245 @@
+"""One group of a tensor, measured for a story: its values, its statistics, some of its results."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.engine.single import differentiate_group, normalize_group
+from normcli.numerics.rounding import widen
+from normcli.results.degenerate_groups import find_degeneracies
+from normcli.tensors.mapped import fetch, require_unchanged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.engine.inputs import Inputs
+    from normcli.engine.single import SingleGroup
+    from normcli.engine.walk import Effort
+    from normcli.norms.plan import Plan
+    from normcli.results.degenerate_groups import Degeneracy
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One value of the group, and its result.
+
+    Parameters
+    ----------
+    place : int
+        The value's number in its group.
+    index : tuple of int
+        The value's index in the tensor.
+    value : int or float
+    scaled : float or None
+        x̂ in float64, before gamma and beta; None with running statistics.
+    parameters : mapping of str to float
+        gamma and beta of the value, as far as they are given.
+    normalized : float
+        The result, in the output's dtype.
+    dy, dx : float or None
+        The derivatives of a loss by the result and by the value; None in a forward pass.
+    """
+
+    place: int
+    index: tuple[int, ...]
+    value: float
+    scaled: float | None
+    parameters: Mapping[str, float]
+    normalized: float
+    dy: float | None = None
+    dx: float | None = None
+
+
+@dataclass(frozen=True)
+class MeasuredGroup:
+    """A group (or a window) with its values, statistics and results.
+
+    Parameters
+    ----------
+    plan : Plan
+    number : int
+        The group's number, in C order over the kept axes.
+    values : ndarray
+        The input values of the group: a view of the tensor, which may be mapped from a file.
+    statistics : mapping of str to float
+    outcomes : sequence of Outcome
+        The values that the story shows.
+    dtype : dtype
+        The dtype of the output.
+    degeneracies : tuple of Degeneracy
+    gradients : ndarray or None
+        dy of each value, in the order of `values`; None in a forward pass.
+    parameters : mapping of str to ndarray
+        gamma and beta of each value, in the order of `values`, as far as they are given.
+    addends : tuple of ndarray
+        x and the residual of each value, in the order of `values`; empty if x is no sum.
+    """
+
+    plan: Plan
+    number: int
+    values: NDArray[Any]
+    statistics: Mapping[str, float]
+    outcomes: Sequence[Outcome]
+    dtype: np.dtype[Any]
+    degeneracies: tuple[Degeneracy, ...]
+    gradients: NDArray[Any] | None = None
+    parameters: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    addends: tuple[NDArray[Any], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the group, such as `n=0 c=1`."""
+        return self.plan.grid.group_name(self.number)
+
+    @property
+    def count(self) -> int:
+        """The number of values."""
+        return self.values.size
+
+    def value(self, place: int) -> float:
+        """Return a value as a Python int or float."""
+        return get_number(self.values, np.unravel_index(place, self.values.shape))
+
+    def list_numbers(self, place: int) -> list[float]:
+        """Return a value, followed by its dy in a backward pass."""
+        return _list_numbers(
+            place, *([self.values] if self.gradients is None else [self.values, self.gradients])
+        )
+
+    def list_addends(self, place: int) -> list[float]:
+        """Return x, the residual and their sum for one value of a tensor that is a sum."""
+        return _list_numbers(place, *self.addends, self.values)
+
+    def find_whole_number(self, rank: int) -> int | None:
+        """Return the integer of a rank (0 is the smallest), unrounded; None if the values are floats."""
+        if self.values.dtype.kind not in "iu":
+            return None
+        return int(np.partition(self.values, rank, axis=None)[rank])
+
+    def index(self, place: int) -> tuple[int, ...]:
+        """Return the index in the tensor of a value of the group."""
+        return tuple(map(int, self.plan.grid.locate_values(self.number, np.asarray(place))))
+
+    def indices(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the indices of some values of the group, of shape (values, axes)."""
+        located = self.plan.grid.locate_values(self.number, places)
+        return np.array(located, dtype=np.intp).reshape(len(located), places.size).T
+
+
+def find_group(plan: Plan, index: tuple[int, ...]) -> tuple[int, int]:
+    """Return the number of a value's group (or window), and the value's number in that group."""
+    indices = [np.asarray(i, dtype=np.intp) for i in index]
+    if plan.grid.reach is not None:
+        place = min(index[plan.grid.axes[0]], plan.grid.reach.before)
+    else:
+        place = int(plan.grid.locate_within_groups(indices))
+    return int(plan.grid.locate_groups(indices)), place
+
+
+def measure_group(
+    plan: Plan, values: NDArray[Any], inputs: Inputs, number: int, places: Sequence[int], effort: Effort
+) -> MeasuredGroup:
+    """Normalize one group of a tensor, without reading the others.
+
+    Parameters
+    ----------
+    plan : Plan
+        With at least one value in each group.
+    values : ndarray
+    inputs : Inputs
+        Gamma, beta and running statistics.
+    number : int
+        The group's number.
+    places : sequence of int
+        The numbers of the values to show; for a window, the place of its own value.
+    effort : Effort
+    """
+    normalize = functools.partial(normalize_group, values=values, group=number, wanted=places, effort=effort)
+    single = normalize(plan, inputs=inputs)
+    scaled: Sequence[float | None] = [None] * len(places)
+    if inputs.given is None:
+        scaled = normalize(plan.change_spec(dtype="float64")).values.tolist()
+    outcomes = []
+    for place, x_hat, y in zip(places, scaled, single.values.tolist(), strict=True):
+        index = tuple(map(int, plan.grid.locate_values(number, np.asarray(place))))
+        parameters = {name: _pick_parameter(plan, p, index) for name, p in inputs.parameters.items()}
+        outcomes.append(Outcome(place, index, get_number(values, index), x_hat, parameters, float(y)))
+    members = plan.grid.take_group(values, number)
+    require_unchanged(values)
+    found = _find_degeneracies(plan, members, number, single, inputs)
+    return MeasuredGroup(plan, number, members, single.statistics, outcomes, single.values.dtype, found)
+
+
+def add_gradients(
+    group: MeasuredGroup, values: NDArray[Any], dy: NDArray[Any], inputs: Inputs
+) -> MeasuredGroup:
+    """Return a group with dy of all its values, and dx of the values that the story shows.
+
+    Parameters
+    ----------
+    group : MeasuredGroup
+    values, dy : ndarray
+        The whole tensors.
+    inputs : Inputs
+        Gamma, beta and running statistics.
+    """
+    grid = group.plan.grid
+    dx = differentiate_group(group.plan, values, dy, group.number, inputs)
+
+    def find_dx(outcome: Outcome) -> float:
+        place = outcome.place if grid.reach is None else outcome.index[grid.axes[0]]
+        return float(dx[place])
+
+    outcomes = [
+        replace(outcome, dy=get_number(dy, outcome.index), dx=find_dx(outcome)) for outcome in group.outcomes
+    ]
+    spread = {
+        name: np.broadcast_to(parameter.reshape(group.plan.parameters.view_shape), grid.view_shape)
+        for name, parameter in inputs.parameters.items()
+    }
+    of_group = {name: array[grid.select_group(group.number)].reshape(-1) for name, array in spread.items()}
+    gradients = grid.take_group(dy, group.number)
+    return replace(group, outcomes=outcomes, gradients=gradients, parameters=of_group)
+
+
+def _list_numbers(place: int, *arrays: NDArray[Any]) -> list[float]:
+    """Return the values of arrays of one shape at a place."""
+    return [get_number(array, np.unravel_index(place, array.shape)) for array in arrays]
+
+
+def get_number(values: NDArray[Any], index: Sequence[Any]) -> float:
+    """Return a value of an array as Python's own number."""
+    value = fetch(values[(*index, ...)]).item()
+    return int(value) if isinstance(value, int) else float(value)  # of a long double too
+
+
+def _pick_parameter(plan: Plan, parameter: NDArray[Any], index: tuple[int, ...]) -> float:
+    """Return gamma or beta of one value."""
+    spread = np.broadcast_to(parameter.reshape(plan.parameters.view_shape), plan.grid.view_shape)
+    return float(spread[tuple(plan.grid.view_indices([np.asarray(i) for i in index]))])
+
+
+def _find_degeneracies(
+    plan: Plan, members: NDArray[Any], number: int, single: SingleGroup, inputs: Inputs
+) -> tuple[Degeneracy, ...]:
+    """Return the degeneracies of a group, found as if it were a whole tensor."""
+    held = members
+    if (
+        plan.grid.reach is not None
+    ):  # each value has a window: of this one, the worst that it holds stands for all
+        flat = fetch(members).reshape(-1)
+        not_finite = flat[~np.isfinite(widen(flat))]
+        held = (not_finite if not_finite.size else flat)[:1]
+    lengths = tuple(1 if axis in plan.grid.kept_view_axes else n for axis, n in enumerate(plan.grid.view_shape))
+    alone = plan.restrict(lengths)
+    arrays = {name: np.full(alone.grid.stats_shape, value) for name, value in single.statistics.items()}
+    is_bounded = inputs.given is None and not inputs.scales and plan.norm.divisor.bounded
+    normalized = None if is_bounded else single.values
+    found = find_degeneracies(alone, held.reshape(lengths), arrays, normalized, inputs)
+    return tuple(kind._replace(first_group=plan.grid.group_name(number)) for kind in found)

@@ -1,0 +1,387 @@
+"""The steps of a story that lead to the centre and the divisor of a group."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import sys
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.norms.divisors import ORDER_STATISTICS, Measurement
+from normcli.norms.norm import format_subscript
+from normcli.norms.rules import Centre, EpsMode, ZeroRule
+from normcli.numerics.statistics.ranks import find_shares
+from normcli.teach.explain.iteration_steps import tell_iteration, tell_vectors
+from normcli.teach.explain.step_writer import NoNumberError, StepWriter, X
+from normcli.teach.explain.story import StoryStep
+from normcli.teach.formulas.definitions import combine, define_base, join_eps, make_power, make_root
+from normcli.teach.formulas.expression import (
+    MOST_TERMS,
+    Absolute,
+    Constant,
+    Difference,
+    Expression,
+    Maximum,
+    Minimum,
+    Power,
+    Product,
+    Quotient,
+    Root,
+    Sum,
+    Symbol,
+)
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from normcli.norms.divisors import OrderStatistic
+
+    MakeTerm = Callable[[Expression], Expression]
+
+FEW = 8
+"""The most values whose sum is written out again in the step that divides it."""
+
+_DIVISOR, _BASE = Symbol("d", "d"), Symbol("base", r"\mathrm{base}")
+SIGMA = Symbol("σ", r"\sigma")
+
+
+class Names(NamedTuple):
+    """Symbols of a mean square, its root and its sum of squares, and a sentence on the sum."""
+
+    square: Symbol
+    root: Symbol
+    squares: Symbol
+    sentence: str
+
+
+ABOUT_ZERO = Names(
+    Symbol("ms", r"\mathrm{ms}"),
+    Symbol("rms", r"\mathrm{rms}"),
+    Symbol("Σx²", r"\sum x^2"),
+    "The squares, and their sum.",
+)
+ABOUT_MEAN = Names(
+    Symbol("σ²", r"\sigma^2"),
+    Symbol("σ", r"\sigma"),
+    Symbol("Σ(x − μ)²", r"\sum (x - \mu)^2"),
+    "The squared deviations from the mean, and their sum.",
+)
+
+_EPS_SENTENCES = {
+    EpsMode.INSIDE: "eps is added, inside the root.",
+    EpsMode.SQUARE_FLOOR: "At least eps, inside the root.",
+    EpsMode.OUTSIDE: "The divisor: eps is added, outside the root.",
+    EpsMode.FLOOR: "The divisor: at least eps.",
+}
+
+
+class StatisticSteps(StepWriter):
+    """The steps from a group's values to its centre and its divisor."""
+
+    def find_centre_and_divisor(self) -> tuple[Constant | None, Constant | None]:
+        """Return the centre and the divisor; None for a norm without one."""
+        norm = self.plan.norm
+        match norm.divisor.measurement:
+            case Measurement.EXTREMES | Measurement.QUANTILES:
+                return self._find_by_order()
+            case Measurement.LENGTH:
+                return None, self._find_length()
+            case Measurement.WINDOW:
+                return None, self._find_power()
+            case Measurement.SINGULAR_VALUE:
+                return None, self._find_singular_value()
+            case Measurement.MOMENTS:
+                return self._find_by_moments()
+
+    def _find_singular_value(self) -> Constant:
+        """Add the largest singular value of a matrix; its arithmetic is not shown."""
+        sigma, rows = self.group.statistics["sigma"], self.spec.rows or ()
+        along = enumerate_words([self.plan.grid.layout.name(axis) for axis in rows])
+        what = "the root of the largest eigenvalue of XᵀX"
+        sentence = f"The largest singular value of X, whose rows are along {along or 'no axis'}: {what}."
+        iteration = self.spec.iteration
+        if iteration is not None:
+            sentence = f"The rows of X are along {along or 'no axis'}. {tell_iteration(iteration)}"
+            self.steps.append(StoryStep("power iteration", sentence))
+            *vectors, sentence = (*tell_vectors(self.group, iteration), "σ is uᵀXv.")
+            self.steps += [StoryStep("vectors", told) for told in vectors]
+        step = StoryStep("singular value", sentence, SIGMA)
+        if not math.isfinite(sigma):
+            self._stop(step._replace(sentence="The largest singular value is beyond float64."))
+        return self._add_value(step, sigma)
+
+    def _find_by_moments(self) -> tuple[Constant | None, Constant | None]:
+        norm = self.plan.norm
+        mean = self._find_mean() if self._is_needed("mean") else None
+        centre = None if norm.centre is Centre.NOTHING else mean
+        if not norm.divisor.divides:
+            return centre, None
+        names = ABOUT_ZERO if mean is None else ABOUT_MEAN
+        root = self.group.statistics[norm.divisor.spread or ""]
+        return centre, self._add_root(self._find_mean_square(mean, names, root), names, root)
+
+    def _is_needed(self, statistic: str) -> bool:
+        """Whether the centre or the divisor is made of a statistic."""
+        norm = self.plan.norm
+        divisor = norm.divisor
+        if statistic == norm.centre.statistic or not divisor.divides:
+            return statistic == norm.centre.statistic
+        if not divisor.is_by_order:
+            return divisor.about_mean
+        made_of = ORDER_STATISTICS[divisor.spread or ""].combination
+        return statistic == divisor.spread or (made_of is not None and statistic in made_of)
+
+    def _find_by_order(self) -> tuple[Constant | None, Constant | None]:
+        """Add each statistic in turn: a value of some rank, or the sum or difference of two such values."""
+        norm, found = self.plan.norm, dict[str, Constant]()
+        for row in map(ORDER_STATISTICS.__getitem__, filter(self._is_needed, norm.statistics)):
+            percent = self.plan.find_percents().get(row.name, 0.0)
+            sentence = row.sentence.format(count=self.counted, percent=f"{percent:g}")
+            step = StoryStep(row.name, sentence, Symbol(row.symbol, row.latex or row.symbol))
+            if row.combination is None:
+                found[row.name] = self._find_rank(row, step)
+            else:
+                left, right = found[row.combination.left], found[row.combination.right]
+                whole, value = combine(row.combination, left, right), self.group.statistics[row.name]
+                found[row.name] = self._add(step, whole, value=value)
+        return found.get(norm.centre.value), found.get(norm.divisor.spread or "")
+
+    def _find_rank(self, row: OrderStatistic, step: StoryStep) -> Constant:
+        """Add the value of a rank, or an interpolation between two values."""
+        value, count = self.group.statistics[row.name], self.group.count
+        shares = find_shares(self.plan)
+        place, part = divmod((count - 1) * shares.parts[shares.names.index(row.name)], shares.of)
+        if not part:
+            whole = self.group.find_whole_number(place)
+            return self._add_value(step, value if whole is None else whole, exact=True)
+        if count > MOST_TERMS:
+            return self._add_value(step, value)
+        low, high = map(Constant, sorted(map(self.group.value, range(count)))[place : place + 2])
+        if low == high:
+            return self._add_value(step, value, exact=True)
+        share: Expression = Constant(part / shares.of)
+        if Fraction(part / shares.of) != Fraction(part, shares.of):
+            share = Quotient(Constant(part), Constant(shares.of))
+        between = Sum((low, Product(share, Difference(high, low))))
+        return self._add(step._replace(sentence=f"{step.sentence} It lies between two."), between, value=value)
+
+    def _find_mean(self) -> Constant:
+        mean, count = self.group.statistics["mean"], self.group.count
+        step = StoryStep("mean", "The mean.", Symbol("μ", r"\mu"))
+        if self.running:
+            return self._add_given(step, mean, "there is no arithmetic to show")
+        total = StoryStep("sum", f"The sum of the {self.counted}.", Symbol("Σx", r"\sum x"))
+        top: Expression | None = self._add_sum(total, _itself, Product(Constant(mean), self.n))
+        if top is None:
+            return self._add_value(step, mean)
+        if count <= FEW:
+            top = Sum(tuple(self._list_terms(_itself)))
+        step = step._replace(sentence=f"The mean: the sum, divided by the number of values, {count}.")
+        return self._add(step, Quotient(top, self.n), value=mean)
+
+    def _add_given(self, step: StoryStep, value: float, effect: str) -> Constant:
+        """Add a mean or a variance that was given; `effect` says what follows where it is not finite."""
+        if not math.isfinite(value):
+            kind = "NaN" if math.isnan(value) else "infinite" if value > 0 else "negative infinite"
+            self._stop(step._replace(sentence=f"The {step.name} that was given is {kind}: {effect}."))
+        sentence = f"The running {step.name}, which was given."
+        return self._add_value(step._replace(sentence=sentence), value, exact=True)
+
+    def _find_mean_square(self, centre: Constant | None, names: Names, root: float) -> Constant | None:
+        """Add the mean of squares; return None if it exceeds float64 though its root does not."""
+        row, ddof = self.plan.norm.divisor, 0 if centre is None else self.spec.ddof
+        square, freedom = self.group.statistics[row.square], self.group.count - ddof
+        if self.running:
+            effect = "divided by its root, all that is finite becomes 0"
+            effect = "so is every normalized value" if math.isnan(square) else effect
+            return self._add_given(StoryStep("variance", "", names.square), square, effect)
+        if freedom <= 0:
+            counted = f"n − ddof = {self.group.count} − {ddof} = {freedom}"
+            self._stop(StoryStep(row.size, f"The variance has the divisor {counted}: it is NaN."))
+        if _is_beyond(square, root):
+            return None
+        step = StoryStep(
+            row.size,
+            f"The {row.size}: the sum of squares, divided by their number, {self.group.count}.",
+            names.square,
+        )
+        total = self._add_squares(Product(Constant(square), Constant(freedom)), names, centre)
+        if total is None:
+            return self._add_value(step, square)
+        if not ddof:
+            return self._add(step, Quotient(total, self.n), value=square)
+        step = step._replace(sentence=f"{step.sentence.removesuffix('.')}, less ddof {ddof}.")
+        return self._add(step, Quotient(total, Difference(self.n, Constant(ddof))), value=square)
+
+    def _add_squares(self, known: Expression, names: Names, centre: Constant | None = None) -> Constant | None:
+        """Add the sum of squared deviations from a centre (None: from 0)."""
+        step = StoryStep("squares", names.sentence, names.squares)
+        if centre is None:
+            return self._add_sum(step, _square, known)
+        value = None
+        if self.group.count <= MOST_TERMS:
+            values = [Fraction(self.group.value(place)) for place in range(self.group.count)]
+            value = sum(x * x for x in values) - sum(values, Fraction(0)) ** 2 / len(values)
+        return self._add_sum(step, lambda x: _square(Difference(x, centre)), known, value)
+
+    def _find_length(self) -> Constant:
+        p, length = self.spec.p, self.group.statistics["norm"]
+        assert p is not None
+        symbol, known = name_length(p), Constant(length)
+        step = StoryStep("length", "The length.", symbol)
+        if not math.isfinite(length):
+            self._stop(step._replace(sentence="The length is beyond float64."))
+        if p == 2.0:
+            is_beyond = _is_beyond(length * length, length)
+            square = None if is_beyond else self._add_squares(Product(known, known), ABOUT_ZERO)
+            return self._add_root(square, ABOUT_ZERO._replace(square=ABOUT_ZERO.squares, root=symbol), length)
+        if math.isinf(p):
+            which, fold = ("largest", Maximum) if p > 0.0 else ("smallest", Minimum)
+            step = step._replace(sentence=f"The length: the {which} value, without its sign.")
+            found = self._add(step, fold(*self._make_terms(Absolute, known), Absolute(X)), value=length)
+        else:
+            found = self._find_power_length(p, step, known)
+        return self._add_eps(found, symbol)
+
+    def _find_power_length(self, p: float, step: StoryStep, length: Constant) -> Constant:
+        """Add the p-th root of a sum of powers; for p = 0 or 1, the sum."""
+        if p in _SUMMED_LENGTHS:
+            sentence, make = _SUMMED_LENGTHS[p]
+            return self._add_sum(step._replace(sentence=sentence), make, length) or length
+        powers = StoryStep(
+            "powers",
+            f"The sum of the values without their signs to the power of p = {p:g}.",
+            Symbol(f"Σ|x|^{p:g}", rf"\sum \lvert x \rvert^{{{p:g}}}"),
+        )
+        make, known = functools.partial(make_power, p=p), make_power(length, p)
+        total = self._add_sum(powers, make, known)
+        if total is None:
+            return self._add_value(step, float(length.value))
+        step = step._replace(sentence="The length: the root of that, with the same p.")
+        return self._add(step, make_root(total, p), value=length.value)
+
+    def _find_power(self) -> Constant:
+        """Add the divisor of a window, a power."""
+        window, statistics = self.spec.window, self.group.statistics
+        assert window is not None
+        step = StoryStep("divisor", "The divisor: that to the power of the exponent.", _DIVISOR)
+        total = self._add_squares(Product(Constant(statistics["ms"]), Constant(window.size)), ABOUT_ZERO)
+        if total is None:
+            if statistics["rstd"] == 0 or not math.isfinite(1.0 / statistics["rstd"]):
+                raise NoNumberError
+            return self._add_value(step._replace(sentence="The divisor."), 1.0 / statistics["rstd"])
+        size = Constant(window.divisor) if window.divisor != 1 else None
+        sentence = f"The base of the power: k + α · Σx²{' / size' if size else ''}."
+        formula = define_base(Constant(window.k), Constant(window.alpha), total, size)
+        base = self._add(StoryStep("base", sentence, _BASE), formula)
+        return self._add(step, Power(base, Constant(window.exponent)))
+
+    # -- eps and the root
+
+    def _add_root(self, square: Constant | None, names: Names, root: float) -> Constant:
+        """Add eps and the root, in their order.
+
+        Parameters
+        ----------
+        square : Constant or None
+            The number under the root; None if it exceeds float64.
+        names : Names
+            The symbols of the square and its root.
+        root : float
+            The root, without eps.
+        """
+        if not math.isfinite(root):
+            self._stop(StoryStep("root", "The divisor is beyond float64."))
+        step = StoryStep("root", "Its root.", names.root)
+        if square is None:
+            beyond = "The squares leave the range of float64; their root does not: it is rounded once."
+            size = self._add_value(step._replace(sentence=beyond), root)
+        if not self.spec.eps or self.spec.eps_mode not in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR):
+            if square is not None:
+                size = self._add(step, Root(square), value=root)
+            return self._add_eps(size, names.root)
+        under = self._join_eps(Power(size, Constant(2)) if square is None else square)
+        if square is not None:
+            with contextlib.suppress(NoNumberError):  # the root of a sum beyond float64 is in range again
+                under = self._add_eps(square, names.square)
+        return self._add(step._replace(sentence="The divisor: the root of that.", symbol=_DIVISOR), Root(under))
+
+    def _add_eps(self, size: Constant, symbol: Symbol) -> Constant:
+        """Add eps to a number or keep the larger of the two; without eps, return the number."""
+        mode = self.spec.eps_mode
+        if not self.spec.eps or mode is None:
+            return size
+        joined = Symbol(f"{symbol.text} + ε", rf"{symbol.latex} + \varepsilon")
+        if mode in (EpsMode.FLOOR, EpsMode.SQUARE_FLOOR):
+            joined = Symbol(f"max({symbol.text}, ε)", rf"\max({symbol.latex}, \varepsilon)")
+        return self._add(StoryStep("eps", _EPS_SENTENCES[mode], joined), self._join_eps(size))
+
+    def _join_eps(self, size: Expression) -> Expression:
+        return join_eps(self.spec.eps_mode, size, Constant(self.spec.eps or 0.0))
+
+    def replace_zero(self, divisor: Constant) -> Constant:
+        """Return the divisor; where it is 0, or counts as 0, add a step on that and return 1."""
+        small = None if self.running else self._find_how_small()
+        if divisor.value != 0 and small is None:
+            return divisor
+        if self.running or self.spec.window is not None or self.spec.zero_rule is ZeroRule.NAN:
+            why = ", by which nothing can be divided"
+            if self.spec.iteration is not None:
+                why = ": what is not 0 is infinite over it, and 0 is NaN"
+            self._stop(StoryStep("zero", f"The divisor is {small or 0}{why}."))
+        why, result = "" if small or self.spec.iteration is not None else ", as all values are", ""
+        if self.plan.norm.centre is not Centre.NOTHING:
+            why, result = "", ", and the values are only centred"
+        self.steps.append(StoryStep("zero", f"The divisor is {small or 0}{why}: it counts as 1{result}."))
+        return Constant(1)
+
+    def _find_how_small(self) -> str | None:
+        """Return below which bound this convention counts the divisor as 0; None if it counts as it is."""
+        rule = self.spec.flat_rule
+        if rule is None:
+            return None
+        from normcli.numerics.statistics.constant_groups import find_flat  # of few conventions
+
+        statistics = {name: np.asarray(value) for name, value in self.group.statistics.items()}
+        return rule.value if find_flat(self.plan, statistics, self.group.count) else None
+
+
+def _itself(x: Expression) -> Expression:
+    return x
+
+
+_square = functools.partial(make_power, p=2.0)
+
+
+def _count_nonzero(x: Expression) -> Expression:
+    if isinstance(x, Constant):
+        return Constant(int(x.value != 0))
+    return Symbol("[x ≠ 0]", r"[x \ne 0]", "(x != 0)")
+
+
+_SUMMED_LENGTHS: Mapping[float, tuple[str, MakeTerm]] = {
+    0.0: ("The length: how many values are not 0. Each of them counts 1.", _count_nonzero),
+    1.0: ("The length: the sum of the values without their signs.", Absolute),
+}
+"""Lengths that are sums, by p: a sentence, and the function from a value to its term."""
+
+
+def name_length(p: float) -> Symbol:
+    """Return how formulas write an ℓp length."""
+    latex = {math.inf: r"\infty", -math.inf: r"{-\infty}"}.get(p, f"{{{p:g}}}")
+    return Symbol(f"‖x‖{format_subscript(p)}", rf"\lVert x \rVert_{latex}")
+
+
+def enumerate_words(words: Sequence[str]) -> str:
+    """Return words as a sentence lists them: `n, h and w`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _is_beyond(square: float, root: float) -> bool:
+    """Whether a square exceeds float64 though its root does not."""
+    return not math.isfinite(square) or (square < sys.float_info.min and root > 0.0)

@@ -1,0 +1,136 @@
+"""The steps of a story: the arithmetic of a group and of its values in numbers, each step with a sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import TYPE_CHECKING
+
+from normcli.norms.grid import ONLY_GROUP
+from normcli.teach.explain.statistic_steps import StatisticSteps, enumerate_words
+from normcli.teach.explain.step_writer import NoNumberError
+from normcli.teach.explain.story import Story, StoryStep
+from normcli.teach.formulas.definitions import scale_and_shift
+from normcli.teach.formulas.expression import Constant, Difference, Quotient, Symbol
+from normcli.teach.value_index import format_index
+
+if TYPE_CHECKING:
+    from normcli.teach.explain.measured_group import MeasuredGroup, Outcome
+
+_X_HAT, _Y = Symbol("x̂", r"\hat{x}"), Symbol("y", "y")
+
+
+def name_group(name: str) -> str:
+    """Return the name of a group, for the beginning of a sentence."""
+    return "The only group" if name == ONLY_GROUP else f"The group {name}"
+
+
+def build_story(group: MeasuredGroup, at: tuple[int, ...] | None = None, *, running: bool = False) -> Story:
+    """Return the steps that lead from a group's values to its normalized ones.
+
+    Parameters
+    ----------
+    group : MeasuredGroup
+        The group, with the values to show.
+    at : tuple of int or None
+        The index of the value to explain; None to explain the whole group.
+    running : bool
+        Whether the statistics are running statistics, not the group's own.
+
+    Notes
+    -----
+    Statistics are taken from the group's result. Sums are exact fractions; in a group of more than
+    `MOST_TERMS` values they are calculated from the statistics.
+    """
+    return Story(group.plan, group, at, StepList(group, running=running).build(), running)
+
+
+class StepList(StatisticSteps):
+    """The steps from a group's values to its normalized ones."""
+
+    def build(self) -> tuple[StoryStep, ...]:
+        """Return all steps."""
+        self._introduce()
+        found = None
+        with contextlib.suppress(NoNumberError):
+            self._require_finite()
+            centre, divisor = self.find_centre_and_divisor()
+            found = centre, None if divisor is None else self.replace_zero(divisor)
+        for outcome in self.group.outcomes:
+            if found is not None:
+                with contextlib.suppress(NoNumberError):
+                    self._normalize(outcome, *found)
+            self._add_result(outcome)
+        return tuple(self.steps)
+
+    def _introduce(self) -> None:
+        group, plan = self.group, self.plan
+        if self.spec.window is not None:
+            self.steps.append(StoryStep("group", self._describe_window()))
+            return
+        sentence = f"{name_group(group.name)} holds {self.counted}"
+        along = enumerate_words([plan.grid.layout.name(axis) for axis in plan.grid.axes])
+        if group.count > 1 and along:
+            sentence += f": they differ along {along}"
+        if group.count > 1 and plan.grid.groups is not None:
+            sentence += ", within the channels of the group"
+        given = " Its mean and variance were given, and are not measured." if self.running else ""
+        self.steps.append(StoryStep("group", f"{sentence}.{given}"))
+
+    def _describe_window(self) -> str:
+        grid, window, held = self.plan.grid, self.spec.window, self.group.count
+        assert window is not None
+        at, axis = self.group.outcomes[0].index, grid.axes[0]
+        name, first = grid.layout.name(axis), max(0, at[axis] - window.before)
+        where = f"{name}={first}" if held == 1 else f"{name}={first} … {name}={first + held - 1}"
+        outside = grid.group_size - held
+        cut = f"; the other {outside} would lie outside" if outside else ""
+        return f"The window of {format_index(at, grid.layout)} holds {self.counted}, at {where}{cut}."
+
+    def _require_finite(self) -> None:
+        found = {degeneracy.kind: degeneracy.consequence for degeneracy in self.group.degeneracies}
+        if self.running or not found.keys() & {"nan", "infinite"}:
+            return
+        for consequence in found.values():
+            self.steps.append(StoryStep("not finite", f"{name_group(self.group.name)} {consequence}."))
+        raise NoNumberError
+
+    def _normalize(self, outcome: Outcome, centre: Constant | None, divisor: Constant | None) -> None:
+        """Add the steps from one value to x̂, and from there to y, as far as the numbers are finite."""
+        scaled, value = outcome.scaled, Constant(outcome.value)
+        if not math.isfinite(outcome.value) or (scaled is not None and not math.isfinite(scaled)):
+            return
+        less = "" if centre is None else f"less the {self.plan.norm.centre.name.lower()}"
+        over = "" if divisor is None else "over the divisor"
+        done = f"{less}, {over}" if less and over else less or over or "as it is"
+        step = StoryStep("quotient", f"The value {done}.", _X_HAT, outcome=outcome)
+        top = value if centre is None else Difference(value, centre)
+        x_hat = self._add(step, top if divisor is None else Quotient(top, divisor), value=scaled)
+        if outcome.parameters and all(map(math.isfinite, outcome.parameters.values())):
+            self._scale(outcome, x_hat)
+
+    def _scale(self, outcome: Outcome, x_hat: Constant) -> None:
+        """Add gamma and beta."""
+        dtype, offset = self.group.dtype, self.spec.gamma_offset
+        if self.spec.rounds_before_gamma:
+            rounded = float(dtype.type(x_hat.value))
+            if not math.isfinite(rounded):
+                return
+            sentence = f"This convention rounds it to {dtype.name} before gamma."
+            x_hat = self._add_value(StoryStep("round", sentence, _X_HAT, outcome=outcome), rounded, exact=True)
+        numbers = {name: Constant(number) for name, number in outcome.parameters.items()}
+        words = {"gamma": f"times {f'{offset} + ' if offset else ''}gamma", "beta": "plus beta"}
+        wide = outcome.normalized if dtype.itemsize > 4 and not self.spec.rounds_before_gamma else None
+        sentence = f"{', '.join(words[name] for name in numbers).capitalize()}."
+        affine = scale_and_shift(x_hat, numbers.get("gamma"), numbers.get("beta"), offset)
+        self._add(StoryStep("affine", sentence, _Y, outcome=outcome), affine, value=wide)
+
+    def _add_result(self, outcome: Outcome) -> None:
+        again = self.spec.rounds_before_gamma and outcome.parameters
+        sentence = f"The result, rounded {'again' if again else 'once'}, to {self.group.dtype.name}"
+        if math.isfinite(outcome.normalized):
+            step = StoryStep("result", f"{sentence}.", _Y, outcome=outcome)
+            self._add_value(step, outcome.normalized, exact=True)
+        else:
+            number = "NaN" if math.isnan(outcome.normalized) else f"{outcome.normalized}"
+            self.steps.append(StoryStep("result", f"{sentence}, is {number}.", outcome=outcome))

@@ -1,0 +1,88 @@
+"""The arithmetic of one value, or of one group, step by step: as a person would write it on paper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from normcli.engine.inputs import NO_INPUTS
+from normcli.engine.walk import DEFAULT_EFFORT
+from normcli.teach.explain.measured_group import find_group, measure_group
+from normcli.teach.explain.story import Story, StoryStep
+from normcli.teach.explain.value_steps import build_story, name_group
+from normcli.teach.formulas.expression import MOST_TERMS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.engine.inputs import Inputs
+    from normcli.engine.walk import Effort
+    from normcli.norms.plan import Plan
+
+
+def explain(
+    plan: Plan,
+    values: NDArray[Any],
+    inputs: Inputs = NO_INPUTS,
+    *,
+    at: tuple[int, ...] | None = None,
+    every: bool = False,
+    effort: Effort = DEFAULT_EFFORT,
+) -> Story:
+    """Explain how one value of a tensor is normalized, or each value of its first group.
+
+    Only that group is read, and only the values that the story shows are normalized.
+
+    Parameters
+    ----------
+    plan : Plan
+    values : ndarray
+        The tensor.
+    inputs : Inputs
+        Gamma, beta and running statistics.
+    at : tuple of int or None
+        An index of the tensor; None for the first group as a whole.
+    every : bool
+        Show every value of the group; otherwise, of more than `MOST_TERMS`, the first and the last.
+    effort : Effort
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from normcli.norms.plan import make_plan
+    >>> from normcli.norms.request import Request
+    >>> story = explain(make_plan(Request("ln"), (4,), np.dtype("f8")), np.array([1, 2, 3, 4]), at=(0,))
+    >>> [(step.symbol.text, step.value.value) for step in story.steps if step.value][:4]
+    [('Σx', 10), ('μ', 2.5), ('Σ(x − μ)²', 5), ('σ²', 1.25)]
+    """
+    nothing = tell_of_nothing(plan)
+    if nothing is not None:
+        return nothing
+    at, number, places = choose_group(plan, at, every=every)
+    group = measure_group(plan, values, inputs, number, places, effort)
+    return build_story(group, at, running=inputs.given is not None)
+
+
+def tell_of_nothing(plan: Plan) -> Story | None:
+    """Return the story of a tensor whose groups have no values; None for other tensors."""
+    if plan.grid.group_count and plan.grid.group_size:
+        return None
+    sentence = f"The tensor {plan.grid.shape} has no values: there is nothing to normalize."
+    if plan.grid.group_count:
+        name = name_group(plan.grid.group_name(0))
+        sentence = f"{name} holds no values: {plan.norm.divisor.words_for_empty}."
+    return Story(plan, None, None, (StoryStep("nothing", sentence),))
+
+
+def choose_group(
+    plan: Plan, at: tuple[int, ...] | None, *, every: bool
+) -> tuple[tuple[int, ...] | None, int, Sequence[int]]:
+    """Return the index to explain, the number of its group, and the numbers of the values to show."""
+    if at is None and plan.grid.reach is not None:
+        at = (0,) * len(plan.grid.shape)
+    if at is not None:
+        number, place = find_group(plan, at)
+        return at, number, [place]
+    count = plan.grid.group_size
+    return None, 0, [*range(count)] if every or count <= MOST_TERMS else [0, 1, 2, count - 1]

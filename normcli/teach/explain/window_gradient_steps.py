@@ -1,0 +1,125 @@
+"""The story of dx of a norm with a sliding window: a value lies in the windows of its neighbours too."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.norms.options import list_own_options
+from normcli.teach.explain.gradient_steps import SYMBOLS, WORDS, BackwardSteps
+from normcli.teach.explain.measured_group import Outcome, get_number
+from normcli.teach.explain.step_writer import NoNumberError
+from normcli.teach.explain.story import StoryStep
+from normcli.teach.formulas.chain_rule import Chain, Link, name_slope
+from normcli.teach.formulas.exact_numbers import Numbers
+from normcli.teach.formulas.expression import Constant
+from normcli.teach.value_index import format_index
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.teach.explain.measured_group import MeasuredGroup
+
+
+class WindowBackwardSteps(BackwardSteps):
+    """The steps to dx of one value, through every window that it lies in.
+
+    Parameters
+    ----------
+    group : MeasuredGroup
+        The value's own window.
+    values, dy : ndarray
+        The whole tensors.
+    """
+
+    def __init__(self, group: MeasuredGroup, values: NDArray[Any], dy: NDArray[Any]) -> None:
+        super().__init__(group, running=False)
+        self.outcome = group.outcomes[0]
+        self.chain = Chain(self.plan, (), given=False)
+        self.windows = self._list_windows(values, dy)
+
+    def _list_windows(self, values: NDArray[Any], dy: NDArray[Any]) -> list[Outcome]:
+        """Return the values whose windows hold this one."""
+        grid, at = self.plan.grid, self.outcome.index
+        axis, reach = grid.axes[0], grid.reach
+        assert reach is not None
+        first, stop = max(0, at[axis] - reach.after), min(grid.shape[axis], at[axis] + reach.before + 1)
+        self.arrays: list[Mapping[str, NDArray[Any]]] = []
+        owners = []
+        for place in range(first, stop):
+            index = (*at[:axis], place, *at[axis + 1 :])
+            number = int(grid.locate_groups([np.asarray(i) for i in index]))
+            self.arrays.append({"x": grid.take_group(values, number).reshape(-1)})
+            x, slope = get_number(values, index), get_number(dy, index)
+            owners.append(Outcome(0, index, x, None, {}, math.nan, slope))
+        return owners
+
+    def build(self) -> tuple[StoryStep, ...]:
+        """Return all steps."""
+        self._introduce()
+        with contextlib.suppress(NoNumberError):
+            self._require_finite_windows()
+            self._go_through_windows()
+        self._add_dx(self.outcome)
+        return tuple(self.steps)
+
+    def _require_finite_windows(self) -> None:
+        slopes = [owner.dy for owner in self.windows if owner.dy is not None]
+        values = [value for arrays in self.arrays for value in arrays["x"].tolist()]
+        if not all(map(math.isfinite, [*slopes, *values])):
+            self._stop(StoryStep("not finite", "What is not finite lies within reach: there is no derivative."))
+
+    def _go_through_windows(self) -> None:
+        """Add the divisor of each window that holds the value, and the derivatives by divisors and value."""
+        layout, window = self.plan.grid.layout, self.spec.window
+        ends = [format_index(owner.index, layout) for owner in (self.windows[0], self.windows[-1])]
+        where = " … ".join(dict.fromkeys(ends))
+        self.steps.append(
+            StoryStep("windows", f"The value lies in the windows of {where}: dx is a sum over them.")
+        )
+        known = {name: Fraction(getattr(window, name)) for name in list_own_options(self.plan.norm)}
+        every = [Numbers(self.chain, arrays, known) for arrays in self.arrays]
+        for definition in self.chain.shared:
+            link = Link(definition.name or "", definition.formula, ())
+            step = StoryStep(link.name, f"T{WORDS[link.name][1:]} of each window.", SYMBOLS[link.name])
+            self._add_for_each(step, link, every)
+        self.links = self.chain.link_shared(every[0].work_out)
+        for link in self.links:
+            step = StoryStep(
+                name_slope(link.name), f"How the loss changes with {WORDS[link.name]} of each window."
+            )
+            for numbers, found in zip(every, self._add_for_each(step, link, every), strict=True):
+                numbers.shared[name_slope(link.name)] = found
+        here = next(i for i, owner in enumerate(self.windows) if owner.index == self.outcome.index)
+        self.numbers = _WindowNumbers(self.chain, every, here, _name_values(self.outcome))
+        self._differentiate(self.outcome)
+
+    def _add_for_each(self, step: StoryStep, link: Link, every: Sequence[Numbers]) -> list[Constant]:
+        found = []
+        for owner, numbers in zip(self.windows, every, strict=True):
+            self.numbers = numbers
+            found.append(self._add_link(step._replace(outcome=owner), link, _name_values(owner)))
+        return found
+
+
+def _name_values(owner: Outcome) -> dict[str, Constant]:
+    return {"x": Constant(owner.value), "dy": Constant(owner.dy or 0.0)}
+
+
+class _WindowNumbers(Numbers):
+    """The numbers of a value by name: of its own window, with sums over all windows that hold it."""
+
+    def __init__(self, chain: Chain, every: Sequence[Numbers], here: int, own: dict[str, Constant]) -> None:
+        self.chain, self.count, self.arrays = chain, len(every), {}
+        self.shared, self._every, self._own = every[here].shared, every, own
+
+    def take(self, place: int) -> dict[str, Constant]:
+        """Return the numbers of the value, and the derivatives by the names of one of its windows."""
+        slopes = {name: each for name, each in self._every[place].shared.items() if name.startswith("∂")}
+        return {**slopes, **self._own}

@@ -1,0 +1,8 @@
+"""The formulas of a norm as trees: written in any notation, evaluated exactly, differentiated.
+
+* `expression`: the trees: numbers, names, operations; their exact value
+* `definitions`: the formulas of each norm, a name for each result
+* `derivative`: the rules of calculus, one for each operation
+* `chain_rule`: derivatives of the loss by each name, from y back to x
+* `exact_numbers`: the formulas' names in exact numbers, for one group
+"""

@@ -1,0 +1,249 @@
+"""The chain rule over a norm's definitions: how a loss changes with every name, from the last one back.
+
+They are derived for every norm from its formulas in `normcli.teach.formulas.definitions`.
+"""
+
+from __future__ import annotations
+
+import functools
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from normcli.teach.formulas.definitions import Definition, define_group, define_value
+from normcli.teach.formulas.derivative import add, differentiate, make_product, sum_up
+from normcli.teach.formulas.expression import Constant, Fold, Operation, Product, Quotient, Sign, Symbol
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from normcli.norms.plan import Plan
+    from normcli.teach.formulas.expression import Expression
+
+    Names = Mapping[str, Constant | Symbol]
+    MakeSum = Callable[[Expression], Expression]
+
+
+_UNSCALED = 2
+"""The definitions that a value has where x̂ is y: of x and of y."""
+
+
+class Link(NamedTuple):
+    """How the loss changes with a name.
+
+    Parameters
+    ----------
+    name : str
+        Of a definition: `var`, `divisor`, `x`.
+    formula : Expression or None
+        Made of names and of `name_slope` of later ones; None where the loss does not change with it.
+    through : tuple of str
+        The names that are made of this one, and through which the loss changes.
+    """
+
+    name: str
+    formula: Expression | None
+    through: tuple[str, ...]
+
+
+def name_slope(name: str) -> str:
+    """Return what formulas call the derivative of the loss by a name."""
+    return "dy" if name == "y" else f"∂{name}"
+
+
+class Chain:
+    """The formulas of a norm, and the derivatives of a loss by each name in them.
+
+    Parameters
+    ----------
+    plan : Plan
+    parameters : sequence of str
+        `gamma`, `beta`, both or none: the parameters that are given.
+    given : bool
+        Whether mean and variance are given: they are constants then.
+    fixed : bool
+        Whether the divisor is a constant too, as it was 0.
+    """
+
+    def __init__(self, plan: Plan, parameters: Sequence[str], *, given: bool, fixed: bool = False) -> None:
+        self.plan, self.is_window = plan, plan.spec.window is not None
+        defined = define_group(plan, given=given, beyond=False)
+        self.shared = [each for each in defined if each.name is not None and each.when is None]
+        self.own = [each for each in define_value(plan, parameters, "float64") if each.name is not None]
+        self.fixed = fixed
+        if self.is_window:  # whose formulas go by the sum of squares: the mean square is shown beside it
+            squares = self.shared[0].formula
+            assert isinstance(squares, Quotient)
+            self.shared[0] = Definition("Σx²", squares.left)
+
+    def unfold(self, expression: Expression) -> Expression:
+        """Return an expression with what gives the derivative by x̂ of each value in its place."""
+        return replace(expression, {Symbol(name_slope("x̂")): self._gradient}) if self.scales else expression
+
+    @property
+    def scales(self) -> bool:
+        """Whether x̂ is multiplied by gamma, or moved by beta."""
+        return len(self.own) > _UNSCALED
+
+    @property
+    def scaled(self) -> Expression:
+        """What gives x̂, of a chain that scales."""
+        formula = self.own[1].formula
+        assert formula is not None
+        return formula
+
+    @functools.cached_property
+    def _gradient(self) -> Expression:
+        formula = self.link_value("x̂", [], lambda _: Fraction(0)).formula
+        assert formula is not None
+        return formula
+
+    @functools.cached_property
+    def aliases(self) -> Mapping[str, str]:
+        """What else formulas call a name: the statistic that gives its value."""
+        return {
+            each.name: each.value.text
+            for each in self.shared
+            if each.name is not None and isinstance(each.value, Symbol)
+        }
+
+    def link_shared(self, weigh: Callable[[Expression], Fraction]) -> list[Link]:
+        """Return the links of the names that a group shares, from its divisor back to its mean."""
+        links: list[Link] = []
+        for place in reversed(range(len(self.shared))):
+            name = self.shared[place].name or ""
+            if self.shared[place].formula is None and self.shared[place].slope is None:
+                continue  # what is given is a constant, and so is a number of values
+            link = self._link(name, links, weigh)
+            if not (self.fixed and name == "divisor"):
+                links.append(link)
+        return links
+
+    def _link(self, name: str, later: Sequence[Link], weigh: Callable[[Expression], Fraction]) -> Link:
+        by, through = {name, self.aliases.get(name, name)}, []
+        terms: list[Expression | None] = []
+        for each in self.own:
+            if each.formula is not None:
+                slope = differentiate(each.formula, by, weigh)
+                term = make_product(Symbol(name_slope(each.name or "")), slope)
+                terms.append(term if term is None or self.is_window else sum_up(term))
+                through += [] if term is None else [each.name or ""]
+        for link in reversed(later):
+            slope = self._slope(self.find(link.name), by, weigh)
+            if link.formula is not None and slope is not None:
+                terms.append(make_product(Symbol(name_slope(link.name)), slope))
+                through.append(link.name)
+        return Link(name, add(terms), tuple(through))
+
+    def link_value(self, name: str, links: Sequence[Link], weigh: Callable[[Expression], Fraction]) -> Link:
+        """Return the link of a name that each value has of its own: `x`, `x̂`, `gamma`, `beta`."""
+        terms: list[Expression | None] = []
+        through = []
+        for each in self.own:
+            slope = None if each.formula is None else differentiate(each.formula, [name], weigh, of_one=True)
+            terms.append(make_product(Symbol(name_slope(each.name or "")), slope))
+            through += [] if slope is None else [each.name or ""]
+        for link in reversed(links):
+            slope = self._slope(self.find(link.name), [name], weigh, of_one=True)
+            if link.formula is not None and slope is not None:
+                term = make_product(Symbol(name_slope(link.name)), slope)
+                terms.append(sum_up(term) if self.is_window and term is not None else term)
+                through.append(link.name)
+        return Link(name, add(terms), tuple(through))
+
+    def find_needed(self, links: Sequence[Link], weigh: Callable[[Expression], Fraction]) -> set[str]:
+        """Return the names through which a value changes the loss: not those of statistics that are given."""
+        through = {link.name: link.through for link in links}
+        needed, new = set[str](), {*self.link_value("x", links, weigh).through}
+        while new:
+            needed |= new
+            new = {name for known in new for name in through.get(known, ())} - needed
+        return needed
+
+    def find(self, name: str) -> Definition:
+        """Return the definition of a name that all values share."""
+        return next(each for each in self.shared if each.name == name)
+
+    @staticmethod
+    def _slope(
+        definition: Definition,
+        by: Sequence[str] | set[str],
+        weigh: Callable[[Expression], Fraction],
+        *,
+        of_one: bool = False,
+    ) -> Expression | None:
+        """Return the derivative of what a definition gives, which its formulas may be written with."""
+        if definition.formula is None:
+            return definition.slope if of_one and "x" in by else None
+        slope = differentiate(definition.formula, by, weigh, of_one=of_one)
+        whole = Symbol(definition.name or "")
+        return None if slope is None else replace(slope, {definition.formula: whole})
+
+
+def replace(expression: Expression, known: Mapping[Expression, Expression]) -> Expression:
+    """Return an expression with some parts replaced."""
+    if expression in known:
+        return known[expression]
+    match expression:
+        case Fold(terms, total, each):
+            inner = None if each is None else replace(each, known)
+            return type(expression)(tuple(replace(term, known) for term in terms), total, inner)
+        case Operation():
+            return type(expression)(*(replace(part, known) for part in expression.parts))
+    return expression
+
+
+def substitute(
+    expression: Expression,
+    names: Names,
+    make_sum: MakeSum,
+    settle: Callable[[Expression], Expression] | None = None,
+) -> Expression:
+    """Return an expression with numbers for its names.
+
+    Parameters
+    ----------
+    expression : Expression
+    names : mapping of str to Constant or Symbol
+        The number for each name, or the symbol that it keeps.
+    make_sum : callable
+        Returns the sum of a term over the group.
+    settle : callable
+        Returns the number of an expression that is shown as one name, such as (x − mean). None to show its
+        arithmetic instead.
+    """
+
+    def go(part: Expression) -> Expression:
+        return substitute(part, names, make_sum, settle)
+
+    match expression:
+        case Symbol(text, value=value):
+            if text in names:
+                return names[text]
+            if value is None:
+                raise ArithmeticError(f"{text} has no number")
+            return go(value) if settle is None else settle(value)
+        case Fold(terms=(), each=each) if each is not None:
+            return make_sum(each)
+        case Fold(terms):
+            return type(expression)(tuple(map(go, terms)))
+        case Product(left, right):
+            factors = go(left), go(right)
+            # Where |x|ᵖ has a corner, at 0, its derivative counts as 0, whatever it is multiplied by.
+            return Constant(0) if any(factor == Sign(Constant(0)) for factor in factors) else Product(*factors)
+        case Operation():
+            return type(expression)(*map(go, expression.parts))
+    return expression
+
+
+def rename(expression: Expression, symbols: Mapping[str, Symbol]) -> Expression:
+    """Return an expression in the symbols that a reader sees."""
+    match expression:
+        case Symbol(text, value=value):
+            return symbols[text] if text in symbols or value is None else rename(value, symbols)
+        case Fold(terms, each=each):
+            inner = None if each is None else rename(each, symbols)
+            return type(expression)(tuple(rename(term, symbols) for term in terms), None, inner)
+        case Operation():
+            return type(expression)(*(rename(part, symbols) for part in expression.parts))
+    return expression

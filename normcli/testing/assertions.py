@@ -1,0 +1,276 @@
+"""Somebody's results and gradients held against exact ones; what differs fails with the report of `check`."""
+
+from __future__ import annotations
+
+import functools
+import io
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from normcli.answers.judging.gradients_verdict import GradientsVerdict
+from normcli.checking.check import NORMALIZED
+from normcli.checking.gradient_check import check_gradients
+from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
+from normcli.documents.document import View
+from normcli.errors import DataError, UsageError
+from normcli.library.judging import judge
+from normcli.printable import agree, format_count
+from normcli.results.arguments import read_arguments, read_numbers
+from normcli.results.backward import BackwardProblem, require_derivative
+from normcli.results.normalize import require_options
+from normcli.tensors.tensor import Tensor
+from normcli.testing.declared_algorithm import (
+    derive_bounds,
+    derive_gradient_bounds,
+    describe_void,
+    read_declared,
+)
+from normcli.writers.table import write
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+    from normcli.algorithms.row_computation import Computation
+    from normcli.checking.tally import Comparison
+    from normcli.checking.ulp import Tolerance
+    from normcli.documents.document import Document
+    from normcli.dtypes import Floats
+    from normcli.norms.plan import Plan
+    from normcli.results.arguments import Arguments
+
+_WIDTH = 76
+"""Columns of a report: pytest puts four before each line, and a terminal has 80."""
+
+
+def assert_matches(
+    actual: ArrayLike,
+    x: ArrayLike,
+    norm: str = "bn",
+    *,
+    max_ulp: float | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    accumulate: DTypeLike | None = None,
+    algorithm: str | None = None,
+    cast: str | None = None,
+    **options: Any,
+) -> None:
+    """Fail unless an array is the norm of another.
+
+    Parameters
+    ----------
+    actual : array_like
+        A kernel's result for `x`, of its shape and of the dtype that `normalize` gives: its own, or `dtype`.
+    x : array_like
+        The tensor that was normalized. Both may be of NumPy, ml_dtypes, torch, JAX, CuPy and others alike.
+    norm : str
+        A name of the table `normcli.NORMS`, or an alias of one.
+    max_ulp : float, optional
+        How many units in the last place of the output's dtype a value may be off, at the exact value. What is
+        rounded once is off by 0.5 at most.
+    rtol, atol : float, optional
+        Instead: a value may be off by atol + rtol · |exact|. Without any of the three, they are what torch's
+        `assert_close` takes for the dtype (`normcli.checking.ulp.choose_tolerance`).
+    accumulate : {"float16", "bfloat16", "float32", "float64"} or dtype, optional
+        The dtype that the kernel adds in. Given, each value may be off by what the roundings of such a kernel
+        add up to on these data, and by no more; `normcli.algorithms.moment_bounds` derives it.
+    algorithm, cast : str, optional
+        How it finds the variance: `two-pass`, whose sums may be of any order, unless said otherwise; and when
+        it rounds: names of `normcli.algorithms.table`, such as `one-pass`, `welford`; `once`, `before gamma`.
+    **options
+        Those of `normcli.normalize`, by the same names, and with the same defaults: `like`, `gamma`, `eps` ….
+
+    Raises
+    ------
+    AssertionError
+        If a value differs, or the shape or the dtype; if a declared algorithm promises nothing of a group, as
+        one pass where the mean is far above the spread. The message is the report of `normcli check`: the worst
+        value, its index and its group, how many values are how many ulp off, and the convention or the fault
+        that explains it, where one does.
+    NormError
+        If the request makes no sense; as `normalize`.
+
+    Notes
+    -----
+    Of two passes in float32 over n values the mean is off by E = γ · mean|x| at most, the variance by F = γ of
+    itself and E²; x̂ by E/√var, F/2var of itself and the roundings after that, and y by half a unit of its dtype
+    more. γ is k · 2⁻²⁴ / (1 − k · 2⁻²⁴) with k = n and a few more.
+
+    References
+    ----------
+    Higham 2002, Accuracy and Stability of Numerical Algorithms, 2nd ed., sections 1.9, 2.2 and 4.2. Chan, Golub
+    & LeVeque 1983, Algorithms for computing the sample variance, The American Statistician 37(3).
+
+    Examples
+    --------
+    >>> x = [[1.0, 2.0, 6.0]]
+    >>> assert_matches([[-0.9258, -0.4629, 1.3887]], x, "ln", eps=0, atol=1e-4, rtol=0)
+    >>> try:
+    ...     assert_matches([[-0.75, -0.375, 1.125]], x, "ln", eps=0, max_ulp=2)
+    ... except AssertionError as error:
+    ...     print(str(error).splitlines()[0])
+    ln: 3 of 3 values differ, by up to 1.584e+15 ulp of float64
+    """
+    __tracebackhide__ = True
+    asked = _read("assert_matches", x, norm, options)
+    plan, values, array = asked.plan, asked.values, read_numbers(actual, "actual")
+    expected = plan.choose_output_dtype(values.dtype)
+    if array.shape != plan.grid.shape:
+        raise AssertionError(f"{plan.norm.name}: actual has the shape {array.shape}; x has {plan.grid.shape}")
+    _require_dtype(plan, "actual", array, expected, is_array=hasattr(actual, "dtype"))
+    tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
+    allowed = None
+    declared = _read_declared((max_ulp, rtol, atol), accumulate, algorithm, cast)
+    if declared is not None:
+        allowed, void = derive_bounds(declared, asked)
+        if void.size:
+            raise AssertionError(describe_void(declared, asked, void))
+        tolerate = functools.partial(_tolerate_derived, declared.name)
+    judgement = judge(asked, array, tolerate, allowed)
+    if not judgement:
+        _fail(plan, judgement.found.comparisons, judgement.document)
+
+
+def assert_backward_matches(
+    dx: ArrayLike | None,
+    x: ArrayLike,
+    dy: ArrayLike,
+    norm: str = "bn",
+    *,
+    dgamma: ArrayLike | None = None,
+    dbeta: ArrayLike | None = None,
+    max_ulp: float | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    accumulate: DTypeLike | None = None,
+    algorithm: str | None = None,
+    **options: Any,
+) -> None:
+    """Fail unless arrays are the gradients of a norm's backward pass for dy.
+
+    Parameters
+    ----------
+    dx : array_like or None
+        The derivative of the loss by `x`, of its shape; None where it is not checked.
+    x, dy : array_like
+        The tensor that was normalized, and the derivative of the loss by the normalized tensor. A dy of ones,
+        or one that follows x̂, hides terms of dx: `provocations` gives one that does not.
+    norm : str
+        A name of the table `normcli.NORMS`, or an alias of one.
+    dgamma, dbeta : array_like, optional
+        The derivatives by gamma and beta, of their shape.
+    max_ulp, rtol, atol : float, optional
+        As of `assert_matches`. Where values cancel, many ulp are one error of the terms: rtol and atol are of
+        more use than max_ulp. Without any, the absolute tolerance is smaller where the gradients are.
+    accumulate : str or dtype, optional
+    algorithm : str, optional
+        As of `assert_matches`: each value may be off by what the roundings of a backward pass add up to that
+        finds the statistics so and stays in that dtype (`normcli.algorithms.gradient_bounds`).
+    **options
+        Those of `normcli.normalize`.
+
+    Raises
+    ------
+    AssertionError
+        If a value differs, or a shape or a dtype. The report says how dx, dgamma or dbeta is wrong, where one
+        fault explains it: a term left out or taken twice, a sign, other axes, part of the batch.
+    NormError
+        If the request makes no sense; as `normcli.backward`.
+
+    Examples
+    --------
+    >>> x, dy = [[1.0, 2.0, 3.0]], [[1.0, 0.0, 0.0]]
+    >>> assert_backward_matches([[0.2041, -0.4082, 0.2041]], x, dy, "ln", eps=0, atol=1e-3)
+    >>> try:
+    ...     assert_backward_matches([[-0.2041, 0.4082, -0.2041]], x, dy, "ln", eps=0, atol=1e-3)
+    ... except AssertionError as error:
+    ...     print("dx: its sign is turned." in str(error))
+    True
+    """
+    __tracebackhide__ = True
+    asked = _read("assert_backward_matches", x, norm, options)
+    plan, values, dy = asked.plan, asked.values, read_numbers(dy, "dy")
+    require_derivative(plan)
+    if dy.shape != values.shape:
+        raise DataError(f"dy has the shape {dy.shape}; it takes that of x, {values.shape}")
+    given = {name: a for name, a in (("dx", dx), ("dgamma", dgamma), ("dbeta", dbeta)) if a is not None}
+    if not given:
+        raise UsageError("there is nothing to check: give dx, dgamma or dbeta")
+    arrays = {name: read_numbers(array, name) for name, array in given.items()}
+    _require_shapes(plan, arrays)
+    if "dx" in arrays:
+        expected = plan.choose_output_dtype(values.dtype)
+        _require_dtype(plan, "dx", arrays["dx"], expected, is_array=hasattr(dx, "dtype"))
+    tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
+    allowed: dict[str, Floats] = {}
+    declared = _read_declared((max_ulp, rtol, atol), accumulate, algorithm)
+    if declared is not None:
+        dtypes = {name: choose_counting_dtype(array.dtype) for name, array in arrays.items()}
+        allowed, void = derive_gradient_bounds(declared, asked, dy, dtypes)
+        if void.size:
+            raise AssertionError(describe_void(declared, asked, void))
+        tolerate = functools.partial(_tolerate_derived, declared.name)
+    problem = BackwardProblem(plan, values, dy, asked.inputs)
+    found = check_gradients(problem, arrays, tolerate, asked.effort, allowed)
+    if found.ok:
+        return
+    sources = dict.fromkeys(arrays, "actual")
+    report = GradientsVerdict(found, Tensor(values, "x"), Tensor(dy, "dy"), sources)
+    _fail(plan, found.comparisons, report)
+
+
+def _read_declared(
+    limits: Sequence[float | None], accumulate: DTypeLike | None, *names: str | None
+) -> Computation | None:
+    """Return the computation that is declared; raise `UsageError` if there are other limits beside it."""
+    declared = read_declared(accumulate, *names)
+    if declared is not None and any(limit is not None for limit in limits):
+        raise UsageError("accumulate takes the place of max_ulp, rtol and atol; give one or the other")
+    return declared
+
+
+def _tolerate_derived(words: str, dtype: np.dtype[Any], scale: float = 1.0) -> Tolerance:
+    return choose_tolerance(dtype, scale=scale)._replace(derived=words)
+
+
+def _read(function: str, x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Arguments:
+    require_options(function, options, but=("out",))
+    return read_arguments(x, norm, options)
+
+
+def _require_dtype(
+    plan: Plan, name: str, actual: NDArray[Any], expected: np.dtype[Any], *, is_array: bool
+) -> None:
+    """Fail where a kernel's output is of another dtype than it should be: ulp are counted in its own."""
+    __tracebackhide__ = True
+    if is_array and actual.dtype.newbyteorder("=") != expected:
+        norm, found = plan.norm.name, actual.dtype.name
+        asked = f"{norm} of {plan.tensor_dtype.name} gives {expected.name}"
+        raise AssertionError(f"{norm}: {name} is {found}; {asked} (dtype={found!r} says otherwise)")
+
+
+def _require_shapes(plan: Plan, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Fail if gradients have other shapes than x, gamma and beta."""
+    __tracebackhide__ = True
+    for name, array in arrays.items():
+        expected = plan.grid.shape if name == "dx" else plan.parameters.shape
+        if [n for n in array.shape if n != 1] != [n for n in expected if n != 1]:
+            raise AssertionError(f"{plan.norm.name}: {name} has the shape {array.shape}; it takes {expected}")
+
+
+def _fail(plan: Plan, comparisons: Mapping[str, Comparison], report: Document) -> NoReturn:
+    """Raise `AssertionError`: a line that test runners show in their summary, and the report below it."""
+    __tracebackhide__ = True
+    several = len(comparisons) > 1 or NORMALIZED not in comparisons
+    wrong = [
+        f"{f'{name}: ' if several else ''}{found.mismatches:,} of {format_count(found.compared, 'value')} "
+        f"{agree(found.mismatches, 'differs', 'differ')}, by up to {found.max_ulp:.4g} ulp of "
+        f"{found.tolerance.dtype.name}"
+        for name, found in comparisons.items()
+        if not found.ok
+    ]
+    text = io.StringIO()
+    write(report, text, View(width=_WIDTH))
+    raise AssertionError(f"{plan.norm.name}: {'; '.join(wrong)}\n\n{text.getvalue()}")

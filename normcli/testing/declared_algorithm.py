@@ -1,0 +1,211 @@
+"""The algorithm that a kernel is declared to be, and how far each of its values may be off for that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.algorithms.element_bounds import RowTask, bound_rows
+from normcli.algorithms.gradient_bounds import bound_gradients, bound_sum
+from normcli.algorithms.moment_bounds import GroupFacts
+from normcli.algorithms.row_computation import Accumulation, Computation
+from normcli.algorithms.row_formula import RowFormula
+from normcli.algorithms.table import CASTS, find_algorithm, find_cast, find_dtype
+from normcli.dtypes import find_type, get_eps, get_largest, get_smallest, is_float
+from normcli.engine.run import measure
+from normcli.errors import UsageError
+from normcli.norms.divisors import Measurement
+from normcli.printable import format_count
+from normcli.results.arguments import read_dtype
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import DTypeLike, NDArray
+
+    from normcli.dtypes import Floats
+    from normcli.results.arguments import Arguments
+
+_USUAL = "two-pass", next(iter(CASTS))
+
+
+class DerivedBound(NamedTuple):
+    """How far each value may be off.
+
+    Parameters
+    ----------
+    allowed : ndarray of float64
+        Of the tensor's shape, in the unit of the result.
+    void : ndarray of int
+        The numbers of the groups that nothing is promised of.
+    """
+
+    allowed: Floats
+    void: NDArray[np.intp]
+
+
+def read_declared(
+    accumulate: DTypeLike | None, algorithm: str | None, cast: str | None = None
+) -> Computation | None:
+    """Return the computation that a caller declares; None if he declares none.
+
+    Raises
+    ------
+    UsageError
+        If the dtype of the sums is missing, or a name is in no table.
+    """
+    for what, name in (("algorithm", algorithm), ("cast", cast)):
+        if name is not None and not isinstance(name, str):
+            raise UsageError(f"{what} {name!r} is not a name")
+    dtype = read_dtype("accumulate", accumulate)
+    if dtype is None:
+        if algorithm is not None or cast is not None:
+            raise UsageError("bounds follow from the dtype of the sums: give accumulate, such as 'float32'")
+        return None
+    found = find_algorithm(algorithm or _USUAL[0])
+    order = find_cast((cast or _USUAL[1]).replace(" ", "-"))
+    return Computation(Accumulation(found, find_dtype(dtype)), order)
+
+
+def derive_bounds(computation: Computation, asked: Arguments) -> DerivedBound:
+    """Return how far each value of a result may be off.
+
+    Raises
+    ------
+    UsageError
+        If there are no bounds for the norm, or the dtype of the sums does not hold the values.
+    """
+    plan, values = asked.plan, asked.values
+    _require_bounds(computation, asked)
+    if not values.size:
+        return DerivedBound(np.zeros(values.shape), np.zeros(0, np.intp))
+    rows = _Rows(asked)
+    task, finite = rows.make_task()
+    slack = bound_rows(task, computation, plan.choose_output_dtype(values.dtype))
+    error = np.where(finite[:, None], slack.error, 0.0)  # of what is not finite, nothing is tolerated
+    return DerivedBound(rows.give(error), np.flatnonzero(slack.void & finite))
+
+
+def derive_gradient_bounds(
+    computation: Computation, asked: Arguments, dy: NDArray[Any], dtypes: Mapping[str, np.dtype[Any]]
+) -> tuple[dict[str, Floats], NDArray[np.intp]]:
+    """Return how far each value of gradients may be off, by name, and the groups without a bound.
+
+    Parameters
+    ----------
+    computation : Computation
+        All of its operations are in the dtype of its sums; each gradient is rounded once, at the end.
+    asked : Arguments
+    dy : ndarray
+    dtypes : mapping of str to dtype
+        The dtypes of the gradients that are checked: `dx`, `dgamma`, `dbeta`.
+
+    Raises
+    ------
+    UsageError
+        As `derive_bounds`; also if the cast is not the usual one.
+    """
+    plan, accumulation = asked.plan, computation.accumulation
+    _require_bounds(computation, asked)
+    if computation.cast.name != _USUAL[1]:
+        raise UsageError("bounds of gradients are derived for one cast at the end; give rtol and atol")
+    shapes = {name: plan.grid.shape if name == "dx" else plan.parameters.shape for name in dtypes}
+    if not asked.values.size:
+        return {name: np.zeros(shape) for name, shape in shapes.items()}, np.zeros(0, np.intp)
+    rows = _Rows(asked)
+    task, finite = rows.make_task()
+    slack = bound_gradients(task, rows.take(dy), accumulation, dtypes.get("dx", asked.values.dtype))
+    along = tuple(axis for axis, length in enumerate(plan.parameters.view_shape) if length == 1)
+    sums = {"dgamma": (slack.shares, slack.off), "dbeta": (slack.slopes, np.zeros_like(slack.off))}
+    allowed = {"dx": rows.give(np.where(finite[:, None], slack.error, 0.0))} if "dx" in dtypes else {}
+    for name in dtypes.keys() - {"dx"}:
+        sizes, off = (rows.give(part).reshape(plan.grid.view_shape).sum(along) for part in sums[name])
+        count = asked.values.size // max(1, sizes.size)
+        allowed[name] = bound_sum(sizes, off, count, accumulation, dtypes[name]).reshape(shapes[name])
+    return allowed, np.flatnonzero(slack.void & finite)
+
+
+def _require_bounds(computation: Computation, asked: Arguments) -> None:
+    plan, inputs, dtype = asked.plan, asked.inputs, asked.values.dtype
+    measures = plan.norm.divisor.measurement in (Measurement.MOMENTS, Measurement.LENGTH)
+    if not measures or plan.spec.p not in (None, 2.0) or inputs.given or inputs.selection:
+        raise UsageError(
+            f"{plan.norm.name}: bounds are derived for means and squares that are measured of all values; "
+            "give max_ulp, or rtol and atol"
+        )
+    name = computation.accumulation.dtype
+    if not _holds(name, dtype):
+        raise UsageError(f"{name} does not hold every {dtype.name}; accumulate in one that does")
+
+
+def describe_void(computation: Computation, asked: Arguments, void: NDArray[np.intp]) -> str:
+    """Return which groups nothing is promised of, in a sentence."""
+    grid, norm = asked.plan.grid, asked.plan.norm.name
+    which = f"{len(void):,} of {format_count(grid.group_count, 'group')}"
+    return (
+        f"{norm}: {computation.name} promises nothing of {which}, the first {grid.group_name(int(void[0]))}: "
+        "by its bounds, sums may overflow there, or lose every digit"
+    )
+
+
+class _Rows:
+    """A tensor's groups as rows, and back."""
+
+    def __init__(self, asked: Arguments) -> None:
+        self._asked = asked
+        self._grid, self._parameters = asked.plan.grid, asked.plan.parameters
+        self._order = (*self._grid.kept_view_axes, *self._grid.view_axes)
+
+    def make_task(self) -> tuple[RowTask, NDArray[np.bool_]]:
+        """Return what bounds depend on, and which rows are finite."""
+        plan, values, inputs, effort = self._asked[:4]
+        formula, statistics = RowFormula.of(plan), measure(plan, values, effort=effort)
+        mean = statistics["mean"].reshape(-1) if formula.centres else np.zeros(plan.grid.group_count)
+        offset = plan.spec.gamma_offset if inputs.gamma is not None else 0
+        with np.errstate(all="ignore"):
+            x, square = self.take(values), _find_square(statistics, plan.grid.group_size)
+            groups = GroupFacts.of(x, mean, square, formula.ddof)
+            gamma, beta = self.spread(inputs.gamma, 1.0) + offset, self.spread(inputs.beta, 0.0)
+            finite = np.isfinite(x).all(1) & np.isfinite(square)
+        return RowTask(x, groups, formula, gamma, beta, plan.spec.rounds_before_gamma), finite
+
+    def take(self, values: NDArray[Any]) -> Floats:
+        """Return values of the tensor's shape as rows of float64."""
+        view = values.astype(np.float64).reshape(self._grid.view_shape)
+        return view.transpose(self._order).reshape(self._grid.group_count, -1)
+
+    def spread(self, parameter: NDArray[Any] | None, otherwise: float) -> Floats:
+        """Return gamma or beta for each value of the rows."""
+        if parameter is None:
+            return np.full((1, 1), otherwise)
+        view = np.asarray(parameter, dtype=np.float64).reshape(self._parameters.view_shape)
+        whole = np.broadcast_to(view, self._grid.view_shape)
+        return self.take(whole.reshape(self._grid.shape))
+
+    def give(self, rows: Floats) -> Floats:
+        """Return rows as an array of the tensor's shape."""
+        shape = [self._grid.view_shape[axis] for axis in self._order]
+        back = np.argsort(self._order)
+        return np.ascontiguousarray(rows.reshape(shape).transpose(back)).reshape(self._grid.shape)
+
+
+def _find_square(statistics: dict[str, Floats], size: int) -> Floats:
+    """Return the variance, the mean square, or a length's square by its number of values."""
+    for name in ("var", "ms"):
+        if name in statistics:
+            return statistics[name].reshape(-1)
+    return statistics["norm"].reshape(-1) ** 2 / size
+
+
+def _holds(name: str, dtype: np.dtype[Any]) -> bool:
+    """Whether every value of a dtype is one of the dtype of that name."""
+    if not is_float(dtype):
+        return bool(np.can_cast(dtype, np.dtype(find_type(name))))
+    other = dtype.name
+    return (
+        get_eps(np.dtype(find_type(name))) <= get_eps(dtype.newbyteorder("="))
+        and get_smallest(name) <= get_smallest(other)
+        and get_largest(name) >= get_largest(other)
+    )

@@ -1,0 +1,169 @@
+"""Comparisons and restorations as a reader sees them, kept as text; see `test_table` for how to renew them."""
+
+from __future__ import annotations
+
+import io
+import os
+
+import numpy as np
+import pytest
+
+from normcli.answers.teaching.norm_comparison import ComparisonAnswer
+from normcli.answers.teaching.restoration import RestorationAnswer
+from normcli.documents.document import Table, TableRow, View
+from normcli.documents.matrix_blocks import build_map
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.results.result import Result
+from normcli.teach.compare.relatives import NamedPlan
+from normcli.teach.compare.side_by_side import compare
+from normcli.teach.restore import restore
+from normcli.tensors.generate import generate
+from normcli.tensors.recipe import Recipe
+from normcli.tensors.tensor import Tensor
+from normcli.writers import write
+from tests.conftest import DATA, plan_request
+
+SNAPSHOTS = DATA / "snapshots"
+FOUR = {"bn": Request("bn"), "ln": Request("ln"), "in": Request("in"), "gn:groups=2": Request("gn", groups=2)}
+EQUAL = {
+    "ln:axes=CHW": Request("ln", axes="CHW"),
+    "gn:groups=1": Request("gn", groups=1),
+    "mvn": Request("mvn"),
+    "bn": Request("bn"),
+    "lrn": Request("lrn"),
+}
+WORDS = np.array([[[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]] * 2) * np.array([[[1]], [[-1]]])
+
+
+def compared(requests, shape=None, values=None):
+    tensor = generate(Recipe(shape)) if values is None else Tensor(values, "words.json")
+    entries = [NamedPlan(name, plan_request(request, tensor.values)) for name, request in requests.items()]
+    return ComparisonAnswer(compare(entries, tensor.values), tensor)
+
+
+def words():
+    requests = {"bn:axes=N": Request("bn", axes="N", layout="NLC"), "ln": Request("ln", layout="NLC")}
+    return compared(requests, values=WORDS)
+
+
+def restored(norm, shape, **options):
+    tensor = generate(Recipe(shape, dist="normal", seed=3))
+    return RestorationAnswer(
+        restore(plan_request(Request(norm, **options), tensor.values), tensor.values), tensor
+    )
+
+
+def render(document, view=None, format_name="table"):
+    stream = io.StringIO()
+    write(document, format_name, stream, view or View())
+    return stream.getvalue()
+
+
+CASES = {
+    "compare-words-80": lambda: (words(), View(width=80)),
+    "compare-words-pipe": lambda: (words(), View()),
+    "compare-words-markdown": lambda: (words(), View(), "markdown"),
+    "compare-four-80": lambda: (compared(FOUR, (2, 4, 4, 4)), View(width=80)),
+    "compare-four-200": lambda: (compared(FOUR, (2, 4, 4, 4)), View(width=200)),
+    "compare-equal-80": lambda: (compared(EQUAL, (1, 4, 2, 3)), View(width=80)),
+    "compare-large-80": lambda: (compared(FOUR, (8, 64, 32, 32)), View(width=80)),
+    "restore-bn-80": lambda: (restored("bn", (3, 4)), View(width=80)),
+    "restore-ln-80": lambda: (restored("ln", (2, 3, 4), layout="NLC"), View(width=80)),
+    "restore-ln-markdown": lambda: (restored("ln", (3, 4)), View(), "markdown"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_snapshot(name):
+    text = render(*CASES[name]())
+    path = SNAPSHOTS / f"{name}.txt"
+    if os.environ.get("NORMCLI_UPDATE_SNAPSHOTS"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.endswith(("-80", "-200"))])
+def test_no_line_is_wider_than_the_terminal(name):
+    width = int(name.rsplit("-", 1)[1])
+    assert max(map(len, render(*CASES[name]()).splitlines())) <= width
+
+
+@pytest.mark.parametrize("width", [30, 44, 60, 100])
+def test_other_terminals_are_not_overrun_by_the_facts(width):
+    view = View(width=width, show=frozenset(("facts",)))
+    text = render(compared({"bn": Request("bn"), "ln": Request("ln")}, (2, 3)), view)
+    assert max(map(len, text.splitlines()[2:])) <= width
+    assert "Transformers" in text
+
+
+def test_the_parts_that_are_asked_for_are_shown():
+    texts = {
+        part: render(words(), View(show=frozenset((part,)))) for part in ("facts", "equalities", "y", "groups")
+    }
+    marks = {
+        "facts": "typical use",
+        "equalities": "no two of these",
+        "y": "-1.3416",
+        "groups": "groups of ln",
+    }
+    for part, mark in marks.items():
+        assert [other for other, text in texts.items() if mark in text] == [part]
+
+
+def test_a_pipe_gets_whole_cells():
+    grid = Table(None, ("", "a", "b"), (False,) * 3, [TableRow(("label", "long " * 40, "x"))], wraps=True)
+
+    class One:
+        def sections(self, view):
+            yield grid
+
+    assert len(render(One()).splitlines()) == 3
+    narrow = render(One(), View(width=60)).splitlines()
+    assert max(map(len, narrow)) <= 60
+    assert " ".join(" ".join(narrow).split()).count("long") == 40
+
+
+def test_columns_that_are_all_narrow_are_set_over_several_tables():
+    names = tuple(f"column {number}" for number in range(12))
+    grid = Table(None, names, (False,) * 12, [TableRow(tuple("abcdefghijkl"))], wraps=True)
+
+    class One:
+        def sections(self, view):
+            yield grid
+
+    lines = render(One(), View(width=80)).splitlines()
+    assert [line.split("   ")[0].strip() for line in lines if line.startswith(("a", "column"))] == [
+        "column 0",
+        "a",
+    ] * 2
+
+
+def test_a_slice_is_the_first_matrix():
+    text = render(compared(FOUR, (2, 4, 4, 4)), View(show=frozenset(("y",))))
+    assert "rows h, columns w, at n=0 c=0" in text
+    assert "112 of 128 values hidden; --full shows all" in text
+
+
+def test_wide_slices_are_cut_with_a_mark():
+    text = render(
+        compared({"bn": Request("bn"), "ln": Request("ln")}, (2, 900)),
+        View(width=80, show=frozenset(("y",))),
+    )
+    assert "…" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_map_of_groups_is_made_where_it_is_looked_at():
+    plan = make_plan(Request("bn"), (10**6, 10**6), np.dtype("f8"))
+    result = Result(plan, np.broadcast_to(1.0, plan.grid.shape), {})
+    blocks = build_map("groups", plan.grid.locate_groups, result, View())
+    ((matrix,),) = blocks.bands
+    assert matrix.cells[-1][-1] == str(10**6 - 1)
+    assert matrix.groups[0] == matrix.groups[-1]
+
+
+@pytest.mark.parametrize(("eps", "sign"), [(1e-3, "≈"), (100.0, "≠")])
+def test_values_that_are_far_apart_are_not_said_to_be_alike(eps, sign, normcli):
+    ran = normcli("compare", "bn", f"bn:eps={eps:g}", "--shape", "2,3,4,4")
+    assert f"bn {sign} bn:eps={eps:g}" in ran.out

@@ -1,0 +1,267 @@
+"""Wrong backward passes, as kernels had them: each is found, and named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import backward
+from normcli.checking.gradient_check import check_gradients
+from normcli.checking.gradient_terms import make_terms
+from normcli.errors import DataError, UsageError
+from normcli.results.backward import BackwardProblem
+
+RNG = np.random.default_rng(0)
+X, DY = RNG.normal(1.0, 2.0, (6, 4, 5)), RNG.normal(size=(6, 4, 5))
+GAMMA, BETA = RNG.normal(2.0, 1.0, 4), RNG.normal(size=4)
+AXES = (0, 2)
+
+
+def view(parameter):
+    return parameter[:, None]
+
+
+def mean(values, axes=AXES):
+    return values.mean(axes, keepdims=True)
+
+
+class Parts:
+    """The parts that a kernel for batch norm puts together."""
+
+    g = DY * view(GAMMA)
+    w = X - mean(X)
+    divisor = np.sqrt(mean(w * w) + 1e-5)
+    xhat = w / divisor
+
+
+P = Parts
+N = 30
+WRONG_DX = {
+    "its sign is turned": -(P.g - mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor,
+    "the mean(dy · gamma) term is left out": (P.g - P.xhat * mean(P.g * P.xhat)) / P.divisor,
+    "mean(dy · gamma) is subtracted twice": (P.g - 2 * mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor,
+    "the x̂ · mean(dy · gamma · x̂) term is left out": (P.g - mean(P.g)) / P.divisor,
+    "the x̂ · mean(dy · gamma · x̂) term is added": (P.g - mean(P.g) + P.xhat * mean(P.g * P.xhat)) / P.divisor,
+    "the statistics are taken as constants": P.g / P.divisor,
+    "both means are divided by n − 1": (P.g - (mean(P.g) + P.xhat * mean(P.g * P.xhat)) * N / (N - 1))
+    / P.divisor,
+    "gamma is left out": (DY - mean(DY) - P.xhat * mean(DY * P.xhat)) / P.divisor,
+    "it is not divided by the divisor": P.g - mean(P.g) - P.xhat * mean(P.g * P.xhat),
+    "mean(dy · gamma) is added, not subtracted": (P.g + mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor,
+    "the x̂ · mean(dy · gamma · x̂) term is subtracted twice": (
+        (P.g - mean(P.g) - 2 * P.xhat * mean(P.g * P.xhat)) / P.divisor
+    ),
+    "both means are added, not subtracted": (P.g + mean(P.g) + P.xhat * mean(P.g * P.xhat)) / P.divisor,
+    "the mean of the x̂ term is divided by n − 1, not n": (
+        (P.g - mean(P.g) - P.xhat * mean(P.g * P.xhat) * N / (N - 1)) / P.divisor
+    ),
+    "both means are sums: they are not divided by n": (
+        (P.g - N * mean(P.g) - N * P.xhat * mean(P.g * P.xhat)) / P.divisor
+    ),
+    "the mean of the x̂ term is a sum: it is not divided by n": (
+        (P.g - mean(P.g) - N * P.xhat * mean(P.g * P.xhat)) / P.divisor
+    ),
+    "it is divided by the divisor twice": (P.g - mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor**2,
+    "it is divided by n besides": (P.g - mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor / N,
+    "gamma multiplies twice": (
+        (P.g * view(GAMMA) - mean(P.g * view(GAMMA)) - P.xhat * mean(P.g * view(GAMMA) * P.xhat)) / P.divisor
+    ),
+    "gamma multiplies the x̂ · mean(dy · gamma · x̂) term once more": (
+        (P.g - mean(P.g) - view(GAMMA) * P.xhat * mean(P.g * P.xhat)) / P.divisor
+    ),
+    "gamma is left out of dy itself": (DY - mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor,
+    "its means are over n, not": (P.g - mean(P.g, 0) - P.xhat * mean(P.g * P.xhat, 0)) / P.divisor,
+    "its means are over n×c×l, not": (P.g - P.g.mean() - P.xhat * (P.g * P.xhat).mean()) / P.divisor,
+    "its means are over l, not": (P.g - mean(P.g, 2) - P.xhat * mean(P.g * P.xhat, 2)) / P.divisor,
+}
+WRONG_DGAMMA = {
+    "it and dbeta are exchanged": DY.sum(AXES),
+    "its sign is turned": -(DY * P.xhat).sum(AXES),
+    "it is a mean, not a sum": (DY * P.xhat).mean(AXES),
+    "it is summed with y, not x̂": (DY * (P.xhat * view(GAMMA) + view(BETA))).sum(AXES),
+    "gamma multiplies it": (DY * P.xhat).sum(AXES) * GAMMA,
+    "it is summed with x, not x̂": (DY * X).sum(AXES),
+    "it is summed with x − mean, not divided": (DY * P.w).sum(AXES),
+    "it is summed over n=0 … n=2 alone": (DY * P.xhat)[:3].sum(AXES),
+    "it is summed over n=1 … n=5 alone": (DY * P.xhat)[1:].sum(AXES),
+    "it is summed over l=0 alone": (DY * P.xhat)[..., :1].sum(AXES),
+}
+
+
+def check(name, array, dtype="float32", norm="bn", **options):
+    x, dy, gamma, beta = (a.astype(dtype) for a in (X, DY, GAMMA, BETA))
+    right = backward(x, dy, norm, gamma=gamma, beta=beta, **options)
+    return check_gradients(BackwardProblem(right.plan, x, dy, right.inputs), {name: array.astype(dtype)})
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    ("name", "fault", "array"),
+    [
+        *(pytest.param("dx", fault, array, id=f"dx {fault}") for fault, array in WRONG_DX.items()),
+        *(pytest.param("dgamma", fault, array, id=f"dgamma {fault}") for fault, array in WRONG_DGAMMA.items()),
+        pytest.param("dbeta", "it and dgamma are exchanged", (DY * P.xhat).sum(AXES), id="dbeta exchanged"),
+        pytest.param("dbeta", "it is summed over n=0 … n=2 alone", DY[:3].sum(AXES), id="dbeta half"),
+        pytest.param("dbeta", "its sign is turned", -DY.sum(AXES), id="dbeta sign"),
+        pytest.param("dbeta", "it is a mean, not a sum", DY.mean(AXES), id="dbeta mean"),
+        pytest.param("dbeta", "gamma multiplies it", DY.sum(AXES) * GAMMA, id="dbeta gamma"),
+    ],
+)
+def test_each_fault_is_named(name, fault, array, dtype):
+    found = check(name, array, dtype)
+    assert not found.ok
+    assert found.faults[name].sentence.startswith(f"{name}: {fault}")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_what_is_right_has_no_fault(dtype):
+    x, dy, gamma = (a.astype(dtype) for a in (X, DY, GAMMA))
+    right = backward(x, dy, "bn", gamma=gamma)
+    actual = {"dx": right.dx, "dgamma": right.dgamma, "dbeta": right.dbeta}
+    found = check_gradients(BackwardProblem(right.plan, x, dy, right.inputs), actual)
+    assert found.ok
+    assert found.faults == {}
+    assert all(comparison.max_ulp <= 0.5 for comparison in found.comparisons.values())
+
+
+def test_small_gradients_are_not_tolerated_away():
+    """1e-5 beside a loss that is a mean over millions would take anything for right."""
+    x, dy = X.astype("f4"), (DY * 1e-9).astype("f4")
+    right = backward(x, dy, "bn")
+    found = check_gradients(BackwardProblem(right.plan, x, dy, right.inputs), {"dx": right.dx * 0})
+    assert not found.ok
+
+
+@pytest.mark.parametrize("array", [RNG.normal(size=X.shape), X])
+def test_what_no_fault_explains_has_no_sentence(array):
+    found = check("dx", array)
+    assert not found.ok
+    assert found.faults == {}
+
+
+def test_what_is_not_written_is_said_to_be():
+    assert (
+        check("dx", np.zeros_like(X))
+        .faults["dx"]
+        .sentence.startswith("dx: every value is 0: it is not calculated")
+    )
+
+
+@pytest.mark.parametrize("name", ["dx", "dgamma", "dbeta"])
+@pytest.mark.parametrize("factor", [2.0, 0.5, -3.0, 1.25])
+def test_a_constant_factor_is_named(name, factor):
+    right = backward(X, DY, "bn", gamma=GAMMA, beta=BETA)
+    found = check(name, factor * right.field(name), "float16")
+    assert found.faults[name].sentence == f"{name}: every value is {factor:.3g} times what it should be."
+
+
+def test_so_is_one_of_values_that_do_not_all_count():
+    mask = np.arange(5) != 2
+    right = backward(X, DY, "bn", mask=mask, fill="zero")
+    problem = BackwardProblem(right.plan, X, DY, right.inputs)
+    assert (
+        check_gradients(problem, {"dx": 2 * right.dx})
+        .faults["dx"]
+        .sentence.startswith("dx: every value is 2 times")
+    )
+
+
+def test_running_statistics_are_constants():
+    """In evaluation: the derivative of training, and what differentiates the running statistics."""
+    running = {"running_mean": np.arange(4.0), "running_var": np.arange(1.0, 5.0)}
+    found = check("dx", backward(X, DY, "bn", gamma=GAMMA).dx, **running)
+    assert found.faults["dx"].sentence == "dx: the statistics are those of the batch, as in training."
+
+
+@pytest.mark.parametrize("divided", [4, 24])
+def test_means_over_more_than_the_group(divided):
+    """Of layer norm over the last axis, summed over the channels too, and divided by either number of values."""
+    axes = (1, 2)
+    w = X - X.mean(2, keepdims=True)
+    divisor = np.sqrt((w * w).mean(2, keepdims=True) + 1e-5)
+    xhat, number = w / divisor, {4: 5, 24: 20}[divided]
+    sums = (values.sum(axes, keepdims=True) / number for values in (DY, DY * xhat))
+    first, second = sums
+    found = check_gradients_of_ln((DY - first - xhat * second) / divisor)
+    words = (
+        "its means are over c×l"
+        if number == 20
+        else "its sums are over c×l, and divided by the number of values"
+    )
+    assert found.faults["dx"].sentence.startswith(f"dx: {words}")
+
+
+def check_gradients_of_ln(dx):
+    right = backward(X, DY, "ln")
+    return check_gradients(BackwardProblem(right.plan, X, DY, right.inputs), {"dx": dx})
+
+
+def test_faults_that_are_the_same_on_the_data_are_both_named():
+    dy = DY - mean(DY)
+    right = backward(X, dy, "bn")
+    found = check_gradients(BackwardProblem(right.plan, X, dy, right.inputs), {"dx": dy / P.divisor})
+    assert found.faults["dx"].sentence == (
+        "dx: the x̂ · mean(dy · gamma · x̂) term is left out, or on these data the same: the statistics are taken as "
+        "constants: it is dy · gamma / divisor."
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "share"),
+    [
+        ("x̂ · mean(dy · gamma · x̂) term is added, not subtracted", -1.0),
+        ("mean of the x̂ term is a sum: it is not divided by n", 5.0),
+    ],
+)
+def test_faults_of_a_norm_without_a_centre_speak_of_its_one_mean(fault, share):
+    x, dy = X.reshape(-1, 5), DY.reshape(-1, 5)
+    exact = backward(x, dy, "rms", gamma=GAMMA.repeat(2)[:5])
+    wrong = make_terms(exact).differentiate(b=share).reshape(x.shape)
+    found = check_gradients(BackwardProblem(exact.plan, x, dy, exact.inputs), {"dx": wrong})
+    assert found.faults["dx"].sentence == f"dx: the {fault}."
+
+
+@pytest.mark.parametrize(
+    ("norm", "options"), [("ln", {}), ("rms", {}), ("mvn", {}), ("gn", {"groups": 2}), ("lp", {})]
+)
+def test_other_norms_are_judged_by_the_same_expressions(norm, options):
+    right = backward(X, DY, norm, **options)
+    found = check_gradients(BackwardProblem(right.plan, X, DY, right.inputs), {"dx": -right.dx})
+    assert found.faults["dx"].sentence == "dx: its sign is turned."
+    np.testing.assert_allclose(
+        make_terms(right).differentiate().reshape(X.shape), right.dx, rtol=1e-9, atol=1e-12
+    )
+
+
+def test_what_does_not_fit_is_refused():
+    right = backward(X, DY, "lp")
+    with pytest.raises(UsageError, match="lp has no gamma"):
+        check_gradients(BackwardProblem(right.plan, X, DY, right.inputs), {"dgamma": np.ones(4)})
+    with pytest.raises(DataError, match=r"dx has the shape \(2,\); it takes \(6, 4, 5\)"):
+        check_gradients(BackwardProblem(right.plan, X, DY, right.inputs), {"dx": np.ones(2)})
+
+
+def test_gamma_at_the_end_is_told_where_it_varies_within_groups():
+    """Of a gamma that is one for a group it makes no difference."""
+    gamma = RNG.normal(2.0, 1.0, 5)
+    w = X - mean(X, -1)
+    divisor = np.sqrt(mean(w * w, -1) + 1e-5)
+    xhat = w / divisor
+    wrong = gamma * (DY - mean(DY, -1) - xhat * mean(DY * xhat, -1)) / divisor
+    right = backward(X, DY, "ln", gamma=gamma)
+    found = check_gradients(BackwardProblem(right.plan, X, DY, right.inputs), {"dx": wrong})
+    assert found.faults["dx"].sentence == "dx: gamma multiplies dx at the end, not dy before it is averaged."
+
+
+def test_of_other_lengths_only_what_all_have_is_told():
+    right = backward(X, DY, "lp", p=3.0)
+    problem = BackwardProblem(right.plan, X, DY, right.inputs)
+    assert make_terms(right) is None
+    assert check_gradients(problem, {"dx": -right.dx}).faults["dx"].sentence == "dx: its sign is turned."
+
+
+def test_faults_of_very_many_values_are_not_looked_for(monkeypatch):
+    monkeypatch.setattr("normcli.checking.gradient_check._MOST_VALUES", X.size)
+    assert check("dx", 0 * X).faults
+    monkeypatch.setattr("normcli.checking.gradient_check._MOST_VALUES", X.size - 1)
+    assert not check("dx", 0 * X).faults

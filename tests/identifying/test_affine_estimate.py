@@ -1,0 +1,154 @@
+"""A gamma and a beta that nobody gave: which axes they may run along, and what a fit of them shows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.identifying import identify as identification
+from normcli.identifying.identify import identify
+from normcli.identifying.question import Kind, Question
+from normcli.identifying.search import samples, search
+from normcli.identifying.search.affine_estimate import (
+    Target,
+    _choose_parameter_axes,
+    estimate,
+    list_cases,
+    list_possible,
+    take_few,
+)
+from normcli.identifying.search.groups import enumerate_grids
+from normcli.norms.rules import EpsMode
+
+X = np.random.default_rng(0).normal(0.7, 2.0, (12, 5, 4))
+GRIDS = list(enumerate_grids(X.shape))
+
+
+def choose_grid(axes):
+    return next(grid for grid in GRIDS if grid.axes == axes and grid.split is None)
+
+
+@pytest.mark.parametrize(
+    ("axes", "most", "expected"),
+    [
+        ((2,), math.inf, [(1,), (2,)]),
+        ((2,), 100.0, [(), (1,), (2,)]),
+        ((2,), 5.0, [(), (2,)]),
+        ((2,), 1.0, []),
+        ((1, 2), math.inf, [(1,), (2,), (1, 2)]),
+        ((1, 2), 20.0, [(), (1,), (2,)]),
+        ((1, 2), 21.0, [(), (1,), (2,), (1, 2)]),
+        ((0, 2), math.inf, [(1,), (2,), (0, 2)]),
+        ((0, 1, 2), 100.0, [()]),
+    ],
+)
+def test_parameters_run_along_channels_or_the_axes_reduced(axes, most, expected):
+    assert list(_choose_parameter_axes(choose_grid(axes), most)) == expected
+
+
+def fit(y, axes, most=math.inf, dtype="f8"):
+    found = estimate(X, y, np.dtype(dtype), [choose_grid(axes)], most)
+    return [(one.hypothesis.affine, one.hypothesis.model, one.precision) for one in found]
+
+
+@pytest.mark.parametrize(("norm", "shift"), [("ln", 0.3), ("ln", 0.0), ("rms", 0.3), ("rms", 0.0)])
+@pytest.mark.parametrize("axes", [(2,), (1, 2)])
+def test_a_gamma_and_a_beta_of_the_axes_reduced_are_fitted(norm, shift, axes):
+    rng = np.random.default_rng(1)
+    gamma = rng.uniform(0.5, 2.0, [n if axis in axes else 1 for axis, n in enumerate(X.shape)])
+    y = normalize(X, norm, axes=axes, eps=1e-3).normalized * gamma + shift * gamma
+    fitted = [
+        one
+        for one in fit(y, axes)
+        if one[0].scale.shape == gamma.shape and (norm == "ln") == (one[1].divisor.spread == "std")
+    ]
+    affine, model, precision = fitted[0]
+    np.testing.assert_allclose(affine.scale, gamma, rtol=1e-9)
+    np.testing.assert_allclose(0.0 if affine.shift is None else affine.shift, shift * gamma, atol=1e-9)
+    assert (affine.shift is None) == (norm == "rms" and shift == 0.0)
+    assert (model.eps_mode, model.low, model.high, precision) == ("inside", 1e-3, 1e-3, "float64")
+    assert model.bits > 100.0
+
+
+def test_one_pair_for_all_values_is_fitted_where_it_is_fewer_than_a_map_has():
+    y = 2.5 * normalize(X, "ln", eps=1e-3).normalized + 0.25
+    (affine, model, _), *_ = fit(y, (2,), 100.0)
+    assert (affine.scale.item(), affine.shift.item()) == pytest.approx((2.5, 0.25))
+    assert model.low == 1e-3
+    assert not fit(y, (2,), 1.0)
+
+
+def test_what_no_gamma_and_beta_make_is_not_fitted():
+    y = normalize(X, "ln", eps=1e-3).normalized
+    for wrong in (y**2, np.where(X.max() == X, y + 1e-6, y), np.random.default_rng(2).normal(size=X.shape)):
+        assert not fit(wrong, (2,))
+    assert not fit(np.where(X.max() == X, np.nan, y), (2,))
+
+
+def test_groups_of_two_values_show_no_gamma():
+    x = X[:, :, :2]
+    grid = next(grid for grid in enumerate_grids(x.shape) if grid.axes == (2,))
+    y = normalize(x, "ln").normalized * np.array([0.5, 2.0])
+    assert not list(estimate(x, y, np.dtype("f8"), [grid]))
+
+
+def test_an_eps_that_was_rounded_to_float32_is_fitted_in_float64_alone():
+    gamma, eps = np.linspace(0.5, 2.0, 4), float(np.float32(1e-3))
+    y = normalize(X, "ln", eps=eps).normalized * gamma
+    (_, model, _), *_ = [one for one in fit(y, (2,)) if one[0].scale.shape == (1, 1, 4)]
+    assert (model.low, model.high) == (eps, eps)
+    short = (normalize(X, "ln", eps=1e-3).normalized * gamma).astype("f4").astype("f8")
+    (_, model, _), *_ = [one for one in fit(short, (2,), dtype="f4") if one[0].scale.shape == (1, 1, 4)]
+    assert (model.low, model.high) == (1e-3, 1e-3)
+
+
+@pytest.mark.parametrize(("along", "axes"), [(None, ()), (1, (1,)), (2, (2,))])
+def test_where_one_pair_fits_no_others_are_told_and_else_they_are(along, axes):
+    gamma = 2.5 if along is None else np.linspace(0.5, 2.0, X.shape[along])
+    y = normalize(X, "ln", eps=1e-3).normalized * (gamma if along != 1 else gamma[:, None])
+    shapes = [one[0].scale.shape for one in fit(y, (2,), 100.0)]
+    assert shapes
+    wanted = tuple(n if axis in axes else 1 for axis, n in enumerate(X.shape))
+    assert set(shapes) == {wanted}
+
+
+@pytest.mark.parametrize("size", [1e-3, 0.01, 1.0])
+@pytest.mark.parametrize("eps", [1e-3, 1e-5])
+def test_an_eps_far_above_the_variances_is_fitted(size, eps):
+    """Where groups are not alike, no gamma does without it."""
+    x = size * X * np.linspace(0.1, 1.0, 12)[:, None, None]
+    y = normalize(x, "ln", eps=eps).normalized * np.linspace(0.5, 2.0, 4)
+    found = list(estimate(x, y, np.dtype("f8"), [choose_grid((2,))]))
+    assert (
+        next(one.hypothesis.model.low for one in found if one.hypothesis.affine.scale.shape == (1, 1, 4)) == eps
+    )
+
+
+@pytest.mark.parametrize(("shape", "axes"), [((12, 5, 4), (2,)), ((40, 30, 20), (1,)), ((40, 30, 20), ())])
+@pytest.mark.parametrize("shift", [False, True])
+def test_few_values_of_a_line_leave_the_eps_that_made_them_and_refute_others(shape, axes, shift):
+    x = np.random.default_rng(0).normal(0.7, 2.0, shape)
+    gamma = np.random.default_rng(1).uniform(
+        0.5, 2.0, [n if axis in axes else 1 for axis, n in enumerate(shape)]
+    )
+    (grid,) = [grid for grid in enumerate_grids(shape) if grid.axes == (2,) and grid.split is None]
+    y = normalize(x, "rms", axes=2, eps=1e-3).normalized * gamma + shift
+    for plain, _ in list_cases(x, y, [grid]):
+        few, target = take_few(plain, Target(x, y, axes, np.dtype("f8"), shifts=True))
+        assert target.y.size <= 512
+        possible = list_possible(few, target, EpsMode.INSIDE)
+        assert possible == ([1e-3] if plain.model.divisor.spread == "rms" else [])
+
+
+@pytest.mark.slow
+def test_gamma_is_found_of_samples_larger_than_what_is_compared(monkeypatch):
+    for module in (identification, samples, search):
+        monkeypatch.setattr(module, "MOST_VALUES", 1 << 11)
+    rng = np.random.default_rng(9)
+    x = rng.normal(size=(2, 40, 60)).astype("f4")
+    y = normalize(x, "ln").normalized * rng.normal(1.0, 0.3, 60).astype("f4")
+    found = identify(Question(x, y))
+    assert (found.kind, found.matches[0].norm, found.matches[0].axes) == (Kind.NORM, "ln", (2,))

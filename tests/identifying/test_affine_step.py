@@ -1,0 +1,118 @@
+"""gamma and beta are taken in every shape that the commands take them in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.errors import DataError
+from normcli.identifying.search.affine_step import AffineStep, enumerate_affine_steps
+
+SHAPE = (4, 6, 5, 5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "placed"),
+    [
+        pytest.param((6,), [(1, 6, 1, 1)], id="its own"),
+        pytest.param((5,), [(1, 1, 1, 5), (1, 1, 5, 1)], id="of two axes, the last first"),
+        pytest.param((6, 1, 1), [(1, 6, 1, 1)], id="as NumPy broadcasts it"),
+        pytest.param((1, 6, 1, 1), [(1, 6, 1, 1)], id="of the rank"),
+        pytest.param((6, 1), [(1, 6, 1, 1)], id="a column"),
+        pytest.param((6, 5, 5), [(1, 6, 5, 5)], id="several axes"),
+        pytest.param(SHAPE, [SHAPE], id="whole"),
+        pytest.param((1,), [(1, 1, 1, 1)], id="one number"),
+        pytest.param((3,), [(1, 6, 1, 1)], id="of groups of channels"),
+    ],
+)
+def test_a_gamma_lies_along_the_axes_of_its_shape(shape, placed):
+    steps = list(enumerate_affine_steps(SHAPE, np.ones(shape), None))
+    assert [step.scale.shape for step in steps if step.way == "gamma"] == placed
+
+
+@pytest.mark.parametrize("shape", [(7,), (5, 6), (7, 1), (1, 1, 4, 6, 5, 5), (0,), (0, 6)])
+def test_a_gamma_of_no_axes_is_refused(shape):
+    with pytest.raises(DataError, match="which no axes of"):
+        list(enumerate_affine_steps(SHAPE, np.ones(shape), None))
+
+
+def test_a_gamma_of_groups_is_repeated_within_them():
+    (step, *_) = enumerate_affine_steps(SHAPE, np.array([1.0, 2.0]), None)
+    assert step.scale.ravel().tolist() == [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]
+    steps = enumerate_affine_steps((4, 6, 8), np.ones(2), None)
+    assert [step.scale.shape for step in steps if step.way == "gamma"] == [(1, 6, 1), (1, 1, 8)]
+    with pytest.raises(DataError, match=r"gamma has the shape \(2,\), which no axes of \(4, 6\) have"):
+        list(enumerate_affine_steps((4, 6), np.ones(2), None))
+
+
+def test_every_way_is_tried_the_right_one_first():
+    g, b = np.arange(1.0, 7.0), np.arange(11.0, 17.0)
+    made = {step.way: step.apply(np.array([[2.0]])) for step in enumerate_affine_steps((4, 6), g, b)}
+    expected = {
+        "gamma, beta": 2 * g + b, "gamma": 2 * g, "beta": 2 + b, "1 + gamma, beta": 2 * (1 + g) + b,
+        "swapped": 2 * b + g, "1 + gamma": 2 * (1 + g), "none": [2.0],
+    }  # fmt: skip
+    assert list(made) == list(expected)
+    for way, values in expected.items():
+        np.testing.assert_array_equal(made[way], [values], err_msg=way)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "shape", "placed"),
+    [
+        pytest.param((4, 6), (4, 5, 6), [(4, 1, 6)], id="of each sample"),
+        pytest.param((3, 6), (2, 3, 5, 6), [(1, 3, 1, 6)], id="of each head"),
+        pytest.param((2, 3, 6), (2, 3, 5, 6), [(2, 3, 1, 6)], id="of each sample and head"),
+        pytest.param((4, 6), (4, 4, 6), [(1, 4, 6), (4, 1, 6)], id="neighbours first"),
+        pytest.param((4, 4), (4, 4, 4), [(1, 4, 4), (4, 4, 1), (4, 1, 4)], id="the last of the neighbours"),
+        pytest.param((4, 1, 6), (4, 5, 6), [(4, 1, 6)], id="with ones"),
+    ],
+)
+def test_a_gamma_lies_along_any_axes_of_its_lengths(lengths, shape, placed):
+    gamma = np.arange(np.prod(lengths), dtype=float).reshape(lengths)
+    steps = [step for step in enumerate_affine_steps(shape, gamma, None) if step.way == "gamma"]
+    assert [step.scale.shape for step in steps] == placed
+    assert all(step.scale.ravel().tolist() == gamma.ravel().tolist() for step in steps)
+
+
+def test_a_gamma_and_a_beta_go_together_along_one_axis_or_where_one_is_a_number():
+    steps = list(enumerate_affine_steps((5, 5), np.ones(5), np.ones(5)))
+    together = [(step.scale.shape, step.shift.shape) for step in steps if step.way == "gamma, beta"]
+    assert together == [((1, 5), (1, 5)), ((5, 1), (5, 1))]
+    steps = list(enumerate_affine_steps((4, 5), np.ones(5), np.ones(1)))
+    assert [(step.scale.shape, step.shift.shape) for step in steps if step.way == "swapped"] == [
+        ((1, 1), (1, 5))
+    ]
+
+
+def test_an_affine_step_is_undone_and_what_no_value_gives_is_told():
+    step = AffineStep("gamma, beta", np.array([2.0, 0.0, 0.0, -4.0]), np.ones(4))
+    restored, allowed = step.undo(np.array([5.0, 1.5, 1.6, 9.0]), np.full(4, 0.5), np.full(4, 0.25))
+    np.testing.assert_array_equal(restored, [2.0, 0.0, np.nan, -2.0])
+    np.testing.assert_array_equal(allowed, [0.5, np.inf, np.inf, 0.375])
+    restored, allowed = AffineStep("beta", None, np.ones(4)).undo(restored, np.ones(4), np.ones(4))
+    np.testing.assert_array_equal(restored, [1.0, -1.0, np.nan, -3.0])
+    assert allowed.tolist() == [2.0] * 4
+
+
+@pytest.mark.parametrize(
+    ("value", "slack", "restored", "allowed"),
+    [
+        pytest.param(1 + 2.0**-10, 0.0, 1 + 2.0**-10, 2.0**-11, id="one number"),
+        pytest.param(1 + 2.0**-9, 2.0**-10, 1 + 2.0**-9, 1.5 * 2.0**-10, id="three numbers"),
+        pytest.param(-1 - 2.0**-9, 2.0**-10, -1 - 2.0**-9, 1.5 * 2.0**-10, id="of the other sign"),
+        pytest.param(1 - 2.0**-11, 3 * 2.0**-13, 1 - 2.0**-11, 2.0**-12, id="below a power of two"),
+        pytest.param(1 + 2.0**-11, 2.0**-12, np.nan, None, id="between two"),
+    ],
+)
+def test_what_was_rounded_before_gamma_is_known_to_half_a_unit(value, slack, restored, allowed):
+    step = AffineStep("gamma", np.array([4.0, 0.0]), None, np.dtype("f2"))
+    found, reach = step.undo(np.array([4 * value, 0.0]), np.array([4 * slack, 0.0]), np.zeros(2))
+    np.testing.assert_array_equal(found, [restored, 0.0])
+    assert reach[1] == np.inf
+    assert allowed is None or reach[0] == allowed
+
+
+def test_x_is_rounded_before_gamma_where_a_step_says_so():
+    step = AffineStep("gamma", np.array([3.0]), None, np.dtype("f2"))
+    assert step.apply(np.array([1 + 2.0**-12, 1e9])).tolist() == [3.0, np.inf]

@@ -1,0 +1,258 @@
+"""What a way of grouping and dividing is called, and which frameworks do so: those whose own results these are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.errors import NormError
+from normcli.identifying.models.error_bounds import Level
+from normcli.identifying.models.evidence import Model
+from normcli.identifying.models.matrix_model import FittedMatrix
+from normcli.identifying.models.standards import standardize
+from normcli.identifying.models.window_model import FittedWindow
+from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, AffineStep
+from normcli.identifying.search.groups import enumerate_grids, take_groups
+from normcli.identifying.search.hypothesis import Hypothesis, Sample
+from normcli.identifying.search.match import Scope
+from normcli.identifying.search.match_names import _may_choose, describe_hypothesis
+from normcli.identifying.search.search import describe_matrix, describe_window
+from normcli.norms.conventions import CONVENTIONS, find_convention, list_frameworks
+from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
+from normcli.norms.rules import AxesChoice, AxesRule, EpsMode, EpsRule
+from normcli.norms.spec import Window
+from normcli.norms.table import NORMS
+
+X = np.random.default_rng(0).normal(0.7, 2.0, (3, 6, 4, 5)).astype("f4")
+SINGLE = np.dtype("f4")
+
+
+def describe(
+    axes, divisor, *, split=None, affine=NO_AFFINE, precision="float32", dtype=SINGLE, x=X, y=None, **model
+):
+    """Return the matches of a hypothesis whose exact results, rounded, are y."""
+    grid = next(
+        grid
+        for grid in enumerate_grids(x.shape)
+        if grid.axes == axes and (grid.split and grid.split[1:]) == split
+    )
+    chosen = np.arange(grid.group_count)
+    standard = standardize(take_groups(grid, x), divisor)
+    eps = model.pop("eps", 0.0)
+    own = LENGTH if model.get("p") else divisor
+    fitted = Model(own, model.pop("mode", EpsMode.INSIDE), low=0.99 * eps, high=1.01 * eps, **model)
+    hypothesis = Hypothesis(Sample(grid, chosen, standard, standard.values), affine, fitted)
+    actual = (
+        hypothesis.predict(eps).astype(dtype).astype("f8") if y is None else take_groups(grid, y.astype("f8"))
+    )
+    hypothesis = hypothesis._replace(sample=hypothesis.sample._replace(actual=actual))
+    scope = Scope(None, frozenset({1, x.ndim - 1}), tuple(range(x.ndim)), dtype)
+    return list(describe_hypothesis(hypothesis, scope, Level(precision, 1.0, 0.0)))
+
+
+def list_who_give(norm, y, axes, eps, **options):
+    """Return the frameworks whose own result a tensor is, with these axes where they ask for them, and eps."""
+    found = []
+    for framework in list_frameworks(norm):
+        convention = find_convention(framework, norm)
+        asked = {"eps": eps} if convention.eps is EpsRule.GIVEN else {}
+        for chosen in ({}, {"axes": axes}) if convention.axes is AxesRule.GIVEN else ({},):
+            try:
+                theirs = normalize(X, norm, like=framework, **asked, **chosen, **options).normalized
+            except NormError:
+                continue
+            if np.array_equal(theirs, y) and framework not in found:
+                found.append(framework)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("norm", "axes", "divisor", "eps"),
+    [
+        ("bn", (0, 2, 3), DEVIATION, 1e-5),
+        ("bn", (0, 1, 2), DEVIATION, 1e-3),
+        ("in", (2, 3), DEVIATION, 1e-5),
+        ("ln", (3,), DEVIATION, 1e-5),
+        ("ln", (3,), DEVIATION, 1e-3),
+        ("ln", (3,), DEVIATION, 1e-6),
+        ("rms", (3,), ROOT_MEAN_SQUARE, 1e-6),
+        ("rms", (3,), ROOT_MEAN_SQUARE, 1e-5),
+    ],
+)
+def test_frameworks_are_named_whose_own_result_it_is(norm, axes, divisor, eps):
+    (match,) = [match for match in describe(axes, divisor, eps=eps) if match.norm == norm]
+    y = normalize(X, norm, axes=axes, eps=eps).normalized
+    theirs = list_who_give(norm, y, axes, eps)
+    assert set(theirs) <= set(match.like)
+    assert theirs
+    for framework in match.like:  # the others choose these axes where their caller says so
+        again = normalize(X, norm, like=framework, axes=axes, eps=eps).normalized
+        np.testing.assert_array_equal(again, y)
+    assert (match.eps, match.equal, match.max_ulp <= 0.501, match.compared) == (eps, 1.0, True, X.size)
+    assert match.by_default
+    assert match.has_default_eps
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    ("axes", "asked", "named"),
+    [
+        pytest.param((0, 2, 3), {}, {"bn"}, id="channels"),
+        pytest.param((2, 3), {}, {"in"}, id="samples and channels"),
+        pytest.param((3,), {}, {"ln"}, id="the last axis"),
+        pytest.param((1, 2, 3), {}, {"ln", "gn"}, id="all but the first"),
+        pytest.param((1, 2, 3), {"split": (2, "contiguous")}, {"gn"}, id="groups"),
+        pytest.param((0, 1, 2, 3), {}, {"ln"}, id="all"),
+        pytest.param((0, 3), {}, {"bn", "mvn"}, id="where axes are given"),
+        pytest.param((0, 1, 3), {"split": (2, "contiguous")}, {"gn"}, id="groups over samples"),
+        pytest.param((3,), {"eps": 0.0123}, {"ln"}, id="an eps of one's own"),
+    ],
+)
+def test_norms_are_named_whose_groups_these_are(axes, asked, named):
+    matches = describe(axes, DEVIATION, **{"eps": 1e-5} | asked)
+    assert named <= {match.norm for match in matches}
+    groups = asked.get("split", (None, None))
+    for match in matches:
+        assert (match.groups, match.group_order) == (
+            groups if match.norm != "gn" or groups[0] else (1, "contiguous")
+        )
+        assert match.axes == axes
+
+
+def test_axes_that_are_nobodys_choice_have_one_name():
+    (match,) = describe((0, 3), DEVIATION, eps=0.0123, ddof=1)
+    assert (match.norm, match.like, match.users, match.by_default) == ("ln", (), 0, False)
+    assert not match.has_default_eps
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_default"),
+    [
+        ({"eps": 1e-5}, True),
+        ({"eps": 0.0}, True),
+        ({"eps": 1e-12, "mode": EpsMode.OUTSIDE}, False),
+        ({"eps": 0.5}, False),
+    ],
+)
+def test_an_eps_is_somebodys_own_or_not(asked, is_default):
+    assert {match.has_default_eps for match in describe((3,), DEVIATION, **asked) if match.norm == "ln"} == {
+        is_default
+    }
+
+
+@pytest.mark.parametrize(
+    ("affine", "norm", "named"),
+    [
+        pytest.param(AffineStep("gamma", np.ones((1, 1, 1, 5))), "ln", True, id="its own"),
+        pytest.param(AffineStep("gamma", np.ones((1, 6, 1, 1))), "ln", False, id="of channels"),
+        pytest.param(AffineStep("gamma", np.ones((1, 1, 1, 1))), "ln", True, id="a number"),
+        pytest.param(AffineStep("beta", None, np.ones((1, 1, 1, 5))), "ln", True, id="beta"),
+        pytest.param(AffineStep("beta", None, np.ones((1, 1, 4, 1))), "ln", False, id="beta of another axis"),
+        pytest.param(AffineStep("1 + gamma", np.ones((1, 1, 1, 5))), "ln", False, id="1 + gamma"),
+        pytest.param(AffineStep(ESTIMATED, np.ones((1, 1, 1, 5))), "ln", False, id="fitted"),
+    ],
+)
+def test_frameworks_are_named_by_the_gamma_that_they_take(affine, norm, named):
+    (match,) = [match for match in describe((3,), DEVIATION, eps=1e-5, affine=affine) if match.norm == norm]
+    assert ("torch" in match.like) == named
+    assert match.affine == affine.way
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    ("p", "floor", "like"),
+    [
+        (1.0, 1.0, {"torch"}),
+        (3.0, 1.0, {"torch"}),
+        (3.0, 1e-13, set()),
+        (2.0, 1.0, {"torch", "openvino", "tensorflow"}),
+        (2.0, 1e-7, {"torch", "openvino"}),
+        (2.0, 1e-13, {"openvino"}),
+    ],
+)
+def test_lengths_are_named_by_their_p_and_what_they_are_at_least(p, floor, like):
+    """A floor of 1e-12 shows beside no longer length: torch's is of the length, TensorFlow's of its square."""
+    matches = describe((1,), ROOT_MEAN_SQUARE, p=p, mode=EpsMode.FLOOR, floor=floor)
+    (match,) = [match for match in matches if match.norm == "lp"]
+    assert (match.p, match.eps_mode, match.eps, set(match.like)) == (p, None, 0.0, like)
+
+
+def test_a_range_is_that_of_scalers():
+    (match,) = describe((0, 2, 3), RANGE, mode=EpsMode.FLOOR, x=X - X.min())
+    assert (match.norm, match.eps_mode, match.takes_eps) == ("minmax", None, False)
+
+
+def test_how_far_it_is_and_where():
+    y = normalize(X, "ln").normalized.copy()
+    y[1, 2, 3, 4] += 2.0**-10
+    (match,) = [match for match in describe((3,), DEVIATION, eps=1e-5, y=y) if match.norm == "ln"]
+    assert match.equal == 1.0 - 1.0 / X.size
+    assert match.max_abs == pytest.approx(2.0**-10, rel=1e-3)
+    assert match.furthest.place == (1, 2, 3, 4)
+    assert match.furthest.actual == y[1, 2, 3, 4]
+    long = describe((3,), DEVIATION, eps=1e-5, dtype=np.dtype("f8"), precision="float64")
+    short = describe((3,), DEVIATION, eps=1e-5, dtype=np.dtype("f8"), precision="float32", y=y.astype("f8"))
+    assert long[0].max_ulp == 0.0
+    assert short[0].max_ulp == pytest.approx(match.max_ulp)
+
+
+def test_x_that_is_rounded_first_is_said():
+    half = np.dtype("f2")
+    step = AffineStep("gamma", np.linspace(0.5, 2.0, 5).reshape(1, 1, 1, 5), None, half)
+    (match,) = [
+        m for m in describe((3,), ROOT_MEAN_SQUARE, eps=1e-6, affine=step, dtype=half) if m.norm == "rms"
+    ]
+    assert match.precision == "float32, rounded before gamma"
+    assert "llama" in match.like
+    assert "torch" not in match.like
+    rough = describe((3,), ROOT_MEAN_SQUARE, eps=1e-6, affine=step, dtype=half, precision="float16")
+    assert not any("llama" in match.like for match in rough)
+
+
+@pytest.mark.parametrize(
+    ("window", "channels", "like", "by_default"),
+    [
+        pytest.param(Window(2, 2, 5, 1e-4, 0.75, 1.0, 5), 12, True, True, id="torch's constants"),
+        pytest.param(Window(2, 2, 5, 1e-4, 0.5, 3.0, 5), 12, True, True, id="constants of one's own"),
+        pytest.param(Window(2, 2, 5, 1e-4, 0.5, 3.0, 5), 3, False, False, id="that cover all"),
+        pytest.param(Window(4, 0, 5, 1e-4, 0.5, 3.0, 5), 12, False, True, id="sides that nobody has"),
+    ],
+)  # fmt: skip
+def test_windows_are_named_by_their_sides_and_constants(window, channels, like, by_default):
+    actual = np.ones((2, channels, 3))
+    scope = Scope(None, frozenset({1}), (0, 1, 2), SINGLE)
+    match = describe_window(FittedWindow(1, window, actual + 2.0**-23, 33.0), actual, scope, "float32")
+    assert (match.norm, match.axes, match.window, match.bits) == ("lrn", (1,), window, 33.0)
+    assert (bool(match.like), match.by_default) == (like, by_default)
+    assert (match.max_ulp, match.max_abs, match.equal, match.compared) == (1.0, 2.0**-23, 0.0, actual.size)
+
+
+@pytest.mark.parametrize(("rows", "by_default"), [((0,), True), ((1,), False)])
+def test_matrices_are_named_with_their_rows(rows, by_default):
+    actual = np.ones((4, 3, 2))
+    scope = Scope(None, frozenset({1}), (0, 1, 2), SINGLE)
+    match = describe_matrix(FittedMatrix(rows=rows, exact=actual, bits=25.0), actual, scope, "float32")
+    assert (match.norm, match.axes, match.rows, match.by_default, match.bits) == (
+        "sn",
+        (0, 1, 2),
+        rows,
+        by_default,
+        25.0,
+    )
+    assert (match.max_ulp, match.equal, match.compared) == (0.0, 1.0, 24)
+    assert NORMS[match.norm].rows is not None
+
+
+@pytest.mark.parametrize(("p", "named"), [(2.0, {"lp", "wn"}), (1.0, {"lp"}), (3.0, {"lp"})])
+def test_weights_are_divided_by_their_euclidean_length_alone(p, named):
+    matches = describe((0, 2, 3), ROOT_MEAN_SQUARE, p=p, mode=EpsMode.FLOOR, floor=1.0, square=1.0)
+    assert {match.norm for match in matches} == named
+
+
+def test_a_caller_may_choose_all_axes_but_one_where_the_framework_lets_them():
+    free = next(row for row in CONVENTIONS if row.chooses is AxesChoice.ALL_BUT_ONE)
+    fixed = next(row for row in CONVENTIONS if row.chooses is None)
+    for grid in enumerate_grids((4, 6, 3)):
+        one = grid.split is None and len(grid.kept) == 1
+        assert (_may_choose(free, grid), _may_choose(fixed, grid)) == (one, False)

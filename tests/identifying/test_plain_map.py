@@ -1,0 +1,403 @@
+"""Maps that no norm made are told from norms, with their a and b, and what they may be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.checking.ulp import ROUNDED_ONCE
+from normcli.dtypes import find_type
+from normcli.identifying.identify import identify
+from normcli.identifying.maps.known_maps import CONSTANTS
+from normcli.identifying.maps.line_fit import fit_lines
+from normcli.identifying.maps.plain_map import (
+    SampledBlock,
+    _choose_lengths,
+    _pick,
+    enumerate_axes,
+    find_global_map,
+    find_plain_map,
+    list_map_levels,
+)
+from normcli.identifying.question import Kind, Question
+from normcli.identifying.search.samples import MOST_VALUES
+from normcli.identifying.search.search import Search
+from normcli.identifying.words.phrasing import diagnose
+from tests.identifying.not_norms import make_far_plants, make_plants
+from tests.identifying.plain_words import require_plain_words
+from tests.marks import EVERY_CASE, slowly
+
+
+def choose_plants():
+    """Return a plant of each map, each in its turn of another shape and dtype; or all."""
+    plants = [*make_plants(), *make_far_plants()]
+    maps = {}
+    for plant in plants:
+        maps.setdefault(plant.name.split(",")[0], []).append(plant)
+    return plants if EVERY_CASE else [of_map[i % len(of_map)] for i, of_map in enumerate(maps.values())]
+
+
+PLANTS = choose_plants()
+
+
+def make(shape, seed=0, dtype="float32"):
+    return np.random.default_rng(seed).normal(0.7, 2.0, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("plant", [pytest.param(plant, id=plant.name) for plant in PLANTS])
+def test_no_norm_is_named_of_what_no_norm_made(plant):
+    found = identify(Question(plant.x, plant.y))
+    assert not found.matches, diagnose(found).sentence
+    assert found.kind is not Kind.NORM
+    told = diagnose(found)
+    require_plain_words(told)
+    cause = told.cause
+    assert "except" not in cause or cause.startswith(("y is the input", "y is a · x"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", *slowly(["float16", "float64"])])
+@pytest.mark.parametrize("axis", [1, *slowly([0, 2])])
+def test_a_and_b_of_each_index_are_found(axis, dtype):
+    x, rng = make((5, 6, 7), dtype=dtype), np.random.default_rng(1)
+    lengths = [n if other == axis else 1 for other, n in enumerate(x.shape)]
+    a, b = rng.uniform(0.5, 2.0, lengths), rng.normal(size=lengths)
+    found = find_plain_map(x, (a * x + b).astype(dtype), np.dtype(dtype))
+    assert found.axes == (axis,)
+    np.testing.assert_allclose(found.scale, a, rtol=8 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(found.shift, b, atol=16 * np.finfo(dtype).eps)
+
+
+def test_one_factor_for_all_is_told_with_its_fewest_digits():
+    x = make((7, 5, 3))
+    found = identify(Question(x, x * np.float32(0.5)))
+    assert (found.plain.axes, found.plain.scale.item(), found.plain.shift.item()) == ((), 0.5, 0.0)
+    assert diagnose(found).cause == "y is 0.5 · x for all values"
+
+
+def test_a_norm_of_groups_with_one_statistic_is_told_from_a_plain_map():
+    """A single row has one a and one b, and LayerNorm gives both: random ones would not be those."""
+    x = make((1, 40))
+    assert identify(Question(x, normalize(x, "ln").normalized)).kind is Kind.NORM
+    assert identify(Question(x, x * np.float32(0.4871) - np.float32(0.2533))).kind is Kind.AFFINE
+
+
+@pytest.mark.slow
+def test_an_eps_that_takes_up_the_factor_is_no_match():
+    """One group, one factor: some eps fits any y = a · x with a small enough."""
+    x = make((8, 30))
+    root = np.sqrt(np.mean(x.astype("f8") ** 2) + 54.76)
+    found = identify(Question(x, (x / root).astype("f4")))
+    assert found.kind is Kind.AFFINE
+    assert "54.76" not in diagnose(found).sentence
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("norm", ["ln", "rms"])
+@pytest.mark.parametrize("factor", [0.85, 0.3])
+def test_one_group_shows_no_eps(norm, factor):
+    """One number was fitted to one number: another factor is another eps."""
+    x = make((1, 40))
+    found = identify(Question(x, normalize(x, norm).normalized * np.float32(factor)))
+    assert found.kind is not Kind.NORM
+    assert identify(Question(x, normalize(x, norm).normalized)).kind is Kind.NORM
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("mean", [0.0, 30.0, 100.0])
+def test_maps_of_half_precision_are_found_far_from_zero(mean, dtype):
+    rng = np.random.default_rng(5)
+    x, a = rng.normal(mean, 2.0, (6, 5, 16)).astype(find_type(dtype)), rng.uniform(0.5, 2.0, (5, 1))
+    found = identify(Question(x, (a * x.astype("f8") - a).astype(x.dtype)))
+    assert (found.kind, found.plain.axes) == (Kind.AFFINE, (1,))
+    np.testing.assert_allclose(found.plain.scale.ravel(), a.ravel(), rtol=0.02)
+
+
+@pytest.mark.slow
+def test_a_large_eps_that_several_groups_share_is_told_and_no_match():
+    x = make((8, 30)) * np.linspace(0.5, 2.0, 8, dtype="f4")[:, None]
+    var = x.astype("f8").var(1, keepdims=True)
+    y = ((x - x.mean(1, keepdims=True, dtype="f8")) / np.sqrt(var + 3.03)).astype("f4")
+    found = identify(Question(x, y))
+    assert not found.matches
+    assert "eps of 3.03" in diagnose(found).sentence
+    assert "no kernel is known to have that eps" in diagnose(found).evidence
+
+
+IMAGES = np.random.default_rng(3).integers(0, 256, (2, 3, 5, 7)).astype("f4")
+MEAN, STD = (np.array(z, "f4")[:, None, None] for z in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "words"),
+    [
+        pytest.param(IMAGES, IMAGES / np.float32(255), "x / 255", id="bytes"),
+        pytest.param(IMAGES, IMAGES / np.float32(127.5) - 1, "x / 127.5 − 1", id="from -1 to 1"),
+        pytest.param(IMAGES, (IMAGES / np.float32(255) - MEAN) / STD, "ImageNet's mean and std of 0 to 255", id="imagenet"),
+        *slowly(
+            [
+                pytest.param(
+                    make((13, 11)), make((13, 11)) / np.linalg.norm(make((13, 11)), 2) * 1.0001, "spectral norm", id="iterated"
+                ),
+                pytest.param(IMAGES / 255, (IMAGES / 255 - MEAN) / STD, "ImageNet's mean and std of 0 to 1", id="0 to 1"),
+                pytest.param(IMAGES[:, :1] / 255, (IMAGES[:, :1] / 255 - 0.1307) / 0.3081, "MNIST", id="mnist"),
+                pytest.param(make((4, 9)), make((4, 9)) / 1.00001**0.5, "mean 0", id="torch, untrained"),
+                pytest.param(make((4, 9)), make((4, 9)) / 1.001**0.5, "mean 0", id="keras, untrained"),
+            ]
+        ),
+    ],
+)  # fmt: skip
+def test_known_maps_are_named_as_possibilities(x, y, words):
+    x, y = (np.asarray(values, "f4") for values in (x, y))
+    found = identify(Question(x, y))
+    assert found.kind is Kind.AFFINE
+    assert any(words in name for name in found.known), found.known
+    assert words in diagnose(found).sentence
+
+
+def test_bytes_that_reach_255_may_have_been_divided_by_it_or_by_the_largest():
+    x = np.concatenate([np.array([0.0, 255.0], "f4"), IMAGES.ravel()])
+    found = identify(Question(x, x / np.float32(255)))
+    assert found.kind is Kind.AFFINE
+    assert "Also: x / 255, bytes from 0 to 1" in diagnose(found).sentence
+    assert "ℓp normalization" in diagnose(found).alternatives
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scale", "words"),
+    [
+        pytest.param(lambda x: x / x.std(0), "with_mean=False", id="no mean"),
+        pytest.param(
+            lambda x: (x - np.median(x, 0)) / np.subtract(*np.percentile(x, (90, 10), axis=0)),
+            "quantile_range=(10, 90)", id="quantiles",
+        ),
+    ],
+)  # fmt: skip
+def test_scalers_that_are_no_norm_are_named_as_possibilities(scale, words):
+    x = make((50, 5), dtype="float64")
+    found = identify(Question(x, scale(x)))
+    assert found.kind is Kind.AFFINE
+    assert any(words in name for name in found.known), found.known
+    assert "a scaler fitted elsewhere" in diagnose(found).alternatives
+
+
+@pytest.mark.slow
+def test_a_norm_with_groups_that_were_left_as_they_are_is_told_from_a_map_of_each():
+    x = make((3, 4, 5, 6))
+    y = normalize(x, "in").normalized.copy()
+    y[1, 2] = x[1, 2]
+    told = diagnose(identify(Question(x, y)))
+    assert told.cause.startswith("y is instance normalization over h w, except for 30 of 360 values")
+    assert {"all at n=1 c=2", "the first of them is at (1, 2, 0, 0)"} <= {*told.evidence}
+
+
+@pytest.mark.slow
+def test_one_sample_for_each_gamma_shows_no_grouping():
+    x, rng = make((1, 6, 8, 8)), np.random.default_rng(1)
+    gamma, beta = (rng.uniform(0.5, 2.0, 6).astype("f4") for _ in range(2))
+    asked = Question(x, normalize(x, "in", gamma=gamma, beta=beta).normalized, layout="NCHW")
+    told = diagnose(identify(asked))
+    assert told.evidence[-1] == "any bn or in with unknown gamma and beta looks so"
+    assert told.next_step == "give --gamma and --beta, or more than one sample"
+    assert identify(asked._replace(gamma=gamma, beta=beta)).kind is Kind.NORM
+
+
+def test_groups_of_two_values_show_their_order_and_no_more():
+    few, many = make((11, 2)), make((50, 2))
+    found = identify(Question(few, normalize(few, "minmax", axes=1).normalized))
+    assert found.kind is Kind.UNDECIDED
+    assert "so few values fit many other things as well" in diagnose(found).evidence
+    assert identify(Question(many, normalize(many, "minmax", axes=1).normalized)).kind is Kind.NORM
+
+
+def test_what_is_mostly_the_input_is_said_to_be():
+    x = make((9, 11))
+    assert "y is the input, except for" in diagnose(identify(Question(x, np.maximum(x, -1.0)))).cause
+
+
+def test_maps_of_large_tensors_are_found_on_a_sample():
+    x, a = make((40, 16, 50, 50)), np.random.default_rng(2).uniform(0.5, 2.0, (16, 1, 1)).astype("f4")
+    found = find_plain_map(x, a * x + 1, np.dtype("f4"))
+    assert found.axes == (1,)
+    np.testing.assert_allclose(found.scale.ravel(), a.ravel(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_are_not_finite_in_both_do_not_count(value):
+    x = make((6, 7))
+    x[2, 3] = value
+    assert find_plain_map(x, 3 * x + 1, np.dtype("f4")).scale.item() == 3.0
+    y = 3 * make((6, 7)) + 1
+    y[2, 4] = value
+    assert find_plain_map(make((6, 7)), y, np.dtype("f4")) is None
+
+
+def test_constants_are_those_of_values_from_0_to_1():
+    """No such values are further apart than some 0s and some 1s of the same mean."""
+    spread = [one for one in CONSTANTS if one.mean != (0.0,) and set(one.std) != {1.0}]
+    assert len(spread) > 5
+    for one in spread:
+        assert all(
+            0.0 < std <= (mean * (1.0 - mean)) ** 0.5 for mean, std in zip(one.mean, one.std, strict=True)
+        )
+
+
+def test_of_a_large_tensor_that_a_known_map_made_no_norm_is_looked_for(monkeypatch):
+    def look(search):
+        raise AssertionError("it takes most of a minute and a gigabyte for 67 million values")
+
+    monkeypatch.setattr(Search, "find_matches", look)
+    x = np.arange(2.0 * MOST_VALUES, dtype=np.float32).reshape(2, -1)
+    found = identify(Question(x, x / np.float32(255)))
+    assert (found.kind, found.known[0]) == (Kind.AFFINE, "x / 255, bytes from 0 to 1")
+
+
+# -- lines, digits and blocks, one by one
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "digits"),
+    [
+        (0.5, 0.0, 1), (2.0, -1.0, 2), (1.0, 0.25, 3), (0.473587, 0.0, 6), (-12.0, 0.0, 2), (0.125, 1e-3, 4), (1.0, 0.0, 1),
+    ],
+)  # fmt: skip
+def test_a_pair_has_as_few_digits_as_it_needs(a, b, digits):
+    x = make((6, 7), dtype="float64")
+    found = find_global_map(x, a * x + b, np.dtype("f8"))
+    assert (found.scale.item(), found.shift.item(), found.digits) == (a, b, digits)
+    assert found.is_simple == (digits <= 2)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [(1 / 3, 0.0), (np.pi, np.e), (-1e200 / 7, 1e200 / 3), (1e-200 / 7, -1e-200 / 3)]
+)
+def test_a_pair_of_many_digits_is_known_to_rounding(a, b):
+    x = make((6, 7), dtype="float64")
+    found = find_global_map(x, a * x + b, np.dtype("f8"))
+    assert found.scale.item() == pytest.approx(a, rel=1e-14)
+    assert found.shift.item() == pytest.approx(b, rel=1e-13)
+    assert not found.is_simple
+
+
+def test_lines_are_those_of_least_squares_for_each_index():
+    rng = np.random.default_rng(0)
+    x, scale, shift = rng.normal(3.0, 1.0, (4, 5, 6)), rng.normal(size=(1, 5, 1)), rng.normal(size=(1, 5, 1))
+    found = fit_lines(x, scale * x + shift, (1,), through_zero=False)
+    np.testing.assert_allclose(found.scale, scale, rtol=1e-12)
+    np.testing.assert_allclose(found.shift, shift, rtol=1e-11)
+    through = fit_lines(x, scale * x, (1,), through_zero=True)
+    np.testing.assert_allclose(through.scale, scale, rtol=1e-14)
+    assert not through.shift.any()
+
+
+def test_what_is_not_finite_counts_for_no_line():
+    x = np.array([1.0, 2.0, 3.0, np.nan, 7.0, 8.0, np.inf])
+    y = np.array([3.0, 5.0, 7.0, 9.0, np.inf, np.nan, 0.0])
+    found = fit_lines(x, y, (), through_zero=False)
+    assert (found.scale.item(), found.shift.item()) == pytest.approx((2.0, 1.0))
+
+
+def test_a_shift_as_small_as_the_last_bit_of_most_terms_is_found_from_the_smallest():
+    x = np.array([0.0, 1.0, 2.0, 2.0**-30, 3 * 2.0**-30, 2.0**-60, 3 * 2.0**-60])
+    found = fit_lines(x, 3 * x + 5 * 2.0**-60, (), through_zero=False)
+    assert found.shift.item() * 2.0**60 == pytest.approx(5, rel=1e-5)
+
+
+def test_a_line_through_one_value_is_flat():
+    found = fit_lines(np.full(5, 3.0), np.full(5, 7.0), (), through_zero=False)
+    assert (found.scale.item(), found.shift.item()) == (0.0, 7.0)
+    assert fit_lines(np.zeros(5), np.full(5, 7.0), (), through_zero=True).scale.item() == 0.0
+
+
+def test_distances_from_a_line_count_in_units_of_rounding():
+    x, y = np.array([1.0, 2.0, 1e6]), np.array([1.0, 2.0, 1.5e6])
+    light = fit_lines(x, y, (), np.array([0.0, 0.0, 1e12]), through_zero=True)
+    heavy = fit_lines(x, y, (), np.array([1e12, 1e12, 0.0]), through_zero=True)
+    assert (light.scale.item(), heavy.scale.item()) == pytest.approx((1.0, 1.5), rel=0.1)
+    plain, faint = fit_lines(x, y, (), through_zero=True), fit_lines(x, y, (), 1e-9, through_zero=True)
+    assert plain.scale.item() == pytest.approx(faint.scale.item(), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "most", "whole", "lengths"),
+    [
+        ((10, 10), 100, (), (10, 10)),
+        ((10, 10), 99, (), (7, 10)),
+        ((10, 10), 99, (0,), (10, 7)),
+        ((100, 2), 10, (0,), (4, 2)),
+        ((100, 3), 12, (0,), (4, 3)),
+        ((40, 5), 20, (1,), (4, 5)),
+        ((2, 2), 1, (), (1, 1)),
+    ],
+)
+def test_long_axes_are_cut_first(shape, most, whole, lengths):
+    found = _choose_lengths(shape, most, whole)
+    assert np.prod(found) <= most
+    assert found == lengths
+
+
+def test_a_block_holds_evenly_spread_indices_of_both_and_one_run_of_the_last_axis():
+    x = np.arange(60.0).reshape(6, 10)
+    block = SampledBlock(x, -x, 24)
+    one, other = block.take((0,))
+    np.testing.assert_array_equal(other, -one)
+    rows, first = one[:, 0] // 10, int(one[0, 0] % 10)
+    assert one.shape[0] == 6
+    assert rows.tolist() == list(range(6))
+    np.testing.assert_array_equal(one, x[:, first : first + one.shape[1]])
+    few, _ = SampledBlock(x.T, x.T, 12).take((1,))
+    assert few.shape[1] <= 6
+    assert block.take((0,))[0] is one
+
+
+def test_how_well_maps_are_calculated():
+    half, single, double = (list_map_levels(np.dtype(name)) for name in ("f2", "f4", "f8"))
+    assert half == (("float32", ROUNDED_ONCE, 4.0),)
+    assert single == (("float64", 1.0, 4.0), ("float32", 1.0, 3.0))
+    assert double == (("float64", 1.0, 4.0), ("float64", 1.0, 3.0), ("float32", 1.0, 4.0))
+
+
+def test_a_map_of_few_pairs_is_tried_before_one_of_many():
+    assert list(enumerate_axes((2, 1, 5, 3))) == [(), (0,), (3,), (2,), (0, 3), (0, 2), (2, 3)]
+
+
+def test_values_in_lines_of_their_own_show_no_map():
+    x, rng = make((1, 2), dtype="float64"), np.random.default_rng(1)
+    assert find_plain_map(x, rng.normal(size=x.shape), np.dtype("f8")) is None
+    x = make((3, 40), dtype="float64")
+    assert find_plain_map(x, rng.normal(size=x.shape), np.dtype("f8")) is None
+    y = 2 * x
+    y[1, 7] = 9.0
+    assert find_plain_map(x, y, np.dtype("f8")) is None
+
+
+@pytest.mark.parametrize("most", [1, 60, 1 << 17])
+@pytest.mark.parametrize("lengths", [(3, 4, 5), (9, 1, 7), (1, 8, 2), (2, 2, 1)])
+def test_values_of_evenly_spread_indices_are_picked_part_by_part_or_at_once(lengths, most, monkeypatch):
+    monkeypatch.setattr("normcli.identifying.maps.plain_map.MOST_SAMPLED", most)
+    values = np.arange(9 * 8 * 7.0).reshape(9, 8, 7)
+    rows, columns = (
+        [(n - 1) * i // max(1, k - 1) for i in range(k)] for n, k in zip((9, 8), lengths, strict=False)
+    )
+    start = (7 - lengths[2]) // 2
+    expected = values[np.ix_(rows, columns)][..., start : start + lengths[2]]
+    np.testing.assert_array_equal(_pick(values, lengths), expected)
+
+
+@pytest.mark.parametrize(("norm", "mean"), [("rms", 0.0), ("ln", 2.0), ("rms", 20.0)])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_whose_factors_are_nearly_one_is_no_plain_map(norm, mean, dtype):
+    x = np.random.default_rng(6).normal(mean, 1.0, (6, 256)).astype(find_type(dtype))
+    found = identify(Question(x, normalize(x, norm).normalized), norm)
+    assert (found.kind, found.plain) == (Kind.NORM, None)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_factor_of_half_precision_holds_for_every_value(dtype):
+    x = np.random.default_rng(7).normal(0.0, 1.0, (6, 256)).astype(find_type(dtype))
+    y = (1.5 * x.astype("f8")).astype(x.dtype)
+    assert find_plain_map(x, y, x.dtype).digits == 2
+    y[3, 5] *= 1.02
+    assert find_plain_map(x, y, x.dtype) is None

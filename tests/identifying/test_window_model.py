@@ -1,0 +1,163 @@
+"""Windows of local response normalization are summed as they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.identifying.identify import identify
+from normcli.identifying.models.window_model import (
+    EXPONENTS,
+    _enumerate_sides,
+    _fit,
+    _Seen,
+    _sum_windows,
+    find_sides,
+    find_windows,
+    gives,
+)
+from normcli.identifying.question import Question
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_a_large_channel_does_not_cancel_the_others(size):
+    x = np.random.default_rng(0).normal(size=(5, 9, 7))
+    x[:, 0] *= 1e9
+    y = normalize(x, "lrn", size=size, alpha=1e-2, k=2.0).normalized
+    match = identify(Question(x, y), "lrn").matches[0]
+    assert (match.window.size, match.window.k, match.equal) == (size, 2.0, 1.0)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_exponents_and_constants_of_its_own(dtype):
+    x = np.random.default_rng(0).normal(0.3, 1.7, (5, 9, 7)).astype(dtype)
+    y = normalize(x, "lrn", size=7, alpha=0.5, exponent=0.6, k=2.0).normalized
+    window = identify(Question(x, y)).matches[0].window
+    assert (window.size, window.exponent, window.k, window.alpha) == (7, 0.6, 2.0, 0.5)
+
+
+def test_a_constant_below_1_makes_values_larger():
+    x = np.random.default_rng(0).normal(0.3, 0.5, (3, 9, 7))
+    y = normalize(x, "lrn", size=3, alpha=0.1, k=0.5).normalized
+    assert np.any(np.abs(y) > np.abs(x))
+    window = identify(Question(x, y), "lrn").matches[0].window
+    assert (window.size, window.k) == (3, 0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [np.sign, lambda x: (x == x.max(1, keepdims=True)).astype("f4")])
+def test_a_window_of_one_value_is_not_tried(make):
+    x = np.random.default_rng(0).normal(size=(5, 9, 7)).astype("f4")
+    found = identify(Question(x, make(x)))
+    assert (found.matches, found.doubtful) == ((), ())
+
+
+@pytest.mark.parametrize(("channels", "tells"), [(3, True), (2, False)])
+def test_a_window_that_is_shorter_than_the_axis_tells_frameworks_apart(channels, tells):
+    x = np.random.default_rng(0).normal(0.3, 1.7, (9, channels, 9))
+    y = normalize(x, "lrn", size=3, alpha=0.5, exponent=0.6, k=2.0).normalized
+    assert bool(identify(Question(x, y), "lrn").matches[0].like) is tells
+
+
+@pytest.mark.parametrize(
+    ("length", "sides"),
+    [
+        (1, []),
+        (2, [(0, 1), (1, 0), (1, 1)]),
+        (3, [(0, 1), (1, 0), (1, 1), (1, 2), (2, 1), (2, 2)]),
+        (40, [(n // 2 - (1 - n % 2) * side, n // 2 - (1 - n % 2) * (1 - side)) for n in range(2, 12) for side in (1, 0)]),
+    ],
+)  # fmt: skip
+def test_windows_have_both_sides_in_turn(length, sides):
+    assert list(_enumerate_sides(length)) == list(dict.fromkeys(sides))
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 1), (1, 0), (1, 1), (2, 3), (9, 9)])
+def test_windows_are_cut_at_the_ends(before, after):
+    squares = np.array([[1.0], [10.0], [100.0], [1000.0]])
+    expected = [squares[max(0, n - before) : n + after + 1].sum() for n in range(4)]
+    assert _sum_windows(squares, before, after).ravel().tolist() == expected
+
+
+LRN = np.random.default_rng(0).normal(0.3, 1.7, (3, 9, 4))
+
+
+def find(y, slack=2.0**-50, x=LRN):
+    slack = slack * np.abs(y)
+    return list(find_windows(x, y, slack, find_sides(x, y, slack)))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"size": 3, "alpha": 0.5, "k": 2.0}, (1, 1, 3, 0.5, 0.75, 2.0)),
+        ({"size": 4, "alpha": 0.5, "k": 1.0, "exponent": 0.5}, (1, 2, 4, 0.5, 0.5, 1.0)),
+        ({"size": 5, "alpha": 0.3, "k": 1.25, "exponent": 1.0}, (2, 2, 5, 0.3, 1.0, 1.25)),
+        ({"size": 11, "alpha": 0.3, "k": 0.0, "exponent": 0.35}, (5, 5, 11, 0.3, 0.35, 0.0)),
+    ],
+)
+def test_the_constants_of_a_window_are_found(options, expected):
+    fitted = find(normalize(LRN, "lrn", **options).normalized)
+    windows = [one.window for one in fitted if one.window.size == options["size"]]
+    assert expected in [window[:6] for window in windows]
+    best = next(one for one in fitted if one.window[:6] == expected)
+    assert (best.axis, best.bits > 100.0, best.window.divisor) == (1, True, options["size"])
+    np.testing.assert_array_equal(best.exact, normalize(LRN, "lrn", **options).normalized)
+
+
+def test_a_window_along_the_last_axis_is_found():
+    y = normalize(LRN, "lrn", size=3, alpha=0.5, axes=2).normalized
+    assert {one.axis for one in find(y)} == {2}
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_few_lines_leave_the_window_that_made_them_and_refute_others(axis):
+    x = np.random.default_rng(1).normal(0.3, 1.7, (40, 9, 41))
+    y = normalize(x, "lrn", size=4, alpha=0.5, axes=axis).normalized
+    sides = find_sides(x, y, 2.0**-40 * np.abs(y))
+    assert (axis, 1, 2) in sides
+    assert len(sides) < 4
+    assert not find_sides(x, -y, 2.0**-40 * np.abs(y))
+    assert len(find_sides(x, x, 2.0 * np.abs(x))) > 4  # where nothing shows, all are left
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda y: y * 1.001, id="a factor"),
+        pytest.param(lambda y: np.where(y == y.max(), 0.9 * y, y), id="one value"),
+        pytest.param(lambda y: np.where(y == y.max(), -y, y), id="a sign"),
+        pytest.param(lambda y: np.where(y == y.max(), 0.0, y), id="a zero"),
+        pytest.param(lambda y: np.where(y == y.max(), np.nan, y), id="nan"),
+        pytest.param(lambda y: LRN * 0.5, id="no window"),
+        pytest.param(lambda y: LRN / (2.0 - 0.01 * LRN**2), id="that grows"),
+    ],
+)
+def test_what_no_window_gives(change):
+    y = change(normalize(LRN, "lrn", size=3, alpha=0.5, k=2.0).normalized)
+    assert not find(y)
+
+
+def test_a_window_gives_y_within_four_times_its_slack():
+    y = normalize(LRN, "lrn", size=3, alpha=0.5, k=2.0).normalized
+    (window, *_) = [one.window for one in find(y) if one.window.size == 3]
+    slack = np.full(y.shape, 2.0**-20)
+    assert gives(1, window, LRN, y + 3.9 * slack, slack)
+    assert not gives(1, window, LRN, y + 4.1 * slack, slack)
+
+
+def test_every_twentieth_is_tried_as_an_exponent_and_common_ones_first():
+    assert sorted(EXPONENTS) == [n / 20 for n in range(1, 31)]
+    assert EXPONENTS[:3] == (0.75, 0.5, 1.0)
+
+
+def test_values_that_no_line_passes_have_no_constant():
+    size = np.array([1.0, 2.0, 3.0])
+    seen = _Seen(2.0 + 0.5 * size, size, np.full(3, 1e-9))
+    assert [(k, round(least, 6)) for k, least, *_ in _fit(seen, 1.0)] == [(2.0, 0.5)]
+    with np.errstate(all="ignore"):
+        assert not list(_fit(seen._replace(ratio=np.array([1.0, np.inf, 2.0])), 1.0))
+    assert not list(_fit(seen._replace(ratio=np.array([9.0, 1.0, 5.0])), 1.0))
+    assert not list(_fit(seen._replace(ratio=4.0 - size / 2.0), 1.0))

@@ -1,0 +1,226 @@
+"""The chain rule in numbers: its dx is that of the backward pass, to the bit, for every norm and option."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import NORMS, backward
+from normcli.documents.notation import build_equation
+from normcli.errors import DataError, UsageError
+from normcli.norms.conventions import CONVENTIONS, find_convention
+from normcli.norms.rules import AxesRule, EpsRule
+from normcli.results.arguments import read_arguments
+from normcli.results.backward import BackwardProblem
+from normcli.teach.explain.gradient_story import explain_backward
+
+SHAPE = (2, 4, 3)
+AT = (1, 2, 1)
+
+
+def draw(seed=0, shape=SHAPE):
+    rng = np.random.default_rng(seed)
+    return rng.normal(1.0, 2.0, shape), rng.normal(size=shape)
+
+
+def explain(x, dy, norm, at=AT, **options):
+    """Return a story, and the gradients that it has to lead to."""
+    asked = read_arguments(x, norm, options)
+    problem = BackwardProblem(asked.plan, asked.values, np.asarray(dy), asked.inputs)
+    return explain_backward(problem, at=at), backward(x, dy, norm, **options)
+
+
+def find_numbers(story, name):
+    """Return the numbers that the steps of a name come to."""
+    return [step.value.value for step in story.steps if step.name == name and step.value is not None]
+
+
+def require_same(story, found, at=AT):
+    assert find_numbers(story, "dx") == [found.dx[at]]
+    assert find_numbers(story, "result") == [found.dx[at]]
+
+
+CASES = [
+    *(pytest.param(norm, {}, id=norm) for norm, row in NORMS.items() if row.gradient_names and norm != "gn"),
+    ("bn", {"gamma": [1, -2, 3, 0.5], "beta": [1, 2, 3, 4]}),
+    ("bn", {"running_mean": [1, 2, 3, 4], "running_var": [1, 2, 3, 4], "gamma": [1, -2, 3, 0.5]}),
+    ("bn", {"running_mean": [1, 2, 3, 4], "running_var": [1, 2, 3, 4], "eps_mode": "outside"}),
+    ("gn", {"groups": 2, "gamma": [1, 2, 3, 4]}),
+    ("gn", {"groups": 2, "group_order": "interleaved"}),
+    ("ln", {"eps": 0.0, "ddof": 1}),
+    ("ln", {"eps": 0.5, "eps_mode": "outside", "ddof": 1}),
+    ("ln", {"axes": (1, 2), "eps": 0.25}),
+    ("rms", {"like": "gemma", "gamma": [0.5, -1.0, 2.0]}),
+    ("rms", {"eps": 0.5, "eps_mode": "outside"}),
+    ("lp", {"p": 0}),
+    ("lp", {"p": 1}),
+    ("lp", {"p": 3}),
+    ("lp", {"p": 0.5}),
+    ("lp", {"p": -1.5}),
+    ("lp", {"p": 0.1}),
+    ("lp", {"p": np.inf}),
+    ("lp", {"p": -np.inf}),
+    ("lp", {"eps": 40.0}),
+    ("lrn", {"size": 2, "alpha": 0.5}),
+    ("lrn", {"size": 3, "alpha": 3.0, "exponent": 1.3, "k": 0.5, "axes": 2}),
+    ("sn", {"axes": (1, 2), "rows": 2}),
+    ("sn", {"u": [1.0, 2.0], "iterations": 3}),
+    ("sn", {"u": [0.5, 2.0], "v": np.arange(1.0, 13.0)}),
+]
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(("norm", "options"), CASES)
+def test_the_chain_rule_leads_to_the_exact_dx(norm, options):
+    require_same(*explain(*draw(), norm, **options))
+
+
+@pytest.mark.parametrize(
+    ("framework", "norm"),
+    [(c.framework, c.norm) for c in CONVENTIONS if NORMS[c.norm].gradient_names],
+    ids=lambda v: v,
+)
+def test_so_it_does_by_every_convention(framework, norm):
+    convention, options = find_convention(framework, norm), {}
+    if NORMS[norm].axes is AxesRule.CHANNEL_GROUPS:
+        options["groups"] = 2
+    if convention.axes is AxesRule.GIVEN:
+        options["axes"] = (1,)
+    if convention.eps is EpsRule.GIVEN:
+        options["eps"] = 0.5
+    x, dy = draw(3, (2, 4, 3, 2))
+    story, found = explain(x, dy, norm, (1, 2, 1, 1), like=framework, **options)
+    require_same(story, found, (1, 2, 1, 1))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
+def test_the_result_is_rounded_once_to_the_dtype(dtype):
+    x, dy = draw(1)
+    x = (x * 10).astype(dtype)
+    story, found = explain(x, dy, "ln")
+    assert find_numbers(story, "result") == [found.dx[AT]]
+    assert story.steps[-1].sentence.endswith(f"to {found.dx.dtype.name}.")
+
+
+def test_any_conditioning_leads_to_the_exact_dx():
+    x, dy = draw(2)
+    for case in (1e15 + np.rint(x), 1e-150 * x, 1.0 + 1e-9 * x):
+        require_same(*explain(case, dy, "ln"))
+
+
+@pytest.mark.slow
+def test_a_long_group_is_added_up_as_pairs():
+    x, dy = draw(4, (2, 1500))
+    x = 1e8 + x
+    for norm, options in (
+        ("ln", {}),
+        ("ln", {"gamma": np.linspace(1, 2, 1500)}),
+        ("lp", {"p": 3}),
+        ("rms", {}),
+    ):
+        story, found = explain(x, dy, norm, (1, 77), **options)
+        assert find_numbers(story, "dx") == pytest.approx([found.dx[1, 77]], rel=1e-12)
+        assert find_numbers(story, "result") == [found.dx[1, 77]]
+        texts = [build_equation(step).text for step in story.steps if step.formula]
+        assert all(len(text) < 700 for text in texts)
+
+
+def read(story):
+    """Return each step that has a formula, as text."""
+    return [build_equation(step, 4).text for step in story.steps if step.formula]
+
+
+def test_the_steps_are_those_of_ioffe_and_szegedy():
+    story, _ = explain(
+        [[1.0, 2.0, 3.0, 6.0]], [[1.0, 0.0, 0.0, 2.0]], "ln", (0, 0), gamma=[2, 1, 1, 1], eps=0.5
+    )
+    formulas = [line.split(" = ")[:2] for line in read(story)]
+    assert formulas == [
+        ["∂L/∂x̂", "dy · γ"],
+        ["∂L/∂d", "−Σ ∂L/∂x̂ · (x − μ) / d²"],
+        ["∂L/∂σ²", "∂L/∂d / (2 · d)"],
+        ["∂L/∂μ", "−Σ ∂L/∂x̂ / d − ∂L/∂σ² · (Σ 2 · (x − μ)) / n"],
+        ["dx", "∂L/∂x̂ / d + ∂L/∂μ / n + 2 · ∂L/∂σ² · (x − μ) / n"],
+        ["its part of dgamma", "dy · x̂"],
+    ]
+    assert read(story)[1].endswith(
+        "= −(2 · (-2) / 2² + 0 · (-1) / 2² + 0 · 0 / 2² + 2 · 3 / 2²) = −(-1 + 0 + 0 + 1.5) = -0.5"
+    )
+    sentences = [step.sentence for step in story.steps if step.formula]
+    assert sentences[1:5] == [
+        "How the loss changes with the divisor: through every value.",
+        "How the loss changes with the variance: through the divisor.",
+        "How the loss changes with the mean: through every value and the variance.",
+        "How the loss changes with the value: through itself, the mean and the variance.",
+    ]
+
+
+def test_statistics_that_are_given_are_constants():
+    story, _ = explain(*draw(), "bn", running_mean=[0, 0, 0, 0], running_var=[1, 1, 4, 1], eps=0.0)
+    assert read(story) == [f"dx = dy / d ≈ {draw()[1][AT]:.4g} / 2 ≈ {draw()[1][AT] / 2:.4g}"]
+
+
+def test_a_divisor_that_eps_rules_does_not_follow_the_values():
+    story, found = explain(*draw(), "lp", eps=40.0)
+    require_same(story, found)
+    (sentence,) = [step.sentence for step in story.steps if step.name == "slope" and "not" in step.sentence]
+    assert sentence == "The loss does not change with the length, as eps is the larger."
+
+
+@pytest.mark.parametrize(
+    ("x", "norm", "options"),
+    [
+        ([[2.0], [2.0], [2.0]], "zscore", {}),
+        ([[1.0], [1.0 + 2**-52], [1.0]], "zscore", {"like": "sklearn"}),
+    ],
+)
+def test_a_divisor_that_counts_as_1_is_a_constant(x, norm, options):
+    story, found = explain(x, np.arange(3.0).reshape(np.shape(x)), norm, (0, 0), **options)
+    require_same(story, found, (0, 0))
+    assert any("it counts as 1" in step.sentence for step in story.steps)
+
+
+def test_where_0_stands_for_a_quotient_there_is_no_derivative():
+    story, found = explain([[0.0, 0.0]], [[1.0, 2.0]], "lp", (0, 0), eps=0.0)
+    assert np.isnan(found.dx[0, 0])
+    assert [step.name for step in story.steps[-2:]] == ["zero", "result"]
+    assert find_numbers(story, "result") == []
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize("what", ["x", "dy"])
+@pytest.mark.parametrize("norm", ["ln", "lrn"])
+def test_what_is_not_finite_has_no_derivative(what, norm):
+    x, dy = draw()
+    {"x": x, "dy": dy}[what][1, 2, 0] = np.nan
+    {"x": x, "dy": dy}[what][1, 1, 1] = np.nan
+    story, found = explain(x, dy, norm)
+    assert np.isnan(found.dx[AT])
+    assert find_numbers(story, "dx") == []
+    assert story.steps[-1].sentence.endswith("float64, is NaN.")
+    assert any("not finite" in step.sentence or "NaN" in step.sentence for step in story.steps[:-1])
+
+
+def test_a_group_as_a_whole_has_every_value(rng):
+    x, dy = rng.normal(size=(2, 3)), rng.normal(size=(2, 3))
+    asked = read_arguments(x, "ln", {"gamma": [1.0, 2.0, 3.0]})
+    story = explain_backward(BackwardProblem(asked.plan, x, dy, asked.inputs))
+    found = backward(x, dy, "ln", gamma=[1.0, 2.0, 3.0])
+    assert find_numbers(story, "result") == found.dx[0].tolist()
+    shares = backward(x[:1], dy[:1], "ln", gamma=[1.0, 2.0, 3.0])
+    assert find_numbers(story, "dgamma") == shares.dgamma.tolist()
+
+
+def test_what_has_no_derivative_is_refused():
+    asked = read_arguments(np.ones((2, 3)), "minmax", {})
+    with pytest.raises(UsageError, match="minmax has no backward pass"):
+        explain_backward(BackwardProblem(asked.plan, asked.values, np.ones((2, 3))))
+    asked = read_arguments(np.ones((2, 3)), "ln", {})
+    with pytest.raises(DataError, match=r"dy has the shape \(3,\)"):
+        explain_backward(BackwardProblem(asked.plan, asked.values, np.ones(3)))
+
+
+def test_a_tensor_without_values_has_a_sentence():
+    asked = read_arguments(np.ones((2, 0)), "ln", {})
+    story = explain_backward(BackwardProblem(asked.plan, asked.values, np.ones((2, 0))))
+    assert [step.name for step in story.steps] == ["nothing"]

@@ -1,0 +1,169 @@
+"""What each norm of a comparison shares, needs and gives."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from normcli.engine.inputs import Inputs
+from normcli.errors import UsageError
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.table import NORMS
+from normcli.results.calculate import calculate
+from normcli.teach.compare.relatives import NamedPlan
+from normcli.teach.compare.side_by_side import compare, depends_on_batch, measure_whole, try_batch_of_one
+from tests.conftest import plan_request
+from tests.strategies import options_for
+
+SHAPE = (2, 4, 3, 3)
+
+
+def enter(name, request, shape=SHAPE, dtype="f8", **parameters):
+    return NamedPlan(name, make_plan(request, shape, np.dtype(dtype)), Inputs(**parameters))
+
+
+EVERY = [enter(name, Request(name, **options_for(name, SHAPE))) for name in NORMS]
+
+
+def shares_over_batch(plan):
+    """Whether two values of one group, or window, differ in their place along the batch axis: cell by cell."""
+    if plan.spec.window is not None:
+        return plan.grid.axes[0] == plan.grid.layout.batch and plan.spec.window.length > 1
+    groups = plan.grid.locate_groups(np.ix_(*map(np.arange, plan.grid.shape)))
+    along = np.moveaxis(groups, plan.grid.layout.batch, 0)
+    return any(np.intersect1d(along[0], other).size > 0 for other in along[1:])
+
+
+@pytest.mark.parametrize("entry", EVERY, ids=lambda entry: entry.name)
+def test_a_norm_depends_on_the_batch_where_its_groups_hold_several_samples(entry):
+    assert depends_on_batch(entry.plan) == shares_over_batch(entry.plan)
+
+
+@pytest.mark.parametrize("name", NORMS)
+@pytest.mark.parametrize("shape", [(2, 4, 3, 3), (3, 4), (2, 4, 3)], ids=str)
+def test_a_batch_of_one_works_where_something_is_left_of_the_values(name, shape):
+    request = Request(name, **options_for(name, shape))
+    alone = try_batch_of_one(make_plan(request, shape, np.dtype("f8")))
+    sample = np.random.default_rng(0).normal(3, 1, (1, *shape[1:]))
+    y = calculate(plan_request(request, sample), sample).normalized
+    nothing_left = not y.any() or np.array_equal(y, np.sign(sample))
+    assert alone.works == (not nothing_left), alone
+    assert (alone.reason is None) == alone.works
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    ("request_", "shape", "works", "reason", "becomes"),
+    [
+        pytest.param(Request("bn"), (4, 3), False, "a group of one value: its variance is 0; evaluation needs running statistics", None, id="bn of NC"),
+        pytest.param(Request("bn"), (4, 3, 2, 2), True, None, "in", id="bn of NCHW is in"),
+        pytest.param(Request("bn"), (4, 3, 2), True, None, "in", id="bn of NCL is in, which has its gamma"),
+        pytest.param(Request("bn", eps=0.0), (4, 3, 2, 2), True, None, "in:eps=0", id="with its eps"),
+        pytest.param(Request("bn", axes="NC"), (4, 3, 2, 2), True, None, None, id="no other norm's groups"),
+        pytest.param(Request("in"), (4, 3), False, "a group of one value: its variance is 0", None, id="in of NC, whatever the batch"),
+        pytest.param(Request("bn", axes="N", ddof=1), (4, 3, 2), False, "a group of 1 against ddof 1: it has no variance; evaluation needs running statistics", None, id="ddof"),
+        pytest.param(Request("rms", axes="N"), (4, 3), False, "a group of one value, which is divided by its own size", None, id="rms"),
+        pytest.param(Request("minmax"), (4, 3), False, "a group of one value, whose range is 0", None, id="minmax"),
+        pytest.param(Request("ln"), (4, 3), True, None, None, id="ln"),
+        pytest.param(Request("lrn"), (4, 3), True, None, None, id="lrn"),
+        pytest.param(Request("gn", groups=2, layout="NL", axes="NL"), (3, 4), True, None, None, id="gn over the batch"),
+        pytest.param(Request("ln"), (), None, None, None, id="no batch axis"),
+    ],
+)  # fmt: skip
+def test_batch_of_one(request_, shape, works, reason, becomes):
+    found = try_batch_of_one(make_plan(request_, shape, np.dtype("f8")))
+    assert (found.works, found.reason, found.becomes) == (works, reason, becomes)
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_what_a_norm_becomes_gives_the_same_numbers(name):
+    request = Request(name, **options_for(name, SHAPE))
+    becomes = try_batch_of_one(make_plan(request, SHAPE, np.dtype("f8"))).becomes
+    if becomes is None:
+        assert name != "bn"
+        return
+    sample = np.random.default_rng(1).normal(size=(1, *SHAPE[1:]))
+    np.testing.assert_array_equal(
+        calculate(plan_request(request, sample), sample).normalized,
+        calculate(plan_request(Request(becomes), sample), sample).normalized,
+    )
+
+
+def test_columns_are_in_order_and_each_its_norm(rng):
+    values = rng.normal(size=SHAPE).astype("f4")
+    entries = [enter(entry.name, entry.plan.request, dtype="f4") for entry in EVERY]
+    comparison = compare(entries, values)
+    assert [column.name for column in comparison.columns] == list(NORMS)
+    for entry, column in zip(entries, comparison.columns, strict=True):
+        expected = calculate(entry.plan, values)
+        np.testing.assert_array_equal(column.result.normalized, expected.normalized)
+        wide = expected.normalized.astype("f8")
+        np.testing.assert_allclose([column.mean, column.var], [wide.mean(), wide.var()], rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("entry", EVERY, ids=lambda entry: entry.name)
+def test_the_first_group_holds_the_values_of_group_0(entry):
+    values = np.arange(72.0).reshape(SHAPE)
+    (column, _) = compare([entry, enter("other", Request("ln", axes="HW"))], values).columns
+    plan = column.result.plan
+    if plan.spec.window is None:
+        owners = plan.grid.locate_groups(np.ix_(*map(np.arange, SHAPE)))
+        assert sorted(column.first_group) == values[owners == 0].tolist()
+    else:
+        assert column.first_group.tolist() == values[0, : plan.spec.window.after + 1, 0, 0].tolist()
+
+
+def test_equalities_are_of_what_comes_before_gamma_and_beta(rng):
+    values = rng.normal(size=SHAPE)
+    entries = [
+        enter("in", Request("in"), gamma=np.arange(4.0), beta=np.ones(4)),
+        enter("gn", Request("gn", groups=4), gamma=-np.ones(4)),
+    ]
+    comparison = compare(entries, values)
+    assert comparison.equalities[0].kind == "identical"
+    assert comparison.equalities[0].max_abs == 0
+    assert (comparison.columns[0].result.normalized != comparison.columns[1].result.normalized).any()
+
+
+@pytest.mark.parametrize(
+    ("requests", "message"),
+    [
+        pytest.param([("bn", Request("bn"))] * 2, "bn is named twice", id="twice"),
+        pytest.param(
+            [("l2", Request("l2")), ("lp", Request("lp"))], "l2 and lp are the same here", id="another name"
+        ),
+    ],
+)
+def test_what_is_no_comparison_is_refused(requests, message):
+    with pytest.raises(UsageError, match=message):
+        compare([enter(*request, (2, 3)) for request in requests], np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("shape", [(), (50,), (7, 1000), (2, 3, 4, 5, 6, 7)], ids=str)
+def test_the_mean_and_the_variance_of_a_whole_tensor_are_rounded_once(shape):
+    values = np.random.default_rng(4).normal(1e6, 2, shape)
+    exact = list(map(Fraction, values.reshape(-1).tolist()))
+    mean = sum(exact) / len(exact)
+    var = sum((x - mean) ** 2 for x in exact) / len(exact)
+    assert measure_whole(values) == (float(mean), float(var))
+
+
+@pytest.mark.parametrize(
+    ("values", "mean", "var"),
+    [
+        pytest.param(np.zeros((0, 3)), np.nan, np.nan, id="no values"),
+        pytest.param(np.array([1e300, -1e300, 1e300]), 1e300 / 3, np.inf, id="squares beyond float64"),
+        pytest.param(np.array([1e200, 1.0, -1e200]), 1 / 3, np.inf, id="what cancels"),
+        pytest.param(np.array([np.inf, 1.0]), np.inf, np.nan, id="an infinity"),
+        pytest.param(np.array([np.inf, -np.inf]), np.nan, np.nan, id="both infinities"),
+    ],
+)
+def test_the_mean_and_the_variance_of_what_is_not_finite(values, mean, var):
+    np.testing.assert_array_equal(measure_whole(values), (mean, var))
+
+
+def test_the_input_is_not_written_to(frozen):
+    compare(EVERY, frozen(np.random.default_rng(5).normal(size=SHAPE)))
