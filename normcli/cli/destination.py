@@ -322,7 +322,7 @@ def _choose_store(output: str, *, overwrite: bool) -> Destination:
     from normcli.tensors.whole import require_new_folder
 
     place = cast("Place", find_place(output))
-    if not place.is_zarr or "://" in place.path:
+    if not place.is_zarr or place.is_remote:
         kind = "a URL" if place.is_zarr else "HDF5"
         raise UsageError(f"--output {output}: {kind} is read, and not written; a .zarr folder is")
     if os.path.isdir(place.path) and os.listdir(place.path):  # noqa: PTH112, PTH208

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_bfloat16, require_real
-from normcli.errors import DataError, MissingExtraError, UsageError
+from normcli.errors import DataError, MissingExtraError, NormError, UsageError
 from normcli.tensors.coordinates import (
     choose_attributes,
     copy_coordinates,
@@ -27,12 +26,13 @@ from normcli.tensors.coordinates import (
     read_names,
 )
 from normcli.tensors.mapped import SMALLEST_MAPPED, fetch
-from normcli.tensors.opened import StoreVersion
+from normcli.tensors.opened import FOLLOW, Links, Opened, StoreVersion, open_regular
 from normcli.tensors.pieces import forget
 from normcli.tensors.stored import Box, Chunked, Stored, describe_failure
 from normcli.tensors.tensor import Tensor, choose_key
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import NoReturn
 
     from numpy.typing import NDArray
@@ -90,7 +90,7 @@ def limit_threads(count: int) -> None:
 def _open_zarr(place: Place, source: str) -> Stored:
     zarr = _import("zarr", "a Zarr store")
     try:
-        root = zarr.open(place.path, mode="r")
+        root = _open_root(zarr, place)
         if isinstance(root, zarr.Array):
             array = root if place.key is None else _refuse_key(place)
         else:
@@ -99,13 +99,31 @@ def _open_zarr(place: Place, source: str) -> Stored:
             array = arrays[choose_key(named, place.path, place.key)]
     except FileNotFoundError as error:
         raise DataError(f"{place.path}: there is no such store") from error
-    except (DataError, UsageError):
+    except NormError:
         raise
     except Exception as error:  # whatever a damaged store or a file system raises
         raise DataError(f"{place.path} cannot be read: {describe_failure(error)}") from error
-    count = partial(_count_chunks, array if "://" not in place.path else None)
-    version = StoreVersion(source, count(), count)
-    return Stored(source, array, tuple(array.chunks), version, _read_dimensions(read_names(array), array.ndim))
+    version = StoreVersion.describe(source, None if place.is_remote else f"{place.path}/{array.path}")
+    return _make_stored(source, array, array.chunks, version, read_names(array))
+
+
+def _make_stored(
+    source: str, array: Any, chunks: Sequence[int], version: Opened | StoreVersion, names: Any
+) -> Stored:
+    """Return an array with its chunks; `DataError` if they hold nothing."""
+    shape = tuple(array.shape)
+    if any(chunk < 1 <= n for chunk, n in zip(chunks, shape, strict=True)):
+        raise DataError(f"{source} is damaged: its chunks have the shape {tuple(chunks)}")
+    return Stored(source, array, tuple(chunks), version, _read_dimensions(names, len(shape)))
+
+
+def _open_root(zarr: Any, place: Place) -> Any:
+    """Return the array or group that a store is."""
+    if place.is_remote:
+        return zarr.open(place.path, mode="r")
+    from normcli.tensors.guarded_store import GuardedStore
+
+    return zarr.open(GuardedStore(place.path, read_only=True), mode="r")
 
 
 def _read_dimensions(names: Any, ndim: int) -> tuple[str, ...] | None:
@@ -127,7 +145,7 @@ def list_others(place: Place) -> list[str]:
     """
     zarr = _import("zarr", "a Zarr store")
     try:
-        root = zarr.open(place.path, mode="r")
+        root = _open_root(zarr, place)
     except Exception:  # whatever a damaged store, or a folder that is none, raises
         return sorted(path.name for path in Path(place.path).iterdir())
     if isinstance(root, zarr.Array):
@@ -137,35 +155,40 @@ def list_others(place: Place) -> list[str]:
     return [name for name in arrays if name not in own]
 
 
-def _count_chunks(array: Any) -> int | None:
-    return None if array is None else array.nchunks_initialized
-
-
 def _open_hdf5(place: Place, source: str) -> Stored:
     h5py = _import("h5py", "an HDF5 file")
-    path = Path(place.path)
     try:
-        file = h5py.File(path, "r")
+        with open_regular(place.path) as stream:
+            version = Opened.describe(stream, source, Path(place.path))
+        file = h5py.File(place.path, "r")
         arrays: dict[str, Any] = {}
         file.visititems(
             lambda name, item: arrays.update({name: item} if isinstance(item, h5py.Dataset) else {})
         )
+        if Links.followed and isinstance(linked := file.get(place.key or ""), h5py.Dataset):
+            arrays[str(place.key)] = linked
         array = arrays[choose_key(arrays, place.path, place.key)]
+        _require_whole(array, source)
+        chunks = array.chunks or choose_chunks(tuple(array.shape), array.dtype)
+        names = [dim.label or (dim[0].name.rpartition("/")[2] if len(dim) else "") for dim in array.dims]
     except FileNotFoundError as error:
         raise DataError(f"{place.path}: there is no such file") from error
-    except (OSError, RuntimeError, KeyError) as error:
+    except NormError:
+        raise
+    except Exception as error:  # whatever a damaged file raises
         raise DataError(f"{place.path} cannot be read: {describe_failure(error)}") from error
-
-    count = partial(_date, path)
-    chunks = array.chunks or choose_chunks(tuple(array.shape), array.dtype)
-    names = [dim.label or (dim[0].name.rpartition("/")[2] if len(dim) else "") for dim in array.dims]
-    version = StoreVersion(source, count(), count)
-    return Stored(source, array, tuple(chunks), version, _read_dimensions(names, array.ndim))
+    return _make_stored(source, array, chunks, version, names)
 
 
-def _date(path: Path) -> tuple[int, int, int]:
-    status = path.stat()
-    return status.st_ino, status.st_size, status.st_mtime_ns
+def _require_whole(array: Any, source: str) -> None:
+    """Raise `DataError` if a dataset has no shape, or lies in other files and links are not followed."""
+    if array.shape is None:
+        raise DataError(f"{source} is a dataset without a shape, which holds nothing")
+    others = [place[0] for place in array.external or ()]
+    if array.is_virtual:
+        others += [place.file_name for place in array.virtual_sources() if place.file_name != "."]
+    if others and not Links.followed:
+        raise DataError(f"{source} lies in {others[0]}, another file; {FOLLOW}")
 
 
 def _refuse_key(place: Place) -> NoReturn:
@@ -250,9 +273,7 @@ def write_store(folder: Path, key: str | None, values: NDArray[Any], like: Store
     Parameters are those of `create_array`, and the values.
     """
     array = create_array(folder, key, values.shape, values.dtype, like)
-    written = Stored(
-        str(folder), array, tuple(array.shards or array.chunks), StoreVersion("", None, lambda: None)
-    )
+    written = Stored(str(folder), array, tuple(array.shards or array.chunks), StoreVersion.describe("", None))
 
     def write(box: Box) -> None:
         array[box] = fetch(values[box])
