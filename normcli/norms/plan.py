@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import find_type, is_float
+from normcli.dtypes import find_type, is_float, require_few_axes
 from normcli.errors import DataError, UsageError
 from normcli.norms.axes import choose_axes, choose_rows, choose_split
 from normcli.norms.divisors import ORDER_STATISTICS
@@ -249,7 +249,7 @@ def make_plan(
     UsageError
         If an option is unknown to the norm, out of range, or contradicts another or the shape.
     DataError
-        If the shape has very many groups and no values.
+        If the shape has too many axes, or very many groups and no values.
 
     Examples
     --------
@@ -257,6 +257,7 @@ def make_plan(
     >>> plan.grid.group_count, plan.grid.group_size, plan.grid.keepdims_shape
     (8, 75, (4, 2, 1, 1))
     """
+    require_few_axes(len(shape), "the tensor")
     chosen = Choices(request)
     norm = chosen.norm
     layout = make_layout(request.layout, len(shape), channel_last=chosen.pick("channel") == "last")

@@ -99,7 +99,7 @@ def to_array(value: Any, name: str) -> Parsed:
     """
     try:
         array = np.asarray(value)
-        if is_real(array.dtype):
+        if is_real(array.dtype) and array.ndim <= MOST_AXES:
             return _hold_whole_numbers(value, array)
     except (ValueError, OverflowError):  # ragged, or too deep: what is wrong is found below
         pass
