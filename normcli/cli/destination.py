@@ -6,14 +6,14 @@ import io
 import itertools
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 import click
 
 from normcli.cli.settings import NOTES
 from normcli.errors import ExitCode, UsageError
 from normcli.language import translate
-from normcli.printable import agree, make_printable
+from normcli.printable import TerminalBytes, agree, make_printable
 from normcli.tensors.places import find_place
 from normcli.tensors.tensor import STANDARD_STREAM, STREAMED
 from normcli.tuples import NamedTuple
@@ -78,8 +78,12 @@ class Destination(NamedTuple):
         DataError
             If writing fails.
         """
-        if self.path is None:
+        if self.path is None and (self.format_name == "table" or not sys.stdout.isatty()):
             write(document, self.format_name, sys.stdout, view)
+            return
+        if self.path is None:
+            lines = io.TextIOWrapper(_escape_for_terminal(), encoding="utf-8", newline="", write_through=True)
+            write(document, self.format_name, lines, view)
             return
         from normcli.tensors.whole import open_whole
 
@@ -149,8 +153,9 @@ class Destination(NamedTuple):
             return
         file_format = self._find_format(saved.values.shape, saved.values.dtype)
         if self.path == STANDARD_STREAM:
-            file_format.write(sys.stdout.buffer, saved)
-            sys.stdout.buffer.flush()
+            shown = sys.stdout.isatty()
+            file_format.write(_escape_for_terminal() if shown else sys.stdout.buffer, saved)
+            sys.stdout.flush()
             return
         least = file_format.measure_least(saved.values)
         file_format.write(files.enter_context(open_whole(str(self.path), least)), saved)
@@ -204,6 +209,10 @@ class Destination(NamedTuple):
         members |= {name: NestedLists(array) for name, array in arrays.items()}
         stream.writelines(piece.encode() for piece in format_json(members))
         stream.write(b"\n")
+
+
+def _escape_for_terminal() -> BinaryIO:
+    return cast("BinaryIO", TerminalBytes(sys.stdout))
 
 
 def describe_written(destination: Destination, tensor: Tensor) -> Iterator[str]:
