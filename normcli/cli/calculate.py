@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
 from typing import TYPE_CHECKING
 
 from normcli.cli import options
-from normcli.cli.destination import collect_fields
+from normcli.cli.destination import WholeFiles, collect_fields
 from normcli.cli.outputs import choose_outputs
 from normcli.cli.problem import advise, load_problem
 from normcli.cli.verbs import NamedNorm, Verb
@@ -100,7 +99,7 @@ def _run(settings: Settings, emit: str | None) -> None:
 
     problem = load_problem(settings)
     started = time.perf_counter()
-    with contextlib.ExitStack() as files, settings.run.open_effort() as effort:
+    with WholeFiles() as files, settings.run.open_effort() as effort:
         out = outputs.start(files, problem)
         statistics_alone = outputs.tensor is None and _asks_for_statistics_alone(settings.answer)
         result = problem.calculate(effort, out=out, statistics_alone=statistics_alone)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from normcli.cli.destination import STORE, choose_tensor_file
+from normcli.cli.destination import STORE, WholeFiles, choose_tensor_file
 from normcli.cli.sources import load_affine
 from normcli.errors import UsageError
 from normcli.identifying.words.diagnosis import Diagnosis
@@ -247,8 +247,6 @@ def _write_file(
     block: BlockNorm | BlockUse, destination: Destination, version: Opened | StoreVersion, source: str
 ) -> None:
     """Normalize an array into a file, unless it is no longer of a version; all of it is in memory meanwhile."""
-    import contextlib
-
     from normcli.cluster.sources import open_source
     from normcli.tensors.files import Saved
     from normcli.tensors.tensor import Tensor
@@ -257,7 +255,7 @@ def _write_file(
     stored = open_source(source)
     box = tuple(slice(0, length) for length in stored.array.shape)
     values = block.run(box, stored.read(box), __version__)
-    with contextlib.ExitStack() as files:
+    with WholeFiles() as files:
         destination.write_tensor(files, Saved.like(Tensor(values, source, stored=stored), values))
         version.require_unchanged()
 

@@ -221,7 +221,8 @@ SAVE = (
     option(
         "--stats-output",
         metavar="FILE",
-        help="Save the statistics, as .json or .npz, and the names of their columns.",
+        help="Save the statistics, as .json or .npz, and the names of their columns. Each file is whole; a "
+        "run that is killed at its end may leave this one new, and that of -o old.",
     ),
 )
 

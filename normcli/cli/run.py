@@ -85,7 +85,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 class _Interrupts:
-    """Whether there was a Ctrl-C: Python makes other errors of the one that it raises, or prints it and goes on."""
+    """Whether there was a Ctrl-C: of the error that it raises Python makes others, or prints it and goes on."""
 
     seen: ClassVar = False
     _hook: ClassVar = sys.unraisablehook
