@@ -67,6 +67,11 @@ def is_short_float(dtype: np.dtype[Any]) -> bool:
     return is_float(dtype) and dtype.itemsize <= _SHORT_BYTES
 
 
+def is_long_float(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype holds floats that float64 may round: long doubles."""
+    return dtype.kind == "f" and dtype.itemsize > 2 * _SHORT_BYTES
+
+
 def is_half(dtype: np.dtype[Any]) -> bool:
     """Whether a dtype holds floats of 2 bytes, which kernels calculate in float32."""
     return is_float(dtype) and dtype.itemsize == _HALF_BYTES

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import LARGEST_EXACT, is_bfloat16, require_real
+from normcli.dtypes import LARGEST_EXACT, is_bfloat16, is_long_float, require_real
 from normcli.errors import DataError, UsageError
 from normcli.norms.layout import name_layout
 from normcli.results.foreign import read_foreign
@@ -70,7 +70,8 @@ def take(x: Any, name: str) -> Taken:
     Raises
     ------
     DataError
-        If it holds no real numbers: of a table, the columns are named that hold others.
+        If it holds no real numbers: of a table, the columns are named that hold others. If it holds long doubles
+        that are no doubles.
     MissingExtraError
         If it is a tensor of bfloat16 of PyTorch, and the library is missing that has this dtype for NumPy.
 
@@ -82,7 +83,20 @@ def take(x: Any, name: str) -> Taken:
     """
     taken = Taken(x) if type(x) is np.ndarray else _find_reader(x)(x, name)
     require_real(taken.values.dtype, name)
-    return taken
+    return (
+        taken if not is_long_float(taken.values.dtype) else taken._replace(values=_shorten(taken.values, name))
+    )
+
+
+def _shorten(values: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """Return floats beyond float64 as float64, which has to hold them."""
+    with np.errstate(over="ignore"):
+        short = values.astype(np.float64)
+    if not np.array_equal(short, values, equal_nan=True):
+        raise DataError(
+            f"{name} holds {values.dtype} numbers that float64 does not hold; round them to it first"
+        )
+    return short
 
 
 def _find_reader(x: Any) -> Callable[[Any, str], Taken]:
