@@ -134,6 +134,14 @@ class Plan:
         parameters = ParameterShapes(self.parameters.rule, tuple(range(len(held))), held, held, held)
         return replace(self, grid=self.grid.restrict(lengths), parameters=parameters)
 
+    @property
+    def fixed_parameters(self) -> dict[str, float]:
+        """What gamma and beta are where a range was asked for, which they make of 0 to 1."""
+        if self.spec.range is None:
+            return {}
+        low, high = self.spec.range
+        return {"gamma": high - low, "beta": low}
+
     def complete_parameters(
         self, given: Mapping[str, NDArray[np.generic] | None]
     ) -> Mapping[str, NDArray[np.generic] | None]:
@@ -144,10 +152,9 @@ class Plan:
         UsageError
             If others are given.
         """
-        if self.spec.range is None:
+        made = {name: np.asarray(value) for name, value in self.fixed_parameters.items()}
+        if not made:
             return given
-        low, high = self.spec.range
-        made = {"gamma": np.asarray(high - low), "beta": np.asarray(low)}
         if any(values is not None and not np.all(values == made[name]) for name, values in given.items()):
             raise UsageError("range says what gamma and beta are; leave them out")
         return made

@@ -70,8 +70,8 @@ def take(x: Any, name: str) -> Taken:
     Raises
     ------
     DataError
-        If it holds no real numbers: of a table, the columns are named that hold others. If it holds long doubles
-        that are no doubles.
+        If it holds no real numbers: of a table, the columns are named that hold others; or long doubles that are
+        no doubles.
     MissingExtraError
         If it is a tensor of bfloat16 of PyTorch, and the library is missing that has this dtype for NumPy.
 
