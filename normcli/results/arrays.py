@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import LARGEST_EXACT, is_bfloat16, is_long_float, require_real
+from normcli.dtypes import LARGEST_EXACT, is_bfloat16, require_real
 from normcli.errors import DataError, UsageError
 from normcli.norms.layout import name_layout
 from normcli.results.foreign import read_foreign
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Give = Callable[["NDArray[Any]"], Any]
+
+
+_LONG_DOUBLE = "g"
+"""NumPy's character for it."""
 
 
 def keep(values: NDArray[Any]) -> NDArray[Any]:
@@ -70,8 +74,8 @@ def take(x: Any, name: str) -> Taken:
     Raises
     ------
     DataError
-        If it holds no real numbers: of a table, the columns are named that hold others; or long doubles that are
-        no doubles.
+        If it holds no real numbers (of a table, the columns are named that hold others), or long doubles that
+        are no doubles.
     MissingExtraError
         If it is a tensor of bfloat16 of PyTorch, and the library is missing that has this dtype for NumPy.
 
@@ -83,9 +87,9 @@ def take(x: Any, name: str) -> Taken:
     """
     taken = Taken(x) if type(x) is np.ndarray else _find_reader(x)(x, name)
     require_real(taken.values.dtype, name)
-    return (
-        taken if not is_long_float(taken.values.dtype) else taken._replace(values=_shorten(taken.values, name))
-    )
+    if taken.values.dtype.char == _LONG_DOUBLE:
+        return taken._replace(values=_shorten(taken.values, name))
+    return taken
 
 
 def _shorten(values: NDArray[Any], name: str) -> NDArray[np.float64]:
