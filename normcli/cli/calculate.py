@@ -97,7 +97,8 @@ def _run(settings: Settings, emit: str | None) -> None:
     document = outputs.document
     from normcli.answers.calculation import Answer
 
-    problem = load_problem(settings)
+    with settings.run.show_progress():
+        problem = load_problem(settings)
     started = time.perf_counter()
     with WholeFiles() as files, settings.run.open_effort() as effort:
         out = outputs.start(files, problem)
@@ -120,12 +121,13 @@ def _run(settings: Settings, emit: str | None) -> None:
         settings.run.warn(result.plan.norm.name, *advise(result.degeneracies, problem.inputs))
     if document is None and not fields:
         outputs.report(settings.run, result, time.perf_counter() - started)
-    if fields:
-        from normcli.writers.structured import write_fields
+    with settings.run.show_progress(beside=sys.stdout):
+        if fields:
+            from normcli.writers.structured import write_fields
 
-        write_fields(fields, sys.stdout)
-    elif document is not None:
-        document.write(answer, settings.answer.view()._replace(show=show))
+            write_fields(fields, sys.stdout)
+        elif document is not None:
+            document.write(answer, settings.answer.view()._replace(show=show))
 
 
 def _needs_check(format_name: str | None, show: Sequence[str] | None) -> bool:
