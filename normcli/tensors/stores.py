@@ -6,7 +6,9 @@ by chunk. Zarr needs the extra `zarr`, HDF5 the extra `hdf5`.
 
 from __future__ import annotations
 
+import contextlib
 import math
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
@@ -32,7 +34,7 @@ from normcli.tensors.stored import Box, Chunked, Stored, describe_failure
 from normcli.tensors.tensor import Tensor, choose_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import NoReturn
 
     from numpy.typing import NDArray
@@ -119,11 +121,13 @@ def _make_stored(
 
 def _open_root(zarr: Any, place: Place) -> Any:
     """Return the array or group that a store is."""
-    if place.is_remote:
-        return zarr.open(place.path, mode="r")
-    from normcli.tensors.guarded_store import GuardedStore
+    store: Any = place.path
+    if not place.is_remote:
+        from normcli.tensors.guarded_store import GuardedStore
 
-    return zarr.open(GuardedStore(place.path, read_only=True), mode="r")
+        store = GuardedStore(place.path, read_only=True)
+    with warnings.catch_warnings(action="ignore"):  # of metadata that later versions will refuse
+        return zarr.open(store, mode="r")
 
 
 def _read_dimensions(names: Any, ndim: int) -> tuple[str, ...] | None:
@@ -261,10 +265,23 @@ def create_array(
         options |= {} if names is None else {"dimension_names": names}
         if dtype.kind == "f":  # what is equal to it xarray takes for missing in format 2
             options |= {"fill_value": np.nan}
-    array = zarr.create_array(str(folder), name=key, shape=shape, dtype=dtype, **options)
-    if key is not None and model is not None:
-        copy_coordinates(zarr, folder, key, model)
-    return array
+    with _explain_likeness(like):
+        array = zarr.create_array(str(folder), name=key, shape=shape, dtype=dtype, **options)
+        if key is not None and model is not None:
+            copy_coordinates(zarr, folder, key, model)
+        return array
+
+
+@contextlib.contextmanager
+def _explain_likeness(like: Stored | None) -> Iterator[None]:
+    """Say of what zarr raises as it writes that it comes of what a store says of itself."""
+    try:
+        yield
+    except (NormError, OSError, MemoryError):
+        raise
+    except Exception as error:  # of many kinds, where that is damaged
+        name = "zarr" if like is None else f"a store like {like.name}"
+        raise DataError(f"{name} cannot be written: {describe_failure(error)}") from error
 
 
 def write_store(folder: Path, key: str | None, values: NDArray[Any], like: Stored | None) -> None:
@@ -282,6 +299,6 @@ def write_store(folder: Path, key: str | None, values: NDArray[Any], like: Store
     if not values.ndim:
         array[...] = values
         return
-    with ThreadPoolExecutor(_WRITERS) as pool:
+    with _explain_likeness(like), ThreadPoolExecutor(_WRITERS) as pool:
         for _ in pool.map(write, written.cut()):
             pass
