@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 Box = tuple[slice, ...]
 
+_MOST_COUNTED = 10**24
+"""Bytes, of which a message says no more: a million exabytes."""
+
 CACHE = 1 << 26
 """Bytes of chunks of an array that are kept while values beside each other are read."""
 
@@ -121,7 +124,7 @@ class Chunked(Mapped):
                 stream.truncate(region.byte_count)  # which takes no room on the disk before it is filled
                 made = cast("Chunked", region.map(stream, "r+", cls))
         except (OSError, OverflowError, ValueError) as error:  # each of a size beyond what can be counted
-            size = format_bytes(region.byte_count)
+            size = format_bytes(min(region.byte_count, _MOST_COUNTED))
             raise DataError(
                 f"{stored.name} has the shape {region.shape}, {size}: no file holds so much"
             ) from error

@@ -69,14 +69,27 @@ def load_store(place: Place, source: str) -> Tensor:
     note = describe_packing(stored.array)
     if math.prod(shape) * stored.array.dtype.itemsize >= SMALLEST_MAPPED:
         return Tensor(Chunked.make(stored), source, note=note, opened=stored.version, stored=stored)
-    values = stored.read((slice(None),) * len(shape)) if shape else np.asarray(stored.array[()])
+    values = stored.read((slice(None),) * len(shape))
     stored.version.require_unchanged()
     return Tensor(values, source, note=note, opened=stored.version, stored=stored)
 
 
 def open_store(place: Place, source: str) -> Stored:
-    """Open an array of a store."""
-    return (_open_zarr if place.is_zarr else _open_hdf5)(place, source)
+    """Open an array of a store.
+
+    Raises
+    ------
+    NormError
+        As `load_store`.
+    """
+    try:
+        return (_open_zarr if place.is_zarr else _open_hdf5)(place, source)
+    except NormError:
+        raise
+    except FileNotFoundError as error:
+        raise DataError(f"{place.path}: there is no such {'store' if place.is_zarr else 'file'}") from error
+    except Exception as error:  # whatever a damaged store or a file system raises
+        raise DataError(f"{place.path} cannot be read: {describe_failure(error)}") from error
 
 
 def limit_threads(count: int) -> None:
@@ -91,20 +104,13 @@ def limit_threads(count: int) -> None:
 
 def _open_zarr(place: Place, source: str) -> Stored:
     zarr = _import("zarr", "a Zarr store")
-    try:
-        root = _open_root(zarr, place)
-        if isinstance(root, zarr.Array):
-            array = root if place.key is None else _refuse_key(place)
-        else:
-            arrays = find_arrays(zarr, root)
-            named = arrays if place.key is not None else drop_coordinates(arrays)
-            array = arrays[choose_key(named, place.path, place.key)]
-    except FileNotFoundError as error:
-        raise DataError(f"{place.path}: there is no such store") from error
-    except NormError:
-        raise
-    except Exception as error:  # whatever a damaged store or a file system raises
-        raise DataError(f"{place.path} cannot be read: {describe_failure(error)}") from error
+    root = _open_root(zarr, place)
+    if isinstance(root, zarr.Array):
+        array = root if place.key is None else _refuse_key(place)
+    else:
+        arrays = find_arrays(zarr, root)
+        named = arrays if place.key is not None else drop_coordinates(arrays)
+        array = arrays[choose_key(named, place.path, place.key)]
     version = StoreVersion.describe(source, None if place.is_remote else f"{place.path}/{array.path}")
     return _make_stored(source, array, array.chunks, version, read_names(array))
 
@@ -161,26 +167,17 @@ def list_others(place: Place) -> list[str]:
 
 def _open_hdf5(place: Place, source: str) -> Stored:
     h5py = _import("h5py", "an HDF5 file")
-    try:
-        with open_regular(place.path) as stream:
-            version = Opened.describe(stream, source, Path(place.path))
-        file = h5py.File(place.path, "r")
-        arrays: dict[str, Any] = {}
-        file.visititems(
-            lambda name, item: arrays.update({name: item} if isinstance(item, h5py.Dataset) else {})
-        )
-        if Links.followed and isinstance(linked := file.get(place.key or ""), h5py.Dataset):
-            arrays[str(place.key)] = linked
-        array = arrays[choose_key(arrays, place.path, place.key)]
-        _require_whole(array, source)
-        chunks = array.chunks or choose_chunks(tuple(array.shape), array.dtype)
-        names = [dim.label or (dim[0].name.rpartition("/")[2] if len(dim) else "") for dim in array.dims]
-    except FileNotFoundError as error:
-        raise DataError(f"{place.path}: there is no such file") from error
-    except NormError:
-        raise
-    except Exception as error:  # whatever a damaged file raises
-        raise DataError(f"{place.path} cannot be read: {describe_failure(error)}") from error
+    with open_regular(place.path) as stream:
+        version = Opened.describe(stream, source, Path(place.path))
+    file = h5py.File(place.path, "r")
+    arrays: dict[str, Any] = {}
+    file.visititems(lambda name, item: arrays.update({name: item} if isinstance(item, h5py.Dataset) else {}))
+    if Links.followed and isinstance(linked := file.get(place.key or ""), h5py.Dataset):
+        arrays[str(place.key)] = linked
+    array = arrays[choose_key(arrays, place.path, place.key)]
+    _require_whole(array, source)
+    chunks = array.chunks or choose_chunks(tuple(array.shape), array.dtype)
+    names = [dim.label or (dim[0].name.rpartition("/")[2] if len(dim) else "") for dim in array.dims]
     return _make_stored(source, array, chunks, version, names)
 
 
@@ -277,8 +274,10 @@ def _explain_likeness(like: Stored | None) -> Iterator[None]:
     """Say of what zarr raises as it writes that it comes of what a store says of itself."""
     try:
         yield
-    except (NormError, OSError, MemoryError):
+    except (NormError, OSError):
         raise
+    except MemoryError as error:
+        raise DataError("a chunk of the store that is to be written is larger than the memory") from error
     except Exception as error:  # of many kinds, where that is damaged
         name = "zarr" if like is None else f"a store like {like.name}"
         raise DataError(f"{name} cannot be written: {describe_failure(error)}") from error
