@@ -48,8 +48,8 @@ _HALF_BYTES, _SHORT_BYTES = 2, 4
 LARGEST_EXACT = 2**53
 """Up to this, every whole number is a float64."""
 
-MOST_AXES = 64
-"""NumPy's limit."""
+MOST_AXES = 32
+"""Of NumPy's functions some take no more (its arrays take 64)."""
 
 
 def is_bfloat16(dtype: np.dtype[Any]) -> bool:
@@ -65,6 +65,11 @@ def is_float(dtype: np.dtype[Any]) -> bool:
 def is_short_float(dtype: np.dtype[Any]) -> bool:
     """Whether a dtype holds floats of 24 significant bits at most."""
     return is_float(dtype) and dtype.itemsize <= _SHORT_BYTES
+
+
+def is_long_float(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype holds floats that float64 may round: long doubles."""
+    return dtype.kind == "f" and dtype.itemsize > 2 * _SHORT_BYTES
 
 
 def is_half(dtype: np.dtype[Any]) -> bool:
@@ -128,6 +133,12 @@ def find_type(name: str) -> Any:
     except ImportError as error:
         raise MissingExtraError.of(_BFLOAT16, EXTRA) from error
     return bfloat16
+
+
+def require_few_axes(count: int, name: str) -> None:
+    """Raise `DataError` if a tensor has more axes than are taken."""
+    if count > MOST_AXES:
+        raise DataError(f"{name} has {count} axes; at most {MOST_AXES} are taken")
 
 
 def require_real(dtype: np.dtype[Any], name: str) -> None:

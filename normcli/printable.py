@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import codecs
 import functools
+import io
 import re
 from textwrap import TextWrapper
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from _typeshed import ReadableBuffer
 
 _UNPRINTABLE = re.compile(
     "["
     r"\x00-\x1f\x7f-\x9f"  # control characters
     r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # which turn the direction of writing round
     r"\u2028\u2029"  # separators of lines and paragraphs
-    r"\ud800-\udfff"  # halves of a character: bytes of file names that are no text
+    r"\ud800-\udfff\ufffe\uffff"  # no characters: bytes of file names that are no text, and what XML refuses
     "]"
 )
 
@@ -28,6 +36,31 @@ def make_printable(text: str) -> str:
     ('red \\x1b[31m', 'exe.\\u202egnp')
     """
     return _UNPRINTABLE.sub(_escape, text)
+
+
+class TerminalBytes(io.RawIOBase):
+    """Takes the bytes of lines and writes them to a terminal, as `make_printable` does; tabs stay.
+
+    Parameters
+    ----------
+    terminal : TextIO
+    """
+
+    def __init__(self, terminal: TextIO) -> None:
+        self._terminal = terminal
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def writable(self) -> bool:
+        """Say so."""
+        return True
+
+    def write(self, data: ReadableBuffer) -> int:
+        """Write bytes of UTF-8, of which the last character may be cut."""
+        text = self._decoder.decode(bytes(data))
+        self._terminal.write(
+            _UNPRINTABLE.sub(lambda found: found[0] if found[0] in "\t\n" else _escape(found), text)
+        )
+        return memoryview(data).nbytes
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -190,10 +190,12 @@ def either_kernel(request):
 
 @pytest.fixture
 def interruptible():
-    """Let processes that a test starts be interrupted, also where SIGINT is ignored here: a run in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Let processes that a test starts be ended by signals that are ignored here: in the background, under nohup."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import json
+import os
+import pty
+import sys
+from xml.dom import minidom
+
 import numpy as np
 import pytest
 
@@ -18,6 +25,7 @@ from normcli.printable import make_printable
         pytest.param("\u2066\u2069\u200f\u061c", "\\u2066\\u2069\\u200f\\u061c", id="isolates and marks"),
         pytest.param("a\u2028b", "a\\u2028b", id="separators of lines"),
         pytest.param("\udcff", "\\udcff", id="no text"),
+        pytest.param("\ufffe\uffff", "\\ufffe\\uffff", id="no characters"),
         pytest.param("größe שלום 😀", "größe שלום 😀", id="letters"),
     ],
 )
@@ -48,3 +56,57 @@ def test_patterns_of_wide_characters_are_made_for_such_alone(text, monkeypatch):
     """Compiling them takes a twentieth of a small calculation."""
     monkeypatch.setattr(printable, "_find_patterns", None)
     assert printable.spread_wide(text) == text
+
+
+def _run_on_terminal(*arguments):
+    """Run a command with a terminal for everything; return its exit code and what the terminal was sent."""
+    child, terminal = pty.fork()
+    if not child:
+        os.execv(sys.executable, [sys.executable, "-m", "normcli", *arguments])
+    sent = b""
+    while True:
+        try:
+            piece = os.read(terminal, 1 << 16)
+        except OSError:  # the end, on Linux
+            piece = b""
+        if not piece:
+            break
+        sent += piece
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), sent.decode()
+
+
+NAMES = ["c\x1b[31m", "d\u202e", "e\u2028丁", "f\uffff"]
+
+
+@pytest.fixture
+def names_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.json").write_text(json.dumps([dict.fromkeys(NAMES, k**2) for k in range(3)]))
+    return "x.json"
+
+
+@pytest.mark.parametrize("options", ["-o - -f csv", "-o - -f jsonl", "-f csv", "-f tsv", "-f markdown", ""])
+def test_names_of_columns_do_nothing_to_a_terminal_and_reach_a_pipe_as_they_are(options, names_file, normcli):
+    command = ["zscore", "-i", names_file, "--color", "never", *options.split()]
+    code, sent = _run_on_terminal(*command)
+    assert code == 0
+    assert not {"\x1b", "\u202e", "\u2028", "\uffff"} & set(sent)
+    assert options == "-o - -f jsonl" or "e\\u2028丁" in sent
+    if "csv" in options:
+        assert all(name in normcli(*command).out for name in NAMES)
+
+
+def test_a_terminal_is_sent_whole_characters():
+    text = io.StringIO()
+    terminal = printable.TerminalBytes(text)
+    for byte in "丁\t\u202e\n".encode():
+        terminal.write(bytes([byte]))
+    assert text.getvalue() == "丁\t\\u202e\n"
+
+
+@pytest.mark.parametrize("command", ["draw zscore", "compare zscore minmax"])
+def test_a_picture_of_any_names_is_xml(command, names_file, normcli):
+    ran = normcli(*command.split(), "-i", names_file, "-o", "x.svg")
+    assert ran.code == 0
+    assert "f\\uffff" in minidom.parse("x.svg").toxml()

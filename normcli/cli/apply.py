@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 import click
 from click import option
 
 from normcli.cli import options
-from normcli.cli.destination import Destination, choose_files_for, describe_written
+from normcli.cli.destination import Destination, WholeFiles, choose_files_for, describe_written
 from normcli.cli.sources import load_affine
 from normcli.cli.verbs import Verb
 from normcli.errors import UsageError, name_subject
@@ -154,7 +153,7 @@ def _use_one(one: Named, destination: Destination, use: Use, effort: Effort, *, 
     require_order(use.stats.subject, tensor.dimensions, one.name)
     plan = use.plan(one.name, values)
     dtype = plan.choose_output_dtype(values.dtype)
-    with contextlib.ExitStack() as files:
+    with WholeFiles() as files:
         out = destination.start_tensor(files, values, dtype)
         with name_subject(one.name):
             if inverts:

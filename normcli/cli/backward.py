@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from typing import TYPE_CHECKING
 
 from click import option
 
 from normcli.cli import options
-from normcli.cli.destination import ARCHIVES, collect_fields
+from normcli.cli.destination import ARCHIVES, WholeFiles, collect_fields
 from normcli.cli.outputs import choose_outputs
 from normcli.cli.problem import Problem, load_problem, warn_of_input
 from normcli.cli.sources import load_typed, require_one_stream
@@ -84,7 +83,7 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
 
     problem = load_problem(settings)
     slope = load_gradient(settings, problem, dy, dy_seed)
-    with contextlib.ExitStack() as files, settings.run.open_effort() as effort:
+    with WholeFiles() as files, settings.run.open_effort() as effort:
         warn_of_input(settings.run, problem, problem.calculate(effort, statistics_alone=True))
         is_archive = outputs.tensor is not None and f".{outputs.tensor.format_name}" in ARCHIVES
         out = None if is_archive else outputs.start(files, problem)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
 from typing import TYPE_CHECKING
 
 from normcli.cli import options
-from normcli.cli.destination import collect_fields
+from normcli.cli.destination import WholeFiles, collect_fields
 from normcli.cli.outputs import choose_outputs
 from normcli.cli.problem import advise, load_problem
 from normcli.cli.verbs import NamedNorm, Verb
@@ -98,9 +97,10 @@ def _run(settings: Settings, emit: str | None) -> None:
     document = outputs.document
     from normcli.answers.calculating.calculation import Answer
 
-    problem = load_problem(settings)
+    with settings.run.show_progress():
+        problem = load_problem(settings)
     started = time.perf_counter()
-    with contextlib.ExitStack() as files, settings.run.open_effort() as effort:
+    with WholeFiles() as files, settings.run.open_effort() as effort:
         out = outputs.start(files, problem)
         statistics_alone = outputs.tensor is None and _asks_for_statistics_alone(settings.answer)
         result = problem.calculate(effort, out=out, statistics_alone=statistics_alone)
@@ -121,12 +121,13 @@ def _run(settings: Settings, emit: str | None) -> None:
         settings.run.warn(result.plan.norm.name, *advise(result.degeneracies, problem.inputs))
     if document is None and not fields:
         outputs.report(settings.run, result, time.perf_counter() - started)
-    if fields:
-        from normcli.writers.structured import write_fields
+    with settings.run.show_progress(beside=sys.stdout):
+        if fields:
+            from normcli.writers.structured import write_fields
 
-        write_fields(fields, sys.stdout)
-    elif document is not None:
-        document.write(answer, settings.answer.view()._replace(show=show))
+            write_fields(fields, sys.stdout)
+        elif document is not None:
+            document.write(answer, settings.answer.view()._replace(show=show))
 
 
 def _needs_check(format_name: str | None, show: Sequence[str] | None) -> bool:

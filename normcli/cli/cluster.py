@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from normcli.cli.destination import STORE, choose_tensor_file
+from normcli.cli.destination import STORE, WholeFiles, choose_tensor_file
 from normcli.cli.sources import load_affine
 from normcli.errors import UsageError
 from normcli.identifying.words.diagnosis import Diagnosis
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from normcli.fitting.use import Use
     from normcli.norms.request import Request
     from normcli.tensors.many import Named
+    from normcli.tensors.opened import Opened, StoreVersion
+    from normcli.tensors.stored import Stored
 
     Pair = tuple[Named, Destination]
     UseOne = Callable[..., list[str]]
@@ -117,8 +119,9 @@ def use_on_cluster(
         notes = [(one.name, message) for (one, _), messages in results for message in messages]
         settings.run.warn_of_files("invert" if inverts else "apply", notes)
         for one, destination in stores:
-            shape = tuple(open_source(one.name).array.shape)
-            _write(session, BlockUse(use, shape, inverts), one.name, destination)
+            stored = open_source(one.name)
+            block = BlockUse(use, tuple(stored.array.shape), inverts)
+            _write(session, block, one.name, destination, stored)
 
 
 def _require_usable(use: Use, one: Named) -> None:
@@ -147,15 +150,18 @@ def normalize_on_cluster(settings: Settings) -> None:
     source = _find_source(settings, given, "take a tensor to a tensor")
     if destination is None or destination.path == STANDARD_STREAM:
         raise UsageError(f"{_NO_CLUSTER} write stores and files: -i x.zarr:x -o y.zarr:y")
+    from normcli.cluster.sources import open_source
+
     with _open_session(settings) as session:
-        block = _choose_block(session, settings, source)
+        stored = open_source(source)  # before statistics are fitted, so that a change since is seen
+        block = _choose_block(session, settings, source, stored)
         if destination.format_name == STORE:
-            _write(session, block, source, destination)
+            _write(session, block, source, destination, stored)
             return
         from normcli.cluster.files import run_each
 
         there = destination._replace(path=locate(str(destination.path)))
-        run_each(session, functools.partial(_write_file, block, there), [locate(source)])
+        run_each(session, functools.partial(_write_file, block, there, stored.version), [locate(source)])
 
 
 def check_on_cluster(
@@ -191,10 +197,11 @@ def check_on_cluster(
     from normcli.tensors.tensor import Tensor
 
     with _open_session(settings) as session:
-        block = _choose_block(session, settings, source)
+        stored = open_source(source)
+        block = _choose_block(session, settings, source, stored)
         check = BlockCheck(block.count_in(settings.request.dtype), tolerate)
         found = check_store(session, check, source, actual)
-    stored = open_source(source)
+    stored.version.require_unchanged()
     request = settings.request.adopt_layout(find_layout(stored.dimensions))
     plan = make_plan(request, tuple(stored.array.shape), stored.array.dtype)
     affine = load_affine(settings.parameters, None)
@@ -221,14 +228,12 @@ def _find_source(settings: Settings, given: Mapping[str, Any], what: str) -> str
     return settings.source.inputs[0]
 
 
-def _choose_block(session: Session, settings: Settings, source: str) -> BlockUse | BlockNorm:
+def _choose_block(session: Session, settings: Settings, source: str, stored: Stored) -> BlockUse | BlockNorm:
     """Return what normalizes the blocks of a store; statistics that are needed are fitted now."""
     from normcli.cluster.blocks import choose_block
-    from normcli.cluster.sources import open_source
     from normcli.cluster.stores import fit_store
     from normcli.norms.layout import find_layout
 
-    stored = open_source(source)
     array, request = stored.array, settings.request.adopt_layout(find_layout(stored.dimensions))
     affine = {name: a for name, a in load_affine(settings.parameters, None).items() if a is not None}
 
@@ -238,10 +243,10 @@ def _choose_block(session: Session, settings: Settings, source: str) -> BlockUse
     return choose_block(request, tuple(array.shape), array.dtype, affine, settings.selection.nan, fit)
 
 
-def _write_file(block: BlockNorm | BlockUse, destination: Destination, source: str) -> None:
-    """Normalize an array into a file; all of it is in memory meanwhile."""
-    import contextlib
-
+def _write_file(
+    block: BlockNorm | BlockUse, destination: Destination, version: Opened | StoreVersion, source: str
+) -> None:
+    """Normalize an array into a file, unless it is no longer of a version; all of it is in memory meanwhile."""
     from normcli.cluster.sources import open_source
     from normcli.tensors.files import Saved
     from normcli.tensors.tensor import Tensor
@@ -250,21 +255,22 @@ def _write_file(block: BlockNorm | BlockUse, destination: Destination, source: s
     stored = open_source(source)
     box = tuple(slice(0, length) for length in stored.array.shape)
     values = block.run(box, stored.read(box), __version__)
-    with contextlib.ExitStack() as files:
+    with WholeFiles() as files:
         destination.write_tensor(files, Saved.like(Tensor(values, source, stored=stored), values))
-        stored.version.require_unchanged()
+        version.require_unchanged()
 
 
-def _write(session: Session, use: BlockUse | BlockNorm, source: str, destination: Destination) -> None:
-    from normcli.cluster.sources import open_source
+def _write(
+    session: Session, use: BlockUse | BlockNorm, source: str, destination: Destination, stored: Stored
+) -> None:
     from normcli.cluster.stores import use_store
     from normcli.tensors.stores import create_array
     from normcli.tensors.whole import open_folder
 
     place = find_place(str(destination.path))
     assert place is not None
-    stored = open_source(source)
     dtype = use.plan(stored.array.dtype).choose_output_dtype(stored.array.dtype)
     with open_folder(place.path, replaces=destination.overwrite) as folder:
         target = create_array(folder.absolute(), place.key, tuple(stored.array.shape), dtype, stored)
         use_store(session, use, source, target)
+        stored.version.require_unchanged()

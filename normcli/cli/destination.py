@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 import click
 
 from normcli.cli.settings import NOTES
 from normcli.errors import ExitCode, UsageError
 from normcli.language import translate
-from normcli.printable import agree, make_printable
+from normcli.printable import TerminalBytes, agree, make_printable
 from normcli.tensors.places import find_place
 from normcli.tensors.tensor import STANDARD_STREAM, STREAMED
 from normcli.tuples import NamedTuple
 from normcli.writers import PAINTED, PICTURES, SUFFIXES, has_letters, write, write_picture
 
 if TYPE_CHECKING:
-    import contextlib
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     import numpy as np
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from normcli.tensors.files import FileFormat, Saved
     from normcli.tensors.places import Place
     from normcli.tensors.tensor import Tensor
+    from normcli.tensors.whole import Draft
 
 
 class HasFields(Protocol):
@@ -48,6 +49,31 @@ ARCHIVES = (".npz", ".safetensors")
 
 STATISTICS_SUFFIXES = (".json", ".npz")
 """The files that several arrays are saved in, each under its name."""
+
+
+class WholeFiles(contextlib.ExitStack):
+    """Files that take their places one right behind the other, when all are written and the block ends well.
+
+    A process that is killed in between leaves some new and some old, each of them whole.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._drafts: list[Draft] = []
+        self.push(self._end)
+
+    def open(self, path: str, least: int = 0, *, seeks: bool = False) -> BinaryIO:
+        """Return a file as of `open_whole`, which is closed when the block ends."""
+        from normcli.tensors.whole import open_whole
+
+        return self.enter_context(open_whole(path, least, seeks=seeks, later=self._drafts))
+
+    def _end(self, kind: type[BaseException] | None, *_: object) -> None:
+        with contextlib.ExitStack() as at_end:
+            for draft in self._drafts:
+                at_end.push(draft.at_end)
+            for draft in self._drafts if kind is None else ():
+                draft.place()
 
 
 class Destination(NamedTuple):
@@ -78,8 +104,12 @@ class Destination(NamedTuple):
         DataError
             If writing fails.
         """
-        if self.path is None:
+        if self.path is None and (self.format_name == "table" or not sys.stdout.isatty()):
             write(document, self.format_name, sys.stdout, view)
+            return
+        if self.path is None:
+            lines = io.TextIOWrapper(_escape_for_terminal(), encoding="utf-8", newline="", write_through=True)
+            write(document, self.format_name, lines, view)
             return
         from normcli.tensors.whole import open_whole
 
@@ -102,7 +132,7 @@ class Destination(NamedTuple):
         return FORMATS[suffix]
 
     def start_tensor(
-        self, files: contextlib.ExitStack, values: NDArray[Any], dtype: np.dtype[Any]
+        self, files: WholeFiles, values: NDArray[Any], dtype: np.dtype[Any]
     ) -> NDArray[Any] | None:
         """Return the array of an output file, to be filled while the result is calculated, or None.
 
@@ -110,7 +140,7 @@ class Destination(NamedTuple):
 
         Parameters
         ----------
-        files : ExitStack
+        files : WholeFiles
             When it closes without an error the file takes its place, otherwise it vanishes.
         values : ndarray
             The input, whose shape is the output's.
@@ -120,7 +150,6 @@ class Destination(NamedTuple):
         import numpy as np
 
         from normcli.tensors.spool import open_outgoing
-        from normcli.tensors.whole import open_whole
 
         if self.format_name == STORE:
             from normcli.tensors.stores import require_storable
@@ -131,14 +160,15 @@ class Destination(NamedTuple):
         if start is None or not isinstance(values, np.memmap):
             return None
         path = str(self.path)
-        stream = files.enter_context(
-            open_outgoing(sys.stdout.buffer) if path == STANDARD_STREAM else open_whole(path, seeks=True)
-        )
+        if path == STANDARD_STREAM:
+            stream = files.enter_context(open_outgoing(sys.stdout.buffer))
+        else:
+            stream = files.open(path, seeks=True)
         return start(stream, values.shape, dtype)
 
-    def write_tensor(self, files: contextlib.ExitStack, saved: Saved) -> None:
+    def write_tensor(self, files: WholeFiles, saved: Saved) -> None:
         """Write a tensor; the file, or the store, takes its place when `files` closes."""
-        from normcli.tensors.whole import open_folder, open_whole
+        from normcli.tensors.whole import open_folder
 
         if self.format_name == STORE:
             from normcli.tensors.stores import write_store
@@ -149,25 +179,26 @@ class Destination(NamedTuple):
             return
         file_format = self._find_format(saved.values.shape, saved.values.dtype)
         if self.path == STANDARD_STREAM:
-            file_format.write(sys.stdout.buffer, saved)
-            sys.stdout.buffer.flush()
+            shown = sys.stdout.isatty()
+            file_format.write(_escape_for_terminal() if shown else sys.stdout.buffer, saved)
+            sys.stdout.flush()
             return
         least = file_format.measure_least(saved.values)
-        file_format.write(files.enter_context(open_whole(str(self.path), least)), saved)
+        file_format.write(files.open(str(self.path), least), saved)
 
-    def measure(self) -> int:
-        """Return the size of what was written, in bytes."""
+    def measure(self) -> int | None:
+        """Return the size of what was written, in bytes; None of a pipe or a device, which keep nothing."""
         from pathlib import Path  # slow to import, and answers on a terminal need none
 
         path = Path(str(self.path))
         if self.format_name != STORE:
-            return path.stat().st_size
+            return path.stat().st_size if path.is_file() else None
         place = cast("Place", find_place(str(self.path)))
         return sum(file.stat().st_size for file in Path(place.path).rglob("*") if file.is_file())
 
     def write_arrays(
         self,
-        files: contextlib.ExitStack,
+        files: WholeFiles,
         arrays: Mapping[str, NDArray[Any]],
         columns: tuple[str, ...] | None = None,
     ) -> None:
@@ -184,13 +215,12 @@ class Destination(NamedTuple):
 
         from normcli.tensors.nested import NestedLists
         from normcli.tensors.npz import write_npz
-        from normcli.tensors.whole import open_whole
         from normcli.writers.structured import format_json
 
         if self.format_name != "json":
             for array in arrays.values():
                 self._find_format(array.shape, array.dtype)
-        stream = files.enter_context(open_whole(str(self.path)))
+        stream = files.open(str(self.path))
         if self.format_name == "npz":
             named = {} if columns is None else {"columns": np.array(columns, dtype=np.str_)}
             write_npz(stream, named | dict(arrays))
@@ -206,12 +236,20 @@ class Destination(NamedTuple):
         stream.write(b"\n")
 
 
+def _escape_for_terminal() -> BinaryIO:
+    return cast("BinaryIO", TerminalBytes(sys.stdout))
+
+
 def describe_written(destination: Destination, tensor: Tensor) -> Iterator[str]:
-    """Yield what there is to know of a table that is written: what is left out, or would be read otherwise."""
+    """Yield what there is to know of a file that is written: what it replaces, lacks or would be read as."""
     from normcli.tensors.choice import name_column
     from normcli.tensors.delimited import reads_as_header
     from normcli.tensors.files import FORMATS
+    from normcli.tensors.opened import Opened
 
+    opened = tensor.opened
+    if isinstance(opened, Opened) and opened.place == os.path.abspath(str(destination.path)):  # noqa: PTH100
+        yield "the result has taken the place of the input"
     table = tensor.table
     names = tensor.columns if table is None else table.rows.names
     if destination.format_name in ("csv", "tsv") and names is not None and not reads_as_header(names):
@@ -322,7 +360,7 @@ def _choose_store(output: str, *, overwrite: bool) -> Destination:
     from normcli.tensors.whole import require_new_folder
 
     place = cast("Place", find_place(output))
-    if not place.is_zarr or "://" in place.path:
+    if not place.is_zarr or place.is_remote:
         kind = "a URL" if place.is_zarr else "HDF5"
         raise UsageError(f"--output {output}: {kind} is read, and not written; a .zarr folder is")
     if os.path.isdir(place.path) and os.listdir(place.path):  # noqa: PTH112, PTH208

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 from click import argument, option
 
 from normcli.cli import options
-from normcli.cli.destination import ARCHIVES, choose_values_file, print_document
+from normcli.cli.destination import ARCHIVES, WholeFiles, choose_values_file, print_document
 from normcli.cli.problem import adopt_eps, load_running
 from normcli.cli.sources import load_affine, load_optional, load_parameter
 from normcli.cli.types import Framework, NormName
@@ -109,7 +108,7 @@ def _fold_batch(settings: Settings, source: _Source) -> None:
     proof = prove(arranged, norm, folded)
     document = Folding(arranged, norm, folded, proof, str(source.conv_weight), eps_from, order)
     if destination is not None:
-        with contextlib.ExitStack() as files:
+        with WholeFiles() as files:
             destination.write_arrays(files, document.arrays())
     print_document(document, settings.answer)
 
@@ -125,7 +124,7 @@ def _fold_matrices(settings: Settings, source: _Source) -> None:
     destination = choose_values_file(settings.answer.output, suffixes=suffixes)
     document = (_fold_weight if source.checkpoint is None else _fold_checkpoint)(settings, source)
     if destination is not None:
-        with contextlib.ExitStack() as files:
+        with WholeFiles() as files:
             destination.write_arrays(files, document.saved)
     print_document(document, settings.answer)
 

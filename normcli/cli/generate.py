@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, cast
 
 from normcli.cli import options
-from normcli.cli.destination import choose_tensor_file
+from normcli.cli.destination import WholeFiles, choose_tensor_file
 from normcli.cli.sources import make_recipe
 from normcli.cli.verbs import Verb
 from normcli.errors import UsageError
@@ -36,7 +35,7 @@ def _run(settings: Settings) -> None:
     from normcli.tensors.generate import generate
 
     values = generate(make_recipe(settings.source)).values
-    with contextlib.ExitStack() as files:
+    with WholeFiles() as files:
         destination.write_tensor(files, Saved(values, key="x"))
 
 

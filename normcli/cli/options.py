@@ -20,6 +20,7 @@ from normcli.cli.types import (
 )
 from normcli.norms.options import NUMERIC_TYPES, OPTIONS, OptionKind, find_option
 from normcli.norms.request import Fill, NanRule
+from normcli.tensors.opened import Links
 from normcli.tensors.recipe import DISTRIBUTIONS, RNGS
 from normcli.tensors.tensor import STREAMED
 from normcli.writers import FIELDS, FORMATS, WRITERS
@@ -67,6 +68,12 @@ def _declare_bound(name: str, text: str) -> Option:
     return option(name, type=parse_number, metavar="NUMBER", help=text)
 
 
+def _follow_links(ctx: click.Context, param: click.Parameter, chosen: bool) -> None:
+    """Let stores refer to other files for as long as the command runs."""
+    Links.followed = chosen
+    ctx.call_on_close(lambda: setattr(Links, "followed", False))
+
+
 TABLE_INPUT: tuple[Option, ...] = (
     option(
         "--columns", metavar="NAME,…",
@@ -82,8 +89,12 @@ TABLE_INPUT: tuple[Option, ...] = (
         "--header", type=click.Choice(("yes", "no")),
         help="Whether a table's first row is names. [default: if no cell is a number, nor all missing]",
     ),
+    option(
+        "--follow-links", is_flag=True, expose_value=False, callback=_follow_links,
+        help="Of a Zarr store or an HDF5 file: read what it links to elsewhere, too.",
+    ),
 )  # fmt: skip
-"""How a table is read: CSV, TSV, JSON records, JSON Lines, Parquet."""
+"""How a table is read (CSV, TSV, JSON records, JSON Lines, Parquet), and a store."""
 
 RECIPE = (
     option("--shape", type=parse_shape, metavar="N,N,…", help="Generate a tensor of this shape instead."),
@@ -210,7 +221,8 @@ SAVE = (
     option(
         "--stats-output",
         metavar="FILE",
-        help="Save the statistics, as .json or .npz, and the names of their columns.",
+        help="Save the statistics, as .json or .npz, and the names of their columns. Each file is whole; a "
+        "run that is killed at its end may leave this one new, and that of -o old.",
     ),
 )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from normcli.cli.destination import (
     STATISTICS_SUFFIXES,
     Destination,
+    WholeFiles,
     choose_document_file,
     choose_tensor_file,
     choose_values_file,
@@ -21,8 +22,6 @@ from normcli.tuples import NamedTuple
 from normcli.writers import PAGE, PAINTED, PICTURES, SUFFIXES, WRITERS
 
 if TYPE_CHECKING:
-    import contextlib
-
     from numpy.typing import NDArray
 
     from normcli.cli.problem import Problem
@@ -58,15 +57,13 @@ class Outputs(NamedTuple):
         """Whether the tensor goes to standard output."""
         return self.tensor is not None and self.tensor.path == STANDARD_STREAM
 
-    def start(self, files: contextlib.ExitStack, problem: Problem) -> NDArray[Any] | None:
+    def start(self, files: WholeFiles, problem: Problem) -> NDArray[Any] | None:
         """Return the array that the result is to be calculated into, if that lies in a file; else None."""
         values = problem.tensor.values
         dtype = problem.plan.choose_output_dtype(values.dtype)
         return None if self.tensor is None else self.tensor.start_tensor(files, values, dtype)
 
-    def save(
-        self, files: contextlib.ExitStack, problem: Problem, result: Result, out: NDArray[Any] | None
-    ) -> None:
+    def save(self, files: WholeFiles, problem: Problem, result: Result, out: NDArray[Any] | None) -> None:
         """Write the statistics, and the tensor unless it was calculated into its file.
 
         The files take their places when `files` closes.
@@ -88,8 +85,9 @@ class Outputs(NamedTuple):
         if self.tensor is None or self.is_stream:
             return
         size = self.tensor.measure()
-        rate = f" ({format_bytes(round(size / seconds))}/s)" if size > _LEAST_MEASURED else ""
-        what = f"{format_shape(result.plan.grid.shape)} {result.dtype}, {format_bytes(size)}"
+        rate = f" ({format_bytes(round(size / seconds))}/s)" if size and size > _LEAST_MEASURED else ""
+        what = f"{format_shape(result.plan.grid.shape)} {result.dtype}"
+        what += "" if size is None else f", {format_bytes(size)}"
         more = f"--show stats,check prints {format_count(result.group_count, 'group')}"
         run.warn(str(self.tensor.path), f"{what} in {seconds:.2g} s{rate}; {more}")
 

@@ -7,7 +7,7 @@ import io
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import click
 
@@ -35,6 +35,7 @@ def run(arguments: Sequence[str]) -> int:
         sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115  # pathlib is slow to import
     if sys.stdout is None:
         return _report("standard output is closed", ExitCode.BAD_DATA)
+    _Interrupts.catch()
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves SIGHUP
@@ -80,10 +81,37 @@ def run(arguments: Sequence[str]) -> int:
             raise
         message = f"a fault of normcli's own, {type(error).__name__}: {error}"
         return _report(f"{message} (NORMCLI_DEBUG=1 shows where)", ExitCode.OWN_FAULT)
-    return ExitCode.DONE
+    return _report("interrupted", ExitCode.INTERRUPTED) if _Interrupts.seen else ExitCode.DONE
+
+
+class _Interrupts:
+    """Whether there was a Ctrl-C: of the error that it raises Python makes others, or prints it and goes on."""
+
+    seen: ClassVar = False
+    _hook: ClassVar = sys.unraisablehook
+
+    @classmethod
+    def catch(cls) -> None:
+        """Take note of each from now on."""
+        cls.seen = False
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not of a run in the background
+            signal.signal(signal.SIGINT, cls._raise)
+            cls._hook, sys.unraisablehook = sys.unraisablehook, cls._pass_over
+
+    @classmethod
+    def _raise(cls, signum: int, frame: object) -> NoReturn:
+        cls.seen = True
+        raise KeyboardInterrupt
+
+    @classmethod
+    def _pass_over(cls, error: sys.UnraisableHookArgs) -> None:
+        if not issubclass(error.exc_type, KeyboardInterrupt):
+            cls._hook(error)
 
 
 def _report(message: str, code: int) -> int:
+    if _Interrupts.seen:  # whatever became of it
+        message, code = "interrupted", ExitCode.INTERRUPTED
     with contextlib.suppress(OSError):
         sys.stderr.write(f"normcli: {make_printable(translate(' '.join(message.split())))}\n")
     return code

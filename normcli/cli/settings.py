@@ -18,7 +18,9 @@ from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from typing import TextIO
 
+    from normcli.cli.progress import ProgressBar
     from normcli.documents.document import View
     from normcli.engine.walk import Effort
     from normcli.tensors.tables import TableOptions
@@ -160,11 +162,23 @@ class RunOptions(NamedTuple):
     @contextlib.contextmanager
     def open_effort(self) -> Iterator[Effort]:
         """Yield the threads to work with, and a progress bar that ends with the block."""
-        from normcli.cli.progress import show_progress
         from normcli.engine.walk import Effort
 
-        with show_progress(quiet=self.quiet) as observer:
+        with self.show_progress() as observer:
             yield Effort(self.threads, observer)
+
+    @contextlib.contextmanager
+    def show_progress(self, *, beside: TextIO | None = None) -> Iterator[ProgressBar | None]:
+        """Draw a progress bar that ends with the block, unless a stream that the block writes is a terminal."""
+        from normcli.cli.progress import show_progress
+        from normcli.tensors.watched import Watch
+
+        is_disturbed = beside is not None and beside.isatty()
+        with show_progress(quiet=self.quiet or is_disturbed) as Watch.observer:
+            try:
+                yield Watch.observer
+            finally:
+                Watch.observer = None
 
     def warn(self, subject: str, *messages: str) -> None:
         """Write messages about a norm or a file to standard error, a line each; nothing under `--quiet`."""

@@ -50,7 +50,8 @@ _OF_BATCH_SIZE = (
         "--batches", callback=_parse_sizes, metavar="N,…",
         help="Samples in a batch, the watched one among them. [default: 1,2,4,8,32,128]",
     ),
-    option("--draws", type=click.IntRange(min=1), metavar="N", help="Batches of each size. [default: 100]"),
+    option("--draws", type=click.IntRange(min=1), metavar="N",
+           help="Batches of each size; ten million in all at most. [default: 100]"),
 )  # fmt: skip
 
 _OF_TRAINING = (

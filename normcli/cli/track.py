@@ -9,7 +9,13 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from normcli.cli.destination import choose_files_for, choose_values_file, collect_fields, print_document
+from normcli.cli.destination import (
+    WholeFiles,
+    choose_files_for,
+    choose_values_file,
+    collect_fields,
+    print_document,
+)
 from normcli.cli.outputs import Outputs, choose_outputs, require_distinct
 from normcli.cli.problem import adopt_eps, load_problem
 from normcli.errors import DataError, UsageError, name_subject
@@ -66,7 +72,7 @@ def track(settings: Settings) -> None:
         settings.run.warn(norm, f"waiting for the state {path}, which another process holds")
 
     with (
-        contextlib.ExitStack() as files,
+        WholeFiles() as files,
         contextlib.nullcontext() if path is None else hold(path, timeout, say_waiting),
     ):
         kept = None if path is None else read_state(path, norm)
@@ -119,9 +125,7 @@ def _choose_outputs(settings: Settings) -> list[Outputs]:
     return [Outputs(file, None, None) for file in files]
 
 
-def _finish(
-    run: Tracking, batch: _Batch, outputs: Outputs, answer: AnswerOptions, files: contextlib.ExitStack
-) -> None:
+def _finish(run: Tracking, batch: _Batch, outputs: Outputs, answer: AnswerOptions, files: WholeFiles) -> None:
     """Write the outputs, print the run or a field of the batch, and replace the state file."""
     from normcli.running.state_file import replace_state
 
@@ -168,7 +172,7 @@ def _enter(
     rule: RunningRule,
     settings: Settings,
     outputs: Outputs,
-    files: contextlib.ExitStack,
+    files: WholeFiles,
 ) -> _Batch:
     from normcli.answers.batches.running_statistics import TrackedBatch
     from normcli.answers.calculating.calculation import Answer

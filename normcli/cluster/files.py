@@ -9,6 +9,7 @@ from dask.delayed import delayed
 
 from normcli.cluster.blocks import ALONE, require_sums, require_version
 from normcli.fitting.fit import fit
+from normcli.tensors.opened import Links
 from normcli.version import __version__
 
 if TYPE_CHECKING:
@@ -40,11 +41,12 @@ def run_each(session: Session, work: Callable[[Item], Outcome], items: Sequence[
         What a task raises; if the cluster fails.
     """
     task, shared = delayed(_run_one, pure=False), delayed(work)
-    return session.run([task(shared, item, __version__) for item in items]) if items else []
+    return session.run([task(shared, item, __version__, Links.followed) for item in items]) if items else []
 
 
-def _run_one(work: Callable[[Item], Outcome], item: Item, version: str) -> Outcome:
+def _run_one(work: Callable[[Item], Outcome], item: Item, version: str, follows_links: bool) -> Outcome:
     require_version(version)
+    Links.followed = follows_links
     return work(item)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from normcli.cluster import require_dask
 from normcli.errors import UsageError
 from normcli.tensors.files import load
-from normcli.tensors.opened import StoreVersion
+from normcli.tensors.opened import Links, StoreVersion
 from normcli.tensors.places import find_place, locate
 from normcli.tensors.stored import Stored
 from normcli.tensors.stores import choose_chunks, limit_threads, open_store
@@ -30,15 +30,18 @@ class Origin(NamedTuple):
         A path as workers find it, or a URL.
     opened : bytes
         Another one each time: what was opened under a path before may no longer be there.
+    follows_links : bool
+        Whether the array may lie elsewhere.
     """
 
     place: str
     opened: bytes
+    follows_links: bool
 
     @classmethod
     def name(cls, source: str) -> Origin:
         """Return the origin that a text names, to be opened anew."""
-        return cls(locate(source), os.urandom(8))
+        return cls(locate(source), os.urandom(8), Links.followed)
 
     def open(self) -> Stored:
         """Return the array, which a process opens once."""
@@ -47,6 +50,7 @@ class Origin(NamedTuple):
 
 @lru_cache(maxsize=16)  # of a worker, which reads many blocks of one array
 def _open_once(origin: Origin) -> Stored:
+    Links.followed = origin.follows_links
     return open_source(origin.place)
 
 
@@ -75,7 +79,7 @@ def _open_file(source: str) -> Stored:
         raise UsageError(
             f"{source} is text or a table, of which one machine reads all: without --workers and --scheduler"
         )
-    values, version = tensor.values, tensor.opened or StoreVersion(source, None, lambda: None)
+    values, version = tensor.values, tensor.opened or StoreVersion.describe(source, None)
     lies_in_file = isinstance(values, np.memmap)
     chunks = choose_chunks(values.shape, values.dtype) if lies_in_file else values.shape
     return Stored(source, values, chunks, version)

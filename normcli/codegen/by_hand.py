@@ -118,6 +118,9 @@ def write_affine(plan: Plan, arrays: Arrays, shape: Shape, names: tuple[str, ...
     steps = {"gamma": (offset, "*"), "beta": ("beta", "+")}
     for name in names or plan.norm.parameter_names:
         text, sign = steps[name]
+        if name in plan.fixed_parameters:  # numbers, as of a range
+            yield Line(f"y = y {sign} {plan.fixed_parameters[name]!r}")
+            continue
         yield Line(f"if {name} is not None:")
         if shape[len(shape) - len(plan.parameters.shape) :] != plan.parameters.shape:
             reshaped = arrays.call["reshape"].format(x=name, shape=shape)

@@ -41,6 +41,8 @@ def write_module(task: Task, framework: str) -> str:
         If not every value counts, the framework lacks an operation, or an input can only be typed and is long.
     """
     task.require_whole()
+    fixed = task.plan.fixed_parameters
+    task = task._replace(sources=[source for source in task.sources if source.name not in fixed])
     arrays, plan = FRAMEWORKS[framework], task.plan
     call = CALLS.get((framework, plan.norm.name))
     obstacles = [] if call is None else list(call.list_obstacles(plan, evaluation=task.evaluation))
@@ -62,7 +64,7 @@ def write_module(task: Task, framework: str) -> str:
         *_pad(list(arrays.setup.get(task.dtype.name, ()))),
         *_pad(list(_write_constants(task, made))),
         *(line for text in helpers for line in ("", "", text)),
-        *("", "", "def normalize(x, gamma=None, beta=None):"),
+        *("", "", f"def normalize({'x' if fixed else 'x, gamma=None, beta=None'}):"),
         *write_line(f'"""{_describe_function(plan)}"""'),
     ]
     for line in body:
@@ -154,7 +156,7 @@ def _describe_request(task: Task) -> str:
     if spec.p is not None:
         facts.append(f"p {spec.p:g}")
     if spec.range is not None:
-        facts.append("gamma and beta bring x_hat into the range {:g} to {:g}".format(*spec.range))
+        facts.append("x_hat is brought into the range {:g} to {:g}".format(*spec.range))
     if task.evaluation:
         facts.append("with running statistics")
     if spec.flat_rule is not None:
@@ -174,7 +176,7 @@ def describe_call(plan: Plan, arrays: Arrays, call: Call | None, obstacles: list
 
 
 def _describe_function(plan: Plan) -> str:
-    names = plan.norm.parameter_names
+    names = () if plan.fixed_parameters else plan.norm.parameter_names
     parameters = f"; {' and '.join(names)}: {plan.parameters.shape}" if names else ""
     return f"Return x normalized, of the shape {plan.grid.shape}{parameters}."
 

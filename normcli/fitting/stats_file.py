@@ -128,9 +128,17 @@ def _choose_rounded(rounded: Mapping[str, NDArray[Any]], members: Container[str]
 
 
 def describe_stats(stats: Stats) -> dict[str, NDArray[Any]]:
-    """Return the members that hold all there is of statistics, without what is rounded."""
+    """Return the members that hold all there is of statistics, without what is rounded.
+
+    Raises
+    ------
+    DataError
+        If they are of no groups.
+    """
     request, sums = stats.subject.request, stats.sums
     shape = stats.subject.plan(1).grid.stats_shape
+    if 0 in shape:
+        raise DataError("there are no groups, and so no statistics to keep")
     members: dict[str, Any] = {
         "schema": SCHEMA,
         "norm": request.norm,

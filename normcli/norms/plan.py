@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import find_type, is_float
+from normcli.dtypes import find_type, is_float, require_few_axes
 from normcli.errors import DataError, UsageError
 from normcli.norms.axes import choose_axes, choose_rows, choose_split
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
@@ -150,6 +150,14 @@ class Plan:
         parameters = ParameterShapes(self.parameters.rule, tuple(range(len(held))), held, held, held)
         return replace(self, grid=self.grid.restrict(lengths), parameters=parameters)
 
+    @property
+    def fixed_parameters(self) -> dict[str, float]:
+        """What gamma and beta are where a range was asked for, which they make of 0 to 1."""
+        if self.spec.range is None:
+            return {}
+        low, high = self.spec.range
+        return {"gamma": high - low, "beta": low}
+
     def complete_parameters(
         self, given: Mapping[str, NDArray[np.generic] | None]
     ) -> Mapping[str, NDArray[np.generic] | None]:
@@ -160,10 +168,9 @@ class Plan:
         UsageError
             If both a range and gamma or beta are given.
         """
-        if self.spec.range is None:
+        made = {name: np.asarray(value) for name, value in self.fixed_parameters.items()}
+        if not made:
             return given
-        low, high = self.spec.range
-        made = {"gamma": np.asarray(high - low), "beta": np.asarray(low)}
         if any(values is not None and not np.all(values == made[name]) for name, values in given.items()):
             raise UsageError("range says what gamma and beta are; leave them out")
         return made
@@ -265,7 +272,7 @@ def make_plan(
     UsageError
         If an option is unknown to the norm, out of range, or contradicts another or the shape.
     DataError
-        If the shape has very many groups and no values.
+        If the shape has too many axes, or very many groups and no values.
 
     Examples
     --------
@@ -273,6 +280,7 @@ def make_plan(
     >>> plan.grid.group_count, plan.grid.group_size, plan.grid.keepdims_shape
     (8, 75, (4, 2, 1, 1))
     """
+    require_few_axes(len(shape), "the tensor")
     chosen = Choices(request)
     norm = chosen.norm
     layout = make_layout(request.layout, len(shape), channel_last=chosen.pick("channel") == "last")

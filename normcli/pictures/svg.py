@@ -168,7 +168,7 @@ def _format_fill(fill: Fill) -> str:
 
 
 def _format_data(data: Data) -> str:
-    return "".join(f" data-{name}={quoteattr(value)}" for name, value in data)
+    return "".join(f" data-{name}={quoteattr(make_printable(value))}" for name, value in data)
 
 
 def _escape(text: str) -> str:

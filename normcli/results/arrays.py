@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 Give = Callable[["NDArray[Any]"], Any]
 
 
+_LONG_DOUBLE = "g"
+"""NumPy's character for it."""
+
+
 def give_back_as_is(values: NDArray[Any]) -> NDArray[Any]:
     """Return an array unchanged: results for callers who gave NumPy arrays or lists."""
     return values
@@ -70,7 +74,8 @@ def take(x: Any, name: str) -> Taken:
     Raises
     ------
     DataError
-        If it holds no real numbers: of a table, the columns are named that hold others.
+        If it holds no real numbers (of a table, the columns are named that hold others), or long doubles that
+        are no doubles.
     MissingExtraError
         If it is a tensor of bfloat16 of PyTorch, and the library is missing that has this dtype for NumPy.
 
@@ -82,7 +87,20 @@ def take(x: Any, name: str) -> Taken:
     """
     taken = Taken(x) if type(x) is np.ndarray else _find_reader(x)(x, name)
     require_real(taken.values.dtype, name)
+    if taken.values.dtype.char == _LONG_DOUBLE:
+        return taken._replace(values=_shorten(taken.values, name))
     return taken
+
+
+def _shorten(values: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """Return floats beyond float64 as float64, which has to hold them."""
+    with np.errstate(over="ignore"):
+        short = values.astype(np.float64)
+    if not np.array_equal(short, values, equal_nan=True):
+        raise DataError(
+            f"{name} holds {values.dtype} numbers that float64 does not hold; round them to it first"
+        )
+    return short
 
 
 def _find_reader(x: Any) -> Callable[[Any, str], Taken]:

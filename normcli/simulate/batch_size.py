@@ -147,7 +147,8 @@ def simulate_batch_size(
     Raises
     ------
     NormError
-        If a batch is larger than the population, a request does not fit it, or shift or scale is not finite.
+        If a batch is larger than the population, a request does not fit it, shift or scale is not finite, or
+        more than ten million batches are to be drawn.
 
     Notes
     -----
@@ -210,6 +211,7 @@ def _move(
         return
     whole = calculate(plan, population.values, effort=effort)
     reference = take_sample(whole, population.axis, population.sample)
+    advance = population.follow(effort, sizes, draws)
     for size in sizes:
         rng = np.random.default_rng([seed, size])
         found = []
@@ -217,6 +219,7 @@ def _move(
             result = calculate_batch(plan, population.draw(size, rng, change))
             distance = measure_distance(take_sample(result, population.axis, 0), reference)
             found.append((distance, *_compare_statistics(result, whole)))
+            advance(size)
         outputs, centres, spreads = zip(*found, strict=True)
         yield Movement(size, Quartiles.of(outputs), Quartiles.of_all(centres), Quartiles.of_all(spreads))
 

@@ -13,11 +13,16 @@ from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
+    from normcli.engine.walk import Effort
+
+
+MOST_BATCHES = 10_000_000
+"""What is measured of each batch is kept until all are drawn."""
 
 
 class Change(NamedTuple):
@@ -91,6 +96,22 @@ class Population(NamedTuple):
         drawn = rng.choice(self.sample_count - 1, size - 1, replace=False)
         others = self.take((drawn + (drawn >= self.sample)).tolist())
         return np.concatenate([self.take([self.sample]), change.apply(others)], axis=self.axis)
+
+    def follow(self, effort: Effort, sizes: Sequence[int], times: int) -> Callable[[int], None]:
+        """Let an observer expect batches of some sizes, each so often; return what tells it of one.
+
+        Raises
+        ------
+        UsageError
+            If they are more than `MOST_BATCHES`.
+        """
+        if len(sizes) * times > MOST_BATCHES:
+            raise UsageError(f"{len(sizes) * times:,} batches are drawn; at most {MOST_BATCHES:,} are")
+        observer, sample = effort.observer, self.values.nbytes // max(1, self.sample_count)
+        if observer is None:
+            return lambda size: None
+        observer.expect(times * sum(sizes) * sample)
+        return lambda size: observer.advance(size * sample)
 
 
 class Quartiles(NamedTuple):

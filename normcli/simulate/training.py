@@ -20,7 +20,7 @@ from normcli.simulate.batches import Change, Population, Quartiles, measure_dist
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike
 
@@ -156,6 +156,7 @@ def simulate_training(
     change = Change(shift, scale)
     change.require_finite()
     whole = calculate(plan, values, effort=effort)
+    advance = population.follow(effort, [batch], runs * steps)
     run = _Run(
         plan,
         population,
@@ -163,6 +164,7 @@ def simulate_training(
         rule,
         take_sample(whole, population.axis, sample),
         measure_batch(whole, plan.spec.ddof),
+        advance,
     )
     found = [list(run.go(np.random.default_rng([seed, one]), steps, change, since)) for one in range(runs)]
     table = np.array(found).transpose(1, 2, 0)  # of steps, and what is measured, over runs
@@ -179,6 +181,7 @@ class _Run(NamedTuple):
     rule: RunningRule
     reference: Floats
     whole: Given
+    advance: Callable[[int], None]
 
     def go(self, rng: np.random.Generator, steps: int, change: Change, since: int) -> Iterator[list[float]]:
         """Yield what is measured at each step, in the order of `Step`."""
@@ -191,6 +194,7 @@ class _Run(NamedTuple):
             evaluated = calculate_batch(self.plan, batch.take([0], axis), Inputs(given=state.statistics))
             outputs = (take_sample(result, axis, 0), take_sample(evaluated, axis, 0))
             distances = [measure_distance(output, self.reference) for output in outputs]
+            self.advance(self.size)
             yield [*distances, *self._compare(state.statistics)]
 
     def _compare(self, running: Given) -> tuple[float, float]:

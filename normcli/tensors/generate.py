@@ -143,12 +143,14 @@ def _draw(recipe: Recipe, count: int) -> NDArray[Any]:
     if recipe.dist == "arange":
         return np.arange(count) + ((recipe.bounds[0] or 0) + recipe.skip)
     stream = make_stream(recipe.rng, recipe.seed)
-    if recipe.advances and isinstance(stream, NumpyStream):
+    if not isinstance(stream, NumpyStream):
+        low, high = recipe.bounds
+        stream.pass_over(recipe.skip, recipe.dist, (high or 0) - (low or 0), recipe.dtype)
+    elif recipe.advances:
         stream.advance(recipe.skip)
-        return _draw_from(stream, recipe, count)
-    at_once = _SKIPPED_AT_ONCE if recipe.draws_in_pieces else max(1, recipe.skip)
-    for start in range(0, recipe.skip, at_once):
-        _draw_from(stream, recipe, min(at_once, recipe.skip - start))
+    else:
+        for start in range(0, recipe.skip, _SKIPPED_AT_ONCE):
+            _draw_from(stream, recipe, min(_SKIPPED_AT_ONCE, recipe.skip - start))
     return _draw_from(stream, recipe, count)
 
 

@@ -14,6 +14,7 @@ from normcli.errors import DataError, UsageError
 from normcli.printable import shorten
 from normcli.tensors.json_items import RepeatedNameError, make_object
 from normcli.tensors.pieces import decode, iterate_blocks
+from normcli.tensors.watched import expect
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def to_array(value: Any, name: str) -> Parsed:
     """
     try:
         array = np.asarray(value)
-        if is_real(array.dtype):
+        if is_real(array.dtype) and array.ndim <= MOST_AXES:
             return _hold_whole_numbers(value, array)
     except (ValueError, OverflowError):  # ragged, or too deep: what is wrong is found below
         pass
@@ -152,13 +153,19 @@ class NestedLists(NamedTuple):
         if values.size <= _FORMATTED_AT_ONCE:
             yield json.dumps(to_lists(values), allow_nan=False)
             return
-        parts: Iterator[Iterable[str]]
-        if row > _FORMATTED_AT_ONCE:
-            parts = (NestedLists(part).format_json() for part in values)
-        else:
-            blocks = iterate_blocks(values, _FORMATTED_AT_ONCE)
-            parts = ([json.dumps(to_lists(rows), allow_nan=False)[1:-1]] for rows in blocks)
-        yield from join_json(parts)
+        advance = expect(values.nbytes)
+
+        def format_parts() -> Iterator[Iterable[str]]:
+            if row > _FORMATTED_AT_ONCE:
+                for part in values:
+                    yield NestedLists(part).format_json()
+                    advance(part.nbytes)
+                return
+            for rows in iterate_blocks(values, _FORMATTED_AT_ONCE):
+                yield [json.dumps(to_lists(rows), allow_nan=False)[1:-1]]
+                advance(rows.nbytes)
+
+        yield from join_json(format_parts())
 
 
 def join_json(parts: Iterable[Iterable[str]], brackets: str = "[]") -> Iterator[str]:

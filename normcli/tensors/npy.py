@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.lib import format as npy_format
 
-from normcli.dtypes import MOST_AXES, require_real
+from normcli.dtypes import require_few_axes, require_real
 from normcli.errors import DataError
 from normcli.tensors.mapped import Region
 from normcli.tensors.pieces import iterate_pieces
@@ -47,7 +47,8 @@ def read_header(stream: BinaryIO, name: str) -> Region:
         raise
     except Exception as error:  # NumPy's parser of untrusted headers raises a dozen kinds
         raise DataError(f"{name} is no readable .npy file: its header is damaged or missing") from error
-    if len(shape) > MOST_AXES or any(type(n) is not int or not 0 <= n <= sys.maxsize for n in shape):
+    require_few_axes(len(shape), name)
+    if any(type(n) is not int or not 0 <= n <= sys.maxsize for n in shape):
         raise DataError(f"{name} is no readable .npy file: its header claims an impossible shape")
     return Region(dtype, shape, npy_format.MAGIC_LEN + len(length) + size, "F" if fortran_order else "C")
 

@@ -13,7 +13,7 @@ from normcli.dtypes import require_real
 from normcli.errors import DataError, NormError
 from normcli.printable import shorten
 from normcli.tensors.npy import read_header, write_npy
-from normcli.tensors.opened import Opened
+from normcli.tensors.opened import NoFileError, Opened, open_regular
 from normcli.tensors.spool import store
 from normcli.tensors.tensor import choose_key
 from normcli.tuples import NamedTuple
@@ -148,15 +148,13 @@ def load_members(path: str, kind: FileKind) -> dict[str, NDArray[Any]]:
         If it cannot be read, or is of another kind or version.
     """
     what = f"{path} is no {kind.name} file of normcli"
-    if Path(path).is_fifo():
-        raise DataError(f"{what}: it is a pipe")
     try:
-        with Path(path).open("rb") as stream:
+        with open_regular(path) as stream:
             opened = Opened.describe(stream, path, Path(path))
             head = stream.read(len(MAGICS[0]))
             is_archive = not head or head.startswith(MAGICS)
             members = _read_members(stream) if is_archive else {}
-    except FileNotFoundError:
+    except (FileNotFoundError, NoFileError):
         raise
     except Exception as error:  # a damaged archive raises whatever its bytes happen to break
         if isinstance(error, OSError) and error.errno is not None:

@@ -1,18 +1,74 @@
-"""Files and stores that others may write meanwhile: each is held against what it was when it was opened."""
+"""Files and stores are opened here; each is held against what it was then, as others may write to it."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO
+import stat
+from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 from normcli.errors import DataError
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
     from typing import NoReturn
+
+
+_AT_ONCE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
+"""Opens a pipe without waiting for who writes to it."""
+
+FOLLOW = "--follow-links reads what stores link to"
+"""The remedy for a store of which a part lies elsewhere."""
+
+
+class NoFileError(DataError):
+    """What is to be read is a pipe, a socket or a device, where only a file will do."""
+
+
+class Links:
+    """Whether stores may refer to files elsewhere: a choice of the whole run, in `followed`."""
+
+    followed: ClassVar = False
+
+
+def open_regular(path: str | Path, store: str | None = None) -> BinaryIO:
+    """Open a regular file for reading: of what else may wait for ever, or never end, none is opened.
+
+    Parameters
+    ----------
+    path : str or Path
+    store : str or None
+        The real path of the folder that the file is a part of: links lead out of it only if links are followed.
+
+    Raises
+    ------
+    DataError
+        If it is a pipe, a socket or a device, or lies elsewhere.
+    OSError
+        If it cannot be opened, or is a folder.
+    """
+    if store is not None and not Links.followed:
+        real = os.path.realpath(path)
+        if os.path.commonpath((real, store)) != store:
+            raise DataError(f"{path} is a link to {real}; {FOLLOW}")
+    _require_regular(os.stat(path).st_mode, path)  # noqa: PTH116  # some devices act on being opened
+    descriptor = os.open(path, _AT_ONCE)
+    try:
+        _require_regular(os.fstat(descriptor).st_mode, path)
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _require_regular(mode: int, path: str | Path) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+        raise NoFileError(f"{path} is {kinds.get(stat.S_IFMT(mode), 'a device')}, where only a file will do")
 
 
 class Opened(NamedTuple):
@@ -25,13 +81,13 @@ class Opened(NamedTuple):
     place : str or int
         Its path, absolute; or the descriptor of a file that was opened by the caller of this process.
     version : tuple of int
-        Device, inode, size, and the times in nanoseconds of the last modification and of the last change, which
-        no program can set back.
+        Inode, size, and the times in nanoseconds of the last modification and of the last change, which no
+        program can set back: the same on every machine that shares the disk.
     """
 
     name: str
     place: str | int
-    version: tuple[int, int, int, int, int]
+    version: tuple[int, int, int, int]
 
     @classmethod
     def describe(cls, stream: BinaryIO, name: str, path: Path | None = None) -> Opened:
@@ -53,26 +109,37 @@ class Opened(NamedTuple):
             refuse_changed(self.name)
 
 
-@dataclass(frozen=True)
-class StoreVersion:
-    """What there was of a store when it was opened.
+class StoreVersion(NamedTuple):
+    """A Zarr array as it was when it was opened.
 
     Parameters
     ----------
     name : str
         What messages call it.
-    counted : object
-        What `count` returned then: how many chunks there are, or when the file was last changed.
-    count : callable
+    folder : str or None
+        Where the files of its chunks lie, absolute; None of an array elsewhere, of which changes are not seen.
+    files : bytes or None
+        A hash of what was known of them then.
     """
 
     name: str
-    counted: Any
-    count: Callable[[], Any] = field(compare=False)
+    folder: str | None
+    files: bytes | None
+
+    @classmethod
+    def describe(cls, name: str, folder: str | None) -> StoreVersion:
+        """Return what is in a folder now."""
+        if folder is None:
+            return cls(name, None, None)
+        place = os.path.abspath(folder)  # noqa: PTH100  # resolves no links
+        return cls(name, place, _hash_files(place))
 
     def require_unchanged(self) -> None:
-        """Raise `DataError` if chunks were removed or added: a missing one reads as the fill value."""
-        if self.count() != self.counted:
+        """Raise `DataError` if files were written to, replaced, removed or added since it was opened.
+
+        Called after the last read, as of `Opened`: of chunks written in between, some were read before.
+        """
+        if self.folder is not None and _hash_files(self.folder) != self.files:
             refuse_changed(self.name)
 
 
@@ -81,7 +148,27 @@ def refuse_changed(name: str) -> NoReturn:
     raise DataError(f"{name} changed while it was read; run again once nothing writes to it")
 
 
-def _find_version(status: os.stat_result, place: str | int) -> tuple[int, int, int, int, int]:
+def _hash_files(folder: str) -> bytes:
+    """Return a hash of the names of all files in a folder, and in those in it, and of their `_find_version`."""
+    import hashlib  # slow to import, and few tensors lie in stores
+
+    known = hashlib.blake2b(digest_size=16)
+    folders = [folder]
+    while folders:
+        try:
+            entries = sorted(os.scandir(folders.pop()), key=lambda entry: entry.name)
+        except OSError:  # removed meanwhile
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
+                continue
+            with contextlib.suppress(OSError):  # likewise, or a link to nothing
+                known.update(repr((entry.path, *_find_version(entry.stat(), entry.path))).encode())
+    return known.digest()
+
+
+def _find_version(status: os.stat_result, place: str | int) -> tuple[int, int, int, int]:
     # A descriptor's file may lose its name, which is a change of the file and none of what it holds.
     changed = status.st_ctime_ns if isinstance(place, str) else 0
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, changed
+    return status.st_ino, status.st_size, status.st_mtime_ns, changed

@@ -101,7 +101,7 @@ class Batches:
         """The columns in which pandas has kept the index of a table: they name rows."""
         try:
             listed = json.loads((self.schema.metadata or {}).get(_PANDAS, b"{}")).get("index_columns", [])
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, RecursionError):
             return []
         return [name for name in listed if isinstance(name, str) and name in self._names]
 
@@ -354,6 +354,6 @@ def _adapt(
             if column["field_name"] in changed:
                 column |= {"pandas_type": dtype.name, "numpy_type": dtype.name, "metadata": None}
         adapted[_PANDAS] = json.dumps(said).encode()
-    except (KeyError, TypeError, ValueError):  # there is none, or of another kind
+    except (KeyError, TypeError, ValueError, RecursionError):  # there is none, or of another kind
         adapted.pop(_PANDAS, None)
     return adapted

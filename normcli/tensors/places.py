@@ -34,6 +34,11 @@ class Place(NamedTuple):
         """Whether it is a Zarr store."""
         return _KIND_OF[self.suffix] == "zarr"
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether the path is a URL."""
+        return "://" in self.path
+
 
 def find_place(specification: str) -> Place | None:
     """Return the place in a store that a text names; None if it names none.

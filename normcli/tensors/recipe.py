@@ -67,14 +67,9 @@ class Recipe(NamedTuple):
         return low if self.low is None else self.low, high if self.high is None else self.high
 
     @property
-    def draws_in_pieces(self) -> bool:
-        """Whether many values are the same drawn at once and in pieces: not so normal ones of torch."""
-        return (self.dist, self.rng) != ("normal", "torch")
-
-    @property
     def advances(self) -> bool:
-        """Whether the stream passes over any number of values at once, as each takes one step of it."""
-        return self.dist == "arange" or (self.dist, self.rng) == ("uniform", "numpy")
+        """Whether the stream passes over any number of values at once, as each takes as many steps of it."""
+        return self.dist == "arange" or self.rng == "torch" or (self.dist, self.rng) == ("uniform", "numpy")
 
     def __str__(self) -> str:
         low, high = self.bounds
@@ -106,11 +101,10 @@ def check_recipe(recipe: Recipe) -> None:
     if recipe.skip > _MOST_SKIPPED and not recipe.advances:
         raise UsageError(
             f"skip passes over {_MOST_SKIPPED:.0e} values at most, as {recipe.dist} of {recipe.rng} draws them "
-            "all; uniform of numpy and arange pass over any number"
+            "all; torch, uniform of numpy and arange pass over any number"
         )
     # An axis of length 0 leaves no values, but the statistics over the other axes still need room.
     check_memory(math.prod(max(1, length) for length in recipe.shape), "a tensor of this shape")
-    check_memory(0 if recipe.draws_in_pieces else recipe.skip, "skipping so much of torch's stream")
 
 
 def _check_bounds(recipe: Recipe) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from normcli.dtypes import EXTRA, MOST_AXES, find_type
+from normcli.dtypes import EXTRA, find_type, require_few_axes
 from normcli.errors import DataError, MissingExtraError
 from normcli.tensors.json_items import RepeatedNameError, make_object
 from normcli.tensors.mapped import Region
@@ -140,8 +140,7 @@ def _find_region(stream: BinaryIO, name: str, key: str | None) -> Region:
     entry = header[chosen]
     if entry["dtype"] not in _DTYPES:
         raise DataError(f"{name}:{chosen} holds {entry['dtype']}; {', '.join(_DTYPES)} are taken")
-    if len(entry["shape"]) > MOST_AXES:
-        raise DataError(f"{name}:{chosen} has {len(entry['shape'])} axes; at most {MOST_AXES} are taken")
+    require_few_axes(len(entry["shape"]), f"{name}:{chosen}")
     offset = _LENGTH_BYTES + length + entry["data_offsets"][0]
     dtype = np.dtype(find_type(_DTYPES[entry["dtype"]])).newbyteorder("<")
     return Region(dtype, tuple(entry["shape"]), offset)

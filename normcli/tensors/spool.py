@@ -13,6 +13,7 @@ import numpy as np
 
 from normcli.errors import DataError
 from normcli.tensors import mapped
+from normcli.tensors.watched import expect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,6 +70,7 @@ def store(stream: BinaryIO, region: mapped.Region, name: str) -> mapped.Mapped:
     """
     with open_temporary() as stored:
         missing = region.byte_count
+        advance = expect(missing)
         with _explain(name):
             mapped.require_room(stored, missing)
         while missing:
@@ -78,6 +80,7 @@ def store(stream: BinaryIO, region: mapped.Region, name: str) -> mapped.Mapped:
             with _explain(name):
                 stored.write(piece)
             missing -= len(piece)
+            advance(len(piece))
         with _explain(name):
             stored.flush()
             array = region._replace(offset=0).map(stored)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from normcli.errors import DataError
+from normcli.printable import format_bytes
 from normcli.tensors.mapped import Mapped, Region, fetch
 from normcli.tensors.pieces import cut_boxes, forget
 from normcli.tensors.spool import open_temporary
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 
 Box = tuple[slice, ...]
+
+_MOST_COUNTED = 10**24
+"""Bytes, of which a message says no more: a million exabytes."""
 
 CACHE = 1 << 26
 """Bytes of chunks of an array that are kept while values beside each other are read."""
@@ -115,9 +119,15 @@ class Chunked(Mapped):
         """
         array = stored.array
         region = Region(array.dtype, tuple(array.shape))
-        with open_temporary() as stream:
-            stream.truncate(region.byte_count)  # which takes no room on the disk before it is filled
-            made = cast("Chunked", region.map(stream, "r+", cls))
+        try:
+            with open_temporary() as stream:
+                stream.truncate(region.byte_count)  # which takes no room on the disk before it is filled
+                made = cast("Chunked", region.map(stream, "r+", cls))
+        except (OSError, OverflowError, ValueError) as error:  # each of a size beyond what can be counted
+            size = format_bytes(min(region.byte_count, _MOST_COUNTED))
+            raise DataError(
+                f"{stored.name} has the shape {region.shape}, {size}: no file holds so much"
+            ) from error
         made.stored, made.temporary, made.has_positions = stored, True, False
         made.opened = stored.version
         made._kept, made._lock, made._is_filled = OrderedDict(), threading.Lock(), False

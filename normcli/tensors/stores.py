@@ -6,9 +6,10 @@ by chunk. Zarr needs the extra `zarr`, HDF5 the extra `hdf5`.
 
 from __future__ import annotations
 
+import contextlib
 import math
+import warnings
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_bfloat16, require_real
-from normcli.errors import DataError, MissingExtraError, UsageError
+from normcli.errors import DataError, MissingExtraError, NormError, UsageError
 from normcli.tensors.coordinates import (
     choose_attributes,
     copy_coordinates,
@@ -27,12 +28,13 @@ from normcli.tensors.coordinates import (
     read_names,
 )
 from normcli.tensors.mapped import SMALLEST_MAPPED, fetch
-from normcli.tensors.opened import StoreVersion
+from normcli.tensors.opened import FOLLOW, Links, Opened, StoreVersion, open_regular
 from normcli.tensors.pieces import forget
 from normcli.tensors.stored import Box, Chunked, Stored, describe_failure
 from normcli.tensors.tensor import Tensor, choose_key
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from typing import NoReturn
 
     from numpy.typing import NDArray
@@ -67,14 +69,27 @@ def load_store(place: Place, source: str) -> Tensor:
     note = describe_packing(stored.array)
     if math.prod(shape) * stored.array.dtype.itemsize >= SMALLEST_MAPPED:
         return Tensor(Chunked.make(stored), source, note=note, opened=stored.version, stored=stored)
-    values = stored.read((slice(None),) * len(shape)) if shape else np.asarray(stored.array[()])
+    values = stored.read((slice(None),) * len(shape))
     stored.version.require_unchanged()
     return Tensor(values, source, note=note, opened=stored.version, stored=stored)
 
 
 def open_store(place: Place, source: str) -> Stored:
-    """Open an array of a store."""
-    return (_open_zarr if place.is_zarr else _open_hdf5)(place, source)
+    """Open an array of a store.
+
+    Raises
+    ------
+    NormError
+        As `load_store`.
+    """
+    try:
+        return (_open_zarr if place.is_zarr else _open_hdf5)(place, source)
+    except NormError:
+        raise
+    except FileNotFoundError as error:
+        raise DataError(f"{place.path}: there is no such {'store' if place.is_zarr else 'file'}") from error
+    except Exception as error:  # whatever a damaged store or a file system raises
+        raise DataError(f"{place.path} cannot be read: {describe_failure(error)}") from error
 
 
 def limit_threads(count: int) -> None:
@@ -89,23 +104,36 @@ def limit_threads(count: int) -> None:
 
 def _open_zarr(place: Place, source: str) -> Stored:
     zarr = _import("zarr", "a Zarr store")
-    try:
-        root = zarr.open(place.path, mode="r")
-        if isinstance(root, zarr.Array):
-            array = root if place.key is None else _refuse_key(place)
-        else:
-            arrays = find_arrays(zarr, root)
-            named = arrays if place.key is not None else drop_coordinates(arrays)
-            array = arrays[choose_key(named, place.path, place.key)]
-    except FileNotFoundError as error:
-        raise DataError(f"{place.path}: there is no such store") from error
-    except (DataError, UsageError):
-        raise
-    except Exception as error:  # whatever a damaged store or a file system raises
-        raise DataError(f"{place.path} cannot be read: {describe_failure(error)}") from error
-    count = partial(_count_chunks, array if "://" not in place.path else None)
-    version = StoreVersion(source, count(), count)
-    return Stored(source, array, tuple(array.chunks), version, _read_dimensions(read_names(array), array.ndim))
+    root = _open_root(zarr, place)
+    if isinstance(root, zarr.Array):
+        array = root if place.key is None else _refuse_key(place)
+    else:
+        arrays = find_arrays(zarr, root)
+        named = arrays if place.key is not None else drop_coordinates(arrays)
+        array = arrays[choose_key(named, place.path, place.key)]
+    version = StoreVersion.describe(source, None if place.is_remote else f"{place.path}/{array.path}")
+    return _make_stored(source, array, array.chunks, version, read_names(array))
+
+
+def _make_stored(
+    source: str, array: Any, chunks: Sequence[int], version: Opened | StoreVersion, names: Any
+) -> Stored:
+    """Return an array with its chunks; `DataError` if they hold nothing."""
+    shape = tuple(array.shape)
+    if any(chunk < 1 <= n for chunk, n in zip(chunks, shape, strict=True)):
+        raise DataError(f"{source} is damaged: its chunks have the shape {tuple(chunks)}")
+    return Stored(source, array, tuple(chunks), version, _read_dimensions(names, len(shape)))
+
+
+def _open_root(zarr: Any, place: Place) -> Any:
+    """Return the array or group that a store is."""
+    store: Any = place.path
+    if not place.is_remote:
+        from normcli.tensors.guarded_store import GuardedStore
+
+        store = GuardedStore(place.path, read_only=True)
+    with warnings.catch_warnings(action="ignore"):  # of metadata that later versions will refuse
+        return zarr.open(store, mode="r")
 
 
 def _read_dimensions(names: Any, ndim: int) -> tuple[str, ...] | None:
@@ -127,7 +155,7 @@ def list_others(place: Place) -> list[str]:
     """
     zarr = _import("zarr", "a Zarr store")
     try:
-        root = zarr.open(place.path, mode="r")
+        root = _open_root(zarr, place)
     except Exception:  # whatever a damaged store, or a folder that is none, raises
         return sorted(path.name for path in Path(place.path).iterdir())
     if isinstance(root, zarr.Array):
@@ -137,35 +165,31 @@ def list_others(place: Place) -> list[str]:
     return [name for name in arrays if name not in own]
 
 
-def _count_chunks(array: Any) -> int | None:
-    return None if array is None else array.nchunks_initialized
-
-
 def _open_hdf5(place: Place, source: str) -> Stored:
     h5py = _import("h5py", "an HDF5 file")
-    path = Path(place.path)
-    try:
-        file = h5py.File(path, "r")
-        arrays: dict[str, Any] = {}
-        file.visititems(
-            lambda name, item: arrays.update({name: item} if isinstance(item, h5py.Dataset) else {})
-        )
-        array = arrays[choose_key(arrays, place.path, place.key)]
-    except FileNotFoundError as error:
-        raise DataError(f"{place.path}: there is no such file") from error
-    except (OSError, RuntimeError, KeyError) as error:
-        raise DataError(f"{place.path} cannot be read: {describe_failure(error)}") from error
-
-    count = partial(_date, path)
+    with open_regular(place.path) as stream:
+        version = Opened.describe(stream, source, Path(place.path))
+    file = h5py.File(place.path, "r")
+    arrays: dict[str, Any] = {}
+    file.visititems(lambda name, item: arrays.update({name: item} if isinstance(item, h5py.Dataset) else {}))
+    if Links.followed and isinstance(linked := file.get(place.key or ""), h5py.Dataset):
+        arrays[str(place.key)] = linked
+    array = arrays[choose_key(arrays, place.path, place.key)]
+    _require_whole(array, source)
     chunks = array.chunks or choose_chunks(tuple(array.shape), array.dtype)
     names = [dim.label or (dim[0].name.rpartition("/")[2] if len(dim) else "") for dim in array.dims]
-    version = StoreVersion(source, count(), count)
-    return Stored(source, array, tuple(chunks), version, _read_dimensions(names, array.ndim))
+    return _make_stored(source, array, chunks, version, names)
 
 
-def _date(path: Path) -> tuple[int, int, int]:
-    status = path.stat()
-    return status.st_ino, status.st_size, status.st_mtime_ns
+def _require_whole(array: Any, source: str) -> None:
+    """Raise `DataError` if a dataset has no shape, or lies in other files and links are not followed."""
+    if array.shape is None:
+        raise DataError(f"{source} is a dataset without a shape, which holds nothing")
+    others = [place[0] for place in array.external or ()]
+    if array.is_virtual:
+        others += [place.file_name for place in array.virtual_sources() if place.file_name != "."]
+    if others and not Links.followed:
+        raise DataError(f"{source} lies in {others[0]}, another file; {FOLLOW}")
 
 
 def _refuse_key(place: Place) -> NoReturn:
@@ -238,10 +262,25 @@ def create_array(
         options |= {} if names is None else {"dimension_names": names}
         if dtype.kind == "f":  # what is equal to it xarray takes for missing in format 2
             options |= {"fill_value": np.nan}
-    array = zarr.create_array(str(folder), name=key, shape=shape, dtype=dtype, **options)
-    if key is not None and model is not None:
-        copy_coordinates(zarr, folder, key, model)
-    return array
+    with _explain_likeness(like):
+        array = zarr.create_array(str(folder), name=key, shape=shape, dtype=dtype, **options)
+        if key is not None and model is not None:
+            copy_coordinates(zarr, folder, key, model)
+        return array
+
+
+@contextlib.contextmanager
+def _explain_likeness(like: Stored | None) -> Iterator[None]:
+    """Say of what zarr raises as it writes that it comes of what a store says of itself."""
+    try:
+        yield
+    except (NormError, OSError):
+        raise
+    except MemoryError as error:
+        raise DataError("a chunk of the store that is to be written is larger than the memory") from error
+    except Exception as error:  # of many kinds, where that is damaged
+        name = "zarr" if like is None else f"a store like {like.name}"
+        raise DataError(f"{name} cannot be written: {describe_failure(error)}") from error
 
 
 def write_store(folder: Path, key: str | None, values: NDArray[Any], like: Stored | None) -> None:
@@ -250,9 +289,7 @@ def write_store(folder: Path, key: str | None, values: NDArray[Any], like: Store
     Parameters are those of `create_array`, and the values.
     """
     array = create_array(folder, key, values.shape, values.dtype, like)
-    written = Stored(
-        str(folder), array, tuple(array.shards or array.chunks), StoreVersion("", None, lambda: None)
-    )
+    written = Stored(str(folder), array, tuple(array.shards or array.chunks), StoreVersion.describe("", None))
 
     def write(box: Box) -> None:
         array[box] = fetch(values[box])
@@ -261,6 +298,6 @@ def write_store(folder: Path, key: str | None, values: NDArray[Any], like: Store
     if not values.ndim:
         array[...] = values
         return
-    with ThreadPoolExecutor(_WRITERS) as pool:
+    with _explain_likeness(like), ThreadPoolExecutor(_WRITERS) as pool:
         for _ in pool.map(write, written.cut()):
             pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from normcli.dtypes import is_long_float
 from normcli.errors import DataError, UsageError
 from normcli.tensors.columns import match_names
 from normcli.tuples import NamedTuple
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 STANDARD_STREAM = "-"
 """What stands for standard input and output where a file is named."""
 
-
-_FLOAT64_BYTES = 8
 
 STREAMED = ("npy", "csv", "tsv", "json", "jsonl")
 """The formats of a tensor on standard output; the first is the usual one."""
@@ -87,7 +86,7 @@ class Tensor(NamedTuple):
     def remarks(self) -> tuple[str, ...]:
         """What a person should know of the values before they calculate with them."""
         notes = [self.note]
-        if self.values.dtype.kind == "f" and self.values.dtype.itemsize > _FLOAT64_BYTES:
+        if is_long_float(self.values.dtype):
             notes.append(f"{self.values.dtype} is calculated with as float64, to which its values are rounded")
         return tuple(note for note in notes if note is not None)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from normcli.errors import UsageError
 from normcli.tensors.box_muller import BLOCK, fill_blocks
+from normcli.tensors.mersenne_jump import advance
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,6 +61,25 @@ class TorchStream:
             raise UsageError(f"seed {seed}: torch takes −2⁶³ to 2⁶⁴ − 1")
         self._engine = np.random.RandomState(seed & _WORD_MASK)
         self._leftover: float | None = None
+
+    def pass_over(self, count: int, dist: str, span: float, dtype: str | None) -> None:
+        """Pass over so many values of a distribution, drawn at one time.
+
+        Parameters
+        ----------
+        count : int
+        dist : {"randint", "uniform", "normal"}
+        span : float
+            From the lowest value to the bound above, of integers.
+        dtype : str or None
+            As of the method that draws.
+        """
+        if dist == "normal" and count < BLOCK:
+            self.normal(count, dtype)
+            return
+        takes_two = span >= _WIDE_RANGE if dist == "randint" else _check_dtype(dtype) == np.float64
+        drawn = count + BLOCK if dist == "normal" and count % BLOCK else count
+        advance(self._engine, 2 * drawn if takes_two else drawn)
 
     def integers(self, low: int, high: int, count: int) -> NDArray[np.int64]:
         """Draw as `torch.randint(low, high, (count,))`."""

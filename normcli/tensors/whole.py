@@ -14,9 +14,10 @@ from normcli.errors import DataError, UsageError
 from normcli.tensors.locks import is_at, name_beside, remove_leftovers, try_lock
 from normcli.tensors.mapped import require_room
 from normcli.tensors.spool import open_outgoing
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _OPEN_FILES = "/proc/self/fd"
 """Where Linux lists the open files of a process by descriptor, those without a name too."""
@@ -41,8 +42,27 @@ def require_writable(path: str, option: str) -> None:
         raise UsageError(f"{option} {path}: no permission to write there")
 
 
+class Draft(NamedTuple):
+    """A file that is written and synced: `place` gives it its name, `at_end` closes or removes it."""
+
+    place: Callable[[], None]
+    at_end: contextlib.ExitStack
+
+
 @contextlib.contextmanager
-def open_whole(path: str, least: int = 0, *, seeks: bool = False) -> Iterator[BinaryIO]:
+def _explain(path: str) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror or 'I/O error'}") from error
+
+
+@contextlib.contextmanager
+def open_whole(
+    path: str, least: int = 0, *, seeks: bool = False, later: list[Draft] | None = None
+) -> Iterator[BinaryIO]:
     """Open a file that replaces `path` when the block ends without an error, and is removed otherwise.
 
     The data go to a file without a name, which ends with its last descriptor, so that a process that is killed
@@ -57,6 +77,8 @@ def open_whole(path: str, least: int = 0, *, seeks: bool = False) -> Iterator[Bi
         The least number of bytes that will be written: without room for them, the block is not entered.
     seeks : bool
         Whether the block writes in any order: what goes to a pipe or a device is then stored first.
+    later : list or None
+        To this the file is added when the block ends, instead of being renamed.
 
     Raises
     ------
@@ -64,7 +86,7 @@ def open_whole(path: str, least: int = 0, *, seeks: bool = False) -> Iterator[Bi
         If writing fails; what stood at `path` before still does.
     """
     target = Path(os.path.realpath(path))
-    try:
+    with _explain(path):
         if target.is_symlink():  # what is left of links that lead back to themselves
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if target.exists() and not target.is_file():
@@ -97,14 +119,18 @@ def open_whole(path: str, least: int = 0, *, seeks: bool = False) -> Iterator[Bi
             if nameless is not None:
                 # With a folder's descriptor, Python links the file itself and not the symbolic link in /proc.
                 os.link(f"{_OPEN_FILES}/{stream.fileno()}", draft.name, dst_dir_fd=folder)
-            draft.replace(target)
-            if folder is not None:
-                with contextlib.suppress(OSError):  # not every file system syncs folders
-                    os.fsync(folder)
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        raise DataError(f"{path} cannot be written: {error.strerror or 'I/O error'}") from error
+
+            def place() -> None:
+                with _explain(path):
+                    draft.replace(target)
+                if folder is not None:
+                    with contextlib.suppress(OSError):  # not every file system syncs folders
+                        os.fsync(folder)
+
+            if later is None:
+                place()
+            else:
+                later.append(Draft(place, at_end.pop_all()))
 
 
 def _name_draft(target: Path) -> Path:
@@ -201,7 +227,7 @@ def open_folder(path: str, *, replaces: bool = False) -> Iterator[Path]:
         If writing fails.
     """
     target = Path(os.path.realpath(path))
-    try:
+    with _explain(path):
         _clean_once(target.parent)
         with contextlib.ExitStack() as at_end:
             draft = _make_draft_folder(target, at_end)
@@ -211,11 +237,14 @@ def open_folder(path: str, *, replaces: bool = False) -> Iterator[Path]:
                     _exchange(draft, target)
                 else:
                     _fill_place(draft, target)
+            except FileExistsError as error:
+                _remove(draft)
+                raise DataError(
+                    f"{path} cannot be written: another process has written it meanwhile"
+                ) from error
             except BaseException:
                 _remove(draft)
                 raise
-    except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror or 'I/O error'}") from error
 
 
 def _remove(draft: Path) -> None:
@@ -230,9 +259,17 @@ def _remove(draft: Path) -> None:
 
 
 def _fill_place(draft: Path, target: Path) -> None:
-    if not target.is_dir():
-        draft.replace(target)
-        return
+    try:
+        if not target.is_dir():
+            draft.replace(target)
+            return
+        is_taken = any(target.iterdir())
+    except OSError as error:
+        is_taken = error.errno in (errno.ENOTEMPTY, errno.EEXIST)
+        if not is_taken:
+            raise
+    if is_taken:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
     for file in draft.iterdir():  # the empty folder is kept: it may be the current one of a process
         file.replace(target / file.name)
     draft.rmdir()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -338,3 +341,58 @@ def test_what_nan_makes_nan_is_told_with_the_option_that_leaves_it_out(normcli, 
     for verb in ((), ("draw",)):
         assert told in normcli(*verb, "zscore", "-i", tmp_path / "x.csv").err
     assert normcli("zscore", "-i", tmp_path / "x.csv", "--nan", "omit").err == ""
+
+
+def test_the_tensor_and_the_statistics_are_both_on_the_disk_before_either_takes_its_place(
+    normcli, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    done = []
+    for owner, name in ((os, "fsync"), (Path, "replace")):
+        monkeypatch.setattr(owner, name, _record(done, getattr(owner, name)))
+    assert normcli("ln", "--shape", "2,3", "-o", "y.npy", "--stats-output", "s.npz").code == 0
+    assert [name for name in done if name == "fsync"][:2] == done[:2]
+    assert done.count("replace") == 2
+
+
+def _record(done, function):
+    def call(*arguments, **options):
+        done.append(function.__name__)
+        return function(*arguments, **options)
+
+    return call
+
+
+def test_a_failure_to_place_one_of_two_files_leaves_no_litter(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("y.npy").write_text("old")
+    Path("s.npz").write_text("old")
+
+    def fail(*arguments):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    ran = normcli("ln", "--shape", "2,3", "-o", "y.npy", "--stats-output", "s.npz")
+    assert (ran.code, ran.out, ran.err) == (3, "", "normcli: y.npy cannot be written: Input/output error\n")
+    assert sorted(os.listdir()) == ["s.npz", "y.npy"]
+    assert Path("y.npy").read_text() == Path("s.npz").read_text() == "old"
+
+
+def test_a_result_that_takes_the_place_of_its_input_is_said(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.arange(6.0).reshape(2, 3))
+    told = "normcli: x.npy: the result has taken the place of the input\n"
+    assert normcli("ln", "x.npy", "-o", "y.npy").err.count("the place") == 0
+    assert normcli("ln", "y.npy", "-o", "x.npy").err.count("the place") == 0
+    assert normcli("fit", "zscore", "x.npy", "-o", "s.npz").code == 0
+    assert normcli("ln", "x.npy", "-o", "../" + tmp_path.name + "/x.npy").err.startswith(told)
+    assert normcli("apply", "s.npz", "x.np?", "-o", "./").err == told
+
+
+def test_of_a_pipe_no_size_is_said(normcli, tmp_path):
+    os.mkfifo(tmp_path / "y.npy")
+    reader = threading.Thread(target=(tmp_path / "y.npy").read_bytes)
+    reader.start()
+    ran = normcli("ln", "--shape", "2,3", "-o", tmp_path / "y.npy")
+    reader.join()
+    assert re.fullmatch(r"normcli: .*y.npy: \(2, 3\) float64 in [0-9.e-]+ s; --show .*\n", ran.err)

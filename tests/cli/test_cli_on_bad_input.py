@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 
 import numpy as np
 import pytest
+
+from normcli import normalize
+from normcli.errors import DataError
 
 USAGE, DATA = 2, 3
 
@@ -216,3 +220,26 @@ def test_spoiled_files_never_end_in_a_traceback(seed, normcli, folder):
         ran = normcli("bn", "-i", name, "-q", "--print", "mean")
         assert ran.code in (0, USAGE, DATA)
         assert len(ran.err.splitlines()) == (ran.code != 0)
+
+
+@pytest.mark.parametrize("verb", ["zscore", "fit zscore", "ln", "explain bn", "identify --actual x.npy"])
+@pytest.mark.parametrize("suffix", [".npy", ".json", ".jsonl", ".npz"])
+def test_a_tensor_has_32_axes_at_most(verb, suffix, tmp_path, normcli, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for axes, codes in ((33, (3,)), (32, (0, 1))):
+        x = np.arange(8.0).reshape((2, 2, 2) + (1,) * (axes - 3))
+        np.save("x.npy", x)
+        np.savez("x.npz", x)
+        for path, items in (("x.json", [x]), ("x.jsonl", x)):
+            with open(path, "w") as stream:
+                stream.writelines(f"{json.dumps(item.tolist())}\n" for item in items)
+        ran = normcli(*verb.split(), "-i", f"x{suffix}", "-f", "json")
+        assert ran.code in codes
+        assert (ran.code == 3) == (ran.out == "")
+        assert ran.code != 3 or ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("axes", [33, 64])
+def test_an_array_in_memory_has_32_axes_at_most_too(axes):
+    with pytest.raises(DataError, match=f"the tensor has {axes} axes; at most 32 are taken"):
+        normalize(np.zeros((1,) * axes), "ln")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -30,3 +32,16 @@ def test_that_there_are_no_values_is_said(normcli, tmp_path, monkeypatch, argume
     ran = normcli(*arguments.split())
     assert ran.code == 0, ran.err
     assert said in ran.out
+
+
+@pytest.mark.parametrize("shape", [(4, 0), (0, 0)])
+def test_statistics_of_no_groups_are_not_kept(normcli, tmp_path, monkeypatch, shape):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.zeros(shape))
+    ran = normcli("fit", "zscore", "x.npy", "-o", "s.npz")
+    assert (ran.code, ran.out, ran.err) == (
+        3,
+        "",
+        "normcli: there are no groups, and so no statistics to keep\n",
+    )
+    assert os.listdir() == ["x.npy"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import click
@@ -49,6 +50,32 @@ def test_a_failure_is_a_line_and_an_exit_code(normcli, failing, error, code, sai
     failing(error)
     ran = normcli("norms")
     assert (ran.code, ran.out, ran.err) == (code, "", f"normcli: {said}\n")
+
+
+def _interrupt_as_another_error(context):
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt as error:  # as Python does it where a class is made
+        raise RuntimeError("Error calling __set_name__") from error
+
+
+class _Owner:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+def _interrupt_where_nothing_is_raised(context):
+    owner = _Owner()
+    del owner
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("invoke", [_interrupt_as_another_error, _interrupt_where_nothing_is_raised])
+def test_an_interrupt_is_one_whatever_python_makes_of_it(invoke, normcli, monkeypatch):
+    monkeypatch.setattr("normcli.cli.run.commands.invoke", invoke)
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    ran = normcli("norms")
+    assert (ran.code, ran.out, ran.err) == (130, "", "normcli: interrupted\n")
 
 
 @pytest.mark.parametrize(

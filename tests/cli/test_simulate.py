@@ -152,3 +152,31 @@ def test_values_that_are_nan_are_told_in_a_line(normcli, tmp_path):
     ran = normcli("simulate", "batch-size", "-i", tmp_path / "x.npy", "--batches", "4", "--draws", "2")
     assert ran.code == 0
     assert ran.err == "normcli: simulate: the input holds NaN or infinities, and so distances are NaN\n"
+
+
+@pytest.mark.parametrize("words", ["batch-size --draws 1000000000", "training --runs 1000000000"])
+def test_what_would_take_days_is_refused_at_once(words, normcli):
+    ran = normcli("simulate", *words.split())
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.endswith("0,000,000 batches are drawn; at most 10,000,000 are\n")
+
+
+@pytest.mark.parametrize(
+    "words", ["batch-size --norms bn,ln --batches 2,4 --draws 3", "training --runs 3 --steps 2"]
+)
+def test_an_observer_sees_each_batch(words, normcli, monkeypatch):
+    expected, done = [], []
+
+    class Observer:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        expect, advance = staticmethod(expected.append), staticmethod(done.append)
+
+    monkeypatch.setattr("normcli.cli.progress.show_progress", lambda quiet: Observer())
+    assert normcli("simulate", *words.split(), "--shape", "64,3", "-q").code == 0
+    assert sum(expected) == sum(done)
+    assert len(done) >= 6

@@ -249,7 +249,7 @@ def test_modules_say_what_is_called_or_why_not(framework, norm, options, expecte
 
 def test_modules_say_what_a_range_and_0_by_0_are():
     minmax = make_task("minmax", {"range": (-1.0, 1.0)}, affine=False)[0]
-    assert "bring x_hat into the range -1 to 1" in " ".join(write_module(minmax, "numpy").split())
+    assert "x_hat is brought into the range -1 to 1" in " ".join(write_module(minmax, "numpy").split())
     assert "for 0/0" in " ".join(write_module(make_task("rms", {"eps": 0.0})[0], "torch").split())
     assert "0/0" not in write_module(make_task("rms", {})[0], "torch")
 
@@ -323,3 +323,12 @@ def test_what_has_no_code_is_refused(arguments, message, normcli):
     ran = normcli(*arguments)
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_function_of_a_range_brings_values_into_it_by_itself(dtype):
+    task, expected = make_task("minmax", {"range": (-1.0, 3.0), "dtype": dtype}, affine=False)
+    namespace = {}
+    exec(write_module(task, "numpy"), namespace)
+    assert_near(namespace["normalize"](task.sources[0].values.astype(dtype)), expected, 1e-5)
+    assert "gamma" not in write_module(task, "flax")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -229,3 +230,35 @@ def test_mean_squares_a_quarter_of_a_unit_below_a_power_of_two(members):
 @pytest.mark.parametrize("triple", [(3, 4, 5), (5, 12, 13), (8, 15, 17), (20, 21, 29)])
 def test_windows_whose_term_is_nearly_1_are_rounded_once(triple):
     check(np.array([triple[:2]]) * (2.0 / triple[2]), size=2, k=0.0, alpha=1.0, exponent=0.75)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [65, 160, 1000])
+def test_long_windows_are_exact(kind, size):
+    check(draw(kind, (2, 100)), size=size)
+
+
+def test_what_is_not_finite_is_of_its_own_windows_alone():
+    x = np.round(np.random.default_rng(2).normal(size=(1, 400)) * 8)
+    y = x.copy()
+    y[0, 0] = np.inf
+    far = slice(200, None)
+    for name in ("normalized", "ms", "rstd"):
+        found, expected = (getattr(normalize(each, "lrn", size=129), name)[0, far] for each in (y, x))
+        assert found.tobytes() == expected.tobytes()
+
+
+def test_the_time_of_a_window_does_not_grow_with_its_length():
+    x = np.random.default_rng(1).integers(0, 10, (1, 20_000, 2))
+    started = time.process_time()
+    normalize(x, "lrn", size=20_000)
+    assert time.process_time() - started < 4  # 12 with a pass for each member of a window
+
+
+def test_counts_in_long_windows():
+    selected = np.random.default_rng(1).random((2, 300)) < 0.5
+    window = normalize(np.zeros((2, 300)), "lrn", size=101).plan.spec.window
+    expected = [
+        [row[max(0, c - window.before) : c + window.after + 1].sum() for c in range(300)] for row in selected
+    ]
+    assert count_in_windows(selected, window, 1).tolist() == expected

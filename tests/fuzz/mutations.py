@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import struct
 import zipfile
 import zlib
 from copy import deepcopy
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 _NUMBER = re.compile(rb"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 
@@ -20,7 +23,8 @@ _WORDS = (
     b"0", b"-0", b"-1", b"1", b"2147483648", b"9007199254740993", b"9223372036854775808", b"18446744073709551616",
     b"1e400", b"-1e-400", b"nan", b"inf", b"-Infinity", b"1" * 400, b"1_000", b"0x10", b"NA", b"null", b"-", b"",
     b"\"", b"[", b"]", b"{", b"}", b",", b"\t", b";", b"\n", b"\r", b"\x00", b"\xff\xfe", "٣".encode(),
-    "\u202e".encode(), b"True", b"None", b"(", b"'", b":", b"[[[[[[[[[[", b"{}", b"\x1b[31m",
+    "\u202e".encode(), b"True", b"None", b"(", b"'", b":", b"[[[[[[[[[[", b"{}", b"\x1b[31m", b"[" * 40, b"]" * 40,
+    b"[" * 100_000, "\uffff".encode(), "\u2028".encode(), b"\\ud800",
 )  # fmt: skip
 
 _INTEGERS = (0, 1, 7, 255, 2**31 - 1, 2**31, 2**32 - 1, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
@@ -35,6 +39,24 @@ def mutate(data: bytes, other: bytes, random: random.Random) -> bytes:
     for _ in range(random.choice((1, 1, 1, 2, 4))):
         data = random.choice(_KINDS)(data, other, random)
     return data
+
+
+def replace(file: Path, random: random.Random) -> str:
+    """Put something in the place of a file that is no file, or one elsewhere; return what."""
+    file.unlink()
+    kind, make = random.choice(
+        [
+            ("a pipe", lambda: os.mkfifo(file)),
+            ("a folder", file.mkdir),
+            ("nothing", lambda: None),
+            *((f"a link to {target}", partial(file.symlink_to, target)) for target in _TARGETS),
+        ]
+    )
+    make()
+    return kind
+
+
+_TARGETS = ("/dev/zero", "/etc/passwd", ".", "..", "nowhere", "../../x.npy")
 
 
 def _flip_bit(data: bytes, other: bytes, random: random.Random) -> bytes:
@@ -128,7 +150,7 @@ def _mutate_member(data: bytes, other: bytes, random: random.Random) -> bytes:
 
 
 def _is_manifest(data: bytes) -> bool:
-    return data.startswith(b"{") and b'"schema"' in data
+    return data.startswith(b"{") and (b'"schema"' in data or b'"zarr_format"' in data)
 
 
 def _edit_manifest(data: bytes, random: random.Random) -> bytes:
@@ -168,7 +190,8 @@ def _find_values(content: bytes) -> int:
 _JSON = (
     None, True, False, 0, 1, -1, 2, 43, 2**31, 2**63, 2**64, 10**30, -0.0, 0.5, 1e-5, 1e300, "", "a", "bn", "ln", "inf",
     "nan", "NC", "../x", "/etc/passwd", "\x00", "\u202e", "float64", "numpy", "normcli-golden/1", [], [0], [[1]], [3, 4],
-    [10**9, 10**9], {}, {"nan": "omit", "fill": "pass"}, {"shape": [2**40]},
+    [10**9, 10**9], {}, {"nan": "omit", "fill": "pass"}, {"shape": [2**40]}, [0, 2], [2**40, 2**20], [2**42, 2**20],
+    "\uffff", "\u2028", json.loads("[" * 64 + "1" + "]" * 64),
 )  # fmt: skip
 
 _NUMBERS = {

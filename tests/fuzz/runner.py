@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from normcli.cli.run import run
-from tests.fuzz.mutations import mutate
+from tests.fuzz.mutations import mutate, replace
 from tests.fuzz.samples import FORMATS, prepare
 
 if TYPE_CHECKING:
@@ -35,6 +35,10 @@ MOST_ADDRESSES = 8 << 30
 _OUT_OF_MEMORY = ("fit into memory", "Unable to allocate")
 
 _DOCUMENTED = (0, 1, 2, 3, 4)
+
+
+_REPLACED = 0.1
+"""How often a part of a store is replaced by what is no file, or a link."""
 
 
 class Finding(NamedTuple):
@@ -85,9 +89,12 @@ class Fuzzer:
         stream = random.Random(f"{self.name} {number}")
         damaged = Path(self.format.inside or f"damaged{self.format.suffix}")
         content = mutate(stream.choice(self.samples), stream.choice(self.samples), stream)
+        _remove(damaged)  # which may be a pipe by now
         damaged.write_bytes(content)
+        if self.format.is_part and stream.random() < _REPLACED:
+            replace(damaged, stream)
         arguments = self._fill(stream.choice(self.format.commands), damaged.name)
-        if self.keep is not None:
+        if self.keep is not None and damaged.is_file():
             shutil.copy(damaged, self.keep)
         try:
             code, out, err = self._run(arguments)
@@ -150,11 +157,16 @@ class Fuzzer:
                 continue
             if not name.startswith(("out.", "damaged.")):
                 strange.append(name)
-            if os.path.isdir(name):
-                shutil.rmtree(name)
-            else:
-                os.unlink(name)
+            _remove(Path(name))
         return strange
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, a folder, or what else is there, if anything is."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def judge(code: int, out: bytes, err: str) -> str | None:

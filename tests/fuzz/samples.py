@@ -7,6 +7,7 @@ import io
 import json
 import struct
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -59,6 +60,20 @@ _OF_STATS: tuple[Command, ...] = (
     ("invert", "{file}", "x.npy", "-o", "{out}.npy"),
 )
 
+_OF_STORES: tuple[Command, ...] = (
+    ("zscore", "-i", "{file}", "--print", "mean"),
+    ("ln", "-i", "{file}", "-o", "{out}.npy"),
+    ("bn", "-i", "{file}", "-f", "json"),
+    ("fit", "zscore", "{file}", "-o", "{out}.npz"),
+    ("ln", "-i", "x.npy", "--gamma", "{file}"),
+    ("zscore", "-i", "{file}", "--follow-links"),
+)
+
+_OF_ZARR = (
+    *(tuple(part.replace("{file}", "x.zarr") for part in command) for command in _OF_STORES[:-1]),
+    ("ln", "-i", "x.zarr", "-o", "{out}.zarr"),
+)
+
 _OF_GOLDEN: tuple[Command, ...] = (("check", "golden"), ("check", "golden", "-f", "json"))
 
 _OF_STATES: tuple[Command, ...] = (
@@ -81,6 +96,8 @@ class Format(NamedTuple):
         What the damaged file is called, where commands take it by that name: in a folder that `make` made.
     believe : callable
         Whether a damaged file, of a valid one, may be taken for right: whether exit code 0 is right.
+    is_part : bool
+        Whether it is a part of a store, which may be no file at all.
     """
 
     suffix: str
@@ -88,6 +105,7 @@ class Format(NamedTuple):
     commands: tuple[Command, ...]
     inside: str | None = None
     believe: Callable[[bytes, Sequence[bytes]], bool] = lambda damaged, samples: True
+    is_part: bool = False
 
 
 def prepare(folder: Path) -> None:
@@ -213,6 +231,31 @@ def _make_state() -> Iterator[bytes]:
     yield _write("bn -i x.npy --state made.npz", "made.npz")
 
 
+def _make_hdf5() -> Iterator[bytes]:
+    import h5py
+
+    x = _make_tensor()
+    for options in ({}, {"chunks": (2, 2)}, {"chunks": (2, 2), "compression": "gzip", "fletcher32": True}):
+        stream = io.BytesIO()
+        with h5py.File(stream, "w") as file:
+            file.create_dataset("x", data=x, **options)
+        yield stream.getvalue()
+    stream = io.BytesIO()
+    with h5py.File(stream, "w", libver="latest") as file:
+        file.create_dataset("x", (2**16, 3), "f4", chunks=(64, 3))
+    yield stream.getvalue()
+
+
+def _make_zarr(version: int, part: str) -> Iterator[bytes]:
+    import zarr
+
+    array = zarr.create_array(
+        "x.zarr", shape=(4, 3), chunks=(2, 2), dtype="f8", zarr_format=version, overwrite=True
+    )
+    array[:] = _make_tensor()
+    yield Path("x.zarr", part).read_bytes()
+
+
 def _make_golden() -> Iterator[bytes]:
     recipe = "--shape 3,4 --dist normal --rng torch --dtype float32 --affine-seed 1 --ddof 1"
     with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")):
@@ -245,5 +288,9 @@ FORMATS = {
     "parquet": Format(".parquet", _make_parquet, _READERS + _OF_TABLES),
     "stats": Format(".npz", _make_stats, _OF_STATS),
     "state": Format(".npz", _make_state, _OF_STATES),
+    "hdf5": Format(".h5", _make_hdf5, _OF_STORES),
+    "zarr": Format(".json", partial(_make_zarr, 3, "zarr.json"), _OF_ZARR, "x.zarr/zarr.json", is_part=True),
+    "zarr2": Format(".json", partial(_make_zarr, 2, ".zarray"), _OF_ZARR, "x.zarr/.zarray", is_part=True),
+    "chunk": Format("", partial(_make_zarr, 3, "c/1/0"), _OF_ZARR, "x.zarr/c/1/0", is_part=True),
     "golden": Format(".json", _make_golden, _OF_GOLDEN, "golden/manifest.json", _says_the_same),
 }

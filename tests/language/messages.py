@@ -40,7 +40,7 @@ NO_MESSAGE = re.compile(
     r"|(dx|dgamma|dgamma, dbeta|mean, var|var|std|xhat|g|groups) = \S|for row in |normcli \S*[:{]|.*\.(py|cpp|cu|cc)\b|float \||Callable|bold red|copysign|\S+ in (zip|values)|.*\(\{1\} for \{2\}\)$"
     r"|(an?|one|two|the|yes|neither|none|no|not) .*(number|integer|words|text|numbers|dtype|framework|letter|or no|channel or more"
     r"|10,90|holds|\{0\}|≥ 0|\{1\})$|.*it does not fit into memory$|.*: it (takes|has) |a tensor of this shape|far too many"
-    r"|, and$|skipping so much|\{0\} goes from|.*gives? the weight in|.*is no part of several|NORM|COMMAND|\{0\} (is none|knows)"
+    r"|, and$|\{0\} goes from|.*gives? the weight in|.*is no part of several|NORM|COMMAND|\{0\} (is none|knows)"
     r"|.*; evaluation needs|.*needs the extra|norm or folder|a run with --state|and no variance|\{0\} \{1\} known|\{0\}\{1\}: \{2\}\. "
 )
 """What looks like a message and is none: code and formulas, and what errors are made of."""

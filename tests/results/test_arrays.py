@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from normcli import normalize
+from normcli import fit, normalize
 from normcli.errors import DataError, UsageError
 from normcli.results.arrays import give_back_as_is, take
 
@@ -183,3 +183,28 @@ def test_a_strict_array_of_the_standard():
     strict = pytest.importorskip("array_api_strict")
     y = normalize(strict.asarray(X), "bn", eps=0).normalized
     assert (type(y), np.asarray(y).tolist()) == (type(strict.asarray(X)), Y.tolist())
+
+
+needs_long_doubles = pytest.mark.skipif(
+    np.dtype(np.longdouble).itemsize <= 8, reason="long double is double here"
+)
+
+
+@needs_long_doubles
+@pytest.mark.parametrize(
+    "function", [normalize, lambda x: fit(x, "zscore"), lambda x: normalize([1.0, 2.0], gamma=x)]
+)
+def test_long_doubles_that_are_no_doubles_are_refused(function):
+    x = np.array([2**53, 2**53], np.longdouble) + np.array([1, 0], np.longdouble)
+    with pytest.raises(
+        DataError, match="holds float128 numbers that float64 does not hold; round them to it first"
+    ):
+        function(x)
+
+
+@needs_long_doubles
+def test_long_doubles_that_are_doubles_are_taken():
+    x = np.array([[1.5, np.nan, np.inf, -0.0], [2.0**53, 1.0, 2.0, 3.0]], np.longdouble)
+    found = normalize(x, "ln")
+    assert found.normalized.tobytes() == normalize(x.astype("f8"), "ln").normalized.tobytes()
+    assert found.dtype == np.float64

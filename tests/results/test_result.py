@@ -51,7 +51,7 @@ def test_each_norm_has_its_own_statistics(rng):
         pytest.param("float16", None, "float16", id="float16 stays"),
         pytest.param("float32", None, "float32", id="float32 stays"),
         pytest.param(">f4", None, "float32", id="big-endian becomes native"),
-        pytest.param("longdouble", None, "float64", id="longer floats are rounded"),
+        pytest.param("longdouble", None, "float64", id="long doubles that are doubles"),
         pytest.param("float64", "float16", "float16", id="asked for"),
         pytest.param("int64", "float32", "float32", id="asked for, of integers"),
     ],

@@ -116,7 +116,7 @@ def test_a_file_that_cannot_be_read_is_not_called_damaged(tmp_path, monkeypatch)
     def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("pathlib.Path.open", refuse)
+    monkeypatch.setattr("os.open", refuse)
     with pytest.raises(DataError, match=r"bn.npz cannot be read: Permission denied$"):
         read_state(str(path), "bn")
 

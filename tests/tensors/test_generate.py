@@ -185,7 +185,7 @@ def test_a_gamma_beyond_memory_is_refused():
         pytest.param(Recipe((2,), dist="normal", low=3), UsageError, "normal has no low", id="normal's low"),
         pytest.param(Recipe((2,), dist="arange", high=3), UsageError, "arange has no high", id="arange's high"),
         pytest.param(Recipe((-2,)), UsageError, "negative", id="negative length"),
-        pytest.param(Recipe((1,) * 65), UsageError, "up to 64 lengths", id="too many axes"),
+        pytest.param(Recipe((1,) * 33), UsageError, "up to 32 lengths", id="too many axes"),
         pytest.param(Recipe((2,), skip=-1), UsageError, "skip -1", id="negative skip"),
         pytest.param(
             Recipe((10**6, 10**6)), DataError, "7.45e.03 GiB of memory; this machine has", id="too big"

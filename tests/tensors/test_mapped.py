@@ -107,7 +107,7 @@ def test_a_file_that_shrinks_ends_in_one_line(line, mapped, normcli, monkeypatch
     monkeypatch.setattr(sources, "_note_remarks", shrink)
     monkeypatch.chdir(os.path.dirname(mapped.filename))
     np.save("y.npy", np.ones(mapped.shape) * 2)
-    ran = normcli(*line.format(mapped.filename).split())
+    ran = normcli(*(part.format(mapped.filename) for part in line.split()))
     assert (ran.code, ran.raw, len(ran.err.splitlines())) == (3, b"", 1)
     assert "x.npy was cut short while it was read" in ran.err
 

@@ -83,6 +83,8 @@ def test_another_array_of_an_object_is_picked_by_its_key():
         pytest.param("[1, 2", "not valid JSON at line 1, column 6", id="unterminated"),
         pytest.param("[" * 5000 + "]" * 5000, "nested too deeply", id="5000 deep"),
         pytest.param("[" * 80 + "1" + "]" * 80, "nested too deeply", id="80 deep"),
+        pytest.param("[" * 64 + "1" + "]" * 64, "nested too deeply; .* at most 32 axes", id="64 deep"),
+        pytest.param("[" * 33 + "1" + "]" * 33, "nested too deeply", id="33 deep"),
         pytest.param("[" * 5000, "nested too deeply|not valid JSON", id="5000 deep, unterminated"),
         pytest.param('{"a": 1}', "without 'normalized'", id="another object"),
         pytest.param("[1" + "0" * 400 + "]", r"an integer beyond float64 at \[0\]", id="too large an integer"),

@@ -144,7 +144,7 @@ def test_a_header_that_claims_terabytes_allocates_nothing():
                 + f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(384),
                 id=f"impossible shape {shape[:12]}",
             )
-            for shape in (f"({10**30}, 0)", "(True, 2)", str((1,) * 70), "(2.5,)")
+            for shape in (f"({10**30}, 0)", "(True, 2)", "(2.5,)")
         ),
     ],
 )

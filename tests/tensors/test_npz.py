@@ -180,7 +180,7 @@ def test_a_member_of_a_state_that_is_none(content, tmp_path):
 
 def test_a_pipe_is_no_state(tmp_path):
     os.mkfifo(tmp_path / "s.npz")
-    with pytest.raises(DataError, match="s.npz is no state file of normcli: it is a pipe"):
+    with pytest.raises(DataError, match="s.npz is a pipe, where only a file will do"):
         load_members(str(tmp_path / "s.npz"), STATE)
 
 

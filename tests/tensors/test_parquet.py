@@ -213,6 +213,15 @@ def test_a_damaged_file_is_one_line(path, normcli):
     assert "x.parquet is no readable .parquet file: " in ran.err
 
 
+def test_what_pandas_says_may_be_nested_without_end(tmp_path, normcli):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"x": [1.0, 3.0]}).replace_schema_metadata({b"pandas": b"[" * 100_000})
+    pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
+    ran = normcli("zscore", "-i", tmp_path / "x.parquet", "-o", tmp_path / "y.parquet")
+    assert ran.code == 0
+    assert normcli("zscore", "-i", tmp_path / "y.parquet", "--print", "mean").out == "0.0\n"
+
+
 def test_standard_input_is_told_by_its_first_bytes(path, normcli):
     with open(path, "rb") as stream:
         ran = normcli("zscore", "-i", "-", "--columns", "n", "--print", "mean", stdin=stream.read())

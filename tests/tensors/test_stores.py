@@ -142,6 +142,71 @@ def test_hdf5(layout, tmp_path, x, monkeypatch):
     assert (fetch(values[1:, 2:]) == x[1:, 2:]).all()
 
 
+def _make_null(file):
+    file.create_dataset("x", data=pytest.importorskip("h5py").Empty("f8"))
+
+
+def _make_external(file):
+    file.create_dataset("x", (4,), "f8", external=[("others.bin", 0, 32)])
+
+
+def _make_virtual(file):
+    h5py = pytest.importorskip("h5py")
+    layout = h5py.VirtualLayout((4,), "f8")
+    layout[:] = h5py.VirtualSource("others.h5", "x", (4,))
+    file.create_virtual_dataset("x", layout)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        pytest.param(_make_null, "is a dataset without a shape, which holds nothing", id="null"),
+        pytest.param(
+            lambda file: file.create_dataset("x", (2**40, 2**20), "f4", chunks=(1024, 1024)),
+            "has the shape (1099511627776, 1048576), 4.61 EB: no file holds so much",
+            id="exbibytes",
+        ),
+        pytest.param(
+            lambda file: file.create_dataset("x", (2**42, 2**20), "f8", chunks=(1024, 1024)),
+            "has the shape (4398046511104, 1048576), 36.9 EB: no file holds so much",
+            id="more than is counted",
+        ),
+        pytest.param(
+            _make_external,
+            "lies in others.bin, another file; --follow-links reads what stores link to",
+            id="external",
+        ),
+        pytest.param(
+            _make_virtual,
+            "lies in others.h5, another file; --follow-links reads what stores link to",
+            id="virtual",
+        ),
+    ],
+)
+def test_datasets_of_hdf5_that_hold_nothing_or_too_much_or_lie_elsewhere(
+    make, message, tmp_path, normcli, monkeypatch
+):
+    h5py = pytest.importorskip("h5py")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "others.bin").write_bytes(np.arange(4.0).tobytes())
+    with h5py.File("others.h5", "w") as file:
+        file["x"] = np.arange(4.0)
+    with h5py.File("x.h5", "w") as file:
+        make(file)
+    ran = normcli("fit", "zscore", "x.h5", "--print", "mean")
+    assert (ran.code, ran.raw, ran.err) == (3, b"", f"normcli: x.h5 {message}\n")
+    followed = normcli("fit", "zscore", "x.h5", "--print", "mean", "--follow-links")
+    assert (followed.code, followed.out) == ((0, "1.5\n") if "follow" in message else (3, ""))
+
+
+def test_a_pipe_is_no_hdf5(tmp_path, normcli, monkeypatch):
+    pytest.importorskip("h5py")
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("x.h5")
+    ran = normcli("ln", "-i", "x.h5")
+    assert (ran.code, ran.raw, ran.err) == (3, b"", "normcli: x.h5 is a pipe, where only a file will do\n")
+
+
 def test_where_an_array_lies():
     assert find_place("a.zarr:g/x").key == "g/x"
     assert find_place("s3://b/a.ZARR/") == ("s3://b/a.ZARR", ".zarr", None)

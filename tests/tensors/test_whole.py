@@ -178,3 +178,21 @@ def test_what_no_new_folder_may_be(tmp_path, monkeypatch):
         require_new_folder(f"{tmp_path}/new", "-o")
     with pytest.raises(UsageError, match="-o .*/new.npy: no permission to write there"):
         require_writable(f"{tmp_path}/new.npy", "-o")
+
+
+@pytest.mark.parametrize("is_there", [False, True], ids=["new", "an empty folder"])
+def test_what_another_process_wrote_meanwhile_stays(tmp_path, is_there):
+    target = tmp_path / "y.zarr"
+    if is_there:
+        target.mkdir()
+
+    def write_meanwhile():
+        with open_folder(str(target)) as folder:
+            (folder / "zarr.json").write_text("mine")
+            target.mkdir(exist_ok=True)
+            (target / "zarr.json").write_text("theirs")
+
+    with pytest.raises(DataError, match=r"y.zarr cannot be written: another process has written it meanwhile"):
+        write_meanwhile()
+    assert (target / "zarr.json").read_text() == "theirs"
+    assert os.listdir(tmp_path) == ["y.zarr"]

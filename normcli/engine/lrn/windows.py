@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,8 @@ from normcli.numerics.statistics.divisor import choose_scale
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers, Selected
@@ -48,7 +51,13 @@ _LARGEST, _SMALLEST = 2.0**400, 2.0**-400
 """Where a value is not between these, each window is scaled by a power of two, so that no square is lost."""
 
 _OUT_OF_REACH = 2000
-"""Of two numbers whose exponents differ by more, the smaller one changes no bit of what is kept."""
+"""Of two numbers whose exponents differ by more, the smaller one changes no bit of what is known."""
+
+_SHORT = 64
+"""Members of a window that are gone through one by one where it is summed exactly."""
+
+_UNIT = 1074
+"""A finite double times 2 to this power is a whole number."""
 
 _LARGEST_EXPONENT = 5000
 """A value times a larger power of two than that, or divided by it, is infinite or 0 in any case."""
@@ -57,13 +66,15 @@ _LARGEST_EXPONENT = 5000
 class _Sums(NamedTuple):
     """The sum of squares of each window, of values times 2^scale, and the windows' members.
 
-    `padded` has zeros before and behind the values; the window of value i begins at its place i.
+    `padded` has zeros before and behind the values; the window of value i begins at its place i. `running` has
+    the exact sums of squares up to each place of one line along the windows' axis, times 2^(2 · `_UNIT`).
     """
 
     squares: Pair
     scale: Any
     padded: NDArray[Any]
     length: int
+    running: dict[tuple[Any, ...], list[int]]
 
     @property
     def error(self) -> float:
@@ -71,10 +82,26 @@ class _Sums(NamedTuple):
         return 2.0**-100 + self.length * 2.0**-103
 
     def sum_exactly(self, place: tuple[Any, ...]) -> Fraction:
-        """Return the sum of squares of the window of one value."""
+        """Return the sum of squares of one window: quickly, if the one asked for before lies in its line."""
         first, *others = place
-        members = self.padded[(slice(first, first + self.length), *others)]
-        return sum((Fraction(v) ** 2 for v in members.tolist() if v), Fraction(0))
+        if self.length <= _SHORT:
+            members = self.padded[(slice(first, first + self.length), *others)]
+            return sum((Fraction(v) ** 2 for v in members.tolist() if v), Fraction(0))
+        line = tuple(others)
+        if line not in self.running:
+            self.running.clear()
+            squares = map(_square, self.padded[(slice(None), *others)].tolist())
+            self.running[line] = [*itertools.accumulate(squares, initial=0)]
+        sums = self.running[line]
+        return Fraction(sums[first + self.length] - sums[first], 1 << 2 * _UNIT)
+
+
+def _square(value: float) -> int:
+    """Return the square of a value times 2^(2 · `_UNIT`); 0 of what is not finite, whose windows need none."""
+    if not math.isfinite(value):
+        return 0
+    numerator, denominator = value.as_integer_ratio()
+    return (numerator << _UNIT + 1 - denominator.bit_length()) ** 2
 
 
 class _Factors(NamedTuple):
@@ -142,9 +169,10 @@ def normalize_windows(
 def count_in_windows(selected: Selected, window: Window, axis: int) -> Floats:
     """Return how many selected values each window along an axis holds."""
     along = np.moveaxis(selected, axis, 0)
-    padded = _pad(along, window)
-    windows = np.lib.stride_tricks.sliding_window_view(padded, len(padded) - len(along) + 1, axis=0)
-    return np.moveaxis(np.add.reduce(windows, axis=-1, dtype=np.float64), 0, axis)
+    counts = np.add.accumulate(_pad(along, window), axis=0, dtype=np.float64)
+    length = len(counts) - len(along) + 1
+    before = np.concatenate([np.zeros_like(counts[:1]), counts])[: len(along)]
+    return np.moveaxis(counts[length - 1 :] - before, 0, axis)
 
 
 def _pad(x: NDArray[Any], window: Window) -> NDArray[Any]:
@@ -160,21 +188,43 @@ def _sum_squares(x: NDArray[Any], window: Window) -> _Sums:
     high, low = widen_exactly(padded)
     size = np.abs(high)
     scale: Any = 0
-    if not ((size == 0.0) | ((size > _SMALLEST) & (size < _LARGEST)) | ~np.isfinite(size)).all():
-        finite = np.where(np.isfinite(size), size, 0.0)
-        scale = choose_scale(
-            functools.reduce(np.maximum, (finite[start : start + n] for start in range(length)))
-        )
+    if ((size == 0.0) | ((size > _SMALLEST) & (size < _LARGEST)) | ~np.isfinite(size)).all():
+        return _Sums(_add_neighbours(_square_pairs(high, low), length), scale, padded, length, {})
+    finite = np.where(np.isfinite(size), size, 0.0)
+    scale = choose_scale(functools.reduce(np.maximum, (finite[start : start + n] for start in range(length))))
     total = Pair(np.zeros(x.shape), np.zeros(x.shape))
     for start in range(length):
-        members = high[start : start + n]
-        squares = two_square(members if isinstance(scale, int) else np.ldexp(members, scale))
-        if low is not None:
-            rest = low[start : start + n]
-            product = two_prod(2.0 * members, rest)
-            squares = pair_add(squares, Pair(product.hi, product.lo + rest * rest))
-        total = pair_add_any(total, Pair(squares.hi, np.where(np.isfinite(squares.lo), squares.lo, 0.0)))
-    return _Sums(total, scale, padded, length)
+        total = pair_add_any(total, _square_pairs(np.ldexp(high[start : start + n], scale), None))
+    return _Sums(total, scale, padded, length, {})
+
+
+def _add_neighbours(parts: Pair, length: int) -> Pair:
+    """Return the sums of so many neighbours along the first axis, each of sums of 1, 2, 4 and so on of them."""
+    n = len(parts.hi) - length + 1
+    total, start, width = parts.map(lambda part: np.zeros_like(part[:n])), 0, 1
+    while True:
+        if length & width:
+            total = pair_add_any(total, Pair(parts.hi[start : start + n], parts.lo[start : start + n]))
+            start += width
+        if 2 * width > length:
+            return total
+        firsts, seconds = Pair(parts.hi[:-width], parts.lo[:-width]), Pair(parts.hi[width:], parts.lo[width:])
+        parts, width = pair_add_any(firsts, seconds), 2 * width
+
+
+def _list_lines(chosen: Selected) -> Iterator[tuple[Any, ...]]:
+    """Yield the indices of what is chosen, one line along the first axis behind the other."""
+    *others, first = np.nonzero(np.moveaxis(chosen, 0, -1))
+    return zip(first.tolist(), *(index.tolist() for index in others), strict=True)
+
+
+def _square_pairs(high: Floats, low: Floats | None) -> Pair:
+    """Return squares of values, and of what doubles leave of integers."""
+    squares = two_square(high)
+    if low is not None:
+        product = two_prod(2.0 * high, low)
+        squares = pair_add(squares, Pair(product.hi, product.lo + low * low))
+    return Pair(squares.hi, np.where(np.isfinite(squares.lo), squares.lo, 0.0))
 
 
 def _divide_by_size(sums: _Sums, window: Window) -> Floats:
@@ -185,8 +235,12 @@ def _divide_by_size(sums: _Sums, window: Window) -> Floats:
     off = np.abs(total.hi) * sums.error
     decided = is_decided(total, own - 2 * sums.scale, off, PRECISIONS["float64"])
     result = np.where(finite, round_scaled(Scaled(quotient, -2 * sums.scale)), sums.squares.hi)
-    places = np.nonzero(finite & ~decided & (total.hi != 0.0))
-    if len(places[0]):
+    undecided = finite & ~decided & (total.hi != 0.0)
+    places = np.nonzero(undecided)
+    if sums.length > _SHORT:
+        for place in _list_lines(undecided):
+            result[place] = _divide_one(sums, place, window)
+    elif len(places[0]):
         result[places] = _divide_exactly(sums, places, quotient.map(lambda part: part[places]), window)
     return result
 
@@ -221,12 +275,17 @@ def _divide_exactly(sums: _Sums, places: Places, quotient: Pair, window: Window)
     result: Floats = np.ldexp(rounded, -2 * scale)
     inexact |= result < _SMALLEST**2  # between subnormal doubles it would be rounded twice
     for number in np.flatnonzero(inexact).tolist():
-        square = sums.sum_exactly(tuple(index[number] for index in places))
-        try:
-            result[number] = square.numerator / (square.denominator * window.size)
-        except OverflowError:
-            result[number] = math.inf
+        result[number] = _divide_one(sums, tuple(index[number] for index in places), window)
     return result
+
+
+def _divide_one(sums: _Sums, place: tuple[Any, ...], window: Window) -> float:
+    """Return the mean square of one window, rounded once."""
+    square = sums.sum_exactly(place)
+    try:
+        return square.numerator / (square.denominator * window.size)
+    except OverflowError:
+        return math.inf
 
 
 def _find_factors(sums: _Sums, window: Window) -> _Factors:
@@ -253,7 +312,7 @@ def _find_factors(sums: _Sums, window: Window) -> _Factors:
     ordinary &= ~np.isnan(sign)
     plain = np.where(np.isnan(sign), np.nan, plain)
     factors = _Factors(Scaled(value, power.exponent), plain, ordinary)
-    for place in zip(*np.nonzero(undecided), strict=True):
+    for place in _list_lines(undecided):
         _replace(factors, place, sums, window)
     return factors
 
@@ -335,7 +394,7 @@ def _round(
     exponent = np.clip(own + number.exponent, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)
     decided = is_decided(total, exponent, np.abs(total.hi) * _PRODUCT_ERROR, precision)
     rounded, rounding = round_pair(total, exponent, precision), functools.partial(round_to, precision=precision)
-    for place in zip(*np.nonzero(chosen & ~decided & (total.hi != 0.0)), strict=True):
+    for place in _list_lines(chosen & ~decided & (total.hi != 0.0)):
         parts = [1.0] if x is None else [part[place] for part in x if part is not None]
         value, base = sum(map(Fraction, parts), Fraction(0)), _find_base(sums, place, window)
         rounded[place] = round_real(functools.partial(_multiply_exactly, value, base, window), rounding)

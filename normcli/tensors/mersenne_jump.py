@@ -1,0 +1,115 @@
+"""The Mersenne Twister of 19937 bits passes over any number of words at once, by polynomials modulo 2.
+
+The words of MT19937, before they are tempered, obey one linear recurrence whose polynomial is p (Matsumoto &
+Nishimura 1998, appendix A). The word J words further is the sum of those i words further, over the powers i of
+x^J mod p (Haramoto, Matsumoto, Nishimura, Panneton & L'Ecuyer 2008). Polynomials are integers, a bit a power.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+_STATE, _MIDDLE, _REST = 624, 397, 31
+"""Words of a state; of which word the recurrence takes the last bits; and of how many bits that is."""
+
+_TWIST = 0x9908B0DF
+
+_DEGREE = 19937
+
+_WORTH_IT = 1 << 21
+"""Words that are drawn in about the time that a jump takes."""
+
+_SPREAD = [sum((byte >> bit & 1) << 2 * bit for bit in range(8)) for byte in range(256)]
+_LOW = bytes(spread & 255 for spread in _SPREAD)
+_HIGH = bytes(spread >> 8 for spread in _SPREAD)
+"""The bytes of a byte's square."""
+
+
+def advance(engine: np.random.RandomState, count: int) -> None:
+    """Pass over so many words of 32 bits.
+
+    Examples
+    --------
+    >>> jumped, drawn = np.random.RandomState(7), np.random.RandomState(7)
+    >>> advance(jumped, 5_000_000)
+    >>> _ = drawn.bytes(4 * 5_000_000)
+    >>> jumped.randint(1000) == drawn.randint(1000)
+    True
+    """
+    if count < _WORTH_IT:
+        _drop(engine, count)
+        return
+    _drop(engine, 2 * _STATE)  # of the first state 31 bits obey no recurrence
+    state: Any = engine.get_state(legacy=False)
+    power = _find_power(count - 2 * _STATE)
+    chosen = [place for place in range(_DEGREE) if power >> place & 1]
+    words = _list_words(engine, state["state"]["key"])
+    moved = np.zeros(_STATE, np.uint32)
+    for place in chosen:
+        moved ^= words[place : place + _STATE]
+    state["state"]["key"] = moved
+    engine.set_state(state)
+
+
+def _drop(engine: np.random.RandomState, count: int) -> None:
+    if count:  # of no bytes too NumPy takes a word
+        engine.bytes(4 * count)
+
+
+def _list_words(engine: np.random.RandomState, key: Any) -> Any:
+    """Return the words of a state and of those behind it, not tempered; the engine goes on meanwhile."""
+    states = [key.copy()]
+    while len(states) * _STATE < _DEGREE + _STATE:
+        _drop(engine, _STATE)
+        state: Any = engine.get_state(legacy=False)
+        states.append(state["state"]["key"].copy())
+    return np.concatenate(states)
+
+
+@functools.cache
+def _find_polynomial() -> tuple[int, tuple[int, ...]]:
+    """Return p, and its powers but for the highest."""
+    whole, rest = (1 << _STATE) | (1 << _MIDDLE), (1 << _STATE - 1) | (1 << _MIDDLE - 1)
+    total = 1  # what the powers of `rest` are multiplied by, by Horner's rule
+    for bit in range(_REST):
+        total = _multiply(total, rest) ^ (_TWIST >> bit & 1)
+    polynomial = _multiply(total, whole) ^ (_TWIST >> _REST)
+    return polynomial, tuple(power for power in range(_DEGREE) if polynomial >> power & 1)
+
+
+def _multiply(long: int, short: int) -> int:
+    """Return a product, of which one factor has few powers."""
+    product = 0
+    for power in range(short.bit_length()):
+        if short >> power & 1:
+            product ^= long << power
+    return product
+
+
+def _find_power(exponent: int) -> int:
+    """Return x^exponent mod p."""
+    polynomial, powers = _find_polynomial()
+    power = 1
+    for bit in bin(exponent)[2:]:
+        power = _reduce(_square(power), powers)
+        if bit == "1":
+            power <<= 1
+            power ^= polynomial if power >> _DEGREE else 0
+    return power
+
+
+def _square(value: int) -> int:
+    data = value.to_bytes(value.bit_length() // 8 + 1, "little")
+    spread = bytearray(2 * len(data))
+    spread[::2], spread[1::2] = data.translate(_LOW), data.translate(_HIGH)
+    return int.from_bytes(spread, "little")
+
+
+def _reduce(value: int, powers: tuple[int, ...]) -> int:
+    """Return what a division by p leaves."""
+    while high := value >> _DEGREE:
+        value ^= functools.reduce(int.__xor__, (high << power for power in powers), high << _DEGREE)
+    return value

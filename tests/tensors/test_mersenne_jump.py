@@ -1,0 +1,69 @@
+"""Jumps of the Mersenne Twister are held against as many words that are drawn, and against torch."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from normcli.tensors import mersenne_jump
+from normcli.tensors.generate import generate
+from normcli.tensors.mersenne_jump import advance
+from normcli.tensors.recipe import Recipe
+
+
+@pytest.mark.parametrize("before", [0, 1, 623, 624, 1000])
+@pytest.mark.parametrize("count", [0, 1, 1248, 1249, 20_000, 1_000_000])
+def test_a_jump_is_as_many_words(before, count, monkeypatch):
+    monkeypatch.setattr(mersenne_jump, "_WORTH_IT", 1248)
+    jumped, drawn = np.random.RandomState(5), np.random.RandomState(5)
+    for engine in (jumped, drawn):
+        engine.randint(0, 2**32, before, dtype=np.uint32)
+    advance(jumped, count)
+    drawn.randint(0, 2**32, count, dtype=np.uint32)
+    found, expected = (engine.randint(0, 2**32, 2000, dtype=np.uint32) for engine in (jumped, drawn))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_jump_of_jumps_is_one():
+    once, twice = np.random.RandomState(5), np.random.RandomState(5)
+    advance(once, 10**10)
+    for _ in range(2):
+        advance(twice, 5 * 10**9)
+    assert once.randint(0, 2**62) == twice.randint(0, 2**62)
+
+
+@pytest.mark.parametrize("dist", ["normal", "uniform", "randint"])
+def test_ten_thousand_million_values_are_passed_over_in_a_second(dist):
+    started = time.process_time()
+    generate(Recipe((3,), dist, rng="torch", skip=10**10))
+    assert time.process_time() - started < 1
+
+
+RANGES = {"randint": (0, 10), "wide": (0, 2**40), "uniform": (0, 1), "normal": (None, None)}
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("skip", [1, 15, 16, 17, 1_000_000, 3_000_001])
+@pytest.mark.parametrize(
+    ("dist", "dtype"),
+    [
+        ("randint", None),
+        ("wide", None),
+        *((d, t) for d in ("uniform", "normal") for t in ("float32", "float64")),
+    ],
+)
+def test_torch_draws_the_same_behind_it(skip, dist, dtype):
+    torch = pytest.importorskip("torch")
+    low, high = RANGES[dist]
+    torch.manual_seed(9)
+    for count in (skip, 40):
+        if dist == "normal":
+            drawn = torch.randn(count, dtype=getattr(torch, dtype))
+        elif dist == "uniform":
+            drawn = torch.empty(count, dtype=getattr(torch, dtype)).uniform_(low, high)
+        else:
+            drawn = torch.randint(low, high, (count,))
+    recipe = Recipe((40,), "randint" if dist == "wide" else dist, low, high, 9, "torch", skip, dtype)
+    np.testing.assert_allclose(generate(recipe).values, drawn.numpy(), rtol=1e-15)

@@ -1,0 +1,53 @@
+"""Unpacking and formatting tell the observer of the run how far they are, as passes over files do."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+from normcli.cli.settings import RunOptions
+from normcli.tensors import watched
+from normcli.tensors.files import load
+from normcli.tensors.nested import NestedLists
+from normcli.tensors.watched import Watch
+
+
+@pytest.fixture
+def told(monkeypatch):
+    told = {"expect": [], "advance": []}
+
+    class Observer:
+        expect, advance = staticmethod(told["expect"].append), staticmethod(told["advance"].append)
+
+    monkeypatch.setattr(watched, "_LEAST", 1000)
+    monkeypatch.setattr(Watch, "observer", Observer)
+    return told
+
+
+@pytest.mark.parametrize("shape", [(100, 200), (3, 10_000)], ids=["short rows", "long rows"])
+def test_formatting_is_watched(shape, told):
+    values = np.zeros(shape)
+    assert sum(map(len, NestedLists(values).format_json())) > values.size
+    assert sum(told["expect"]) == sum(told["advance"])
+    assert told["expect"][0] == values.nbytes
+
+
+def test_unpacking_is_watched(told, tmp_path, monkeypatch):
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    np.savez_compressed(tmp_path / "x.npz", np.zeros(1000))
+    load(str(tmp_path / "x.npz"))
+    assert (sum(told["expect"]), sum(told["advance"])) == (8000, 8000)
+
+
+def test_nobody_watches_behind_the_block_or_beside_a_terminal(monkeypatch):
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.delenv("TERM", raising=False)
+    with RunOptions().show_progress() as bar:
+        assert Watch.observer is bar is not None
+    assert Watch.observer is None
+    with RunOptions().show_progress(beside=terminal) as bar:
+        assert bar is None
