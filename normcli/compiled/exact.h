@@ -1,6 +1,10 @@
 /* Arithmetic without rounding, on vectors of doubles: what normcli/numerics/pairs.py does. */
 #pragma once
 
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
 #include "kernel.h"
 
 #define ALWAYS static inline __attribute__((always_inline))
@@ -60,6 +64,29 @@ ALWAYS double find_rest(double a, double b, double p)
 #else
     const double c = SPLITTER * a, d = SPLITTER * b, ah = c - (c - a), bh = d - (d - b), al = a - ah, bl = b - bh;
     return ((ah * bh - p) + ah * bl + al * bh) + al * bl;
+#endif
+}
+
+/* a * b + c, of a product that is a double: the same bits either way. */
+ALWAYS vector add_product(vector a, vector b, vector c)
+{
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    for (int i = 0; i < LANES; i++) c[i] = __builtin_fma(a[i], b[i], c[i]);
+    return c;
+#else
+    return a * b + c;
+#endif
+}
+
+/* a + b, where processors multiply: the units that add have more to do. */
+ALWAYS vector add_aside(vector a, vector b) { return add_product(b, fill(1.0), a); }
+
+ALWAYS vector widen(floats a)
+{
+#ifdef __AVX512F__
+    return (vector)_mm512_cvtps_pd((__m256)a);
+#else
+    return __builtin_convertvector(a, vector);
 #endif
 }
 
