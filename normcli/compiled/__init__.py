@@ -9,13 +9,10 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from normcli.errors import UsageError
 from normcli.tuples import NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 VARIABLE = "NORMCLI_KERNEL"
 """The environment variable that chooses."""
@@ -47,10 +44,10 @@ class Kernel(NamedTuple):
         """The name of the variant."""
         return next(name for name, number in list_variants(self.module).items() if number == self.variant)
 
-    @property
-    def normalize(self) -> Callable[..., int]:
+    def normalize(self, *arguments: Any) -> int:
         """Normalize groups, or measure them."""
-        return functools.partial(self.module.normalize, self.variant)
+        missed: int = self.module.normalize(self.variant, *arguments)
+        return missed
 
 
 def find_kernel() -> Kernel | None:

@@ -1,5 +1,5 @@
 /* The elements: each sequence ends with two sums, of all that is known less and more its error, and misses what they
- * round in two ways. Bounds of errors are those of sequences.py. */
+ * round in two ways. Bounds of errors are those of bounds.py. */
 #pragma once
 
 #include "measuring.h"
@@ -9,12 +9,17 @@ enum { PIECE = 1024 }; /* values that are normalized at once */
 /* What values are calculated with: one number for each group of a batch. */
 struct operands {
     double shift[BATCH], centre[BATCH], second[BATCH], rest[BATCH], exact[BATCH], top[BATCH], low[BATCH], factor[BATCH];
+    double lower[BATCH], upper[BATCH];           /* factors that the right one lies between */
+    float times[BATCH], plus[BATCH], off[BATCH]; /* factor, what is added, and how far off results may be for that */
 };
 
 /* Gamma and beta of up to PIECE values; -0 is added where there is no beta, which changes nothing. */
 struct affine {
     double gamma[PIECE], top[PIECE], low[PIECE], step[PIECE], beta[PIECE];
-    int64_t place[5]; /* whose they are */
+    double error[PIECE];             /* of beta, 2^-49 of it */
+    float times[PIECE], plus[PIECE]; /* gamma and beta */
+    bool beyond;                     /* whether some gammas are NaN */
+    int64_t place[5];                /* whose they are */
 };
 
 /* What batches are worked on in. */
@@ -23,6 +28,8 @@ struct memory {
     struct operands operands;
     struct affine affine;
     int64_t missed[PIECE];
+    uint32_t undecided[PIECE / WIDTH]; /* which of so many results, by bits, and where these begin in a line */
+    ptrdiff_t places[PIECE / WIDTH];
     double y[PIECE];
     double values[SHORT * BATCH]; /* as they are measured: a leaf and more, or neighbours */
 };
@@ -46,16 +53,26 @@ static bool is_beyond(double value)
     return size != 0.0 && size <= DBL_MAX && !(size >= 0x1p-300 && size <= 0x1p300);
 }
 
+/* A float that is off by 2^-24 of itself at most, and far from the ends of the range; otherwise NaN. */
+static float make_near(double value, double least)
+{
+    const double size = fabs(value);
+    return size == 0.0 || (size > least && size < 0x1p40) ? (float)value : NAN;
+}
+
 /* Groups whose numbers are beyond are left. */
 static void prepare_short(struct batch *batch, struct operands *o)
 {
     for (int g = 0; g < BATCH; g++) {
         if (is_beyond(batch->known[3][g]) || is_beyond(batch->known[0][g])) batch->left[g] = -1;
         const double hi = batch->known[3][g], inverse = 1.0 / hi;
-        const double capped = inverse < 0x1p1022 ? inverse : 0x1p1022;
-        o->factor[g] = hi > 0.0 ? capped : inverse;
+        const double factor = hi > 0.0 && !(inverse < 0x1p1022) ? 0x1p1022 : inverse;
+        o->factor[g] = factor, o->lower[g] = factor * (1.0 - 0x1p-49), o->upper[g] = factor * (1.0 + 0x1p-49);
         o->centre[g] = batch->known[0][g];
         o->second[g] = batch->known[1][g] + 0.0;
+        const double shift = (-o->centre[g] - o->second[g]) * factor; /* -0 for a mean of 0 */
+        o->times[g] = make_near(factor, 0x1p-30), o->plus[g] = (float)shift;
+        o->off[g] = shift == 0.0 ? 0.0f : (float)(fabs(shift) * (3.5 * 0x1p-24) + 0x1p-125);
     }
 }
 
@@ -83,52 +100,106 @@ static void prepare_exact(const struct batch *batch, struct operands *o)
  * is beyond. */
 static void prepare_affine(struct affine *a, ptrdiff_t n, bool exact)
 {
+    a->beyond = false;
     for (ptrdiff_t i = 0; i < n; i++) {
         const bool beyond = is_beyond(a->gamma[i]) || (!exact && is_beyond(a->beta[i]));
         const double gamma = beyond ? NAN : a->gamma[i], shifted = SPLITTER * gamma, high = shifted - (shifted - gamma);
         a->gamma[i] = gamma, a->top[i] = high, a->low[i] = gamma - high;
         a->step[i] = from_bits(get_bits(gamma) & EXPONENT_BITS);
+        a->error[i] = fabs(a->beta[i]) * 0x1p-49, a->beyond |= gamma != gamma;
+        a->times[i] = make_near(gamma, 0x1p-30), a->plus[i] = make_near(a->beta[i], 0x1p-100);
     }
 }
 
-/* Results of 24 bits and fewer: of one group, or of some that lie `across`; returns whether a value is missed. What is
- * written is `to`, and later on becomes `out`. Without gamma and beta, it is not said which are missed. */
-ALWAYS int64_t apply_short(struct memory *m, const struct line *line, const char *x, enum kind in, char *y, enum kind to,
-                           enum kind out, bool across, bool affine)
+/* Leave value k of a line to Python, or its group, if there is no room. */
+static void miss(struct task *task, struct batch *b, const struct line *line, ptrdiff_t k, double x)
+{
+    const ptrdiff_t turn = k % line->groups, g = line->g + turn;
+    const ptrdiff_t number = (line->group + turn) * task->n + line->i + k / line->groups;
+    if (b->left[g] || (task->selected && !task->selected[number])) return;
+    if (task->missed_count == task->missed_most) {
+        b->left[g] = -1;
+        return;
+    }
+    struct missed *missed = task->missed + task->missed_count++;
+    missed->number = (double)number, missed->x = x;
+    for (int k = 0; k < 5; k++) missed->known[k] = b->known[k][g];
+}
+
+/* Write a value of 24 bits and fewer as its double rounds, which is off by 2^-49 of itself and of what beta is added to; or
+ * leave it to Python. */
+static void settle(struct task *task, struct memory *m, const struct line *line, ptrdiff_t i, double x, char *y, bool affine)
+{
+    const struct operands *o = &m->operands;
+    const ptrdiff_t k = line->g + i % line->groups;
+    const enum kind out = task->out.kind;
+    const double value = ((x - o->centre[k]) - o->second[k]) * o->factor[k], gamma = affine ? m->affine.gamma[i] : 1.0;
+    const double product = value * gamma, sum = affine ? product + m->affine.beta[i] : product;
+    const double error = ((affine ? fabs(product) : 0.0) + fabs(sum)) * 0x1p-49;
+    if (gamma != gamma || (fabs(sum) <= DBL_MAX && has_middle(sum, error, out))) miss(task, &m->batch, line, i, x);
+    else store(y + i * SIZES[out], out, sum);
+}
+
+/* Results of float32, of one group or of some that lie `across`; returns whether some of them are not decided: whether
+ * the ends of what is known do not become the same float. */
+ALWAYS bool apply_single(const struct memory *m, const struct line *line, const char *x, float *y, bool across, bool centred,
+                         bool affine, bool beta)
 {
     const struct operands *o = &m->operands;
     const struct affine *a = &m->affine;
     const ptrdiff_t n = line->n, g = line->g;
-    int64_t any = 0, *missed = m->missed;
+    uint32_t any = affine && a->beyond;
 #pragma omp simd reduction(| : any)
     for (ptrdiff_t i = 0; i < n; i++) {
         const ptrdiff_t k = g + i * across;
-        double value = ((fetch(x + i * SIZES[in], in) - o->centre[k]) - o->second[k]) * o->factor[k];
-        int64_t miss;
-        if (affine) {
-            value *= a->gamma[i];
-            const double sum = value + a->beta[i];
-            miss = has_middle(sum, (fabs(value) + fabs(sum)) * 0x1p-49, out) | (a->gamma[i] != a->gamma[i]);
-            missed[i] = -miss;
-            value = sum;
+        double value = fetch(x + i * SIZES[F32], F32), low, high;
+        if (centred) value = (value - o->centre[k]) - o->second[k];
+        if (affine) value *= a->gamma[i];
+        if (beta) {
+            const double product = value * o->factor[k], sum = product + a->beta[i];
+            const double error = fabs(product) * 0x1p-48 + a->error[i];
+            low = sum - error, high = sum + error;
         } else {
-            miss = is_near_middle(value, out);
+            low = value * o->lower[k], high = value * o->upper[k];
         }
-        any |= miss;
-        store(y + i * SIZES[to], to, value);
+        y[i] = (float)low;
+        any |= get_float_bits((float)low) ^ get_float_bits((float)high);
     }
     return any;
 }
 
-/* Say which values `apply_short` has missed without gamma and beta: few lines have any. */
-static void mark_missed(struct memory *m, const struct line *line, const char *x, enum kind in, enum kind out, bool across)
+/* Results of halves by floats, WIDTH at once, of whole such blocks; returns how many have undecided ones, which are kept.
+ * Factors, what is added, products and sums are each off by 2^-24 of themselves, and so are the ends of what is known. */
+ALWAYS int apply_half(struct memory *m, const struct line *line, const char *x, enum kind in, char *y, enum kind out,
+                      bool across, bool affine)
 {
     const struct operands *o = &m->operands;
-    for (ptrdiff_t i = 0; i < line->n; i++) {
-        const ptrdiff_t k = line->g + i * across;
-        const double value = ((fetch(x + i * SIZES[in], in) - o->centre[k]) - o->second[k]) * o->factor[k];
-        m->missed[i] = is_near_middle(value, out);
+    const struct affine *a = &m->affine;
+    const ptrdiff_t n = line->n, g = line->g;
+    wide times = repeat(o->times[g]), plus = repeat(o->plus[g]), off = repeat(o->off[g]), error;
+    int count = 0;
+    for (ptrdiff_t i = 0; i < n; i += WIDTH) {
+        if (across) times = LOAD(wide, o->times + i), plus = LOAD(wide, o->plus + i), off = LOAD(wide, o->off + i);
+        const wide value = load_wide(x + i * SIZES[in], in);
+        wide sum = multiply_and_add(value, times, plus), size = find_sizes(sum);
+        if (affine) {
+            const wide gamma = LOAD(wide, a->times + i), first = multiply_and_add(size, repeat(6.5f * 0x1p-24f), off);
+            const wide_bits is_tiny = (wide_bits)((wide_bits)find_sizes(value) - 1u < 0x217fffffu); /* below 2^-60, not 0 */
+            const wide_bits has_no_sign = (wide_bits)(size < first);
+            sum = multiply_and_add(sum, gamma, LOAD(wide, a->plus + i)), size = find_sizes(sum);
+            error = multiply_and_add(size, repeat(3.5f * 0x1p-24f), first * find_sizes(gamma));
+            error = (wide)((wide_bits)error | ((is_tiny | has_no_sign) & 0x7f800000u)); /* infinity or NaN */
+        } else {
+            error = multiply_and_add(size, repeat(4.5f * 0x1p-24f), off);
+        }
+        const wide_bits sign = (wide_bits)sum & 0x80000000u;
+        const wide near = (wide)((wide_bits)(size - error) ^ sign), far = (wide)((wide_bits)(size + error) ^ sign);
+        uint32_t undecided;
+        const halves results = narrow_ends(near, far, out, &undecided);
+        memcpy(y + 2 * i, &results, sizeof results);
+        if (__builtin_expect(undecided != 0, false)) m->undecided[count] = undecided, m->places[count] = i, count++;
     }
+    return count;
 }
 
 /* The same as doubles, which `out` holds or which are rounded to it then. */

@@ -1,6 +1,10 @@
 /* Arithmetic without rounding, on vectors of doubles: what normcli/numerics/pairs.py does. */
 #pragma once
 
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
 #include "kernel.h"
 
 #define ALWAYS static inline __attribute__((always_inline))
@@ -63,6 +67,29 @@ ALWAYS double find_rest(double a, double b, double p)
 #endif
 }
 
+/* a * b + c, of a product that is a double: the same bits either way. */
+ALWAYS vector add_product(vector a, vector b, vector c)
+{
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    for (int i = 0; i < LANES; i++) c[i] = __builtin_fma(a[i], b[i], c[i]);
+    return c;
+#else
+    return a * b + c;
+#endif
+}
+
+/* a + b, where processors multiply: the units that add have more to do. */
+ALWAYS vector add_aside(vector a, vector b) { return add_product(b, fill(1.0), a); }
+
+ALWAYS vector widen(floats a)
+{
+#ifdef __AVX512F__
+    return (vector)_mm512_cvtps_pd((__m256)a);
+#else
+    return __builtin_convertvector(a, vector);
+#endif
+}
+
 /* two_prod: p + e = a * b. */
 ALWAYS void two_prod(vector *p, vector *e, vector a, vector b)
 {
@@ -106,7 +133,7 @@ ALWAYS mask distill(vector *values, int count, int size)
     return left;
 }
 
-/* `_add` of columns.py: add a term to numbers that are sums of doubles; `left` is where they have no room for it. */
+/* `_add` of column_sums.py: add a term to numbers that are sums of doubles; `left` is where they have no room for it. */
 ALWAYS void add(vector *numbers, int size, vector term, mask *left)
 {
     for (int i = 0; i < size; i++) two_sum(&numbers[i], &term, numbers[i], term);

@@ -35,43 +35,38 @@ static bool find_affine(const struct task *task, struct affine *a, const struct 
     return true;
 }
 
-/* Leave value k of a line to Python, or its group, if there is no room. */
-static void miss(struct task *task, struct batch *b, const struct line *line, int k, double x)
-{
-    const int turn = k % line->groups, g = line->g + turn;
-    const ptrdiff_t number = (line->group + turn) * task->n + line->i + k / line->groups;
-    if (b->left[g] || (task->selected && !task->selected[number])) return;
-    if (task->missed_count == task->missed_most) {
-        b->left[g] = -1;
-        return;
-    }
-    struct missed *missed = task->missed + task->missed_count++;
-    missed->number = (double)number, missed->x = x;
-    for (int k = 0; k < 5; k++) missed->known[k] = b->known[k][g];
-}
-
 static void write_line(struct task *task, struct memory *m, const struct line *line)
 {
-    const bool gamma = task->parameters[0].values, beta = task->parameters[1].values;
-    const bool exact = task->rule.exact, affine = find_affine(task, &m->affine, line);
-    const enum kind kind = task->out.kind, in = task->in.kind == F64 ? F64 : F32;
-    const bool direct = line->out_step == SIZES[kind] && (kind == F64 || !exact);
-    const char *x = is_loaded(task->in.kind, line->step) ? line->from : line->loaded ? line->loaded : (char *)m->values;
+    const bool gamma = task->parameters[0].values, beta = task->parameters[1].values, across = line->groups > 1;
+    const bool exact = task->rule.exact, centred = task->rule.centred, affine = find_affine(task, &m->affine, line);
+    const enum kind kind = task->out.kind, raw = task->in.kind, loaded = raw == F64 ? F64 : F32;
+    const bool whole = exact || kind < F16 || line->n % WIDTH == 0; /* nothing is read or written behind the last */
+    const bool half = !exact && kind >= F16 && raw == kind && line->step == SIZES[raw] && !line->loaded && whole;
+    const enum kind in = half ? kind : loaded;
+    const bool direct = line->out_step == SIZES[kind] && (kind == F64 || !exact) && whole;
+    const bool there = half || (whole && is_loaded(raw, line->step));
+    const char *x = there ? line->from : line->loaded ? line->loaded : (char *)m->values;
     char *y = direct ? line->to : (char *)m->y;
-    int64_t any = 0;
-    if (x == (char *)m->values && !line->loaded) load_values(line->from, task->in.kind, line->step, line->n, m->values);
-    WITH(s, line->groups > 1, WITH(d, in == F64,
-        if (exact) {
-            WITH(c, task->rule.centred, WITH(p, gamma, WITH(q, beta,
-                any = apply_exact(m, line, x, d ? F64 : F32, (double *)y, kind, s, c, p, q))))
-        } else {
-            WITH(p, affine, WITH_KIND(k, kind, WITH(r, direct,
-                any = apply_short(m, line, x, d ? F64 : F32, y, r ? k : F64, k, s, p))))
-        }))
-    if (any && !exact && !affine) mark_missed(m, line, x, in, kind, line->groups > 1);
+    bool any = !exact && raw == F64; /* which only shows how values are settled */
+    int count = 0;
+    if (x == (char *)m->values && !line->loaded) load_values(line->from, raw, line->step, line->n, m->values);
+    if (exact) {
+        WITH(s, across, WITH(d, in == F64, WITH(c, centred, WITH(p, gamma, WITH(q, beta,
+            any = apply_exact(m, line, x, d ? F64 : F32, (double *)y, kind, s, c, p, q))))))
+    } else if (!any && kind == F32) {
+        WITH(s, across, WITH(c, centred, WITH(p, affine, WITH(q, beta,
+            any = apply_single(m, line, x, (float *)y, s, c, p, q)))))
+    } else if (!any) {
+        WITH(s, across, WITH(p, affine, WITH(h, half, WITH(b, kind == BF16,
+            count = apply_half(m, line, x, !h ? F32 : b ? BF16 : F16, y, b ? BF16 : F16, s, p)))))
+    }
     for (int k = 0; any && k < line->n; k++)
-        if (m->missed[k]) miss(task, &m->batch, line, k, fetch(x + k * SIZES[in], in));
-    if (!direct) store_values(line->to, kind, line->out_step, m->y, line->n);
+        if (!exact) settle(task, m, line, k, fetch(x + k * SIZES[in], in), y, affine);
+        else if (m->missed[k]) miss(task, &m->batch, line, k, fetch(x + k * SIZES[in], in));
+    for (int j = 0; j < count; j++)
+        for (ptrdiff_t i = m->places[j], k = i; k < i + WIDTH && k < line->n; k++)
+            if (m->undecided[j] >> (k - i) & 1) settle(task, m, line, k, fetch(x + k * SIZES[in], in), y, affine);
+    if (!direct) store_values(line->to, kind, line->out_step, m->y, exact, line->n);
 }
 
 /* Write some groups line by line, `together` values of each at most. `loaded` are the lines as they were measured, if

@@ -1,10 +1,6 @@
 /* Values of any kind to floats or doubles, and results back, each rounded once. */
 #pragma once
 
-#ifdef __F16C__
-#include <immintrin.h>
-#endif
-
 #include "exact.h"
 
 /* A float16: its exponent and fraction are those of a float that is 2^-112 as large, which a product mends. */
@@ -43,14 +39,6 @@ ALWAYS int64_t has_middle(double value, double error, enum kind kind)
     return (low - 1 + half) >> cut != (high + 1 + half) >> cut;
 }
 
-/* The same where the error is 2^-49 of the value, which is at most 16 units of its last place. */
-ALWAYS int64_t is_near_middle(double value, enum kind kind)
-{
-    const int cut = kind == F16 ? 42 : kind == BF16 ? 45 : 29;
-    const double size = fabs(value), least = kind == F16 ? 0x1p-14 : 0x1p-126, raised = size + (size < least ? least : 0.0);
-    return ((get_bits(raised) + (1LL << (cut - 1)) + 16) & ((1LL << cut) - 1)) <= 32;
-}
-
 ALWAYS double fetch(const void *from, enum kind kind)
 {
     const uint16_t half = kind < F16 ? 0 : *(const uint16_t *)from;
@@ -79,23 +67,104 @@ ALWAYS void store(void *to, enum kind kind, double value)
     WITH_KIND(k, which, WITH(dense, step == SIZES[k],                                            \
         for (ptrdiff_t i = first, by = dense ? SIZES[k] : step; i < n; i++) { __VA_ARGS__; }))
 
+/* Whether values that lie `step` bytes from each other are as load_values leaves them. */
+static bool is_loaded(enum kind kind, ptrdiff_t step) { return kind <= F32 && step == SIZES[kind]; }
+
+/* Write numbers that lie side by side, doubles or of the kind that they become, to places `step` bytes from each other. */
+static void store_values(char *to, enum kind kind, ptrdiff_t step, const void *values, bool doubles, ptrdiff_t n)
+{
+    const char *from = values;
+    FOR_EACH(kind, step, 0,
+        if (doubles) store(to + i * by, k, fetch(from + i * 8, F64));
+        else memcpy(to + i * by, from + i * SIZES[k], (size_t)SIZES[k]))
+}
+
+/* As many floats as two vectors have doubles, and as many numbers of 16 bits. */
+enum { WIDTH = 2 * LANES };
+typedef float wide __attribute__((vector_size(4 * WIDTH)));
+typedef uint32_t wide_bits __attribute__((vector_size(4 * WIDTH)));
+typedef uint16_t halves __attribute__((vector_size(2 * WIDTH)));
+
+ALWAYS wide repeat(float value) { return value - (wide){0}; } /* -0 stays */
+ALWAYS wide find_sizes(wide a) { return (wide)((wide_bits)a & 0x7fffffffu); }
+
+/* a * b + c, rounded once or twice. */
+ALWAYS wide multiply_and_add(wide a, wide b, wide c)
+{
+#if defined(__AVX512F__)
+    return (wide)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__FMA__)
+    return (wide)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    return a * b + c;
+#endif
+}
+
+/* Values that lie side by side as floats. */
+ALWAYS wide load_wide(const char *from, enum kind kind)
+{
+    if (kind == F32) return LOAD(wide, from);
+    const halves h = LOAD(halves, from);
+    if (kind == BF16) return (wide)(__builtin_convertvector(h, wide_bits) << 16);
+#if defined(__AVX512F__)
+    return (wide)_mm512_cvtph_ps((__m256i)h);
+#elif defined(__F16C__)
+    return (wide)_mm256_cvtph_ps((__m128i)h);
+#else
+    const wide_bits bits = __builtin_convertvector(h, wide_bits), endless = (wide_bits)((bits & 0x7c00u) == 0x7c00u);
+    const wide same = (wide)((bits & 0x7fffu) << 13 | (bits & 0x8000u) << 16) * 0x1p112f; /* as `widen_half` */
+    return (wide)((wide_bits)same | (endless & 0x7f800000u));
+#endif
+}
+
+/* To float16; middles, which subnormal floats may have come to, go `up` or down, or to even where floats are none. */
+ALWAYS halves narrow_to_float16(wide a, bool up)
+{
+#if defined(__AVX512F__)
+    return (halves)_mm512_cvtps_ph((__m512)a, 0);
+#elif defined(__F16C__)
+    return (halves)_mm256_cvtps_ph((__m256)a, 0);
+#else
+    const wide_bits size = (wide_bits)find_sizes(a), fits = (wide_bits)(size < 0x47800000u); /* as `narrow` */
+    const wide_bits bits = (wide_bits)((wide)((size & fits) | (0x47800000u & ~fits)) * 0x1p-112f);
+    const wide_bits rounded = (bits + (up ? 0x1000u : 0xfffu)) >> 13, sign = ((wide_bits)a >> 16) & 0x8000u;
+    return __builtin_convertvector(rounded | sign, halves);
+#endif
+}
+
 /* Put n values that lie `step` bytes from each other into memory, as floats, or as doubles if they are. */
 static void load_values(const char *from, enum kind kind, ptrdiff_t step, ptrdiff_t n, void *to)
 {
     ptrdiff_t done = 0;
-#ifdef __F16C__
-    for (; kind == F16 && step == SIZES[F16] && done + 8 <= n; done += 8)
-        _mm256_storeu_ps((float *)to + done, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(from + done * SIZES[F16]))));
-#endif
+    for (; kind == F16 && step == SIZES[F16] && done + WIDTH <= n; done += WIDTH) {
+        const wide values = load_wide(from + done * SIZES[F16], F16);
+        memcpy((float *)to + done, &values, sizeof values);
+    }
     FOR_EACH(kind, step, done,
         store((char *)to + i * (k == F64 ? 8 : 4), k == F64 ? F64 : F32, fetch(from + i * by, k)))
 }
 
-/* Whether values that lie `step` bytes from each other are as load_values leaves them. */
-static bool is_loaded(enum kind kind, ptrdiff_t step) { return kind <= F32 && step == SIZES[kind]; }
-
-/* Write doubles to places that lie `step` bytes from each other. */
-static void store_values(char *to, enum kind kind, ptrdiff_t step, const double *values, ptrdiff_t n)
+/* Narrow both ends of what numbers may be, the one that is nearer to 0 and the other, of bfloat16 middles away from each
+ * other; a bit for each that is not decided: these become different, or NaN. */
+ALWAYS halves narrow_ends(wide near, wide far, enum kind kind, uint32_t *undecided)
 {
-    FOR_EACH(kind, step, 0, store(to + i * by, k, values[i]))
+    halves low, high;
+    if (kind == BF16) {
+        low = __builtin_convertvector(((wide_bits)near + 0x7fffu) >> 16, halves);
+        high = __builtin_convertvector(((wide_bits)far + 0x8000u) >> 16, halves);
+    } else {
+        low = narrow_to_float16(near, false), high = narrow_to_float16(far, true);
+    }
+#ifdef __AVX512F__
+    *undecided = _mm256_cmpneq_epu16_mask((__m256i)low, (__m256i)high);
+    *undecided |= _mm512_cmp_ps_mask((__m512)near, (__m512)near, _CMP_UNORD_Q);
+#else
+    const halves each = (low ^ high) | __builtin_convertvector((wide_bits)(near != near), halves);
+    uint64_t parts[(LANES + 1) / 2] = {0}, any = 0;
+    memcpy(parts, &each, sizeof each);
+    for (int k = 0; k < (LANES + 1) / 2; k++) any |= parts[k];
+    *undecided = 0;
+    for (int k = 0; any && k < WIDTH; k++) *undecided |= (uint32_t)(each[k] != 0) << k;
+#endif
+    return low;
 }

@@ -1,4 +1,4 @@
-/* `measure_leaves`, `measure_short_leaves` and `measure_columns` of leaves.py and columns.py: exact sums, by other ways. */
+/* `measure_leaves`, `measure_short_leaves` and `measure_columns` of row_sums.py and column_sums.py: exact sums, by other ways. */
 #pragma once
 
 #include "loading.h"
@@ -23,6 +23,12 @@ struct batch {
     double results[NUMBERS][BATCH]; /* mean, square, root, inverse; or the doubles of the sums */
     int64_t left[BATCH];         /* not 0: Python has to work on it */
 };
+
+ALWAYS void clear(struct sums *sums)
+{
+    for (int k = 0; k < NUMBERS; k++) sums->at[k] = fill(0.0);
+    sums->left = (mask){0};
+}
 
 ALWAYS void add_sums(struct sums *sums, const struct sums *more, int of_sum, int of_square)
 {
@@ -51,19 +57,34 @@ ALWAYS void put_sums(struct batch *batch, int g, const struct sums *sums)
 ALWAYS void order_sums(struct sums *sums) { distill(sums->at, 3, 3), distill(sums->at + SQUARE, 4, 4); }
 
 /* Values are looked at in lines of LANES: one of each of some groups, or so many of one group, which is then a row.
- * From line to line there are `step` bytes. */
+ * From line to line there are `step` bytes. Of halves, there are rows alone, whose lines are even in number. */
 struct block {
     const char *x;
     ptrdiff_t step, n; /* lines */
-    bool doubles, row; /* doubles or floats */
-    bool need_sum;
+    enum kind kind;
+    bool row, need_sum;
+    char *memory; /* which halves whose exponents are too far apart are loaded into */
 };
+
+/* Lines i and i + 1 of what is shorter than doubles; of the second, zeros if there is none. */
+ALWAYS void load_two(struct block block, ptrdiff_t i, vector *one, vector *two)
+{
+    const char *x = block.x + i * block.step;
+    if (block.kind == F32) {
+        *one = widen(LOAD(floats, x)), *two = i + 1 < block.n ? widen(LOAD(floats, x + block.step)) : fill(0.0);
+        return;
+    }
+    const wide values = load_wide(x, block.kind);
+    floats parts[2];
+    memcpy(parts, &values, sizeof parts);
+    *one = widen(parts[0]), *two = widen(parts[1]);
+}
 
 /* x and e of x + e = the square of line i, and the line itself. */
 ALWAYS vector load_squares(struct block block, ptrdiff_t i, vector *p, vector *e)
 {
     const char *x = block.x + i * block.step;
-    const vector value = block.doubles ? LOAD(vector, x) : __builtin_convertvector(LOAD(floats, x), vector);
+    const vector value = block.kind == F64 ? LOAD(vector, x) : widen(LOAD(floats, x));
     two_prod(p, e, value, value);
     return value;
 }
@@ -83,10 +104,24 @@ ALWAYS vector load_squares(struct block block, ptrdiff_t i, vector *p, vector *e
     *high = __builtin_convertvector(largest - (largest == 0), mask) + bias;                                  \
     *low = __builtin_convertvector(least - (least == 0), mask) + bias;
 
-/* The same of floats or doubles; those of a row together. */
+/* The same of any kind; those of a row together. Of float16, what they may be at most and at least, without a look. */
 ALWAYS void find_exponents(struct block block, mask *high, mask *low)
 {
-    if (block.doubles) {
+    if (block.kind == F16) {
+        *high = (mask){0} + 1023 + 15, *low = (mask){0} + 1023 - 14;
+        return;
+    }
+    if (block.kind == BF16) {
+        uint16_t largest = 0, least = UINT16_MAX;
+#pragma omp simd reduction(max : largest) reduction(min : least)
+        for (ptrdiff_t i = 0; i < block.n * LANES; i++) {
+            const uint16_t size = ((const uint16_t *)block.x)[i] & 0x7fff, other = (uint16_t)(size - 1);
+            largest = size > largest ? size : largest;
+            least = other < least ? other : least;
+        }
+        largest >>= 7, least >>= 7;
+        *high = (mask){0} + (largest + !largest + 1023 - 127), *low = (mask){0} + (least + !least + 1023 - 127);
+    } else if (block.kind == F64) {
         FIND_EXPONENTS(mask, INT64_MAX, 52, 0)
     } else {
         FIND_EXPONENTS(ints, INT32_MAX, 23, 1023 - 127)
@@ -100,13 +135,13 @@ ALWAYS void find_exponents(struct block block, mask *high, mask *low)
     *high |= (*high == 1) & 1023; /* nothing but zeros */
 }
 
-/* `_HIGHEST` and `_LOWEST` of records.py, as biased exponents. */
+/* `_HIGHEST` and `_LOWEST` of leaf_records.py, as biased exponents. */
 enum { HIGHEST = 1023 + 400, LOWEST = 1023 - 300 };
 
 /* Add the upper part of a term to a sum, whose last bit stays where it is; returns what is cut off. */
 ALWAYS vector add_on_grid(vector *sum, vector term)
 {
-    const vector next = *sum + term, rest = term - (next - *sum);
+    const vector next = add_aside(*sum, term), rest = term - (next - *sum);
     *sum = next;
     return rest;
 }
@@ -117,25 +152,43 @@ ALWAYS bool measure_on_grids(struct block block, struct sums *sums)
 {
     int log = 0;
     while ((ptrdiff_t)1 << log < (block.row ? block.n * LANES : block.n)) log++;
-    const bool doubles = block.doubles, need_sum = block.need_sum;
+    const bool doubles = block.kind == F64, need_sum = block.need_sum;
+    const int bits = block.kind == F16 ? 11 : block.kind == BF16 ? 8 : 24;
     vector *sum = sums->at, *square = sums->at + SQUARE;
     mask high, low;
     find_exponents(block, &high, &low);
     sums->left |= doubles ? (high >= HIGHEST) | (low <= LOWEST) : high >= 1023 + 128;
-    if (is_any(high - low > (doubles ? 78 - 53 : 52 - 24) - log)) return false; /* for squares, and so for x */
+    if (is_any(high - low > (doubles ? 78 - 53 : 52 - bits) - log)) return false; /* for squares, and so for x */
     const mask top = high - 1022;
     const vector of_x = 1.5 * make_power(top + (log + 1)), of_p = 1.5 * make_power(2 * top + (log + 1));
     const vector of_e = 1.5 * make_power(2 * top + (log - 52));
     vector s = of_x, t = of_p, u = of_e, p, e;
-    for (ptrdiff_t i = 0; i < block.n; i++) {
+    for (ptrdiff_t i = 0; i < block.n && doubles; i++) {
         const vector value = load_squares(block, i, &p, &e);
-        if (need_sum && !doubles) sum[0] += value;
-        if (need_sum && doubles) sum[1] += add_on_grid(&s, value);
-        square[1] += add_on_grid(&t, p);
-        if (doubles) square[3] += add_on_grid(&u, e);
+        if (need_sum) sum[1] = add_aside(sum[1], add_on_grid(&s, value));
+        square[1] = add_aside(square[1], add_on_grid(&t, p)), square[3] = add_aside(square[3], add_on_grid(&u, e));
     }
+    vector other[3] = {fill(0.0), of_p, fill(0.0)};
+    const bool plain = block.kind == BF16 && 2 * (high[0] - low[0]) + 2 * bits + log <= 53; /* sums of squares are doubles */
+    if (plain) t = other[1] = fill(0.0);
+    for (ptrdiff_t i = 0; i < block.n && plain; i += 2) {
+        vector one, two;
+        load_two(block, i, &one, &two);
+        if (need_sum) sum[0] += one, other[0] += two;
+        t = add_product(one, one, t), other[1] = add_product(two, two, other[1]);
+    }
+    for (ptrdiff_t i = 0; i < block.n && !doubles && !plain; i += 2) {
+        vector one, two;
+        load_two(block, i, &one, &two);
+        const vector next = add_product(one, one, t), after = add_product(two, two, other[1]);
+        if (need_sum) sum[0] = add_aside(sum[0], one), other[0] = add_aside(other[0], two);
+        square[1] += add_product(one, one, t - next), other[2] += add_product(two, two, other[1] - after);
+        t = next, other[1] = after;
+    }
+    sum[0] += other[0], square[1] += other[2], t += plain ? other[1] : other[1] - of_p;
     if (need_sum && doubles) sum[0] = s - of_x;
-    square[0] = t - of_p;
+    square[0] = plain ? t : t - of_p;
+    if (block.kind == F16) sums->left |= square[0] - square[0] != 0.0;
     if (doubles) square[2] = u - of_e;
     for (int k = 0; k < NUMBERS && block.row; k++) {
         double total = 0.0;
@@ -148,19 +201,24 @@ ALWAYS bool measure_on_grids(struct block block, struct sums *sums)
 /* Measure a block, whatever its values are, and add it to what is known, if anything is. */
 ALWAYS void measure_block(struct block block, bool more, struct sums *known)
 {
-    struct sums here = {0};
+    struct sums here;
+    clear(&here);
     if (measure_on_grids(block, &here)) {
-        if (more) add_sums(known, &here, block.doubles ? 2 : 1, block.doubles ? 4 : 2);
+        if (more) add_sums(known, &here, block.kind == F64 ? 2 : 1, block.kind == F64 ? 4 : 2);
         else *known = here;
         return;
     }
     if (!more) *known = (struct sums){0};
+    if (block.kind >= F16) {
+        load_values(block.x, block.kind, SIZES[block.kind], block.n * LANES, block.memory);
+        block.x = block.memory, block.step = 4 * LANES, block.kind = F32;
+    }
     vector p, e;
     for (ptrdiff_t i = 0; i < block.n; i++) {
         const vector value = load_squares(block, i, &p, &e);
         if (block.need_sum) add(here.at, 3, value, &here.left);
         add(here.at + SQUARE, 4, p, &here.left);
-        if (block.doubles) add(here.at + SQUARE, 4, e, &here.left);
+        if (block.kind == F64) add(here.at + SQUARE, 4, e, &here.left);
     }
     order_sums(known); /* which makes room */
     if (!block.row) add_sums(known, &here, 3, 4);
@@ -178,27 +236,29 @@ static void measure(const struct view *in, const char *from, int groups, int tog
     const bool doubles = in->kind == F64, row = !together;
     const ptrdiff_t size = find_size(in), n = in->shape[3], step = in->strides[row ? 3 : 1];
     const ptrdiff_t each = row ? LEAF * 4 / size : together, most = row ? 1 : SHORT;
-    struct sums all = {0};
+    struct sums all;
+    clear(&all);
     for (ptrdiff_t part = 0; part < in->shape[2] && !all.left[0]; part++, from += in->strides[2]) {
         for (ptrdiff_t i = 0, next = 0; i < n && !all.left[0]; i = next) {
             ptrdiff_t lines = 0, count = 0;
             const char *x = memory;
+            enum kind kind = doubles ? F64 : F32;
             for (; next < n && lines < most; next += each, lines++) {
                 const char *line = from + next * in->strides[3];
                 char *to = memory + lines * BATCH * size;
                 count = groups * (n - next < each ? n - next : each);
-                if (row && count % LANES == 0 && is_loaded(in->kind, step)) {
-                    x = line;
+                if (row && step == SIZES[in->kind] && count % (in->kind < F16 ? LANES : WIDTH) == 0) {
+                    x = line, kind = in->kind;
                     continue;
                 }
                 load_values(line, in->kind, step, count, to);
                 memset(to + count * size, 0, (size_t)((row ? LANES : BATCH - count) * size));
             }
             for (int g = 0; g < (row ? 1 : groups * together); g += LANES)
-                WITH(r, row, WITH(d, doubles, WITH(s, need_sum,
+                WITH_KIND(k, kind, WITH(r, row, WITH(s, need_sum,
                     const ptrdiff_t rows = r ? (count + LANES - 1) / LANES : lines;
-                    const struct block block = {x + g * size, (r ? LANES : BATCH) * (d ? 8 : 4), rows, d, r, s};
-                    measure_block(block, part || i, r ? &all : &batch->sums[g / LANES]))))
+                    const struct block block = {x + g * size, (r ? LANES : BATCH) * SIZES[k], rows, k, r, s, memory};
+                    if (r || k < F16) measure_block(block, part || i, r ? &all : &batch->sums[g / LANES]))))
         }
     }
     if (row) put_sums(batch, first, &all);

@@ -126,7 +126,7 @@ ALWAYS void solve_lanes(const struct task *task, struct batch *batch, int g)
     const mask is_zero = divisor[0] == 0.0;
     divisor[0] = choose(is_zero, one, divisor[0]);
     if (isnan(rule->of_zero)) undecided |= is_zero;
-    undecided |= more > 0x1p-90; /* SOLVED of elements.py */
+    undecided |= more > 0x1p-90; /* SOLVED of in_pairs.py */
     undecided |= ~is_decided(of_value[0], of_value[1], error);
     if (shown) {
         vector hi, lo;

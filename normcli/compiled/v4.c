@@ -2,7 +2,7 @@
 #include "kernel.h"
 
 #ifdef HAS_LEVELS
-#pragma GCC target("arch=x86-64-v4")
+#pragma GCC target("arch=x86-64-v4,prefer-vector-width=512")
 enum { LANES = 8 }; /* groups that are solved together */
 #include "groups.h"
 

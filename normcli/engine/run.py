@@ -75,10 +75,11 @@ def run(
     UsageError
         If `out` is not what it has to be.
     """
-    dtype = plan.choose_output_dtype(values.dtype)
     require_place(out, plan, values)
     if _has_no_values(plan):
-        return np.empty(plan.grid.shape, dtype) if out is None else out, _fill_statistics(plan, inputs.given)
+        return np.empty(
+            plan.grid.shape, plan.choose_output_dtype(values.dtype)
+        ) if out is None else out, _fill_statistics(plan, inputs.given)
     small = None if copy is not None else run_small(plan, values, inputs, out, effort)
     if small is not None:
         return small
@@ -87,7 +88,7 @@ def run(
     if copy is not None:
         opened = contextlib.nullcontext(CopyingSource(values, copy, plan.grid.view_shape, geometry))
     with opened as source:
-        place = _make_place(plan, source, dtype) if out is None else out
+        place = _make_place(plan, source, plan.choose_output_dtype(values.dtype)) if out is None else out
         with open_sink(place, geometry) as sink:
             return place, run_source(plan, geometry, source, sink, inputs, effort)
 

@@ -12,6 +12,7 @@ from normcli.dtypes import is_short_float
 from normcli.engine.blocks import open_parameter
 from normcli.engine.compiled import find_shape
 from normcli.engine.geometry import find_geometry
+from normcli.engine.inputs import NO_INPUTS
 from normcli.numerics.elements.compiled_kernel import (
     Groups,
     is_plan_served,
@@ -43,6 +44,8 @@ class _Layout:
     Parameters
     ----------
     rule : Rule
+    dtype : dtype
+        Of the results.
     names : tuple of str or None
         Of the four statistics of the kernel, as `name_statistics` returns them.
     geometry : Geometry
@@ -55,12 +58,14 @@ class _Layout:
     def __init__(  # a named tuple takes longer to make than all else here at the start
         self,
         rule: Rule,
+        dtype: np.dtype[Any],
         names: tuple[str | None, ...],
         geometry: Geometry,
         order: tuple[int, ...],
         shape: tuple[int, ...],
     ) -> None:
-        self.rule, self.names, self.geometry, self.order, self.shape = rule, names, geometry, order, shape
+        self.rule, self.dtype, self.names = rule, dtype, names
+        self.geometry, self.order, self.shape = geometry, order, shape
 
     def lay(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return a view of an array in C order as groups."""
@@ -83,40 +88,34 @@ def run_small(
     """
     if (
         values.size > min(MOST_VALUES, effort.block, effort.whole)
-        or any(given is not None for given in inputs[2:])
-        or any(isinstance(given, np.memmap) for given in inputs[:2])
+        or inputs[2:] != NO_INPUTS[2:]
+        or isinstance(inputs.gamma, np.memmap)
+        or isinstance(inputs.beta, np.memmap)
         or effort.observer is not None
         or not effort.keeps_statistics
         or type(values) is not np.ndarray
         or not (values.flags.c_contiguous and values.flags.aligned)
     ):
         return None
-    kernel, dtype = find_kernel(), plan.choose_output_dtype(values.dtype)
-    given = inputs.gamma is not None, inputs.beta is not None
-    layout = None if kernel is None else _find_layout(plan, values.dtype, dtype, given)
+    kernel, is_affine = find_kernel(), inputs.gamma is not None or inputs.beta is not None
+    layout = None if kernel is None else _find_layout(plan, values.dtype, is_affine)
     if kernel is None or layout is None:
         return None
-    result = np.empty(plan.grid.shape, dtype) if out is None else out
-    groups = layout.shape[0] * layout.shape[1]
-    statistics = {name: np.empty(groups) for name in plan.norm.statistics}
-    places = tuple([None if name is None else statistics[name] for name in layout.names])
-    parameters = layout.lay_parameters(plan, inputs) if any(given) else ()
-    with np.errstate(all="ignore"):
-        tensor = Groups(layout.lay(values), layout.lay(result), *parameters)
-        left = normalize_groups(kernel, layout.rule, tensor, places)
-    if left.size:
-        return None
+    result = np.empty(plan.grid.shape, layout.dtype) if out is None else out
     shape = plan.grid.stats_shape
-    return result, {name: array.reshape(shape) for name, array in statistics.items()}
+    statistics = {name: np.empty(shape) for name in plan.norm.statistics}
+    places = tuple([None if name is None else statistics[name] for name in layout.names])
+    parameters = layout.lay_parameters(plan, inputs) if is_affine else ()
+    tensor = Groups(layout.lay(values), layout.lay(result), *parameters)
+    left = normalize_groups(kernel, layout.rule, tensor, places)
+    return None if left.size else (result, statistics)
 
 
 @functools.lru_cache(maxsize=64)
-def _find_layout(
-    plan: Plan, dtype: np.dtype[Any], output: np.dtype[Any], given: tuple[bool, bool]
-) -> _Layout | None:
-    """Return how tensors are given to the kernel, with gamma and beta or without; None if they cannot be."""
-    geometry = find_geometry(plan)
-    if any(given) and plan.spec.rounds_before_gamma:
+def _find_layout(plan: Plan, dtype: np.dtype[Any], is_affine: bool) -> _Layout | None:
+    """Return how tensors are given to the kernel, with gamma or beta or without; None if they cannot be."""
+    geometry, output = find_geometry(plan), plan.choose_output_dtype(dtype)
+    if is_affine and plan.spec.rounds_before_gamma:
         return None
     if not (is_served(dtype) and is_served(output) and is_plan_served(plan, geometry.count)):
         return None
@@ -127,4 +126,4 @@ def _find_layout(
         return None
     exact = not (is_short_float(dtype) and is_short_float(output))
     rule = make_rule(plan, geometry.count, exact=exact)
-    return _Layout(rule, name_statistics(plan), geometry, order, shape)
+    return _Layout(rule, output, name_statistics(plan), geometry, order, shape)

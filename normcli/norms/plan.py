@@ -86,6 +86,10 @@ class Plan:
     parameters: ParameterShapes
     tensor_dtype: np.dtype[Any]
 
+    def __hash__(self) -> int:
+        """Of what differs most often: to hash all fields takes longer than what caches keep for plans."""
+        return hash((self.norm.name, self.grid.shape))
+
     @property
     def formula(self) -> str:
         """The definition on one line, as this plan applies it."""

@@ -354,6 +354,41 @@ def test_halves_are_rounded_once(variant, dtype):
     assert_same(results.view(DTYPES[dtype])[:end], wanted.view(DTYPES[dtype])[:end], dtype)
 
 
+@needs_kernel
+@pytest.mark.parametrize("variant", name_variants())
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("given", ["", "gamma", "gamma and beta"])
+def test_short_results_are_rounded_once_whatever_is_added(variant, dtype, given):
+    """Floats decide most halves, and bounds of their errors which these are: of 64,000, some lie near each bound."""
+    rng = np.random.default_rng(7)
+    names = [name for name in ("gamma", "beta") if name in given]
+    parameters = {name: rng.standard_normal(1000) for name in names}
+    if names:
+        parameters["gamma"][1::7] *= 2.0**38
+    for offset in (0.0, 3.0, -40.0):
+        x = rng.standard_normal((64, 1000)) + offset
+        x[:, ::7], x[:, 1::7] = 0.0, x[:, 1::7] * 2.0**-134
+        compare(x.astype(DTYPES[dtype]), "ln", Kernel(KERNEL.module, variant), **parameters)
+    compare(x.astype(DTYPES[dtype]), "rms", Kernel(KERNEL.module, variant), **parameters)
+
+
+@needs_kernel
+@pytest.mark.parametrize("variant", name_variants())
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("length", [64, 67])
+def test_signs_of_zeros_and_of_what_becomes_zero(variant, dtype, length):
+    """Of values beside the mean and at it, of -0, and of what a gamma of 0, or far from 1, makes of them."""
+    rng = np.random.default_rng(8)
+    x = rng.choice([0.0, -0.0, 1.0, -1.0, 2.0**-13, 2.0**-24], (5, length))
+    x[2:] += 3.0
+    x[4] = 0.7
+    for gamma in (0.0, -0.0, -1.0, 2.0**-140, 2.0**100, rng.choice([0.0, -0.0, 2.0**-28, -(2.0**39)], length)):
+        for beta in ({}, {"beta": 0.0}, {"beta": -0.0}, {"beta": 2.0**-90}):
+            parameters = {name: np.broadcast_to(a, length) for name, a in {"gamma": gamma, **beta}.items()}
+            for norm in ("ln", "rms"):
+                compare(x.astype(DTYPES[dtype]), norm, Kernel(KERNEL.module, variant), **parameters)
+
+
 @pytest.mark.slow
 @needs_kernel
 def test_rows_of_values_far_apart_are_decided():

@@ -236,6 +236,7 @@ class _Counted(NamedTuple):
 
 
 _MEASURED, _ALL = _Known(), _Counted()
+_ABSENT, _NOTHING = (None, None, 0), (None,) * _RESULTS
 
 
 def _call(
@@ -247,26 +248,28 @@ def _call(
     counted: _Counted = _ALL,
 ) -> Integers:
     """Call the kernel, calculate in pairs the values that it has missed, and return the groups left."""
-    x, out, *parameters = groups
+    x, out, gamma, beta = groups
     left = np.empty(x.shape[0] * x.shape[1], np.bool_)
     missed = None if out is None else np.empty((x.size // 64 + 64, 7))
-    arrays, starts, spans = zip(*((None, None, 0) if p is None else p for p in parameters), strict=True)
+    (scales, of_scales, scale_span), (shifts, of_shifts, shift_span) = gamma or _ABSENT, beta or _ABSENT
     chosen = None if counted.selected is None else np.ascontiguousarray(counted.selected)
     shown = None if out is None else _expose(out)
     given = _expose(x), shown, left, missed, known.numbers, counted.counts, chosen
-    rest = (None,) * (_RESULTS - len(statistics))
-    found = kernel.normalize(rule, spans, (*given, *arrays, *starts, *statistics, *rest))
+    rest = _NOTHING[len(statistics) :]
+    arrays = (*given, scales, shifts, of_scales, of_shifts, *statistics, *rest)
+    found = kernel.normalize(rule, (scale_span, shift_span), arrays)
     numbers: Integers = left.nonzero()[0]
     if out is None or missed is None or not found:
         return numbers
     number, values, *means, hi, lo = missed[:found].T
     group, place = np.divmod(number.astype(np.int64), x.shape[2] * x.shape[3])
-    gamma, beta = (None if p is None else p.values[p.starts[group] + place // p.span] for p in parameters)
+    scale, shift = (None if p is None else p.values[p.starts[group] + place // p.span] for p in (gamma, beta))
     mean = Triple(*means) if rule.centred else None
     error = known.error[group] if np.ndim(known.error) else known.error
-    elements = Elements(values, mean, Pair(hi, lo), gamma, beta, None, error)
+    elements = Elements(values, mean, Pair(hi, lo), scale, shift, None, error)
     results = np.empty(number.shape, out.dtype)
-    undecided = calculate_again(elements, results, np.arange(len(number)))
+    with np.errstate(all="ignore"):
+        undecided = calculate_again(elements, results, np.arange(len(number)))
     out[(*np.unravel_index(group, x.shape[:2]), *np.unravel_index(place, x.shape[2:]))] = results
     return numbers if undecided is None else np.union1d(numbers, group[undecided])
 
