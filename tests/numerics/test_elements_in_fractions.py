@@ -13,7 +13,7 @@ from normcli.numerics.elements.in_fractions import normalize as normalize_in_mem
 from normcli.numerics.elements.in_fractions import round_to_odd
 from normcli.numerics.elements.kernel import Parameters
 from normcli.numerics.pairs import Pair, Triple
-from normcli.numerics.rational import add_eps, round_once, sum_exactly
+from normcli.numerics.rational import add_eps, find_root, round_once, sum_exactly
 from normcli.numerics.statistics.divisor import Solution
 
 
@@ -85,6 +85,15 @@ def test_values_of_any_size_are_normalized_with_statistics_of_any_size(centred, 
         exact = (Fraction(a) * (Fraction(b) - mean) / divisor + Fraction(c)
                  for a, b, c in zip(gamma[0], x[0], beta[0], strict=True))  # fmt: skip
         assert found[0].tolist() == [round_once(value) for value in exact], (x, mean, divisor, gamma, beta)
+
+
+@pytest.mark.usefixtures("either_kernel")
+def test_a_mean_whose_second_double_is_subnormal_is_asked_of_its_group():
+    x = np.array([[-5.304665845e-315, -1.0742015220160585e-11, -5.371007610080293e-12]])
+    mean = sum(map(Fraction, x[0])) / 3
+    divisor = find_root(sum((Fraction(value) - mean) ** 2 for value in x[0]))
+    y = normalize(x, "ln", axes=(1,), ddof=2, eps=0.0).normalized
+    assert np.asarray(y)[0].tolist() == [round_once((Fraction(value) - mean) / divisor) for value in x[0]]
 
 
 @pytest.mark.parametrize("values", [[[1e308, 1e308]], [[4.49423283715579e307]]])

@@ -127,7 +127,12 @@ def round_once(exact: Real | Fraction | float, dtype: Any) -> float:
         if found[0] == found[1]:
             return found[0]
         bits *= 2
-    return min(found, key=lambda value: math.frexp(value)[0] * 2**form.precision % 2)  # as near as is known
+    return min(found, key=lambda value: _count_units(value, form) % 2)  # as near as is known
+
+
+def _count_units(value: float, form: Format) -> float:
+    """Return a finite number in units of its last place."""
+    return math.ldexp(value, -max(math.frexp(value)[1] - form.precision, form.least))
 
 
 def _round(digits: int, exponent: int, form: Format) -> float:

@@ -136,7 +136,8 @@ def _centre(elements: Elements) -> tuple[Pair, Any, Integers]:
     # What is nearer to the first part than half its ulp equals it: the second part can then not cancel.
     hi, low = two_sum(difference, second)
     z = quick_two_sum(hi, low + (third + least - mean.lo))
-    lost = np.where(mean.mid == 0.0, 0.0, np.maximum(np.abs(mean.mid) * _MEAN_KNOWN, _LEAST))
+    unit = np.maximum(np.ldexp(_LEAST, of_mean), _LEAST)
+    lost = np.where(mean.mid == 0.0, 0.0, np.maximum(np.abs(mean.mid) * _MEAN_KNOWN, unit))
     lost += np.where((of_x == _FARTHEST) | (of_mean + own == _FARTHEST), 2.0 ** (_FARTHEST + 1), 0.0)
     return z, np.where(lost > 0.0, lost / np.abs(z.hi) + PAIR.error, 0.0), largest
 
