@@ -11,7 +11,9 @@ import pytest
 
 from normcli.engine.files import FileSource
 from normcli.errors import DataError
-from normcli.tensors import files, npz, whole
+from normcli.tensors import files
+from normcli.tensors import written_whole as whole
+from normcli.tensors.formats import npz
 from tests.marks import slowly
 
 CHANGED = "x{suffix} changed while it was read; run again once nothing writes to it"
@@ -171,7 +173,7 @@ def test_a_table_that_changes_before_its_other_columns_are_copied(name, change, 
 
     plain = whole.open_whole
     monkeypatch.setattr(
-        "normcli.tensors.whole.open_whole",
+        "normcli.tensors.written_whole.open_whole",
         lambda *arguments, **options: (damage(), plain(*arguments, **options))[1],
     )
     ran = normcli("zscore", "-i", name, "--columns", "x", "-o", f"y{name[1:]}")

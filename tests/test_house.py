@@ -182,7 +182,7 @@ def test_named_tuples_are_those_that_are_quickly_imported():
     "module",
     [
         *(f"norms.{name}" for name in ("table", "options", "conventions", "request", "layout")),
-        *("dtypes", "errors", "version", "tensors.recipe"),
+        *("dtypes", "errors", "version", "tensors.random.recipe"),
     ],
 )
 def test_tables_of_data_import_no_numpy(module):
@@ -240,7 +240,14 @@ def test_no_test_returns_before_it_asserts():
         ),
         pytest.param(
             ["bn", "--shape", "2,3", "-f", "json"],
-            {"rich", "numpy.ma", "pathlib", "shlex", "normcli.tensors.tables", "normcli.tensors.torch_stream"}
+            {
+                "rich",
+                "numpy.ma",
+                "pathlib",
+                "shlex",
+                "normcli.tensors.tables.tables",
+                "normcli.tensors.random.torch_stream",
+            }
             | {"fractions", "decimal"},
             id="json imports no rich, no fractions, and nothing of files and tables",
         ),

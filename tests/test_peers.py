@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.tensors.generate import generate
-from normcli.tensors.recipe import Recipe
-from normcli.tensors.torch_stream import TorchStream
+from normcli.tensors.random.generate import generate
+from normcli.tensors.random.recipe import Recipe
+from normcli.tensors.random.torch_stream import TorchStream
 
 pytestmark = [
     pytest.mark.peers,

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from normcli.cli.commands import VERBS, commands
-from normcli.cli.help import TOPICS
+from normcli.cli.commands import VERBS
+from normcli.cli.main import commands
+from normcli.cli.verbs.help import TOPICS
 from normcli.norms.table import NORMS
 from normcli.version import __version__
 
@@ -35,7 +36,7 @@ def _list_lines() -> Iterator[str]:
     yield ".SH NORMS"
     yield from _list_terms({name: f"{norm.title}: {norm.summary}" for name, norm in NORMS.items()})
     yield ".SH COMMANDS"
-    yield from _list_terms({name: line for name, (_, line) in VERBS.items()})
+    yield from _list_terms(dict(VERBS))
     yield f".SH OPTIONS OF {_SHOWN}"
     yield from _list_terms(_find_options())
     for listings in TOPICS.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from normcli.cli.sources import load_input, load_optional, load_parameters
+from normcli.cli.files.sources import load_input, load_optional, load_parameters
 from normcli.errors import DataError, UsageError
 from normcli.norms.table import find_norm
 from normcli.tuples import NamedTuple
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.checking.check import Checked
-    from normcli.cli.settings import RunningOptions, RunOptions, Settings
+    from normcli.cli.parameters.settings import RunningOptions, RunOptions, Settings
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
@@ -151,7 +151,7 @@ def adopt_eps(request: Request, state: State | None) -> Request:
 def load_running(given: RunningOptions, norm: str, columns: tuple[str, ...] | None = None) -> Running | None:
     """Return the running statistics of the options, or under `--eval` those of the state file.
 
-    In training the state file is read by `normcli.cli.track`, which replaces it.
+    In training the state file is read by `normcli.cli.verbs.track`, which replaces it.
 
     Raises
     ------

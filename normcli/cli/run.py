@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import click
 
-from normcli.cli.commands import commands
 from normcli.cli.languages import find_language
+from normcli.cli.main import commands
 from normcli.errors import ExitCode, NormError
 from normcli.language import choose_language, translate
 from normcli.printable import make_printable
@@ -44,14 +44,14 @@ def run(arguments: Sequence[str]) -> int:
     choose_language(find_language(arguments))
     try:
         if "_NORMCLI_COMPLETE" in os.environ:
-            from normcli.cli.completion import complete
+            from normcli.cli.verbs.completion import complete
 
-            complete(arguments)
+            complete(commands, arguments)
             return ExitCode.DONE
         # Not `main`, which makes of a broken pipe an exit code of its own.
         with commands.make_context(PROGRAM, list(arguments)) as context:
             commands.invoke(context)
-            from normcli.cli.settings import NOTES  # not for those who ask for help
+            from normcli.cli.parameters.settings import NOTES  # not for those who ask for help
 
             for write_note in context.meta.get(NOTES, ()):
                 write_note()

@@ -9,7 +9,7 @@ from dask.delayed import delayed
 
 from normcli.cluster.blocks import ALONE, require_sums, require_version
 from normcli.fitting.fit import fit
-from normcli.tensors.opened import Links
+from normcli.tensors.held_files import Links
 from normcli.version import __version__
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import numpy as np
 from normcli.cluster import require_dask
 from normcli.errors import UsageError
 from normcli.tensors.files import load
-from normcli.tensors.opened import Links, StoreVersion
-from normcli.tensors.places import find_place, locate
-from normcli.tensors.stored import Stored
-from normcli.tensors.stores import choose_chunks, limit_threads, open_store
+from normcli.tensors.formats.store_places import find_place, locate
+from normcli.tensors.formats.stored_array import Stored
+from normcli.tensors.formats.stores import choose_chunks, limit_threads, open_store
+from normcli.tensors.held_files import Links, StoreVersion
 from normcli.tuples import NamedTuple
 
 with require_dask():

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from normcli.fitting.statistics import Stats
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
-    from normcli.tensors.stored import Stored
+    from normcli.tensors.formats.stored_array import Stored
 
 BLOCK = 1 << 24
 """Bytes in a block, or in a chunk where that is larger."""

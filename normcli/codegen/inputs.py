@@ -15,8 +15,8 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.tensors.recipe import Recipe
-    from normcli.tensors.tables import Table
+    from normcli.tensors.random.recipe import Recipe
+    from normcli.tensors.tables.tables import Table
 
 _MOST_TYPED = 1000
 """Numbers that a module holds itself; more are loaded from a file."""

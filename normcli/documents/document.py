@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from normcli.tensors.nested import NestedLists, describe_number, join_json, to_lists
+from normcli.tensors.formats.json_lists import NestedLists, describe_number, join_json, to_lists
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

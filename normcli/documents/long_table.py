@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.tensors.delimited import to_cell
 from normcli.tensors.pieces import forget
+from normcli.tensors.tables.delimited import to_cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -14,7 +14,7 @@ from normcli.norms.options import find_option
 from normcli.norms.request import Fill
 from normcli.norms.rules import EpsMode, GroupOrder
 from normcli.printable import format_count, make_printable
-from normcli.tensors.nested import describe_number
+from normcli.tensors.formats.json_lists import describe_number
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from normcli.fitting.subject import choose_subject, require_alike, require_order
 from normcli.fitting.sums import require_no_nan
 from normcli.fitting.workers import can_fork, run_in_processes
 from normcli.norms.divisors import Measurement
-from normcli.tensors.opened import refuse_changed
+from normcli.tensors.held_files import refuse_changed
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
     from normcli.numerics.statistics.order_statistics import Quantiles
+    from normcli.tensors.held_files import Opened, StoreVersion
     from normcli.tensors.many import Named
-    from normcli.tensors.opened import Opened, StoreVersion
     from normcli.tensors.tensor import Tensor
 
 

@@ -42,10 +42,10 @@ from normcli.numerics.statistics.order_statistics import Quantiles
 from normcli.numerics.statistics.ranks import find_shares
 from normcli.numerics.sums.fixed_point import DIGIT, MOST_PLACES, Fixed
 from normcli.printable import format_count
+from normcli.tensors.formats.npz import FileKind, write_npz
 from normcli.tensors.many import list_keys
 from normcli.tensors.members import MOST_COUNTED, Members
-from normcli.tensors.npz import FileKind, write_npz
-from normcli.tensors.whole import open_whole
+from normcli.tensors.written_whole import open_whole
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping

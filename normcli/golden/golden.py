@@ -36,7 +36,7 @@ from normcli.results.backward import BackwardProblem, calculate_backward
 from normcli.results.calculate import calculate
 from normcli.results.given_inputs import fit_inputs
 from normcli.tensors.files import load
-from normcli.tensors.npy import start_npy, write_npy
+from normcli.tensors.formats.npy import start_npy, write_npy
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

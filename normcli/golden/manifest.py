@@ -18,9 +18,9 @@ from normcli.norms.request import Choices, NanRule, Request
 from normcli.printable import shorten
 from normcli.results.backward import draw_gradient
 from normcli.results.given_inputs import SelectionRequest
-from normcli.tensors.generate import draw_affine, generate
 from normcli.tensors.pieces import iterate_pieces
-from normcli.tensors.recipe import DEFAULT_RNG
+from normcli.tensors.random.generate import draw_affine, generate
+from normcli.tensors.random.recipe import DEFAULT_RNG
 from normcli.tuples import NamedTuple
 from normcli.version import __version__
 

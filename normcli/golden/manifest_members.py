@@ -9,8 +9,8 @@ import numpy as np
 
 from normcli.errors import DataError
 from normcli.printable import shorten
-from normcli.tensors.json_items import RepeatedNameError, make_object
-from normcli.tensors.recipe import DISTRIBUTIONS, RNGS, Recipe
+from normcli.tensors.formats.json_items import RepeatedNameError, make_object
+from normcli.tensors.random.recipe import DISTRIBUTIONS, RNGS, Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,8 +10,8 @@ from normcli.errors import DataError
 from normcli.fitting import fit as fitting
 from normcli.norms.layout import make_layout
 from normcli.results.arrays import Taken, find_lazy, take
-from normcli.tensors.columns import match_names
 from normcli.tensors.many import Named
+from normcli.tensors.tables.column_names import match_names
 from normcli.tensors.tensor import Tensor
 
 if TYPE_CHECKING:

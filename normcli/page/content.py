@@ -18,7 +18,7 @@ from normcli.page.norm_steps import list_steps, mark_formula
 from normcli.page.trees import build_statistics, describe_definitions
 from normcli.printable import make_printable
 from normcli.teach.formulas.definitions import define_group, define_value
-from normcli.tensors.nested import to_lists
+from normcli.tensors.formats.json_lists import to_lists
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

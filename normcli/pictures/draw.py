@@ -19,7 +19,7 @@ from normcli.pictures.legend import Owners, choose_owners, draw_legend
 from normcli.pictures.matrix_drawing import MOST_WIDTH, Flat
 from normcli.printable import make_printable
 from normcli.results.normalized_part import normalize_part
-from normcli.tensors.nested import describe_number
+from normcli.tensors.formats.json_lists import describe_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

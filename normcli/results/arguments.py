@@ -16,8 +16,8 @@ from normcli.norms.request import Request
 from normcli.numerics.statistics.solution import Given
 from normcli.results.arrays import Give, Taken, give_back_as_is, take
 from normcli.results.given_inputs import SelectionRequest, fit_inputs
-from normcli.tensors.columns import match_names
 from normcli.tensors.residual import Addends, ResidualSum
+from normcli.tensors.tables.column_names import match_names
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

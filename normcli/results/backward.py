@@ -9,8 +9,8 @@ from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.results.arguments import read_arguments, read_numbers, require_threads
-from normcli.tensors.generate import generate
-from normcli.tensors.recipe import Recipe
+from normcli.tensors.random.generate import generate
+from normcli.tensors.random.recipe import Recipe
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from normcli.norms.rules import EpsMode
 from normcli.numerics.statistics.solution import Given
 from normcli.numerics.sums.averages import divide_total
 from normcli.running.average import MOST_BATCHES, State
+from normcli.tensors.formats.npz import FileKind, write_npz
 from normcli.tensors.locks import is_at, name_beside, try_lock
 from normcli.tensors.members import Members
-from normcli.tensors.npz import FileKind, write_npz
-from normcli.tensors.whole import open_whole
+from normcli.tensors.written_whole import open_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

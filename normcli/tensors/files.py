@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from normcli.dtypes import is_bfloat16
 from normcli.errors import DataError, UsageError
 from normcli.printable import format_bytes
-from normcli.tensors import nested, npy, npz, parquet, records, safetensors
-from normcli.tensors.choice import UNNAMED
-from normcli.tensors.columns import list_names
-from normcli.tensors.delimited import read_delimited, write_delimited
+from normcli.tensors.formats import json_lists as nested
+from normcli.tensors.formats import npy, npz, safetensors
+from normcli.tensors.formats.store_places import find_place
+from normcli.tensors.held_files import Opened
 from normcli.tensors.mapped import Mapped
-from normcli.tensors.opened import Opened
-from normcli.tensors.places import find_place
 from normcli.tensors.spool import spool
-from normcli.tensors.tables import AS_FOUND, Table
+from normcli.tensors.tables import json_records as records
+from normcli.tensors.tables import parquet
+from normcli.tensors.tables.column_choice import UNNAMED
+from normcli.tensors.tables.column_names import list_names
+from normcli.tensors.tables.delimited import read_delimited, write_delimited
+from normcli.tensors.tables.tables import AS_FOUND, Table
 from normcli.tensors.tensor import STANDARD_STREAM, Tensor
 from normcli.tuples import NamedTuple
 
@@ -32,8 +35,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from normcli.tensors.stored import Stored
-    from normcli.tensors.tables import TableOptions
+    from normcli.tensors.formats.stored_array import Stored
+    from normcli.tensors.tables.tables import TableOptions
 
 STANDARD_INPUT_NAME = "standard input"
 
@@ -279,7 +282,7 @@ def load(specification: str, options: TableOptions = AS_FOUND) -> Tensor:
         raise DataError(f"{specification} is no file's name")
     place = find_place(specification)
     if place is not None:
-        from normcli.tensors.stores import load_store  # on use: few tensors lie in one
+        from normcli.tensors.formats.stores import load_store  # on use: few tensors lie in one
 
         options.refuse(specification)
         return _name_columns(load_store(place, specification), options.wanted)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.errors import DataError, NormError, UsageError
 from normcli.tensors.files import FORMATS, load, split_key
-from normcli.tensors.npz import find_arrays
-from normcli.tensors.places import find_place
-from normcli.tensors.safetensors import list_names
-from normcli.tensors.tables import AS_FOUND
+from normcli.tensors.formats.npz import find_arrays
+from normcli.tensors.formats.safetensors import list_names
+from normcli.tensors.formats.store_places import find_place
+from normcli.tensors.tables.tables import AS_FOUND
 from normcli.tensors.tensor import STANDARD_STREAM
 from normcli.tuples import NamedTuple
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.tensors.tables import TableOptions
+    from normcli.tensors.tables.tables import TableOptions
     from normcli.tensors.tensor import Tensor
 
 
@@ -150,7 +150,7 @@ def describe_source(name: str) -> str:
     size: object = None
     with contextlib.suppress(OSError, NormError):
         if place is not None and place.is_zarr:
-            from normcli.tensors.stores import open_store  # on use: few tensors lie in one
+            from normcli.tensors.formats.stores import open_store  # on use: few tensors lie in one
 
             size = open_store(place, name).array.shape
         else:

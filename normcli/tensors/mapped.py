@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.tensors.opened import Opened, StoreVersion
+    from normcli.tensors.held_files import Opened, StoreVersion
 
 SMALLEST_MAPPED = 1 << 26
 """Arrays of so many bytes and more are not read into memory, but worked on where they lie, tile by tile."""
@@ -51,7 +51,7 @@ class Mapped(np.memmap[Any, Any]):
         What the file was when it was opened, where other processes may write to it. None of copies.
     has_positions : bool
         Whether the values lie in the file, and not elsewhere, in chunks of which they are made when they are
-        read (`normcli.tensors.stores`).
+        read (`normcli.tensors.formats.stores`).
     """
 
     descriptor: int | None = None

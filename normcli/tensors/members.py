@@ -8,7 +8,7 @@ import numpy as np
 
 from normcli.errors import DataError
 from normcli.printable import shorten
-from normcli.tensors.npz import load_members
+from normcli.tensors.formats.npz import load_members
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers, Selected
-    from normcli.tensors.npz import FileKind
+    from normcli.tensors.formats.npz import FileKind
 
 MOST_COUNTED = 2**53
 """Counts up to here are exact in a double, and a thousand of them can be added in int64."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.dtypes import is_long_float
 from normcli.errors import DataError, UsageError
-from normcli.tensors.columns import match_names
+from normcli.tensors.tables.column_names import match_names
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from normcli.tensors.opened import Opened, StoreVersion
+    from normcli.tensors.formats.stored_array import Stored
+    from normcli.tensors.held_files import Opened, StoreVersion
     from normcli.tensors.residual import Addends
-    from normcli.tensors.stored import Stored
-    from normcli.tensors.tables import Table
+    from normcli.tensors.tables.tables import Table
 
 STANDARD_STREAM = "-"
 """What stands for standard input and output where a file is named."""

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from normcli.tensors.nested import join_json
+from normcli.tensors.formats.json_lists import join_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,8 +46,8 @@ def write_tsv(document: Document, stream: TextIO, view: View) -> None:
 
 def write_fields(fields: Sequence[NDArray[Any]], stream: TextIO) -> None:
     """Write fields of one size in C order, a value of each on a line: they read back to the same bits."""
-    from normcli.tensors.delimited import to_cell
     from normcli.tensors.pieces import iterate_pieces
+    from normcli.tensors.tables.delimited import to_cell
 
     columns = [
         itertools.chain.from_iterable(

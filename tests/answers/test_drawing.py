@@ -16,8 +16,8 @@ from normcli.documents.palette import choose_colour
 from normcli.errors import UsageError
 from normcli.norms.rules import AxesRule
 from normcli.pictures import Options
-from normcli.tensors.generate import generate
-from normcli.tensors.recipe import Recipe
+from normcli.tensors.random.generate import generate
+from normcli.tensors.random.recipe import Recipe
 from normcli.writers import write
 from tests.conftest import DATA
 

@@ -18,8 +18,8 @@ from normcli.results.result import Result
 from normcli.teach.compare.relatives import NamedPlan
 from normcli.teach.compare.side_by_side import compare
 from normcli.teach.restore import restore
-from normcli.tensors.generate import generate
-from normcli.tensors.recipe import Recipe
+from normcli.tensors.random.generate import generate
+from normcli.tensors.random.recipe import Recipe
 from normcli.tensors.tensor import Tensor
 from normcli.writers import write
 from tests.conftest import DATA, plan_request

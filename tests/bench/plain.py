@@ -19,7 +19,7 @@ from normcli.cluster.stores import choose_lengths
 from normcli.fitting.stats_file import read_stats
 from normcli.fitting.use import Use
 from normcli.norms.request import Request
-from normcli.tensors.stores import limit_threads
+from normcli.tensors.formats.stores import limit_threads
 from normcli.version import __version__
 
 

@@ -216,7 +216,7 @@ def test_control_characters_never_reach_the_terminal(tmp_path, served):
 def test_a_failed_second_file_leaves_neither(tmp_path):
     (tmp_path / "y.npy").write_bytes(b"old")
     code = (
-        "import normcli.tensors.npz as npz, sys\n"
+        "import normcli.tensors.formats.npz as npz, sys\n"
         "def fail(*a): raise OSError(28, 'No space left on device')\n"
         "npz.write_npz = fail\n"
         "from normcli.cli.run import run\n"

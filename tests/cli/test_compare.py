@@ -11,8 +11,8 @@ import pytest
 
 from normcli import NORMS, normalize
 from normcli.norms.options import find_option
-from normcli.tensors.generate import generate
-from normcli.tensors.recipe import Recipe
+from normcli.tensors.random.generate import generate
+from normcli.tensors.random.recipe import Recipe
 from tests.conftest import ROOT
 from tests.marks import sampled
 from tests.strategies import options_for

@@ -9,8 +9,9 @@ import pytest
 
 from normcli import NORMS, errors
 from normcli.checking.gradient_faults import list_faults
-from normcli.cli.commands import VERBS, commands
-from normcli.cli.help import TOPICS
+from normcli.cli.commands import VERBS
+from normcli.cli.main import commands
+from normcli.cli.verbs.help import TOPICS
 from normcli.compiled import describe_kernel
 from normcli.errors import ExitCode, NormError
 from normcli.identifying.faults.claim import FAULTS as OF_KERNELS

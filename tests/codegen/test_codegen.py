@@ -24,8 +24,8 @@ from normcli.norms.request import Request
 from normcli.numerics.statistics.solution import Given
 from normcli.results.calculate import calculate
 from normcli.results.given_inputs import fit_inputs
-from normcli.tensors.generate import generate
-from normcli.tensors.recipe import Recipe
+from normcli.tensors.random.generate import generate
+from normcli.tensors.random.recipe import Recipe
 from tests.conftest import plan_request
 
 SHAPE = (2, 4, 3, 6)

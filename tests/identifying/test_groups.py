@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from normcli.identifying.search.groups import enumerate_grids, take_groups
+from normcli.tensors.formats.npy import read_npy
 from normcli.tensors.mapped import Mapped
-from normcli.tensors.npy import read_npy
 
 SHAPE = (6, 4, 3, 8)
 

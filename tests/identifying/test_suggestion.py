@@ -16,7 +16,7 @@ from normcli.identifying.search.match import Furthest, Match
 from normcli.identifying.words.suggestion import suggest
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.tensors.generate import generate
+from normcli.tensors.random.generate import generate
 
 
 def test_a_batch_of_several_tells_bn_from_ln_and_in():

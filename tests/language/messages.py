@@ -24,13 +24,13 @@ PACKAGE = Path(__file__).parents[2] / "normcli"
 
 ROOMS = (
     "answers", "cli", "documents", "norms", "page/content.py", "page/attachments.py", "page/norm_steps.py", "pictures", "results",
-    "running", "simulate", "teach", "checking", "identifying", "doctor", "golden", "algorithms", "errors.py", "tensors/recipe.py", "tensors/tensor.py", "fitting/fit.py",
+    "running", "simulate", "teach", "checking", "identifying", "doctor", "golden", "algorithms", "errors.py", "tensors/random/recipe.py", "tensors/tensor.py", "fitting/fit.py",
     "fitting/statistics.py", "writers",
 )  # fmt: skip
 """The files and folders whose texts are shown."""
 
 NO_ROOMS = (
-    "cli/manual.py", "cli/completion.py", "cli/run.py", "cli/types.py", "norms/calls.py", "norms/layout.py", "pictures/svg.py",
+    "cli/manual.py", "cli/verbs/completion.py", "cli/run.py", "cli/parameters/types.py", "norms/calls.py", "norms/layout.py", "pictures/svg.py",
     "pictures/png.py", "results/result.py", "results/arguments.py", "running/state_file.py", "teach/value_index.py",
 )  # fmt: skip
 """Among them those that have no texts but the man page, code, and what errors say."""
@@ -140,8 +140,9 @@ def _list_remarks() -> Iterator[tuple[str, str]]:
 
 def _list_docstrings() -> Iterator[tuple[str, str]]:
     """Yield the docstrings that helps are made of."""
-    from normcli.cli.commands import VERBS, commands
-    from normcli.cli.help import TOPICS
+    from normcli.cli.commands import VERBS
+    from normcli.cli.main import commands
+    from normcli.cli.verbs.help import TOPICS
     from normcli.writers import PICTURES, WRITERS
 
     yield "normcli/cli/commands.py", commands.help or ""
@@ -151,7 +152,7 @@ def _list_docstrings() -> Iterator[tuple[str, str]]:
     for listings in TOPICS.values():
         for list_rows in listings:
             _, _, text = inspect.cleandoc(list_rows.__doc__ or "").partition("\n\n")
-            yield "normcli/cli/help.py", text
+            yield "normcli/cli/verbs/help.py", text
     for module, function in (WRITERS | PICTURES).values():
         line = (getattr(import_module(module), function).__doc__ or "").split("\n")[0]
         yield module.replace(".", "/") + ".py", line.removeprefix("Write ").rstrip(".")

@@ -8,8 +8,8 @@ import numpy as np
 
 from normcli import normalize
 from normcli.documents.document import Page
-from normcli.tensors.generate import generate
-from normcli.tensors.recipe import Recipe
+from normcli.tensors.random.generate import generate
+from normcli.tensors.random.recipe import Recipe
 from normcli.tensors.tensor import Tensor
 from tests.strategies import options_for
 

@@ -7,8 +7,8 @@ import pytest
 
 from normcli import NORMS, normalize
 from normcli.norms.options import find_option
-from normcli.tensors.generate import generate
-from normcli.tensors.recipe import Recipe
+from normcli.tensors.random.generate import generate
+from normcli.tensors.random.recipe import Recipe
 from normcli.tensors.tensor import Tensor
 from tests.page.reader import NARROW, WIDE, Stub, first, make, normal
 from tests.strategies import options_for

@@ -25,8 +25,8 @@ from normcli.pictures.cubes import Cubes
 from normcli.pictures.draw import draw
 from normcli.pictures.svg import DARK, LIGHT, write
 from normcli.results.calculate import calculate
-from normcli.tensors.generate import generate
-from normcli.tensors.recipe import Recipe
+from normcli.tensors.random.generate import generate
+from normcli.tensors.random.recipe import Recipe
 from normcli.tensors.tensor import Tensor
 from tests.conftest import DATA
 from tests.marks import sampled, slowly

@@ -13,7 +13,7 @@ from normcli.errors import DataError
 from normcli.norms.request import Request
 from normcli.running.fold import Layer, find_order, is_rounding
 from normcli.running.matrix_fold import find_kept, find_rows, fold_matrix, fold_state
-from normcli.tensors.safetensors import write_named
+from normcli.tensors.formats.safetensors import write_named
 from tests.reference.rounding import measure_ulp
 
 TORCH = ("out", "in", "…")

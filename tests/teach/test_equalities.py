@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
-from normcli.cli.norm_spec import parse_norm_spec
+from normcli.cli.parameters.norm_spec import parse_norm_spec
 from normcli.errors import UsageError
 from normcli.norms.conventions import list_frameworks
 from normcli.norms.options import find_option

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError
-from normcli.tensors import arrow, delimited, line_records
-from normcli.tensors.cells import MISSING
-from normcli.tensors.delimited import Lines, read_delimited, write_delimited
-from normcli.tensors.tables import AS_FOUND, TableOptions
+from normcli.tensors.tables import arrow, delimited, line_records
+from normcli.tensors.tables.cells import MISSING
+from normcli.tensors.tables.delimited import Lines, read_delimited, write_delimited
+from normcli.tensors.tables.tables import AS_FOUND, TableOptions
 from tests.engine.test_engine import bits
 
 pytest.importorskip("pyarrow")

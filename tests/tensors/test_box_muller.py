@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.tensors import box_muller
+from normcli.tensors.random import box_muller
 from tests.marks import choose_some
 
 

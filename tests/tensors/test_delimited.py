@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError, UsageError
-from normcli.tensors.cells import MISSING
-from normcli.tensors.delimited import find_delimiter, read_delimited, write_delimited
-from normcli.tensors.tables import TableOptions
+from normcli.tensors.tables.cells import MISSING
+from normcli.tensors.tables.delimited import find_delimiter, read_delimited, write_delimited
+from normcli.tensors.tables.tables import TableOptions
 from tests.marks import sampled
 
 
@@ -25,12 +25,12 @@ def way(request, monkeypatch):
     """How tables are read and written; the fast tests of pyarrow are in test_arrow.py."""
     if request.param == "with pyarrow":
         pytest.importorskip("pyarrow")
-        monkeypatch.setattr("normcli.tensors.arrow.LEAST_BYTES", 0)
-        monkeypatch.setattr("normcli.tensors.arrow.LEAST_VALUES", 0)
+        monkeypatch.setattr("normcli.tensors.tables.arrow.LEAST_BYTES", 0)
+        monkeypatch.setattr("normcli.tensors.tables.arrow.LEAST_VALUES", 0)
     else:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
     if request.param != "without pyarrow":
-        monkeypatch.setattr("normcli.tensors.line_records._BYTES_AT_ONCE", 16)
+        monkeypatch.setattr("normcli.tensors.tables.line_records._BYTES_AT_ONCE", 16)
     return request.param
 
 
@@ -138,16 +138,16 @@ def test_blocks_of_any_size_are_read_alike(lines, where, end, monkeypatch):
         except DataError as error:
             return str(error)
 
-    monkeypatch.setattr("normcli.tensors.line_records._BYTES_AT_ONCE", 1 << 20)
+    monkeypatch.setattr("normcli.tensors.tables.line_records._BYTES_AT_ONCE", 1 << 20)
     expected = describe()
     assert where is None or where in str(expected)
     for size in range(1, 40):
-        monkeypatch.setattr("normcli.tensors.line_records._BYTES_AT_ONCE", size)
+        monkeypatch.setattr("normcli.tensors.tables.line_records._BYTES_AT_ONCE", size)
         assert describe() == expected, size
 
 
 def test_usual_missing_values_are_read_many_at_a_time(monkeypatch):
-    monkeypatch.setattr("normcli.tensors.delimited.Lines._parse_slowly", None)
+    monkeypatch.setattr("normcli.tensors.tables.delimited.Lines._parse_slowly", None)
     text = "n,x,y\n" + "ä_b,1,NA\nc,,2.5\nd,NaN,-\n" * 9
     values, _ = read(text, exclude="n")
     np.testing.assert_array_equal(values, [[1, NAN], [NAN, 2.5], [NAN, NAN]] * 9)
@@ -194,7 +194,7 @@ def test_what_options_choose(text, options, values, columns):
 
 @pytest.mark.parametrize("row", [0, 1, 48])
 def test_a_header_is_suggested_for_the_first_row_alone(row, monkeypatch):
-    monkeypatch.setattr("normcli.tensors.line_records._BYTES_AT_ONCE", 16)
+    monkeypatch.setattr("normcli.tensors.tables.line_records._BYTES_AT_ONCE", 16)
     text = "\n" + "1,2\n" * row + "3,x\n" + "1,2\n" * 50
     with pytest.raises(DataError, match=f"line {row + 2}, column 1: 'x'") as raised:
         read(text)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError, UsageError
-from normcli.tensors.generate import draw_affine, generate
-from normcli.tensors.recipe import RNGS, Recipe
+from normcli.tensors.random.generate import draw_affine, generate
+from normcli.tensors.random.recipe import RNGS, Recipe
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_generate(recipe, expected):
 @pytest.mark.parametrize("rng", RNGS)
 @pytest.mark.parametrize("dist", ["randint", "uniform"])
 def test_skipping_is_drawing_earlier(rng, dist, monkeypatch):
-    monkeypatch.setattr("normcli.tensors.generate._SKIPPED_AT_ONCE", 5)
+    monkeypatch.setattr("normcli.tensors.random.generate._SKIPPED_AT_ONCE", 5)
     both = generate(Recipe((10,), rng=rng, dist=dist)).values
     np.testing.assert_array_equal(generate(Recipe((4,), rng=rng, dist=dist, skip=6)).values, both[6:])
 
@@ -112,7 +112,7 @@ def test_a_dtype_may_have_no_number_between_the_bounds(normcli):
 
 
 def test_a_long_skip_is_taken_in_pieces(monkeypatch):
-    monkeypatch.setattr("normcli.tensors.generate._SKIPPED_AT_ONCE", 7)
+    monkeypatch.setattr("normcli.tensors.random.generate._SKIPPED_AT_ONCE", 7)
     both = generate(Recipe((100,), dist="normal")).values
     np.testing.assert_array_equal(generate(Recipe((50,), dist="normal", skip=50)).values, both[50:])
 

@@ -11,7 +11,7 @@ import socket
 import numpy as np
 import pytest
 
-from normcli.tensors import stores
+from normcli.tensors.formats import stores
 
 pytestmark = pytest.mark.peers
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from normcli.tensors.locks import remove_leftovers
-from normcli.tensors.whole import open_folder, open_whole
+from normcli.tensors.written_whole import open_folder, open_whole
 
 DEAD = ".normcli-0123456789abcdef.part"
 
@@ -49,7 +49,7 @@ def test_files_of_other_names_stay(tmp_path):
 
 
 def test_the_draft_of_a_living_process_stays(tmp_path, monkeypatch):
-    monkeypatch.setattr("normcli.tensors.whole._OPEN_FILES", "/nowhere")  # so that the draft has a name
+    monkeypatch.setattr("normcli.tensors.written_whole._OPEN_FILES", "/nowhere")  # so that the draft has a name
     with open_folder(str(tmp_path / "g")) as draft, open_whole(str(tmp_path / "x")) as stream:
         (draft / "a").write_text("a")
         stream.write(b"new")
@@ -72,9 +72,9 @@ def test_a_draft_stays_when_it_has_a_name_and_not_yet_its_place(tmp_path, monkey
 
 @pytest.mark.parametrize("write", [open_folder, open_whole])
 def test_a_draft_that_was_taken_for_left_behind_is_made_anew(write, tmp_path, monkeypatch):
-    monkeypatch.setattr("normcli.tensors.whole._OPEN_FILES", "/nowhere")
+    monkeypatch.setattr("normcli.tensors.written_whole._OPEN_FILES", "/nowhere")
     found = iter([False, True])
-    monkeypatch.setattr("normcli.tensors.whole.is_at", lambda descriptor, path: next(found))
+    monkeypatch.setattr("normcli.tensors.written_whole.is_at", lambda descriptor, path: next(found))
     with write(str(tmp_path / "x")):
         pass
     assert (tmp_path / "x").exists()
@@ -85,7 +85,7 @@ def test_where_there_are_no_locks_nothing_is_removed(tmp_path, monkeypatch):
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr("normcli.tensors.locks.try_lock", fail)
-    monkeypatch.setattr("normcli.tensors.whole.try_lock", fail)
+    monkeypatch.setattr("normcli.tensors.written_whole.try_lock", fail)
     make_left(tmp_path, "folder")
     with open_whole(str(tmp_path / "x")) as stream:
         stream.write(b"new")

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from normcli.cli import sources
+from normcli.cli.files import sources
 from normcli.errors import DataError
 from normcli.tensors.files import load
 from normcli.tensors.mapped import Mapped

@@ -7,10 +7,10 @@ import time
 import numpy as np
 import pytest
 
-from normcli.tensors import mersenne_jump
-from normcli.tensors.generate import generate
-from normcli.tensors.mersenne_jump import advance
-from normcli.tensors.recipe import Recipe
+from normcli.tensors.random import mersenne_jump
+from normcli.tensors.random.generate import generate
+from normcli.tensors.random.mersenne_jump import advance
+from normcli.tensors.random.recipe import Recipe
 
 
 @pytest.mark.parametrize("before", [0, 1, 623, 624, 1000])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError
+from normcli.tensors.formats.npy import read_npy, write_npy
 from normcli.tensors.mapped import Region
-from normcli.tensors.npy import read_npy, write_npy
 
 DTYPES = [
     "?",

@@ -10,8 +10,8 @@ import pytest
 
 from normcli.errors import DataError, UsageError
 from normcli.tensors.files import load
+from normcli.tensors.formats.npz import FileKind, load_members, read_npz, write_npz
 from normcli.tensors.mapped import Mapped
-from normcli.tensors.npz import FileKind, load_members, read_npz, write_npz
 
 
 def archive(compressed=False, **arrays) -> io.BytesIO:
@@ -194,7 +194,7 @@ def test_a_state_may_have_been_packed_again(tmp_path):
 
 
 def test_a_stats_file_may_be_as_large_as_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr("normcli.tensors.npz._LEAST_UNPACKED", 1000)
+    monkeypatch.setattr("normcli.tensors.formats.npz._LEAST_UNPACKED", 1000)
     with (tmp_path / "s.npz").open("wb") as stream:
         write_npz(stream, {"schema": np.array(SCHEMA), "sums": np.zeros(1000)})
     assert load_members(str(tmp_path / "s.npz"), STATE)["sums"].size == 1000

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError, MissingExtraError, UsageError
-from normcli.tensors import parquet as module
 from normcli.tensors.files import FORMATS, Saved, load
-from normcli.tensors.tables import TableOptions
+from normcli.tensors.tables import parquet as module
+from normcli.tensors.tables.tables import TableOptions
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

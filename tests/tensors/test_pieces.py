@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError
-from normcli.tensors import nested
 from normcli.tensors.files import load
-from normcli.tensors.nested import NestedLists, to_lists
+from normcli.tensors.formats import json_lists as nested
+from normcli.tensors.formats.json_lists import NestedLists, to_lists
 from normcli.tensors.pieces import forget, iterate_blocks, iterate_pieces
 
 ARRAYS = [

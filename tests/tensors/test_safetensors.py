@@ -12,8 +12,8 @@ from safetensors.numpy import load_file, save_file
 from normcli import normalize
 from normcli.errors import DataError, UsageError
 from normcli.tensors.files import Saved, load
+from normcli.tensors.formats.safetensors import read_safetensors, starts_like_safetensors
 from normcli.tensors.mapped import Mapped
-from normcli.tensors.safetensors import read_safetensors, starts_like_safetensors
 from tests.tensors.test_files import save
 
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError, UsageError
-from normcli.tensors import stored, stores
 from normcli.tensors.files import load
+from normcli.tensors.formats import stored_array as stored
+from normcli.tensors.formats import stores
+from normcli.tensors.formats.store_places import find_place
+from normcli.tensors.formats.stored_array import Chunked
+from normcli.tensors.formats.stores import choose_chunks
 from normcli.tensors.mapped import fetch
-from normcli.tensors.places import find_place
-from normcli.tensors.stored import Chunked
-from normcli.tensors.stores import choose_chunks
 
 pytestmark = pytest.mark.peers
 

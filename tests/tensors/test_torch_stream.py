@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from normcli.tensors.torch_stream import TorchStream
+from normcli.tensors.random.torch_stream import TorchStream
 from tests.conftest import DATA
 
 RECORDED = json.loads((DATA / "torch_stream.json").read_text())["draws"]

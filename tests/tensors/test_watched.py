@@ -7,10 +7,10 @@ import io
 import numpy as np
 import pytest
 
-from normcli.cli.settings import RunOptions
+from normcli.cli.parameters.settings import RunOptions
 from normcli.tensors import watched
 from normcli.tensors.files import load
-from normcli.tensors.nested import NestedLists
+from normcli.tensors.formats.json_lists import NestedLists
 from normcli.tensors.watched import Watch
 
 

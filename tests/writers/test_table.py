@@ -24,8 +24,8 @@ from normcli.norms.request import Request
 from normcli.results.calculate import calculate
 from normcli.teach.explain.value_story import explain
 from normcli.teach.restore import restore
-from normcli.tensors.generate import generate
-from normcli.tensors.recipe import Recipe
+from normcli.tensors.random.generate import generate
+from normcli.tensors.random.recipe import Recipe
 from normcli.tensors.tensor import Tensor
 from normcli.writers import write
 from tests.conftest import DATA, plan_request

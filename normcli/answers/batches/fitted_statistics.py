@@ -13,7 +13,7 @@ from normcli.documents.number_format import format_shape
 from normcli.documents.plan_header import build_header, describe_column, describe_plan, list_groups
 from normcli.errors import UsageError
 from normcli.printable import format_count, make_printable
-from normcli.tensors.nested import to_lists
+from normcli.tensors.formats.json_lists import to_lists
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

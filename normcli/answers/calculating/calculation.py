@@ -23,7 +23,7 @@ from normcli.documents.plan_header import (
     name_inputs,
 )
 from normcli.errors import UsageError
-from normcli.tensors.nested import to_lists
+from normcli.tensors.formats.json_lists import to_lists
 from normcli.tensors.pieces import forget, iterate_pieces
 from normcli.writers import FIELDS
 

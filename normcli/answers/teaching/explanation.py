@@ -17,7 +17,7 @@ from normcli.errors import UsageError
 from normcli.teach.explain.story import RESIDUAL, RESULT
 from normcli.teach.formulas.expression import Constant
 from normcli.teach.value_index import format_index
-from normcli.tensors.nested import describe_number, to_lists
+from normcli.tensors.formats.json_lists import describe_number, to_lists
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ from normcli.norms.rules import Centre
 from normcli.teach.compare.equalities import PARAMETERS, Likeness
 from normcli.teach.compare.sameness_reasons import format_parameters
 from normcli.teach.value_index import format_index
-from normcli.tensors.nested import describe_number
+from normcli.tensors.formats.json_lists import describe_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -14,7 +14,7 @@ from normcli.documents.plan_header import build_header, describe_plan, describe_
 from normcli.printable import agree, format_count
 from normcli.teach.restore import ATOL
 from normcli.teach.value_index import format_index
-from normcli.tensors.nested import to_lists
+from normcli.tensors.formats.json_lists import to_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -17,8 +17,8 @@ from normcli.identifying.words.request_difference import try_request
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.normalize import normalize
-from normcli.tensors.generate import generate
-from normcli.tensors.recipe import Recipe
+from normcli.tensors.random.generate import generate
+from normcli.tensors.random.recipe import Recipe
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

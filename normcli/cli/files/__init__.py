@@ -1,0 +1,1 @@
+"""Files that a command line names: `sources` are read, `outputs` and a `destination` are written."""

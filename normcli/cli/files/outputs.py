@@ -1,0 +1,131 @@
+"""Where what comes of one tensor goes: the normalized tensor, its statistics, and the answer."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from normcli.cli.files.destination import (
+    STATISTICS_SUFFIXES,
+    Destination,
+    WholeFiles,
+    choose_document_file,
+    choose_tensor_file,
+    choose_values_file,
+    describe_written,
+)
+from normcli.documents.number_format import format_shape
+from normcli.errors import UsageError
+from normcli.printable import format_bytes, format_count
+from normcli.tensors.tensor import STANDARD_STREAM
+from normcli.tuples import NamedTuple
+from normcli.writers import PAGE, PAINTED, PICTURES, SUFFIXES, WRITERS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.cli.parameters.settings import AnswerOptions, RunOptions
+    from normcli.cli.problem import Problem
+    from normcli.results.result import Result
+
+
+_LEAST_MEASURED = 1_000_000
+"""Bytes below which a rate says more of the start of a program than of its speed."""
+
+_SHOWN = (PAGE, *PICTURES)
+"""The formats of files that show a result, and do not hold its tensor."""
+
+_SHOWN_SUFFIXES = tuple(suffix for suffix, name in SUFFIXES.items() if name in _SHOWN)
+
+
+class Outputs(NamedTuple):
+    """Where things go; each may go nowhere.
+
+    Parameters
+    ----------
+    tensor, statistics : Destination or None
+    document : Destination or None
+        Of the answer; None where a tensor is written and nothing else is asked for.
+    """
+
+    tensor: Destination | None
+    statistics: Destination | None
+    document: Destination | None
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the tensor goes to standard output."""
+        return self.tensor is not None and self.tensor.path == STANDARD_STREAM
+
+    def start(self, files: WholeFiles, problem: Problem) -> NDArray[Any] | None:
+        """Return the array that the result is to be calculated into, if that lies in a file; else None."""
+        values = problem.tensor.values
+        dtype = problem.plan.choose_output_dtype(values.dtype)
+        return None if self.tensor is None else self.tensor.start_tensor(files, values, dtype)
+
+    def save(self, files: WholeFiles, problem: Problem, result: Result, out: NDArray[Any] | None) -> None:
+        """Write the statistics, and the tensor unless it was calculated into its file.
+
+        The files take their places when `files` closes.
+        """
+        if self.statistics is not None:
+            self.statistics.write_arrays(files, result.statistics, problem.plan.grid.group_columns)
+        if self.tensor is not None and out is None:
+            from normcli.tensors.files import Saved
+
+            self.tensor.write_tensor(files, Saved.like(problem.tensor, result.normalized))
+
+    def warn(self, run: RunOptions, problem: Problem) -> None:
+        """Say which columns of a table are not written."""
+        if self.tensor is not None:
+            run.warn(problem.tensor.source, *describe_written(self.tensor, problem.tensor))
+
+    def report(self, run: RunOptions, result: Result, seconds: float) -> None:
+        """Say what was written to a file, how fast, and how to see more."""
+        if self.tensor is None or self.is_stream:
+            return
+        size = self.tensor.measure()
+        rate = f" ({format_bytes(round(size / seconds))}/s)" if size and size > _LEAST_MEASURED else ""
+        what = f"{format_shape(result.plan.grid.shape)} {result.dtype}"
+        what += "" if size is None else f", {format_bytes(size)}"
+        more = f"--show stats,check prints {format_count(result.group_count, 'group')}"
+        run.warn(str(self.tensor.path), f"{what} in {seconds:.2g} s{rate}; {more}")
+
+
+def choose_outputs(answer: AnswerOptions) -> Outputs:
+    """Return where the normalized tensor, the statistics and the answer go.
+
+    Contradictions and files that cannot be written are refused here, before any work.
+    """
+    output, format_name = answer.output, answer.format_name
+    is_page = format_name == PAGE or (output is not None and output.lower().endswith(_SHOWN_SUFFIXES))
+    if answer.fields and (is_page or format_name):
+        raise UsageError("--print prints bare numbers; it has no --format, no page and no picture")
+    if output == STANDARD_STREAM and is_page:
+        raise UsageError("-o - puts the tensor on standard output; --format html alone puts a page there")
+    if output == STANDARD_STREAM and answer.fields:
+        raise UsageError("-o - puts the tensor on standard output, where --print would go too")
+    if output != STANDARD_STREAM and format_name not in (None, *WRITERS):
+        raise UsageError(f"--format {format_name} is of tensors: -o - writes one to standard output")
+    tensor = None if is_page else choose_tensor_file(answer, _SHOWN_SUFFIXES)
+    statistics = choose_values_file(answer.stats_output, "--stats-output", STATISTICS_SUFFIXES)
+    require_distinct({"--output": answer.output, "--stats-output": answer.stats_output})
+    if is_page:
+        document = choose_document_file(answer, _SHOWN)
+        if document.format_name == PAINTED:
+            from normcli.pictures.png import require_painter
+
+            require_painter()
+        return Outputs(None, statistics, document)
+    is_asked = output is None or (output != STANDARD_STREAM and bool(answer.show or format_name))
+    return Outputs(tensor, statistics, Destination(None, format_name or "table") if is_asked else None)
+
+
+def require_distinct(paths: dict[str, str | None]) -> None:
+    """Raise `UsageError` if two options name one file: each result would overwrite the other."""
+    seen: dict[str, str] = {}
+    for option, path in paths.items():
+        if path is not None and path != STANDARD_STREAM:
+            first = seen.setdefault(os.path.realpath(path), option)
+            if first != option:
+                raise UsageError(f"{first} and {option} are both {path}; one would overwrite the other")

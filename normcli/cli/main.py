@@ -1,0 +1,175 @@
+"""The top of the command line: every norm and every verb, none of which is imported until it is called."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import click
+
+from normcli.cli.commands import VERBS, CommandGroup
+from normcli.cli.languages import LANGUAGE
+from normcli.compiled import describe_kernel
+from normcli.norms.table import BY_ANY_NAME, NORMS
+from normcli.version import __version__
+
+if TYPE_CHECKING:
+    from normcli.cli.verb_commands import Verb
+
+_NAME_WIDTH = 11
+
+
+class _Commands(CommandGroup):
+    """Every norm of the table and every verb, each imported and built when it is called."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a verb's command, or that of the norm of that name, alias or preset."""
+        if cmd_name in VERBS:
+            return _make_command(cmd_name)
+        return _make_norm_command(cmd_name) if cmd_name.lower() in BY_ANY_NAME else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the norms and the verbs as two lists, from their tables."""
+        norms = [(name.ljust(_NAME_WIDTH), f"{norm.title}: {norm.summary}") for name, norm in NORMS.items()]
+        verbs = [(name.ljust(_NAME_WIDTH), line) for name, line in VERBS.items()]
+        with formatter.section("Norms"):
+            formatter.write_dl(norms)
+        with formatter.section("Commands"):
+            formatter.write_dl(verbs)
+
+
+def _import_verb(name: str) -> Verb:
+    """Import the record of a verb."""
+    match name:
+        case "explain":
+            from normcli.cli.verbs.explain import EXPLAIN
+
+            return EXPLAIN
+        case "compare":
+            from normcli.cli.verbs.compare import COMPARE
+
+            return COMPARE
+        case "draw":
+            from normcli.cli.verbs.draw import DRAW
+
+            return DRAW
+        case "backward":
+            from normcli.cli.verbs.backward import BACKWARD
+
+            return BACKWARD
+        case "restore":
+            from normcli.cli.verbs.restore import RESTORE
+
+            return RESTORE
+        case "check":
+            from normcli.cli.verbs.check import CHECK
+
+            return CHECK
+        case "identify":
+            from normcli.cli.verbs.identify import IDENTIFY
+
+            return IDENTIFY
+        case "doctor":
+            from normcli.cli.verbs.doctor import DOCTOR
+
+            return DOCTOR
+        case "golden":
+            from normcli.cli.verbs.golden import GOLDEN
+
+            return GOLDEN
+        case "simulate":
+            from normcli.cli.verbs.simulate import SIMULATE
+
+            return SIMULATE
+        case "fit":
+            from normcli.cli.verbs.fit import FIT
+
+            return FIT
+        case "merge":
+            from normcli.cli.verbs.fit import MERGE
+
+            return MERGE
+        case "apply":
+            from normcli.cli.verbs.apply import APPLY
+
+            return APPLY
+        case "invert":
+            from normcli.cli.verbs.apply import INVERT
+
+            return INVERT
+        case "fold":
+            from normcli.cli.verbs.fold import FOLD
+
+            return FOLD
+        case "generate":
+            from normcli.cli.verbs.generate import GENERATE
+
+            return GENERATE
+        case "norms":
+            from normcli.cli.verbs.list_tables import NORMS
+
+            return NORMS
+        case "conventions":
+            from normcli.cli.verbs.list_tables import CONVENTIONS
+
+            return CONVENTIONS
+        case "completion":
+            from normcli.cli.verbs.completion import COMPLETION
+
+            return COMPLETION
+        case "help":
+            from normcli.cli.verbs.help import HELP
+
+            return HELP
+        case _:
+            raise ValueError(name)
+
+
+@cache
+def _make_command(verb: str) -> click.Command:
+    return _import_verb(verb).make_command()
+
+
+@cache
+def _make_norm_command(norm: str) -> click.Command:
+    from normcli.cli.verbs.normalize import NORMALIZE
+
+    return NORMALIZE.make_norm_command(norm)
+
+
+def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    """Show the version and the kernel."""
+    if asked and not ctx.resilient_parsing:
+        click.echo(f"normcli {__version__} ({describe_kernel()})")
+        ctx.exit()
+
+
+@click.command(
+    cls=_Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and which kernel runs, and exit.",
+)
+@click.pass_context
+def commands(ctx: click.Context) -> None:
+    """Calculate exactly what a normalization does to these numbers.
+
+    \b
+      normcli bn --shape 2,3,4,4               a seeded tensor, batch-normalized
+      normcli ln -i x.npy -o y.npy             from file to file
+      normcli zscore -i iris.csv --print mean  one number a line, for scripts
+
+    Long names work too: normcli layernorm. Each command has its own --help.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+commands.params.append(LANGUAGE)

@@ -1,0 +1,339 @@
+"""The shared options, each written once, in the groups in which commands use them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import click
+from click import option
+
+from normcli.cli.parameters.types import (
+    Framework,
+    LikeOption,
+    OptionValue,
+    Words,
+    parse_lengths,
+    parse_momentum,
+    parse_number,
+    parse_shape,
+)
+from normcli.norms.options import NUMERIC_TYPES, OPTIONS, OptionKind, find_option
+from normcli.norms.request import Fill, NanRule
+from normcli.tensors.held_files import Links
+from normcli.tensors.random.recipe import DISTRIBUTIONS, RNGS
+from normcli.tensors.tensor import STREAMED
+from normcli.writers import FIELDS, FORMATS, WRITERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from normcli.cli.verb_commands import NamedNorm
+    from normcli.norms import options as norms
+    from normcli.norms.norm import Norm
+
+    Function = Callable[..., Any]
+    Option = Callable[[Function], Function]
+
+
+def declare_inputs(text: str, metavar: str = "[FILE]") -> tuple[Option, Option]:
+    """Return the two spellings of the files to work on: words of their own, and -i; the words come first."""
+    return (
+        click.argument("files", nargs=-1, metavar=metavar),
+        option("-i", "--input", "inputs", metavar="FILE", multiple=True, help=text),
+    )
+
+
+def _declare_source(*, several: bool = False) -> tuple[Option, ...]:
+    """Return the options that name the tensor, or several that each are a batch."""
+    text = (
+        "Or FILE alone: .npy, .npz, .json, .jsonl, .csv, .tsv, .safetensors, .parquet; FILE:KEY picks an "
+        "array; - is standard input."
+    )
+    return (
+        *declare_inputs(f"{text} With --state, several are one batch each." if several else text),
+        option("--data", metavar="JSON", help="The tensor, typed in place: '[[1,2],[3,4]]', or 1,2,3."),
+        option(
+            "--residual", metavar="VALUE", help="Is added to the tensor first, in its dtype: a file or JSON."
+        ),
+        option(
+            "--residual-sum",
+            type=click.Choice(("rounded", "exact")),
+            help="Round the sum to its dtype, as frameworks do, or nothing before the norm. [default: rounded]",
+        ),
+    )
+
+
+def _declare_bound(name: str, text: str) -> Option:
+    return option(name, type=parse_number, metavar="NUMBER", help=text)
+
+
+def _follow_links(ctx: click.Context, param: click.Parameter, chosen: bool) -> None:
+    """Let stores refer to other files for as long as the command runs."""
+    Links.followed = chosen
+    ctx.call_on_close(lambda: setattr(Links, "followed", False))
+
+
+TABLE_INPUT: tuple[Option, ...] = (
+    option(
+        "--columns", metavar="NAME,…",
+        help="Of a table: the columns to work on, by name or number from 0 (0-3). The others pass through.",
+    ),
+    option("--exclude", metavar="NAME,…", help="Of a table: the columns to leave out; they pass through."),
+    option(
+        "--delimiter", metavar="NAME",
+        help="Between the cells of a table: comma, semicolon, tab, bar or any character. [default: guessed]",
+    ),
+    option("--decimal", type=click.Choice((".", ",")), help="The decimal point of a table. [default: .]"),
+    option(
+        "--header", type=click.Choice(("yes", "no")),
+        help="Whether a table's first row is names. [default: if no cell is a number, nor all missing]",
+    ),
+    option(
+        "--follow-links", is_flag=True, expose_value=False, callback=_follow_links,
+        help="Of a Zarr store or an HDF5 file: read what it links to elsewhere, too.",
+    ),
+)  # fmt: skip
+"""How a table is read (CSV, TSV, JSON records, JSON Lines, Parquet), and a store."""
+
+RECIPE = (
+    option("--shape", type=parse_shape, metavar="N,N,…", help="Generate a tensor of this shape instead."),
+    option("--dist", type=click.Choice(DISTRIBUTIONS), help="Its distribution. [default: randint]"),
+    _declare_bound("--low", "Lowest value of randint and uniform, start of arange. [default: 0]"),
+    _declare_bound("--high", "Bound above, not included. [default: 10 for randint, 1 for uniform]"),
+    option("--seed", type=int, help="[default: 42]"),
+    option(
+        "--rng",
+        type=click.Choice(RNGS),
+        help="The random stream; torch's is that of its CPU builds, on x86 with AVX2. [default: numpy-legacy]",
+    ),
+    option("--skip", type=click.IntRange(min=0), metavar="N", help="Pass over N values of the stream first."),
+)
+
+TENSOR: tuple[Option, ...] = (*_declare_source(), *TABLE_INPUT, *RECIPE)
+"""Where the one tensor comes from that a verb works on."""
+
+
+def output(text: str, metavar: str = "FILE") -> Option:
+    """Return the option that says where the result of a verb goes."""
+    return option("-o", "--output", metavar=metavar, help=text)
+
+
+def declare(row: norms.Option, norm: Norm | None = None) -> Option:
+    """Return a row of the table of options for click, with the default that it has in a norm or in any."""
+    default = row.default if norm is None else row.find_default(norm)
+    if norm is None and row.name in ("eps", "eps_mode"):
+        default = "each norm's"
+    kind: Any = (
+        OptionValue(row) if row.kind in (OptionKind.PAIR, OptionKind.VECTOR) else NUMERIC_TYPES.get(row.kind)
+    )
+    says_it = default is None or row.kind is OptionKind.AXES  # whose default is a rule
+    text = row.help if says_it else f"{row.help} [default: {row.format(default)}]"
+    if row.choices:
+        kind = click.Choice(row.choices)
+    elif row.kind is OptionKind.FRAMEWORK and norm is not None:
+        return option(
+            f"--{row.word}", type=Framework(norm.name), cls=LikeOption, metavar=row.metavar, help=text
+        )
+    elif row.kind is OptionKind.FLAG:
+        return option(f"--{row.word}", is_flag=True, help=text)
+    return option(f"--{row.word}", type=kind, metavar=row.metavar, help=text)
+
+
+STARTS = tuple(
+    option(f"--{name}", type=OptionValue(find_option(name)), metavar="VALUE", help=text)
+    for name, text in (
+        ("u", "What power iterations of sn may have started from, one number a row: a file or JSON."),
+        ("v", "Likewise, one a column."),
+    )
+)
+
+LAYOUT, DTYPE, RANGE = (declare(find_option(name)) for name in ("layout", "dtype", "range"))
+
+_AFFINE = {
+    "gamma": ("--weight", "The scale: a file, JSON in place or one number."),
+    "beta": ("--bias", "The shift, likewise."),
+}
+"""The parameters: what layers call each, and its help."""
+
+
+def declare_affine(names: Iterable[str] = tuple(_AFFINE), *, with_synonyms: bool = True) -> list[Option]:
+    """Return the options of gamma and beta, with what layers call them unless that is something else here."""
+    return [
+        option(f"--{name}", *([synonym] if with_synonyms else []), name, metavar="VALUE", help=text)
+        for name, (synonym, text) in _AFFINE.items()
+        if name in names
+    ]
+
+
+AFFINE_SEED = option(
+    "--affine-seed",
+    type=int,
+    metavar="SEED",
+    help="Draw gamma, and beta if something is subtracted, standard normal from the --rng stream.",
+)
+
+RUNNING = (
+    option("--eval", "evaluation", is_flag=True, help="Normalize with running statistics, as after training."),
+    option("--running-mean", metavar="VALUE", help="The running mean: a file, JSON in place or one number."),
+    option("--running-var", metavar="VALUE", help="The running variance, likewise."),
+)
+
+TRACKING = (
+    option(
+        "--momentum", type=parse_momentum, metavar="WEIGHT|none",
+        help="Weight of a batch in the running statistics; none: 1/n of the nth. [default: 0.1]",
+    ),
+    option("--momentum-of", type=click.Choice(("new", "old")), help="What it is the weight of. [default: new]"),
+    option("--running-ddof", type=int, metavar="DDOF", help="Of the running variance. [default: 1]"),
+    option(
+        "--lock-timeout", type=click.FloatRange(min=0), metavar="SECONDS",
+        help="How long to wait for a --state that another process holds. [default: for ever]",
+    ),
+)  # fmt: skip
+
+NAN = option(
+    "--nan",
+    type=click.Choice([rule.value for rule in NanRule]),
+    help="What NaN does to its group: it spreads, does not count, or is an error. [default: propagate]",
+)
+
+COUNTING = (
+    option("--mask", metavar="VALUE", help="1 or true where a value counts: a file or JSON; it broadcasts."),
+    option(
+        "--lengths", type=parse_lengths, metavar="N,N,…",
+        help="Of each sample, how many positions along L count.",
+    ),
+    NAN,
+    option(
+        "--fill", type=click.Choice([fill.value for fill in Fill]),
+        help="What becomes of what does not count. [default: pass]",
+    ),
+)  # fmt: skip
+
+STATE = option("--state", metavar="FILE.npz", help="Where running statistics are kept between calls.")
+
+OVERWRITE = option("--overwrite", is_flag=True, help="Replace the .zarr store that -o names.")
+
+SAVE = (
+    output("Save the normalized tensor, or as .html a page, as .svg or .png a picture; - is standard output."),
+    OVERWRITE,
+    option(
+        "--stats-output",
+        metavar="FILE",
+        help="Save the statistics, as .json or .npz, and the names of their columns. Each file is whole; a "
+        "run that is killed at its end may leave this one new, and that of -o old.",
+    ),
+)
+
+FORMAT = option("-f", "--format", "format_name", type=click.Choice(FORMATS), help="[default: table]")
+ANY_FORMAT = option("-f", "--format", "format_name", type=click.Choice(tuple(WRITERS)), help="[default: table]")
+ANY_OR_TENSOR_FORMAT = option(
+    "-f", "--format", "format_name", type=click.Choice(tuple(dict.fromkeys((*WRITERS, *STREAMED)))),
+    help=f"Of the answer; with -o -, of the tensor: {', '.join(STREAMED)}. [default: table]",
+)  # fmt: skip
+ANSWER_OR_TENSOR_FORMAT = option(
+    "-f", "--format", "format_name", type=click.Choice(tuple(dict.fromkeys((*FORMATS, *STREAMED)))),
+    help=f"Of the answer; with -o -, of the tensor: {', '.join(STREAMED)}. [default: table]",
+)  # fmt: skip
+TENSOR_FORMAT = option(
+    "-f", "--format", "format_name", type=click.Choice(STREAMED), help="Of the tensor on standard output."
+)
+ANSWER_FILE = output("Write the answer to a file, in the format that its name ends in.")
+
+
+def print_fields(known: Sequence[str] = ()) -> Option:
+    """Return the option that prints fields; none are known of an answer that tells them itself."""
+    text = "Print a field, a number a line, in full precision; several are columns, with tabs between them."
+    listed = f" Fields: {', '.join(known)}." if known else ""
+    return option(
+        "--print", "fields", type=Words(known), multiple=True, metavar="FIELD,…",
+        help=f"{text}{listed}", callback=_join_words,
+    )  # fmt: skip
+
+
+def _join_words(
+    ctx: click.Context, param: click.Parameter, given: tuple[tuple[str, ...], ...]
+) -> tuple[str, ...]:
+    return tuple(itertools.chain.from_iterable(given))
+
+
+def print_of(norm: Norm) -> Option:
+    """Return the option that prints fields of a norm's answer."""
+    return print_fields((*norm.all_statistics, *norm.vector_names, *FIELDS))
+
+
+EMITTED = ("numpy", "torch", "keras", "flax", "tensorflow", "onnx")
+
+EMIT = option(
+    "--emit", type=click.Choice(EMITTED),
+    help="Instead of an answer, code that does this: a module, or with -o FILE.onnx a model.",
+)  # fmt: skip
+
+LOOK = (
+    option(
+        "--digits",
+        type=click.IntRange(1, 17),
+        help="Significant digits in tables. [default: 8; in a matrix 5 of its largest value]",
+    ),
+    option("--full", is_flag=True, help="Show every group and value, however many."),
+    option(
+        "--color",
+        "colour",
+        type=click.Choice(("auto", "always", "never")),
+        default="auto",
+        help="[default: auto]",
+    ),
+)
+"""What a table looks like."""
+
+COLOUR = LOOK[-1]
+
+TABLE = (FORMAT, *LOOK)
+"""An answer that has no other formats than tables have."""
+
+ANSWER = (ANSWER_FILE, ANY_FORMAT, *LOOK)
+"""An answer on standard output or in a file."""
+
+THREADS = option("--threads", type=click.IntRange(min=1), help="At most so many. [default: all processors]")
+
+CLUSTER = (
+    option("--scheduler", metavar="ADDRESS", help="Work on the dask cluster there: tcp://host:8786."),
+    option("--workers", type=click.IntRange(min=1), metavar="N", help="Work in N dask processes here."),
+)
+"""Who works, if not threads of this process."""
+
+QUIET = option("-q", "--quiet", is_flag=True, help="No warnings, notes or progress bar on standard error.")
+
+RUN = (
+    THREADS,
+    option(
+        "--strict", is_flag=True, help="Fail (exit 4) on empty, constant, single-valued or non-finite groups."
+    ),
+    QUIET,
+)
+
+
+def show(parts: tuple[str, ...]) -> Option:
+    """Return the option that chooses the parts of a table."""
+    return option("--show", type=Words(parts), metavar="PARTS", help=f"What a table shows: {','.join(parts)}.")
+
+
+def of_norm(named: NamedNorm, *, but: str = "") -> list[Option]:
+    """Return the rows of the table that a norm has, except what its name fixes and the one called `but`."""
+    left_out = {but, *named.fixed}
+    rows = (row for row in OPTIONS if row.belongs_to(named.norm) and row.name not in left_out)
+    return [declare(row, named.norm) for row in rows]
+
+
+def of_problem(named: NamedNorm, *, but: str = "", several: bool = False) -> list[Option]:
+    """Return the options of a tensor, those of a norm as `of_norm`, gamma, beta and running statistics."""
+    affine = declare_affine(named.norm.parameter_names)
+    return [
+        *_declare_source(several=several),
+        *TABLE_INPUT,
+        *RECIPE,
+        *of_norm(named, but=but),
+        *((*affine, AFFINE_SEED) if affine else ()),
+        *((*RUNNING, STATE) if named.norm.tracks else ()),
+    ]

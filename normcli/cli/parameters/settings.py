@@ -1,0 +1,252 @@
+"""The options of a command line as typed records, made once, before a verb runs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import click
+
+from normcli.errors import DegenerateError
+from normcli.language import translate
+from normcli.norms.options import NAMES
+from normcli.norms.request import Request
+from normcli.printable import format_count, make_printable
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import TextIO
+
+    from normcli.cli.progress import ProgressBar
+    from normcli.documents.document import View
+    from normcli.engine.walk import Effort
+    from normcli.tensors.tables.tables import TableOptions
+
+
+_MOST_NOTES = 3
+"""So many notes on files are written out; the others are counted."""
+
+NOTES = "normcli.notes"
+"""Under this a command's context keeps what is written when it has succeeded."""
+
+
+class SourceOptions(NamedTuple):
+    """Where the input comes from; None where nothing is said."""
+
+    inputs: tuple[str, ...] = ()
+    data: str | None = None
+    residual: str | None = None
+    residual_sum: str | None = None
+    shape: tuple[int, ...] | None = None
+    dist: str | None = None
+    low: float | None = None
+    high: float | None = None
+    seed: int | None = None
+    rng: str | None = None
+    skip: int | None = None
+    dtype: str | None = None
+    columns: str | None = None
+    exclude: str | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+    header: str | None = None
+    wanted: tuple[str, ...] | None = None
+
+    @property
+    def describes_table(self) -> bool:
+        """Whether anything is said of a table."""
+        parts = (self.columns, self.exclude, self.delimiter, self.decimal, self.header, self.wanted)
+        return any(part is not None for part in parts)
+
+    def table(self) -> TableOptions:
+        """Return how a table is read."""
+        from normcli.tensors.tables.delimited import find_delimiter
+        from normcli.tensors.tables.tables import TableOptions
+
+        return TableOptions(
+            columns=self.columns,
+            exclude=self.exclude,
+            delimiter=None if self.delimiter is None else find_delimiter(self.delimiter),
+            decimal=self.decimal or ".",
+            header=None if self.header is None else self.header == "yes",
+            wanted=self.wanted,
+        )
+
+
+class ParameterOptions(NamedTuple):
+    """The affine step: values, or the seed that they are drawn from."""
+
+    gamma: str | None = None
+    beta: str | None = None
+    affine_seed: int | None = None
+
+
+class RunningOptions(NamedTuple):
+    """Running statistics: those to begin or to evaluate with, and the file that keeps them."""
+
+    evaluation: bool = False
+    running_mean: str | None = None
+    running_var: str | None = None
+    state: str | None = None
+
+
+class TrainingOptions(NamedTuple):
+    """How a batch enters the running statistics, and how long to wait for the file that keeps them."""
+
+    momentum: float | str | None = None
+    momentum_of: str | None = None
+    running_ddof: int | None = None
+    lock_timeout: float | None = None
+
+
+class SelectionOptions(NamedTuple):
+    """Which values count, and what becomes of the others."""
+
+    mask: str | None = None
+    lengths: tuple[int, ...] | None = None
+    nan: str | None = None
+    fill: str | None = None
+
+
+def _find_terminal_width() -> int:
+    import shutil  # which imports what archives need: not for those who read from a pipe
+
+    return shutil.get_terminal_size().columns
+
+
+class AnswerOptions(NamedTuple):
+    """Where an answer goes and what it looks like."""
+
+    output: str | None = None
+    overwrite: bool = False
+    stats_output: str | None = None
+    format_name: str | None = None
+    fields: tuple[str, ...] = ()
+    show: tuple[str, ...] | None = None
+    digits: int | None = None
+    full: bool = False
+    colour: str = "auto"
+
+    def view(self) -> View:
+        """Return how standard output is written to: a terminal has a width and may have colours."""
+        from normcli.documents.document import View
+
+        terminal = sys.stdout.isatty()
+        plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+        return View(
+            show=self.show,
+            digits=self.digits,
+            full=self.full,
+            width=_find_terminal_width() if terminal else None,
+            colour=self.colour == "always" or (self.colour == "auto" and terminal and not plain),
+        )
+
+
+class RunOptions(NamedTuple):
+    """How the work is done and what is said of it."""
+
+    threads: int | None = None
+    quiet: bool = False
+    strict: bool = False
+    scheduler: str | None = None
+    workers: int | None = None
+
+    @property
+    def is_clustered(self) -> bool:
+        """Whether workers of a cluster do the work."""
+        return self.scheduler is not None or self.workers is not None
+
+    @contextlib.contextmanager
+    def open_effort(self) -> Iterator[Effort]:
+        """Yield the threads to work with, and a progress bar that ends with the block."""
+        from normcli.engine.walk import Effort
+
+        with self.show_progress() as observer:
+            yield Effort(self.threads, observer)
+
+    @contextlib.contextmanager
+    def show_progress(self, *, beside: TextIO | None = None) -> Iterator[ProgressBar | None]:
+        """Draw a progress bar that ends with the block, unless a stream that the block writes is a terminal."""
+        from normcli.cli.progress import show_progress
+        from normcli.tensors.watched import Watch
+
+        is_disturbed = beside is not None and beside.isatty()
+        with show_progress(quiet=self.quiet or is_disturbed) as Watch.observer:
+            try:
+                yield Watch.observer
+            finally:
+                Watch.observer = None
+
+    def warn(self, subject: str, *messages: str) -> None:
+        """Write messages about a norm or a file to standard error, a line each; nothing under `--quiet`."""
+        if not self.quiet:
+            for message in messages:
+                click.echo(make_printable(f"normcli: {subject}: {translate(message)}"), err=True)
+
+    def warn_of_files(self, verb: str, notes: Sequence[tuple[str, str]]) -> None:
+        """Write notes, each with the name of its file, as `warn`: the first few; the others are counted."""
+        for name, note in notes[:_MOST_NOTES]:
+            self.warn(name, note)
+        hidden = len(notes) - _MOST_NOTES
+        if hidden > 0:
+            self.warn(verb, f"{format_count(hidden, 'more such note')}, each of a file")
+
+    def note(self, subject: str, message: str) -> None:
+        """Write how a file was read, as `warn`, once the command has succeeded: an error is the only line."""
+        context = click.get_current_context()
+        context.meta.setdefault(NOTES, []).append(lambda: self.warn(subject, message))
+
+    def warn_of_groups(self, norm: str, warnings: Sequence[str]) -> None:
+        """Write what is degenerate to standard error, as `warn`; under `--strict` raise `DegenerateError`."""
+        if self.strict and warnings:
+            raise DegenerateError(f"{norm}: {'; '.join(warnings)}")
+        self.warn(norm, *warnings)
+
+
+class Settings(NamedTuple):
+    """The options that several verbs have, a record for each kind.
+
+    Parameters
+    ----------
+    request : Request
+        The norm as it is named, and its options; of verbs that are not asked of a norm the name is empty.
+    source : SourceOptions
+    parameters : ParameterOptions
+    running : RunningOptions
+    training : TrainingOptions
+    selection : SelectionOptions
+    answer : AnswerOptions
+    run : RunOptions
+    """
+
+    request: Request
+    source: SourceOptions
+    parameters: ParameterOptions
+    running: RunningOptions
+    training: TrainingOptions
+    selection: SelectionOptions
+    answer: AnswerOptions
+    run: RunOptions
+
+    def want(self, columns: tuple[str, ...] | None) -> Settings:
+        """Return these settings for an input whose columns are wanted in the order of some names."""
+        return self._replace(source=self.source._replace(wanted=columns))
+
+
+_, *_KINDS = get_type_hints(Settings).values()
+"""The records of `Settings` behind the request, in their order."""
+
+
+def parse_settings(norm: str, values: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
+    """Return the records that click's values make, and the values that are the verb's own.
+
+    A record's field that the verb has no option for keeps its default.
+    """
+    values = {**values, "inputs": (*values.get("files", ()), *values.get("inputs", ()))}
+    records = [kind(**{name: values[name] for name in kind._fields if name in values}) for kind in _KINDS]
+    shared = {*NAMES, "files", *(name for kind in _KINDS for name in kind._fields)}
+    own = {name: value for name, value in values.items() if name not in shared}
+    return Settings(Request.collect(norm, values), *records), own

@@ -1,0 +1,219 @@
+"""From texts of a command line to values, with errors that show what a valid text looks like."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from normcli.norms.options import OptionKind
+from normcli.writers import SYNONYMS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from click.shell_completion import CompletionItem
+
+    from normcli.norms.options import Option
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """Return the lengths of `2,3,4,4` or `2x3x4x4`; `()` is the shape of a single number."""
+    return _split_integers(text, r"\d{1,400}", ",x× ", "2,3,4,4")
+
+
+def parse_lengths(text: str) -> tuple[int, ...]:
+    """Return the lengths of sequences; how many and how long they may be depends on the tensor."""
+    return _split_integers(text, r"-?\d{1,18}", ", ", "3,5,2")
+
+
+def _split_integers(text: str, pattern: str, separators: str, example: str) -> tuple[int, ...]:
+    if text.replace(" ", "") == "()":
+        return ()
+    parts = re.split(rf"[{separators}]+", text.strip("()[] ,"))
+    if not all(re.fullmatch(pattern, part) for part in parts):
+        raise click.BadParameter(f"{text!r} is not a list of lengths such as {example}")
+    return tuple(map(int, parts))
+
+
+def parse_number(text: str) -> float:
+    """Return an int where the text is one, else a float."""
+    with contextlib.suppress(ValueError):
+        return int(text)
+    try:
+        return float(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a number") from None
+
+
+def parse_momentum(text: str) -> float | str:
+    """Return a weight, or the word `none`."""
+    return text if text == "none" else parse_number(text)
+
+
+class FileName(click.types.StringParamType):
+    """A file, or FILE:KEY, or what else an option takes in a file's place."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem[str]]:
+        """Return the arrays of an archive behind its colon, else files."""
+        from click.shell_completion import CompletionItem
+
+        path, colon, _ = incomplete.rpartition(":")
+        if not colon or not os.path.isfile(path):  # noqa: PTH113
+            return [CompletionItem(incomplete, type="file")]
+        from normcli.tensors.many import list_keys
+
+        names = (f"{path}:{key}" for key in list_keys(path))
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+class NormName(click.types.StringParamType):
+    """The name of a norm, or a word of some others.
+
+    Parameters
+    ----------
+    others : mapping of str to str
+        Those words, and what they are.
+    files : bool
+        Whether files may stand there too.
+    """
+
+    def __init__(self, others: Mapping[str, str] = MappingProxyType({}), *, files: bool = False) -> None:
+        self._others, self._files = others, files
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem[str]]:
+        """Return the norms and the other words that begin so."""
+        from normcli.cli.commands import complete_names
+
+        files = FileName().shell_complete(ctx, param, incomplete) if self._files else []
+        return [*complete_names(incomplete, self._others), *files]
+
+
+class Word(click.Choice[str]):
+    """One of a few words, which may have other names."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the word, or fail on one that is not known."""
+        return super().convert(SYNONYMS.get(value, value), param, ctx)
+
+
+class Words(click.ParamType[tuple[str, ...]]):
+    """Words with commas between them.
+
+    Parameters
+    ----------
+    known : sequence of str
+        The words that there are; empty where only the answer knows them.
+    """
+
+    name = "words"
+
+    def __init__(self, known: Sequence[str]) -> None:
+        self.known = known
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem[str]]:
+        """Return the words that may stand behind the last comma."""
+        from click.shell_completion import CompletionItem
+
+        before, comma, begun = incomplete.rpartition(",")
+        return [CompletionItem(f"{before}{comma}{word}") for word in self.known if word.startswith(begun)]
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """Return the words in their order, or fail on one that is not known."""
+        given = [word.strip() for word in value.split(",") if word.strip()]
+        words = tuple(SYNONYMS.get(word, word) for word in given)
+        unknown = [word for word in words if self.known and word not in self.known]
+        if unknown or not words:
+            self.fail(f"{', '.join(unknown) or 'nothing'!r} is none of {', '.join(self.known)}", param, ctx)
+        return words
+
+
+class Framework(click.ParamType[str]):
+    """A framework whose convention for a norm is known; the table of them is read on use alone.
+
+    Parameters
+    ----------
+    norm : str
+        The short name.
+    """
+
+    name = "framework"
+
+    def __init__(self, norm: str) -> None:
+        self.norm = norm
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem[str]]:
+        """Return the frameworks that begin so."""
+        from click.shell_completion import CompletionItem
+
+        from normcli.norms.conventions import list_frameworks
+
+        return [CompletionItem(name) for name in list_frameworks(self.norm) if name.startswith(incomplete)]
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the framework's name."""
+        from normcli.norms.conventions import find_convention
+
+        return find_convention(value, self.norm).framework
+
+
+class OptionValue(click.ParamType[Any]):
+    """A value of a row of the table of options, which reads and checks it.
+
+    Parameters
+    ----------
+    row : Option
+    """
+
+    def __init__(self, row: Option) -> None:
+        self.name, self._row = row.kind.value, row
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value; a vector is read as gamma is, from a file too."""
+        if self._row.kind is OptionKind.VECTOR:
+            from normcli.cli.files.sources import load_parameter
+
+            parsed = self._row.convert(load_parameter(self._row.name, value))
+        else:
+            parsed = self._row.parse(value)
+        self._row.check(parsed)
+        return parsed
+
+
+class LikeOption(click.Option):
+    """The option of a `Framework`, whose help lists them in words that a line may be broken between."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the option and its help, with the frameworks that there are."""
+        from normcli.norms.conventions import list_frameworks
+
+        record = super().get_help_record(ctx)
+        if record is None or not isinstance(self.type, Framework):
+            return record
+        return record[0], f"{record[1]} There are {', '.join(list_frameworks(self.type.norm))}."
+
+
+class Shard(click.ParamType[tuple[int, int]]):
+    """Which of several parts: `3/64`."""
+
+    name = "shard"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """Return the number of the part, from 1, and how many there are."""
+        found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", value)
+        number, count = map(int, found.groups()) if found else (0, 0)
+        if not 1 <= number <= count:
+            self.fail(f"{value!r} is no part of several, such as 3/64", param, ctx)
+        return number, count

@@ -1,0 +1,300 @@
+"""A verb as a record, and the click commands that are built of it."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import stat
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from normcli.cli.commands import VERBS, CommandGroup
+from normcli.cli.languages import LANGUAGE, TranslatedContext
+from normcli.cli.parameters.types import FileName
+from normcli.norms.options import find_option
+from normcli.norms.rules import AxesRule
+from normcli.norms.table import BY_ANY_NAME, NORMS, find_norm
+from normcli.printable import agree
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from click.shell_completion import CompletionItem
+
+    from normcli.norms.norm import Norm
+
+    Option = Callable[[Any], Any]
+
+
+class NamedNorm(NamedTuple):
+    """A norm as a command line names it.
+
+    Parameters
+    ----------
+    name : str
+        The norm's name, an alias or a preset.
+    norm : Norm
+    fixed : mapping of str to float
+        The options that the name itself sets: p = 1 for `l1`.
+    """
+
+    name: str
+    norm: Norm
+    fixed: Mapping[str, float]
+
+
+_TENSORS = {AxesRule.LAST: "--layout NLC --shape 2,4,6", AxesRule.FIRST: "--shape 8,3"}
+"""Axes that are reduced by default → a tensor of which they are those that one wants."""
+
+_TENSOR = "--shape 2,4,4,4"
+"""Such a tensor of the other norms."""
+
+SELECTION = ("--mask", "--lengths", "--nan", "--fill")
+EVALUATION = ("--eval", "--running-mean", "--running-var", "--state")
+
+
+class Verb(NamedTuple):
+    """A verb of the command line.
+
+    Parameters
+    ----------
+    name : str
+        As in `normcli.cli.commands.VERBS`; empty for the norms' own commands.
+    run : callable
+        Takes `Settings`, and the verb's own options by name. Its docstring is the verb's help.
+    options : sequence of options, or callable
+        Of a verb that is asked of a norm: returns the options for a `NamedNorm`.
+    examples : sequence of str
+        Of a verb that is asked of a norm: what stands behind the norm's name in the examples of its help;
+        `{tensor}` is one that suits the norm.
+    describe : callable or None
+        Returns what the help of a `NamedNorm` says, if not what that of the verb does.
+    refused : mapping of (sequence of str) to str
+        Options of other verbs that are an error, and the reason, which the help names too.
+    find_folder : callable or None
+        Returns the command of a folder, or None if there is none of that name.
+    """
+
+    name: str
+    run: Callable[..., None]
+    options: Sequence[Option] | Callable[[NamedNorm], Sequence[Option]] = ()
+    examples: Sequence[str] = ()
+    describe: Callable[[NamedNorm], str] | None = None
+    refused: Mapping[tuple[str, ...], str] = MappingProxyType({})
+    find_folder: Callable[[str], click.Command | None] | None = None
+
+    def make_command(self) -> click.Command:
+        """Return the verb's command, which has one for each norm if it is asked of a norm."""
+        text = inspect.cleandoc(self.run.__doc__ or "")
+        if callable(self.options):
+            return _VerbOfNorms(self, help=f"{text}\n\nnormcli {self.name} NORM --help lists the options.")
+        return make_command(self.name, self.run, text, self.options, self.refused)
+
+    def make_norm_command(self, name: str) -> click.Command:
+        """Return the command of a verb that is asked of a norm, for the norm of that name, alias or preset."""
+        assert callable(self.options)
+        named = NamedNorm(name, *find_norm(name))
+        groups = "--groups 2" if find_option("groups").belongs_to(named.norm) else ""
+        describe = self.describe or self._describe
+        call = " ".join(filter(None, ("normcli", self.name, name, groups)))
+        tensor = _TENSORS.get(named.norm.axes, _TENSOR)
+        examples = (f"  {call} {example.format(tensor=tensor)}" for example in self.examples)
+        text = "\n".join([describe(named), "\n\b", *examples])
+        refused = {
+            names: reason for names, reason in self.refused.items() if names != EVALUATION or named.norm.tracks
+        }
+        return make_command(name, self.run, text, self.options(named), refused, norm=name)
+
+    def _describe(self, named: NamedNorm) -> str:
+        """Return the verb's own help, with a paragraph on the norm behind its first."""
+        prose = inspect.cleandoc(self.run.__doc__ or "").split("\n\n\b\n")[0]
+        summary, *rest = prose.split("\n\n")
+        return "\n\n".join([summary, f"The norm is {named.norm.title}: {named.norm.summary}.", *rest])
+
+
+_MOST_VERBS = 4
+"""So many verbs are named that have an option which another has not."""
+
+_MAY_BE_BLANK = "delimiter"
+"""The option that may be a blank, which is one character of a table."""
+
+
+class _Command(click.Command):
+    """A command that refuses empty texts, which unset variables are, and a second value where one counts."""
+
+    context_class = TranslatedContext
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        """Return click's parser, which would take an empty text for a value, and the last of several."""
+        parser = super().make_parser(ctx)
+        parse = parser.parse_args
+
+        def parse_args(args: list[str]) -> tuple[dict[str, Any], list[str], list[click.Parameter]]:
+            try:
+                given, rest, order = parse(args)
+            except click.NoSuchOption as error:
+                _name_verbs(ctx, error.option_name)
+                raise
+            if not ctx.resilient_parsing:
+                _check_given(ctx, given, order)
+            return given, rest, order
+
+        vars(parser)["parse_args"] = parse_args
+        return parser
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as click does; the error of an argument too many names the options that take files."""
+        ctx.allow_extra_args = True
+        rest = super().parse_args(ctx, args)
+        if rest and not ctx.resilient_parsing:
+            takers = [param for param in self.params if param.metavar == "FILE" and param.name != "output"]
+            remedy = f"; a file goes to {', '.join(param.opts[0] for param in takers)}" if takers else ""
+            which = agree(len(rest), "argument", "arguments")
+            raise click.UsageError(f"Got unexpected extra {which} ({' '.join(rest)}){remedy}", ctx)
+        return rest
+
+
+def _name_verbs(ctx: click.Context, option: str) -> None:
+    """Raise `NoSuchOption` with the verbs that have an option, which this one has not; return if none has."""
+    root, norm = ctx.find_root(), str(ctx.info_name)
+    norm = norm if norm.lower() in BY_ANY_NAME else next(iter(NORMS))
+    found = []
+    for name in (norm, *VERBS):
+        command = cast("click.Group", root.command).get_command(root, name)
+        if isinstance(command, click.Group):
+            command = command.get_command(root, norm)
+        params = () if command is None else command.params
+        if any(option in param.opts and not getattr(param, "hidden", False) for param in params):
+            found.append(name)
+    if found:
+        listed = ", ".join(found[:_MOST_VERBS]) + (", …" if len(found) > _MOST_VERBS else "")
+        raise click.NoSuchOption(option, f"No such option {option!r}; it is an option of {listed}", ctx=ctx)
+
+
+def _check_given(ctx: click.Context, given: Mapping[str, Any], order: Sequence[click.Parameter]) -> None:
+    """Refuse a parameter that is empty, and one that takes one value and is given several."""
+    for param in dict.fromkeys(order):
+        is_option = isinstance(param, click.Option)
+        name = "/".join(param.opts) if is_option else param.human_readable_name.strip("[]")
+        value = given.get(str(param.name))
+        texts = [
+            text for text in (value if isinstance(value, list | tuple) else [value]) if isinstance(text, str)
+        ]
+        if any(not text or (param.name != _MAY_BE_BLANK and text.isspace()) for text in texts):
+            raise click.UsageError(f"{name} is empty; is a variable not set?", ctx)
+        takes_one = isinstance(param, click.Option) and not (param.multiple or param.is_flag)
+        if takes_one and order.count(param) > 1:
+            raise click.UsageError(f"{name} is given {order.count(param)} times; it takes one value", ctx)
+
+
+def make_command(
+    name: str,
+    run: Callable[..., None],
+    text: str,
+    options: Sequence[Option],
+    refused: Mapping[tuple[str, ...], str] = MappingProxyType({}),
+    norm: str = "",
+) -> click.Command:
+    """Return a command that hands `run` its options: `Settings`, and those of its own by name."""
+    reasons = [
+        f"\n\n{', '.join(names)} {agree(len(names), 'is', 'are')} refused: {reason}."
+        for names, reason in refused.items()
+    ]
+    hidden = [_refuse(option, reason) for names, reason in refused.items() for option in names]
+
+    def callback(**values: Any) -> None:
+        from normcli.cli.parameters.settings import parse_settings
+
+        _require_other_pipe(values)
+        settings, own = parse_settings(norm, values)
+        run(settings, **own)
+
+    for option in reversed([*options, *hidden]):
+        callback = option(callback)
+    short = find_norm(norm)[0].summary if norm else None
+    command = click.command(name=name, cls=_Command, help="".join([text, *reasons]), short_help=short)(callback)
+    command.params.append(LANGUAGE)
+    for param in command.params:
+        if param.type is click.STRING and _NAMES_FILE.search(param.metavar or ""):
+            param.type = FileName()
+    return command
+
+
+_NAMES_FILE = re.compile("FILE|DIR|STATS|VALUE")
+"""What stands for a value that may be a file."""
+
+
+def _require_other_pipe(values: Mapping[str, Any]) -> None:
+    """Raise an error if a command would write to a named pipe that it also reads: it would wait for itself."""
+    for output in ("output", "stats_output"):
+        path = values.get(output)
+        if path is None or not _is_pipe(path):
+            continue
+        others = [values[name] for name in values if name != output]
+        texts = [text for other in others for text in (other if isinstance(other, tuple) else (other,))]
+        if any(isinstance(text, str) and _is_pipe(text) and os.path.samefile(text, path) for text in texts):  # noqa: PTH121
+            raise click.UsageError(
+                f"--{output.replace('_', '-')} {path} is a pipe that is also named to be read; give another"
+            )
+
+
+def _is_pipe(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)  # noqa: PTH116
+    except (OSError, ValueError):
+        return False
+
+
+def _refuse(name: str, reason: str) -> Option:
+    """Return a hidden option that is an error, with the reason as its message."""
+
+    def complain(ctx: click.Context, param: click.Parameter, given: Any) -> None:
+        if given:
+            raise click.UsageError(f"{name} is refused: {reason}", ctx)
+
+    is_flag = True if name == "--eval" else None
+    return click.option(name, hidden=True, expose_value=False, callback=complain, help=reason, is_flag=is_flag)
+
+
+class _VerbOfNorms(CommandGroup):
+    """A verb with a command for every norm, built when it is called."""
+
+    def __init__(self, verb: Verb, **settings: Any) -> None:
+        metavar, self.subject = (
+            ("NORM …", "norm") if verb.find_folder is None else ("NORM|DIR …", "norm or folder")
+        )
+        super().__init__(verb.name, subcommand_metavar=metavar, no_args_is_help=False, **settings)
+        self._make_norm_command, self._find_folder = cache(verb.make_norm_command), verb.find_folder
+        self.others = ()
+        self.params.append(LANGUAGE)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as click does; without arguments, raise an error that names the norms."""
+        if not args and not ctx.resilient_parsing:
+            raise click.UsageError(
+                f"{ctx.info_name} needs a {self.subject}; the norms are {', '.join(NORMS)}", ctx
+            )
+        return super().parse_args(ctx, args)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of the norm of that name, alias or preset."""
+        if cmd_name.lower() in BY_ANY_NAME:
+            return self._make_norm_command(cmd_name)
+        return None if self._find_folder is None else self._find_folder(cmd_name)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """Return the norms that begin so, and folders where one may stand there."""
+        from click.shell_completion import CompletionItem
+
+        folders = [] if self._find_folder is None else [CompletionItem(incomplete, type="dir")]
+        return [*super().shell_complete(ctx, incomplete), *folders]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the names of the norms on one line; `normcli norms` explains them."""
+        with formatter.section("Norms"):
+            formatter.write_text(", ".join(NORMS))

@@ -1,0 +1,4 @@
+"""The verbs of the command line, a file each; `normalize` is the command of a norm alone.
+
+`check_backward`, `track` (running statistics), `emit` and `on_cluster` are what options of other verbs ask for.
+"""

@@ -1,0 +1,173 @@
+"""`normcli apply` and `normcli invert`: files normalized with fitted statistics, and turned back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from click import option
+
+from normcli.cli.files.destination import Destination, WholeFiles, choose_files_for, describe_written
+from normcli.cli.files.sources import load_affine
+from normcli.cli.parameters import options
+from normcli.cli.verb_commands import Verb
+from normcli.errors import UsageError, name_subject
+from normcli.printable import agree, format_count
+from normcli.tensors.tensor import STANDARD_STREAM
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from normcli.cli.parameters.settings import Settings
+    from normcli.engine.invert import Loss
+    from normcli.engine.walk import Effort
+    from normcli.fitting.use import Use
+    from normcli.tensors.many import Named
+
+
+_OPTIONS: tuple[options.Option, ...] = (
+    click.argument("stats", required=False, metavar="STATS"),
+    *options.declare_inputs("As FILE.", "FILE…"),
+    options.output("Of the result; of several files, a folder; - is standard output.", "FILE|DIR/"),
+    options.OVERWRITE,
+    options.TENSOR_FORMAT,
+    *options.TABLE_INPUT,
+    option("--partial", is_flag=True, help="Use statistics of some shards, though not all N."),
+    option("--eps", type=float, help="Instead of that of the statistics."),
+    *options.declare_affine(),
+    options.RANGE,
+    options.DTYPE,
+    options.THREADS,
+    *options.CLUSTER,
+    options.QUIET,
+)
+
+
+def _apply(settings: Settings, stats: str | None, *, partial: bool) -> None:
+    """Normalize files with fitted statistics.
+
+    STATS is what normcli fit has kept. The files may have other lengths along the axes that were reduced.
+    Where a group was constant and there is no eps, it is only centred, as scikit-learn does.
+
+    \b
+      normcli apply stats.npz x.npy -o y.npy
+      normcli apply stats.npz 'test/*.npy' -o normalized/
+    """
+    _use_statistics(settings, stats, partial=partial, inverts=False)
+
+
+def _invert(settings: Settings, stats: str | None, *, partial: bool) -> None:
+    """Undo what apply did.
+
+    x = (y - beta) / gamma * divisor + mean. Each result is the exact one of its y, rounded once. What y lost
+    when it was itself rounded stays lost: up to 0.5 ulp(y) * divisor. Values where that may be more than half a
+    ulp of x are counted on standard error; all others come back to 1 ulp.
+
+    \b
+      normcli invert stats.npz y.npy -o x.npy
+      normcli invert stats.npz 'normalized/*.npy' -o restored/ --dtype float64
+    """
+    _use_statistics(settings, stats, partial=partial, inverts=True)
+
+
+def _describe_loss(loss: Loss, size: int) -> Iterator[str]:
+    """Yield what may be lost, in words."""
+    if loss.count:
+        yield (
+            f"{loss.count:,} of {format_count(size, 'value')} may be more than 1 ulp from what they were: "
+            f"rounding y took at most {loss.bound:.2g} of any"
+        )
+    if loss.overflows:
+        values = agree(loss.overflows, "value overflows", "values overflow")
+        yield f"{loss.overflows:,} {values} the dtype; --dtype chooses a wider one"
+
+
+def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inverts: bool) -> None:
+    """Apply the statistics of a stats file to each file, or undo that, and write the results."""
+    files = settings.source.inputs
+    if stats is None or not files:
+        raise UsageError("give a stats file and the files to use it on: stats.npz FILE… -o OUT")
+    if settings.answer.output is None:
+        raise UsageError("say where it goes: -o FILE, -o DIR/ for several files, -o - for standard output")
+    from normcli.fitting.shards import require_all
+    from normcli.fitting.statistics import warn_of_nan
+    from normcli.fitting.stats_file import read_stats
+    from normcli.fitting.use import Use
+    from normcli.tensors.many import expand, name_tensors
+
+    answer = settings.answer
+    if answer.output != STANDARD_STREAM and answer.format_name is not None:
+        raise UsageError("--format is of standard output: -o -; a file's name says its format")
+    _refuse_exchanged(stats, files)
+    paths = expand(files)
+    if settings.run.is_clustered:
+        from normcli.cli.verbs.on_cluster import locate_files
+
+        paths = locate_files(paths)
+    named = list(name_tensors(paths, settings.source.table()))
+    destinations = choose_files_for([one.name for one in named], answer)
+    kept = read_stats(stats)
+    request = settings.request
+    if request.range is not None and not kept.subject.plan(1).norm.spans_range:
+        raise UsageError(f"--range is of minima and maxima; {stats} holds others")
+    if not partial:
+        with name_subject(stats):
+            require_all(kept.shards, "use")
+    settings.run.warn(stats, *warn_of_nan(kept))
+    loaded = load_affine(settings.parameters, kept.subject.columns)
+    use = Use(kept, **loaded, eps=request.eps, dtype=request.dtype, range=request.range)
+    pairs = list(zip(named, destinations, strict=True))
+    if settings.run.is_clustered:
+        from normcli.cli.verbs.on_cluster import use_on_cluster
+
+        use_on_cluster(settings, use, pairs, _use_one, inverts=inverts)
+        return
+    for one in named if len(named) > 1 else ():  # before any is written
+        use.plan(one.name, one.load(use.wanted).values)
+    notes: list[tuple[str, str]] = []
+    with settings.run.open_effort() as effort:
+        for one, destination in pairs:
+            messages = _use_one(one, destination, use, effort, inverts=inverts)
+            notes += [(one.name, message) for message in messages]
+    settings.run.warn_of_files("invert" if inverts else "apply", notes)
+
+
+def _refuse_exchanged(stats: str, files: Sequence[str]) -> None:
+    """Raise `UsageError` where not the first argument is a stats file, but one of the files to use it on."""
+    from normcli.fitting.stats_file import is_stats_file
+
+    found = next(filter(is_stats_file, files), None)
+    if found is not None and not is_stats_file(stats):
+        raise UsageError(f"{stats} is no stats file, and {found} is one: it comes first")
+
+
+def _use_one(one: Named, destination: Destination, use: Use, effort: Effort, *, inverts: bool) -> list[str]:
+    """Write the result of one file; return what to warn of."""
+    from normcli.engine.run import run
+    from normcli.fitting.subject import require_order
+    from normcli.fitting.use import invert_stats
+    from normcli.tensors.files import Saved
+
+    tensor = one.load(use.wanted)
+    values = tensor.values
+    require_order(use.stats.subject, tensor.dimensions, one.name)
+    plan = use.plan(one.name, values)
+    dtype = plan.choose_output_dtype(values.dtype)
+    with WholeFiles() as files:
+        out = destination.start_tensor(files, values, dtype)
+        with name_subject(one.name):
+            if inverts:
+                result, loss = invert_stats(use, plan, values, out, effort)
+            else:
+                result, loss = run(plan, values, use.fit_inputs(plan), out, effort)[0], None
+        if out is None:
+            destination.write_tensor(files, Saved.like(tensor, result))
+    notes = [*tensor.remarks, *describe_written(destination, tensor)]
+    if tensor.columns is not None and use.stats.subject.columns is None:
+        notes.append("the statistics name no columns: those of this file are taken in its order")
+    return notes if loss is None else [*notes, *_describe_loss(loss, values.size)]
+
+
+APPLY = Verb("apply", _apply, options=_OPTIONS)
+
+INVERT = Verb("invert", _invert, options=_OPTIONS)

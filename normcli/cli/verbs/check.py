@@ -1,0 +1,257 @@
+"""`normcli check`: whether somebody's tensor, or a folder of golden files, is what it should be."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from typing import TYPE_CHECKING
+
+import click
+from click import option
+
+from normcli.cli.files.destination import leave_with_verdict, print_document
+from normcli.cli.files.sources import load_actual, load_typed, require_one_stream
+from normcli.cli.parameters import options
+from normcli.cli.problem import Problem, load_problem, warn_of_input
+from normcli.cli.verb_commands import NamedNorm, Verb, make_command
+from normcli.cli.verbs import check_backward
+from normcli.dtypes import OUTPUT_DTYPES
+from normcli.errors import UsageError, name_subject
+from normcli.norms.table import find_norm
+from normcli.printable import make_printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from normcli.answers.judging.gradients_verdict import GradientsVerdict
+    from normcli.checking.check import Checked
+    from normcli.checking.gate import Gate
+    from normcli.cli.parameters.settings import AnswerOptions, Settings
+    from normcli.documents.document import Document
+    from normcli.identifying.words.diagnosis import Diagnosis
+    from normcli.norms.norm import Norm
+    from normcli.norms.plan import Plan
+    from normcli.tensors.tensor import Tensor
+
+_COUNTED_IN = option(
+    "--dtype",
+    type=click.Choice(OUTPUT_DTYPES),
+    help="In whose last place to count. [default: the actual's] Also of a generated tensor.",
+)
+
+GATE_ACTIVATIONS = ("silu", "sigmoid", "gelu", "gelu-tanh", "relu", "tanh", "none")
+"""Those of `normcli.checking.gate`, which a help is printed without."""
+
+_ANSWER = (*options.TABLE, *options.RUN)
+
+
+def _list_options(named: NamedNorm) -> Sequence[options.Option]:
+    return [
+        option("--actual", metavar="FILE", help="The normalized tensor to check; as --input."),
+        *(
+            option(f"--actual-{name}", metavar="FILE", help=f"The {name} of each group to check.")
+            for name in named.norm.statistics
+        ),
+        option("--rtol", type=float, help="Tolerated part of the expected value. [default: by dtype]"),
+        option("--atol", type=float, help="Tolerated difference beside that. [default: by dtype]"),
+        option("--max-ulp", type=float, metavar="ULP", help="Tolerate so many ulp instead of both."),
+        _COUNTED_IN,
+        option(
+            "--gate",
+            metavar="VALUE",
+            help="A tensor that multiplies the result: a file or JSON, as --residual.",
+        ),
+        option(
+            "--gate-act",
+            type=click.Choice(GATE_ACTIVATIONS),
+            help="What --gate goes through before it multiplies. [default: silu]",
+        ),
+        *check_backward.OPTIONS,
+        *options.of_problem(named, but="dtype"),
+        *options.COUNTING,
+        *_ANSWER,
+        *options.CLUSTER,
+    ]
+
+
+def _run(
+    settings: Settings,
+    rtol: float | None,
+    atol: float | None,
+    max_ulp: float | None,
+    gate: str | None,
+    gate_act: str | None,
+    **actual: str | None,
+) -> None:
+    """Check a tensor against the exact result of a norm.
+
+    Says which value is the worst and where it lies, how far all are off in units of the last place (ulp), and
+    which groups differ; then what the tensor has otherwise than the norm that was asked for, and what to
+    try. Exit code: 0 if all agree, 1 if any differs. Of a folder that normcli golden wrote, all files.
+
+    With --backward, gradients are checked: those of a loss whose derivative by the normalized tensor is --dy.
+    Of wrong ones it says how: a term that is missing or taken twice, a sign, other axes, part of a batch.
+
+    Unless --rtol, --atol or --max-ulp say otherwise, what torch's assert_close tolerates for the dtype of FILE
+    is no difference: 1.3e-6 · |expected| + 1e-5 for float32. --max-ulp is stricter: exact values, rounded once,
+    are within 0.5.
+
+    With --residual, FILE should be the norm of x + residual; with --gate, the norm times the activation of the
+    gate: norm(x) · silu(z). Where it is not, the residual or the gate may be missing, doubled or elsewhere.
+
+    \b
+      normcli check ln -i x.npy --actual y.npy
+      normcli check bn -i x.npy --gamma g.npy --beta b.npy --actual y.npy --max-ulp 1
+      normcli check bn -i x.npy --actual-mean mean.npy --actual-rstd rstd.npy
+      normcli check rms -i x.npy --gamma g.npy --residual r.npy --gate z.npy --actual y.npy
+      normcli check ln -i x.npy --backward --dy dy.npy --actual-dx dx.npy --actual-dgamma dgamma.npy
+      normcli check bn -i x.zarr:x --actual y.zarr:y --workers 4
+      normcli check golden
+    """
+    gradients = check_backward.take_options(actual)
+    if gradients is not None:
+        if gate is not None or gate_act is not None:
+            raise UsageError("--gate is of the forward pass; check it without --backward and --actual-dx")
+        if settings.run.is_clustered:
+            raise UsageError("--backward is of one machine; --scheduler and --workers check normalized stores")
+        limits = {"rtol": rtol, "atol": atol, "max_ulp": max_ulp}
+        check_backward.check_backward(settings, gradients, actual, limits)
+        return
+    paths = _find_actual(find_norm(settings.request.norm)[0], actual)
+    require_one_stream(settings, settings.source.residual, gate, *paths.values())
+    from normcli.checking.check import NORMALIZED, check
+    from normcli.checking.gate import make_gate
+    from normcli.checking.ulp import choose_tolerance
+
+    tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
+    if settings.run.is_clustered:
+        from normcli.cli.verbs.on_cluster import check_on_cluster
+
+        if gate is not None:
+            raise UsageError("--gate is of one machine; --scheduler and --workers check without it")
+        found = check_on_cluster(settings, paths, tolerate)
+        print_verdict(found, settings.answer, ok=found.ok)
+        return
+    problem = load_problem(settings)
+    plan, values = problem.plan, problem.tensor.values
+    gates = None if gate is None else load_typed("--gate", gate, settings, plan.grid.columns).values
+    multiplies = make_gate(gates, gate_act, plan.grid.shape, "--gate")
+    tensors = {name: _load_actual(name, path, plan, settings) for name, path in paths.items()}
+    with settings.run.open_effort() as effort:
+        arrays = {name: tensor.values for name, tensor in tensors.items()}
+        addends = problem.tensor.addends
+        checked = check(
+            plan, values, arrays, problem.inputs, tolerate, effort, gate=multiplies, addends=addends
+        )
+    sources = {name: tensor.source for name, tensor in tensors.items()}
+    told = None
+    if NORMALIZED in tensors:
+        from normcli.identifying.faults.open_case import AskedNorm
+        from normcli.identifying.words.request_phrasing import diagnose_actual
+
+        subject = AskedNorm(plan, problem.inputs, problem.tensor.addends, multiplies)
+        theirs = tensors[NORMALIZED].values
+        told = diagnose_actual(subject, values, theirs, ok=checked.ok, saved=checked.saved)
+    _report(settings, problem, checked, sources, told, gate=multiplies)
+
+
+def _find_actual(norm: Norm, actual: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the files to check, by what they hold."""
+    names = {"normalized": "actual", **{name: f"actual_{name}" for name in norm.statistics}}
+    paths = {name: path for name, option in names.items() if (path := actual[option]) is not None}
+    if not paths:
+        raise UsageError(
+            f"there is nothing to check: give --actual FILE, or --actual-{norm.statistics[-1]} FILE"
+        )
+    return paths
+
+
+def _load_actual(name: str, path: str, plan: Plan, settings: Settings) -> Tensor:
+    from normcli.checking.check import NORMALIZED, require_shape
+
+    option = "--actual" if name == NORMALIZED else f"--actual-{name}"
+    with name_subject(option):
+        tensor = load_actual(path, settings, plan.grid.columns)
+    with name_subject(f"{option} {path}"):
+        require_shape(plan, name, tensor.values)
+    return tensor
+
+
+def _report(
+    settings: Settings,
+    problem: Problem,
+    checked: Checked,
+    sources: Mapping[str, str],
+    told: Diagnosis | None = None,
+    gradients: GradientsVerdict | None = None,
+    gate: Gate | None = None,
+) -> None:
+    """Warn of the input, and print what was compared and where it came from; `told` says what made it."""
+    from normcli.answers.judging.check_verdict import Verdict
+    from normcli.documents.plan_header import name_inputs
+
+    warnings = warn_of_input(settings.run, problem, checked)
+    given = name_inputs(problem.inputs, gate)
+    verdict = Verdict(problem.plan, problem.tensor, given, sources, checked, warnings, told, gradients)
+    print_verdict(verdict, settings.answer, ok=verdict.ok)
+
+
+def print_verdict(document: Document, answer: AnswerOptions, *, ok: bool) -> None:
+    """Print a document on standard output; leave with the exit code of a difference unless all is well."""
+    print_document(document, answer)
+    leave_with_verdict(ok=ok)
+
+
+def _find_folder(name: str) -> click.Command | None:
+    """Return the command that verifies a folder of golden files, if there is a folder of that name."""
+    if not os.path.isdir(name):  # noqa: PTH112
+        return None
+    text = inspect.cleandoc(_verify.__doc__ or "").replace("DIR", make_printable(name))
+    return make_command(name, functools.partial(_verify, name), text, _ANSWER)
+
+
+def _verify(folder: str, settings: Settings) -> None:
+    """Verify a folder of golden files.
+
+    Its files must be those that were written, what is calculated anew from them the same, and all that the
+    manifest says true: convention, shapes, recipe. Exit code: 0 if so, 1 if a value differs, 3 if a file is
+    missing or damaged, or the manifest was changed.
+
+    \b
+      normcli check DIR
+      normcli check DIR -f json
+    """
+    from pathlib import Path
+
+    from normcli.golden.golden import verify_golden
+
+    with settings.run.open_effort() as effort:
+        (plan, tensor, inputs, dy), checked, gradients, note = verify_golden(Path(folder), effort)
+    if note is not None:
+        settings.run.warn(folder, note)
+    verdict = None
+    if dy is not None and gradients is not None:
+        from normcli.answers.judging.gradients_verdict import GradientsVerdict
+
+        verdict = GradientsVerdict(gradients, tensor, dy, _locate(folder, gradients.comparisons))
+    problem = Problem(tensor, plan, inputs)
+    _report(settings, problem, checked, _locate(folder, checked.comparisons), gradients=verdict)
+
+
+def _locate(folder: str, names: Iterable[str]) -> dict[str, str]:
+    """Return the golden files of some names."""
+    return {name: os.path.join(folder, f"{name}.npy") for name in names}  # noqa: PTH118
+
+
+CHECK = Verb(
+    "check",
+    _run,
+    options=_list_options,
+    examples=(
+        "-i x.npy --actual y.npy",
+        "-i x.npy --actual y.npy --max-ulp 1",
+        "-i x.npy --actual y.npy -f json",
+    ),
+    find_folder=_find_folder,
+)

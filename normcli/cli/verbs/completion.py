@@ -1,0 +1,130 @@
+"""`normcli completion SHELL`: the line of a shell's startup file, and what it then asks for at each TAB."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from normcli.cli.verb_commands import Verb
+from normcli.errors import NormError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from click.shell_completion import CompletionItem
+
+    from normcli.cli.parameters.settings import Settings
+
+ASKED = "_NORMCLI_COMPLETE"
+"""The variable under which a shell asks for completions of the words that stand behind the program's name."""
+
+_BREAKS = ":="
+"""At these bash ends a word: what stands before the last of them stays as it is."""
+
+_BASH = """\
+_normcli_complete() {
+    local kind value
+    COMPREPLY=()
+    while IFS=$'\\t' read -r kind value _; do
+        case $kind in
+            plain) COMPREPLY+=("$value") ;;
+            dir) compopt -o filenames; mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -d -- "$value") ;;
+            file) compopt -o filenames; mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$value") ;;
+        esac
+    done < <(_NORMCLI_COMPLETE=bash normcli "${COMP_LINE:0:COMP_POINT}" 2>/dev/null)
+}
+complete -F _normcli_complete normcli
+"""
+
+_ZSH = """\
+#compdef normcli
+_normcli_complete() {
+    local kind value text found=1
+    local -a values texts
+    while IFS=$'\\t' read -r kind value text; do
+        case $kind in
+            plain) values+=("$value"); texts+=("$value${text:+  -- $text}") ;;
+            dir) _path_files -/ && found=0 ;;
+            file) _path_files && found=0 ;;
+        esac
+    done < <(_NORMCLI_COMPLETE=zsh normcli "${(@Q)words[2,CURRENT]}" 2>/dev/null)
+    (( ${#values} )) && compadd -l -d texts -a values && found=0
+    return found
+}
+compdef _normcli_complete normcli
+"""
+
+_FISH = """\
+function _normcli_complete
+    set -l words (commandline -opc) (commandline -ct)
+    for line in (env _NORMCLI_COMPLETE=fish normcli $words[2..] 2>/dev/null)
+        set -l item (string split \\t -- $line)
+        switch $item[1]
+            case plain
+                printf '%s\\t%s\\n' $item[2] "$item[3]"
+            case dir
+                __fish_complete_directories $item[2]
+            case file
+                __fish_complete_path $item[2]
+        end
+    end
+end
+complete -c normcli -f -a '(_normcli_complete)'
+"""
+
+SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+"""Shell → the script that asks normcli at each TAB: a line is a kind, what may stand there, and what it is."""
+
+
+def complete(commands: click.Command, arguments: Sequence[str]) -> None:
+    """Print the completions of the last of some words: kind, text and help, a line each.
+
+    Parameters
+    ----------
+    commands : Command
+        That of the program.
+    arguments : sequence of str
+        The words behind the program, the last of which may be empty; of bash, which cuts them at colons, the
+        line up to the cursor.
+    """
+    shell = os.environ[ASKED]
+    *words, incomplete = _split_line(*arguments[:1]) if shell == "bash" else arguments or [""]
+    option, equals, _ = incomplete.partition("=")
+    before = option + equals if equals and option.startswith("--") else ""  # click leaves it out
+    kept = max(incomplete.rfind(mark) for mark in _BREAKS) + 1 if shell == "bash" else 0
+    for item in _find(commands, words, incomplete):
+        click.echo(f"{item.type}\t{(before + item.value)[kept:]}\t{' '.join((item.help or '').split())}")
+
+
+def _split_line(line: str = "") -> list[str]:
+    """Return the words of a line behind the first, with an empty one where a new one begins."""
+    from click.shell_completion import split_arg_string
+
+    words = split_arg_string(line)[1:]
+    return words if words and not line.endswith(" ") else [*words, ""]
+
+
+def _find(commands: click.Command, words: list[str], incomplete: str) -> Iterator[CompletionItem[str]]:
+    """Yield what may stand behind some words; nothing where they are no command line."""
+    from click.shell_completion import ShellComplete
+
+    try:
+        yield from ShellComplete(commands, {}, "normcli", ASKED).get_completions(words, incomplete)
+    except (click.ClickException, click.exceptions.Exit, NormError):
+        return
+
+
+def _run(settings: Settings, shell: str) -> None:
+    """Print what makes a shell complete commands, options, their values, files and their keys.
+
+    \b
+      eval "$(normcli completion bash)"      in ~/.bashrc
+      eval "$(normcli completion zsh)"       in ~/.zshrc, behind compinit
+      normcli completion fish | source       in ~/.config/fish/config.fish
+    """
+    click.echo(SCRIPTS[shell], nl=False)
+
+
+COMPLETION = Verb("completion", _run, options=(click.argument("shell", type=click.Choice(tuple(SCRIPTS))),))

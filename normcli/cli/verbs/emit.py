@@ -1,0 +1,94 @@
+"""`normcli NORM --emit FRAMEWORK`: the request as a module of code, or as an ONNX model."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from normcli.cli.files.sources import make_recipe
+from normcli.cli.problem import load_problem
+from normcli.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from normcli.cli.parameters.settings import Settings
+    from normcli.cli.problem import Problem
+    from normcli.codegen.inputs import Source
+
+MODEL = "onnx"
+"""What is emitted as a file of a model, and not as text."""
+
+
+def emit_code(settings: Settings, framework: str) -> None:
+    """Write the code to --output, or to standard output; a model to --output alone.
+
+    Raises
+    ------
+    UsageError
+        If something else is asked for too, the file's name ends in another suffix, or there is no such code.
+    """
+    _refuse_answers(settings)
+    output = settings.answer.output
+    suffix = ".onnx" if framework == MODEL else ".py"
+    if output is None and framework == MODEL:
+        raise UsageError("--emit onnx makes a model, which is no text: -o FILE.onnx")
+    if output is not None:
+        from normcli.cli.files.destination import require_file
+
+        require_file(output, (suffix,))
+    problem = load_problem(settings)
+    from normcli.codegen.task import Task
+
+    task = Task(problem.plan, problem.inputs, _list_sources(settings, problem))
+    if framework == MODEL:
+        from normcli.codegen.model import write_model
+
+        written = write_model(task)
+    else:
+        from normcli.codegen.module import write_module
+
+        text = write_module(task, framework)
+        if output is None:
+            sys.stdout.write(text)
+            return
+        written = text.encode()
+    from normcli.tensors.written_whole import open_whole
+
+    with open_whole(str(output)) as file:
+        file.write(written)
+
+
+def _refuse_answers(settings: Settings) -> None:
+    """Raise `UsageError` if the command line asks for an answer besides, for training or for a sum."""
+    if settings.source.residual is not None:
+        raise UsageError("--emit writes code of x alone, without --residual: save the sum, and give that")
+    answer, run = settings.answer, settings.run
+    given: dict[str, object] = {
+        "--print": answer.fields,
+        "--format": answer.format_name,
+        "--show": answer.show,
+        "--stats-output": answer.stats_output,
+        "--overwrite": answer.overwrite,
+        "--strict": run.strict,
+        "--scheduler": run.scheduler,
+        "--workers": run.workers,
+    }
+    for name, value in settings.training._asdict().items():
+        given[f"--{name.replace('_', '-')}"] = value is not None
+    asked = [name for name, value in given.items() if value]
+    if asked:
+        raise UsageError(f"--emit writes code, and calculates nothing: leave out {', '.join(asked)}")
+
+
+def _list_sources(settings: Settings, problem: Problem) -> Sequence[Source]:
+    """Return the tensor, gamma and beta, with the names of their files."""
+    from normcli.codegen.inputs import Source
+
+    source = settings.source
+    recipe = None if source.shape is None else make_recipe(source)
+    file = source.inputs[0] if source.inputs else None
+    return [
+        Source("x", problem.tensor.values, file, recipe, problem.tensor.table),
+        *(Source(name, values) for name, values in problem.inputs.parameters.items()),
+    ]

@@ -1,0 +1,238 @@
+"""`normcli fit NORM` and `normcli merge`: exact statistics over any number of files, kept, printed, as code."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click import option
+
+from normcli.cli.files.destination import Destination, choose_values_file, collect_fields, print_document
+from normcli.cli.parameters import options
+from normcli.cli.parameters.types import Shard
+from normcli.cli.verb_commands import EVALUATION, NamedNorm, Verb
+from normcli.errors import DataError, UsageError
+from normcli.norms.request import Choices
+from normcli.printable import agree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from normcli.cli.parameters.settings import Settings
+    from normcli.fitting.statistics import Stats
+
+_EMITTED = ("torchvision", "keras", "sklearn", "json")
+
+_OF_ONE_TENSOR = ("--mask", "--lengths", "--fill")
+
+_ANSWER = (
+    options.output("Keep the statistics: a stats file, .npz."),
+    option("--emit", type=click.Choice(_EMITTED), help="Print them as code to paste."),
+    options.print_fields(),
+    *options.TABLE,
+)
+
+
+def _list_options(named: NamedNorm) -> Sequence[options.Option]:
+    return [
+        *options.declare_inputs("As FILE.", "FILE…"),
+        option(
+            "--files-from",
+            metavar="FILE",
+            help="Also what FILE lists, one file a line (or NUL between); - is stdin.",
+        ),
+        *options.TABLE_INPUT,
+        *options.of_norm(named, but="dtype"),
+        options.NAN,
+        option("--skip-bad", is_flag=True, help="Leave out bad files, list them at the end, exit 3."),
+        *_ANSWER,
+        option("--shard", metavar="I/N", type=Shard(), help="Fit the I-th of N parts; merge joins all N."),
+        options.THREADS,
+        *options.CLUSTER,
+        options.QUIET,
+    ]  # fmt: skip
+
+
+def _fit(
+    settings: Settings,
+    files_from: str | None,
+    emit: str | None,
+    shard: tuple[int, int] | None,
+    *,
+    skip_bad: bool,
+) -> None:
+    """Fit a norm to files: exact statistics over all of them, mergeable.
+
+    The stats file keeps exact sums: files fitted apart and merged, in any order, give the same bits. Quantiles
+    (robust) follow from no sums: fit all their files at once. normcli merge, apply and invert use it.
+
+    FILE… are files, FILE:KEY, quoted patterns and folders; of an .npz all arrays are taken. They are joined
+    along the batch axis: their other axes and dtypes must agree, and the columns of tables by their names.
+    Where samples have statistics of their own there is nothing to fit; --axes and --keep choose others.
+
+    \b
+      normcli fit bn 'train/*.npy' -o stats.npz
+      normcli fit zscore iris.csv --emit sklearn
+      find data -name '*.npy' | normcli fit bn --files-from - --print mean
+      normcli fit bn store.zarr:x --workers 4 -o stats.npz
+      normcli fit bn store.zarr:x --shard 3/64 -o 3.npz
+    """
+    destination = _choose_output(settings, emit)
+    files = settings.source.inputs
+    if shard is not None and settings.run.is_clustered:
+        raise UsageError("--shard is for those who have no cluster; --scheduler and --workers fit all of it")
+    if not files and files_from is None:
+        raise UsageError("fit needs files: FILE…, or --files-from FILE")
+    from normcli.fitting.fit import Policy, fit
+    from normcli.tensors.many import expand, name_tensors, read_list
+
+    nan = Choices(settings.request).pick_nan_rule(settings.selection.nan)
+    policy = Policy(nan, skips_bad=skip_bad)
+    with settings.run.open_effort() as effort:
+        listed = [] if files_from is None else read_list(files_from)
+        paths = [*expand(files), *listed]
+        _tell_repeated(settings.run.warn, paths)
+        if settings.run.is_clustered:
+            from normcli.cli.verbs.on_cluster import locate_files
+
+            paths = locate_files(paths)
+        named = list(name_tensors(paths, settings.source.table()))
+        is_later_part = shard is not None and shard[0] > 1 and len(named) == 1
+        if shard is not None:
+            from normcli.fitting.shards import Shards, digest_inputs, take_shard
+
+            part = Shards(shard[1], shard[:1], digest_inputs(named))
+            named = take_shard(named, settings.request, *shard)
+        if settings.run.is_clustered:
+            from normcli.cli.verbs.on_cluster import fit_on_cluster
+
+            fitted = fit_on_cluster(settings, named, policy)
+        else:
+            fitted = fit(settings.request, named, policy, effort)
+    if is_later_part:
+        fitted = fitted._replace(stats=fitted.stats._replace(files=0))  # the first part counts the file
+    if shard is not None and shard[1] > 1:
+        fitted = fitted._replace(stats=fitted.stats._replace(shards=part))
+    settings.run.warn_of_files("fit", fitted.notes)
+    _show(fitted.stats, settings, emit, destination)
+    if fitted.bad:
+        settings.run._replace(quiet=False).warn("left out", *fitted.bad)
+        left_out = f"{len(fitted.bad):,} {agree(len(fitted.bad), 'file was', 'files were')} left out"
+        raise DataError(f"{left_out}; the statistics are of the others")
+
+
+def _tell_repeated(tell: Callable[[str, str], None], paths: Sequence[str]) -> None:
+    for path, count in Counter(paths).items():
+        if count > 1:
+            tell(path, f"it is given {count} times, and counts as often")
+
+
+def _tell_copies(tell: Callable[[str, str], None], paths: Sequence[str]) -> None:
+    """Name stats files that are another one under another name; those that cannot be read are refused later."""
+    first: dict[bytes, str] = {}
+    for path in dict.fromkeys(paths):
+        with contextlib.suppress(OSError):
+            original = first.setdefault(Path(path).read_bytes(), path)
+            if original != path:
+                tell(path, f"it is a copy of {original}, and counts beside it")
+
+
+def _merge(settings: Settings, emit: str | None, *, partial: bool) -> None:
+    """Merge stats files, or print one.
+
+    What comes out is the same, to the bit, as of one fit over all their files, in any order. Of a single stats
+    file it prints what that holds. What fit --shard I/N has made is merged when all N are there, each once;
+    what --partial has merged of them knows which it holds, and is merged further.
+
+    \b
+      normcli merge a.npz b.npz -o all.npz
+      normcli merge stats.npz --emit torchvision
+    """
+    if not settings.source.inputs:
+        raise UsageError("merge needs stats files: normcli merge a.npz b.npz -o all.npz")
+    destination = _choose_output(settings, emit)
+    from normcli.fitting.stats_file import merge_stats, read_stats
+    from normcli.tensors.many import expand
+
+    files = expand(settings.source.inputs)
+    _tell_repeated(settings.run.note, files)
+    _tell_copies(settings.run.note, files)
+    merged = read_stats(files[0])
+    holders = {} if merged.shards is None else dict.fromkeys(merged.shards.held, files[0])
+    for name in files[1:]:
+        other = read_stats(name)
+        if (other.subject.columns is None) != (merged.subject.columns is None):
+            settings.run.note(
+                name, f"its columns are taken to be those of {files[0]}: one of them has no names"
+            )
+        held = () if other.shards is None else other.shards.held
+        holder = next((holders[number] for number in held if number in holders), files[0])
+        merged = merge_stats(merged, other, holder, name)
+        holders |= dict.fromkeys(held, name)
+    if not partial and (len(files) > 1 or destination is not None):
+        from normcli.fitting.shards import require_all
+
+        require_all(merged.shards)
+    _show(merged, settings, emit, destination)
+
+
+def _choose_output(settings: Settings, emit: str | None) -> Destination | None:
+    """Return where the statistics are kept; contradictions are refused before any work."""
+    answer = settings.answer
+    given = {"--emit": emit, "--print": answer.fields, "--format": answer.format_name}
+    asked = [name for name, value in given.items() if value]
+    if len(asked) > 1:
+        raise UsageError(f"{' and '.join(asked)} each say what is printed; give one of them")
+    return choose_values_file(answer.output, suffixes=(".npz",))
+
+
+def _show(stats: Stats, settings: Settings, emit: str | None, destination: Destination | None) -> None:
+    """Keep and print statistics."""
+    from normcli.answers.batches.fitted_statistics import EMITTERS, StatisticsAnswer
+    from normcli.fitting.statistics import round_stats, warn
+    from normcli.fitting.stats_file import write_stats
+    from normcli.writers.structured import write_fields
+
+    rounded = round_stats(stats)
+    answer = StatisticsAnswer(stats, rounded)
+    fields = collect_fields(answer, settings.answer.fields)
+    code = None if emit is None else EMITTERS[emit](answer)
+    if destination is not None:
+        write_stats(str(destination.path), stats, rounded.fields)
+    settings.run.warn(rounded.plan.norm.name, *warn(stats, rounded))
+    if code is not None:
+        click.echo(code)
+    elif fields:
+        write_fields(fields, sys.stdout)
+    else:
+        print_document(answer, settings.answer)
+
+
+FIT = Verb(
+    "fit",
+    _fit,
+    options=_list_options,
+    examples=(
+        "'train/*.npy' -o stats.npz",
+        "a.npy b.npz:x more/ --emit json",
+    ),
+    refused={
+        _OF_ONE_TENSOR: "they are of one tensor, and these are many; --nan omit leaves out values that are NaN",
+        EVALUATION: "statistics are measured here; normcli apply normalizes with them",
+    },
+)
+
+MERGE = Verb(
+    "merge",
+    _merge,
+    options=(
+        *options.declare_inputs("As STATS.", "STATS…"),
+        option("--partial", is_flag=True, help="Merge the shards that there are, though not all N."),
+        *_ANSWER,
+        options.QUIET,
+    ),
+)

@@ -1,0 +1,273 @@
+"""`normcli fold`: batch normalization folded into the layer before it, spectral into the weight it divides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from click import argument, option
+
+from normcli.cli.files.destination import ARCHIVES, WholeFiles, choose_values_file, print_document
+from normcli.cli.files.sources import load_affine, load_optional, load_parameter
+from normcli.cli.parameters import options
+from normcli.cli.parameters.types import Framework, NormName
+from normcli.cli.problem import adopt_eps, load_running
+from normcli.cli.verb_commands import Verb
+from normcli.errors import DataError, UsageError, name_subject
+from normcli.norms.options import find_option, list_own_options
+from normcli.norms.request import Choices
+from normcli.norms.table import NORMS, OF_MATRICES, find_norm
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from normcli.answers.batches.folded_matrices import MatrixFolding
+    from normcli.cli.parameters.settings import Settings
+    from normcli.cli.problem import Running
+    from normcli.norms.rules import EpsMode
+    from normcli.running.average import State
+    from normcli.running.fold import Layer
+    from normcli.running.matrix_fold import FoldedMatrix
+
+_NORM = NORMS["bn"]
+_MATRICES = NORMS[OF_MATRICES]
+
+_SUFFIXES = (".json", *ARCHIVES)
+
+_MOST_NAMES = 5
+"""So many names of weights are written out in a note."""
+
+_LAYER = (
+    option(
+        "--conv-weight", metavar="FILE", help="The layer's weight: (out, in/groups, …), or as --like has it."
+    ),
+    option("--conv-bias", metavar="FILE", help="Its bias, one for each channel that comes out."),
+    option("--groups", type=int, metavar="G", help="Of a grouped convolution. [default: 1]"),
+    option("--transposed", is_flag=True, help="Of a transposed convolution: (in, out/groups, …)."),
+)
+
+
+class _Source(NamedTuple):
+    """Where the layer is that is folded into, as it was given."""
+
+    conv_weight: str | None
+    conv_bias: str | None
+    checkpoint: str | None
+    transposed: bool
+
+
+def _run(settings: Settings, norm: str, **source: Any) -> None:
+    """Fold batch normalization, or spectral normalization, into a layer.
+
+    The result is one layer that does the work of both after training, in the dtype of the weight. Both are run
+    on a random batch, and the largest difference is printed.
+
+    The weight is (out, in/groups, …) as torch's, under --like keras or flax-linen (…, in/groups, out), of
+    Keras's transposed layers (…, out, in), of MLX (out, …, in). The result has the order of the weight.
+
+    Of bn, the default NORM, it is the one behind the layer. Of sn the weight is divided by σ = uᵀXv of --u and
+    --v as they were kept, or of --iterations from one of them; without them, by its largest singular value.
+    Where σ is off, that value is not 1 afterwards. With --checkpoint it is every such weight of a state dict,
+    and --rows is the axis of the rows of those whose shape leaves it open.
+
+    \b
+      normcli fold --conv-weight w.npy --running-mean m.npy --running-var v.npy -o folded.npz
+      normcli fold --conv-weight hwio.npy --like keras --running-mean m.npy --running-var v.npy -o folded.npz
+      normcli fold --conv-weight w.npy --conv-bias c.npy --gamma g.npy --beta b.npy --state bn.npz
+      normcli fold sn --conv-weight w.npy --u u.npy --v v.npy -o folded.npz
+      normcli fold sn --checkpoint gan.safetensors -o plain.safetensors
+    """
+    row = find_norm(norm)[0]
+    if row.name not in _FOLDS:
+        raise UsageError(f"{row.name} is no norm that a layer takes up; {' and '.join(_FOLDS)} are")
+    Choices(settings.request._replace(norm=row.name, groups=None, like=None))
+    _FOLDS[row.name](settings, _Source(**source))
+
+
+def _fold_batch(settings: Settings, source: _Source) -> None:
+    """Fold batch normalization into the layer before it."""
+    if source.checkpoint is not None:
+        raise UsageError("--checkpoint is of sn: normcli fold sn --checkpoint FILE")
+    destination = choose_values_file(settings.answer.output, suffixes=_SUFFIXES)
+    from normcli.answers.batches.folded_layer import Folding
+    from normcli.running.fold import Affine, arrange, fold, prove
+
+    layer, order = _load_layer(settings, source)
+    arranged = layer._replace(weight=arrange(layer.weight, order, transposed=layer.transposed))
+    running = load_running(settings.running._replace(evaluation=True), _NORM.name)
+    if running is None:
+        raise UsageError("fold needs running statistics: --running-mean and --running-var, or --state FILE")
+    if layer.weight.ndim > 1:
+        _require_channels(arranged, running, layer.weight, order)
+    eps, eps_mode, eps_from = _choose_eps(settings, running.state)
+    norm = Affine(running.statistics, eps, **load_affine(settings.parameters), eps_mode=eps_mode)
+    folded = fold(arranged, norm)
+    proof = prove(arranged, norm, folded)
+    document = Folding(arranged, norm, folded, proof, str(source.conv_weight), eps_from, order)
+    if destination is not None:
+        with WholeFiles() as files:
+            destination.write_arrays(files, document.arrays())
+    print_document(document, settings.answer)
+
+
+def _fold_matrices(settings: Settings, source: _Source) -> None:
+    """Fold spectral normalization into a weight, or into those of a state dict."""
+    given = {"--running-mean": settings.running.running_mean, "--running-var": settings.running.running_var}
+    given |= {"--state": settings.running.state, "--gamma": settings.parameters.gamma}
+    other = _find_given(given | {"--beta": settings.parameters.beta})
+    if other is not None:
+        raise UsageError(f"{other} is of bn; sn has none")
+    suffixes = _SUFFIXES if source.checkpoint is None else ARCHIVES
+    destination = choose_values_file(settings.answer.output, suffixes=suffixes)
+    document = (_fold_weight if source.checkpoint is None else _fold_checkpoint)(settings, source)
+    if destination is not None:
+        with WholeFiles() as files:
+            destination.write_arrays(files, document.saved)
+    print_document(document, settings.answer)
+
+
+def _fold_weight(settings: Settings, source: _Source) -> MatrixFolding:
+    from normcli.answers.batches.folded_matrices import MatrixFolding
+    from normcli.running.matrix_fold import fold_matrix
+
+    layer, order = _load_layer(settings, source)
+    name = str(source.conv_weight)
+    with name_subject(f"--conv-weight {name}"):
+        folded = fold_matrix(layer, settings.request, order, name)
+    bias = {} if layer.bias is None else {"bias": layer.bias}
+    return MatrixFolding((folded,), {"weight": folded.weight, **bias}, name, settings.request.like)
+
+
+def _fold_checkpoint(settings: Settings, source: _Source) -> MatrixFolding:
+    from normcli.answers.batches.folded_matrices import MatrixFolding
+    from normcli.running.matrix_fold import fold_state
+    from normcli.tensors.many import load_all
+
+    options = {
+        f"--{name}": getattr(settings.request, name)
+        for name in ("groups", *list_own_options(_MATRICES), "like")
+        if name != "rows"
+    }
+    if source.conv_weight is not None:
+        raise UsageError("--conv-weight and --checkpoint are two sources of weights: give one")
+    other = _find_given({"--conv-bias": source.conv_bias, **options, "--transposed": source.transposed or None})
+    if other is not None:
+        raise UsageError(f"{other} goes with --conv-weight, not with --checkpoint")
+    rows = settings.request.rows
+    if rows not in (None, "0", "1"):
+        raise UsageError("--rows is 0 or 1 with --checkpoint: the axis of the rows where it is open")
+    path = str(source.checkpoint)
+    with name_subject(f"--checkpoint {path}"):
+        folded, saved = fold_state(load_all(path), int(rows or 0))
+    has_open = [each.name for each in folded if each.has_open_rows]
+    if rows is not None and not has_open:
+        raise UsageError(
+            "--rows is for weights whose rows could be either axis; of this checkpoint none are open"
+        )
+    for note in _describe_state(folded, saved, has_open if rows is None else []):
+        settings.run.note(path, note)
+    return MatrixFolding(folded, saved, path)
+
+
+def _describe_state(
+    folded: Sequence[FoldedMatrix], saved: Mapping[str, NDArray[Any]], has_open: Sequence[str]
+) -> Iterator[str]:
+    """Yield what a state dict leaves open, and what stays of its parametrizations."""
+    from normcli.running.matrix_fold import find_parametrized
+
+    if has_open:
+        yield (
+            f"the rows of {_list_names(has_open)} could be axis 0 or axis 1: axis 0 is taken, as of all but "
+            "transposed convolutions; --rows 1 takes the other one"
+        )
+    alone = [each.name for each in folded if each.iteration is None]
+    if alone:
+        yield (
+            f"{_list_names(alone)} is of one axis and without vectors: taken for one that "
+            "spectral_norm divides by its length"
+        )
+    others = find_parametrized(saved)
+    if others:
+        yield f"other parametrizations stay as they are: {_list_names(others)}"
+
+
+def _list_names(names: Sequence[str]) -> str:
+    """Return the first of some names in a row."""
+    return ", ".join((*names[:_MOST_NAMES], *(("…",) if len(names) > _MOST_NAMES else ())))
+
+
+def _find_given(options: Mapping[str, Any]) -> str | None:
+    """Return the first of some options that is given."""
+    return next((name for name, value in options.items() if value is not None), None)
+
+
+def _load_layer(settings: Settings, source: _Source) -> tuple[Layer, tuple[str, ...]]:
+    """Return the layer, its weight as it was given, and the order of the weight's axes."""
+    from normcli.running.fold import Layer, find_order
+
+    if source.conv_weight is None:
+        raise UsageError("fold needs --conv-weight FILE")
+    weight, bias = (
+        load_parameter("conv-weight", source.conv_weight),
+        load_optional("conv-bias", source.conv_bias),
+    )
+    if weight.ndim < 1:
+        raise DataError("--conv-weight holds a single number; a layer's weight has 2 axes or more")
+    groups, order = settings.request.groups, find_order(settings.request.like, transposed=source.transposed)
+    return Layer(weight, bias, 1 if groups is None else groups, source.transposed), order
+
+
+def _require_channels(layer: Layer, running: Running, weight: NDArray[Any], order: tuple[str, ...]) -> None:
+    """Raise `DataError`, with the order of axes, unless there are statistics of each channel that comes out."""
+    from normcli.running.fold import find_order, format_outgoing
+
+    found, count = running.statistics.mean.shape, layer.channels
+    if found == (count,) or (running.state is None and found in ((), (1,))):
+        return
+    theirs = find_order("keras", transposed=layer.transposed)
+    advice = f" of a weight ({', '.join(order)})"
+    if order[0] != "…" and found == weight.shape[theirs.index("out") - 3 :][:1]:
+        advice += f"; --like keras takes ({', '.join(theirs)})"
+    raise DataError(f"{running.names[0]} has the shape {found}; {format_outgoing(count)}{advice}")
+
+
+def _choose_eps(settings: Settings, state: State | None) -> tuple[float, EpsMode, str | None]:
+    """Return eps, its mode, and where eps is from: option, framework or state file; None is the default."""
+    import numpy as np
+
+    from normcli.norms.plan import make_plan
+    from normcli.norms.request import Request
+    from normcli.norms.rules import EpsMode
+
+    like, eps = settings.request.like, settings.request.eps
+    sources = {"--eps": eps, f"like {like}": like, f"of {settings.running.state}": state}
+    request = adopt_eps(Request(_NORM.name, axes=0, eps=eps, like=like), state)
+    spec = make_plan(request, (1, 1), np.dtype(np.float64)).spec
+    source = next((name for name, given in sources.items() if given is not None), None)
+    return spec.eps or 0.0, spec.eps_mode or EpsMode.INSIDE, source
+
+
+_FOLDS = {_NORM.name: _fold_batch, _MATRICES.name: _fold_matrices}
+"""The norms that a layer takes up → what does so."""
+
+FOLD = Verb(
+    "fold",
+    _run,
+    options=(
+        argument("norm", required=False, default=_NORM.name, metavar="[NORM]", type=NormName()),
+        *_LAYER,
+        *options.RUNNING[1:],
+        options.STATE,
+        *options.declare_affine(("gamma", "beta"), with_synonyms=False),
+        option("--eps", type=float, help=f"As in training. [default: the state's, or {_NORM.eps:g}]"),
+        *(options.declare(find_option(name)) for name in list_own_options(_MATRICES)),
+        option("--checkpoint", metavar="FILE", help="Of sn: a state dict of torch's, as .npz or .safetensors."),
+        option("--like", type=Framework(_NORM.name), help="Take a framework's eps, rows and order of axes."),
+        options.output("Save weight and bias, or the whole state dict: .npz, .safetensors, or .json."),
+        *options.TABLE,
+        options.QUIET,
+    ),
+)

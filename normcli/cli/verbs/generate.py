@@ -1,0 +1,52 @@
+"""`normcli generate`: the seeded tensor alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from normcli.cli.files.destination import WholeFiles, choose_tensor_file
+from normcli.cli.files.sources import make_recipe
+from normcli.cli.parameters import options
+from normcli.cli.verb_commands import Verb
+from normcli.errors import UsageError
+from normcli.tensors.tensor import STANDARD_STREAM
+
+if TYPE_CHECKING:
+    from normcli.cli.files.destination import Destination
+    from normcli.cli.parameters.settings import Settings
+
+
+def _run(settings: Settings) -> None:
+    """Write a seeded tensor and nothing else.
+
+    Without -o FILE it goes to standard output, as JSON or as -f says; -i - reads all of them.
+
+    \b
+      normcli generate --shape 2,3,4,4
+      normcli generate --shape 3,4 --dist normal --rng torch --seed 0 -o x.npy
+    """
+    if settings.source.shape is None:
+        raise UsageError("generate needs --shape N,N,…")
+    answer = settings.answer
+    if answer.output in (None, STANDARD_STREAM):
+        answer = answer._replace(output=STANDARD_STREAM, format_name=answer.format_name or "json")
+    destination = cast("Destination", choose_tensor_file(answer))
+    from normcli.tensors.files import Saved
+    from normcli.tensors.random.generate import generate
+
+    values = generate(make_recipe(settings.source)).values
+    with WholeFiles() as files:
+        destination.write_tensor(files, Saved(values, key="x"))
+
+
+GENERATE = Verb(
+    "generate",
+    _run,
+    options=(
+        *options.RECIPE,
+        options.DTYPE,
+        options.output("Where to; - is standard output. [default: - as JSON]"),
+        options.OVERWRITE,
+        options.TENSOR_FORMAT,
+    ),
+)

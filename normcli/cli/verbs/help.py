@@ -1,0 +1,271 @@
+"""`normcli help`: topics that belong to no single command, and any command's help."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from normcli.cli.commands import VERBS
+from normcli.cli.parameters.types import NormName
+from normcli.cli.verb_commands import Verb
+from normcli.language import translate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from normcli.cli.parameters.settings import Settings
+
+    Topic = tuple[str, Mapping[str, str]]
+
+
+def _run(settings: Settings, words: tuple[str, ...]) -> None:
+    """Explain file formats, exit codes, layouts, words or faults; show the help of a command.
+
+    \b
+      normcli help formats     what -i and -o take, what -f prints
+      normcli help exit-codes  what the shell gets
+      normcli help layouts     letters of axes; the channel and the batch axis
+      normcli help words       what the words of answers mean
+      normcli help faults      what check and identify may find wrong
+      normcli help bn          the same as normcli bn --help
+    """
+    ctx = click.get_current_context()
+    if len(words) == 1 and words[0] in TOPICS:
+        formatter = ctx.make_formatter()
+        for list_rows in TOPICS[words[0]]:
+            title, rows = list_rows()
+            with formatter.section(title):
+                _write_rows(formatter, rows)
+            _, _, text = inspect.cleandoc(list_rows.__doc__ or "").partition("\n\n")
+            if text:
+                formatter.write_paragraph()
+                formatter.write_text(text)
+        click.echo(formatter.getvalue().rstrip("\n"))
+        return
+    root = ctx.find_root()
+    _require_command(words, root.command, ctx)
+    with root.command.make_context(root.info_name, [*words, "--help"]) as context:
+        root.command.invoke(context)
+
+
+def _write_rows(formatter: click.HelpFormatter, rows: Mapping[str, str]) -> None:
+    """Write terms with what they mean: beside them, or below them where one has several lines."""
+    lines = [
+        ("" if number else translate(term), line)
+        for term, text in rows.items()
+        for number, line in enumerate(text.split("\n"))
+    ]
+    formatter.write_dl(lines, col_max=30 if len(lines) == len(rows) else _INDENT)
+
+
+_INDENT = 2
+"""Of lines below a term."""
+
+
+def _require_command(words: tuple[str, ...], root: click.Command, ctx: click.Context) -> None:
+    """Raise a usage error that names the first of some words that there is no help on."""
+    command: click.Command | None = None if words and words[0] in TOPICS else root
+    for place, word in enumerate(words[command is None :]):
+        if not isinstance(command, click.Group):
+            raise click.UsageError(f"help {' '.join(words)}: {word!r} is one word too many", ctx)
+        command = command.get_command(ctx, word)
+        if command is None and place == 0:
+            known = ", ".join(TOPICS)
+            raise click.UsageError(f"there is no topic, norm or command {word!r}; the topics are {known}", ctx)
+        if command is None:
+            return  # the group's own error names what is similar
+
+
+def _list_tensor_files() -> Topic:
+    """List the formats of tensors.
+
+    What -o writes, -i reads back as the same tensor, shape and values; where a format cannot hold a tensor, -o
+    refuses and names those that can. -o FILE takes the format of the file's name; -o - writes the tensor to
+    standard output, in the format of -f (npy by default). Without -o, -f is the format of the answer. -i -
+    reads standard input, whose first bytes tell the format. Text keeps the numbers and not the dtype. In JSON,
+    NaN and infinities are the strings "nan", "inf" and "-inf". .safetensors and bfloat16 need the extra: pip
+    install 'normcli[safetensors]'.
+
+    Zarr stores, store.zarr or store.zarr:group/array, are read and written (the extra zarr); HDF5 files,
+    file.h5:array, are read (the extra hdf5). Both are worked on where they lie; their names of axes are the
+    layout. A store that is there is replaced with --overwrite alone, and never one that holds other arrays.
+
+    Tables are CSV, TSV, JSON records ([{"x": 1, "y": 2}, …]), JSON Lines of records, and Parquet (the extra
+    parquet). Their columns keep their names in every answer, and files that are fitted or applied together are
+    matched by them. --columns and --exclude choose the columns to work on; the others pass through as they
+    stand. Of Parquet, all columns that are chosen take the dtype that holds all of them, what is missing is
+    NaN, and the index of a table of pandas passes through; from text it has the other columns as strings. The
+    first row of CSV and TSV is a header if none of its cells is a number and not all are missing values: an
+    empty cell, -, NA, N/A, #N/A, <NA>, nan, null and none, in upper or lower case, which are read as NaN. A
+    line with nothing in it is no row, but before the last of a table of one column. The delimiter is the first
+    of the usual one, comma, semicolon, tab and bar that splits the first 20 lines alike. Whole numbers beyond
+    2^53 are read exactly where all numbers are whole. CSV and TSV of some MiB take a fraction of the time with
+    the extra: pip install 'normcli[tables]'.
+
+    A file is written whole or not at all, and input and output may be one path. What comes through a pipe, and
+    what does not fit into memory, waits in a temporary file without a name, in the folder of TMPDIR.
+    """
+    from normcli.printable import format_bytes
+    from normcli.tensors.files import FORMATS, FileFormat
+    from normcli.tensors.mapped import SMALLEST_MAPPED
+
+    def describe(form: FileFormat) -> str:
+        facts = {
+            "text": form.is_text,
+            "several arrays, FILE:KEY picks one": form.has_keys,
+            form.limits: bool(form.limits),
+            f"from {format_bytes(SMALLEST_MAPPED)} on worked on where it lies": form.start is not None,
+        }
+        return "; ".join(fact for fact, holds in facts.items() if holds)
+
+    return "Tensors: -i reads them, -o writes them", {
+        suffix: describe(form) for suffix, form in FORMATS.items()
+    }
+
+
+def _list_answer_formats() -> Topic:
+    """List the formats of answers.
+
+    Where a verb makes a tensor, -o holds that, or shows it as a page or picture; its table is on standard
+    output. JSON is strict and complete, and its numbers read back to the same bits. Norms, explain and
+    compare have pages (html); draw and compare have pictures (svg, and png with the extra png). --print FIELD
+    prints one number a line and nothing else.
+    """
+    from normcli.writers import PICTURES, SUFFIXES, WRITERS
+
+    rows = {}
+    for name, (module, function) in (WRITERS | PICTURES).items():
+        suffixes = " ".join(suffix for suffix, writes in SUFFIXES.items() if writes == name)
+        summary = (getattr(import_module(module), function).__doc__ or "").split("\n")[0]
+        rows[f"{name}  {suffixes}"] = summary.removeprefix("Write ").rstrip(".")
+    return "Answers: -f on standard output, or the suffix of -o", rows
+
+
+def _list_statistics_files() -> Topic:
+    """List the formats of statistics."""
+    from normcli.fitting.stats_file import SCHEMA as STATS_SCHEMA
+    from normcli.running.state_file import SCHEMA as STATE_SCHEMA
+
+    return "Statistics: .npz archives that numpy.load reads without pickle", {
+        STATE_SCHEMA: "--state: norm, mean, var, batches, eps, eps_mode",
+        STATS_SCHEMA: "fit, merge: the statistics, what was asked for, and the exact sums that merging needs",
+    }
+
+
+def _list_exit_codes() -> Topic:
+    """List the exit codes.
+
+    On an error standard output is empty, and standard error holds one line: what is wrong, and what would be
+    right.
+    """
+    from normcli.errors import ExitCode
+
+    return "Exit codes", {str(int(code)): code.meaning for code in ExitCode}
+
+
+def _list_layouts() -> Topic:
+    """List the layouts of tensors for which none is given.
+
+    --layout takes one letter an axis, in any case: NCHW, NLC, bnd. The channel axis is C if the layout has it,
+    else the layout's last letter, else axis 1; the batch axis is N or B, else axis 0. --axes and --keep take
+    letters or numbers: under NCHW, --axes CHW, --axes 1,2,3 and --keep N are the same.
+
+    A tensor of any other rank has no letters: name its axes by number, or give a layout. A tensor of one axis
+    has no channel; one without axes is a single group.
+    """
+    from normcli.norms.layout import CHANNEL_LAST_LAYOUTS, DEFAULT_LAYOUTS
+
+    return "Layouts where --layout gives none", {
+        f"{rank} axes": f"{letters}; {CHANNEL_LAST_LAYOUTS[rank]} with a --like that has the channel last"
+        for rank, letters in DEFAULT_LAYOUTS.items()
+    }
+
+
+def _list_words() -> Topic:
+    """List the words of answers."""
+    return "Words", {
+        "group": "values that share one mean and one variance; 3 groups × 32: three of 32 values each",
+        "reduces, keeps": "what differs along reduced axes alone is a group; each place of kept ones has one",
+        "nchw → 1c11": "the axes before and after reducing: 1 where one is reduced; a statistic for each c",
+        "n=0 c=3 l=7": "a place by the letters of its axes, from 0: in code x[0, 3, 7]",
+        "x̂": "the values less their centre, over their divisor: before gamma and beta; field xhat",
+        "y": "the output: gamma · x̂ + beta where they are given, else x̂; field y, also called normalized",
+        "rstd": "reciprocal standard deviation, 1 / √(var + eps): what layers multiply by and keep",
+        "ms, rms": "mean square, and its root: what a norm divides by that subtracts no mean",
+        "eps": "keeps the divisor from 0: inside the root it is √(var + eps), outside √var + eps",
+        "ddof": "the variance is the sum of squares over n − ddof; 0 in layers, 1 in many statistics programs",
+        "ulp": "unit in the last place: from a number to the next that its dtype can hold",
+        "rounded once": "as if calculated with endless digits, then brought to the dtype in one step",
+        "bit for bit": "equal in every bit, not only in the digits that are printed",
+        "equal": "of check and identify: the share of values that are the exact ones, rounded",
+        "fits": "of identify: between these two numbers every eps gives the values, as far as they show it",
+        "evaluation": "normalizing with statistics that were kept in training: y = a · x + b for each channel",
+        "numpy-legacy": "the stream of numpy.random.seed and randint, as in notebooks; numpy is default_rng's",
+        "like": "a framework's convention: its eps, ddof, axes and the rest; normcli conventions lists them",
+    }
+
+
+JOINTS = {
+    "stored": "running statistics, in evaluation",
+    "before": "what goes into the norm: a residual, or a gate",
+    "stats": "means and divisors of groups",
+    "affine": "how gamma and beta are applied",
+    "after": "what follows gamma and beta",
+    "order": "the order of rows, axes and memory",
+    "where": "parts of y that are otherwise than the rest",
+    "dx": "the gradient of x, in backward passes",
+    "dgamma": "the gradient of gamma",
+    "dbeta": "the gradient of beta",
+}
+"""What the id of a fault begins with, up to its hyphen, and where a kernel that has it is wrong."""
+
+
+def _list_joints() -> Topic:
+    """List where a norm may be wrong.
+
+    check and identify name one of these where it gives every value of a tensor, or every one of a part of it.
+    JSON has its id as fault; ids stay as they are. Below an id stand the cause, what to try, and the fault in
+    NumPy, where x is the input, y the right result, xhat that before gamma and beta, d the divisor, r a
+    residual, z a gate; in backward passes g is dy · gamma, and right the right gradient. What N, K, A or AXIS
+    is, the tensor shows.
+    """
+    return "Ids of faults begin with the part of a norm that is wrong", {
+        f"{name}-": text for name, text in JOINTS.items()
+    }
+
+
+def _list_faults(joint: str) -> Callable[[], Topic]:
+    """Return what lists the faults of a joint."""
+
+    def list_rows() -> Topic:
+        from normcli.checking.gradient_faults import list_faults
+        from normcli.identifying.faults.claim import FAULTS
+
+        rows = {}
+        for fault in (each.generalize() for each in (*(row.fault for row in FAULTS), *list_faults())):
+            if fault.id.startswith(f"{joint}-"):
+                rows[fault.id] = "\n".join((fault.words, f"try: {fault.remedy}", fault.example))
+        return f"{JOINTS[joint].capitalize()} ({joint}-)", rows
+
+    return list_rows
+
+
+TOPICS: Mapping[str, Sequence[Callable[[], Topic]]] = {
+    "formats": (_list_tensor_files, _list_answer_formats, _list_statistics_files),
+    "exit-codes": (_list_exit_codes,),
+    "layouts": (_list_layouts,),
+    "words": (_list_words,),
+    "faults": (_list_joints, *map(_list_faults, JOINTS)),
+}
+"""Topic → what lists its tables from those in force; below each stands its docstring but for the first line."""
+
+_WORDS = dict.fromkeys(TOPICS, "a topic") | dict(VERBS)
+
+HELP = Verb(
+    "help",
+    _run,
+    options=(click.argument("words", nargs=-1, metavar="[TOPIC]", type=NormName(_WORDS)),),
+)

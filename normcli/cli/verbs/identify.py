@@ -1,0 +1,106 @@
+"""`normcli identify`: which convention gives this tensor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from click import option
+
+from normcli.cli.files.destination import leave_with_verdict
+from normcli.cli.files.sources import load_actual, load_affine, load_input
+from normcli.cli.parameters import options
+from normcli.cli.parameters.types import NormName
+from normcli.cli.verb_commands import EVALUATION, SELECTION, Verb
+from normcli.cli.verbs.check import print_verdict
+from normcli.errors import UsageError
+from normcli.norms.table import find_norm
+from normcli.printable import format_count
+
+if TYPE_CHECKING:
+    from normcli.cli.parameters.settings import Settings
+    from normcli.identifying.question import Identification
+
+
+def _run(settings: Settings, actual: str | None, name: str | None, suggests: bool) -> None:
+    """Find what made a tensor: norm, axes, eps, ddof, gamma and beta.
+
+    Exit code 0 if something reproduces it, 1 if nothing does. Without gamma and beta, ones that
+    fit are looked for, channel by channel. Where several norms or algorithms fit, --suggest prints the command
+    that writes the tensor on which they differ most: what the kernel makes of it tells them apart.
+
+    The last lines are the cause, the evidence, what fits as well, what to try, and what would tell more.
+    JSON has them as cause, evidence, alternatives, remedy and next_step, beside verdict (norm, fault,
+    affine, undecided or none) and the fault's id; that of check has them as diagnosis.
+
+    \b
+      normcli identify -i x.npy --actual y.npy
+      normcli identify -i x.npy --actual y.npy --gamma g.npy --beta b.npy -f json
+      normcli identify -i x.npy --actual y.npy --suggest
+    """
+    if actual is None:
+        raise UsageError("identify needs --actual FILE: the tensor that somebody's norm made of the input")
+    wanted = None if name is None else find_norm(name)[0].name
+    from normcli.answers.judging.identification import IdentificationAnswer
+    from normcli.identifying.identify import identify
+    from normcli.identifying.models.matrix_model import find_start
+    from normcli.identifying.question import Question
+    from normcli.identifying.words.phrasing import diagnose
+    from normcli.norms.layout import make_layout
+
+    source = load_input(settings)
+    theirs = load_actual(actual, settings, source.columns)
+    parameters = load_affine(settings.parameters, source.columns)
+    letters, start = settings.request.layout, find_start(settings.request)
+    layout = make_layout(letters, source.values.ndim)
+    asked = source.values, theirs.values, parameters.get("gamma"), parameters.get("beta")
+    found = identify(Question(*asked, layout=letters, start=start), wanted)
+    if suggests:
+        _print_suggestion(settings, found)
+        return
+    answer = IdentificationAnswer(found, diagnose(found), source, theirs, layout.names)
+    print_verdict(answer, settings.answer, ok=bool(found.matches))
+
+
+def _print_suggestion(settings: Settings, found: Identification) -> None:
+    """Print the command whose tensor tells apart what fits; leave with a difference where there is none."""
+    from normcli.identifying.words.suggestion import suggest
+
+    suggestion = suggest(found)
+    if suggestion is None:
+        why = (
+            "nothing fits" if not found.matches and not found.doubtful else "one answer fits, or all are alike"
+        )
+        settings.run.warn("identify", f"there is nothing to tell apart: {why}")
+        leave_with_verdict(ok=False)
+        return
+    pairs = f"{suggestion.told} of {format_count(suggestion.pairs, 'pair')}"
+    most = f"{100.0 * suggestion.share:.3g} % of its values at most"
+    settings.run.warn("identify", f"tells apart {pairs}, by {most}: {'; '.join(suggestion.names)}")
+    click.echo(suggestion.command)
+
+
+IDENTIFY = Verb(
+    "identify",
+    _run,
+    options=(
+        *options.TENSOR,
+        option("--actual", metavar="FILE", help="The tensor that is judged, in any format of --input."),
+        option("--norm", "name", metavar="NORM", type=NormName(), help="Look for this norm alone."),
+        option(
+            "--suggest",
+            "suggests",
+            is_flag=True,
+            help="Print the command that generates the tensor which tells apart what fits, and nothing else.",
+        ),
+        options.LAYOUT,
+        *options.declare_affine(),
+        *options.STARTS,
+        *options.TABLE,
+        options.QUIET,
+    ),
+    refused={
+        SELECTION: "every value is evidence of what was done; try normcli check NORM with a mask",
+        EVALUATION: "given statistics name no axes to find; try normcli check NORM --eval with yours",
+    },
+)

@@ -1,0 +1,66 @@
+"""`normcli norms` and `normcli conventions`: the tables of norms, and of what the frameworks do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from normcli.cli.files.destination import print_document
+from normcli.cli.parameters import options
+from normcli.cli.parameters.types import NormName
+from normcli.cli.verb_commands import Verb
+
+if TYPE_CHECKING:
+    from normcli.cli.parameters.settings import Settings
+
+
+def _list_norms(settings: Settings) -> None:
+    """Print the table of norms: axes, formulas, parameters, sources.
+
+    \b
+      normcli norms
+      normcli norms --format json
+    """
+    from normcli.answers.calculating.catalogue import Catalogue
+
+    print_document(Catalogue(), settings.answer)
+
+
+def _list_conventions(settings: Settings, name: str | None) -> None:
+    """Print what each framework does where a norm leaves a choice.
+
+    Of one NORM, of one FRAMEWORK, or of all.
+
+    \b
+      normcli conventions gn
+      normcli conventions keras
+      normcli conventions --format json
+      normcli gn --groups 2 --shape 2,4,4,4 --like mlx   follow one
+
+    Each row was read in the source that it names. "as given" stands for what the framework has no default for.
+    """
+    from normcli.answers.calculating.catalogue import ConventionTable
+    from normcli.norms.conventions import CONVENTIONS
+    from normcli.norms.table import find_norm
+
+    if name is not None and name.lower() not in {row.framework for row in CONVENTIONS}:
+        name = find_norm(name)[0].name
+    print_document(ConventionTable(name and name.lower()), settings.answer)
+
+
+NORMS = Verb(
+    "norms",
+    _list_norms,
+    options=(options.FORMAT, options.COLOUR),
+)
+
+CONVENTIONS = Verb(
+    "conventions",
+    _list_conventions,
+    options=(
+        click.argument("name", required=False, metavar="[NORM|FRAMEWORK]", type=NormName()),
+        options.FORMAT,
+        options.COLOUR,
+    ),
+)

@@ -1,0 +1,152 @@
+"""`normcli NORM`: one command for each row of the table, built from the row."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from normcli.cli.files.destination import WholeFiles, collect_fields
+from normcli.cli.files.outputs import choose_outputs
+from normcli.cli.parameters import options
+from normcli.cli.problem import advise, load_problem
+from normcli.cli.verb_commands import NamedNorm, Verb
+from normcli.errors import UsageError
+from normcli.norms.table import find_norm
+from normcli.writers import PAGE, PARTS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from normcli.cli.parameters.settings import AnswerOptions, Settings
+
+
+def _list_options(named: NamedNorm) -> Sequence[options.Option]:
+    norm = named.norm
+    return [
+        *options.of_problem(named, several=norm.tracks),
+        *(options.TRACKING if norm.tracks else ()),
+        *options.COUNTING,
+        *options.SAVE,
+        options.ANY_OR_TENSOR_FORMAT,
+        options.print_of(norm),
+        options.EMIT,
+        options.show(PARTS),
+        *options.LOOK,
+        *options.RUN,
+        *options.CLUSTER,
+    ]
+
+
+_OF_RUNNING = """
+
+With --state the batch enters the running statistics, and the run is printed. -o, --stats-output and --print are
+of the batch, as they are without it. Several --input are a batch each; -o is then a folder."""
+
+
+def _describe_norm(named: NamedNorm) -> str:
+    norm = named.norm
+    capital = norm.title[0].upper() + norm.title[1:]
+    special = "".join(f" with {option} = {value:g}" for option, value in named.fixed.items())
+    parameters = ", ".join(norm.parameter_names) or "gamma, beta"
+    return (
+        f"{capital}{special}: {norm.summary}.\n\n\b\n"
+        f"  y = {norm.formula()}\n"
+        f"  axes reduced: {norm.axes.value}\n"
+        f"  {f'{parameters}:':<13} {norm.parameters.value}\n"
+        f"  source:       {norm.source}\n\n"
+        f"Also called {', '.join(other for other in norm.names if other != named.name)}."
+        f"{_OF_RUNNING if norm.tracks else ''}"
+    )
+
+
+def _asks_for_tracking(settings: Settings) -> bool:
+    """Whether running statistics are to be updated: there is a place for them, and nothing is evaluated."""
+    running, several = settings.running, len(settings.source.inputs) > 1
+    if not find_norm(settings.request.norm)[0].tracks:
+        return False
+    if running.evaluation and several:
+        raise UsageError("--eval normalizes one tensor; give one --input")
+    given = (running.state, running.running_mean, running.running_var)
+    if not running.evaluation and (several or any(value is not None for value in given)):
+        return True
+    for name, value in settings.training._asdict().items():
+        if value is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} is for running statistics in training: --state FILE.npz keeps them")
+    return False
+
+
+def _run(settings: Settings, emit: str | None) -> None:
+    if emit is not None:
+        from normcli.cli.verbs.emit import emit_code
+
+        emit_code(settings, emit)
+        return
+    if _asks_for_tracking(settings):
+        from normcli.cli.verbs.track import track
+
+        track(settings)
+        return
+    if settings.run.is_clustered:
+        from normcli.cli.verbs.on_cluster import normalize_on_cluster
+
+        normalize_on_cluster(settings)
+        return
+    outputs = choose_outputs(settings.answer)
+    document = outputs.document
+    from normcli.answers.calculating.calculation import Answer
+
+    with settings.run.show_progress():
+        problem = load_problem(settings)
+    started = time.perf_counter()
+    with WholeFiles() as files, settings.run.open_effort() as effort:
+        out = outputs.start(files, problem)
+        statistics_alone = outputs.tensor is None and _asks_for_statistics_alone(settings.answer)
+        result = problem.calculate(effort, out=out, statistics_alone=statistics_alone)
+        if settings.run.strict:
+            result.require_sound()
+        answer = Answer(result, problem.tensor)
+        if document is not None and document.format_name == PAGE:
+            answer.page()  # refused before anything is said or saved
+        fields = collect_fields(answer, settings.answer.fields)
+        outputs.save(files, problem, result, out)
+        show = settings.answer.show
+        if show is None and outputs.tensor is not None:  # of what is saved no values
+            show = ("stats", "check")
+        if out is not None:
+            result.settle(check=document is not None and _needs_check(settings.answer.format_name, show))
+    outputs.warn(settings.run, problem)
+    if not settings.run.quiet:
+        settings.run.warn(result.plan.norm.name, *advise(result.degeneracies, problem.inputs))
+    if document is None and not fields:
+        outputs.report(settings.run, result, time.perf_counter() - started)
+    with settings.run.show_progress(beside=sys.stdout):
+        if fields:
+            from normcli.writers.structured import write_fields
+
+            write_fields(fields, sys.stdout)
+        elif document is not None:
+            document.write(answer, settings.answer.view()._replace(show=show))
+
+
+def _needs_check(format_name: str | None, show: Sequence[str] | None) -> bool:
+    return format_name == "json" or show is None or "check" in show
+
+
+_OF_VALUES = frozenset(("xhat", "y", "check"))
+"""The fields and parts that every value is normalized for."""
+
+
+def _asks_for_statistics_alone(answer: AnswerOptions) -> bool:
+    """Whether the answer has no use for the normalized tensor: a file of any size then costs no memory."""
+    if answer.fields:
+        return _OF_VALUES.isdisjoint(answer.fields)
+    if answer.show is None or answer.format_name not in (None, "table", "markdown"):
+        return False
+    return _OF_VALUES.isdisjoint(answer.show)
+
+
+NORMALIZE = Verb(
+    "", _run, options=_list_options, examples=("{tensor}", "-i x.npy -o y.npy"), describe=_describe_norm
+)

@@ -1,0 +1,193 @@
+"""`normcli bn --state bn.npz`: batches enter the running statistics."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from normcli.cli.files.destination import (
+    WholeFiles,
+    choose_files_for,
+    choose_values_file,
+    collect_fields,
+    print_document,
+)
+from normcli.cli.files.outputs import Outputs, choose_outputs, require_distinct
+from normcli.cli.problem import adopt_eps, load_problem
+from normcli.errors import DataError, UsageError, name_subject
+from normcli.norms.table import find_norm
+from normcli.tensors.tensor import STANDARD_STREAM
+from normcli.tuples import NamedTuple
+from normcli.writers import FORMATS
+from normcli.writers.structured import write_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from normcli.answers.batches.running_statistics import TrackedBatch, Tracking
+    from normcli.answers.calculating.calculation import Answer
+    from normcli.cli.parameters.settings import AnswerOptions, Settings
+    from normcli.cli.problem import Problem
+    from normcli.norms.conventions import RunningRule
+    from normcli.running.average import State
+
+
+class _Batch(NamedTuple):
+    """A batch that has entered, and what there is to write of it."""
+
+    entry: TrackedBatch
+    answer: Answer
+    save: Callable[[], None]
+
+
+def track(settings: Settings) -> None:
+    """Update running statistics with each input, write what became of them, and keep them.
+
+    The state file changes only if all inputs could be read and all outputs were written: after a failure the
+    same command can be run again without counting a batch twice. So the new state is written to a temporary
+    file first, then the outputs, and then the file is renamed. A reader that closes the pipe early counts as
+    served.
+    """
+    from normcli.answers.batches.running_statistics import Tracking
+    from normcli.running.average import choose_rule
+    from normcli.running.state_file import hold, read_state
+
+    path, request, timeout = settings.running.state, settings.request, settings.training.lock_timeout
+    norm = find_norm(request.norm)[0].name
+    if settings.source.residual is not None and len(settings.source.inputs) > 1:
+        raise UsageError("--residual is of one tensor; give one --input")
+    choose_values_file(path, "--state", (".npz",))
+    if path is None and timeout is not None:
+        raise UsageError("--lock-timeout is for a file that other processes write too: --state FILE.npz")
+    if timeout is not None and math.isnan(timeout):
+        raise UsageError("--lock-timeout nan is no number of seconds")
+    outputs = _choose_outputs(settings)
+    entries: list[TrackedBatch] = []
+
+    def say_waiting() -> None:
+        settings.run.warn(norm, f"waiting for the state {path}, which another process holds")
+
+    with (
+        WholeFiles() as files,
+        contextlib.nullcontext() if path is None else hold(path, timeout, say_waiting),
+    ):
+        kept = None if path is None else read_state(path, norm)
+        settings = settings._replace(request=adopt_eps(request, kept))
+        rule = choose_rule(norm, request.like, *settings.training[:3])
+        for file, goes in zip(settings.source.inputs or [None], outputs, strict=True):
+            source = settings.source._replace(inputs=() if file is None else (file,))
+            before = entries[-1].step.after if entries else kept
+            wanted = None if before is None else before.columns
+            problem = load_problem(settings._replace(source=source).want(wanted), trains=True)
+            state = before if entries and before is not None else _begin(problem, kept)
+            batch = _enter(state, problem, rule, settings, goes, files)
+            if not goes.is_stream:
+                batch.save()
+            goes.warn(settings.run, problem)
+            entries.append(batch.entry)
+        _finish(Tracking(entries, rule, path), batch, goes, settings.answer, files)
+
+
+def _choose_outputs(settings: Settings) -> list[Outputs]:
+    """Return where what comes of each batch goes.
+
+    Raises
+    ------
+    UsageError
+        If an option is of one tensor's answer alone, or of one batch and there are several.
+    """
+    answer, inputs = settings.answer, settings.source.inputs
+    if answer.show is not None:
+        raise UsageError("--show is of one tensor's answer; of running statistics the run is printed")
+    if answer.output != STANDARD_STREAM and answer.format_name not in (None, *FORMATS):
+        raise UsageError(
+            f"--format {answer.format_name} is of one tensor's answer; a run has {', '.join(FORMATS)}"
+        )
+    require_distinct(
+        {"--state": settings.running.state, "--output": answer.output, "--stats-output": answer.stats_output}
+    )
+    if len(inputs) < 2:
+        return [choose_outputs(answer)]
+    for option, value in (("--print", answer.fields or None), ("--stats-output", answer.stats_output)):
+        if value is not None:
+            raise UsageError(f"{option} is of one batch; give one --input, not {len(inputs)}")
+    if answer.output is None:
+        return [choose_outputs(answer)] * len(inputs)
+    if answer.output == STANDARD_STREAM:
+        raise UsageError(f"-o - is for one batch; of {len(inputs)} the tensors go to a folder: -o DIR{os.sep}")
+    files = choose_files_for(inputs, answer)
+    for file in files:
+        require_distinct({"--state": settings.running.state, "--output": file.path})
+    return [Outputs(file, None, None) for file in files]
+
+
+def _finish(run: Tracking, batch: _Batch, outputs: Outputs, answer: AnswerOptions, files: WholeFiles) -> None:
+    """Write the outputs, print the run or a field of the batch, and replace the state file."""
+    from normcli.running.state_file import replace_state
+
+    path, stopped = run.path, None
+    fields = collect_fields(batch.answer, answer.fields)
+    with contextlib.nullcontext() if path is None else replace_state(path, run.entries[-1].step.after):
+        try:
+            if outputs.is_stream:
+                batch.save()
+            files.pop_all().close()  # every file takes its place
+            if outputs.document is not None and outputs.document.path is not None:
+                outputs.document.write(batch.answer, answer.view())
+            if fields:
+                write_fields(fields, sys.stdout)
+            elif not outputs.is_stream:
+                print_document(run, answer)
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            stopped = error
+            files.pop_all().close()
+        except OSError as error:
+            left = "" if path is None else f"; {path} is as it was"
+            reason = error.strerror or "I/O error"
+            raise DataError(f"the answer cannot be written: {reason}{left}") from error
+    if stopped is not None:
+        raise stopped
+
+
+def _begin(problem: Problem, kept: State | None) -> State:
+    """Return the state before the first batch: of the file, of the options, or untrained."""
+    from normcli.running.average import begin
+
+    given = problem.before
+    if kept is not None:
+        if given is not None:
+            raise UsageError("--state holds running statistics; leave out --running-mean and --running-var")
+        return kept
+    return begin(problem.plan, given)
+
+
+def _enter(
+    state: State,
+    problem: Problem,
+    rule: RunningRule,
+    settings: Settings,
+    outputs: Outputs,
+    files: WholeFiles,
+) -> _Batch:
+    from normcli.answers.batches.running_statistics import TrackedBatch
+    from normcli.answers.calculating.calculation import Answer
+    from normcli.running.average import measure_gap, update
+
+    with settings.run.open_effort() as effort:
+        out = outputs.start(files, problem)
+        result = problem.calculate(effort, out=out)
+        if settings.run.strict:
+            result.require_sound()
+        with name_subject(problem.tensor.source):
+            step = update(state, result, rule)
+        gap = measure_gap(result, step.after)
+    if not settings.run.quiet:
+        settings.run.warn(f"{problem.plan.norm.name}: {problem.tensor.source}", *result.warnings)
+    entry = TrackedBatch(problem.tensor.source, problem.plan, step, gap)
+    save = functools.partial(outputs.save, files, problem, result, out)
+    return _Batch(entry, Answer(result, problem.tensor), save)

@@ -1,0 +1,57 @@
+"""Zarr's store of a folder, of which regular files alone are read; links lead out of it by choice alone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any
+
+from zarr.core.buffer import default_buffer_prototype
+from zarr.storage import LocalStore
+
+from normcli.tensors.held_files import open_regular
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+_NO_VALUE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+
+
+class GuardedStore(LocalStore):  # type: ignore[misc]  # zarr is there only where it is installed
+    """A store whose files are opened by `open_regular`."""
+
+    async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
+        """Return the bytes of a file, or a part of them; None if there is no such file."""
+        return await asyncio.to_thread(self.get_sync, key, prototype=prototype, byte_range=byte_range)
+
+    def get_sync(self, key: str, *, prototype: Any = None, byte_range: Any = None) -> Any:
+        """Return what `get` does."""
+        make = (prototype or default_buffer_prototype()).buffer.from_bytes
+        try:
+            with open_regular(self.root / key, os.path.realpath(self.root)) as stream:
+                size = os.fstat(stream.fileno()).st_size
+                start, end = _find_ends(byte_range, size)
+                stream.seek(start)
+                return make(stream.read(max(0, end - start)))
+        except _NO_VALUE:
+            return None
+
+    async def get_partial_values(self, prototype: Any, key_ranges: Any) -> list[Any]:
+        """Return what `get` does of several files and parts."""
+        return [await self.get(key, prototype, part) for key, part in key_ranges]
+
+    async def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        """Yield the names in a folder but for links to folders, which may lead round in circles."""
+        async for name in super().list_dir(prefix):
+            path = self.root / prefix / name
+            if not (path.is_symlink() and path.is_dir()):
+                yield name
+
+
+def _find_ends(part: Any, size: int) -> tuple[int, int]:
+    """Return where a part of a file begins and ends: it has both, the start, or its length at the end."""
+    if hasattr(part, "suffix"):
+        return max(0, size - part.suffix), size
+    if hasattr(part, "offset"):
+        return part.offset, size
+    return (0, size) if part is None else (part.start, min(part.end, size))

@@ -1,0 +1,230 @@
+"""JSON: bare nested lists, or normcli's own output, whose tensor is called `normalized`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from normcli.dtypes import LARGEST_EXACT, MOST_AXES, OUTPUT_DTYPES, find_type, is_float, is_real
+from normcli.errors import DataError, UsageError
+from normcli.printable import shorten
+from normcli.tensors.formats.json_items import RepeatedNameError, make_object
+from normcli.tensors.pieces import decode, iterate_blocks
+from normcli.tensors.watched import expect
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+TENSOR_KEY = "normalized"
+"""The key under which normcli's own JSON holds its tensor."""
+
+DTYPE_KEY = "dtype"
+"""The key of the tensor's dtype there, which the numbers of JSON do not show."""
+
+_FORMATTED_AT_ONCE = 8192
+"""How many values are formatted at a time: their text is in memory."""
+
+_NOT_FINITE = frozenset(("nan", "inf", "+inf", "-inf"))
+"""What stands for numbers that strict JSON does not have."""
+
+
+class Parsed(NamedTuple):
+    """The array that a text holds, and what there is to know of how it was read."""
+
+    values: NDArray[Any]
+    note: str | None = None
+
+
+def read_json(stream: BinaryIO, name: str, key: str | None = None) -> Parsed:
+    """Read the tensor of a JSON text.
+
+    Raises
+    ------
+    DataError
+        If the text is no JSON, or holds no rectangular array of numbers.
+    UsageError
+        If there is no array called `key`.
+    """
+    return parse_json(decode(stream.read(), name, "JSON"), name, key)
+
+
+def parse_json(text: str, name: str, key: str | None = None) -> Parsed:
+    """Return the tensor that a JSON text holds; see `read_json`."""
+    if not text.strip():
+        raise DataError(f"{name} is empty; a nested list of numbers is expected")
+    try:
+        value = json.loads(text, object_pairs_hook=make_object)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{name} is not valid JSON at line {error.lineno}, column {error.colno}") from error
+    except RecursionError as error:
+        raise DataError(f"{name} is nested too deeply; a tensor has at most {MOST_AXES} axes") from error
+    except RepeatedNameError as error:
+        raise DataError(f"{name}: an object {error}") from error
+    except ValueError as error:  # an integer of more digits than Python converts
+        raise DataError(f"{name} holds a number with too many digits") from error
+    if not isinstance(value, dict):
+        if key is not None:
+            raise UsageError(f"{name} is a bare list and has no array {key!r}")
+        return to_array(value, name)
+    wanted = TENSOR_KEY if key is None else key
+    if wanted not in value:
+        if key is not None:
+            raise UsageError(
+                f"{name} holds no array {key!r}; it has {', '.join(map(repr, value)) or 'nothing'}"
+            )
+        raise DataError(f"{name} is a JSON object without {TENSOR_KEY!r}; a nested list of numbers is expected")
+    parsed = to_array(value[wanted], name)
+    dtype = value.get(DTYPE_KEY)
+    if wanted == TENSOR_KEY and dtype in OUTPUT_DTYPES:
+        with np.errstate(over="ignore"):
+            return Parsed(parsed.values.astype(find_type(dtype)))
+    return parsed
+
+
+def to_array(value: Any, name: str) -> Parsed:
+    """Return nested lists of numbers as an array; `"nan"`, `"inf"` and `"-inf"` count as numbers.
+
+    Whole numbers are int64, or else uint64; where neither holds all numbers, all are float64.
+
+    Raises
+    ------
+    DataError
+        If the lists are ragged or something in them is not a number; the message says where.
+    """
+    try:
+        array = np.asarray(value)
+        if is_real(array.dtype) and array.ndim <= MOST_AXES:
+            return _hold_whole_numbers(value, array)
+    except (ValueError, OverflowError):  # ragged, or too deep: what is wrong is found below
+        pass
+    shape = _find_shape(value, name)
+    array = np.array(list(_flatten(value, shape, name)), dtype=np.float64).reshape(shape)
+    return _hold_whole_numbers(value, array)
+
+
+def _hold_whole_numbers(value: Any, array: NDArray[Any]) -> Parsed:
+    """Return an array of nested lists as integers where floats do not hold them, or say what was rounded."""
+    if array.dtype != np.float64 or not (np.abs(array) >= LARGEST_EXACT).any():
+        return Parsed(array)
+    members = np.asarray(value, dtype=object)
+    if all(type(member) is int for member in members.flat):
+        with contextlib.suppress(OverflowError):  # beyond uint64 too, or some are negative
+            return Parsed(members.astype(np.uint64))
+    for index, member in np.ndenumerate(members):
+        if type(member) is int and int(float(member)) != member:
+            where = "".join(f"[{i}]" for i in index) or "the top"
+            reason = "no integer dtype holds all numbers there"
+            return Parsed(array, f"{shorten(str(member))} at {where} is rounded to float64: {reason}")
+    return Parsed(array)
+
+
+def to_lists(array: NDArray[Any]) -> Any:
+    """Return an array as nested lists that strict JSON can hold and `to_array` reads back."""
+    values = np.asarray(array)
+    if not is_float(values.dtype):
+        return values.tolist()
+    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+        values = values.astype(np.float64, copy=False)
+    if np.isfinite(values).all():
+        return values.tolist()
+    return _name_not_finite(values.tolist())
+
+
+def describe_number(value: float) -> Any:
+    """Return a number as strict JSON can hold it: a string if it is not finite."""
+    return _name_not_finite(float(value))
+
+
+class NestedLists(NamedTuple):
+    """An array whose JSON text is made piece by piece, as it may be too long for memory."""
+
+    values: NDArray[Any]
+
+    def format_json(self) -> Iterator[str]:
+        """Yield the pieces of what `json.dumps(to_lists(values))` would return."""
+        values, row = self.values, math.prod(self.values.shape[1:])
+        if values.size <= _FORMATTED_AT_ONCE:
+            yield json.dumps(to_lists(values), allow_nan=False)
+            return
+        advance = expect(values.nbytes)
+
+        def format_parts() -> Iterator[Iterable[str]]:
+            if row > _FORMATTED_AT_ONCE:
+                for part in values:
+                    yield NestedLists(part).format_json()
+                    advance(part.nbytes)
+                return
+            for rows in iterate_blocks(values, _FORMATTED_AT_ONCE):
+                yield [json.dumps(to_lists(rows), allow_nan=False)[1:-1]]
+                advance(rows.nbytes)
+
+        yield from join_json(format_parts())
+
+
+def join_json(parts: Iterable[Iterable[str]], brackets: str = "[]") -> Iterator[str]:
+    """Yield the JSON text of a list, or an object, whose members' texts come in pieces."""
+    yield brackets[0]
+    for number, part in enumerate(parts):
+        yield ", " if number else ""
+        yield from part
+    yield brackets[1]
+
+
+def _name_not_finite(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_name_not_finite(item) for item in value]
+    if math.isfinite(value):
+        return value
+    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+
+
+def _find_shape(value: Any, name: str) -> tuple[int, ...]:
+    """Return the shape that the first item of each list has."""
+    shape: list[int] = []
+    while isinstance(value, list):
+        if len(shape) == MOST_AXES:
+            raise DataError(f"{name} is nested too deeply; a tensor has at most {MOST_AXES} axes")
+        shape.append(len(value))
+        if not value:
+            break
+        value = value[0]
+    return tuple(shape)
+
+
+def _flatten(value: Any, shape: tuple[int, ...], name: str, path: str = "") -> Iterator[float]:
+    """Yield the numbers of lists nested as deep and as long as a shape; `path` is where the value lies."""
+    where = path or "the top"
+    if not shape:
+        yield _to_number(value, name, where)
+        return
+    if not isinstance(value, list):
+        raise DataError(
+            f"{name} is ragged: {_format_value(value)} at {where}, where a list of {shape[0]} belongs"
+        )
+    if len(value) != shape[0]:
+        raise DataError(f"{name} is ragged: a list of {len(value)} at {where}, where one of {shape[0]} belongs")
+    for i, item in enumerate(value):
+        yield from _flatten(item, shape[1:], name, f"{path}[{i}]")
+
+
+def _to_number(value: Any, name: str, where: str) -> float:
+    if isinstance(value, list):
+        raise DataError(f"{name} is ragged: a list at {where}, where a number belongs")
+    is_text = isinstance(value, str) and value.lower() in _NOT_FINITE
+    if not isinstance(value, int | float) and not is_text:
+        raise DataError(f"{name} holds {_format_value(value)} at {where}, where a number belongs")
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise DataError(f"{name} holds an integer beyond float64 at {where}") from error
+
+
+def _format_value(value: Any) -> str:
+    return shorten(json.dumps(value)) if isinstance(value, str | int | float | bool | None) else "an object"

@@ -1,0 +1,215 @@
+"""NumPy's `.npz` archives: a zip file of `.npy` members."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+import numpy as np
+
+from normcli.dtypes import require_real
+from normcli.errors import DataError, NormError
+from normcli.printable import shorten
+from normcli.tensors.formats.npy import read_header, write_npy
+from normcli.tensors.held_files import NoFileError, Opened, open_regular
+from normcli.tensors.spool import store
+from normcli.tensors.tensor import choose_key
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from normcli.tensors.mapped import Region
+
+MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
+"""The first bytes of a zip file, and of an empty one."""
+
+_SUFFIX = ".npy"
+
+_PIECE = 1 << 20
+"""Bytes that are unpacked at a time."""
+
+_LEAST_UNPACKED = 1 << 26
+"""To so many bytes the members of a stats or state file may unpack, and to no more than the file itself has."""
+
+_MOST_NAMED = 8
+"""The most arrays that a message names."""
+
+_MEMBER_KINDS = "biufU"
+"""NumPy's kinds of dtype in stats and state files: numbers, and text."""
+
+_LARGEST_CHARACTER = 0x10FFFF
+"""Of Unicode."""
+
+_LOCAL_HEADER = 30
+"""Bytes before a member's name; the last four are the lengths of the name and of what is behind it."""
+
+
+def find_arrays(archive: zipfile.ZipFile) -> dict[str, str]:
+    """Return the arrays of an archive, by name: the member that each lies in.
+
+    Raises
+    ------
+    BadZipFile
+        If two members have one name: which is meant is not known.
+    """
+    members = [name for name in archive.namelist() if name.endswith(_SUFFIX)]
+    if len(set(members)) < len(members):
+        raise zipfile.BadZipFile("two members have one name")
+    return {name.removesuffix(_SUFFIX): name for name in members}
+
+
+def read_npz(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
+    """Return one array of an archive: the one called `key`, or the only one.
+
+    A large one is a read-only map: of the archive where it lies there as it is, otherwise of a temporary file.
+
+    Raises
+    ------
+    UsageError
+        If there are several arrays and no key, or none of that name.
+    DataError
+        If the archive or the array is damaged, or the array not as long as its header says.
+    """
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            members = find_arrays(archive)
+            if key is not None and key not in members:
+                key = key.removesuffix(_SUFFIX)
+            chosen = choose_key(members, name, key)
+            return _read_array(archive, archive.getinfo(members[chosen]), stream, f"{name}:{chosen}")
+    except (NormError, MemoryError):
+        raise
+    except Exception as error:  # a damaged archive raises whatever its bytes happen to break
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise DataError(f"{name} is no readable .npz archive: it is damaged or cut short") from error
+
+
+def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, stream: BinaryIO, name: str) -> NDArray[Any]:
+    """Return the array of a member, which is unpacked once, piece by piece, and its checksum compared."""
+    with archive.open(info) as unpacked:
+        member = cast("BinaryIO", unpacked)
+        region = _read_header(member, info, name)
+        require_real(region.dtype, name)
+        if not region.is_large:
+            return region.read(member, name)
+        if info.compress_type != zipfile.ZIP_STORED or isinstance(stream, io.BytesIO):
+            return store(member, region, name)
+        while member.read(_PIECE):  # to the checksum
+            pass
+    return region._replace(offset=_find_content(stream, info) + region.offset).map(stream)
+
+
+def _read_header(member: BinaryIO, info: zipfile.ZipInfo, name: str) -> Region:
+    """Return where the array of a member lies in it, once the member is as long as its header says."""
+    region = read_header(member, name)
+    region.require_exact(name, info.file_size - region.offset)
+    return region
+
+
+def _find_content(stream: BinaryIO, info: zipfile.ZipInfo) -> int:
+    """Return where in an archive the bytes of a member begin."""
+    stream.seek(info.header_offset)
+    header = stream.read(_LOCAL_HEADER)
+    lengths = (int.from_bytes(header[at : at + 2], "little") for at in (_LOCAL_HEADER - 4, _LOCAL_HEADER - 2))
+    return info.header_offset + _LOCAL_HEADER + sum(lengths)
+
+
+class FileKind(NamedTuple):
+    """A kind of archive that normcli writes.
+
+    Parameters
+    ----------
+    name : str
+        What messages call such a file: stats or state.
+    schema : str
+    origin : str
+        What writes one, for who gives another file.
+    """
+
+    name: str
+    schema: str
+    origin: str
+
+
+def load_members(path: str, kind: FileKind) -> dict[str, NDArray[Any]]:
+    """Return all arrays of an archive that normcli wrote, by name.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    DataError
+        If it cannot be read, or is of another kind or version.
+    """
+    what = f"{path} is no {kind.name} file of normcli"
+    try:
+        with open_regular(path) as stream:
+            opened = Opened.describe(stream, path, Path(path))
+            head = stream.read(len(MAGICS[0]))
+            is_archive = not head or head.startswith(MAGICS)
+            members = _read_members(stream) if is_archive else {}
+    except (FileNotFoundError, NoFileError):
+        raise
+    except Exception as error:  # a damaged archive raises whatever its bytes happen to break
+        if isinstance(error, OSError) and error.errno is not None:
+            raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
+        raise DataError(f"{path} is no readable {kind.name} file: it is damaged, cut short, or none") from error
+    opened.require_unchanged()
+    if not is_archive:
+        raise DataError(f"{what}: it is no .npz; {kind.origin}")
+    found = read_word(members, "schema")
+    if found is None:
+        names = ", ".join(map(shorten, list(members)[:_MOST_NAMED])) or "nothing"
+        raise DataError(f"{what}: it holds {names}, and no schema; {kind.origin}")
+    if found != kind.schema:
+        raise DataError(f"{what}: it is of {shorten(found)}, not {kind.schema}; {kind.origin}")
+    return members
+
+
+def _read_members(stream: BinaryIO) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an archive, numbers and text; raise any error if it is damaged."""
+    size = stream.seek(0, io.SEEK_END)
+    archive = zipfile.ZipFile(stream)
+    infos = {name: archive.getinfo(member) for name, member in find_arrays(archive).items()}
+    if sum(info.file_size for info in infos.values()) > max(_LEAST_UNPACKED, size):
+        raise ValueError("the archive unpacks to more than such files hold")
+    members = {}
+    for name, info in infos.items():
+        with archive.open(info) as unpacked:
+            member = cast("BinaryIO", unpacked)
+            region = _read_header(member, info, name)
+            if region.dtype.kind not in _MEMBER_KINDS:
+                raise ValueError(name)
+            members[name] = region.read(member, name)
+        if region.dtype.kind == "U":
+            _require_characters(members[name])
+    return members
+
+
+def _require_characters(text: NDArray[Any]) -> None:
+    """Raise `ValueError` if text has what is no character; Python fails wherever it is used."""
+    codes = text.reshape(-1).view(np.uint32)
+    if not text.dtype.isnative:
+        codes = codes.byteswap()
+    if (codes > _LARGEST_CHARACTER).any():
+        raise ValueError("no text")
+
+
+def read_word(members: Mapping[str, NDArray[Any]], name: str) -> str | None:
+    """Return the text that a member holds; None if there is no such member, or it is no single text."""
+    member = members.get(name)
+    return str(member) if member is not None and member.dtype.kind == "U" and member.ndim == 0 else None
+
+
+def write_npz(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays under their names, uncompressed, as `numpy.savez` does."""
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        for name, values in arrays.items():
+            with archive.open(name + _SUFFIX, "w", force_zip64=True) as member:
+                write_npy(member, values)  # type: ignore[arg-type]  # a binary stream by another class

@@ -1,0 +1,162 @@
+"""Safetensors files (https://huggingface.co/docs/safetensors): a header in JSON, then the values as they lie.
+
+The `safetensors` library checks that a file is sound; its header says where the tensors lie.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from normcli.dtypes import EXTRA, find_type, require_few_axes
+from normcli.errors import DataError, MissingExtraError
+from normcli.tensors.formats.json_items import RepeatedNameError, make_object
+from normcli.tensors.held_files import refuse_changed
+from normcli.tensors.mapped import Region
+from normcli.tensors.tensor import choose_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+_DTYPES = {
+    "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool",
+    "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
+    "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8",
+}  # fmt: skip
+"""The names of dtypes in the format → NumPy's names."""
+
+_LENGTH_BYTES = 8
+_LONGEST_HEADER = 100_000_000
+"""In bytes; the library refuses longer ones."""
+
+_ALIGNMENT = 8
+"""Headers are padded with spaces to a multiple of so many bytes, as the library does."""
+
+
+def starts_like_safetensors(head: bytes) -> bool:
+    """Whether a file that begins with these bytes has the length of a header and its opening brace there."""
+    length = int.from_bytes(head[:_LENGTH_BYTES], "little")
+    return length <= _LONGEST_HEADER and head[_LENGTH_BYTES : _LENGTH_BYTES + 1] == b"{"
+
+
+def list_names(stream: BinaryIO) -> list[str]:
+    """Return the names of the tensors of a file that nobody has checked, or raise `ValueError`."""
+    length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
+    header = json.loads(stream.read(min(length, _LONGEST_HEADER)))
+    return [name for name in header if name != "__metadata__"]
+
+
+def read_safetensors(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
+    """Return one tensor of a file, the one called `key` or the only one: in memory, or as a read-only map.
+
+    Raises
+    ------
+    UsageError
+        If there are several tensors and no key, or none of that name.
+    DataError
+        If the file is damaged, or the tensor of a dtype that NumPy has not; or the library is missing.
+    """
+    return _find_region(stream, name, key).load(stream, name)
+
+
+def start_safetensors(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any], key: str) -> NDArray[Any]:
+    """Write the header of a single tensor; return the room for its values, behind it, as a writable memory map.
+
+    Raises
+    ------
+    OSError
+        If there is no room.
+    """
+    return _write_header(stream, key, shape, dtype).reserve(stream)
+
+
+def write_safetensors(stream: BinaryIO, key: str, values: NDArray[Any]) -> None:
+    """Write a single tensor under a name."""
+    region = _write_header(stream, key, values.shape, values.dtype)
+    _write_values(stream, values, region.dtype)
+
+
+def write_named(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write tensors under their names, the widest dtypes first, so that each lies where its dtype wants it.
+
+    As `safetensors.torch` does, it says that they are of PyTorch, which some readers ask for.
+    """
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    widest_first = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)
+    end = 0
+    for key, values in widest_first:
+        header[key] = _describe(values.shape, values.dtype, end)
+        end += values.nbytes
+    _write_text(stream, header)
+    for _, values in widest_first:
+        _write_values(stream, values, values.dtype.newbyteorder("<"))
+
+
+def _write_values(stream: BinaryIO, values: NDArray[Any], dtype: np.dtype[Any]) -> None:
+    stream.write(np.asarray(values, dtype, order="C").reshape(-1).view(np.uint8).data)
+
+
+def _write_header(stream: BinaryIO, key: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Region:
+    """Write the header of a single tensor; return where its values are to go."""
+    offset = _write_text(stream, {key: _describe(shape, dtype, 0)})
+    return Region(dtype.newbyteorder("<"), shape, offset)
+
+
+def _describe(shape: tuple[int, ...], dtype: np.dtype[Any], start: int) -> dict[str, Any]:
+    """Return what a header says of a tensor whose values begin so many bytes behind it."""
+    name = next(name for name, other in _DTYPES.items() if other == dtype.name)
+    end = start + math.prod(shape) * dtype.itemsize
+    return {"dtype": name, "shape": shape, "data_offsets": [start, end]}
+
+
+def _write_text(stream: BinaryIO, members: Mapping[str, Any]) -> int:
+    """Write a header; return its length, with that of its length."""
+    header = json.dumps(members).encode()
+    header += b" " * (-len(header) % _ALIGNMENT)
+    stream.write(len(header).to_bytes(_LENGTH_BYTES, "little") + header)
+    return _LENGTH_BYTES + len(header)
+
+
+def _find_region(stream: BinaryIO, name: str, key: str | None) -> Region:
+    """Return where the header says that a tensor lies, after the library has found no fault in the file."""
+    _validate(stream, name)
+    stream.seek(0)
+    length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
+    try:
+        text = stream.read(min(length, _LONGEST_HEADER))
+        header: dict[str, Mapping[str, Any]] = json.loads(text, object_pairs_hook=make_object)
+    except RepeatedNameError as error:  # of which the library takes the last
+        raise DataError(f"{name} is damaged: its header {error}") from error
+    except ValueError:  # another file than the one that was checked
+        refuse_changed(name)
+    header.pop("__metadata__", None)
+    chosen = choose_key(header, name, key)
+    entry = header[chosen]
+    if entry["dtype"] not in _DTYPES:
+        raise DataError(f"{name}:{chosen} holds {entry['dtype']}; {', '.join(_DTYPES)} are taken")
+    require_few_axes(len(entry["shape"]), f"{name}:{chosen}")
+    offset = _LENGTH_BYTES + length + entry["data_offsets"][0]
+    dtype = np.dtype(find_type(_DTYPES[entry["dtype"]])).newbyteorder("<")
+    return Region(dtype, tuple(entry["shape"]), offset)
+
+
+def _validate(stream: BinaryIO, name: str) -> None:
+    try:
+        from safetensors import deserialize, safe_open
+    except ImportError as error:
+        raise MissingExtraError.of(name, EXTRA) from error
+    try:
+        if isinstance(stream, io.BytesIO):
+            deserialize(stream.getvalue())
+            return
+        # By its descriptor: by now another file may have its name, or it may have none.
+        with safe_open(f"/dev/fd/{stream.fileno()}", framework="numpy"):
+            pass
+    except Exception as error:  # besides the library's own, damaged bytes raise many kinds
+        raise DataError(f"{name} is no readable .safetensors file: it is damaged or cut short") from error

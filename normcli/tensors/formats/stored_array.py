@@ -1,0 +1,200 @@
+"""An array of a chunked store, whose values are read where they lie, chunk by chunk."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from normcli.errors import DataError
+from normcli.printable import format_bytes
+from normcli.tensors.mapped import Mapped, Region, fetch
+from normcli.tensors.pieces import cut_boxes, forget
+from normcli.tensors.spool import open_temporary
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from normcli.tensors.held_files import Opened, StoreVersion
+
+
+Box = tuple[slice, ...]
+
+_MOST_COUNTED = 10**24
+"""Bytes, of which a message says no more: a million exabytes."""
+
+CACHE = 1 << 26
+"""Bytes of chunks of an array that are kept while values beside each other are read."""
+
+
+class Stored(NamedTuple):
+    """An array of a store.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    array : zarr.Array, h5py.Dataset or ndarray
+        Which gives a box by its slices; an ndarray is of a file that holds nothing else.
+    chunks : tuple of int
+        The lengths of what is read at once.
+    version : StoreVersion or Opened
+    dimensions : tuple of str or None
+        The names of the axes, where all of them have one.
+    """
+
+    name: str
+    array: Any
+    chunks: tuple[int, ...]
+    version: Opened | StoreVersion
+    dimensions: tuple[str, ...] | None = None
+
+    def read(self, box: Box) -> NDArray[Any]:
+        """Return what lies in a box.
+
+        Raises
+        ------
+        DataError
+            If a chunk cannot be read.
+        """
+        try:
+            return np.asarray(fetch(self.array[box]))
+        except DataError:
+            raise
+        except Exception as error:  # whatever a codec or a file system raises
+            corner = ", ".join(f"{cut.start or 0}" for cut in self._find_unreadable(box))
+            raise DataError(
+                f"{self.name}: the chunk at ({corner}) cannot be read: {describe_failure(error)}"
+            ) from error
+
+    def _find_unreadable(self, box: Box) -> Box:
+        """Return the first chunk of a box that cannot be read; the box, if each can."""
+        places = [cut.indices(n) for cut, n in zip(box, self.array.shape, strict=True)]
+        starts = (range(a - a % c, b, c) for (a, b, _), c in zip(places, self.chunks, strict=True))
+        for corner in itertools.product(*starts):
+            chunk = tuple(slice(start, start + c) for start, c in zip(corner, self.chunks, strict=True))
+            try:
+                self.array[chunk]
+            except Exception:  # as of `read`
+                return chunk
+        return box
+
+    def cut(self, chunks: tuple[int, ...] | None = None) -> Iterator[Box]:
+        """Yield the boxes of all chunks, or of blocks of other lengths, in C order."""
+        shape = self.array.shape
+        ranges = (range(0, n, max(1, step)) for n, step in zip(shape, chunks or self.chunks, strict=True))
+        for starts in itertools.product(*ranges):
+            yield tuple(
+                slice(start, min(start + max(1, step), n))
+                for start, step, n in zip(starts, chunks or self.chunks, shape, strict=True)
+            )
+
+
+class Chunked(Mapped):
+    """An array of a store, in C order: its file holds nothing, and its values are made when they are read.
+
+    Where a row of chunks is too large to be kept, all of them are written to the file, once, on the first read.
+    """
+
+    stored: Stored
+    _kept: OrderedDict[tuple[int, ...], NDArray[Any]]
+    _lock: threading.Lock
+    _is_filled: bool
+
+    @classmethod
+    def make(cls, stored: Stored) -> Chunked:
+        """Return the array of a store.
+
+        Raises
+        ------
+        DataError
+            If NumPy has no arrays of its shape.
+        """
+        array = stored.array
+        region = Region(array.dtype, tuple(array.shape))
+        try:
+            with open_temporary() as stream:
+                stream.truncate(region.byte_count)  # which takes no room on the disk before it is filled
+                made = cast("Chunked", region.map(stream, "r+", cls))
+        except (OSError, OverflowError, ValueError) as error:  # each of a size beyond what can be counted
+            size = format_bytes(min(region.byte_count, _MOST_COUNTED))
+            raise DataError(
+                f"{stored.name} has the shape {region.shape}, {size}: no file holds so much"
+            ) from error
+        made.stored, made.temporary, made.has_positions = stored, True, False
+        made.opened = stored.version
+        made._kept, made._lock, made._is_filled = OrderedDict(), threading.Lock(), False
+        return made
+
+    @property
+    def row_bytes(self) -> int:
+        """The size of the chunks that hold a row along the axes behind the first that is cut."""
+        shape, chunks = self.stored.array.shape, self.stored.chunks
+        first = next((axis for axis, n in enumerate(shape) if chunks[axis] < n), 0)
+        lengths = [
+            min(c, n) if axis <= first else n for axis, (c, n) in enumerate(zip(chunks, shape, strict=True))
+        ]
+        return int(math.prod(lengths) * self.itemsize)
+
+    def _read_into(self, missing: memoryview, place: int) -> None:
+        if self.row_bytes > CACHE:
+            self._fill()
+        if self._is_filled:
+            super()._read_into(missing, place)
+            return
+        buffer = np.frombuffer(missing, self.dtype)
+        start = place // self.itemsize
+        for outside, box in cut_boxes(self.shape, start, start + buffer.size):
+            self._copy(box, buffer[outside].reshape([cut.stop - cut.start for cut in box]))
+
+    def _copy(self, box: Box, target: NDArray[Any]) -> None:
+        """Copy a box of values from the chunks that hold it."""
+        ranges = [
+            range(cut.start // c, -(-cut.stop // c)) for cut, c in zip(box, self.stored.chunks, strict=True)
+        ]
+        for number in itertools.product(*ranges):
+            chunk, inside, outside = self._get_chunk(number), [], []
+            for cut, c, at in zip(box, self.stored.chunks, number, strict=True):
+                start, stop = max(cut.start, at * c), min(cut.stop, (at + 1) * c)
+                inside.append(slice(start - at * c, stop - at * c))
+                outside.append(slice(start - cut.start, stop - cut.start))
+            target[tuple(outside)] = chunk[tuple(inside)]
+
+    def _get_chunk(self, number: tuple[int, ...]) -> NDArray[Any]:
+        with self._lock:
+            if number in self._kept:
+                self._kept.move_to_end(number)
+                return self._kept[number]
+        box = tuple(
+            slice(at * c, min((at + 1) * c, n))
+            for at, c, n in zip(number, self.stored.chunks, self.shape, strict=True)
+        )
+        chunk = self.stored.read(box)
+        with self._lock:
+            self._kept[number] = chunk
+            while len(self._kept) > 1 and sum(one.nbytes for one in self._kept.values()) > CACHE:
+                self._kept.popitem(last=False)
+        return chunk
+
+    def _fill(self) -> None:
+        """Write all chunks to the file."""
+        with self._lock:
+            if self._is_filled:
+                return
+            room = self.view(np.ndarray)
+            for box in self.stored.cut():
+                room[box] = self.stored.read(box)
+                forget(self)  # it is in the file
+            self._is_filled = True
+
+
+def describe_failure(error: Exception) -> str:
+    """Return what a codec, a file system or a damaged store raised, on one line."""
+    return str(error).strip().split("\n")[0] or type(error).__name__

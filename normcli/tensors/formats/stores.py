@@ -1,0 +1,303 @@
+"""Chunked stores: Zarr (formats 2 and 3, sharded too) and HDF5. Arrays in chunks, each compressed on its own.
+
+A large array is worked on where it lies: `Chunked` is an array whose values are made when they are read, chunk
+by chunk. Zarr needs the extra `zarr`, HDF5 the extra `hdf5`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import is_bfloat16, require_real
+from normcli.errors import DataError, MissingExtraError, NormError, UsageError
+from normcli.tensors.formats.coordinates import (
+    choose_attributes,
+    copy_coordinates,
+    describe_packing,
+    drop_coordinates,
+    find_arrays,
+    list_coordinates,
+    read_names,
+)
+from normcli.tensors.formats.stored_array import Box, Chunked, Stored, describe_failure
+from normcli.tensors.held_files import FOLLOW, Links, Opened, StoreVersion, open_regular
+from normcli.tensors.mapped import SMALLEST_MAPPED, fetch
+from normcli.tensors.pieces import forget
+from normcli.tensors.tensor import Tensor, choose_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import NoReturn
+
+    from numpy.typing import NDArray
+
+    from normcli.tensors.formats.store_places import Place
+
+CHUNK = 1 << 22
+"""Bytes in a chunk of a store that is written, unless the input says otherwise."""
+
+_WRITERS = 4
+"""How many chunks are compressed and written at a time."""
+
+
+# -- opening
+
+
+def load_store(place: Place, source: str) -> Tensor:
+    """Load an array of a store: into memory, or as a `Chunked` if it is large.
+
+    Raises
+    ------
+    UsageError
+        If there are several arrays and no key, or none of that name.
+    DataError
+        If there is no such store, it is damaged, or holds no real numbers.
+    MissingExtraError
+        If the library that reads it is missing.
+    """
+    stored = open_store(place, source)
+    require_real(stored.array.dtype, source)
+    shape = tuple(stored.array.shape)
+    note = describe_packing(stored.array)
+    if math.prod(shape) * stored.array.dtype.itemsize >= SMALLEST_MAPPED:
+        return Tensor(Chunked.make(stored), source, note=note, opened=stored.version, stored=stored)
+    values = stored.read((slice(None),) * len(shape))
+    stored.version.require_unchanged()
+    return Tensor(values, source, note=note, opened=stored.version, stored=stored)
+
+
+def open_store(place: Place, source: str) -> Stored:
+    """Open an array of a store.
+
+    Raises
+    ------
+    NormError
+        As `load_store`.
+    """
+    try:
+        return (_open_zarr if place.is_zarr else _open_hdf5)(place, source)
+    except NormError:
+        raise
+    except FileNotFoundError as error:
+        raise DataError(f"{place.path}: there is no such {'store' if place.is_zarr else 'file'}") from error
+    except Exception as error:  # whatever a damaged store or a file system raises
+        raise DataError(f"{place.path} cannot be read: {describe_failure(error)}") from error
+
+
+def limit_threads(count: int) -> None:
+    """Have Zarr read and unpack chunks in so many threads of this process, unless it was told how many.
+
+    It would take as many as there are processors, in each of the processes that share them.
+    """
+    config = _import("zarr", "a Zarr store").config
+    if config.get("threading.max_workers") is None:
+        config.set({"threading.max_workers": count})
+
+
+def _open_zarr(place: Place, source: str) -> Stored:
+    zarr = _import("zarr", "a Zarr store")
+    root = _open_root(zarr, place)
+    if isinstance(root, zarr.Array):
+        array = root if place.key is None else _refuse_key(place)
+    else:
+        arrays = find_arrays(zarr, root)
+        named = arrays if place.key is not None else drop_coordinates(arrays)
+        array = arrays[choose_key(named, place.path, place.key)]
+    version = StoreVersion.describe(source, None if place.is_remote else f"{place.path}/{array.path}")
+    return _make_stored(source, array, array.chunks, version, read_names(array))
+
+
+def _make_stored(
+    source: str, array: Any, chunks: Sequence[int], version: Opened | StoreVersion, names: Any
+) -> Stored:
+    """Return an array with its chunks; `DataError` if they hold nothing."""
+    shape = tuple(array.shape)
+    if any(chunk < 1 <= n for chunk, n in zip(chunks, shape, strict=True)):
+        raise DataError(f"{source} is damaged: its chunks have the shape {tuple(chunks)}")
+    return Stored(source, array, tuple(chunks), version, _read_dimensions(names, len(shape)))
+
+
+def _open_root(zarr: Any, place: Place) -> Any:
+    """Return the array or group that a store is."""
+    store: Any = place.path
+    if not place.is_remote:
+        from normcli.tensors.formats.guarded_store import GuardedStore
+
+        store = GuardedStore(place.path, read_only=True)
+    with warnings.catch_warnings(action="ignore"):  # of metadata that later versions will refuse
+        return zarr.open(store, mode="r")
+
+
+def _read_dimensions(names: Any, ndim: int) -> tuple[str, ...] | None:
+    """Return the names of all axes; None of anything else."""
+    if not isinstance(names, list | tuple) or len(names) != ndim:
+        return None
+    return tuple(names) if all(isinstance(name, str) and name for name in names) else None
+
+
+def list_others(place: Place) -> list[str]:
+    """Return the names of the arrays of a Zarr store that neither are at a place nor belong to what is there.
+
+    Of what is no store, its files.
+
+    Raises
+    ------
+    MissingExtraError
+        If the library that reads it is missing.
+    """
+    zarr = _import("zarr", "a Zarr store")
+    try:
+        root = _open_root(zarr, place)
+    except Exception:  # whatever a damaged store, or a folder that is none, raises
+        return sorted(path.name for path in Path(place.path).iterdir())
+    if isinstance(root, zarr.Array):
+        return [] if place.key is None else ["an array without a key"]
+    arrays = find_arrays(zarr, root)
+    own = [place.key, *list_coordinates(place.key, arrays)] if place.key in arrays else []
+    return [name for name in arrays if name not in own]
+
+
+def _open_hdf5(place: Place, source: str) -> Stored:
+    h5py = _import("h5py", "an HDF5 file")
+    with open_regular(place.path) as stream:
+        version = Opened.describe(stream, source, Path(place.path))
+    file = h5py.File(place.path, "r")
+    arrays: dict[str, Any] = {}
+    file.visititems(lambda name, item: arrays.update({name: item} if isinstance(item, h5py.Dataset) else {}))
+    if Links.followed and isinstance(linked := file.get(place.key or ""), h5py.Dataset):
+        arrays[str(place.key)] = linked
+    array = arrays[choose_key(arrays, place.path, place.key)]
+    _require_whole(array, source)
+    chunks = array.chunks or choose_chunks(tuple(array.shape), array.dtype)
+    names = [dim.label or (dim[0].name.rpartition("/")[2] if len(dim) else "") for dim in array.dims]
+    return _make_stored(source, array, chunks, version, names)
+
+
+def _require_whole(array: Any, source: str) -> None:
+    """Raise `DataError` if a dataset has no shape, or lies in other files and links are not followed."""
+    if array.shape is None:
+        raise DataError(f"{source} is a dataset without a shape, which holds nothing")
+    others = [place[0] for place in array.external or ()]
+    if array.is_virtual:
+        others += [place.file_name for place in array.virtual_sources() if place.file_name != "."]
+    if others and not Links.followed:
+        raise DataError(f"{source} lies in {others[0]}, another file; {FOLLOW}")
+
+
+def _refuse_key(place: Place) -> NoReturn:
+    raise UsageError(f"{place.path} is one array, and holds none called {place.key!r}")
+
+
+_EXTRAS = {"zarr": "zarr", "h5py": "hdf5"}
+
+
+def _import(module: str, what: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError.of(what, _EXTRAS[module]) from error
+
+
+# -- writing
+
+
+def choose_chunks(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """Return the lengths of chunks of some MiB: whole along as many of the last axes as fit.
+
+    Examples
+    --------
+    >>> choose_chunks((1000, 64, 32, 32), np.dtype("float32"))
+    (16, 64, 32, 32)
+    """
+    room, lengths = CHUNK // dtype.itemsize, []
+    for length in reversed(shape):
+        lengths.append(max(1, min(length, room)))
+        room //= max(1, length)
+    return tuple(reversed(lengths))
+
+
+def require_storable(dtype: np.dtype[Any]) -> None:
+    """Raise `UsageError` if Zarr has no such dtype; `MissingExtraError` without the library that writes."""
+    _import("zarr", "a Zarr store")
+    if is_bfloat16(dtype):
+        raise UsageError("a Zarr store holds no bfloat16; .safetensors does, or --dtype chooses another")
+
+
+def create_array(
+    folder: Path, key: str | None, shape: tuple[int, ...], dtype: np.dtype[Any], like: Stored | None
+) -> Any:
+    """Make a Zarr store of one array in an empty folder, and return the `zarr.Array`, to be filled.
+
+    Parameters
+    ----------
+    folder : Path
+    key : str or None
+        The array's place in the store; None where the store is the array.
+    shape, dtype
+        The array's.
+    like : Stored or None
+        An array of a Zarr store, whose format, chunks, shards, compression, attributes and coordinates it has.
+
+    Raises
+    ------
+    MissingExtraError
+        If the library is missing.
+    """
+    require_storable(dtype)
+    zarr = _import("zarr", "a Zarr store")
+    options: dict[str, Any] = {"chunks": choose_chunks(shape, dtype)}
+    model = like.array if like is not None and isinstance(like.array, zarr.Array) else None
+    if model is not None:
+        options = {"chunks": model.chunks, "shards": model.shards, "compressors": model.compressors}
+        options |= {"zarr_format": model.metadata.zarr_format, "attributes": choose_attributes(model, dtype)}
+        names = getattr(model.metadata, "dimension_names", None)
+        options |= {} if names is None else {"dimension_names": names}
+        if dtype.kind == "f":  # what is equal to it xarray takes for missing in format 2
+            options |= {"fill_value": np.nan}
+    with _explain_likeness(like):
+        array = zarr.create_array(str(folder), name=key, shape=shape, dtype=dtype, **options)
+        if key is not None and model is not None:
+            copy_coordinates(zarr, folder, key, model)
+        return array
+
+
+@contextlib.contextmanager
+def _explain_likeness(like: Stored | None) -> Iterator[None]:
+    """Say of what zarr raises as it writes that it comes of what a store says of itself."""
+    try:
+        yield
+    except (NormError, OSError):
+        raise
+    except MemoryError as error:
+        raise DataError("a chunk of the store that is to be written is larger than the memory") from error
+    except Exception as error:  # of many kinds, where that is damaged
+        name = "zarr" if like is None else f"a store like {like.name}"
+        raise DataError(f"{name} cannot be written: {describe_failure(error)}") from error
+
+
+def write_store(folder: Path, key: str | None, values: NDArray[Any], like: Stored | None) -> None:
+    """Write a Zarr store of one array into an empty folder; each task writes whole chunks, or whole shards.
+
+    Parameters are those of `create_array`, and the values.
+    """
+    array = create_array(folder, key, values.shape, values.dtype, like)
+    written = Stored(str(folder), array, tuple(array.shards or array.chunks), StoreVersion.describe("", None))
+
+    def write(box: Box) -> None:
+        array[box] = fetch(values[box])
+        forget(values)
+
+    if not values.ndim:
+        array[...] = values
+        return
+    with _explain_likeness(like), ThreadPoolExecutor(_WRITERS) as pool:
+        for _ in pool.map(write, written.cut()):
+            pass

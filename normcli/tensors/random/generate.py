@@ -1,0 +1,181 @@
+"""Tensors drawn from seeded streams of random numbers, NumPy's two and torch's; and gamma and beta likewise."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import find_type
+from normcli.errors import DataError, UsageError
+from normcli.tensors.random.recipe import RNGS, Recipe, check_memory, check_recipe
+from normcli.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.tensors.random.torch_stream import TorchStream
+
+_SKIPPED_AT_ONCE = 1 << 20
+
+_LARGEST_LEGACY_SEED = 2**32 - 1
+
+
+class NumpyStream:
+    """`numpy.random.default_rng(seed)` or `numpy.random.RandomState(seed)`: float64, later rounded to a dtype.
+
+    bfloat16 is reached by way of float32, as `ml_dtypes` does.
+
+    Parameters
+    ----------
+    seed : int
+    legacy : bool
+        Whether the stream is that of `RandomState` (and of `numpy.random.seed`).
+
+    Raises
+    ------
+    UsageError
+        If NumPy takes no such seed.
+    """
+
+    def __init__(self, seed: int, *, legacy: bool) -> None:
+        if seed < 0 or (legacy and seed > _LARGEST_LEGACY_SEED):
+            limit = f"0 to {_LARGEST_LEGACY_SEED}" if legacy else "0 or more"
+            raise UsageError(f"seed {seed}: NumPy takes {limit}")
+        self._generator = np.random.RandomState(seed) if legacy else np.random.default_rng(seed)
+
+    def advance(self, count: int) -> None:
+        """Pass over so many uniform values of `default_rng`, each of which takes one step of its PCG64."""
+        generator = self._generator
+        assert isinstance(generator, np.random.Generator)
+        generator.bit_generator.advance(count)  # type: ignore[attr-defined]  # not every bit generator has it
+
+    def integers(self, low: int, high: int, count: int) -> NDArray[np.int64]:
+        """Draw integers from low to high − 1, as `randint` and `integers` do."""
+        if isinstance(self._generator, np.random.Generator):
+            return self._generator.integers(low, high, count)
+        return self._generator.randint(low, high, count, dtype=np.int64)
+
+    def normal(self, count: int, dtype: str | None) -> NDArray[Any]:
+        """Draw standard normal values; float64 if `dtype` is None."""
+        return self._generator.standard_normal(count).astype(find_type(dtype or "float64"), copy=False)
+
+    def uniform(self, low: float, high: float, count: int, dtype: str | None) -> NDArray[Any]:
+        """Draw from low (included) to high (not included); float64, whatever the dtype will be."""
+        return self._generator.uniform(low, high, count)
+
+
+def make_stream(rng: str, seed: int) -> NumpyStream | TorchStream:
+    """Return the stream of that name at its start; each draw takes up where the one before stopped.
+
+    Raises
+    ------
+    UsageError
+        If there is no such stream, or it takes no such seed.
+    """
+    if rng not in RNGS:
+        raise UsageError(f"rng {rng!r} is none of {', '.join(RNGS)}")
+    if rng == "torch":
+        from normcli.tensors.random.torch_stream import TorchStream
+
+        return TorchStream(seed)
+    return NumpyStream(seed, legacy=rng == "numpy-legacy")
+
+
+def generate(recipe: Recipe) -> Tensor:
+    """Make the tensor of a recipe.
+
+    Raises
+    ------
+    UsageError
+        If the recipe contradicts itself, or its dtype has no number between the bounds.
+    DataError
+        If the tensor does not fit into this machine's memory.
+
+    Examples
+    --------
+    >>> generate(Recipe((2, 3))).values
+    array([[6, 3, 7],
+           [4, 6, 9]])
+    """
+    check_recipe(recipe)
+    count = math.prod(recipe.shape)
+    try:
+        values = _draw(recipe, count)
+    except MemoryError as error:
+        raise DataError(f"shape {recipe.shape} does not fit into memory") from error
+    if recipe.dtype is not None:
+        values = _round(values, np.dtype(find_type(recipe.dtype)), *recipe.bounds)
+    return Tensor(values.reshape(recipe.shape), str(recipe))
+
+
+def draw_affine(
+    rng: str, seed: int, shape: tuple[int, ...], names: Sequence[str], dtype: str | None
+) -> dict[str, NDArray[Any]]:
+    """Draw gamma, then beta, standard normal, from one stream.
+
+    Parameters
+    ----------
+    rng, seed
+        The stream.
+    shape : tuple of int
+        Of each parameter.
+    names : sequence of str
+        What to draw, in this order.
+    dtype : str or None
+        Default: what the stream makes.
+
+    Raises
+    ------
+    DataError
+        If they do not fit into this machine's memory.
+    """
+    count = math.prod(shape)
+    check_memory(count * len(names), f"{' and '.join(names)} of the shape {shape}")
+    stream = make_stream(rng, seed)
+    return {name: stream.normal(count, dtype).reshape(shape) for name in names}
+
+
+def _draw(recipe: Recipe, count: int) -> NDArray[Any]:
+    if recipe.dist == "arange":
+        return np.arange(count) + ((recipe.bounds[0] or 0) + recipe.skip)
+    stream = make_stream(recipe.rng, recipe.seed)
+    if not isinstance(stream, NumpyStream):
+        low, high = recipe.bounds
+        stream.pass_over(recipe.skip, recipe.dist, (high or 0) - (low or 0), recipe.dtype)
+    elif recipe.advances:
+        stream.advance(recipe.skip)
+    else:
+        for start in range(0, recipe.skip, _SKIPPED_AT_ONCE):
+            _draw_from(stream, recipe, min(_SKIPPED_AT_ONCE, recipe.skip - start))
+    return _draw_from(stream, recipe, count)
+
+
+def _draw_from(stream: NumpyStream | TorchStream, recipe: Recipe, count: int) -> NDArray[Any]:
+    low, high = recipe.bounds
+    if low is None or high is None:
+        return stream.normal(count, recipe.dtype)
+    if recipe.dist == "uniform":
+        return stream.uniform(low, high, count, recipe.dtype)
+    return stream.integers(int(low), int(high), count)
+
+
+def _round(values: NDArray[Any], dtype: np.dtype[Any], low: float | None, high: float | None) -> NDArray[Any]:
+    """Return drawn values in a dtype: as near as it goes, from low on and below high."""
+    with np.errstate(over="ignore"):
+        rounded = values.astype(dtype, copy=False)
+    if rounded is values or low is None or high is None or low == high:
+        return rounded
+    first, last = dtype.type(low), dtype.type(high)
+    if float(first) < low:
+        first = np.nextafter(first, dtype.type(np.inf))
+    if float(last) >= high:
+        last = np.nextafter(last, dtype.type(-np.inf))
+    if first > last:
+        raise UsageError(f"{dtype} has no number from low {low:.15g} to below high {high:.15g}")
+    np.maximum(rounded, first, out=rounded)
+    np.minimum(rounded, last, out=rounded)
+    return rounded

@@ -1,0 +1,176 @@
+"""torch's CPU random stream, without torch.
+
+The rules are those of ATen/core/DistributionsHelper.h, ATen/core/MT19937RNGEngine.h and
+ATen/native/cpu/DistributionTemplates.h, and are held against torch 2.13 in the tests.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.errors import UsageError
+from normcli.tensors.random.box_muller import BLOCK, fill_blocks
+from normcli.tensors.random.mersenne_jump import advance
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_FLOAT_BITS = 24
+_DOUBLE_BITS = 53
+_WORD_MASK = 2**32 - 1
+
+_WIDE_RANGE = 2**28
+"""From this range of integers on, torch takes 64 bits for each (2.13; older releases: from 2³² on)."""
+
+_AT_ONCE = 1 << 14
+"""How many normal values are made at once: what is computed on the way stays in the second cache."""
+
+_LARGEST_SEED = 2**64 - 1
+_SMALLEST_SEED = -(2**63)
+
+
+class TorchStream:
+    """The stream that `torch.manual_seed(seed)` starts on the CPU.
+
+    Parameters
+    ----------
+    seed : int
+        As torch, −2⁶³ to 2⁶⁴ − 1; the engine uses its low 32 bits.
+
+    Notes
+    -----
+    Integers, uniform values and fewer than 16 normal values are torch's to the bit. 16 and more float32 normal
+    values are those of x86 CPUs with AVX2 or AVX-512, to the bit, on whatever CPU this runs. On ARM, Apple
+    silicon and x86 without AVX2 torch calls the C library and rounds angles otherwise: some 60 % of its
+    values are the same, the others differ by up to 3e-6. On POWER it has polynomials of yet another library.
+
+    16 and more float64 normal values are torch's to the bit where NumPy's logarithm is the C library's. Where
+    the CPU has AVX-512 it is NumPy's own, and 0.2 % of the values differ, by 1 or 2 ulp.
+
+    Examples
+    --------
+    >>> TorchStream(0).normal(3, None)
+    array([ 1.5409961, -0.2934289, -2.1787894], dtype=float32)
+    """
+
+    def __init__(self, seed: int) -> None:
+        if not _SMALLEST_SEED <= seed <= _LARGEST_SEED:
+            raise UsageError(f"seed {seed}: torch takes −2⁶³ to 2⁶⁴ − 1")
+        self._engine = np.random.RandomState(seed & _WORD_MASK)
+        self._leftover: float | None = None
+
+    def pass_over(self, count: int, dist: str, span: float, dtype: str | None) -> None:
+        """Pass over so many values of a distribution, drawn at one time.
+
+        Parameters
+        ----------
+        count : int
+        dist : {"randint", "uniform", "normal"}
+        span : float
+            From the lowest value to the bound above, of integers.
+        dtype : str or None
+            As of the method that draws.
+        """
+        if dist == "normal" and count < BLOCK:
+            self.normal(count, dtype)
+            return
+        takes_two = span >= _WIDE_RANGE if dist == "randint" else _check_dtype(dtype) == np.float64
+        drawn = count + BLOCK if dist == "normal" and count % BLOCK else count
+        advance(self._engine, 2 * drawn if takes_two else drawn)
+
+    def integers(self, low: int, high: int, count: int) -> NDArray[np.int64]:
+        """Draw as `torch.randint(low, high, (count,))`."""
+        span = high - low
+        bits = self._draw_words(count).astype(np.uint64) if span < _WIDE_RANGE else self._draw_wide(count)
+        # Unsigned arithmetic wraps round as torch's does, so that every 64-bit low and high is right.
+        return (bits % np.uint64(span) + np.uint64(low & (2**64 - 1))).astype(np.int64)
+
+    def uniform(self, low: float, high: float, count: int, dtype: str | None) -> NDArray[Any]:
+        """Draw as `torch.empty(count, dtype=dtype).uniform_(low, high)`; float32 if `dtype` is None."""
+        kind = _check_dtype(dtype)
+        bounds = np.array([low, high], dtype=kind)
+        span, start = float(bounds[1] - bounds[0]), float(bounds[0])
+        values = _multiply_add(self._draw_unit(count, kind).astype(np.float64), span, start).astype(kind)
+        # What is rounded to `high`, which is not included, becomes the lowest value (older releases keep it).
+        values[values == bounds[1]] = bounds[0]
+        return values
+
+    def normal(self, count: int, dtype: str | None) -> NDArray[Any]:
+        """Draw as `torch.randn(count, dtype=dtype)`; float32 if `dtype` is None."""
+        kind = _check_dtype(dtype)
+        values = self._draw_few(count) if count < BLOCK else self._draw_blocks(count, kind)
+        return values.astype(kind, copy=False)
+
+    def _draw_few(self, count: int) -> NDArray[np.float64]:
+        """Box–Muller in float64, two values at a time; an odd one is left over for the next draw."""
+        values = [] if self._leftover is None else [self._leftover]
+        while len(values) < count:
+            first, second = self._draw_unit(2, np.dtype(np.float64)).tolist()
+            radius = math.sqrt(-2.0 * math.log1p(-second))
+            angle = 2.0 * math.pi * first
+            values += [radius * math.cos(angle), radius * math.sin(angle)]
+        self._leftover = values.pop() if len(values) > count else None
+        return np.array(values, dtype=np.float64)
+
+    def _draw_blocks(self, count: int, kind: np.dtype[Any]) -> NDArray[Any]:
+        """Box–Muller within blocks of 16; if the count is no multiple, 16 fresh ones make the last 16."""
+        values = np.empty(count, dtype=kind)
+        whole = count - count % BLOCK
+        for start in range(0, whole, _AT_ONCE):
+            self._fill(values[start : min(start + _AT_ONCE, whole)])
+        if whole != count:
+            self._draw_unit(count - whole, kind)
+            self._fill(values[-BLOCK:])
+        return values
+
+    def _fill(self, values: NDArray[Any]) -> None:
+        values[:] = self._draw_unit(len(values), values.dtype)
+        fill_blocks(values)
+
+    def _draw_unit(self, count: int, kind: np.dtype[Any]) -> NDArray[Any]:
+        """Uniform values of [0, 1) with all the bits of `kind`."""
+        bits: NDArray[Any]
+        if kind == np.float32:
+            bits, precision = self._draw_words(count), _FLOAT_BITS
+        else:
+            bits, precision = self._draw_wide(count), _DOUBLE_BITS
+        bits &= bits.dtype.type(2**precision - 1)
+        unit = bits.astype(kind)
+        unit *= 2.0**-precision
+        return unit
+
+    def _draw_wide(self, count: int) -> NDArray[np.uint64]:
+        words = self._draw_words(2 * count).astype(np.uint64)
+        return (words[0::2] << np.uint64(32)) | words[1::2]
+
+    def _draw_words(self, count: int) -> NDArray[np.uint32]:
+        return self._engine.randint(0, 2**32, size=count, dtype=np.uint32)
+
+
+def _multiply_add(factor: NDArray[np.float64], multiplier: float, summand: float) -> NDArray[np.float64]:
+    """Return factor · multiplier + summand rounded once, as torch's fused instruction does."""
+    product = factor * multiplier
+    # Veltkamp's splitting and Dekker's product: `product` + `error` is the exact product.
+    high, multiplier_high = _split(factor), float(_split(np.float64(multiplier)))
+    low, multiplier_low = factor - high, multiplier - multiplier_high
+    error = low * multiplier_low - (
+        product - high * multiplier_high - low * multiplier_high - high * multiplier_low
+    )
+    total = product + summand
+    rest = total - product
+    fused: NDArray[np.float64] = total + ((product - (total - rest)) + (summand - rest) + error)
+    return fused
+
+
+def _split(values: Any) -> Any:
+    shifted = values * (2.0**27 + 1.0)
+    return shifted - (shifted - values)
+
+
+def _check_dtype(dtype: str | None) -> np.dtype[Any]:
+    if dtype not in (None, "float32", "float64"):
+        raise UsageError(f"rng torch draws float32 or float64, not {dtype}")
+    return np.dtype(dtype or np.float32)

@@ -1,0 +1,143 @@
+"""Which columns of a table are worked on, and what columns are called in options and messages."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from normcli.errors import DataError, UsageError
+from normcli.printable import format_count, shorten
+from normcli.tensors.tables.column_names import list_names, match_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from normcli.tensors.tables.tables import Rows, Table, TableOptions
+
+
+_NAMED = re.compile(r"""\s*(?:("(?:[^"]|"")*")|([^,"][^,]*))\s*(?:,|$)""")
+"""A name in a list of names: in quotes where it holds a comma."""
+
+_LIST_OF_NAMES = re.compile(rf"(?:{_NAMED.pattern})+")
+
+_PLACES = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+"""A column by its number, or a range of them."""
+
+UNNAMED = "its columns have no names: they are taken to be {}"
+"""What there is to know of a table or an array without names, where names are wanted."""
+
+
+def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], str | None]:
+    """Return the places of the columns that are the tensor, and a note where they have no names to go by.
+
+    Raises
+    ------
+    UsageError
+        If a column that is named is not there, or none is left.
+    DataError
+        If the columns are not those that are wanted.
+    """
+    for name in rows.names or ():
+        if "\0" in name or (not name.isprintable() and name.encode(errors="replace").decode() != name):
+            raise DataError(f"{rows.name}: the name {shorten(name)!r} has characters that no file can keep")
+    if options.columns is not None and options.exclude is not None:
+        raise UsageError("--columns and --exclude each say which columns are worked on; give one of them")
+    chosen, rows.is_picked = tuple(range(rows.width)), options.columns is not None
+    if options.columns is not None:
+        chosen = _find_places(rows, options.columns, "--columns")
+    elif options.exclude is not None:
+        left_out = _find_places(rows, options.exclude, "--exclude")
+        chosen = tuple(place for place in chosen if place not in left_out)
+    if not chosen:
+        raise UsageError(f"{rows.name}: no column is left to work on")
+    if options.wanted is None:
+        return chosen, None
+    return match_columns(rows, chosen, options.wanted)
+
+
+def match_columns(
+    rows: Rows, chosen: tuple[int, ...], wanted: tuple[str, ...]
+) -> tuple[tuple[int, ...], str | None]:
+    """Return the chosen columns in the order in which their names are wanted."""
+    if rows.names is None:
+        listed = list_names(wanted)
+        if len(chosen) != len(wanted):
+            raise DataError(
+                f"{rows.name} has {format_count(len(chosen), 'column')} without names; wanted are {listed}"
+            )
+        return chosen, UNNAMED.format(listed)
+    try:
+        places = match_names([rows.names[place] for place in chosen], wanted, rows.name)
+    except DataError as error:
+        if not set(wanted) <= set(rows.names):
+            raise
+        remedy = f"--columns {shlex.quote(join_names(wanted))} takes those alone"
+        raise DataError(f"{error}; {remedy}") from error
+    return tuple(chosen[place] for place in places), None
+
+
+def _find_places(rows: Rows, text: str, option: str) -> tuple[int, ...]:
+    """Return the places of the columns that an option names, each once, in its order."""
+    found: dict[int, None] = {}
+    if text.strip() and _LIST_OF_NAMES.fullmatch(text) is None:
+        raise UsageError(
+            f"{option} {shorten(text)!r} is no list of names; quotes go around a name with a comma"
+        )
+    for quoted, plain in _NAMED.findall(text):
+        part = quoted[1:-1].replace('""', '"') if quoted else plain
+        named = [place for place, name in enumerate(rows.names or ()) if name == part.strip()]
+        numbered = _PLACES.fullmatch(part.strip())
+        if named:
+            found.update(dict.fromkeys(named))
+            continue
+        if numbered is None:
+            known = ", ".join(map(shorten, rows.names[:12])) if rows.names else f"0 to {rows.width - 1}"
+            ends = part.strip().split("-")
+            of_names = len(ends) == 2 and all(end in (rows.names or ()) for end in ends)
+            remedy = "; ranges are of numbers, from 0" if of_names else ""
+            raise UsageError(f"{option}: {rows.name} has no column {shorten(part)!r}; it has {known}{remedy}")
+        first, last = int(numbered[1]), int(numbered[2] or numbered[1])
+        if not first <= last < rows.width:
+            raise UsageError(f"{option} {part}: {rows.name} has the columns 0 to {rows.width - 1}")
+        found.update(dict.fromkeys(range(first, last + 1)))
+    if not found:
+        raise UsageError(f"{option} names no column")
+    return tuple(found)
+
+
+def name_column(rows: Rows, place: int) -> str:
+    """Return what a column is called in messages and options: its name, or its number from 0."""
+    return str(place) if rows.names is None else shorten(rows.names[place])
+
+
+def join_names(columns: Sequence[str]) -> str:
+    """Return names as --columns and --exclude take them: in quotes where they hold a comma."""
+    return ",".join(f'"{name}"' if "," in name else name for name in columns)
+
+
+def name_all(names: Sequence[str], table: Table | None, kind: str) -> Sequence[str]:
+    """Return the names of all columns of a file in which each has a name of its own.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of a tensor's columns.
+    table : Table or None
+        Among whose other columns they are written.
+    kind : str
+        What the file is, for the message.
+
+    Raises
+    ------
+    UsageError
+        If two are equal.
+    """
+    if table is not None:
+        chosen = dict(zip(table.chosen, names, strict=True))
+        names = table.rows.names or [chosen.get(place, str(place)) for place in range(table.rows.width)]
+    equal = [name for name, count in Counter(names).items() if count > 1]
+    if equal:
+        raise UsageError(f"{kind} cannot hold two columns called {shorten(equal[0])!r}; .csv and .tsv can")
+    return names

@@ -1,0 +1,374 @@
+"""CSV and its relatives: lines of cells, with a delimiter between them and quotes around what needs them."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+import warnings
+from itertools import chain, islice
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from normcli.dtypes import LARGEST_EXACT
+from normcli.errors import DataError, UsageError
+from normcli.printable import format_count, shorten
+from normcli.tensors.spool import keep_open
+from normcli.tensors.tables.arrow import find_formatter, find_parser, map_ahead
+from normcli.tensors.tables.cells import SPELLED_MISSING, CellReader, list_text_dtypes, to_number
+from normcli.tensors.tables.column_choice import choose_columns
+from normcli.tensors.tables.line_records import LineRecords, count_ends, iterate_records, split_raw
+from normcli.tensors.tables.rows import holds_nan, iterate_row_blocks, place_numbers, write_rows
+from normcli.tensors.tables.tables import Block, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.tensors.tables.tables import TableOptions
+
+DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
+"""What may stand between cells, by name; the first that splits all of the first lines alike is taken."""
+
+_GUESSED_FROM = 20
+"""How many records are looked at to find the delimiter."""
+
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+"""A number as JSON writes it."""
+
+
+class Lines:
+    """The rows of a delimited text file; see `tables.Rows`.
+
+    A record is a line, or several where a quoted cell holds line ends. A line with nothing in it is no row,
+    unless the table has one column: there it is an empty cell, but at the end of the file.
+    """
+
+    is_picked = False
+
+    def __init__(self, stream: BinaryIO, name: str, options: TableOptions, usual: str) -> None:
+        self.name, self.decimal = name, options.decimal
+        self._stream = keep_open(stream, self)
+        self.delimiter = options.delimiter or self._guess_delimiter(usual)
+        first = self._read_first()
+        filled = [record for record in first if not _is_blank(record, self.delimiter)]
+        if not filled:
+            raise DataError(f"{name} is empty; rows of numbers are expected")
+        cells = self._split_unquoted(filled[0])
+        self.width = len(cells)
+        self.first = f"line {first.index(filled[0]) + 1}"
+        has_header = _looks_like_header(cells, options.decimal) if options.header is None else options.header
+        self.names = tuple(map(_read_name, self._split(filled[0]))) if has_header else None
+        self.is_doubtful = options.header is None and not has_header and _holds_text(cells, options.decimal)
+        self._skipped = first.index(filled[0]) + 1 if has_header else 0
+
+    list_dtypes = staticmethod(list_text_dtypes)
+
+    def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
+        """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""
+        for records, values in self._convert(chosen, dtype):
+            if values is not None:
+                yield Block(values)
+            else:
+                block = self._parse_quickly(records, chosen, dtype)
+                yield block or self._parse_slowly(records, chosen, dtype)
+
+    def _convert(
+        self, chosen: Sequence[int], dtype: type[np.generic]
+    ) -> Iterator[tuple[LineRecords, NDArray[Any] | None]]:
+        """Yield the records, and their numbers where pyarrow gives what is read here otherwise."""
+        parse = None
+        if dtype is np.float64:
+            size = self._stream.seek(0, io.SEEK_END)
+            parse = find_parser(size, self.width, chosen, self.delimiter, self.decimal)
+        if parse is None:
+            return ((records, None) for records in self._read_data())
+        return map_ahead(lambda records: parse(records.data) if records.data else None, self._read_data())
+
+    def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
+        """Yield the texts of each row's cells: as they stand in the file, if the delimiter is its own."""
+        for records in self._read_data():
+            rows: Iterator[list[str]] = map(methodcaller("split", self.delimiter), records.texts)
+            if not self._is_plain(records):
+                rows = (self._split(record) for _, record in self._iterate_rows(records))
+            if delimiter is None:
+                rows = ([_to_json(_unquote(cell)) for cell in cells] for cells in rows)
+            elif delimiter != self.delimiter:
+                rows = ([quote(_unquote(cell), delimiter) for cell in cells] for cells in rows)
+            yield from rows
+
+    def _is_plain(self, records: LineRecords) -> bool:
+        """Whether records have no quotes, and each the right number of cells."""
+        if records.data is None and any('"' in text for text in records.texts):
+            return False
+        return set(map(methodcaller("count", self.delimiter), records.texts)) == {self.width - 1}
+
+    def _guess_delimiter(self, usual: str) -> str:
+        """Return the first delimiter that splits the first records alike, into several cells, or the usual."""
+        for delimiter in dict.fromkeys((usual, *DELIMITERS.values())):
+            self.delimiter = delimiter
+            filled = [record for record in self._read_first() if not _is_blank(record, delimiter)]
+            counts = {len(split_raw(record, delimiter)) for record in filled}
+            if delimiter != self.decimal and len(counts) == 1 and counts != {1}:
+                return delimiter
+        return usual
+
+    def _read_first(self) -> list[str]:
+        """Return the first records, as the delimiter splits them."""
+        return list(islice((record for records in self._iterate() for record in records.texts), _GUESSED_FROM))
+
+    def _iterate(self) -> Iterator[LineRecords]:
+        return iterate_records(self._stream, self.name, self.delimiter)
+
+    def _read_data(self) -> Iterator[LineRecords]:
+        """Yield the records behind the header, without the blank ones at the end of a single column."""
+        skipped, blank = self._skipped, 0
+        for records in self._iterate():
+            if skipped:
+                count = len(records.texts)
+                records, skipped = records.skip(skipped), max(0, skipped - count)
+            if self.width == 1:
+                texts, line = [""] * blank + records.texts, records.line - blank
+                blank = 0
+                while texts and not texts[-1].strip():
+                    texts.pop()
+                    blank += 1
+                records = LineRecords(line, None, texts)
+            if records.data or records.texts:
+                yield records
+
+    def _iterate_rows(self, records: LineRecords) -> Iterator[tuple[int, str]]:
+        """Yield the rows among records, each with its line."""
+        line = records.line
+        for record in records.texts:
+            if self.width == 1 or not _is_blank(record, self.delimiter):
+                yield line, record
+            line += 1 + (count_ends(record) if '"' in record else 0)
+
+    def _parse_quickly(
+        self, records: LineRecords, chosen: Sequence[int], dtype: type[np.generic]
+    ) -> Block | None:
+        """Return the numbers of records, or None where anything may be wrong."""
+        if not self._is_plain(records):
+            return None
+        texts = records.texts
+        if self.decimal != ".":
+            texts = [text.replace(".", "_").replace(self.decimal, ".") for text in texts]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                values = np.loadtxt(
+                    texts,
+                    dtype,
+                    delimiter=self.delimiter,
+                    usecols=chosen,
+                    ndmin=2,
+                    comments=None,
+                    encoding=None,
+                )
+        except (ValueError, Warning):
+            return self._parse_missing(texts, chosen) if dtype is np.float64 else None
+        return None if len(values) != len(texts) else self._make_block(values)
+
+    def _parse_missing(self, texts: Sequence[str], chosen: Sequence[int]) -> Block | None:
+        """Return the numbers of records among which some are missing, or None where anything may be wrong."""
+        cells = self.delimiter.join(texts).split(self.delimiter)
+        columns = [[SPELLED_MISSING.get(cell, cell) for cell in cells[place :: self.width]] for place in chosen]
+        text = "".join(chain.from_iterable(columns))
+        if "_" in text or not text.isascii():  # Python would read 1_000 as a number
+            return None
+        try:
+            return self._make_block(np.array([list(map(float, column)) for column in columns]).T)
+        except ValueError:
+            return None
+
+    def _make_block(self, values: NDArray[Any]) -> Block | None:
+        """Return numbers as a block, or None if one may have been rounded."""
+        is_large = values.dtype == np.float64 and bool((np.abs(values) >= LARGEST_EXACT).any())
+        return None if is_large else Block(values)
+
+    def _parse_slowly(self, records: LineRecords, chosen: Sequence[int], dtype: type[np.generic]) -> Block:
+        """Return the numbers of records cell by cell, or say where they are malformed."""
+        reader = CellReader(self, chosen, dtype, self.decimal)
+        for line, record in self._iterate_rows(records):
+            reader.add(self._split_unquoted(record, line), f"line {line}")
+        return reader.finish()
+
+    def _split(self, record: str, line: int = 0) -> list[str]:
+        """Return the cells of a record as they stand there."""
+        cells = record.split(self.delimiter) if '"' not in record else split_raw(record, self.delimiter)
+        width = getattr(self, "width", len(cells))
+        if len(cells) != width:
+            count = format_count(len(cells), "cell")
+            raise DataError(f"{self.name} is ragged: line {line} has {count}, the first row {width}")
+        return cells
+
+    def _split_unquoted(self, record: str, line: int = 0) -> list[str]:
+        return [_unquote(cell) for cell in self._split(record, line)]
+
+
+def read_delimited(stream: BinaryIO, name: str, options: TableOptions, usual: str) -> tuple[Table, str | None]:
+    """Return the table that a text file holds, and a note of how its columns were found.
+
+    Parameters
+    ----------
+    stream : BinaryIO
+        Seekable; it is read again whenever rows are asked for.
+    name : str
+    options : TableOptions
+    usual : str
+        The delimiter of such files, where several would do.
+
+    Raises
+    ------
+    DataError
+        If the file is empty, or its columns are not those that are wanted.
+    UsageError
+        If the options name a column that is not there.
+    """
+    lines = Lines(stream, name, options, usual)
+    chosen, note = choose_columns(lines, options)
+    if lines.is_doubtful:
+        doubt = "its first row has text and numbers, and is taken for data: --header yes takes it for names"
+        note = doubt if note is None else f"{doubt}; {note}"
+    return Table(lines, chosen, lines.delimiter, lines.decimal), note
+
+
+def write_delimited(
+    stream: BinaryIO, values: NDArray[Any], names: Sequence[str] | None, table: Table | None, delimiter: str
+) -> None:
+    """Write a tensor of two axes, with the names of its columns if it has any.
+
+    Parameters
+    ----------
+    stream : BinaryIO
+    values : ndarray
+        Shape (rows, columns).
+    names : sequence of str or None
+        Of the values' columns.
+    table : Table or None
+        Where the values came from: they are written in their places among its other columns, as it is
+        delimited itself.
+    delimiter : str
+        Otherwise.
+    """
+    decimal = "."
+    if table is not None:
+        names = table.rows.names
+        if table.delimiter is not None and "\t" not in (delimiter, table.delimiter):
+            delimiter, decimal = table.delimiter, table.decimal
+
+    if names is not None:
+        stream.write(f"{delimiter.join(quote(name, delimiter) for name in names)}\n".encode())
+    between = delimiter if decimal != delimiter else f'"{delimiter}"'  # numbers are then in quotes
+    blocks = _format_blocks(values, between, decimal)
+    keeps_missing = table is not None and holds_nan(values)
+    if table is None or (table.is_whole and not keeps_missing and decimal != delimiter):
+        stream.writelines(text.encode() for text in blocks)
+        return
+    lines = (line for text in blocks for line in text.removesuffix("\n").split("\n"))
+    if decimal == delimiter:
+        numbers: Iterator[list[str]] = ([f'"{cell}"' for cell in line.split(between)] for line in lines)
+    elif table.span is not None and not keeps_missing:
+        numbers = ([line] for line in lines)
+    else:
+        numbers = (line.split(delimiter) for line in lines)
+    rows = map(delimiter.join, place_numbers(numbers, table, delimiter, keeps_missing=keeps_missing))
+    write_rows(stream, rows, "\n")
+    stream.write(b"\n")
+
+
+def _format_blocks(values: NDArray[Any], delimiter: str, decimal: str) -> Iterator[str]:
+    """Yield the lines of a tensor of two axes, some at a time."""
+
+    def format_block(rows: NDArray[Any]) -> str:
+        return "".join(f"{line}\n" for line in _format_rows(rows, delimiter, decimal))
+
+    blocks = iterate_row_blocks(values)
+    format_quickly = find_formatter(values, delimiter, format_block) if decimal == "." else None
+    if format_quickly is None:
+        return map(format_block, blocks)
+    return (text for _, text in map_ahead(format_quickly, blocks))
+
+
+def _format_rows(rows: NDArray[Any], delimiter: str, decimal: str) -> list[str]:
+    """Return the numbers of each row, in full precision, with a delimiter between them; booleans as 0 and 1.
+
+    They are formatted all at once, in a list's own text, which is faster than one by one.
+    """
+    numbers = rows.astype(np.uint8) if rows.dtype == np.bool_ else rows
+    text = repr(numbers.tolist())[2:-2].replace(".", decimal)
+    return [line.replace(", ", delimiter) for line in text.split("], [")]
+
+
+def to_cell(value: float | bool) -> str:
+    """Return a number as CSV and `--print` have it: in full precision, booleans as 0 and 1."""
+    return repr(int(value)) if isinstance(value, bool) else repr(value)
+
+
+def find_delimiter(word: str) -> str:
+    """Return the delimiter that an option names: one character, or its name.
+
+    Raises
+    ------
+    UsageError
+        If it is neither.
+    """
+    if word.lower() in DELIMITERS:
+        return DELIMITERS[word.lower()]
+    character = "\t" if word == r"\t" else word
+    if len(character) != 1 or character in '"\r\n\0' or character.isalnum():
+        raise UsageError(
+            f"--delimiter {shorten(word)!r} is no delimiter; give {', '.join(DELIMITERS)} or one character"
+        )
+    return character
+
+
+def quote(cell: str, delimiter: str) -> str:
+    """Return a cell as it is written: in quotes, where it would otherwise be read as another."""
+    if any(character in cell for character in (delimiter, '"', "\n", "\r")) or cell != cell.strip():
+        return '"' + cell.replace('"', '""') + '"'
+    return cell
+
+
+def _unquote(cell: str) -> str:
+    """Return what a cell holds."""
+    if not cell.startswith('"'):
+        return cell
+    inside, _, behind = cell[1:].rpartition('"')
+    return inside.replace('""', '"') + behind
+
+
+def _to_json(text: str) -> str:
+    return text if _NUMBER.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+
+
+def _is_blank(record: str, delimiter: str) -> bool:
+    """Whether a record has nothing in it, not even cells that are empty."""
+    return not record.strip() and delimiter not in record
+
+
+def _read_name(cell: str) -> str:
+    """Return the name that a cell of a header holds; around quotes spaces are part of nothing."""
+    return _unquote(cell) if cell.startswith('"') else cell.strip()
+
+
+def reads_as_header(names: Sequence[str]) -> bool:
+    """Whether a row of names is taken for a header when it is read back."""
+    return _looks_like_header(names, ".")
+
+
+def _holds_text(cells: Sequence[str], decimal: str) -> bool:
+    return any(to_number(cell, decimal) is None for cell in cells)
+
+
+def _looks_like_header(cells: Sequence[str], decimal: str) -> bool:
+    """Whether no cell is a number, and at least one is no missing value either."""
+    numbers = [to_number(cell, decimal) for cell in cells]
+    return any(number is None for number in numbers) and all(
+        number is None or math.isnan(number) for number in numbers
+    )

@@ -1,0 +1,261 @@
+"""JSON as tables: an array of records (`[{"x": 1, "y": 2}, …]`), and JSON Lines, a record or a list a line."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import chain
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
+
+import numpy as np
+
+from normcli.dtypes import LARGEST_EXACT
+from normcli.errors import DataError
+from normcli.printable import shorten
+from normcli.tensors.formats.json_items import AS_NUMBERS, AS_WRITTEN, Digits, read_array, read_lines
+from normcli.tensors.formats.json_lists import TENSOR_KEY, NestedLists, Parsed, describe_number, to_array
+from normcli.tensors.spool import keep_open
+from normcli.tensors.tables.cells import CellReader, list_text_dtypes
+from normcli.tensors.tables.column_choice import choose_columns, name_all
+from normcli.tensors.tables.delimited import quote
+from normcli.tensors.tables.rows import holds_nan, iterate_row_blocks, place_numbers, write_rows
+from normcli.tensors.tables.tables import Block, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.tensors.formats.json_items import Decoders
+    from normcli.tensors.tables.tables import TableOptions
+
+_NUMBERS = {int, float, bool, type(None)}
+
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair, which JSON can escape and UTF-8 has not."""
+
+
+class Records:
+    """The rows of a file of JSON objects, all with the same names; see `tables.Rows`.
+
+    Parameters
+    ----------
+    stream : BinaryIO
+        Seekable; it is read again whenever rows are asked for.
+    name : str
+    is_lines : bool
+        Whether it is JSON Lines, and not one array.
+    """
+
+    is_picked = False
+
+    def __init__(self, stream: BinaryIO, name: str, *, is_lines: bool) -> None:
+        self.name = name
+        self._stream, self._is_lines = keep_open(stream, self), is_lines
+        first = next(chain.from_iterable(self._read_items(AS_NUMBERS)), None)
+        if first is None:
+            raise DataError(f"{name} is empty; records of numbers are expected")
+        self._keys: tuple[str, ...] = tuple(first)
+        self.names: tuple[str, ...] | None = self._keys
+        self.width = len(self._keys)
+        self.first = "record 1"
+
+    list_dtypes = staticmethod(list_text_dtypes)
+
+    def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
+        """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""
+        choose = _get_all_of(chosen)
+        for first, rows in self._read_rows(AS_NUMBERS):
+            block = _convert_quickly(list(map(choose, rows)), dtype)
+            yield block or self._convert_slowly(rows, first, chosen, dtype)
+
+    def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
+        """Yield the texts of each row's cells for a file with a delimiter, or for JSON if that is None."""
+        for _, rows in self._read_rows(AS_WRITTEN):
+            for cells in rows:
+                if delimiter is None:
+                    yield [_encode(cell) for cell in cells]
+                else:
+                    yield [quote(self._require_text(_to_text(cell)), delimiter) for cell in cells]
+
+    def _require_text(self, text: str) -> str:
+        """Return a text, or raise an error if UTF-8 has it not."""
+        if not text.isascii() and _HALF.search(text) is not None:
+            raise DataError(f"{self.name} holds half a surrogate pair, which a text file cannot hold")
+        return text
+
+    def _read_items(self, decoders: Decoders) -> Iterator[list[Any]]:
+        return (read_lines if self._is_lines else read_array)(self._stream, self.name, decoders)
+
+    def _read_rows(self, decoders: Decoders) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
+        """Yield some records at a time: the number of the first, and their cells in the order of its names."""
+        get_cells, number = _get_all_of(self._keys), 1
+        for items in self._read_items(decoders):
+            try:
+                rows = list(map(get_cells, items))
+                fits = set(map(len, items)) <= {self.width}
+            except (KeyError, TypeError):
+                fits = False
+            if not fits:
+                self._refuse(items, number)
+            yield number, rows
+            number += len(rows)
+
+    def _refuse(self, items: Sequence[Any], number: int) -> NoReturn:
+        """Raise an error with the first item that is no record of all the names and no others."""
+        names = set(self._keys)
+        number, item = next(
+            (number, item)
+            for number, item in enumerate(items, number)
+            if not isinstance(item, dict) or item.keys() != names
+        )
+        if not isinstance(item, dict):
+            raise DataError(f"{self.name}, record {number} is no object, as those before it are")
+        missing, more = names - item.keys(), item.keys() - names
+        what = f"has no {_join(missing)}" if missing else f"also has {_join(more)}"
+        raise DataError(f"{self.name}, record {number} {what}; all records have the names of the first")
+
+    def _convert_slowly(
+        self, rows: Sequence[tuple[Any, ...]], first: int, chosen: Sequence[int], dtype: type[np.generic]
+    ) -> Block:
+        reader = CellReader(self, chosen, dtype)
+        for number, row in enumerate(rows, first):
+            cells = [_to_text(int(cell) if isinstance(cell, bool) else cell) for cell in row]
+            reader.add(cells, f"record {number}")
+        return reader.finish()
+
+
+def read_records(
+    stream: BinaryIO, name: str, options: TableOptions, *, is_lines: bool
+) -> tuple[Table, str | None]:
+    """Return the table that JSON records are, and a note of how its columns were found.
+
+    Raises
+    ------
+    DataError
+        If the file is empty or malformed, or its columns are not those that are wanted.
+    UsageError
+        If the options name a column that is not there.
+    """
+    records = Records(stream, name, is_lines=is_lines)
+    chosen, note = choose_columns(records, options)
+    return Table(records, chosen), note
+
+
+def read_lists(stream: BinaryIO, name: str) -> Parsed:
+    """Return the tensor whose items along the first axis stand in JSON Lines, one a line.
+
+    Raises
+    ------
+    DataError
+        If the lines are no such items.
+    """
+    return to_array(list(chain.from_iterable(read_lines(stream, name, AS_NUMBERS))), name)
+
+
+def write_records(
+    stream: BinaryIO, values: NDArray[Any], names: Sequence[str], table: Table | None, *, is_lines: bool
+) -> None:
+    """Write a tensor of two axes as records, a line each; without `is_lines`, as one array.
+
+    Parameters
+    ----------
+    stream : BinaryIO
+    values : ndarray
+        Shape (rows, columns).
+    names : sequence of str
+        Of the values' columns.
+    table : Table or None
+        Where the values came from: they are written in their places among its other columns.
+    is_lines : bool
+    """
+    names = name_all(names, table, "JSON records")
+    keys = [json.dumps(name, ensure_ascii=False) for name in names]
+    rows: Iterator[list[str]] = chain.from_iterable(map(_format_rows, iterate_row_blocks(values)))
+    keeps_missing = table is not None and holds_nan(values)
+    if table is not None and (keeps_missing or not table.is_whole):
+        rows = place_numbers(rows, table, None, keeps_missing=keeps_missing)
+    before, between, after = ("", "\n", "\n") if is_lines else ("[\n", ",\n", "\n]\n")
+    stream.write(before.encode())
+    texts = ("{" + ", ".join(map(": ".join, zip(keys, cells, strict=True))) + "}" for cells in rows)
+    write_rows(stream, texts, between)
+    stream.write(after.encode())
+
+
+def write_lists(stream: BinaryIO, values: NDArray[Any]) -> None:
+    """Write the items of a tensor's first axis as JSON, one a line."""
+    for item in values:
+        stream.writelines(piece.encode() for piece in NestedLists(item).format_json())
+        stream.write(b"\n")
+
+
+def starts_like_records(head: bytes) -> bool:
+    """Whether the first bytes of a JSON text are those of an array of objects."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return text[:1] == b"[" and text[1:].lstrip()[:1] == b"{"
+
+
+def starts_like_lines(text: bytes) -> bool:
+    """Whether a text begins with a line of JSON, a record or a list, and then another of its kind or none."""
+    first, _, behind = text.partition(b"\n")
+    try:
+        value = json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    if behind.lstrip():
+        return behind.lstrip()[:1] == first[:1]
+    return isinstance(value, dict) and TENSOR_KEY not in value
+
+
+def _encode(value: Any) -> str:
+    """Return a parsed value as the text of strict JSON, its numbers as they stood."""
+    if isinstance(value, Digits):
+        return value
+    if isinstance(value, list):
+        return f"[{', '.join(map(_encode, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_encode(name)}: {_encode(member)}" for name, member in value.items()) + "}"
+    if isinstance(value, float):
+        return json.dumps(describe_number(value))
+    escapes = isinstance(value, str) and not value.isascii() and _HALF.search(value) is not None
+    return json.dumps(value, ensure_ascii=escapes)
+
+
+def _get_all_of(keys: Sequence[Any]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return a function that returns what is found under some keys."""
+    if len(keys) > 1:
+        return itemgetter(*keys)
+    return lambda found: tuple(found[key] for key in keys)
+
+
+def _convert_quickly(rows: Sequence[tuple[Any, ...]], dtype: type[np.generic]) -> Block | None:
+    """Return records of plain numbers as a block, or None where a cell is anything else, or large."""
+    if dtype is not np.float64 or not set(map(type, chain.from_iterable(rows))) <= _NUMBERS:
+        return None
+    try:
+        values = np.array(rows, dtype)
+    except OverflowError:
+        return None
+    return None if (np.abs(values) >= LARGEST_EXACT).any() else Block(values)
+
+
+def _to_text(cell: Any) -> str:
+    """Return what a cell of a delimited file has for a value."""
+    if cell is None:
+        return ""
+    return cell if isinstance(cell, str) else json.dumps(cell) if isinstance(cell, float) else _encode(cell)
+
+
+def _format_rows(rows: NDArray[Any]) -> list[list[str]]:
+    """Return the numbers of each row as JSON has them."""
+    if rows.dtype.kind in "iuf" and np.isfinite(rows).all():  # as a list's own text has them
+        return [line.split(", ") for line in repr(rows.tolist())[2:-2].split("], [")]
+    return [
+        [json.dumps(value if isinstance(value, int) else describe_number(value)) for value in row]
+        for row in rows.tolist()
+    ]
+
+
+def _join(names: set[str]) -> str:
+    return ", ".join(shorten(repr(name)) for name in sorted(names))

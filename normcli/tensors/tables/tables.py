@@ -1,0 +1,195 @@
+"""Tables of named columns: which columns are numbers to work on, and which pass through as they stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from normcli.errors import DataError, UsageError
+from normcli.tensors.spool import Collected
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.tensors.held_files import Opened
+
+
+class TableOptions(NamedTuple):
+    """What the caller says of a table; the file itself tells the rest.
+
+    Parameters
+    ----------
+    columns, exclude : str or None
+        The columns that are worked on, or those that are not: names and numbers from 0, with commas between;
+        `2-5` is a range of numbers.
+    delimiter : str or None
+        What stands between the cells of a line.
+    decimal : str
+        The decimal point of its numbers: `.` or `,`.
+    header : bool or None
+        Whether the first row is the names of the columns.
+    wanted : tuple of str or None
+        The names of the columns that the tensor must have, in its order.
+    """
+
+    columns: str | None = None
+    exclude: str | None = None
+    delimiter: str | None = None
+    decimal: str = "."
+    header: bool | None = None
+    wanted: tuple[str, ...] | None = None
+
+    def refuse(self, subject: str, *, but: Sequence[str] = ()) -> None:
+        """Raise `UsageError` if anything but some options is given, of what is no table or none of cells.
+
+        Parameters
+        ----------
+        subject : str
+            What the options are given for, and is none of their kind.
+        but : sequence of str
+            The options that are not refused.
+        """
+        for name in ("columns", "exclude", "delimiter", "decimal", "header"):
+            if name not in but and getattr(self, name) != getattr(AS_FOUND, name):
+                kind = "of CSV and TSV" if name in ("delimiter", "decimal", "header") else "of tables"
+                raise UsageError(f"--{name} is {kind}; {subject} is none")
+
+
+AS_FOUND = TableOptions()
+"""All columns of a table, as the file itself tells."""
+
+
+class Block(NamedTuple):
+    """Some rows of a table, as numbers.
+
+    Parameters
+    ----------
+    values : ndarray
+        Shape (rows, chosen columns).
+    rounded : str or None
+        The first whole number that a float64 cannot hold, and where it stands.
+    """
+
+    values: NDArray[Any]
+    rounded: str | None = None
+
+
+class NotWholeError(Exception):
+    """A cell is no whole number of the dtype that is asked for."""
+
+
+class Rows(Protocol):
+    """The rows of a file, as often as they are asked for.
+
+    Attributes
+    ----------
+    name : str
+        Of the file, for messages.
+    names : tuple of str or None
+        Of all its columns.
+    width : int
+        How many columns there are.
+    first : str
+        Where the first row stands, for messages: `line 1`.
+    is_picked : bool
+        Whether the caller named the columns to work on (`--columns`), and not those to leave out.
+    """
+
+    name: str
+    names: tuple[str, ...] | None
+    width: int
+    first: str
+    is_picked: bool
+
+    def list_dtypes(self, chosen: Sequence[int]) -> Sequence[type[np.generic]]:
+        """Return the dtypes that some columns are read in: the first that holds all exactly is taken."""
+
+    def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
+        """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""
+
+    def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
+        """Yield the texts of each row's cells for a file with a delimiter, or for JSON if that is None."""
+
+
+class Table(NamedTuple):
+    """A file of rows, and the columns of it that are the tensor.
+
+    Parameters
+    ----------
+    rows : Rows
+    chosen : tuple of int
+        The places of the tensor's columns in the file, in the tensor's order.
+    delimiter, decimal : str or None
+        Of the file; None if it is not delimited.
+    opened : Opened or None
+        What the file was when it was opened, where other processes may write to it.
+    """
+
+    rows: Rows
+    chosen: tuple[int, ...]
+    delimiter: str | None = None
+    decimal: str = "."
+    opened: Opened | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the tensor's columns."""
+        names = self.rows.names
+        return None if names is None else tuple(names[place] for place in self.chosen)
+
+    @property
+    def has_others(self) -> bool:
+        """Whether the file has columns that are not of the tensor."""
+        return len(self.chosen) < self.rows.width
+
+    @property
+    def span(self) -> slice | None:
+        """The places of the tensor's columns, if they stand together and in the file's order."""
+        first, last = self.chosen[0], self.chosen[-1]
+        return slice(first, last + 1) if self.chosen == tuple(range(first, last + 1)) else None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the tensor's columns are all of the file's, in its order."""
+        return self.span == slice(0, self.rows.width)
+
+    def read(self) -> tuple[NDArray[Any], str | None]:
+        """Return the numbers, shape (rows, chosen columns), and what there is to know of how they were read.
+
+        Of text they are float64; where that cannot hold all whole numbers, and there are no others, int64 or
+        uint64. Of typed columns they are of the dtype that holds all of them.
+
+        Raises
+        ------
+        DataError
+            If a cell is not a number, or there are no rows.
+        """
+        inexact: tuple[NDArray[Any], str] | None = None
+        for dtype in self.rows.list_dtypes(self.chosen):
+            try:
+                values, rounded = self._collect(dtype)
+            except NotWholeError:
+                continue
+            if not values.size:
+                raise DataError(f"{self.rows.name} has names of columns and no rows of numbers")
+            if rounded is None:
+                return values, None
+            inexact = values, rounded
+        assert inexact is not None  # float64 holds all numbers, some of them rounded
+        values, rounded = inexact
+        return values, (
+            f"{rounded} is rounded to float64: numbers beyond 2^53 are read exactly where all --columns hold "
+            "whole numbers, none missing, of which int64 or uint64 holds all"
+        )
+
+    def _collect(self, dtype: type[np.generic]) -> tuple[NDArray[Any], str | None]:
+        collected, rounded = Collected(self.rows.name), None
+        with collected:
+            for block in self.rows.read_blocks(self.chosen, dtype):
+                collected.add(block.values)
+                rounded = rounded or block.rounded
+            return collected.finish((-1, len(self.chosen)), np.dtype(dtype)), rounded

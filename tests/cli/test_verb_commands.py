@@ -1,0 +1,103 @@
+"""Every command refuses what is empty and what is given twice, whatever the option."""
+
+from __future__ import annotations
+
+import itertools
+import os
+
+import click
+import pytest
+
+from normcli.cli.commands import VERBS
+from normcli.cli.main import commands
+from tests.marks import slowly
+
+CONTEXT = click.Context(commands)
+
+
+def list_commands():
+    """Yield the arguments that each command begins with, and the command: those of norms, of two of them."""
+    for name in ("bn", "lrn", *VERBS):
+        command = commands.get_command(CONTEXT, name)
+        if not isinstance(command, click.Group):
+            yield [name], command
+            continue
+        for norm in ("bn", "gn"):
+            yield [name, norm], command.get_command(CONTEXT, norm)
+
+
+COMMANDS = [pytest.param(words, command, id=" ".join(words)) for words, command in list_commands()]
+SOME = [case for case in COMMANDS if case.values[0] in (["bn"], ["fit", "bn"])]
+EACH_COMMAND = pytest.mark.parametrize(
+    ("words", "command"), [*SOME, *slowly(case for case in COMMANDS if case not in SOME)]
+)
+
+
+def list_options(command):
+    """Return the options of a command that take a value."""
+    options = [param for param in command.params if isinstance(param, click.Option)]
+    return [option for option in options if not (option.is_flag or option.hidden)]
+
+
+@EACH_COMMAND
+def test_an_empty_option_is_named(words, command, normcli):
+    for param in list_options(command):
+        texts = (
+            ("",) if param.name == "delimiter" else ("", " ")
+        )  # a blank may stand between the cells of a table
+        for option, text in itertools.product(param.opts, texts):
+            ran = normcli(*words, option, text)
+            assert (ran.code, ran.raw, len(ran.err.splitlines())) == (2, b"", 1), option
+            assert f"{'/'.join(param.opts)} is empty; is a variable not set?" in ran.err
+
+
+@EACH_COMMAND
+def test_an_option_that_takes_one_value_is_not_given_twice(words, command, normcli):
+    for param in list_options(command):
+        if not param.multiple:
+            ran = normcli(*words, param.opts[0], "1", param.opts[-1], "2")
+            assert (ran.code, ran.raw, len(ran.err.splitlines())) == (2, b"", 1), param
+            assert f"{'/'.join(param.opts)} is given 2 times; it takes one value" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        pytest.param(["fit", "zscore", ""], "FILE… is empty", id="a file"),
+        pytest.param(["fit", "zscore", "x.npy", ""], "FILE… is empty", id="one of several files"),
+        pytest.param(["bn", "-i", "x.npy", "-i", ""], "-i/--input is empty", id="one of several inputs"),
+        pytest.param(["help", ""], "TOPIC is empty", id="a word"),
+    ],
+)
+def test_an_empty_argument_is_named(line, told, normcli):
+    ran = normcli(*line)
+    assert (ran.code, ran.raw, len(ran.err.splitlines())) == (2, b"", 1)
+    assert told in ran.err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("ln -i p.npy -o p.npy", id="input"),
+        pytest.param("ln --shape 2,3 --gamma p.npy -o ./p.npy", id="gamma"),
+        pytest.param("ln -i p.npy --stats-output p.npz", id="statistics"),
+        pytest.param("apply s.npz p.npy -o p.npy", id="apply"),
+    ],
+)
+def test_one_pipe_is_not_read_and_written(line, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("p.npy")
+    os.symlink("p.npy", "p.npz")
+    ran = normcli(*line.split())
+    assert (ran.code, ran.out) == (2, "")
+    assert "is a pipe that is also named to be read; give another" in ran.err
+
+
+def test_flags_may_stand_twice(normcli):
+    assert normcli("ln", "--shape", "2,3", "-q", "--quiet", "--print", "mean").code == 0
+
+
+def test_no_axes_are_written_as_such(normcli):
+    asked = ("--shape", "2,2", "-q", "--print", "mean")
+    assert normcli("ln", "--axes", "()", *asked).lines == ["6.0", "3.0", "7.0", "4.0"]
+    assert normcli("ln", "--keep", "()", *asked).lines == ["5.0"]

@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+
+from normcli.errors import DataError
+from normcli.tensors.tables.delimited import write_delimited
+from normcli.tensors.tables.json_records import (
+    read_lists,
+    read_records,
+    starts_like_lines,
+    write_lists,
+    write_records,
+)
+from normcli.tensors.tables.tables import TableOptions
+
+NAN = np.nan
+
+
+def open_table(text: str, *, is_lines: bool, **options):
+    return read_records(io.BytesIO(text.encode()), "x.json", TableOptions(**options), is_lines=is_lines)[0]
+
+
+def write(table, values, *, is_lines: bool):
+    stream = io.BytesIO()
+    write_records(stream, np.array(values), table.columns, table, is_lines=is_lines)
+    return stream.getvalue().decode()
+
+
+def join(records, is_lines):
+    return "\n".join(map(json.dumps, records)) + "\n" if is_lines else json.dumps(records)
+
+
+@pytest.fixture(params=[pytest.param(False, id="array"), pytest.param(True, id="lines")])
+def is_lines(request):
+    return request.param
+
+
+@pytest.mark.parametrize(
+    ("records", "values", "columns"),
+    [
+        pytest.param(
+            [{"x": 1, "y": 2.5}, {"y": 4, "x": 3}], [[1, 2.5], [3, 4]], ("x", "y"), id="any order of names"
+        ),
+        pytest.param([{"x": None}, {"x": ""}, {"x": "NA"}], [[NAN]] * 3, ("x",), id="missing values"),
+        pytest.param([{"x": "nan"}, {"x": "-inf"}], [[NAN], [-np.inf]], ("x",), id="not finite"),
+        pytest.param([{"x": "1.5"}, {"x": True}], [[1.5], [1]], ("x",), id="numbers in quotes, and truth"),
+    ],
+)
+def test_what_is_read(records, values, columns, is_lines):
+    table = open_table(join(records, is_lines), is_lines=is_lines)
+    np.testing.assert_array_equal(table.read()[0], values)
+    assert table.columns == columns
+
+
+def test_columns_are_chosen_and_others_pass_through(is_lines):
+    records = [{"name": "é, a", "x": 1, "ok": None}, {"name": {"a": [1]}, "x": 2, "ok": True}]
+    table = open_table(join(records, is_lines), is_lines=is_lines, columns="x")
+    np.testing.assert_array_equal(table.read()[0], [[1], [2]])
+    written = write(table, [[0.5], [NAN]], is_lines=is_lines)
+    found = [json.loads(line) for line in written.splitlines()] if is_lines else json.loads(written)
+    assert found == [{**records[0], "x": 0.5}, {**records[1], "x": "nan"}]
+    stream = io.BytesIO()
+    write_delimited(stream, np.array([[0.5], [NAN]]), table.columns, table, ",")
+    assert stream.getvalue().decode() == 'name,x,ok\n"é, a",0.5,\n"{""a"": [1]}",nan,true\n'
+
+
+def test_whole_numbers_beyond_float64_are_read_as_they_are(is_lines):
+    table = open_table(join([{"t": 2**60 + 1}, {"t": -3}], is_lines), is_lines=is_lines)
+    values, note = table.read()
+    assert (values.tolist(), values.dtype, note) == ([[2**60 + 1], [-3]], np.int64, None)
+
+
+def test_many_records(is_lines):
+    records = [{"i": i, "text": "[" * (i % 7), "x": i / 4} for i in range(30000)]
+    table = open_table(join(records, is_lines), is_lines=is_lines, exclude="text")
+    np.testing.assert_array_equal(table.read()[0], [[i, i / 4] for i in range(30000)])
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param('[{"x": 1}, {"y": 1}]', "record 2 has no 'x'", id="missing name"),
+        pytest.param('[{"x": 1}, {"x": 1, "y": 1}]', "record 2 also has 'y'", id="a name more"),
+        pytest.param('[{"x": 1}, 3]', "record 2 is no object", id="no object"),
+        pytest.param('[{"x": 1, "x": 2}]', "has the name .x. twice behind record 0", id="a name twice"),
+        pytest.param('[{"x": 1}, {"x": 2},]', "not valid JSON behind record 2", id="a comma at the end"),
+        pytest.param('[{"x": 1} {"x": 2}]', "not valid JSON behind record 1", id="no comma"),
+        pytest.param('[{"x": 1}, {"x": 2}', "not valid JSON", id="cut short"),
+        pytest.param('[{"x": 1}] 5', "not valid JSON", id="more behind"),
+        pytest.param('[{"x": [1]}]', r"record 1, column x: '\[1\]' is not a number; --exclude x", id="a list"),
+        pytest.param('[{"x": 1}, {"x": "ann"}]', "record 2, column x: 'ann' is not a number", id="text"),
+        pytest.param('[{"x": ' + "[" * 100000, "nested too deeply", id="too deep"),
+        pytest.param('[{"x": ' + "1" * 5000 + "}]", "too many digits", id="too many digits"),
+    ],
+)
+def test_what_is_refused(text, message):
+    with pytest.raises(DataError, match=message):
+        open_table(text, is_lines=False).read()
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param('{"x": 1}\n{"x": 2\n', "line 2 is not valid JSON", id="cut short"),
+        pytest.param('{"x": 1}\n\n{"y": 2}\n', "record 2 has no 'x'", id="missing name"),
+        pytest.param("\n\n", "is empty", id="empty"),
+        pytest.param('{"x": 1}\n{"x": 2}, {"x": 3}\n', "line 2 is not valid JSON", id="two in a line"),
+        pytest.param('{"x": 1},{"x": [{}\n{}]}\n', "line 1 is not valid JSON", id="one in two lines"),
+        pytest.param('{"x":1},-1e999,{"x": [{}\n{}]}\n', "line 1 is not valid JSON", id="as if joined"),
+        pytest.param('{"x":1},-Infinity,{"x": [{}\n{}]}\n', "line 1 is not valid JSON", id="joined by our own"),
+        pytest.param('{"x": 1}\n{"x": 1, "x": 2}\n', "line 2 has the name .x. twice", id="a name twice"),
+        pytest.param('{"x": 1}\n3\n', "record 2 is no object", id="no object"),
+        pytest.param('{"x": 1}\n"x"\n', "record 2 is no object", id="a text"),
+        pytest.param('{"x": 1}\n{"x": 1, "y": 2}\n', "record 2 also has 'y'", id="a name more"),
+    ],
+)
+def test_what_is_refused_of_lines(text, message):
+    with pytest.raises(DataError, match=message):
+        open_table(text, is_lines=True).read()
+
+
+@pytest.mark.parametrize("size", [1, 7, 50, 1000])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_pieces_of_any_size_are_read_alike(size, indent, is_lines, monkeypatch):
+    monkeypatch.setattr("normcli.tensors.formats.json_items._TEXT_AT_ONCE", size)
+    records = [{"s": "}, {" * (i % 3), "x": i / 4, "o": {"a": [i, {}]}} for i in range(60)]
+    if is_lines:
+        text = "\n \n\n".join(map(json.dumps, records)) + "\n" * 60
+    else:
+        text = json.dumps(records, indent=indent) + " " * 60
+    table = open_table(text, is_lines=is_lines, columns="x")
+    values = table.read()[0]
+    np.testing.assert_array_equal(values, [[i / 4] for i in range(60)])
+    written = write(table, values, is_lines=is_lines)
+    found = [json.loads(line) for line in written.splitlines()] if is_lines else json.loads(written)
+    assert found == records
+
+
+def test_infinities_that_are_no_json_are_read_all_the_same(is_lines):
+    records = [{"x": -np.inf}, {"x": np.inf}, {"x": NAN}, {"x": 1}]
+    values = open_table(join(records, is_lines), is_lines=is_lines).read()[0]
+    np.testing.assert_array_equal(values, [[-np.inf], [np.inf], [NAN], [1]])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param([[0.1, 1e300], [-0.0, 5e-324]], id="floats"),
+        pytest.param([[0.1, NAN], [np.inf, -np.inf]], id="not finite"),
+        pytest.param([[1, 2**60], [-3, 0]], id="whole numbers"),
+        pytest.param([[True, False], [False, True]], id="booleans"),
+        pytest.param(np.array([[0.1, 2.0]], np.float32), id="float32"),
+    ],
+)
+def test_numbers_are_written_as_json(values):
+    stream = io.BytesIO()
+    array = np.array(values)
+    write_records(stream, array, ("x", "y"), None, is_lines=True)
+    expected = [
+        [str(v) if isinstance(v, float) and not np.isfinite(v) else v for v in row] for row in array.tolist()
+    ]
+    assert stream.getvalue().decode() == "".join(json.dumps({"x": x, "y": y}) + "\n" for x, y in expected)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 4), (2, 0), (1, 1)], ids=str)
+def test_lists_a_line_read_back_as_the_same_tensor(shape):
+    values = np.random.default_rng(0).normal(size=shape)
+    stream = io.BytesIO()
+    write_lists(stream, values)
+    assert len(stream.getvalue().splitlines()) == shape[0]
+    stream.seek(0)
+    read = read_lists(stream, "x.jsonl").values
+    assert read.shape == shape
+    np.testing.assert_array_equal(read, values)
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        pytest.param(b'{"x": 1}\n{"x": 2}\n', True, id="records"),
+        pytest.param(b'{"x": 1}\n', True, id="one record"),
+        pytest.param(b"[1, 2]\n[3, 4]\n", True, id="lists"),
+        pytest.param(b"[[1, 2],\n[3, 4]]\n", False, id="one list over lines"),
+        pytest.param(b"[[1, 2], [3, 4]]\n", False, id="one list"),
+        pytest.param(b'{"normalized": [1]}\n', False, id="an answer"),
+        pytest.param(b'{\n"normalized": [1]}\n', False, id="an answer over lines"),
+    ],
+)
+def test_lines_are_told_from_one_value(head, expected):
+    assert starts_like_lines(head) is expected
+
+
+def test_numbers_that_pass_through_keep_their_digits(is_lines):
+    cells = ['"x": 0.12345678901234567890123', '"y": 1e400', '"u": 10.10', '"v": -0', '"w": [1.50, {"k": 1E2}]']
+    text = '{"a": 1, ' + ", ".join(cells) + "}"
+    table = open_table(text + "\n" if is_lines else f"[{text}]", is_lines=is_lines, columns="a")
+    written = write(table, [[2.0]], is_lines=is_lines)
+    assert all(cell in written for cell in cells)
+    stream = io.BytesIO()
+    write_delimited(stream, np.array([[2.0]]), table.columns, table, ",")
+    assert (
+        stream.getvalue().decode().splitlines()[1].startswith("2.0,0.12345678901234567890123,1e400,10.10,-0,")
+    )
+
+
+def test_half_a_surrogate_pair_stays_escaped_or_is_refused(is_lines):
+    text = '{"a": 1, "h": "\\ud800x"}'
+    table = open_table(text if is_lines else f"[{text}]", is_lines=is_lines, columns="a")
+    assert r'"\ud800x"' in write(table, [[2.0]], is_lines=is_lines)
+    with pytest.raises(DataError, match="half a surrogate pair"):
+        write_delimited(io.BytesIO(), np.array([[2.0]]), table.columns, table, ",")
+
+
+@pytest.mark.parametrize("name", ["a\0", "\ud800"])
+def test_names_that_no_file_keeps_are_refused(name, is_lines):
+    with pytest.raises(DataError, match="characters that no file can keep"):
+        open_table(join([{name: 1}], is_lines), is_lines=is_lines)
