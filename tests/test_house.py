@@ -108,6 +108,49 @@ def test_contributing_names_what_is_there():
     assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
 
 
+def read_end_to_end() -> list[tuple[str, str]]:
+    """Return the files and functions that CONTRIBUTING says one command goes through, in order."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    section = text[text.index("## One command, end to end") :].split("\n## ")[0]
+    return re.findall(r"^\d+\. `(normcli/[\w/]+\.py)`, `([\w.]+)`", section, flags=re.MULTILINE)
+
+
+_TRACED = """
+import json, sys
+from pathlib import Path
+called = {}
+def note(frame, event, _):
+    if event == "call":
+        called.setdefault((frame.f_code.co_filename, frame.f_code.co_qualname))
+sys.argv = ["normcli", "bn", "--shape", "2,3,4,4"]
+import os
+import normcli.__main__ as program
+os._exit = sys.exit
+sys.setprofile(note)
+try:
+    program.main()
+except SystemExit:
+    pass
+sys.setprofile(None)
+print(json.dumps(list(called)), file=sys.stderr)
+"""
+
+
+def test_contributing_tells_how_one_command_goes():
+    told = read_end_to_end()
+    assert len(told) == 10
+    ran = subprocess.run(
+        [sys.executable, "-c", _TRACED],
+        capture_output=True,
+        check=True,
+        cwd=ROOT,
+        env=os.environ | {"NORMCLI_KERNEL": "numpy"},
+    )
+    called = [(str(Path(file)).split("/normcli/")[-1], name) for file, name in json.loads(ran.stderr)]
+    places = [called.index((path.removeprefix("normcli/"), name)) for path, name in told]
+    assert places == sorted(places)
+
+
 def test_each_room_stands_on_one_floor():
     rooms = [name for names in FLOORS for name in names]
     assert sorted(rooms) == sorted({room(module) for module in MODULES})
