@@ -49,8 +49,9 @@ def round_to_odd(values: Floats) -> NDArray[np.float32]:
     NumPy casts to bfloat16 by way of float32, and two roundings to nearest can differ from one: the first may
     make a tie of what is none. Rounding to odd never does (Boldo & Melquiond 2008).
     """
-    nearest = np.asarray(values, dtype=np.float32)
-    back = nearest.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):  # of infinities, and of signalling NaN
+        nearest = np.asarray(values, dtype=np.float32)
+        back = nearest.astype(np.float64)
     bits = nearest.view(np.int32)
     bits -= np.abs(back) > np.abs(values)
     bits |= back != values
