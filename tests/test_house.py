@@ -168,7 +168,7 @@ def test_the_tests_of_a_room_are_found_by_its_name():
 
 
 WITHOUT_A_LIST = {"cli", "cluster", "codegen", "compiled", "engine", "fitting", "language", "library"}
-WITHOUT_A_LIST |= {"numerics", "running", "simulate", "tensors", "writers"}
+WITHOUT_A_LIST |= {"running", "simulate", "writers"}
 """Rooms whose docstring does not list their files yet."""
 
 

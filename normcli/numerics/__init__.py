@@ -19,4 +19,17 @@ calculated to within a known bound (`statistics`, `powers`, `gradients`). Where 
 the bound, `statistics.solution` asks for the group's sums as integers and decides by fractions (`rational`).
 BLAS adds only what is exact in any order; NumPy's powers and logarithms, which differ between processors, reach
 no result that has to be rounded.
+
+* `bounds`: the error bounds that the fast paths decide by
+* `deciding`: where a bound leaves one rounding; else the exact value, asked to more bits
+* `elements`: single elements, in doubles, in pairs, in fractions
+* `gradients`: the backward pass of groups
+* `integers`: integers beyond 2⁵³, as pairs of doubles
+* `pairs`: sums of two doubles, and their arithmetic
+* `powers`: powers and roots of pairs and of fractions
+* `rational`: exact sums and roots, as integers and fractions
+* `rounding`: to every dtype, once
+* `statistics`: the mean and the divisor of a group
+* `sums`: exact sums
+* `workspace`: buffers that a thread uses again
 """

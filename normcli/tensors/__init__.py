@@ -1,1 +1,18 @@
-"""Where tensors come from and go: a file per format, and the generators. Knows nothing of norms."""
+"""Where tensors come from and go: a file per format, and the generators. Knows nothing of norms.
+
+* `files`: the registry of formats: from a name to a tensor, and back
+* `formats`: files that hold arrays
+* `held_files`: files held against what they were when they were opened
+* `locks`: locks that end with their process
+* `many`: globs, folders and lists of files
+* `mapped`: arrays that lie in files
+* `members`: the members of stats and state files, checked
+* `pieces`: long arrays and texts piece by piece
+* `random`: tensors drawn at random
+* `residual`: a tensor and what is added to it
+* `spool`: temporary files without a name
+* `tables`: columns of numbers among others
+* `tensor`: a tensor with its source
+* `watched`: the progress of work outside the engine
+* `written_whole`: files that are written whole or not at all
+"""

@@ -1,5 +1,9 @@
 """Single elements, rounded once: in doubles, in pairs of doubles where these do not decide, else in fractions.
 
-`kernel` works on blocks of values: `in_doubles` first, then `in_pairs`; `in_fractions` decides what is left.
-`compiled_kernel` calls the C that takes the place of the first; `inverse` undoes a normalization.
+* `compiled_kernel`: the calls of the C
+* `in_doubles`: a sequence of doubles, with the bound of its error
+* `in_fractions`: what nothing else decides
+* `in_pairs`: at any magnitude, with a bound
+* `inverse`: a normalization undone
+* `kernel`: blocks of values through the three paths
 """

@@ -1,5 +1,7 @@
 """The gradients of norms of groups: each is the exact one, rounded once.
 
-`sums` adds up exactly what they are made of; from these, `coefficients` are solved for each group, and `values`
-differentiates with them in pairs. What pairs do not decide, `in_fractions` does.
+* `coefficients`: the numbers of a group that its gradients are made of
+* `in_fractions`: the same, and gradients, exactly
+* `sums`: the exact sums they follow from
+* `values`: the gradients of single values, in pairs
 """

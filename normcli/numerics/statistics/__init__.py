@@ -1,6 +1,13 @@
 """The statistics of groups: what is measured of them, and the mean and the divisor that follow.
 
-`measuring` says how leaves are measured and folded. `moments`, `lengths` (with `decimal_lengths`), and
-`order_statistics` (with `ranks`) are measured; each solves itself for a plan by `solution`, with eps and the
-rules for 0 of `divisor`. `constant_groups` and `omitted_steps` change a solution for a few requests.
+* `constant_groups`: groups that a convention counts as constant
+* `decimal_lengths`: ℓp lengths to any number of digits
+* `divisor`: eps, scales, and the rules for a divisor of 0
+* `lengths`: ℓp lengths, p not 2
+* `measuring`: how leaves are measured and folded
+* `moments`: mean and variance, or mean square
+* `omitted_steps`: norms without centring or without dividing
+* `order_statistics`: extremes and quantiles
+* `ranks`: the values at given ranks, in memory or in passes
+* `solution`: from what was measured to mean, divisor and statistics
 """

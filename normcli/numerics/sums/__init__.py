@@ -1,5 +1,9 @@
 """Exact sums, in any order: of rows and columns of values, of leaves, of tiles, of files.
 
-`row_sums`, `short_row_sums` and `column_sums` measure leaves, pieces of groups; `leaf_records` hold their sums
-and fold them; `fixed_point` holds sums that are added without end; `averages` divides such sums.
+* `averages`: averages of statistics, rounded once
+* `column_sums`: sums of leaves that lie as columns
+* `fixed_point`: sums of any size, added without end
+* `leaf_records`: records of leaves, and how they are folded
+* `row_sums`: sums of leaves that lie as rows
+* `short_row_sums`: the same for float16 and float32
 """

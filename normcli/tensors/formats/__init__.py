@@ -1,5 +1,13 @@
 """File formats that hold arrays.
 
-NumPy's `npy` and `npz`; `safetensors`; `json_lists`, of `json_items`; Zarr and HDF5 as `stores` of a
-`stored_array`, found by `store_places`, with `coordinates`; a `guarded_store` has regular files alone.
+* `coordinates`: the coordinates of Zarr arrays
+* `guarded_store`: a Zarr folder of which regular files alone are read
+* `json_items`: the values of JSON text, one after the other
+* `json_lists`: nested lists, or normcli's own answer
+* `npy`: NumPy's `.npy`
+* `npz`: NumPy's `.npz`
+* `safetensors`: safetensors files
+* `store_places`: the name of an array in a store
+* `stored_array`: an array of a store, chunk by chunk
+* `stores`: Zarr and HDF5
 """

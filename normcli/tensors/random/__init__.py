@@ -1,5 +1,8 @@
 """Tensors drawn at random.
 
-A `recipe` says how, `generate` makes it; `torch_stream` (`mersenne_jump` skips far) and `box_muller` are
-torch's random numbers.
+* `box_muller`: normal values as torch makes them
+* `generate`: a tensor from its recipe
+* `mersenne_jump`: skips of any length
+* `recipe`: distribution, stream, bounds and dtype
+* `torch_stream`: torch's random numbers
 """

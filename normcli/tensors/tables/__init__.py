@@ -1,5 +1,13 @@
 """Tables: rows of cells in named columns, some of which are numbers.
 
-`delimited` files (of `line_records`; `arrow` reads large ones), `parquet` and `json_records` become `tables` of
-`rows` of `cells`, with `column_names` of which a `column_choice` is worked on.
+* `arrow`: large delimited files, faster
+* `cells`: texts as numbers
+* `column_choice`: which columns are worked on
+* `column_names`: names of columns, matched and listed
+* `delimited`: CSV and its relatives
+* `json_records`: JSON records and JSON Lines
+* `line_records`: the lines of a delimited file, or several of a quoted cell
+* `parquet`: Parquet files
+* `rows`: rows on their way into a file
+* `tables`: columns that are numbers, and others that pass through
 """
