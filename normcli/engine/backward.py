@@ -54,23 +54,23 @@ def run_backward(
     require_place(out, plan, values, dy)
     with open_run(plan, values, out) as (place, geometry, source, sink):
         with open_source(dy, plan, geometry) as gradients:
-            kind = _find_run(plan)
+            kind = _choose_passes(plan)
             passes = kind(plan, geometry, source, sink, inputs, effort)
             if values.size:
                 passes.differentiate(gradients, values)
         return RawGradients(place, *passes.find_parameters())
 
 
-def _find_run(plan: Plan) -> Any:
-    """Return the kind of run that differentiates a norm; those of one norm alone are imported on use."""
+def _choose_passes(plan: Plan) -> Any:
+    """Return the passes that differentiate a norm; those of one norm alone are imported on use."""
     if plan.norm.divisor.measurement is Measurement.WINDOW:
-        from normcli.engine.lrn.backward_run import WindowBackwardRun
+        from normcli.engine.lrn.backward_passes import WindowBackwardPasses
 
-        return WindowBackwardRun
+        return WindowBackwardPasses
     if plan.norm.divisor.measurement is Measurement.SINGULAR_VALUE:
-        from normcli.engine.sn.backward_run import MatrixBackwardRun
+        from normcli.engine.sn.backward_passes import MatrixBackwardPasses
 
-        return MatrixBackwardRun
-    from normcli.engine.gradients.run import GroupBackwardRun
+        return MatrixBackwardPasses
+    from normcli.engine.gradients.passes import GroupBackwardPasses
 
-    return GroupBackwardRun
+    return GroupBackwardPasses

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     Rows = tuple[RowParameter | None, RowParameter | None]
 
 
-class CompiledRun:
+class CompiledTiles:
     """Works on the tiles of a run.
 
     Parameters
@@ -272,7 +272,7 @@ def find_shape(shape: Shape, strides: tuple[Shape, ...], kept: int) -> Shape | N
     return tuple(n for own in lengths for n in (*[1] * (2 - len(own)), *own))
 
 
-def open_compiled(run: Tiles) -> CompiledRun | None:
+def open_compiled(run: Tiles) -> CompiledTiles | None:
     """Return what works on a run's tiles; None if NumPy has to."""
     kernel = find_kernel()
     parameters = [values for values in (run.gamma, run.beta) if values is not None]
@@ -284,4 +284,4 @@ def open_compiled(run: Tiles) -> CompiledRun | None:
         or any(values.lies_in_file for values in parameters)
     ):
         return None
-    return CompiledRun(run, kernel)
+    return CompiledTiles(run, kernel)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.engine.passes import Run
+from normcli.engine.passes import Passes
 from normcli.engine.run import open_run
 from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.elements.in_pairs import Elements
@@ -78,10 +78,10 @@ def invert(
     with open_run(plan, values, out) as (place, geometry, source, sink):
         if not values.size:
             return place, Loss()
-        return place, _InverseRun(plan, geometry, source, sink, inputs, effort).invert(inputs.measured)
+        return place, _InversePasses(plan, geometry, source, sink, inputs, effort).invert(inputs.measured)
 
 
-class _InverseRun(Run):
+class _InversePasses(Passes):
     """The pass that undoes a normalization."""
 
     def invert(self, measured: Measured | None) -> Loss:

@@ -1,10 +1,10 @@
-"""Runs of norms that divide by ℓp lengths: what pairs do not decide is asked of decimals."""
+"""Passes of norms that divide by ℓp lengths: what pairs do not decide is asked of decimals."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from normcli.engine.passes import Run
+from normcli.engine.passes import Passes
 from normcli.numerics.statistics.decimal_lengths import find_to_bits
 from normcli.numerics.statistics.lengths import find_method, has_powers
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
 
-class LengthRun(Run):
-    """A run of lengths of any p but 2."""
+class LengthPasses(Passes):
+    """The passes of lengths of any p but 2."""
 
     def choose_method(self) -> Method:
         """Return how lengths are measured."""
@@ -56,7 +56,7 @@ class LengthRun(Run):
 
     @property
     def _p(self) -> float:
-        assert self.plan.spec.p is not None  # of every norm that has this kind of run
+        assert self.plan.spec.p is not None  # of every norm that has such passes
         return self.plan.spec.p
 
 

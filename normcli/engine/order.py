@@ -1,4 +1,4 @@
-"""Runs of norms that go by the order of values: by extremes, or by two quantiles.
+"""Passes of norms that go by the order of values: by extremes, or by two quantiles.
 
 For quantiles, groups that lie within a tile are sorted. Of larger ones the keys of the quantiles are found
 digit by digit, with one pass for each digit: two for values of 32 bits, four for 64, more of many groups.
@@ -14,7 +14,7 @@ from normcli.dtypes import is_long_integer, is_short_float
 from normcli.engine.blocks import ArraySource, open_source
 from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import Inputs
-from normcli.engine.passes import Run
+from normcli.engine.passes import Passes
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError
 from normcli.numerics.statistics.measuring import Method
@@ -44,16 +44,16 @@ SHORTEST_LINE = 4096
 """Bytes of a file that are read at intervals as fast as in a row; in memory it hardly matters."""
 
 
-class ExtremesRun(Run):
-    """A run of a norm that divides by what follows from the least and the largest value."""
+class ExtremesPasses(Passes):
+    """The passes of a norm that divides by what follows from the least and the largest value."""
 
     def choose_method(self) -> Method:
         """Return how extremes are measured."""
         return Method(Extremes, measure_extremes, fold_extremes, lambda leaves, *_: fold_extremes(leaves))
 
 
-class QuantileRun(Run):
-    """A run of a norm that divides by the range of two quantiles."""
+class QuantilePasses(Passes):
+    """The passes of a norm that divides by the range of two quantiles."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -133,7 +133,7 @@ def find_quantiles(
                 continue
             geometry = find_geometry(plan)
             with open_source(values, plan, geometry) as source:
-                run = QuantileRun(plan, geometry, source, None, Inputs(selection=selection), effort)
+                run = QuantilePasses(plan, geometry, source, None, Inputs(selection=selection), effort)
                 run.walk.expect(1)
                 run.add_values(search)
         if search is None:

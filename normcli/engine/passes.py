@@ -52,7 +52,7 @@ _SHORT_GROUP = 1 << 6
 """Groups of at most so many values make so many leaves that they are surveyed in small tiles."""
 
 
-class Run(Tiles):
+class Passes(Tiles):
     """The passes of one calculation: they measure groups, normalize them, or both; or they survey a tensor.
 
     Parameters are those of `Tiles`.

@@ -11,7 +11,7 @@ from normcli.compiled import find_kernel
 from normcli.engine.blocks import CopyingSource, open_sink, open_source
 from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import NO_INPUTS
-from normcli.engine.passes import Run
+from normcli.engine.passes import Passes
 from normcli.engine.small import run_small
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
@@ -222,7 +222,7 @@ def run_source(
     DataError
         If the file of gamma, beta or the mask has changed since it was opened.
     """
-    passes = _find_run(plan)(plan, geometry, source, sink, inputs, effort)
+    passes = _choose_passes(plan)(plan, geometry, source, sink, inputs, effort)
     known = inputs.given if inputs.measured is None else inputs.measured
     statistics = passes.measure() if known is None else passes.apply(known)
     require_unchanged(inputs.gamma, inputs.beta, None if inputs.selection is None else inputs.selection.mask)
@@ -230,28 +230,28 @@ def run_source(
     return {name: array.reshape(shape) for name, array in statistics.items()}
 
 
-def _find_run(plan: Plan) -> type[Run]:
-    """Return the run that measures a norm's groups; the rarer ones are imported on use."""
+def _choose_passes(plan: Plan) -> type[Passes]:
+    """Return the passes that measure a norm's groups; the rarer ones are imported on use."""
     match plan.norm.divisor.measurement:
         case Measurement.WINDOW:
-            from normcli.engine.lrn.run import WindowRun
+            from normcli.engine.lrn.passes import WindowPasses
 
-            return WindowRun
+            return WindowPasses
         case Measurement.SINGULAR_VALUE:
-            from normcli.engine.sn.run import MatrixRun
+            from normcli.engine.sn.passes import MatrixPasses
 
-            return MatrixRun
+            return MatrixPasses
         case Measurement.EXTREMES:
-            from normcli.engine.order import ExtremesRun
+            from normcli.engine.order import ExtremesPasses
 
-            return ExtremesRun
+            return ExtremesPasses
         case Measurement.QUANTILES:
-            from normcli.engine.order import QuantileRun
+            from normcli.engine.order import QuantilePasses
 
-            return QuantileRun
+            return QuantilePasses
         case Measurement.LENGTH if not plan.follows_from_sums:
-            from normcli.engine.lengths import LengthRun
+            from normcli.engine.lengths import LengthPasses
 
-            return LengthRun
+            return LengthPasses
         case _:
-            return Run
+            return Passes

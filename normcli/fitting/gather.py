@@ -9,7 +9,7 @@ import numpy as np
 
 from normcli.engine.blocks import open_source
 from normcli.engine.geometry import Geometry
-from normcli.engine.passes import Run
+from normcli.engine.passes import Passes
 from normcli.engine.survey import join_batches
 from normcli.fitting.subject import find_batch, find_positions, has_images
 from normcli.fitting.sums import Sums, find_deviations, make_exact, round_deviations
@@ -50,7 +50,7 @@ def gather(plan: Plan, values: NDArray[Any], effort: Effort, *, apart: bool = Fa
     geometry = Geometry.of(plan.grid.view_shape, positions or plan.grid.view_axes)
     gatherer = _Gatherer(plan, geometry, sums, by_sample=bool(positions), images=has_images(plan) and not apart)
     with open_source(values, plan, geometry) as source, np.errstate(all="ignore"):
-        Run(plan, geometry, source, None, effort=effort).survey(gatherer.add)
+        Passes(plan, geometry, source, None, effort=effort).survey(gatherer.add)
         gatherer.finish()
     return sums
 

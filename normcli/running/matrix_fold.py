@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from normcli.dtypes import get_eps, is_float
-from normcli.engine.sn.run import lay_matrix
+from normcli.engine.sn.passes import lay_matrix
 from normcli.engine.sn.singular_values import approximate_largest
 from normcli.errors import DataError, UsageError, name_subject
 from normcli.norms.plan import make_plan

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli.engine.backward import run_backward
-from normcli.engine.gradients import run as gradients_run
+from normcli.engine.gradients import passes as gradients_run
 from normcli.engine.inputs import Inputs
 from normcli.engine.walk import Effort
 from normcli.norms.request import Request

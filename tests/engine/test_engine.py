@@ -131,7 +131,7 @@ def test_the_same_bits_for_norms_apart(shape, request_, tmp_path, monkeypatch):
     for values in (x, np.asfortranarray(x), mapped):
         for effort in (Effort(threads=2), Effort(block=100), Effort(threads=3, block=1)):
             assert equal(run(plan, values, effort=effort), plain)
-    monkeypatch.setattr("normcli.engine.lrn.run.MOST_VALUES", 64)
+    monkeypatch.setattr("normcli.engine.lrn.passes.MOST_VALUES", 64)
     assert equal(run(plan, x, effort=Effort(threads=2)), plain)
 
 
@@ -284,7 +284,7 @@ def test_a_failure_in_a_thread_reaches_the_caller(monkeypatch):
         calls.append(arguments)
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(passes.Run, "_work_on_whole_groups", fail)
+    monkeypatch.setattr(passes.Passes, "_work_on_whole_groups", fail)
     with pytest.raises(RuntimeError, match="broken"):
         run(
             make_plan(Request("ln"), (400, 500), np.dtype("f8")),
@@ -296,14 +296,14 @@ def test_a_failure_in_a_thread_reaches_the_caller(monkeypatch):
 
 def test_an_interrupt_stops_every_thread(monkeypatch):
     calls = []
-    real = passes.Run._work_on_whole_groups
+    real = passes.Passes._work_on_whole_groups
 
     def count(*arguments):
         calls.append(arguments)
         time.sleep(0.01)
         real(*arguments)
 
-    monkeypatch.setattr(passes.Run, "_work_on_whole_groups", count)
+    monkeypatch.setattr(passes.Passes, "_work_on_whole_groups", count)
     interrupts, join = iter([KeyboardInterrupt]), threading.Thread.join
 
     def wait(thread):

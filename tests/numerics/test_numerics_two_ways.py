@@ -130,7 +130,7 @@ def round_nothing(found, dtype):
 
 ROUND_NOTHING = {
     f"engine.{module}.round_known": round_nothing
-    for module in ("gradients.run", "gradients.parameters", "lrn.backward_run")
+    for module in ("gradients.passes", "gradients.parameters", "lrn.backward_passes")
 }
 
 

@@ -1,4 +1,4 @@
 """Local response normalization, the one norm of sliding windows.
 
-`windows` normalizes, `run` does it for a tensor; `gradients` differentiates, and `backward_run` for a tensor.
+`windows` normalizes, `passes` do it for a tensor; `gradients` differentiates, `backward_passes` for a tensor.
 """

@@ -11,7 +11,7 @@ from normcli.engine.blocks import open_source
 from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.sn.gradients import find_sigma_gradient
-from normcli.engine.sn.run import MatrixRun
+from normcli.engine.sn.passes import MatrixPasses
 from normcli.engine.sn.singular_values import SingularValue
 from normcli.numerics.rational import round_once
 from normcli.numerics.workspace import Workspace
@@ -30,7 +30,7 @@ def iterate_matrices(plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUT
     """Yield the matrix of each group; what does not count is 0."""
     geometry = find_geometry(plan)
     with open_source(values, plan, geometry) as source:
-        run = MatrixRun(plan, geometry, source, None, inputs)
+        run = MatrixPasses(plan, geometry, source, None, inputs)
         work = Workspace()
         for tile in run.list_groups():
             yield run.load_matrix(tile, work)

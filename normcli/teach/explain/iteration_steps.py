@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from normcli.engine.sn.passes import lay_matrix
 from normcli.engine.sn.power_iterations import PowerIterations
-from normcli.engine.sn.run import lay_matrix
 from normcli.engine.sn.singular_values import SingularValue
 from normcli.printable import format_count
 

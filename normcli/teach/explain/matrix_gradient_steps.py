@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.sn.gradients import CANCELLED, find_sigma_gradient
-from normcli.engine.sn.run import lay_matrix
+from normcli.engine.sn.passes import lay_matrix
 from normcli.teach.explain.gradient_steps import BackwardSteps
 from normcli.teach.explain.iteration_steps import format_vector
 from normcli.teach.explain.story import StoryStep

@@ -18,7 +18,7 @@ from normcli.engine.blocks import Spread
 from normcli.engine.gradients.coefficients import CoefficientSolver
 from normcli.engine.gradients.parameters import ParameterSums
 from normcli.engine.gradients.tiles import Band, Tile, TileValues, choose_shift, keep_small
-from normcli.engine.passes import Run
+from normcli.engine.passes import Passes
 from normcli.norms.request import Fill
 from normcli.norms.rules import Centre
 from normcli.numerics.gradients.coefficients import find_p
@@ -49,7 +49,7 @@ MOST_GROUPS = 1 << 14
 """Groups in a band: some fifty float64 arrays are made of their number."""
 
 
-class GroupBackwardRun(Run):
+class GroupBackwardPasses(Passes):
     """The passes of a norm of groups."""
 
     def __init__(self, *arguments: Any) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from normcli.engine.inputs import COUNT, zero_unselected
 from normcli.engine.lrn.windows import count_in_windows, normalize_windows
-from normcli.engine.passes import Run
+from normcli.engine.passes import Passes
 from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.rounding import store
 
@@ -19,8 +19,8 @@ MOST_VALUES = 1 << 14
 """Values in a tile: the many arrays of its size that powers take then lie in a core's L2 cache."""
 
 
-class WindowRun(Run):
-    """The run of a norm with a sliding window."""
+class WindowPasses(Passes):
+    """The pass of a norm with a sliding window."""
 
     def measure(self) -> dict[str, Floats]:
         """Apply the computation to every tile, write the results, and return the statistics."""
@@ -30,7 +30,7 @@ class WindowRun(Run):
 
     def _compute(self, tile: Slices, work: Workspace) -> None:
         window, runs, reduced = self.plan.spec.window, self.geometry.runs, self.geometry.reduced_runs
-        assert window is not None  # of every norm that has this kind of run
+        assert window is not None  # of every norm that has such passes
         raw = self._load(tile, work, runs)
         selected = self.select(raw, tile, runs)
         precision = PRECISIONS["float64" if self.sink is None else self.sink.dtype.name]

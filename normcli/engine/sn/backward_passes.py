@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.sn.gradients import differentiate_matrix
-from normcli.engine.sn.run import MatrixRun, lay_matrix
+from normcli.engine.sn.passes import MatrixPasses, lay_matrix
 from normcli.errors import UsageError
 from normcli.norms.request import Fill
 from normcli.numerics.gradients.in_fractions import round_values
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from normcli.engine.geometry import Slices
 
 
-class MatrixBackwardRun(MatrixRun):
+class MatrixBackwardPasses(MatrixPasses):
     """The pass of a norm that divides a matrix by its largest singular value, and has no gamma and no beta."""
 
     def __init__(self, *arguments: Any) -> None:

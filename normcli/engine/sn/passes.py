@@ -1,4 +1,4 @@
-"""Runs of norms whose groups are matrices: each is read as a whole, however large it is."""
+"""Passes of norms whose groups are matrices: each is read as a whole, however large it is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine.passes import Run
+from normcli.engine.passes import Passes
 from normcli.engine.sn.singular_values import SingularValue, SingularValues, choose_enclosure
 from normcli.numerics.statistics.solution import solve
 from normcli.numerics.workspace import Workspace
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 
-class MatrixRun(Run):
-    """A run of a norm that divides by the largest singular value of a matrix; what does not count is 0."""
+class MatrixPasses(Passes):
+    """The passes of a norm that divides by the largest singular value of a matrix; what does not count is 0."""
 
     def measure(self) -> dict[str, Floats]:
         """Measure, and normalize if there is a sink; return the statistics in the shape of the kept runs."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from normcli.engine.inputs import zero_unselected
 from normcli.engine.lrn.gradients import differentiate_line, differentiate_windows
-from normcli.engine.passes import Run
+from normcli.engine.passes import Passes
 from normcli.norms.request import Fill
 from normcli.numerics.gradients.in_fractions import round_exactly, round_values
 from normcli.numerics.gradients.values import round_known
@@ -25,7 +25,7 @@ MOST_VALUES = 1 << 14
 """Values in a tile: derivatives are made of some forty float64 arrays of its size."""
 
 
-class WindowBackwardRun(Run):
+class WindowBackwardPasses(Passes):
     """The pass of a norm with a sliding window, which has no gamma and no beta."""
 
     def __init__(self, *arguments: Any) -> None:
@@ -36,7 +36,7 @@ class WindowBackwardRun(Run):
     def differentiate(self, gradients: Source, values: NDArray[Any]) -> None:
         """Write dx."""
         geometry, window = self.geometry, self.plan.spec.window
-        assert window is not None  # of every norm that has this kind of run
+        assert window is not None  # of every norm that has such passes
         order = geometry.reduced_runs + geometry.kept_runs
 
         def work_on(index: Slices, work: Workspace) -> None:
