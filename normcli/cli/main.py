@@ -38,7 +38,7 @@ class _Commands(CommandGroup):
             formatter.write_dl(verbs)
 
 
-def _import_verb(name: str) -> Verb:
+def import_verb(name: str) -> Verb:
     """Import the record of a verb."""
     match name:
         case "explain":
@@ -127,7 +127,7 @@ def _import_verb(name: str) -> Verb:
 
 @cache
 def _make_command(verb: str) -> click.Command:
-    return _import_verb(verb).make_command()
+    return import_verb(verb).make_command()
 
 
 @cache

@@ -141,14 +141,14 @@ def _list_remarks() -> Iterator[tuple[str, str]]:
 def _list_docstrings() -> Iterator[tuple[str, str]]:
     """Yield the docstrings that helps are made of."""
     from normcli.cli.commands import VERBS
-    from normcli.cli.main import commands
+    from normcli.cli.main import commands, import_verb
     from normcli.cli.verbs.help import TOPICS
     from normcli.writers import PICTURES, WRITERS
 
-    yield "normcli/cli/commands.py", commands.help or ""
-    for verb, (module, _) in VERBS.items():
-        record = getattr(import_module(f"normcli.cli.{module}"), verb.upper())
-        yield f"normcli/cli/{module}.py", record.run.__doc__ or ""
+    yield "normcli/cli/main.py", commands.help or ""
+    for verb in VERBS:
+        function = import_verb(verb).run
+        yield function.__module__.replace(".", "/") + ".py", function.__doc__ or ""
     for listings in TOPICS.values():
         for list_rows in listings:
             _, _, text = inspect.cleandoc(list_rows.__doc__ or "").partition("\n\n")
