@@ -188,13 +188,13 @@ ALWAYS bool measure_on_grids(struct block block, struct sums *sums)
     sum[0] += other[0], square[1] += other[2], t += plain ? other[1] : other[1] - of_p;
     if (need_sum && doubles) sum[0] = s - of_x;
     square[0] = plain ? t : t - of_p;
-    if (block.kind == F16) sums->left |= square[0] - square[0] != 0.0;
     if (doubles) square[2] = u - of_e;
     for (int k = 0; k < NUMBERS && block.row; k++) {
         double total = 0.0;
         for (int i = 0; i < LANES; i++) total += sums->at[k][i];
         sums->at[k] = fill(total);
     }
+    if (block.kind == F16) sums->left |= square[0] - square[0] != 0.0; /* infinities and NaN, of any lane of a row */
     return true;
 }
 

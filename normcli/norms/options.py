@@ -13,7 +13,7 @@ import operator
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from normcli.dtypes import OUTPUT_DTYPES, find_type
+from normcli.dtypes import LARGEST_EXACT, OUTPUT_DTYPES, find_type
 from normcli.errors import UsageError
 from normcli.norms.divisors import LENGTH, WINDOW_POWER, Measurement
 from normcli.norms.norm import QUARTILES, Norm
@@ -315,7 +315,7 @@ OPTIONS = (
         "size", OptionKind.INTEGER, "Channels in a window; of an even one ONNX has one more after than before.",
         _has_window,
         default=5,  # Krizhevsky et al. 2012, section 3.3 (n = 5); ONNX and torch have no default
-        is_allowed=lambda size: size >= 1, requirement="not a window of one channel or more",
+        is_allowed=lambda size: 1 <= size <= LARGEST_EXACT, requirement="not a window of 1 to 2⁵³ channels",
     ),
     # The defaults of ONNX LRN (opset 13) and of torch 2.13; the 2012 paper has k = 2 and an undivided α.
     Option(

@@ -518,3 +518,18 @@ def test_too_few_buffers_are_refused():
         KERNEL.module.normalize(
             KERNEL.variant, (3.0, 1e-5, 0.0, 1.0, 0, True, True), (1, 1), (np.ones((1, 2, 1, 3)),)
         )
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("norm", ["ln", "rms"])
+def test_what_is_not_finite_is_seen_wherever_it_stands_in_a_row(norm, dtype, value, monkeypatch):
+    """Each of a vector's lanes adds up a part of a row: the infinity of one is that of the row."""
+    x = np.ones((32, 32), dtype)
+    np.fill_diagonal(x, value)
+    found = normalize(x, norm)
+    monkeypatch.setenv(VARIABLE, NUMPY)
+    expected = normalize(x, norm)
+    np.testing.assert_array_equal(found.normalized, expected.normalized)
+    for name, values in expected.statistics.items():
+        np.testing.assert_array_equal(found.statistics[name], values)

@@ -131,7 +131,13 @@ def test_what_is_taken_where_nobody_chooses(norm):
             "dtype", "int8", "dtype 'int8' is none of float16, bfloat16, float32, float64", id="of four"
         ),
         pytest.param("range", (1.0, 0.5), "range 1,0.5 is not a lower and a higher bound", id="a pair"),
-        pytest.param("size", 0, "size 0 is not a window of one channel or more", id="a number"),
+        pytest.param("size", 0, "size 0 is not a window of 1 to 2⁵³ channels", id="a number"),
+        pytest.param(
+            "size",
+            10**20,
+            "size 100000000000000000000 is not a window of 1 to 2⁵³ channels",
+            id="a large number",
+        ),
     ],
 )
 def test_a_value_out_of_range_is_named_as_it_was_written(name, value, message):

@@ -200,6 +200,22 @@ def test_datasets_of_hdf5_that_hold_nothing_or_too_much_or_lie_elsewhere(
     assert (followed.code, followed.out) == ((0, "1.5\n") if "follow" in message else (3, ""))
 
 
+@pytest.mark.parametrize("hops", [1, 2])
+def test_what_links_of_hdf5_lead_to_is_a_file(hops, tmp_path, normcli, monkeypatch):
+    """HDF5 waits for a writer of a pipe, and no signal but SIGKILL ends it."""
+    h5py = pytest.importorskip("h5py")
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    with h5py.File("second.h5", "w") as file:
+        file["x"] = h5py.ExternalLink("pipe", "/x")
+    with h5py.File("first.h5", "w") as file:
+        file["group/x"] = h5py.ExternalLink("pipe" if hops == 1 else "second.h5", "/x")
+        file.create_dataset("raw", (4,), "f8", external=[("pipe", 0, 32)])
+    for name in ("group/x", "raw"):
+        ran = normcli("ln", "-i", f"first.h5:{name}", "--follow-links")
+        assert (ran.code, ran.raw, ran.err) == (3, b"", "normcli: pipe is a pipe, where only a file will do\n")
+
+
 def test_a_pipe_is_no_hdf5(tmp_path, normcli, monkeypatch):
     pytest.importorskip("h5py")
     monkeypatch.chdir(tmp_path)

@@ -172,6 +172,8 @@ def _open_hdf5(place: Place, source: str) -> Stored:
     file = h5py.File(place.path, "r")
     arrays: dict[str, Any] = {}
     file.visititems(lambda name, item: arrays.update({name: item} if isinstance(item, h5py.Dataset) else {}))
+    if Links.followed and place.key:
+        _require_linked_files(h5py, file, place.key)
     if Links.followed and isinstance(linked := file.get(place.key or ""), h5py.Dataset):
         arrays[str(place.key)] = linked
     array = arrays[choose_key(arrays, place.path, place.key)]
@@ -190,6 +192,36 @@ def _require_whole(array: Any, source: str) -> None:
         others += [place.file_name for place in array.virtual_sources() if place.file_name != "."]
     if others and not Links.followed:
         raise DataError(f"{source} lies in {others[0]}, another file; {FOLLOW}")
+    for name in others:
+        _require_file(array.file.filename, name)
+
+
+def _require_linked_files(h5py: Any, file: Any, key: str, depth: int = 0) -> None:
+    """Raise `DataError` if links on the way to a dataset lead to no regular file: HDF5 would wait there."""
+    names = key.strip("/").split("/")
+    for count in range(1, len(names) + 1):
+        link = file.get("/".join(names[:count]), getlink=True)
+        if not isinstance(link, h5py.ExternalLink):
+            continue
+        path = _require_file(file.filename, link.filename)
+        if path is not None and depth < _MOST_LINKS:
+            rest = "/".join([link.path, *names[count:]])
+            with h5py.File(path, "r") as other:
+                _require_linked_files(h5py, other, rest, depth + 1)
+        return
+
+
+_MOST_LINKS = 16
+"""Files that external links lead through one after the other: HDF5 itself follows as many."""
+
+
+def _require_file(beside: str, name: str) -> Path | None:
+    """Return where a file lies that another names, beside it or in the working folder; None if nowhere."""
+    for path in (Path(beside).parent / name, Path(name)):
+        if path.exists():
+            open_regular(path).close()
+            return path
+    return None
 
 
 def _refuse_key(place: Place) -> NoReturn:
