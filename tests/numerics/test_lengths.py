@@ -6,6 +6,7 @@ import decimal
 import math
 from fractions import Fraction
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -235,6 +236,16 @@ def test_undecided_lengths_are_calculated_in_decimals(p, whole, monkeypatch):
 @pytest.mark.parametrize("p", [3.0, 0.5, 0.7])
 def test_lengths_in_decimals_of_what_is_exact(p):
     assert split_exactly(find_to_bits([np.array([0.0, 5.0, 0.0])], p, SPLIT_BITS)) == split_exactly(Fraction(5))
+
+
+def test_a_length_just_above_its_largest_value_breaks_ties():
+    """The second value makes the length larger by 2⁻¹⁵⁶⁵ of itself: the third is that much below a tie."""
+    x = np.array([[2.0**127, 0.121 * 2.0**127, 0.0859375]]).astype(ml_dtypes.bfloat16)
+    y = normalize(x, "lp", axes=(1,), p=511.0).normalized
+    assert float(y[0, 2]) == 5 * 2.0**-133
+    x[0, 1] = 0.0
+    y = normalize(x, "lp", axes=(1,), p=511.0).normalized
+    assert float(y[0, 2]) == 6 * 2.0**-133
 
 
 def test_a_length_between_two_doubles_is_a_tie():

@@ -22,7 +22,12 @@ class DecimalLength:
 
     def __init__(self, p: float) -> None:
         self._p, self._unit, self._total = p, Fraction(0), Decimal(0)
-        self._plain = NOTHING
+        self._plain, self._count = NOTHING, 0
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the length is rational: a plain sum, or the size of the only value that is not 0."""
+        return self._p == 1.0 or self._count <= 1
 
     def add(self, values: NDArray[Any]) -> None:
         """Add finite values."""
@@ -32,6 +37,7 @@ class DecimalLength:
         sizes = [Fraction(size) for size in find_magnitudes(values).tolist() if 0.0 < size < math.inf]
         if not sizes:
             return
+        self._count += len(sizes)
         unit = max(sizes) if self._p > 0.0 else min(sizes)
         if not self._unit:
             self._unit = unit
@@ -45,13 +51,24 @@ class DecimalLength:
         """Return the length."""
         if self._p == 1.0:
             return self._plain.sum_values()
+        if self.is_exact:
+            return self._unit
         return self._unit * Fraction((self._total.ln() / Decimal(self._p)).exp())
 
 
 def find_to_bits(pieces: Iterable[NDArray[Any]], p: float, bits: int) -> Fraction:
-    """Return the length of a group, from its values piece by piece, to so many bits."""
+    """Return the length of a group, from its values piece by piece, to so many bits.
+
+    Of more bits another number is returned, unless the length is exact: one value may be so much larger than
+    the others that no few digits tell its size from the length.
+    """
     with use_digits(count_digits(bits, p)):
         length = DecimalLength(p)
         for values in pieces:
             length.add(values)
-        return length.find()
+        found = length.find()
+    return found if length.is_exact else found * (1 + Fraction(1, 2 ** (bits + _MARK)))
+
+
+_MARK = 8
+"""Bits behind those that are asked for, where an inexact length is marked."""
