@@ -157,8 +157,8 @@ class Lengths:
         for group in np.flatnonzero(~decided & (self.length.hi != 0.0)).tolist():
 
             def evaluate(bits: int, group: int = group) -> tuple[Fraction, Fraction]:
-                found, finer = (self.find(group, wanted) for wanted in (bits, 2 * bits))
-                return found, make_fraction(0) if found == finer else scale_fraction(found, -bits)
+                found = self.find(group, bits)
+                return found, scale_fraction(found, -bits)
 
             shown[group] = round_real(evaluate)
 
