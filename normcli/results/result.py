@@ -92,7 +92,10 @@ class Result:
 
     @property
     def standardized(self) -> Any:
-        """x̂ in the output's dtype: the normalized tensor without gamma and beta; as `normalized` otherwise."""
+        """x̂ in the output's dtype: the normalized tensor without gamma and beta; as `normalized` otherwise.
+
+        It is calculated when it is first asked for, from the array that was given: read it before that changes.
+        """
         return self.give(self._x_hat)
 
     @property
