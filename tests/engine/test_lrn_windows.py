@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.engine.lrn.windows import count_in_windows
+from normcli.engine.lrn.window_sums import count_in_windows
 from tests.marks import sampled, slowly
 from tests.reference.real import Real
 from tests.reference.rounding import round_once

@@ -1,4 +1,8 @@
 """Local response normalization, the one norm of sliding windows.
 
-`windows` normalizes, `passes` do it for a tensor; `gradients` differentiates, `backward_passes` for a tensor.
+* `window_sums`: the sums of squares of windows, and their mean squares
+* `windows`: what values are divided by, and the quotients
+* `passes`: the pass over a tensor
+* `gradients`: the gradients of single values
+* `backward_passes`: the backward pass over a tensor
 """

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from normcli.engine.inputs import COUNT, zero_unselected
-from normcli.engine.lrn.windows import count_in_windows, normalize_windows
+from normcli.engine.lrn.window_sums import count_in_windows
+from normcli.engine.lrn.windows import normalize_windows
 from normcli.engine.passes import Passes
 from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.rounding import store
