@@ -210,7 +210,7 @@ class ComparingSink:
         limits: Source | None = None,
         gate: tuple[Gate, Source] | None = None,
     ) -> None:
-        windowed = plan.spec.window is not None
+        windowed = plan.groups_overlap
         groups = None if windowed else GroupTally(geometry.kept_shape)
         self.comparison = Comparison(tolerance, groups)
         self._geometry, self._source, self._limits = geometry, source, limits

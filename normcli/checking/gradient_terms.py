@@ -127,7 +127,7 @@ def make_terms(
         Whether given statistics are constants.
     """
     plan = exact.plan if plan is None else plan
-    if plan.spec.window is not None or find_p(plan) != 2.0:
+    if plan.groups_overlap or find_p(plan) != 2.0:
         return None
     grid, given = plan.grid, None if trained else exact.inputs.given
     x, dy = (np.asarray(a, np.float64).reshape(grid.view_shape) for a in (exact.input, exact.dy))

@@ -65,7 +65,7 @@ class BlockCheck(NamedTuple):
             Where each block lies, and what it said.
         """
         tolerance = self.tolerate(choose_counting_dtype(plan.choose_output_dtype(dtype)))
-        groups = None if plan.spec.window is not None else GroupTally(plan.grid.stats_shape)
+        groups = None if plan.groups_overlap else GroupTally(plan.grid.stats_shape)
         total = Comparison(tolerance, groups)
         for box, one in found:
             if one.worst is not None:

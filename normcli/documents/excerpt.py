@@ -199,7 +199,7 @@ def _cut_to(length: int, most: int) -> Positions:
 
 def _count_groups(plan: Plan, shown: list[Positions]) -> int:
     """Return the number of groups that the cells belong to: 1 for a window, which is drawn for one value."""
-    return 1 if plan.spec.window is not None else np.unique(plan.grid.locate_groups(make_index(shown))).size
+    return 1 if plan.groups_overlap else np.unique(plan.grid.locate_groups(make_index(shown))).size
 
 
 def narrow(positions: Positions, length: int, most: int) -> Positions:

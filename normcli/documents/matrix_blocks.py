@@ -120,7 +120,7 @@ def locate_owners(result: Result, index: Sequence[NDArray[np.intp]]) -> NDArray[
     index : sequence of integer arrays
         The cells' positions along each axis; they broadcast.
     """
-    if result.plan.spec.window is not None:
+    if result.plan.groups_overlap:
         return _locate_nobody(index)
     groups = result.plan.grid.locate_groups(index)
     if result.selection is None:

@@ -160,7 +160,7 @@ def list_selection(
     """
     if selection is None:
         return ()
-    unknown = counts is None or plan.spec.window is not None  # windows overlap
+    unknown = counts is None or plan.groups_overlap  # windows overlap
     counted = selection.count(values) if counts is None or unknown else int(counts.sum())
     nan = ("NaN does not",) if selection.omits_nan else ()
     return (
@@ -181,7 +181,7 @@ def list_groups(plan: Plan, columns: Mapping[str, NDArray[Any]], view: View) -> 
 
     def make_row(group: int) -> TableRow:
         cells = (_format_value(values.flat[group], view) for values in columns.values())
-        return TableRow((plan.grid.group_name(group), *cells), None if plan.spec.window is not None else group)
+        return TableRow((plan.grid.group_name(group), *cells), None if plan.groups_overlap else group)
 
     table = Table(None, ("group", *columns), (False, *(True,) * len(columns)))
     return build_excerpt(table, make_row, plan.grid.group_count, "group", view)

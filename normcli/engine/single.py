@@ -173,7 +173,7 @@ def _isolate(plan: Plan, group: int, inputs: Inputs) -> GroupPart:
     selected = plan.grid.select_group(group)
     index = {axis: place for axis, place in enumerate(selected) if isinstance(place, int)}
     along = None
-    if plan.spec.window is not None:  # groups are lines along its axis, of which each value has its own
+    if plan.groups_overlap:  # groups are lines along its axis, of which each value has its own
         axis = plan.grid.view_axes[0]
         along = axis, index.pop(axis)
     alone = plan.restrict(tuple(1 if axis in index else n for axis, n in enumerate(plan.grid.view_shape)))

@@ -106,12 +106,10 @@ def require_fittable(plan: Plan) -> None:
     name, batch = plan.norm.name, plan.grid.layout.batch
     if batch is None:
         raise UsageError(f"{name} of a tensor without axes has no samples: there is nothing to fit")
-    if plan.spec.window is not None or batch in plan.grid.kept:
+    if plan.groups_overlap or batch in plan.grid.kept:
         sample = plan.grid.layout.name(batch)
         message = f"{name} has statistics of each sample (along {sample}): there is nothing to fit"
-        raise UsageError(
-            message if plan.spec.window is not None else f"{message}; --axes or --keep choose other groups"
-        )
+        raise UsageError(message if plan.groups_overlap else f"{message}; --axes or --keep choose other groups")
     if plan.spec.rows is not None:
         size = plan.norm.divisor.size
         raise UsageError(

@@ -251,7 +251,7 @@ def _try_candidate(
         plan = make_plan(candidate.request, x.shape, x.dtype)
     except NormError:
         return
-    has_sums = not plan.norm.is_by_order and plan.spec.window is None and plan.spec.p in (None, 2.0)
+    has_sums = not plan.norm.is_by_order and not plan.groups_overlap and plan.spec.p in (None, 2.0)
     if not has_sums or not 1 < plan.grid.group_size <= LARGEST_GROUP:
         return
     few = Trial.take(plan, x, y, step, FEW_VALUES)

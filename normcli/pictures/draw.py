@@ -223,7 +223,7 @@ def _plot(result: Result, options: Options) -> tuple[list[Panel], str]:
     owners = Owners(result, options.digits)
     words = "Histograms of the input and of y, a pair for each group, with marks at 0, mean and deviation."
     legend = []
-    if result.plan.spec.window is None:
+    if not result.plan.groups_overlap:
         owners.colour(set(range(min(result.plan.grid.group_count, MOST_LINES))))
         words = f"{owners.format_description()} {words}"
         legend.append(draw_legend(owners, MOST_WIDTH))

@@ -185,7 +185,7 @@ def choose_owners(
     """Return the owners of a result's cells, given the positions along each axis that are shown."""
     if reach is not None:
         return ReachOwners(result, digits, reach)
-    if result.plan.spec.window is None:
+    if not result.plan.groups_overlap:
         return Owners(result, digits)
     return WindowOwners(result, digits, shown[result.plan.grid.axes[0]].shown)
 

@@ -137,7 +137,7 @@ class _Search:
     ) -> None:
         """Find degenerate groups where each group was normalized with its own statistics."""
         plan, grid, divisor = self.plan, self.plan.grid, self.plan.norm.divisor
-        windowed = plan.spec.window is not None
+        windowed = plan.groups_overlap
         flattens = divisor.divides and (plan.norm.centre is not Centre.NOTHING or plan.norm.is_partial)
         if grid.group_count == 0:
             self._add("empty", None, 0, f"the tensor {grid.shape} has no groups: nothing to normalize")

@@ -57,7 +57,7 @@ class Drawing(Answer):
 
     def _list_histograms(self, view: View) -> Iterator[Section]:
         """Yield the bars of the input and of the output of each group, the marks below them, and a scale."""
-        grid, sliding = self.result.plan.grid, self.result.plan.spec.window is not None
+        grid, sliding = self.result.plan.grid, self.result.plan.groups_overlap
         groups = [] if sliding else list(range(min(grid.group_count, MOST_LINES)))
         pairs = collect_pairs(self.result, groups)
         tallest = max(1, *(int(counts.counts.max()) for pair in pairs for counts in pair))
@@ -98,7 +98,7 @@ class Drawing(Answer):
         yield self._build_header(view)
         positions = choose_positions(plan.grid.shape, full=view.full)
         owners = choose_owners(result, view.digits, positions, reach)
-        title = "groups" if plan.spec.window is None else "window"
+        title = "groups" if not plan.groups_overlap else "window"
         title = title if reach is None else "reach"
         build = functools.partial(build_map, result=result, view=view, locate=owners.locate)
         drawn = []

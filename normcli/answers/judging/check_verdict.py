@@ -162,7 +162,7 @@ class Verdict:
         place: tuple[str, ...] = (group,)
         if name == NORMALIZED:
             at = format_index(index, grid.layout) or "the only value"
-            place = (at, f"group {group}") if self.plan.spec.window is None else (at,)
+            place = (at, f"group {group}") if not self.plan.groups_overlap else (at,)
         return Facts(f"worst value of {name}", (("at", place), *format_element(comparison, view)))
 
     def _build_groups(self, comparison: Comparison, view: View) -> Table:

@@ -151,7 +151,7 @@ class GradientsVerdict:
         """Return the index of a value, and of dx the group that it belongs to."""
         place = " ".join(f"{axis}={i}" for axis, i in self._locate(name, worst).items()) or "the only value"
         plan = self.checked.gradients.plan
-        if name != "dx" or plan.spec.window is not None:
+        if name != "dx" or plan.groups_overlap:
             return (place,)
         index = np.unravel_index(np.asarray(worst.place), plan.grid.shape)
         return place, f"group {plan.grid.group_name(int(plan.grid.locate_groups(index)))}"

@@ -185,7 +185,7 @@ class Explanation:
         asked = set() if alone else {group.outcomes[0].place}
         ends = cut_beyond(MOST_SHOWN, group.count, _HEAD, _TAIL, full=view.full)
         places = sorted({*ends.shown, *asked})
-        colour = None if group.plan.spec.window is not None else group.number
+        colour = None if group.plan.groups_overlap else group.number
         rows: dict[int, TableRow] = {}
         for place in places:
             where = format_index(group.index(place), group.plan.grid.layout) or "the only value"

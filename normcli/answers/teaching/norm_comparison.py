@@ -187,7 +187,7 @@ def _format_facts(column: NormColumn, view: View) -> dict[str, str]:
     vanishes = plan.norm.centre is Centre.MEAN and abs(column.mean) < _LEAST_MEAN
     return {
         "norm": plan.norm.title,
-        "reduces": over if plan.spec.window is None else f"a window {over}",
+        "reduces": over if not plan.groups_overlap else f"a window {over}",
         "keeps": keeps,
         "shape of the stats": shapes or "as the tensor",
         "groups": groups,

@@ -67,7 +67,7 @@ def _run(settings: Settings, backward: bool, at: str | None, **picture: Any) -> 
     from normcli.pictures import Options
 
     problem = load_problem(settings)
-    if problem.plan.spec.window is not None and problem.inputs.selection is not None:
+    if problem.plan.groups_overlap and problem.inputs.selection is not None:
         raise UsageError("windows show all values; leave out --mask, --lengths and --nan omit")
     if backward:
         chosen["reach"] = _find_reach(problem, at)

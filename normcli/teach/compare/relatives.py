@@ -83,7 +83,7 @@ def _drop_layout(request: Request, plan: Plan, layout: str | None) -> Request:
 
 
 def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
-    if (row.centre, row.divisor) != (plan.norm.centre, plan.norm.divisor) or plan.spec.window is not None:
+    if (row.centre, row.divisor) != (plan.norm.centre, plan.norm.divisor) or plan.groups_overlap:
         return
     eps = (plan.spec.eps or 0.0) if find_option("eps").belongs_to(row) else None
     if eps != row.eps and (row.eps, row.eps_mode) != (plan.norm.eps, plan.norm.eps_mode):

@@ -165,7 +165,7 @@ def depends_on_batch(plan: Plan) -> bool:
     batch = plan.grid.layout.batch
     if batch is None or batch not in plan.grid.axes:
         return False
-    if plan.spec.window is not None:
+    if plan.groups_overlap:
         return plan.grid.group_size > 1
     split = plan.grid.split
     return split is None or batch != split.axis or split.groups != plan.grid.shape[batch]

@@ -59,7 +59,7 @@ def explain_backward(
     group = measure_group(plan, values, inputs, number, places, effort)
     group = add_gradients(group, values, dy, inputs)
     running = inputs.given is not None
-    if plan.spec.window is not None:
+    if plan.groups_overlap:
         from normcli.teach.explain.window_gradient_steps import WindowBackwardSteps  # for one norm alone
 
         return Story(plan, group, at, WindowBackwardSteps(group, values, dy).build())

@@ -66,7 +66,7 @@ class Chain:
     """
 
     def __init__(self, plan: Plan, parameters: Sequence[str], *, given: bool, fixed: bool = False) -> None:
-        self.plan, self.is_window = plan, plan.spec.window is not None
+        self.plan, self.is_window = plan, plan.groups_overlap
         defined = define_group(plan, given=given, beyond=False)
         self.shared = [each for each in defined if each.name is not None and each.when is None]
         self.own = [each for each in define_value(plan, parameters, "float64") if each.name is not None]
