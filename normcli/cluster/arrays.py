@@ -20,7 +20,7 @@ from normcli.errors import DataError, UsageError
 from normcli.fitting.statistics import round_stats, warn
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.results.arguments import read_dtype, read_numbers
+from normcli.results.arguments import read_dtype, read_given, read_numbers
 from normcli.results.arrays import find_lazy
 from normcli.results.result import Result
 from normcli.tuples import NamedTuple
@@ -122,6 +122,7 @@ _IN_MEMORY = (
     "running_var",
     "out",
     "threads",
+    "strict",
 )
 """Arguments of `normalize` that arrays of dask do not have."""
 
@@ -137,7 +138,8 @@ class _Asked(NamedTuple):
 
 def _read_options(x: Taken, norm: str, options: Mapping[str, Any]) -> _Asked:
     """Return what the arguments of `normalize` stand for; statistics that are needed are calculated now."""
-    refused = next((name for name in _IN_MEMORY if options.get(name) is not None), None)
+    options = read_given(options)
+    refused = next((name for name in _IN_MEMORY if name in options), None)
     if refused is not None:
         raise UsageError(f"{refused} is of arrays in memory, and x is one of dask")
     array = x.values

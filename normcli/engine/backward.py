@@ -52,23 +52,24 @@ def run_backward(
         If `out` is not what it has to be.
     """
     require_place(out, plan, values, dy)
-    with open_run(plan, values, out) as (place, geometry, source, sink):
-        with open_source(dy, plan, geometry) as gradients:
-            kind = _choose_passes(plan)
-            passes = kind(plan, geometry, source, sink, inputs, effort)
-            if values.size:
-                passes.differentiate(gradients, values)
-        return RawGradients(place, *passes.find_parameters())
+    with (
+        open_run(plan, values, out) as (place, geometry, source, sink),
+        open_source(dy, plan, geometry) as gradients,
+    ):
+        passes = _choose_passes(plan)(plan, geometry, source, sink, inputs, effort)
+        if values.size:
+            passes.differentiate(gradients, values)
+        return RawGradients(place, *passes.find_parameters())  # which may read both once more
 
 
 def _choose_passes(plan: Plan) -> Any:
     """Return the passes that differentiate a norm; those of one norm alone are imported on use."""
     if plan.norm.divisor.measurement is Measurement.WINDOW:
-        from normcli.engine.lrn.backward_passes import WindowBackwardPasses
+        from normcli.engine.lrn.gradients import WindowBackwardPasses
 
         return WindowBackwardPasses
     if plan.norm.divisor.measurement is Measurement.SINGULAR_VALUE:
-        from normcli.engine.sn.backward_passes import MatrixBackwardPasses
+        from normcli.engine.sn.passes import MatrixBackwardPasses
 
         return MatrixBackwardPasses
     from normcli.engine.gradients.passes import GroupBackwardPasses

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Selected
+    from normcli.dtypes import Floats, Selected
     from normcli.engine.geometry import Geometry, Slices
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.solution import Given, Measured
@@ -165,6 +165,14 @@ class TileSelection:
             store(kept, high if low is None or not is_short_float(out.dtype) else round_to_odd(high, low))
         bits = _view_bits(out)
         bits += (_view_bits(kept) - bits) * rest  # as `copyto`, which looks at each value
+
+
+def fill_gradients(out: NDArray[Any], dy: Floats, counted: Selected | None, fill: Fill | None) -> None:
+    """Write the gradients of values that do not count: those of what they are filled with."""
+    if counted is not None:
+        others = np.empty(out.shape, out.dtype)
+        store(others, (dy if fill is Fill.PASS else np.zeros_like(dy)).reshape(out.shape))
+        np.copyto(out, others, where=~counted.reshape(out.shape))
 
 
 def zero_unselected(x: NDArray[Any], selected: Selected | None) -> NDArray[Any]:

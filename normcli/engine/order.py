@@ -1,6 +1,6 @@
-"""Passes of norms that go by the order of values: by extremes, or by two quantiles.
+"""The passes of a norm that goes by two quantiles.
 
-For quantiles, groups that lie within a tile are sorted. Of larger ones the keys of the quantiles are found
+Groups that lie within a tile are sorted. Of larger ones the keys of the quantiles are found
 digit by digit, with one pass for each digit: two for values of 32 bits, four for 64, more of many groups.
 """
 
@@ -17,8 +17,6 @@ from normcli.engine.inputs import Inputs
 from normcli.engine.passes import Passes
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError
-from normcli.numerics.statistics.measuring import Method
-from normcli.numerics.statistics.order_statistics import Extremes, fold_extremes, measure_extremes
 from normcli.numerics.statistics.ranks import RankSearch, find_shares, measure_quantiles
 from normcli.numerics.statistics.solution import solve
 
@@ -42,14 +40,6 @@ MOST_VALUES = 1 << 19
 
 SHORTEST_LINE = 4096
 """Bytes of a file that are read at intervals as fast as in a row; in memory it hardly matters."""
-
-
-class ExtremesPasses(Passes):
-    """The passes of a norm that divides by what follows from the least and the largest value."""
-
-    def choose_method(self) -> Method:
-        """Return how extremes are measured."""
-        return Method(Extremes, measure_extremes, fold_extremes, lambda leaves, *_: fold_extremes(leaves))
 
 
 class QuantilePasses(Passes):

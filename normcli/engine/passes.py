@@ -15,10 +15,9 @@ import numpy as np
 from normcli.engine.compiled import open_compiled
 from normcli.engine.geometry import Totals, find_lengths
 from normcli.engine.inputs import NO_INPUTS, TileSelection
-from normcli.engine.tiles import Tiles, sum_selected
+from normcli.engine.tiles import Tiles
 from normcli.engine.walk import BLOCK, DEFAULT_EFFORT, Walk
 from normcli.numerics.elements.kernel import SHORTEST_WIDE_LINE
-from normcli.numerics.rational import NOTHING
 from normcli.numerics.statistics.solution import Given, solve, solve_given
 from normcli.numerics.workspace import Workspace
 
@@ -27,14 +26,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Selected
+    from normcli.dtypes import Floats
     from normcli.engine.blocks import Sink, Source
     from normcli.engine.geometry import Geometry, Slices
     from normcli.engine.inputs import Inputs
     from normcli.engine.survey import TileSums
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.rational import ExactSums
     from normcli.numerics.statistics.divisor import Solution
     from normcli.numerics.statistics.solution import Measured
 
@@ -112,7 +110,7 @@ class Passes(Tiles):
         add : callable
             Called with a `TileSums` for each tile, in any order, by one thread at a time.
         """
-        from normcli.engine.survey import measure_batch, measure_groups  # for fitting alone
+        from normcli.engine.survey import measure_batch  # for fitting alone
 
         geometry = self.geometry
         order = geometry.kept_runs + geometry.reduced_runs
@@ -121,20 +119,16 @@ class Passes(Tiles):
         are_leaves = self.whole and geometry.cut is None
 
         def work_on(tile: Slices, work: Workspace) -> None:
-            groups = geometry.number_groups(tile)
-
-            def load(part: Slices) -> NDArray[Any]:
-                return self._load(part, work, order, dtype)
-
-            if are_leaves:
-                cut = geometry.tiles(self.whole, min(self.walk.effort.block, most), tile)
-                parts = (load(part).reshape(-1, geometry.count) for part in cut)
-                batch = measure_groups(parts, groups, dtype, work, need_sum=self.centred)
-            else:
-                pieces = geometry.cut_leaves(load(tile).reshape(len(groups), -1), tile)
-                batch = measure_batch(pieces, groups, work, need_sum=self.centred, whole=self.whole)
+            block = min(self.walk.effort.block, most)
+            batches = []
+            for part in geometry.tiles(self.whole, block, tile) if are_leaves else (tile,):
+                groups = geometry.number_groups(part)
+                rows = self._load(part, work, order, dtype).reshape(len(groups), -1)
+                pieces = geometry.cut_leaves(rows, part)
+                batches.append(measure_batch(pieces, groups, work, need_sum=self.centred, whole=self.whole))
             with self._lock:
-                add(batch)
+                for batch in batches:
+                    add(batch)
 
         self.walk.expect(1)
         at_once = min(4, 4096 * geometry.count // most) if are_leaves else 1
@@ -195,7 +189,7 @@ class Passes(Tiles):
 
         self.walk.each(gather, whole=False, line=geometry.longest_leaf)
         records = collected.records.reshape((math.prod(geometry.kept_shape), -1))
-        measured = self._merge(records, self._recall)
+        measured = self._merge(records, self.read_group)
         self._write_all(solve(self.plan, measured), measured.count)
 
     def _write_all(self, solution: Solution, count: Any) -> None:
@@ -214,12 +208,8 @@ class Passes(Tiles):
         if self.sink is not None:
             self.walk.each(write, whole=False, line=SHORTEST_WIDE_LINE, most=self.most_written)
 
-    def _recall(self, number: int) -> ExactSums:
-        """Read a group again, and return its exact sums."""
-        return sum((sum_selected(*piece) for piece in self.read_group(number)), NOTHING)
-
-    def read_group(self, number: int) -> Iterator[tuple[NDArray[Any], Selected | None]]:
-        """Read a group again, and yield its values piece by piece, and which of them count (None for all)."""
+    def read_group(self, number: int) -> Iterator[NDArray[Any]]:
+        """Read a group again, and yield the values that count, piece by piece."""
         geometry = self.geometry
         index = (int(at) for at in np.unravel_index(number, geometry.kept_shape))
         place = dict(zip(geometry.kept_runs, index, strict=True))
@@ -231,5 +221,5 @@ class Passes(Tiles):
                 part[run] if run not in place else slice(place[run], place[run] + 1) for run in geometry.runs
             )
             _, x, selected = self._load_selected(tile, work, geometry.runs)
-            yield x, selected
+            yield x.reshape(-1) if selected is None else x[selected]
             self.source.forget()

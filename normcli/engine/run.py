@@ -234,24 +234,16 @@ def _choose_passes(plan: Plan) -> type[Passes]:
     """Return the passes that measure a norm's groups; the rarer ones are imported on use."""
     match plan.norm.divisor.measurement:
         case Measurement.WINDOW:
-            from normcli.engine.lrn.passes import WindowPasses
+            from normcli.engine.lrn.windows import WindowPasses
 
             return WindowPasses
         case Measurement.SINGULAR_VALUE:
             from normcli.engine.sn.passes import MatrixPasses
 
             return MatrixPasses
-        case Measurement.EXTREMES:
-            from normcli.engine.order import ExtremesPasses
-
-            return ExtremesPasses
         case Measurement.QUANTILES:
             from normcli.engine.order import QuantilePasses
 
             return QuantilePasses
-        case Measurement.LENGTH if not plan.follows_from_sums:
-            from normcli.engine.lengths import LengthPasses
-
-            return LengthPasses
         case _:
             return Passes

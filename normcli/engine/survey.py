@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.compiled import find_kernel
-from normcli.numerics.elements.compiled_kernel import is_served, measure_rows, sum_parts
+from normcli.numerics.elements.compiled_kernel import measure_rows
 from normcli.numerics.integers import widen_to_pair
 from normcli.numerics.pairs import Pair
 from normcli.numerics.rational import ExactSums, sum_exactly
@@ -138,57 +137,6 @@ def measure_batch(
     )
     nan, above, below = (np.add.reduce(rows, axis=-1) for rows in counts)
     return TileSums(groups, leaves, extremes, least, largest, nan, above, below, whole)
-
-
-def measure_groups(
-    parts: Iterable[NDArray[Any]],
-    groups: Integers,
-    dtype: np.dtype[Any],
-    work: Workspace,
-    *,
-    need_sum: bool,
-) -> TileSums:
-    """Measure a tile of groups that are a leaf each, part by part: what is done for a tile is done for many.
-
-    Parameters
-    ----------
-    parts : iterable of ndarray, shape (some groups, values)
-        In the order of the groups; each may lie where the one before did.
-    groups, work, need_sum
-        As of `measure_batch`.
-    dtype : dtype
-        Of the parts: as there.
-    """
-    count = len(groups)
-    leaves, extremes = Leaves.empty((count,)), list[tuple[int, ExactSums]]()
-    low, high = np.empty((2, count), dtype)
-    counts = np.zeros((3, count), np.int64)
-    kernel = find_kernel() if is_served(dtype) else None
-    sums = leaves.arrays()[1:8]
-    first = 0
-    for rows in parts:
-        here = slice(first, first + len(rows))
-        least = np.minimum.reduce(rows, axis=-1, out=low[here])
-        largest = np.maximum.reduce(rows, axis=-1, out=high[here])
-        leaves.count[here] = rows.shape[-1]
-        is_done = False
-        if (
-            kernel is not None
-            and np.isfinite(np.minimum.reduce(least))
-            and np.isfinite(np.maximum.reduce(largest))
-        ):
-            to = tuple([array[here] for array in sums])
-            is_done = not sum_parts(kernel, rows[None, :, None, :], to, need_sum=need_sum).size
-        if not is_done:
-            found = _measure_rows(rows, work, need_sum=need_sum)
-            leaves.put(here, found.leaves)
-            extremes += [(first + row, sums) for row, sums in found.extremes]
-            low[here], high[here] = found.low, found.high
-            counts[:, here] = found.nan, found.above, found.below
-        first = here.stop
-    ends = widen_to_pair(low), widen_to_pair(high)
-    nan, above, below = counts
-    return TileSums(groups, leaves.reshape((count, 1)), extremes, *ends, nan, above, below, whole=True)
 
 
 def _measure_rows(rows: NDArray[Any], work: Workspace, *, need_sum: bool) -> RowSums:

@@ -16,9 +16,8 @@ from normcli.engine.geometry import find_lengths, join
 from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselected
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.numerics.elements.kernel import Parameters, apply, apply_affine
-from normcli.numerics.rational import sum_exactly
 from normcli.numerics.statistics.divisor import make_neutral
-from normcli.numerics.statistics.measuring import Method, measure_moments
+from normcli.numerics.statistics.measuring import add_up, choose_method
 from normcli.numerics.statistics.moments import find_moments
 from normcli.numerics.statistics.solution import solve
 from normcli.numerics.sums.column_sums import measure_columns
@@ -35,10 +34,9 @@ if TYPE_CHECKING:
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.rational import ExactSums
     from normcli.numerics.statistics.divisor import Solution
-    from normcli.numerics.statistics.moments import Moments, Recall
-    from normcli.numerics.sums.leaf_records import LeafRecords
+    from normcli.numerics.statistics.moments import Moments
+    from normcli.numerics.sums.leaf_records import LeafRecords, Read
     from normcli.numerics.workspace import Workspace
 
 
@@ -77,15 +75,11 @@ class Tiles:
         kept, reduced = geometry.kept_runs, geometry.reduced_runs
         self.order = reduced + kept if geometry.columns else kept + reduced
         self.centred = plan.norm.divisor.about_mean
-        self.method = self.choose_method()
+        self.method = choose_method(plan, exact=self.exact)
         self.by_columns = geometry.columns and self.method.measures_columns
         self.statistics: dict[str, Floats] = {}
         self._keeps = effort.keeps_statistics
         self._lock = threading.Lock()
-
-    def choose_method(self) -> Method:
-        """Return how groups are measured."""
-        return measure_moments(exact=self.exact, centred=self.centred)
 
     def _load(
         self, tile: Slices, work: Workspace, order: tuple[int, ...], dtype: np.dtype[Any] | None = None
@@ -196,10 +190,10 @@ class Tiles:
         records = parts[0] if len(parts) == 1 else join(parts)
         return records.reshape((rows.shape[0], -1))
 
-    def _merge(self, records: LeafRecords, recall: Recall) -> Any:
+    def _merge(self, records: LeafRecords, read: Read) -> Any:
         """Merge records of shape (groups, records)."""
         count = self.geometry.count if self.selection is None else np.add.reduce(records.count, axis=-1)
-        return self.method.merge(records, count, recall)
+        return self.method.merge(records, count, read)
 
     def _solve_tile(
         self, x: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None
@@ -219,7 +213,7 @@ class Tiles:
     ) -> Any:
         """Measure groups that are rows."""
         records = self.measure_rows(rows, tile, work, selected)
-        return self._merge(records, lambda row: sum_selected(rows, selected, row))
+        return self._merge(records, lambda row: _pick(rows, selected, row))
 
     def _measure_columns(self, x: NDArray[Any], work: Workspace, selected: Selected | None) -> Moments:
         """Measure groups that are columns."""
@@ -228,27 +222,19 @@ class Tiles:
         return find_moments(
             leaves,
             count,
-            lambda column: sum_selected(x.T, None if selected is None else selected.T, column),
+            lambda column: add_up(_pick(x.T, None if selected is None else selected.T, column)),
             centred=self.centred,
         )
 
     def _keep_solution(self, tile: Slices, solution: Solution, count: Any) -> None:
         """Keep the statistics of a tile's groups, and how many values count where that is known."""
         if self.selection is not None and count is not None:
-            groups = self._count_groups(tile)
-            solution.statistics[COUNT] = np.broadcast_to(count, (groups,)).astype(np.float64)
-        self._keep_statistics(tile, solution.statistics)
-
-    def _keep_statistics(self, tile: Slices, found: dict[str, Floats]) -> None:
-        if not self._keeps:
-            return
+            counts = np.broadcast_to(count, (self._count_groups(tile),))
+            solution.statistics[COUNT] = counts.astype(np.float64)
         groups = self.geometry.cut_groups(tile)
         shape = find_lengths(groups)
-        statistics = {name: values.reshape(shape) for name, values in found.items()}
-        if shape == self.geometry.kept_shape:  # all groups at once
-            self.statistics = statistics
-        else:
-            self.keep(statistics, groups, self.geometry.kept_shape)
+        found = {name: values.reshape(shape) for name, values in solution.statistics.items()}
+        self.keep(found, groups, self.geometry.kept_shape)
 
     def keep(self, statistics: dict[str, Floats], index: Slices, shape: tuple[int, ...]) -> None:
         """Keep the statistics of some groups, at an index of arrays of a shape, if they are to be kept."""
@@ -306,8 +292,6 @@ def _settle(
         settle(raw, out, undecided, solution, parameters)
 
 
-def sum_selected(values: NDArray[Any], selected: Selected | None, row: int | None = None) -> ExactSums:
-    """Return the exact sums of values, or of one row, of which some may not count."""
-    index = slice(None) if row is None else row
-    chosen = values[index] if selected is None else values[index][selected[index]]
-    return sum_exactly(chosen)
+def _pick(rows: NDArray[Any], selected: Selected | None, row: int) -> list[NDArray[Any]]:
+    """Return the values of a row that count, in one piece."""
+    return [rows[row] if selected is None else rows[row][selected[row]]]

@@ -13,7 +13,7 @@ from normcli.engine.passes import Passes
 from normcli.engine.survey import join_batches
 from normcli.fitting.subject import find_batch, find_positions, has_images
 from normcli.fitting.sums import Sums, find_deviations, make_exact, round_deviations
-from normcli.numerics.pairs import lower_at, raise_at, two_prod, two_square
+from normcli.numerics.pairs import lower_at, raise_at
 from normcli.numerics.statistics.moments import find_moments
 from normcli.numerics.sums.fixed_point import Fixed
 
@@ -145,20 +145,11 @@ def _find_leaf_deviations(batch: TileSums) -> Floats:
 
 
 def add_batch(total: Fixed, square: Fixed, groups: Integers, batch: TileSums) -> None:
-    """Add what a tile holds to the sums of groups: exactly, as Σx² = Σ(x − c)² + 2c Σ(x − c) + n c².
+    """Add what a tile holds to the sums of groups, exactly.
 
     Where the tile's groups go is said by their numbers among those of the sums.
     """
-    leaves = batch.leaves
-    totals, squares = [*leaves.sums], [*leaves.squares]
-    if leaves.shift.any():
-        c, n = leaves.shift, leaves.count
-        totals += two_prod(n, c)
-        for part in leaves.sums:
-            squares += two_prod(2.0 * c, part)
-        for part in two_square(c):
-            squares += two_prod(n, part)
-    for fixed, terms in ((total, totals), (square, squares)):
+    for fixed, terms in ((total, batch.leaves.sums), (square, batch.leaves.squares)):
         fixed.add(groups, np.concatenate([term for term in terms if term.any()] or terms[:1], axis=-1))
     for row, sums in batch.extremes:
         total.add_integer(int(groups[row]), sums.total, sums.exponent)

@@ -57,6 +57,19 @@ class Stats(NamedTuple):
         """Of which parts of a fit, where others are missing."""
         return self.shards if self.shards is not None and self.shards.missing else None
 
+    def take_columns(self, names: tuple[str, ...]) -> Stats:
+        """Return the statistics of some columns; all where columns do not have statistics of their own."""
+        grid, columns = self.subject.plan(self.samples).grid, self.subject.columns or ()
+        if grid.kept != (len(grid.shape) - 1,) or grid.split is not None or not set(names) <= set(columns):
+            return self
+        places, quantiles = np.array([columns.index(name) for name in names]), self.quantiles
+        if quantiles is not None:
+            count = quantiles.count if np.ndim(quantiles.count) == 0 else quantiles.count[places]
+            values, parts = quantiles.values.map(lambda part: part[places]), quantiles.parts[places]
+            quantiles = quantiles._replace(count=count, values=values, parts=parts)
+        subject = self.subject._replace(columns=names, shape=(*self.subject.shape[:-1], len(names)))
+        return self._replace(subject=subject, sums=self.sums.take(places), quantiles=quantiles)
+
     def add(self, other: Stats) -> Stats:
         """Return the statistics over the files of both, which have one subject; the sums are added in place."""
         shards = join_shards(self.shards, other.shards)

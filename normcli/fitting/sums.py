@@ -267,8 +267,7 @@ def _set_not_finite(plan: Plan, moments: Moments, sums: Sums, unknown: NDArray[n
 def _make_moments(total: Fixed, square: Fixed, count: Floats, *, centred: bool) -> Moments:
     """Return the moments of each group."""
     sums, squares = total.distill(3, _DIGITS), square.distill(4, _SQUARED_DIGITS)
-    zero = np.zeros_like(count)
-    leaves = make_leaves(zero, sums.terms, squares.terms, sums.beyond | squares.beyond, count)
+    leaves = make_leaves(sums.terms, squares.terms, sums.beyond | squares.beyond, count)
     leaves.sum_left, leaves.square_left = sums.left, squares.left
 
     def recall(group: int) -> ExactSums:

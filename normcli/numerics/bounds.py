@@ -61,12 +61,6 @@ GRADIENT_POWER = Bound(
 )
 
 SHORT_ELEMENT = Bound(49, "eight roundings of doubles, one after the other", "test_elements_in_doubles")
-CENTRED_QUOTIENT = Bound(
-    72, "T · H is exact, T · L + r/divisor is off by 2⁻⁷³ (in units of 1)", "test_elements_in_doubles"
-)
-CENTRED_PRODUCT = Bound(
-    70, "that, times gamma (in units of gamma's power of two)", "CENTRED_QUOTIENT; test_elements_in_doubles"
-)
 QUOTIENT = Bound(
     74, "the product of 27 and 26 bits is exact, the rest below 2⁻²⁴ of it", "test_elements_in_doubles"
 )

@@ -25,10 +25,6 @@ _SHORT = 1 << 26
 """Counts below it, times such a half, are exact."""
 
 
-_EXPONENT = 0x7FF0_0000_0000_0000
-"""The bits of a double that hold its exponent."""
-
-
 class Triple(NamedTuple):
     """An unevaluated sum of three doubles, each at most half an ulp of the one before."""
 
@@ -109,11 +105,6 @@ def split(a: Any) -> Pair:
     shifted = _SPLITTER * a
     hi = shifted - (shifted - a)
     return Pair(hi, a - hi)
-
-
-def find_power_of_two(values: Any) -> Any:
-    """Return the largest power of two that is no larger than each |value|; 0 of 0."""
-    return (values.view(np.int64) & _EXPONENT).view(np.float64)
 
 
 def pair_add(a: Pair, b: Pair) -> Pair:
@@ -245,6 +236,18 @@ def divide_by_count(total: Pair, n: Any) -> Pair:
     quotient = total.hi / n
     product, error = multiply_by_count(quotient, n)
     return quick_two_sum(quotient, (((total.hi - product) - error) + total.lo) / n)
+
+
+def is_exact_quotient(number: Pair, quotient: Pair, divisor: Any) -> Any:
+    """Return where quotient · divisor is the number, of a divisor that is a double."""
+    products = (-part for each in quotient for part in two_prod(each, np.asarray(divisor, np.float64)))
+    return is_zero([*number, *products])
+
+
+def is_zero(terms: Sequence[Any]) -> Any:
+    """Return where doubles add up to nothing; where it takes more than two to tell, False."""
+    (hi, lo), left = distill_within(terms, 2)
+    return (hi == 0.0) & (lo == 0.0) & (left == 0.0)
 
 
 def sum_pairs(values: Pair) -> Pair:

@@ -181,7 +181,7 @@ class Result:
     @functools.cached_property
     def _vectors(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         self._require_matrices("singular vectors")
-        from normcli.engine.sn.singular_vectors import find_vectors  # few results are of matrices
+        from normcli.engine.sn.passes import find_vectors  # few results are of matrices
 
         return find_vectors(self.plan, self.input, self.inputs)
 
@@ -191,7 +191,7 @@ class Result:
         self._require_matrices("largest singular value")
         if self.plan.spec.iteration is None:
             return self.sigma
-        from normcli.engine.sn.singular_vectors import find_largest
+        from normcli.engine.sn.passes import find_largest
 
         return find_largest(self.plan, self.input, self.inputs)
 

@@ -12,8 +12,7 @@ from normcli.engine.run import measure, run
 from normcli.errors import DataError, UsageError
 from normcli.norms.conventions import RunningRule, find_convention
 from normcli.numerics.statistics.solution import Given
-from normcli.numerics.sums.averages import add_to, average, divide_total, mix, multiply_by_count
-from normcli.numerics.sums.fixed_point import Fixed
+from normcli.numerics.sums.fixed_point import Fixed, add_to, average, divide_total, mix, multiply_by_count
 from normcli.printable import format_count
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple

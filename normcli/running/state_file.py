@@ -21,7 +21,7 @@ import numpy as np
 from normcli.errors import DataError, UsageError
 from normcli.norms.rules import EpsMode
 from normcli.numerics.statistics.solution import Given
-from normcli.numerics.sums.averages import divide_total
+from normcli.numerics.sums.fixed_point import divide_total
 from normcli.running.average import MOST_BATCHES, State
 from normcli.tensors.formats.npz import FileKind, write_npz
 from normcli.tensors.locks import is_at, name_beside, try_lock

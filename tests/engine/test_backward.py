@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from normcli.engine.backward import run_backward
+from normcli.engine.gradients import gradient_tiles
 from normcli.engine.gradients import passes as gradients_run
 from normcli.engine.inputs import Inputs
 from normcli.engine.walk import Effort
@@ -133,3 +134,60 @@ def test_what_pairs_do_not_decide_of_gamma_is_added_exactly(norm):
         assert not found.dgamma.any()
     again = run_backward(plan, x, dy, Inputs(), None, Effort(threads=2, block=8, whole=1))
     require_same(again, found)
+
+
+KINDS = {
+    "ordinary": lambda x: x,
+    "far from 0": lambda x: x + 1e6,
+    "a group that is constant, one that is huge and one without gradients": lambda x: (
+        x * np.array([0.0, 1e30, 1.0])[:, None, None]
+    ),
+    "values that are not finite": lambda x: np.where(x > 2.5, np.inf, np.where(x < -2.5, np.nan, x)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("effort", [*EFFORTS, pytest.param(Effort(), id="one tile")])
+@pytest.mark.parametrize("request_", REQUESTS[:5], ids=lambda r: f"{r.norm} {r.axes}")
+def test_short_floats_in_doubles_are_the_same_as_in_pairs(request_, effort, kind, dtype, monkeypatch):
+    plan, x, dy, _ = draw(request_, "float64")
+    dy[2, :, ::3] = 0.0
+    with np.errstate(over="ignore"):
+        x, dy = KINDS[kind](x).astype(dtype), dy.astype(dtype)
+    plan = plan_request(request_, x)
+    gamma = np.random.default_rng(1).normal(size=plan.parameters.shape).astype(dtype)
+    inputs = fit_inputs(plan, x, {"gamma": gamma})
+    found = run_backward(plan, x, dy, inputs, None, effort)
+    monkeypatch.setattr(gradient_tiles, "suits_doubles", lambda *_: False)
+    require_same(found, run_backward(plan, x, dy, inputs, None, effort))
+
+
+def test_doubles_decide_most_gradients_of_short_floats(monkeypatch):
+    rng = np.random.default_rng(3)
+    x, dy = (rng.normal(size=(64, 256)).astype(np.float32) for _ in range(2))
+    asked = []
+    decide = gradients_run.differentiate_in_doubles
+
+    def count(*arguments):
+        dx, undecided = decide(*arguments)
+        asked.append(int(undecided.sum()))
+        return dx, undecided
+
+    monkeypatch.setattr(gradients_run, "differentiate_in_doubles", count)
+    plan = plan_request(Request("ln"), x)
+    run_backward(plan, x, dy, fit_inputs(plan, x, {}), None, Effort())
+    assert asked
+    assert sum(asked) <= 4  # of 16,384
+
+
+@pytest.mark.parametrize("norm", ["bn", "rms"])
+def test_sums_that_halves_hold_as_0_have_the_sign_of_exact_ones(norm, monkeypatch):
+    rng = np.random.default_rng(4)
+    x, dy = rng.normal(size=(6, 8)).astype(np.float16), np.ones((6, 8), np.float16)
+    dy[3:] = -1
+    plan = plan_request(Request(norm), x)
+    found = run_backward(plan, x, dy, Inputs(), None, Effort())
+    monkeypatch.setattr(gradient_tiles, "suits_doubles", lambda *_: False)
+    for one, other in zip(found, run_backward(plan, x, dy, Inputs(), None, Effort()), strict=True):
+        assert one is None or one.tobytes() == other.tobytes()

@@ -131,7 +131,7 @@ def test_the_same_bits_for_norms_apart(shape, request_, tmp_path, monkeypatch):
     for values in (x, np.asfortranarray(x), mapped):
         for effort in (Effort(threads=2), Effort(block=100), Effort(threads=3, block=1)):
             assert equal(run(plan, values, effort=effort), plain)
-    monkeypatch.setattr("normcli.engine.lrn.passes.MOST_VALUES", 64)
+    monkeypatch.setattr("normcli.engine.lrn.windows.MOST_VALUES", 64)
     assert equal(run(plan, x, effort=Effort(threads=2)), plain)
 
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from normcli.engine.sn.exact_products import fix
 from normcli.engine.sn.spectrum import (
     GramOperator,
     WrittenMatrix,
@@ -14,7 +15,6 @@ from normcli.engine.sn.spectrum import (
     _divide_first,
     _find_length,
     _orthonormalize,
-    _round,
     enclose_square,
     find_leading,
 )
@@ -172,12 +172,12 @@ def test_all_other_eigenvalues_are_below_what_a_gap_leaves(seed):
     ],
 )
 def test_how_many_eigenvalues_are_told_apart_from_the_others(values, count):
-    assert _Basis(WrittenMatrix(_round(np.diag(values), -60)), -200).count == count
+    assert _Basis(WrittenMatrix(fix(np.diag(values)).move(-60)), -200).count == count
 
 
 def test_a_basis_is_made_orthonormal_to_its_last_bits():
     rough = np.linalg.qr(np.random.default_rng(11).normal(size=(6, 3)))[0]
-    basis, gram, skew = _orthonormalize(_round(rough, -200))
+    basis, gram, skew = _orthonormalize(fix(rough).move(-200))
     exact = to_fractions(basis.values, basis.exponent)
     product = exact.T @ exact
     assert (to_fractions(gram.values, gram.exponent) == product).all()
@@ -188,16 +188,16 @@ def test_a_basis_is_made_orthonormal_to_its_last_bits():
 
 @pytest.mark.parametrize(("values", "length"), [([[0, 0]], 0), ([[3, 4]], 6), ([[1, 1]], 2)])
 def test_lengths_are_rounded_up(values, length):
-    assert _find_length(_round(np.array(values, float), 0)) == length
+    assert _find_length(fix(np.array(values, float)).move(0)) == length
 
 
 @pytest.mark.parametrize("exponent", [0, -3, 2, -60])
 def test_doubles_are_rounded_to_a_grid(exponent):
     values = np.array([[0.75, -5.0, 1e10], [0.0, -1e-3, 3.0]])
-    whole = _round(values, exponent)
+    whole = fix(values).move(exponent)
     unit = Fraction(2) ** exponent
     assert whole.values.tolist() == [
-        [int(Fraction(value) / unit // 1) for value in row] for row in values.tolist()
+        [int((Fraction(value) / unit + Fraction(1, 2)) // 1) for value in row] for row in values.tolist()
     ]
 
 

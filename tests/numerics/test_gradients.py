@@ -11,6 +11,14 @@ from normcli import backward
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.gradients.coefficients import Coefficients, _invert, find_p, flatten, solve_coefficients
+from normcli.numerics.gradients.in_doubles import (
+    SECOND_ORDER,
+    U,
+    add_rows,
+    count_roundings,
+    find_shares_in_doubles,
+    solve_in_doubles,
+)
 from normcli.numerics.gradients.in_fractions import solve_exactly, sum_powers
 from normcli.numerics.gradients.sums import GradientRows, GradientSums, find_deviations, needs_decimals
 from normcli.numerics.gradients.values import differentiate, find_shares, round_known
@@ -230,3 +238,57 @@ def test_flat_groups_are_divided_by_what_replaces_0(like, inverse):
         for part, left in zip(before, after, strict=True):
             np.testing.assert_array_equal(left[~flat], part[~flat])
     np.testing.assert_array_equal(found.mean, coefficients.mean)
+
+
+@pytest.mark.parametrize("norm", ["ln", "rms"])
+@pytest.mark.parametrize("n", [1, 2, 7, 63, 300])
+@pytest.mark.parametrize(("offset", "gradient_offset"), [(0.0, 0.0), (1e5, 0.0), (-3.0, 1e4)])
+def test_gradients_in_doubles_are_within_their_bounds(norm, n, offset, gradient_offset):
+    x, dy = RNG.normal(offset, 1.0, (3, n)), RNG.normal(gradient_offset, 1.0, (3, n))
+    plan = make_plan(Request(norm, eps=1e-3), x.shape, x.dtype)
+    with np.errstate(all="ignore"):
+        groups = solve_in_doubles(plan, x, dy)
+    sums = GradientSums(3, 2.0)
+    rows = GradientRows(find_deviations(x, None, None), dy, None, None)
+    sums.add(np.arange(3), rows)
+    shares = find_shares_in_doubles(groups, dy, 0)
+    for row in np.flatnonzero(groups.usual).tolist():
+        exact = solve_exactly(plan, sums, row)
+        known = [
+            (groups.steepness[row, 0], groups.steepness_error[row, 0], exact.steepness),
+            (groups.share.value[row, 0], groups.share.error[row, 0], exact.product * exact.inverse),
+            (groups.total.value[row, 0], groups.total.error[row, 0], sum(map(Fraction, dy[row].tolist()))),
+        ]
+        inverse, part = groups.inverse[row, 0], groups.inverse_error[row, 0]
+        known.append((inverse, part * inverse, exact.inverse))
+        for column, value in enumerate(x[row].tolist()):
+            known.append((groups.w[row, column], groups.w_error[row, 0], exact.weigh(Fraction(value))))
+            gradient = Fraction(float(dy[row, column]))
+            known.append(
+                (
+                    groups.g[row, column],
+                    groups.g_error[row, 0] + U * groups.g_size[row, 0],
+                    gradient - exact.mean,
+                )
+            )
+            share = exact.inverse * exact.weigh(Fraction(value)) * gradient
+            known.append((shares.value[row, column], shares.error[row, column], share))
+        for value, error, true in known:
+            assert abs(Fraction(float(value)) - true) <= Fraction(float(SECOND_ORDER * error))
+
+
+@pytest.mark.parametrize("n", [1, 4, 5, 11, 64, 1023])
+def test_values_go_through_no_more_roundings_than_are_counted(n):
+    steps = np.zeros((1, n))
+
+    def add(a, b):
+        return np.maximum(a, b) + 1.0
+
+    while (left := steps.shape[-1]) > 4:
+        half = left // 2
+        halved = add(steps[:, :half], steps[:, half : 2 * half])
+        if left % 2:
+            halved[:, :1] = add(halved[:, :1], steps[:, -1:])
+        steps = halved
+    assert steps.max() + steps.shape[-1] - 1 <= count_roundings(n)
+    assert add_rows(np.arange(1.0, n + 1)[None])[0, 0] == n * (n + 1) / 2

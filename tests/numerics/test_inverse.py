@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from normcli.numerics.deciding import PRECISIONS, round_to
-from normcli.numerics.elements import inverse
+from normcli.numerics.elements import in_fractions, inverse
 from normcli.numerics.elements.in_pairs import Elements
 from normcli.numerics.elements.inverse import invert
 from normcli.numerics.pairs import Pair, Triple
@@ -129,7 +129,7 @@ def test_what_is_not_finite_is_what_doubles_give():
 def test_equal_values_are_calculated_exactly_once(monkeypatch):
     """Of a column that is mostly 0, every 0 comes back as the same."""
     calls = []
-    monkeypatch.setattr(inverse, "round_to", lambda value, precision: calls.append(value) or float(value))
+    monkeypatch.setattr(in_fractions, "round_to", lambda value, precision: calls.append(value) or float(value))
     one, exact = np.ones(1), Fraction(3, 10)
     mean, divisor = Triple(one, 0 * one, 0 * one), Pair(*(one * part for part in TWO(exact)))
     solution = Solution(mean, divisor, None, centred=True, ask=lambda *_: (Fraction(1), exact))
@@ -139,7 +139,7 @@ def test_equal_values_are_calculated_exactly_once(monkeypatch):
 
 
 def test_moderate_numbers_need_no_exact_arithmetic(monkeypatch):
-    monkeypatch.setattr(inverse, "_invert_exactly", None)
+    monkeypatch.setattr(inverse, "find_exactly", None)
     calculate(draw(6, affine=True), "float64")
 
 
@@ -220,7 +220,7 @@ def test_what_cancels_is_of_what_groups_recall():
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_ties_of_divisors_that_are_kept_are_decided_in_pairs(dtype, monkeypatch):
     """Of x · 3, every other one lies in the middle between two floats."""
-    monkeypatch.setattr(inverse, "_invert_exactly", None)
+    monkeypatch.setattr(inverse, "find_exactly", None)
     x = np.random.default_rng(7).standard_normal(1000).astype(DTYPES[dtype]).astype(np.float64)
     three, mean = np.full(1000, 3.0), np.full(1000, 0.25)
     check(Elements(x, None, Pair(three, 0 * three), None, None), dtype)

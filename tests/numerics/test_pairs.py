@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from normcli.numerics import pairs
-from normcli.numerics.pairs import Pair
+from normcli.numerics.pairs import Pair, is_zero
 
 RNG = np.random.default_rng(5)
 A = RNG.normal(size=300) * 10.0 ** RNG.integers(-30, 30, 300)
@@ -114,3 +114,8 @@ def test_the_least_and_the_largest_at_places_named_more_than_once(low):
         change(target, np.array([0, 1, 1, 2]), values)
         assert (turn * target.hi).tolist() == [1.0, 0.5, 1.0]
         assert (turn * target.lo).tolist() == [-low, -low, 0.0]
+
+
+def test_what_is_left_of_numbers_that_cancel_is_no_zero():
+    terms = [np.array([1.0, 1.0]), np.array([-1.0, -1.0]), np.array([2.0**-200, 0.0])]
+    assert is_zero(terms).tolist() == [False, True]

@@ -41,10 +41,9 @@ def require_exact(leaves, rows, *, need_sum=True):
     for i, row in enumerate(rows):
         if leaves.extreme[i]:
             continue
-        shift = count_units(leaves.shift[i])
-        deviations = [value - shift for value in map(count_units, row.tolist())]
-        assert not need_sum or add_exactly(a[i] for a in leaves.sums) == sum(deviations)
-        assert add_exactly(a[i] for a in leaves.squares) << UNIT == sum(d * d for d in deviations)
+        values = [*map(count_units, row.tolist())]
+        assert not need_sum or add_exactly(a[i] for a in leaves.sums) == sum(values)
+        assert add_exactly(a[i] for a in leaves.squares) << UNIT == sum(value * value for value in values)
     return leaves.extreme
 
 
@@ -164,10 +163,10 @@ def test_sums_that_doubles_do_not_hold_are_marked_or_have_a_bound(short):
     assert leaves.require_exact().extreme.all()
     assert not leaves.extreme.any()
     for i, row in enumerate(x.tolist()):
-        deviations = [Fraction(value) - Fraction(leaves.shift[i]) for value in row]
-        off = sum(Fraction(part[i]) for part in leaves.sums) - sum(deviations)
+        values = [*map(Fraction, row)]
+        off = sum(Fraction(part[i]) for part in leaves.sums) - sum(values)
         assert abs(off) <= Fraction(leaves.sum_left[i])
-        off = sum(Fraction(part[i]) for part in leaves.squares) - sum(d * d for d in deviations)
+        off = sum(Fraction(part[i]) for part in leaves.squares) - sum(value * value for value in values)
         assert 0 < abs(off) <= Fraction(leaves.square_left[i]) <= Fraction(leaves.square_0[i]) / 2**150
 
 

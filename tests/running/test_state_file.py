@@ -12,7 +12,7 @@ import pytest
 
 from normcli.errors import DataError, UsageError
 from normcli.numerics.statistics.solution import Given
-from normcli.numerics.sums.averages import multiply_by_count
+from normcli.numerics.sums.fixed_point import multiply_by_count
 from normcli.running.average import State
 from normcli.running.state_file import SCHEMA, hold, read_state, replace_state
 from normcli.tensors.locks import try_lock

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.documents.document import Line
+from normcli.engine.sn.passes import iterate_matrices
 from normcli.engine.sn.singular_values import approximate_largest
-from normcli.engine.sn.singular_vectors import iterate_matrices
 
 if TYPE_CHECKING:
     from normcli.results.result import Result

@@ -1,5 +1,8 @@
 """The backward pass of norms of groups.
 
-`passes` walk over a tensor and its gradient in `tiles`; `coefficients` solves the groups, and `parameters` adds
-up the gradients of gamma and beta.
+* `coefficients`: what groups are differentiated with
+* `gradient_tiles`: one tile, in doubles or in pairs
+* `parameters`: sums for the gradients of gamma and beta
+* `passes`: the walks over a tensor and its gradient
+* `tiles`: what these hand to each other
 """

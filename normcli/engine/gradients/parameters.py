@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.numerics.bounds import PAIRS
-from normcli.numerics.gradients.sums import expand
+from normcli.numerics.gradients.in_doubles import SECOND_ORDER, U
+from normcli.numerics.gradients.sums import take_exactly
 from normcli.numerics.gradients.values import KnownGradients, round_known
-from normcli.numerics.pairs import Pair
+from normcli.numerics.pairs import Pair, two_sum
 from normcli.numerics.sums.fixed_point import Fixed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers, Selected
+    from normcli.numerics.gradients.in_doubles import KnownDoubles
 
 _PIECE = 1 << 14
 """Parameters that are rounded at once: some thirty float64 arrays are made of their size."""
@@ -59,15 +61,52 @@ class ParameterSums:
         found, undecided = np.empty(len(special), dtype), np.zeros(len(special), np.bool_)
         for start in range(0, len(special), _PIECE):
             part = slice(start, start + _PIECE)
-            value, inexact, lost = expand(Fixed(fixed.digits[:, part], fixed.low))
+            value, inexact, lost = take_exactly(Fixed(fixed.digits[:, part], fixed.low)).round()
             error = np.where(inexact, PAIRS.error * np.abs(value.hi), 0.0)
             if name == "gamma":
                 error, lost = error + self.error[part], lost | self.unclear[part]
-            known = KnownGradients(Pair(value.hi, value.mid), error, lost)
+            known = KnownGradients(value, error, lost)
             found[part], undecided[part] = round_known(known, dtype)
         is_special = special != 0.0
         found[is_special] = special[is_special]
         return found, undecided & ~is_special
+
+
+class DoubleSums:
+    """Sums of doubles and bounds of their errors, for results that are short floats; as `ParameterSums`."""
+
+    def __init__(self, count: int) -> None:
+        self.totals = {name: Pair(np.zeros(count), np.zeros(count)) for name in ("gamma", "beta")}
+        self.errors = {name: np.zeros(count) for name in self.totals}
+        self.unclear = np.zeros(count, np.bool_)
+        self._lock = threading.Lock()
+
+    def add(self, name: str, places: Integers, found: KnownDoubles) -> None:
+        """Add numbers to `gamma` or to `beta`, one for each place; several may go to one."""
+        first = int(places.min())
+        numbers, part = places - first, slice(first, int(places.max()) + 1)
+        width, total, error = part.stop - first, self.totals[name], self.errors[name]
+        sums, sizes, errors = (
+            np.bincount(numbers, values.reshape(-1), width)
+            for values in (found.value, np.abs(found.value), found.error)
+        )
+        steps = int(np.bincount(numbers, minlength=width).max())
+        with self._lock:
+            total.hi[part], rest = two_sum(total.hi[part], sums)
+            total.lo[part] += rest
+            error[part] += errors + U * steps * sizes
+
+    def doubt(self, places: Integers) -> None:
+        """Note that nothing is known of the parameters of some numbers."""
+        with self._lock:
+            self.unclear[places.reshape(-1)] = True
+
+    def round(self, name: str, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Selected]:
+        """Return the sums, rounded once, and which of them are not decided."""
+        value, error = two_sum(*self.totals[name]), SECOND_ORDER * self.errors[name]
+        found, undecided = round_known(KnownGradients(value, error, self.unclear), dtype)
+        is_zero = (found == 0.0) & (error != 0.0)  # whose sign is that of a small sum
+        return found, undecided | (is_zero & (np.abs(value.hi) <= error))
 
 
 def _add_plainly(totals: Floats, flat: Integers, values: Floats) -> None:

@@ -13,170 +13,82 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import is_float
-from normcli.engine.blocks import Spread
 from normcli.engine.gradients.coefficients import CoefficientSolver
+from normcli.engine.gradients.gradient_tiles import GradientTiles, share_by_groups, take_values
 from normcli.engine.gradients.parameters import ParameterSums
-from normcli.engine.gradients.tiles import Band, Tile, TileValues, choose_shift, keep_small
-from normcli.engine.passes import Passes
-from normcli.norms.request import Fill
+from normcli.engine.gradients.tiles import Band, choose_shift, keep_small
 from normcli.norms.rules import Centre
-from normcli.numerics.gradients.coefficients import find_p
-from normcli.numerics.gradients.in_fractions import round_exactly, round_values, take_sum
-from normcli.numerics.gradients.sums import GradientRows, GradientSums, find_deviations
-from normcli.numerics.gradients.values import KnownGradients, differentiate, find_shares, round_known
-from normcli.numerics.integers import widen_exactly
-from normcli.numerics.pairs import Pair, pair_multiply
+from normcli.numerics.gradients.in_doubles import (
+    differentiate_in_doubles,
+)
+from normcli.numerics.gradients.in_fractions import round_exactly, take_sum
+from normcli.numerics.gradients.sums import GradientSums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Integers
+    from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.blocks import Source
     from normcli.engine.geometry import Slices
-    from normcli.engine.gradients.coefficients import SolvedGroups
-    from normcli.engine.inputs import Inputs
     from normcli.numerics.deciding import Bounded
-    from normcli.numerics.gradients.coefficients import Coefficients
     from normcli.numerics.workspace import Workspace
 
-MOST_VALUES, MOST_WHOLE = 1 << 14, 1 << 16
-"""Values in a tile, and in a group that is read only once: some forty float64 arrays are made of their size."""
+MOST_IN_TILE = 1 << 14
+"""Values in a tile, of which some forty float64 arrays are made, or twenty."""
 
-MOST_GROUPS = 1 << 14
+MOST_GROUPS = 1 << 12
 """Groups in a band: some fifty float64 arrays are made of their number."""
 
 
-class GroupBackwardPasses(Passes):
+class GroupBackwardPasses(GradientTiles):
     """The passes of a norm of groups."""
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        inputs: Inputs = arguments[4]
-        grid, parameters = self.plan.grid, self.plan.parameters
-        self.inputs, self.p = inputs, find_p(self.plan)
-        self.whole = self.whole and self.geometry.count <= MOST_WHOLE
-        self.rows_first = self.geometry.kept_runs + self.geometry.reduced_runs
-        self.count = int(np.prod(parameters.view_shape)) if self.plan.norm.parameter_names else 0
-        numbers = np.arange(self.count).reshape(parameters.view_shape) if self.count else None
-        self.places = None if numbers is None else Spread(numbers, grid.view_shape, self.geometry)
-        varies = any(parameters.view_shape[axis] > 1 for axis in grid.view_axes)
-        self.by_groups = inputs.given is None and not varies
-        self.fill = None if inputs.selection is None else inputs.selection.fill
-        self.sums = ParameterSums(self.count)
-        self.band: Band | None = None  # the one that is worked on, where groups do not lie within tiles
 
     def differentiate(self, gradients: Source, values: NDArray[Any]) -> None:
         """Write dx, and add up what the derivatives by gamma and beta are made of."""
-        self.dy = gradients
         with np.errstate(all="ignore"):
-            self.solver = CoefficientSolver(self.plan, self.inputs, values, self.walk.effort)
-            for band in self._open_bands():
-                if band is not None and self.by_groups and self.count:
-                    shares = _share_by_groups(band.take(band.numbers).coefficients)
-                    self.sums.add_shares(self._locate_groups(band), shares)
-                self._walk(self._work_on)
+            self.dy, self.solver = (
+                gradients,
+                CoefficientSolver(self.plan, self.inputs, values, self.walk.effort),
+            )
+            self._work_on_all(self._work_on)
+
+    def _work_on_all(self, work_on: Callable[[Slices, Workspace], None]) -> None:
+        for band in self._open_bands():
+            if band is not None and self.by_groups and self.count:
+                shares = share_by_groups(band.take(band.numbers).coefficients)
+                self.exact_sums.add_shares(self._locate_groups(band), shares)
+            self._walk(work_on)
 
     def _walk(self, work_on: Callable[[Slices, Workspace], None]) -> None:
         """Work on the tiles of the band, or on all where groups lie within them."""
         within = None if self.band is None else self.band.within
-        self.walk.each(work_on, whole=self.band is None, line=0, most=MOST_VALUES, within=within)
+        self.walk.each(work_on, whole=self.band is None, line=0, most=MOST_IN_TILE, within=within)
 
     def _work_on(self, index: Slices, work: Workspace) -> None:
-        tile = self._read_tile(index, work)
-        solved = self._solve(tile)
-        self._write_tile(tile, solved, work)
-        if tile.places is None:
-            return
-        self.sums.add_gradients(tile.places, tile.rows.dy)
-        if not self.by_groups:
-            self.sums.add_shares(
-                tile.places, tile.leave_used(find_shares(tile.rows, _stand(solved.coefficients)))
-            )
-        elif self.band is None:
-            self.sums.add_shares(tile.places[:, 0], _share_by_groups(solved.coefficients))
-
-    # -- tiles
-
-    def _read_values(self, index: Slices, work: Workspace) -> TileValues:
-        raw = np.array(self.source.read(index, self.rows_first, work))
-        counted = self.select(raw, index, self.rows_first)
-        shape = (len(self.geometry.number_groups(index)), -1)
-        x, low = widen_exactly(raw)
-        low = None if low is None else low.reshape(shape)
-        return TileValues(raw, x.reshape(shape), low, None if counted is None else counted.reshape(shape))
-
-    def _read_tile(self, index: Slices, work: Workspace) -> Tile:
-        """Return a tile; values that have no part in the normalized ones are 0, and so are their gradients."""
-        order, numbers = self.rows_first, self.geometry.number_groups(index)
-        values = self._read_values(index, work)
-        raw, x, low, counted = values
-        dy = np.array(self.dy.read(index, order, work), np.float64).reshape(x.shape)
-        used = counted
-        if self.fill is Fill.NORMALIZE and counted is not None:
-            used = counted | ~np.isnan(x)
-
-        def cut(values: Spread | None) -> NDArray[Any] | None:
-            if values is None:
-                return None
-            return np.broadcast_to(values.cut(index, order), raw.shape).reshape(x.shape)
-
-        shift = self._find_shift(numbers, values)
-        deviations = find_deviations(x, low, None if shift is None else shift[:, None])
-        rows = GradientRows(deviations, dy, cut(self.gamma), counted)
-        places = cut(self.places)
-        gamma = None
-        if self.by_groups:
-            gamma = None if rows.gamma is None else rows.gamma[:, 0]
-            rows, places = rows._replace(gamma=None), None if places is None else places[:, :1]
-        if used is not None:
-            kept = deviations.map(lambda a: np.where(used, a, 0.0))
-            rows = rows._replace(deviations=kept, dy=np.where(used, dy, 0.0))
-        return Tile(index, numbers, rows, dy, gamma, places, used)
-
-    def _find_shift(self, numbers: Integers, values: TileValues) -> Floats | None:
-        """Return what is subtracted from values so that they are small; no result depends on it."""
-        if self.band is not None:
-            return None if self.band.shift is None else self.band.shift[self.band.locate(numbers)]
-        if self.plan.norm.centre is not Centre.MEAN:
-            return None
-        return choose_shift(*values.add_up(), values.raw.dtype)
-
-    def _write_tile(self, tile: Tile, solved: SolvedGroups, work: Workspace) -> None:
-        """Write dx of a tile."""
+        """Write dx of a tile, and add up what it has of the derivatives by gamma and beta."""
         assert self.sink is not None
-        place, rows, coefficients = self.sink.open(tile.place, work), tile.rows, solved.coefficients
-        if self.inputs.given is not None:  # dx does not depend on x
-            rows = rows._replace(deviations=rows.deviations.map(np.zeros_like))
-        gamma = None if tile.gamma is None else _stand_array(tile.gamma)
-        found = differentiate(rows, _stand(coefficients), gamma, self.p)
-        dx, undecided = round_known(found, place.dtype)
-        for row in np.flatnonzero(undecided.any(axis=-1)).tolist():
-            chosen = np.flatnonzero(undecided[row])
-            by = Fraction(1) if tile.gamma is None else Fraction(float(tile.gamma[row]))
-
-            def evaluate(columns: list[int], bits: int, row: int = row, by: Fraction = by) -> list[Bounded]:
-                return solved.recall(row, bits).differentiate(_take(rows, row, columns), by)
-
-            dx[row, chosen] = round_exactly(evaluate, chosen, place.dtype)
-        if rows.counted is not None and self.fill is not Fill.NORMALIZE:
-            others = round_values(tile.dy if self.fill is Fill.PASS else np.zeros_like(tile.dy), dx.dtype)
-            dx = np.where(rows.counted, dx, others)
+        place, read = self.sink.open(index, work), self.read_tile(index, work)
+        groups = self.solve_in_doubles(read)
+        if groups is None:
+            tile = self.prepare(read)
+            solved = self.solve(tile)
+            dx = self.differentiate_tile(tile, solved, place.dtype)
+            self.add_parameters(tile, solved)
+        else:
+            gamma = read.gamma[:, :1] if self.by_groups and read.gamma is not None else None
+            dx, undecided = differentiate_in_doubles(groups, gamma, place.dtype)
+            rows = np.flatnonzero(undecided.any(axis=-1))
+            if rows.size:
+                tile = self.prepare(read.take(rows))
+                dx[rows] = self.differentiate_tile(tile, self.solve(tile), place.dtype)
+            self.add_in_doubles(read, groups)
         out = place.transpose(self.rows_first)
         out[...] = dx.reshape(out.shape)
-        self.sink.put(tile.place, place, work)
+        self.sink.put(index, place, work)
 
     # -- what groups are differentiated with
-
-    def _solve(self, tile: Tile) -> SolvedGroups:
-        """Return what a tile's groups are differentiated with."""
-        if self.band is not None:
-            return self.band.take(tile.numbers)
-        sums = GradientSums(len(tile.numbers), self.p)
-        sums.add(np.arange(len(tile.numbers)), tile.rows)
-        return self.solver.solve(sums, tile.numbers)
 
     def _open_bands(self) -> Iterator[Band | None]:
         """Open one band after the other; None, once, where groups lie within tiles."""
@@ -210,7 +122,7 @@ class GroupBackwardPasses(Passes):
         totals, counts = np.zeros((2, len(band.numbers)))
 
         def add(index: Slices, work: Workspace) -> None:
-            total, count = self._read_values(index, work).add_up()
+            total, count = self.read_values(index, work).add_up()
             places = band.locate(self.geometry.number_groups(index))
             with self._lock:
                 totals[places] += total
@@ -224,7 +136,7 @@ class GroupBackwardPasses(Passes):
         every: dict[int, GradientSums] = {}
 
         def add(index: Slices, work: Workspace) -> None:
-            tile = self._read_tile(index, work)
+            tile = self.prepare(self.read_tile(index, work))
             sums = every.setdefault(threading.get_ident(), GradientSums(len(band.numbers), self.p))
             sums.add(band.locate(tile.numbers), tile.rows)
 
@@ -248,21 +160,46 @@ class GroupBackwardPasses(Passes):
     def _round_parameters(
         self, name: str, add_exactly: Callable[[list[int], int], list[Bounded]]
     ) -> NDArray[Any]:
-        given = self.inputs.parameters.get(name)
-        dtype = (
-            given.dtype
-            if given is not None and is_float(given.dtype)
-            else self.plan.choose_output_dtype(self.source.dtype)
-        )
-        found, undecided = self.sums.round(name, np.dtype(dtype))
+        dtype = self.choose_dtype(name)
+        known_in_pairs = name == "gamma" and self.by_groups and self.band is not None
+        doubles = None if known_in_pairs else self.sums
+        found, undecided = (doubles or self.exact_sums).round(name, dtype)
+        if doubles is not None and undecided.any():
+            if name == "gamma":
+                self.sums, self.exact_sums = None, ParameterSums(self.count)
+                self._work_on_all(self._add_tile)
+                found, undecided = self.exact_sums.round(name, dtype)
+            else:  # sums of short floats often lie in the middle between two
+                self._add_betas(undecided)
+                exact, left = self.exact_sums.round(name, dtype)
+                found, undecided = np.where(undecided, exact, found), undecided & left
         chosen = np.flatnonzero(undecided)
         if chosen.size:
             found[chosen] = round_exactly(add_exactly, chosen, found.dtype)
         return found.reshape(self.plan.parameters.shape)
 
+    def _add_betas(self, wanted: Selected) -> None:
+        """Add up exactly what some betas are multiplied by."""
+        assert self.places is not None
+        places = self.places
+
+        def add(index: Slices, work: Workspace) -> None:
+            dy = self.dy.read(index, self.rows_first, work)
+            numbers = np.broadcast_to(places.cut(index, self.rows_first), dy.shape)
+            chosen = wanted[numbers]
+            if chosen.any():
+                self.exact_sums.add_gradients(numbers[chosen], dy[chosen].astype(np.float64))
+
+        self.walk.expect(1)
+        self.walk.each(add, whole=self.band is None, line=0, most=MOST_IN_TILE)
+
+    def _add_tile(self, index: Slices, work: Workspace) -> None:
+        tile = self.prepare(self.read_tile(index, work))
+        self.add_parameters(tile, self.solve(tile))
+
     def _take_exactly(self, chosen: list[int], bits: int) -> list[Bounded]:
         """Return the derivatives by some betas, which are sums of numbers: no bits of roots."""
-        return [(take_sum(self.sums.beta, place), Fraction(0)) for place in chosen]
+        return [(take_sum(self.exact_sums.beta, place), Fraction(0)) for place in chosen]
 
     def _locate_groups(self, band: Band) -> Integers:
         """Return the number of the parameter of each group of a band."""
@@ -281,15 +218,17 @@ class GroupBackwardPasses(Passes):
                 totals[number] = total[0] + share[0], total[1] + share[1]
 
         def add_tile(index: Slices, work: Workspace) -> None:
-            tile = self._read_tile(index, work)
+            tile = self.prepare(self.read_tile(index, work))
             assert tile.places is not None
-            solved = self._solve(tile)
+            solved = self.solve(tile)
             wanted = np.isin(tile.places, chosen)
             if tile.used is not None and not self.by_groups:
                 wanted &= tile.used
             for row in np.flatnonzero(wanted.any(axis=-1)).tolist():
                 exact, columns = solved.recall(row, bits), np.flatnonzero(wanted[row])
-                shares = [exact.share] if self.by_groups else exact.find_shares(_take(tile.rows, row, columns))
+                shares = (
+                    [exact.share] if self.by_groups else exact.find_shares(take_values(tile.rows, row, columns))
+                )
                 with self._lock:
                     for number, share in zip(tile.places[row, columns].tolist(), shares, strict=True):
                         add(number, share)
@@ -304,26 +243,3 @@ class GroupBackwardPasses(Passes):
             for row, number in enumerate(places[wanted].tolist()):
                 add(number, recall(row, bits).share)
         return [totals[number] for number in chosen]
-
-
-def _stand_array(values: Floats) -> Floats:
-    return values[:, None]
-
-
-def _stand(coefficients: Coefficients) -> Coefficients:
-    """Return what is one for each group as columns, to be broadcast against rows."""
-    return coefficients.map(_stand_array)
-
-
-def _share_by_groups(coefficients: Coefficients) -> KnownGradients:
-    """Return Σ dy · x̂ of each group, of which dy is the gradient."""
-    plain = coefficients.share.hi * coefficients.inverse.hi
-    value = pair_multiply(coefficients.share, coefficients.inverse)
-    finite = np.isfinite(coefficients.inverse.hi)
-    value = Pair(np.where(finite, value.hi, plain), np.where(finite, value.lo, 0.0))
-    return KnownGradients(value, np.zeros_like(plain), coefficients.extreme)
-
-
-def _take(rows: GradientRows, row: int, columns: Any) -> GradientRows:
-    """Return some values of one row."""
-    return rows.map(lambda a: np.broadcast_to(a, rows.dy.shape)[row, columns])

@@ -45,13 +45,51 @@ class TileValues(NamedTuple):
         return np.add.reduce(chosen, axis=-1), np.add.reduce(self.counted, axis=-1)
 
 
-class Tile(NamedTuple):
-    """A tile with one row for each group.
+class ReadTile(NamedTuple):
+    """A tile as it was read, one row for each group.
 
     Parameters
     ----------
     place : slices
         Where it lies.
+    numbers : ndarray of int, shape (groups,)
+        The numbers of its groups.
+    values : TileValues
+    dy, gamma, places : ndarray of the shape of the values
+        Of the gradient as float64; of what it is multiplied by, or None for 1; and of the numbers of
+        parameters, or None without parameters.
+    """
+
+    place: Slices
+    numbers: Integers
+    values: TileValues
+    dy: Floats
+    gamma: Floats | None
+    places: Integers | None
+
+    def take(self, rows: Integers) -> ReadTile:
+        """Return some of the rows, as if nothing else lay there."""
+        (raw, x, low, counted), gamma, places = self.values, self.gamma, self.places
+        return ReadTile(
+            self.place,
+            self.numbers[rows],
+            TileValues(
+                raw,
+                x[rows],
+                None if low is None else low[rows],
+                None if counted is None else counted[rows],
+            ),
+            self.dy[rows],
+            None if gamma is None else gamma[rows],
+            None if places is None else places[rows],
+        )
+
+
+class Tile(NamedTuple):
+    """A tile with one row for each group.
+
+    Parameters
+    ----------
     numbers : ndarray of int, shape (groups,)
         The numbers of its groups.
     rows : GradientRows
@@ -65,7 +103,6 @@ class Tile(NamedTuple):
         Which values have a part in normalized ones; None for all.
     """
 
-    place: Slices
     numbers: Integers
     rows: GradientRows
     dy: Floats

@@ -1,8 +1,6 @@
 """Local response normalization, the one norm of sliding windows.
 
 * `window_sums`: the sums of squares of windows, and their mean squares
-* `windows`: what values are divided by, and the quotients
-* `passes`: the pass over a tensor
-* `gradients`: the gradients of single values
-* `backward_passes`: the backward pass over a tensor
+* `windows`: what values are divided by, and the pass over a tensor
+* `gradients`: the gradients of single values, and the backward pass
 """

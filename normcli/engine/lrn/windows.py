@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine.lrn.window_sums import WindowSums, divide_by_size, list_lines, sum_squares
+from normcli.engine.inputs import COUNT, zero_unselected
+from normcli.engine.lrn.window_sums import WindowSums, count_in_windows, divide_by_size, list_lines, sum_squares
+from normcli.engine.passes import Passes
 from normcli.numerics.bounds import LOGARITHM, POWER
 from normcli.numerics.deciding import PRECISIONS, is_decided, round_real, round_to
 from normcli.numerics.elements.in_pairs import KNOWN, round_pair, take_exponents
@@ -27,16 +29,18 @@ from normcli.numerics.powers import (
     raise_to_power,
     split_exactly,
 )
-from normcli.numerics.rounding import Scaled
+from normcli.numerics.rounding import Scaled, store
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers, Selected
+    from normcli.engine.geometry import Slices
     from normcli.norms.plan import Plan
     from normcli.norms.spec import Window
     from normcli.numerics.deciding import Precision
+    from normcli.numerics.workspace import Workspace
 
     Places = tuple[NDArray[np.intp], ...]
 
@@ -159,7 +163,7 @@ def _find_sign_of_negative(exponent: float) -> float:
 
 def _find_base(sums: WindowSums, place: tuple[Any, ...], window: Window) -> Fraction:
     """Return k + α · Σx²/divisor of one window."""
-    return Fraction(window.k) + Fraction(window.alpha) * sums.sum_exactly(place) / window.divisor
+    return Fraction(window.k) + Fraction(window.alpha) * sums.sum_exactly(place).sum_squares() / window.divisor
 
 
 def _replace(factors: WindowFactors, place: tuple[Any, ...], sums: WindowSums, window: Window) -> None:
@@ -234,3 +238,34 @@ def _multiply_exactly(value: Fraction, base: Fraction, window: Window, bits: int
 
 _LARGEST_WHOLE = 64
 """Larger whole exponents make fractions too long."""
+
+
+MOST_VALUES = 1 << 14
+"""Values in a tile: the many arrays of its size that powers take then lie in a core's L2 cache."""
+
+
+class WindowPasses(Passes):
+    """The pass of a norm with a sliding window."""
+
+    def measure(self) -> dict[str, Floats]:
+        """Apply the computation to every tile, write the results, and return the statistics."""
+        self.walk.expect(1)
+        self.walk.each(self._compute, whole=True, line=0, most=MOST_VALUES)
+        return self.statistics
+
+    def _compute(self, tile: Slices, work: Workspace) -> None:
+        window, runs, reduced = self.plan.spec.window, self.geometry.runs, self.geometry.reduced_runs
+        assert window is not None  # of every norm that has such passes
+        raw = self._load(tile, work, runs)
+        selected = self.select(raw, tile, runs)
+        precision = PRECISIONS["float64" if self.sink is None else self.sink.dtype.name]
+        y, statistics = normalize_windows(self.plan, zero_unselected(raw, selected), reduced, precision)
+        if selected is not None:
+            statistics[COUNT] = count_in_windows(selected, window, reduced[0])
+        self.keep(statistics, tuple(tile[run] for run in runs), tuple(self.geometry.dims[run] for run in runs))
+        if self.sink is not None:
+            place = self.sink.open(tile, work)
+            store(place, y)
+            if self.selection is not None and selected is not None:
+                self.selection.fill(place, raw, selected)
+            self.sink.put(tile, place, work)

@@ -1,4 +1,4 @@
-"""Exact products of matrices at the speed of BLAS: matrices are cut into planes of few bits.
+"""Exact products of matrices at the speed of BLAS, and WᵀW: matrices are cut into planes of few bits.
 
 Sums of products of planes are whole numbers below 2⁵³, which doubles hold, in whichever order they are added:
 results do not depend on the library that multiplies (Ozaki, Ogita, Oishi & Rump 2012).
@@ -7,7 +7,7 @@ results do not depend on the library that multiplies (Ozaki, Ogita, Oishi & Rump
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -67,6 +67,20 @@ class ExactMatrix(NamedTuple):
     def sum_squares(self) -> int:
         """Return the sum of the squares of the integers."""
         return sum(value * value for value in self.values.reshape(-1).tolist())
+
+
+_MANTISSA, _MOST_EXPONENT = 53, 1024
+"""Bits of a double, and its largest exponent."""
+
+
+def fix(values: Floats | tuple[float, ...]) -> ExactMatrix:
+    """Return finite doubles in fixed point, exactly: a matrix, or of numbers along one axis a column."""
+    doubles = np.asarray(values, np.float64)
+    mantissas, exponents = np.frexp(doubles if doubles.ndim > 1 else doubles[:, None])
+    whole = np.ldexp(mantissas, _MANTISSA).astype(np.int64)
+    lowest = int(np.min(exponents, where=whole != 0, initial=_MOST_EXPONENT))
+    shifts = np.where(whole != 0, exponents - lowest, 0)
+    return ExactMatrix(whole.astype(object) << shifts.astype(object), lowest - _MANTISSA)
 
 
 class Plane(NamedTuple):
@@ -140,3 +154,81 @@ def multiply_whole(left: ExactMatrix, right: ExactMatrix) -> ExactMatrix:
     width = choose_width(left.values.shape[1])
     shape = left.values.shape[0], right.values.shape[1]
     return multiply(cut_whole(left, width), cut_whole(right, width), shape)
+
+
+UNIT = 2.0**-53
+"""The largest error of one rounding of doubles, as a part of the result."""
+
+
+class Approximation(NamedTuple):
+    """A symmetric matrix in doubles, times 2^exponent, and how far off it is at most, without that power."""
+
+    values: Floats
+    exponent: int
+    error: float
+
+
+class SymmetricOperator(Protocol):
+    """A symmetric matrix, exactly."""
+
+    size: int
+
+    def apply(self, vectors: ExactMatrix) -> ExactMatrix:
+        """Return its product with some columns."""
+
+    def approximate(self) -> Approximation:
+        """Return it in doubles."""
+
+    def write(self) -> ExactMatrix:
+        """Return all of it."""
+
+
+class GramOperator:
+    """WᵀW, of a matrix W that has as many rows as columns, or more."""
+
+    def __init__(self, matrix: NDArray[Any]) -> None:
+        self.size = matrix.shape[1]
+        self._matrix, self._width = matrix, choose_width(max(matrix.shape))
+        self._planes = cut_values(matrix, self._width)
+        self._transposed = transpose(self._planes)
+
+    def apply(self, vectors: ExactMatrix) -> ExactMatrix:
+        """Return its product with some columns, exactly."""
+        columns = vectors.values.shape[1]
+        images = multiply(self._planes, cut_whole(vectors, self._width), (len(self._matrix), columns))
+        return multiply(self._transposed, cut_whole(images, self._width), (self.size, columns))
+
+    def approximate(self) -> Approximation:
+        """Return it in doubles."""
+        values = self._matrix.astype(np.float64)
+        exponent = math.frexp(float(np.max(np.abs(values))))[1]
+        values = np.ldexp(values, -exponent)
+        error = 2 * (len(values) + 4) * UNIT * float(np.sum(values * values)) + UNIT
+        return Approximation(values.T @ values, 2 * exponent, error)
+
+    def write(self) -> ExactMatrix:
+        """Return all of its numbers."""
+        return multiply(self._transposed, self._planes, (self.size, self.size))
+
+
+class WrittenMatrix:
+    """A symmetric matrix all of whose numbers are there."""
+
+    def __init__(self, whole: ExactMatrix) -> None:
+        self.size, self._whole = len(whole.values), whole
+        self._width = choose_width(self.size)
+        self._planes = cut_whole(whole, self._width)
+
+    def apply(self, vectors: ExactMatrix) -> ExactMatrix:
+        """Return its product with some columns, exactly."""
+        shape = vectors.values.shape[0], vectors.values.shape[1]
+        return multiply(self._planes, cut_whole(vectors, self._width), shape)
+
+    def approximate(self) -> Approximation:
+        """Return it in doubles."""
+        exponent = self._whole.find_top()
+        return Approximation(self._whole.scale(exponent), exponent, 2 * self.size * UNIT)
+
+    def write(self) -> ExactMatrix:
+        """Return all of its numbers."""
+        return self._whole

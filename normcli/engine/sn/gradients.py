@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_short_float
-from normcli.engine.sn.exact_products import ExactMatrix
-from normcli.engine.sn.power_iterations import PowerIterations, fix
+from normcli.engine.sn.exact_products import ExactMatrix, fix
+from normcli.engine.sn.power_iterations import PowerIterations
 from normcli.engine.sn.singular_values import SingularValue, choose_enclosure
 from normcli.engine.sn.spectrum import find_leading
 from normcli.numerics.gradients.in_fractions import round_fractions, round_values
@@ -48,8 +48,6 @@ _MANTISSA = 53
 
 _MOST_KEPT = 62
 """Bits that an int64 holds of any integer."""
-
-_MOST_EXPONENT = 1024
 
 _LEAST_NORMAL = 2.0**-1022
 
@@ -210,16 +208,7 @@ def _find_length(vector: ExactMatrix) -> Fraction:
 
 def _lay_exactly(values: NDArray[Any]) -> ExactMatrix:
     """Return a matrix in fixed point, exactly."""
-    first, *others = (_fix_doubles(part) for part in widen_exactly(values) if part is not None)
+    first, *others = (fix(part) for part in widen_exactly(values) if part is not None)
     for other in others:
         first = first.subtract(ExactMatrix(-other.values, other.exponent))
     return first
-
-
-def _fix_doubles(values: Floats) -> ExactMatrix:
-    """Return doubles in fixed point, exactly."""
-    mantissas, exponents = np.frexp(values)
-    whole = np.ldexp(mantissas, _MANTISSA).astype(np.int64)
-    lowest = int(np.min(exponents, where=whole != 0, initial=_MOST_EXPONENT))
-    shifts = np.where(whole != 0, exponents - lowest, 0)
-    return ExactMatrix(whole.astype(object) << shifts.astype(object), lowest - _MANTISSA)

@@ -1,4 +1,4 @@
-"""Passes of norms whose groups are matrices: each is read as a whole, however large it is."""
+"""Passes of norms whose groups are matrices, forward and back: each is read as a whole, however large it is."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.engine.blocks import open_source
+from normcli.engine.geometry import find_geometry
+from normcli.engine.inputs import NO_INPUTS, fill_gradients
 from normcli.engine.passes import Passes
+from normcli.engine.sn.gradients import differentiate_matrix, find_sigma_gradient
 from normcli.engine.sn.singular_values import SingularValue, SingularValues, choose_enclosure
+from normcli.errors import UsageError
+from normcli.norms.request import Fill
+from normcli.numerics.rational import round_once
 from normcli.numerics.statistics.solution import solve
 from normcli.numerics.workspace import Workspace
 
@@ -18,7 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
+    from normcli.engine.blocks import Source
     from normcli.engine.geometry import Slices
+    from normcli.engine.inputs import Inputs
     from normcli.norms.plan import Plan
 
 
@@ -56,6 +65,55 @@ class MatrixPasses(Passes):
         return SingularValue(self.load_matrix(tile, work), choose_enclosure(self.plan.spec.iteration))
 
 
+class MatrixBackwardPasses(MatrixPasses):
+    """The pass of a norm that divides a matrix by its largest singular value, and has no gamma and no beta."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        selection = arguments[4].selection
+        self.fill = None if selection is None else selection.fill
+        if self.fill is Fill.NORMALIZE:
+            raise UsageError("a backward pass of matrices leaves out fill normalize; choose another fill")
+
+    def differentiate(self, gradients: Source, values: NDArray[Any]) -> None:
+        """Write dx, matrix by matrix."""
+        self.walk.expect(1)
+        work = Workspace()
+        for tile in self.list_groups():
+            self._differentiate_group(tile, gradients, work)
+
+    def _differentiate_group(self, tile: Slices, gradients: Source, work: Workspace) -> None:
+        assert self.sink is not None
+        order = self.geometry.kept_runs + self.geometry.reduced_runs
+        _, x, counted = self._load_selected(tile, work, order)
+        x = np.array(x)
+        dy = np.array(gradients.read(tile, order, work), np.float64)
+        used = dy if counted is None else np.where(counted, dy, 0.0)
+        place = self.sink.open(tile, work)
+        out = place.transpose(order)
+        out[...] = self._differentiate(x, used, out.dtype).reshape(out.shape)
+        fill_gradients(out, dy, counted, self.fill)
+        self.sink.put(tile, place, work)
+
+    def _differentiate(self, x: NDArray[Any], dy: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return dx of a group's values, in their order; NaN where there is no derivative."""
+        nowhere = np.full(x.shape, np.nan, dtype)
+        if not (np.isfinite(x.astype(np.float64)).all() and np.isfinite(dy).all() and x.astype(np.bool_).any()):
+            return nowhere
+        places = lay_matrix(self.plan, np.arange(x.size)).reshape(-1)
+        laid = lay_matrix(self.plan, x), lay_matrix(self.plan, dy)
+        found = differentiate_matrix(*laid, dtype, self.plan.spec.iteration)
+        if found is None:
+            return nowhere
+        dx = np.empty(x.size, dtype)
+        dx[places] = found.reshape(-1)
+        return dx
+
+    def find_parameters(self) -> tuple[None, None]:
+        """Return nothing: there are none."""
+        return None, None
+
+
 def lay_matrix(plan: Plan, values: NDArray[Any]) -> NDArray[Any]:
     """Return the values of a group, in the order of its axes, as the matrix of a plan's rows."""
     grid, rows = plan.grid, plan.spec.rows
@@ -65,3 +123,48 @@ def lay_matrix(plan: Plan, values: NDArray[Any]) -> NDArray[Any]:
     matrix = values.reshape([grid.view_shape[axis] for axis in axes]).transpose(order)
     height = math.prod(grid.view_shape[axis] for axis in rows)
     return matrix.reshape(height, math.prod(matrix.shape[len(rows) :]))
+
+
+def iterate_matrices(plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUTS) -> Iterator[NDArray[Any]]:
+    """Yield the matrix of each group; what does not count is 0."""
+    geometry = find_geometry(plan)
+    with open_source(values, plan, geometry) as source:
+        run = MatrixPasses(plan, geometry, source, None, inputs)
+        work = Workspace()
+        for tile in run.list_groups():
+            yield run.load_matrix(tile, work)
+
+
+def find_vectors(plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUTS) -> tuple[Floats, Floats]:
+    """Return u and v of each group's σ = uᵀXv, of length 1, rounded once; as they were given if both were.
+
+    Returns
+    -------
+    tuple of ndarray
+        (*stats_shape, rows) and (*stats_shape, columns). Of singular vectors, whose sign is open, the largest
+        number of v is positive. NaN where there are none: of a matrix that is 0, is not finite, or has two
+        largest singular values, or whose iterations start at a right angle to it.
+    """
+    grid, rows = plan.grid, plan.spec.rows or ()
+    height = math.prod(grid.view_shape[axis] for axis in rows)
+    width = math.prod(grid.view_shape[axis] for axis in grid.view_axes if axis not in rows)
+    u, v = (np.full((*grid.stats_shape, length), np.nan) for length in (height, width))
+    for place, matrix in enumerate(iterate_matrices(plan, values, inputs)):
+        if not matrix.astype(np.bool_).any() or not np.isfinite(matrix.astype(np.float64)).all():
+            continue
+        found = find_sigma_gradient(matrix, plan.spec.iteration)
+        if found is None:
+            continue
+        left, right = (np.array([round_once(each) for each in vector]) for vector in found.list_vectors())
+        sign = 1.0
+        if plan.spec.iteration is None:
+            sign = math.copysign(1.0, right[np.argmax(np.abs(right))])
+        u.reshape(-1, height)[place], v.reshape(-1, width)[place] = sign * left, sign * right
+    return u, v
+
+
+def find_largest(plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUTS) -> Floats:
+    """Return the largest singular value of each group, of `Grid.stats_shape`, rounded once."""
+    found = [SingularValue(matrix) for matrix in iterate_matrices(plan, values, inputs)]
+    rounded = [round_once(each.find()) if each.known is None else each.known for each in found]
+    return np.array(rounded, np.float64).reshape(plan.grid.stats_shape)

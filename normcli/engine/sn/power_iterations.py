@@ -25,6 +25,7 @@ from normcli.engine.sn.exact_products import (
     choose_width,
     cut_values,
     cut_whole,
+    fix,
     multiply,
     transpose,
 )
@@ -190,14 +191,6 @@ def _bound_stretch(matrix: NDArray[Any], *, closely: bool) -> Fraction:
         fourth = square @ square
         length *= min(1.0, float(np.linalg.norm(fourth @ fourth)) ** 0.125)
     return scale(Fraction(math.ceil(length * (1.0 + _MARGIN) * 2**30)), exponent - 30)
-
-
-def fix(vector: tuple[float, ...]) -> ExactMatrix:
-    """Return doubles in fixed point, as a column."""
-    fractions = [Fraction(value) for value in vector]
-    exponent = -max(value.denominator.bit_length() for value in fractions)
-    column = [[int(scale(value, -exponent))] for value in fractions]
-    return ExactMatrix(np.array(column, dtype=object), exponent)
 
 
 def _multiply(planes: list[Plane], column: FixedColumn, stretch: Fraction, width: int) -> FixedColumn:

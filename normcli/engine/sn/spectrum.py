@@ -19,14 +19,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.sn.exact_products import (
+    UNIT,
     ExactMatrix,
+    GramOperator,
+    SymmetricOperator,
+    WrittenMatrix,
     choose_width,
     cut_values,
     cut_whole,
+    fix,
     multiply,
     multiply_whole,
 )
-from normcli.engine.sn.symmetric_operators import UNIT, GramOperator, SymmetricOperator, WrittenMatrix
 from normcli.numerics.rational import find_exponent, scale
 from normcli.tuples import NamedTuple
 
@@ -261,7 +265,7 @@ class _Basis:
             precision = max(precision, 2 * size + 8 - self._tolerance)
         precision = max(precision, 60)
         first = self._vectors[:, : self.count]
-        basis = _round(first, -precision)
+        basis = fix(first).move(-precision)
         for _ in range(_MOST_STEPS):
             basis, gram, skew = _orthonormalize(basis)
             image = self._operator.apply(basis)
@@ -294,17 +298,8 @@ class _Basis:
         others = self._vectors[:, self.count :]
         apart = self._values[: self.count] - self._values[self.count :, None]
         parts = (others.T @ residual.scale(top)) / apart
-        change = _round(others @ parts, basis.exponent - top + self._exponent)
+        change = fix(others @ parts).move(basis.exponent - top + self._exponent)
         return ExactMatrix(basis.values + change.values, basis.exponent)
-
-
-def _round(values: Floats, exponent: int) -> ExactMatrix:
-    """Return doubles as multiples of 2^exponent, rounded."""
-    mantissa, exponents = np.frexp(values)
-    whole = np.ldexp(mantissa, 53).astype(np.int64).astype(object)
-    shifts = exponents.astype(np.int64) - 53 - exponent
-    up, down = np.maximum(shifts, 0).astype(object), np.maximum(-shifts, 0).astype(object)
-    return ExactMatrix((whole << up) >> down, exponent)
 
 
 def _orthonormalize(basis: ExactMatrix) -> tuple[ExactMatrix, ExactMatrix, Fraction]:

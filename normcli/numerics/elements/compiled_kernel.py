@@ -200,7 +200,7 @@ def apply_to_rows(
     """
     each = np.concatenate([a.reshape(-1)[numbers] for a in (*solution.mean, *solution.divisor)])
     rule = Rule(1.0, 0.0, 0.0, 0.0, 0, solution.centred, exact)
-    error = solution.find_error()
+    error = solution.error
     known = _Known(each, error.reshape(-1)[numbers] if np.ndim(error) else error)
     return _call(kernel, rule, rows, (), known, _Counted(selected=selected))
 
@@ -286,27 +286,11 @@ def measure_parts(kernel: Kernel, rows: NDArray[Any], *, need_sum: bool) -> Leav
     """
     shape = rows.shape[:2]
     numbers = np.empty((7, *shape))
-    left = sum_parts(kernel, rows, tuple(numbers.reshape(7, -1)), need_sum=need_sum)
+    rule = Rule(1.0, 0.0, 0.0, 0.0, 0, need_sum, exact=False)
+    left = _call(kernel, rule, Groups(rows, None), tuple(numbers.reshape(7, -1)))
     extreme, count = np.zeros(shape, np.bool_), np.full(shape, float(rows.shape[2] * rows.shape[3]))
     extreme.reshape(-1)[left] = True
-    shift, sum_left, square_left = np.zeros((3, *shape))
-    s0, s1, s2, q0, q1, q2, q3 = numbers
-    return Leaves(shift, s0, s1, s2, q0, q1, q2, q3, sum_left, square_left, extreme, count)
-
-
-def sum_parts(kernel: Kernel, rows: NDArray[Any], to: tuple[Floats, ...], *, need_sum: bool) -> Integers:
-    """Write the sums and squares of leaves, as `Leaves` has them; return the numbers of those that are left.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    rows : ndarray
-        As of `measure_parts`.
-    to : tuple of seven ndarrays, each of shape (leaves,)
-    need_sum : bool
-    """
-    rule = Rule(1.0, 0.0, 0.0, 0.0, 0, need_sum, exact=False)
-    return _call(kernel, rule, Groups(rows, None), to)
+    return Leaves(*[*numbers, *np.zeros((2, *shape)), extreme, count])
 
 
 def measure_rows(

@@ -1,9 +1,9 @@
 """The fixed sequences of doubles by which values are normalized, and what they take of each group.
 
 For float64, NumPy has no fused instruction, so products have to be exact for another reason: x − mean is cut
-into T of at most 27 bits and a rest r that is 2⁻²⁴ of a divisor, 1/divisor into H of 26 bits and a rest L;
-the quotient is then T·H, which is exact, and T·L + r/divisor, whose error is below 2⁻⁷³. Each sequence ends
-with two sums, of all that is known less and more its error: where they differ, another way has to decide.
+into T of 26 bits and a rest r, 1/divisor into H of 26 bits and a rest L; the quotient is then T·H, which is
+exact, and T·L + r/divisor, whose error is below 2⁻⁷⁴ of it. Each sequence ends with two sums, of all that is
+known less and more its error: where they differ, another way has to decide.
 """
 
 from __future__ import annotations
@@ -13,17 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import is_long_integer
 from normcli.numerics.bounds import (
-    CENTRED_PRODUCT,
-    CENTRED_QUOTIENT,
     PRODUCT_BEFORE_BETA,
     QUOTIENT,
     SHORT_ELEMENT,
     SMALL_TERMS,
 )
 from normcli.numerics.integers import widen_exactly
-from normcli.numerics.pairs import Pair, find_power_of_two, split
+from normcli.numerics.pairs import Pair, split
 from normcli.numerics.rounding import store
 from normcli.tuples import NamedTuple
 
@@ -42,42 +39,30 @@ class Operands(NamedTuple):
 
     Parameters
     ----------
-    shift : ndarray or None
-        Adding it and subtracting it again rounds a value to the grid. None for norms that do not centre.
     centre, second : ndarray or None
-        Their sum is the mean on the grid, which one double may not hold. For short floats, two doubles of it.
-    rest : ndarray or None
-        What they leave of the mean.
-    exact : ndarray or None
-        The mean where it is a double, NaN elsewhere.
-    to_grid : ndarray or None
-        As `shift`, of what float64 leaves of integers; None if they are none of 64 bits.
+        The first two doubles of the mean. None for norms that do not centre; the second also where it is 0.
+    off : ndarray or None
+        How far off quotients may be by what these leave of the mean, and by the rounding of the second.
     top, low : ndarray or None
         One over the divisor: the first 26 bits of it, and the others.
     factor : ndarray
         One over the divisor.
     gamma, gamma_top, gamma_low : ndarray or None
         Gamma, its first 26 bits, and the others.
-    step : ndarray or None
-        The power of two in gamma.
     beta : ndarray or None
     beyond : ndarray of bool or None
         Which values are not calculated by the sequence for short floats. None for no value.
     """
 
-    shift: Any = None
     centre: Any = None
     second: Any = None
-    rest: Any = None
-    exact: Any = None
-    to_grid: Any = None
+    off: Any = None
     top: Any = None
     low: Any = None
     factor: Any = None
     gamma: Any = None
     gamma_top: Any = None
     gamma_low: Any = None
-    step: Any = None
     beta: Any = None
     beyond: Any = None
 
@@ -102,13 +87,13 @@ def _find_beyond(values: Floats) -> Selected:
     return np.asarray((size != 0.0) & np.isfinite(size) & ~((size >= _LEAST) & (size <= _LARGEST)))
 
 
-_GRID_BITS = 24
-"""Values less than 2^(52 − 24) divisors are cut at 2⁻²⁴ of the divisor's power of two."""
+_OFF = 2.0**-101
+"""What three operations take of the second double, and all that the third has, as parts of the first."""
 
 
 def prepare(elements: Elements) -> Operands:
     """Return what float64 results are calculated with."""
-    x, mean, divisor, gamma, beta, *_ = elements
+    _, mean, divisor, gamma, beta, *_ = elements
     if divisor is None:
         divisor = Pair(*(np.full((1,) * elements.x.ndim, value) for value in (1.0, 0.0)))
     hi = divisor.hi
@@ -124,29 +109,11 @@ def prepare(elements: Elements) -> Operands:
     if gamma is not None:
         gamma = np.where(_find_beyond(gamma), np.nan, gamma)
         halves = split(gamma)
-        operands = operands._replace(
-            gamma=gamma, gamma_top=halves.hi, gamma_low=halves.lo, step=find_power_of_two(gamma)
-        )
+        operands = operands._replace(gamma=gamma, gamma_top=halves.hi, gamma_low=halves.lo)
     if mean is None:
         return operands
-    power = find_power_of_two(hi)
-    to_grid = power * (1.5 * 2.0 ** (52 - _GRID_BITS))
-    about = to_grid * 2.0**20
-    # Means beyond 2^54 steps of the grid are as coarse as that: adding 0 leaves values as they are.
-    near = np.abs(mean.hi) < power * 2.0 ** (54 - _GRID_BITS)
-    shift = np.where(near, to_grid - ((mean.hi + about) - about), 0.0)
-    centre = (mean.hi + shift) - shift
-    second = (mean.mid + to_grid) - to_grid
-    rest = ((mean.hi - centre) + (mean.mid - second)) + mean.lo
-    exact = np.where((mean.mid == 0.0) & (mean.lo == 0.0), mean.hi, np.nan)
-    return operands._replace(
-        shift=shift,
-        centre=centre,
-        second=second if second.any() else None,
-        rest=rest,
-        exact=exact,
-        to_grid=to_grid if is_long_integer(x.dtype) else None,
-    )
+    off = np.where(mean.mid == 0.0, 0.0, np.abs(mean.hi) * (_OFF * factor))
+    return operands._replace(centre=mean.hi, second=mean.mid if mean.mid.any() else None, off=off)
 
 
 def prepare_short(elements: Elements) -> Operands:
@@ -194,73 +161,51 @@ def apply_short(raw: NDArray[Any], out: NDArray[Any], operands: Operands, work: 
     return missed
 
 
-_CUT_QUOTIENT = 1.5 * 2.0 ** (52 - 22)
-"""Adding it and subtracting it again cuts a quotient at 2⁻²²."""
-
-_LARGEST_CENTRED = 8.0
-"""Larger quotients of centred values have more bits than the sequence has room for."""
-
-_LEAST_RELATIVE, _LARGEST_RELATIVE = 2.0**-600, 2.0**600
-"""Quotients of values that are not centred are right within these, where no product underflows."""
+_LEAST_QUOTIENT, _LARGEST_QUOTIENT = 2.0**-600, 2.0**600
+"""Quotients are right within these, where no product underflows."""
 
 
 def apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: Operands, work: Workspace) -> Selected | None:
     """Write results of float64; return which of them the sequence has not reached, or None."""
     x, low = widen_exactly(raw, work)
-    if low is not None:
-        operands = operands._replace(exact=np.nan)  # of which no double is the whole value
     y = out if out.dtype == np.float64 and out.flags.c_contiguous else work.get("y", raw.shape)
     t, r = work.get("t", raw.shape), work.get("r", raw.shape)
-    centred = operands.centre is not None
-    if centred:
-        np.add(x, operands.shift, out=t)
-        np.subtract(t, operands.shift, out=t)
-        np.subtract(x, t, out=r)
-        np.subtract(t, operands.centre, out=t)
-        if operands.second is not None:
-            np.subtract(t, operands.second, out=t)
-        if low is not None:  # the grid of a small divisor is finer than a large value's last bit
-            on_grid = (low + operands.to_grid) - operands.to_grid
-            np.add(t, on_grid, out=t)
-            np.add(r, low - on_grid, out=r)
-        np.subtract(r, operands.rest, out=r)
-    else:
+    if operands.centre is None:
         _split(x, t, r)
-        if low is not None:
-            np.add(r, low, out=r)
+    else:
+        _subtract(x, operands.centre, t, r, work)
+        if operands.second is not None:
+            np.subtract(r, operands.second, out=r)
+    off = operands.off
+    if low is not None:
+        np.add(r, low, out=r)
+        off = None if operands.centre is None else np.abs(operands.centre) * (_OFF * operands.factor)
     np.multiply(t, operands.top, out=y)
     np.multiply(t, operands.low, out=t)
     np.multiply(r, operands.factor, out=r)
     np.add(t, r, out=t)
     missed = _find_outside(x, y, r, operands)
+    error = np.multiply(r, QUOTIENT.error if operands.gamma is None else PRODUCT_BEFORE_BETA.error, out=r)
+    if off is not None:
+        np.add(error, off, out=error)
     if operands.gamma is not None:
         first = work.get("first", raw.shape)
-        if centred:
-            np.add(y, _CUT_QUOTIENT, out=first)
-            np.subtract(first, _CUT_QUOTIENT, out=first)
-            np.subtract(y, first, out=y)
-        else:
-            _split(y, first, y)
+        _split(y, first, y)
         np.add(t, y, out=t)
         np.multiply(first, operands.gamma_top, out=y)
         np.multiply(first, operands.gamma_low, out=first)
         np.multiply(t, operands.gamma, out=t)
         np.add(t, first, out=t)
-    error: Any = CENTRED_QUOTIENT.error
-    if not centred:
-        bound = (QUOTIENT if operands.beta is None else PRODUCT_BEFORE_BETA).error
-        error = np.multiply(np.abs(y, out=r), bound, out=r)
-    elif operands.gamma is not None:
-        error = operands.step * CENTRED_PRODUCT.error
+        np.multiply(error, np.abs(operands.gamma), out=error)
     if operands.beta is not None:
         total = work.get("total", raw.shape)
         rest = _add_exactly(y, operands.beta, total, work)
         np.add(t, rest, out=t)
-        error = error + SMALL_TERMS.error * np.abs(t, out=rest)
+        np.abs(t, out=rest)
+        np.add(error, np.multiply(rest, SMALL_TERMS.error, out=rest), out=error)
         y, total = total, y
     missed = _join(missed, _round(y, t, error, work))
-    if operands.beta is None:
-        missed = _write_zeros(x, y, missed, operands)
+    _write_zeros(x, y, operands)
     if y is out:
         return missed
     if out.dtype == np.float64:
@@ -276,25 +221,13 @@ _LAST_BIT = 2.0**-52
 """What the rounding to a double takes of a number, which may be in the middle of two shorter ones then."""
 
 
-def _write_zeros(x: Floats, y: Floats, missed: Selected | None, operands: Operands) -> Selected | None:
-    """Write results of 0 with their signs; return which results are still missed."""
-    if operands.centre is None:
-        zero = y == 0.0
-        if zero.any():
-            np.multiply(x, 1.0 if operands.gamma is None else operands.gamma, out=y, where=zero)
-        return missed
-    if missed is None or operands.gamma is not None or np.count_nonzero(missed) <= missed.size // _MANY:
-        return missed
-    zero = (x == operands.exact) & (x.view(np.int64) != _MINUS_ZERO) & ~np.isnan(y)
-    y[zero] = 0.0
-    missed &= ~zero
-    return missed
-
-
-_MINUS_ZERO = -(1 << 63)
-
-_MANY = 32
-"""Where more than one of so many values is missed, values that are the mean are looked for."""
+def _write_zeros(x: Floats, y: Floats, operands: Operands) -> None:
+    """Write results of 0 with their signs."""
+    zero = y == 0.0
+    if zero.any():
+        plain = x if operands.centre is None else x - operands.centre
+        plain = plain if operands.gamma is None else plain * operands.gamma
+        np.copyto(y, plain if operands.beta is None else plain + operands.beta, where=zero & (plain == 0.0))
 
 
 def _add_exactly(y: Floats, beta: Floats, total: Floats, work: Workspace) -> Floats:
@@ -326,6 +259,20 @@ def _join(one: Selected | None, other: Selected | None) -> Selected | None:
     return other if one is None else one if other is None else one | other
 
 
+def _subtract(x: Floats, centre: Floats, top: Floats, rest: Floats, work: Workspace) -> None:
+    """Write x − centre as its first 26 bits and all others."""
+    back = work.get("back", x.shape)
+    np.subtract(x, centre, out=top)
+    np.subtract(top, x, out=rest)
+    np.subtract(top, rest, out=back)
+    np.subtract(x, back, out=back)
+    np.add(rest, centre, out=rest)
+    np.subtract(back, rest, out=rest)  # the rounding error, as of `two_diff`
+    np.copyto(back, top)
+    _split(back, top, back)
+    np.add(rest, back, out=rest)
+
+
 def _split(x: Floats, top: Floats, low: Floats) -> None:
     """Split values into their first 26 bits and the other 27; x may be `low`."""
     np.bitwise_and(x.view(np.int64), _TOP_BITS, out=top.view(np.int64))
@@ -334,12 +281,11 @@ def _split(x: Floats, top: Floats, low: Floats) -> None:
 
 def _find_outside(x: Floats, quotients: Floats, memory: Floats, operands: Operands) -> Selected | None:
     """Return which quotients are too small or too large for the sequence, or NaN; None if none is."""
-    sizes, missed, most = np.abs(quotients, out=memory), None, _LARGEST_CENTRED
-    if operands.centre is None:
-        most = _LARGEST_RELATIVE
-        missed = _find_any(np.less(sizes, _LEAST_RELATIVE))
-        if missed is not None:
-            missed = _find_any(missed & (x != 0.0))
-    if not np.maximum.reduce(sizes, axis=None) <= most:  # or NaN
-        missed = _join(missed, ~(sizes <= most))
+    sizes = np.abs(quotients, out=memory)
+    missed = _find_any(np.less(sizes, _LEAST_QUOTIENT))
+    if missed is not None:
+        is_mean = x == (0.0 if operands.centre is None else operands.centre)
+        missed = _find_any(missed & ~(is_mean & (operands.second is None or operands.second == 0.0)))
+    if not np.maximum.reduce(sizes, axis=None) <= _LARGEST_QUOTIENT:  # or NaN
+        missed = _join(missed, ~(sizes <= _LARGEST_QUOTIENT))
     return missed

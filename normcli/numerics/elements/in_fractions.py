@@ -16,8 +16,12 @@ from normcli.numerics.rounding import store
 from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
+    from normcli.numerics.deciding import Precision
     from normcli.numerics.elements.kernel import Parameters
     from normcli.numerics.statistics.divisor import Solution
 
@@ -59,37 +63,63 @@ def settle(
         Of as many axes as raw, to be broadcast against it.
     parameters : Parameters
     """
-    index = np.unravel_index(places, raw.shape)
+    columns = (raw, 0.0), (parameters.gamma, 1.0), (parameters.beta, 0.0)
+    found = find_exactly(_normalize_one, columns, places, raw.shape, solution, PRECISIONS[out.dtype.name])
+    values = np.empty(len(places), out.dtype)
+    store(values, found)
+    out[np.unravel_index(places, raw.shape)] = values
+
+
+def _normalize_one(
+    mean: Fraction, divisor: Fraction, x: Fraction, gamma: Fraction, beta: Fraction
+) -> tuple[Fraction, Fraction]:
+    return gamma * (x - mean) / divisor, beta
+
+
+def find_exactly(
+    calculate: Callable[..., tuple[Fraction, Fraction]],
+    columns: Iterable[tuple[NDArray[Any] | None, float]],
+    places: NDArray[np.intp],
+    shape: tuple[int, ...],
+    solution: Solution,
+    precision: Precision,
+) -> Floats:
+    """Return exact results at some flat places of a shape, rounded once.
+
+    Parameters
+    ----------
+    calculate : callable
+        Takes the mean (0 where nothing is subtracted) and the divisor of a value's group, and a number of each
+        column; returns two terms, the second exact, and the first as exact as the divisor is.
+    columns : iterable of (ndarray or None, float)
+        Arrays that broadcast against the shape, and what a number is where there is none.
+    places : ndarray of int
+    shape : tuple of int
+    solution : Solution
+        Of as many axes, to be broadcast against it.
+    precision : Precision
+    """
+    index = np.unravel_index(places, shape)
+    recall = functools.cache(solution.recall)
+    rounding = functools.partial(round_to, precision=precision)
 
     def choose(array: NDArray[Any] | None, otherwise: float) -> list[Any]:
         if array is None:
             return [otherwise] * len(places)
-        chosen: list[Any] = np.broadcast_to(array, raw.shape)[index].tolist()
+        chosen: list[Any] = np.broadcast_to(array, shape)[index].tolist()
         return chosen
 
-    recall = functools.cache(solution.recall)
-    rounding = functools.partial(round_to, precision=PRECISIONS[out.dtype.name])
-
-    def evaluate(
-        number: int, x: Fraction, gamma: Fraction, beta: Fraction, bits: int
-    ) -> tuple[Fraction, Fraction]:
+    def evaluate(number: int, row: tuple[Fraction, ...], bits: int) -> tuple[Fraction, Fraction]:
         (mean, divisor), finer = recall(number, bits), recall(number, 2 * bits)[1]
         assert divisor is not None  # what is NaN is decided
-        product = gamma * (x - mean if solution.centred else x) / divisor
-        return product + beta, Fraction(0) if divisor == finer else abs(product) / 2 ** (bits - 2)
-
-    numbers = choose(solution.numbers, 0)
-    rows = (raw[index].tolist(), choose(parameters.gamma, 1.0), choose(parameters.beta, 0.0))
+        first, second = calculate(mean if solution.centred else Fraction(0), divisor, *row)
+        return first + second, Fraction(0) if divisor == finer else abs(first) / 2 ** (bits - 2)
 
     @functools.cache  # there may be many of equal values
-    def find(number: int, x: float, gamma: float, beta: float) -> float:
-        parts = Fraction(x), Fraction(gamma), Fraction(beta)
-        return round_real(functools.partial(evaluate, number, *parts), rounding)
+    def find(number: int, *row: float) -> float:
+        return round_real(functools.partial(evaluate, number, tuple(map(Fraction, row))), rounding)
 
-    found = list(map(find, numbers, *rows))
-    values = np.empty(len(places), out.dtype)
-    store(values, np.array(found))
-    out[index] = values
+    return np.array(list(map(find, choose(solution.numbers, 0), *(choose(*column) for column in columns))))
 
 
 def round_to_odd(value: Fraction) -> float:

@@ -96,7 +96,7 @@ def calculate(elements: Elements, precision: Precision) -> Results:
     with np.errstate(all="ignore"):
         total, error, exponent = _multiply_and_divide(elements)
         if elements.beta is not None:
-            total, error, exponent = _add(total, error, exponent, elements.beta)
+            total, error, exponent = _add(total, error, exponent, _make_triple(elements.beta))
         plain, chosen = _calculate_plainly(elements)
         values = np.where(chosen, plain, round_pair(total, exponent, precision))
         undecided = ~(is_decided(total, exponent, error, precision) | chosen)
@@ -109,14 +109,50 @@ def _multiply_and_divide(elements: Elements) -> tuple[Pair, Any, Integers]:
     z, exponent = take_exponents(z, exponent)
     if elements.divisor is not None:
         divisor, k = take_exponents(elements.divisor)
-        z, exponent = pair_divide(z, divisor), exponent - k
-        is_power_of_two = (elements.error == 0.0) & (divisor.hi == 0.5) & (divisor.lo == 0.0)
-        error = np.where(is_power_of_two, error, error + elements.error + PAIR.error)
+        z, error, exponent = *_divide(z, error, divisor, elements.error), exponent - k
     if elements.gamma is not None:
-        gamma, k = np.frexp(elements.gamma)
-        error = np.where((error > 0.0) | (z.lo != 0.0), error + PAIR.error, 0.0)
-        z, exponent = pair_multiply(z, Pair(gamma, np.zeros_like(gamma))), exponent + k
+        gamma, k = take_exponents(_make_pair(elements.gamma))
+        z, error, exponent = *_multiply(z, error, gamma), exponent + k
     return z, error * np.abs(z.hi), exponent
+
+
+def multiply_back(elements: Elements) -> tuple[Pair, Any, Integers]:
+    """Return (x − β) / γ · divisor + mean as a pair, its error, and the exponent of 2 beside both."""
+    beta, gamma, divisor, mean = elements.beta, elements.gamma, elements.divisor, elements.mean
+    assert divisor is not None  # of what is normalized
+    z, error, exponent = _centre(
+        elements._replace(mean=None if beta is None else _make_triple(beta), scale=None)
+    )
+    z, exponent = take_exponents(z, exponent)
+    if gamma is not None:
+        scale, k = take_exponents(_make_pair(gamma))
+        z, error, exponent = *_divide(z, error, scale, 0.0), exponent - k
+    factor, k = take_exponents(divisor)
+    z, error = _multiply(z, error, factor, elements.error)
+    total, error, exponent = z, error * np.abs(z.hi), exponent + k
+    if mean is not None:
+        total, error, exponent = _add(total, error, exponent, mean)
+    return total, error, exponent if elements.scale is None else exponent - elements.scale
+
+
+def _make_pair(values: Floats) -> Pair:
+    return Pair(values, np.zeros_like(values))
+
+
+def _make_triple(values: Floats) -> Triple:
+    return Triple(values, np.zeros_like(values), np.zeros_like(values))
+
+
+def _divide(z: Pair, error: Any, divisor: Pair, off: Any) -> tuple[Pair, Any]:
+    """Return z / divisor and its error as a part of it; the divisor is from 1/2 to 1, and off by a part."""
+    is_power_of_two = np.equal(off, 0.0) & (np.abs(divisor.hi) == 0.5) & (divisor.lo == 0.0)
+    return pair_divide(z, divisor), np.where(is_power_of_two, error, error + off + PAIR.error)
+
+
+def _multiply(z: Pair, error: Any, factor: Pair, off: Any = 0.0) -> tuple[Pair, Any]:
+    """Return z · factor and its error as a part of it, likewise."""
+    inexact = (error > 0.0) | (z.lo != 0.0) | (factor.lo != 0.0)
+    return pair_multiply(z, factor), np.where(inexact, error + PAIR.error, 0.0) + off
 
 
 def _centre(elements: Elements) -> tuple[Pair, Any, Integers]:
@@ -129,6 +165,7 @@ def _centre(elements: Elements) -> tuple[Pair, Any, Integers]:
     own = np.frexp(mean.hi)[1]
     largest = np.where(hi == 0.0, own, np.where(mean.hi == 0.0, exponent, np.maximum(exponent, own)))
     of_x, of_mean = np.maximum(exponent - largest, _FARTHEST), np.maximum(own - largest, _FARTHEST) - own
+    lost = _find_lost(mean, of_mean)
     hi, low, mean = np.ldexp(hi, of_x), np.ldexp(low, of_x), mean.map(lambda a: np.ldexp(a, of_mean))
     difference, rest = two_diff(hi, mean.hi)
     rest, least = two_sum(rest, low)
@@ -136,8 +173,6 @@ def _centre(elements: Elements) -> tuple[Pair, Any, Integers]:
     # What is nearer to the first part than half its ulp equals it: the second part can then not cancel.
     hi, low = two_sum(difference, second)
     z = quick_two_sum(hi, low + (third + least - mean.lo))
-    unit = np.maximum(np.ldexp(_LEAST, of_mean), _LEAST)
-    lost = np.where(mean.mid == 0.0, 0.0, np.maximum(np.abs(mean.mid) * _MEAN_KNOWN, unit))
     lost += np.where((of_x == _FARTHEST) | (of_mean + own == _FARTHEST), 2.0 ** (_FARTHEST + 1), 0.0)
     return z, np.where(lost > 0.0, lost / np.abs(z.hi) + PAIR.error, 0.0), largest
 
@@ -155,20 +190,33 @@ def take_exponents(pair: Pair, exponent: Any = 0) -> tuple[Pair, Integers]:
 _FAR = -400
 
 
-def _add(product: Pair, error: Any, exponent: Integers, beta: Floats) -> tuple[Pair, Any, Integers]:
-    """Return product + β and its error, in a unit of about the larger, and the exponent of that."""
-    hi, k = np.frexp(beta)
-    largest = np.where(beta == 0.0, exponent, np.where(product.hi == 0.0, k, np.maximum(exponent, k)))
-    # A term so small only tells on which side of the other the sum is.
-    beta, shift = np.ldexp(hi, np.maximum(k - largest, _FAR)), np.maximum(exponent - largest, _FAR)
-    error = np.ldexp(error, shift)
-    product = product.map(lambda a: np.ldexp(a, shift))
-    first, rest = two_sum(product.hi, beta)
+def _add(product: Pair, error: Any, exponent: Integers, term: Triple) -> tuple[Pair, Any, Integers]:
+    """Return product + term and its error, in a unit of about the larger, and the exponent of that."""
+    k = np.frexp(term.hi)[1]
+    largest = np.where(term.hi == 0.0, exponent, np.where(product.hi == 0.0, k, np.maximum(exponent, k)))
+    # A number so small only tells on which side of the other the sum is.
+    of_term, shift = np.maximum(k - largest, _FAR) - k, np.maximum(exponent - largest, _FAR)
+    lost = np.where((shift == _FAR) & (term.mid != 0.0), 2.0 ** (_FAR + 1), 0.0) + _find_lost(term, of_term)
+    error = np.ldexp(error, shift) + lost
+    product, term = product.map(lambda a: np.ldexp(a, shift)), term.map(lambda a: np.ldexp(a, of_term))
+    first, rest = two_sum(product.hi, term.hi)
     second, third = two_sum(rest, product.lo)
+    second, fourth = two_sum(second, term.mid)
     hi, lo = two_sum(first, second)
-    rest = lo + third
-    rounded = np.where(third == 0.0, 0.0, np.abs(rest) * 2.0**-52)
-    return quick_two_sum(hi, rest), error + rounded, largest
+    small = third + (fourth + term.lo)
+    rest = lo + small
+    sizes = np.abs(third) + np.abs(fourth) + np.abs(term.lo)
+    return (
+        quick_two_sum(hi, rest),
+        error + np.where(sizes == 0.0, 0.0, (np.abs(rest) + sizes) * 2.0**-51),
+        largest,
+    )
+
+
+def _find_lost(mean: Triple, exponent: Integers) -> Any:
+    """Return how far off a mean times 2^exponent may be."""
+    unit = np.maximum(np.ldexp(_LEAST, exponent), _LEAST)
+    return np.where(mean.mid == 0.0, 0.0, np.maximum(np.abs(np.ldexp(mean.mid, exponent)) * _MEAN_KNOWN, unit))
 
 
 def round_pair(total: Pair, exponent: Integers, precision: Precision) -> Floats:

@@ -86,8 +86,7 @@ def apply(
         the divisor allows two roundings of them. None if there are none.
     """
     mean = solution.mean if solution.centred else None
-    error, scale = solution.find_error(), solution.scale
-    elements = Elements(raw, mean, solution.divisor, *parameters, error=error, scale=scale)
+    elements = Elements(raw, mean, solution.divisor, *parameters, error=solution.error, scale=solution.scale)
     undecided = _apply(elements, out, work, exact=exact)
     if solution.faint is None:
         return undecided

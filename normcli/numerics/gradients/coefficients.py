@@ -33,18 +33,15 @@ import numpy as np
 from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from normcli.numerics.bounds import GRADIENT_POWER, PAIR
 from normcli.numerics.gradients.sums import (
-    expand,
     is_moderate,
     needs_decimals,
-    subtract_products,
+    take_exactly,
 )
 from normcli.numerics.pairs import (
     Pair,
-    distill,
     pair_divide,
     pair_multiply,
     pair_root,
-    quick_two_sum,
     two_prod,
 )
 from normcli.numerics.powers import take_root
@@ -54,7 +51,7 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
-    from normcli.numerics.gradients.sums import Expanded, GradientSums
+    from normcli.numerics.gradients.sums import GradientSums, RoundedNumbers
 
 _LEAST, _LARGEST = 2.0**-400, 2.0**400
 """The numbers of a group that are not between these are taken exactly."""
@@ -136,26 +133,22 @@ def find_p(plan: Plan) -> float:
 
 def solve_coefficients(plan: Plan, sums: GradientSums) -> Coefficients:
     """Return what the derivatives of groups are made of, from their exact sums."""
-    n = sums.count.astype(np.float64)
-    zero = np.zeros_like(n)
-    totals, powers, gradients, products = map(expand, (sums.totals, sums.powers, sums.gradients, sums.products))
-    extreme = np.logical_or.reduce([part.lost for part in (totals, powers, gradients, products)])
+    zero = np.zeros(sums.count.shape)
+    totals, powers, gradients, products = map(
+        take_exactly, (sums.totals, sums.powers, sums.gradients, sums.products)
+    )
+    times = np.ones_like(sums.count)
+    centre, centre_error, mean, mean_error = Pair(zero, zero), zero, Pair(zero, zero), zero
+    extreme = np.zeros(zero.shape, np.bool_)
     if plan.norm.centre is Centre.MEAN:
-        centre, centre_error = _divide(totals, n)
-        mean, mean_error = _divide(gradients, n)
-        scatter, product = (
-            subtract_products(powers, n, totals, totals),
-            subtract_products(products, n, totals, gradients),
-        )
-        extreme |= scatter.undecided | product.undecided
-        found, share = (
-            _solve(plan, sums, scatter.value, product.value, n),
-            pair_divide(product.value, Pair(n, zero)),
-        )
-    else:
-        centre, centre_error, mean, mean_error = Pair(zero, zero), zero, Pair(zero, zero), zero
-        share = _shorten(products)
-        found = _solve(plan, sums, _shorten(powers), share, zero + 1.0)
+        times, quotients = sums.count, (totals.divide(sums.count), gradients.divide(sums.count))
+        (centre, centre_error), (mean, mean_error) = map(_bound, quotients)
+        extreme = quotients[0].lost | quotients[1].lost
+        powers = powers.subtract_product(sums.count, totals, totals)
+        products = products.subtract_product(sums.count, totals, gradients)
+    power, product, parts = powers.round(), products.round(), products.divide(times)
+    extreme = extreme | power.lost | product.lost | parts.lost
+    found, share = _solve(plan, sums, power.value, product.value, times.astype(np.float64)), parts.value
     inverse = _invert(found.divisor)
     peak = sums.peak if math.isinf(sums.p) else None
     further = GRADIENT_POWER.error if needs_decimals(sums.p) else 0.0
@@ -195,16 +188,9 @@ def is_within(values: Floats, least: float, largest: float) -> Selected:
     return np.asarray(((sizes > least) & (sizes < largest)) | (sizes == 0.0))
 
 
-def _shorten(sums: Expanded) -> Pair:
-    return quick_two_sum(sums.value.hi, sums.value.mid)
-
-
-def _divide(total: Expanded, n: Floats) -> tuple[Pair, Floats]:
-    """Return total / n, and an upper bound of its error."""
-    quotient = pair_divide(_shorten(total), Pair(n, np.zeros_like(n)))
-    rest, left = distill([*total.value, *(-a for part in quotient for a in two_prod(part, n))], 2)
-    inexact = total.inexact | left | np.any(rest, axis=0)
-    return quotient, np.where(inexact, np.abs(quotient.hi) * PAIR.error, 0.0)
+def _bound(quotient: RoundedNumbers) -> tuple[Pair, Floats]:
+    """Return a pair, and an upper bound of its error."""
+    return quotient.value, np.where(quotient.inexact, np.abs(quotient.value.hi) * PAIR.error, 0.0)
 
 
 def _invert(divisor: Pair) -> Pair:

@@ -10,8 +10,6 @@ import numpy as np
 
 from normcli.numerics.pairs import (
     Pair,
-    Triple,
-    distill,
     find_largest,
     find_least,
     pair_add,
@@ -28,6 +26,8 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from numpy.typing import NDArray
+
     from normcli.dtypes import Floats, Integers, Selected
 
 _LEAST, _LARGEST = 2.0**-250, 2.0**250
@@ -35,12 +35,6 @@ _LEAST, _LARGEST = 2.0**-250, 2.0**250
 
 _LEAST_BASE, _LARGEST_BASE, _LEAST_P, _LARGEST_P = 2.0**-20, 2.0**20, 1.0 / 16.0, 16.0
 """Powers of numbers between these with exponents between those are within `GRADIENT_POWER` of themselves."""
-
-_LEAST_DIGIT, _LARGEST_DIGIT = -400, 448
-"""The exponents of digits of sums whose products are exact in doubles, whatever they are multiplied by."""
-
-_SWEEPS = 6
-"""Doubles that a sum is distilled to; three are kept."""
 
 
 class GradientRows(NamedTuple):
@@ -279,33 +273,54 @@ def _add(fixed: Fixed, groups: Integers, terms: Iterable[Floats]) -> None:
         fixed.add(groups, term)
 
 
-class Expanded(NamedTuple):
-    """GradientSums as three doubles, and where these are not all of it, or may be nothing of it."""
+class ExactNumbers(NamedTuple):
+    """Numbers integer · 2^exponent, one for each group; the integers are Python's, in an array of objects."""
 
-    value: Triple
+    integers: NDArray[Any]
+    exponent: int
+
+    def subtract_product(self, n: Integers, a: ExactNumbers, b: ExactNumbers) -> ExactNumbers:
+        """Return self · n − a · b."""
+        exponent = min(self.exponent, a.exponent + b.exponent)
+        mine, others = self.integers * n.astype(object), a.integers * b.integers
+        others = others << (a.exponent + b.exponent - exponent)
+        return ExactNumbers((mine << (self.exponent - exponent)) - others, exponent)
+
+    def divide(self, n: Integers) -> RoundedNumbers:
+        """Return self / n; 0 where n is 0."""
+        counts = np.maximum(n, 1).astype(object)
+        scaled = self.integers << _QUOTIENT_BITS
+        found = ExactNumbers(scaled // counts, self.exponent - _QUOTIENT_BITS).round()
+        return found._replace(inexact=found.inexact | (scaled % counts).astype(np.bool_))
+
+    def round(self) -> RoundedNumbers:
+        """Return the numbers as pairs; as 0 where these are far from the middle of the range of doubles."""
+        exponents = np.array([number.bit_length() for number in self.integers.tolist()]) + self.exponent
+        lost = (np.abs(exponents) > _FURTHEST) & self.integers.astype(np.bool_)
+        shift = np.maximum(exponents - self.exponent - _MOST_BITS, 0) * ~lost
+        kept = np.where(lost, 0, self.integers) >> shift.astype(object)
+        hi = kept.astype(np.float64)
+        rest = kept - np.array([int(value) for value in hi.tolist()], object)
+        lo = rest.astype(np.float64)
+        inexact = lost | (shift > 0) | (rest != lo.astype(object)).astype(np.bool_)
+        return RoundedNumbers(
+            Pair(*(np.ldexp(part, self.exponent + shift) for part in (hi, lo))), inexact, lost
+        )
+
+
+_QUOTIENT_BITS, _MOST_BITS, _FURTHEST = 160, 900, 700
+"""Bits of quotients behind the point; of integers that are doubles; and exponents that numbers may have."""
+
+
+class RoundedNumbers(NamedTuple):
+    """Pairs, where they are not exact, and where they are not known at all."""
+
+    value: Pair
     inexact: Selected
     lost: Selected
 
 
-def expand(fixed: Fixed) -> Expanded:
-    """Return exact sums as doubles, within 2⁻¹⁵⁰ of themselves."""
-    found, left, lost = fixed.distill(_SWEEPS, range(_LEAST_DIGIT, _LARGEST_DIGIT + 1))
-    return Expanded(Triple(*found[:3]), (left != 0.0) | np.any(found[3:], axis=0) | lost, lost)
-
-
-class ProductDifference(NamedTuple):
-    """A difference of products as a pair, and where it is not within 2⁻¹⁰⁰ of itself."""
-
-    value: Pair
-    undecided: Selected
-
-
-def subtract_products(first: Expanded, n: Floats, a: Expanded, b: Expanded) -> ProductDifference:
-    """Return first · n − a · b."""
-    terms = [term for part in first.value for term in two_prod(part, n)]
-    terms += [-term for x in a.value for y in b.value for term in two_prod(x, y)]
-    found, left = distill(terms, _SWEEPS)
-    inexact = first.inexact | a.inexact | b.inexact | left
-    small = np.abs(found[0]) <= np.abs(first.value.hi * n) * 2.0**-45
-    hi, lo = two_sum(found[0], found[1])
-    return ProductDifference(Pair(hi, lo), inexact & small)
+def take_exactly(fixed: Fixed) -> ExactNumbers:
+    """Return exact sums as integers."""
+    integers, exponent = fixed.integers()
+    return ExactNumbers(np.array(integers, object), exponent)

@@ -48,14 +48,12 @@ class Solution:
         None for none.
     numbers : ndarray of int or None
         The numbers by which `ask` knows the groups.
-    error : float
-        How far off the divisors may be, as a part of them.
+    error : float or ndarray
+        How far off the divisors may be, as a part of them; 0 of those that are exact.
     ask : callable or None
         Returns the mean and the divisor of a group, of the values as they are: exactly, or a root to as many
         bits as are asked for. None if they are no more
         than what is here. A divisor of None is NaN.
-    exact : ndarray of bool or None
-        Groups of which `ask` knows no more than what is here, as far as that is told. None for none.
     """
 
     mean: Triple
@@ -65,9 +63,8 @@ class Solution:
     statistics: dict[str, Floats] = field(default_factory=dict)
     faint: Selected | None = None
     numbers: Any = None
-    error: float = KNOWN
+    error: Any = KNOWN
     ask: Callable[[int, int], tuple[Fraction, Fraction | None]] | None = None
-    exact: Selected | None = None
 
     def __post_init__(self) -> None:
         if self.numbers is None:
@@ -77,10 +74,6 @@ class Solution:
     def is_plain(self) -> bool:
         """Whether mean and divisor are of the values as they are, and no mean is faint."""
         return self.scale is None and self.faint is None
-
-    def find_error(self) -> Any:
-        """Return how far off each divisor may be, as a part of it: 0 of an exact one."""
-        return self.error if self.exact is None else np.where(self.exact, 0.0, self.error)
 
     def recall(self, number: int, bits: int = 0) -> tuple[Fraction, Fraction | None]:
         """Return the mean and the divisor of a group, of the values as they are, to so many bits at least."""
@@ -111,9 +104,8 @@ class Solution:
             self.centred,
             faint=None if self.faint is None else function(self.faint),
             numbers=function(self.numbers),
-            error=self.error,
+            error=function(self.error) if np.ndim(self.error) else self.error,
             ask=self.ask,
-            exact=None if self.exact is None else function(self.exact),
         )
 
     def settle(self, group: int, mean: Fraction, divisor: Fraction | None) -> None:

@@ -6,7 +6,6 @@ the sum over- or underflows, and the length has no larger error than the sum, wh
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,18 +28,16 @@ from normcli.numerics.pairs import (
     find_least,
     pair_multiply,
     sum_pairs,
-    two_prod,
 )
 from normcli.numerics.powers import (
+    find_to_bits,
     raise_to_power,
     take_root,
 )
 from normcli.numerics.rational import ROOT_BITS, make_fraction, round_once
 from normcli.numerics.rational import scale as scale_fraction
 from normcli.numerics.rounding import Scaled, round_scaled, widen
-from normcli.numerics.statistics.decimal_lengths import find_to_bits
 from normcli.numerics.statistics.divisor import Solution, add_eps, replace_zero, replace_zeros
-from normcli.numerics.statistics.measuring import Method
 from normcli.numerics.sums.leaf_records import LeafRecords, Leaves, count_values
 from normcli.numerics.sums.row_sums import MAX_LEAF, cut_rows, measure_leaves
 from normcli.numerics.workspace import Workspace
@@ -52,6 +49,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.norms.plan import Plan
+    from normcli.numerics.sums.leaf_records import Read
 
 
 _CHUNK = 1 << 13
@@ -143,9 +141,11 @@ class Lengths:
         divisor = replace_zeros(add_eps(square, length, spec.eps, spec.eps_mode, plain.scale), spec.zero_rule)
         zero = np.zeros_like(length.hi)
         mean = Triple(zero, zero, zero)
-        solution = Solution(mean, divisor, plain.scale, centred=False, statistics={"norm": norm}, ask=ask)
         error = np.broadcast_to(self.error, norm.shape)
-        solution.exact = (error == 0.0) & (not spec.eps)
+        off = np.where((error == 0.0) & (not spec.eps), 0.0, KNOWN)
+        solution = Solution(
+            mean, divisor, plain.scale, centred=False, statistics={"norm": norm}, ask=ask, error=off
+        )
         for group in np.flatnonzero(error > KNOWN).tolist():
             solution.settle(group, *ask(group, ROOT_BITS))
         return solution
@@ -186,8 +186,7 @@ def measure_powers(x: NDArray[Any], work: Workspace, selected: Selected | None =
     result.unit[...] = 1.0
     if p == 1.0:
         sums = measure_rows(_measure_sizes, sizes, work, need_sum=True).require_exact()
-        terms = [*two_prod(sums.count, sums.shift), *sums.sums]
-        total, finite = distill(terms, 2), np.isfinite(sums.sum_0)
+        total, finite = distill(sums.sums, 2), np.isfinite(sums.sum_0)
         result.hi[...] = np.where(finite, total.terms[0], sums.sum_0)
         result.lo[...] = np.where(finite, total.terms[1], 0.0)
         result.extreme[...] = sums.extreme | (total.left & finite)
@@ -273,13 +272,15 @@ def fold_powers(leaves: Powers, p: float) -> Powers:
     return Powers(unit, *sum_pairs(total), extreme, count)
 
 
-def merge_powers(leaves: Powers, count: Any, *, p: float) -> Lengths:
-    """Return the lengths of groups, from leaves of shape (groups, leaves)."""
-    folded = fold_powers(leaves, p)
+def merge_powers(leaves: Powers, count: Any, read: Read, *, p: float) -> Lengths:
+    """Return the lengths of groups, from leaves of shape (groups, leaves); `read` is as of `Method.merge`."""
+    folded, recall = fold_powers(leaves, p), None
+    if p == 1.0 or has_powers(p):  # pairs may not be all of a length
+        recall = partial(_find_again, read, p)
     if p in (0.0, 1.0):
         lo = np.where(np.isfinite(folded.hi), folded.lo, 0.0)
         length = Pair(np.where(folded.extreme, 1.0, folded.hi), lo)  # any number in the place of unknown ones
-        return Lengths(count, length, error=folded.extreme.astype(np.float64))
+        return Lengths(count, length, error=folded.extreme.astype(np.float64), recall=recall)
     unit = np.where(folded.count > 0, folded.unit, 0.0)
     nothing = np.zeros_like(unit)
     usable = _is_usable(unit)
@@ -293,19 +294,12 @@ def merge_powers(leaves: Powers, count: Any, *, p: float) -> Lengths:
         error = SUM_OF_POWERS.error / abs(p) + (np.abs(exponent) + 1) * LOGARITHM.error + POWER.error
         length, exponent = pair_multiply(root, Pair(mantissa, 0.0)), exponent + own_exponent
         error = np.where(usable & (np.abs(exponent) < _OUT_OF_RANGE), error, 0.0)
-    lengths = Lengths(count, Pair(np.where(usable, length.hi, unit), np.where(usable, length.lo, 0.0)))
-    return scale_lengths(lengths, exponent, error)
+    found = Pair(np.where(usable, length.hi, unit), np.where(usable, length.lo, 0.0))
+    return scale_lengths(Lengths(count, found, recall=recall), exponent, error)
 
 
-@functools.cache
-def find_method(p: float) -> Method:
-    """Return how lengths are measured."""
-    return Method(
-        Powers,
-        partial(measure_powers, p=p),
-        partial(fold_powers, p=p),
-        lambda leaves, count, _: merge_powers(leaves, count, p=p),
-    )
+def _find_again(read: Read, p: float, group: int, bits: int) -> Fraction:
+    return find_to_bits(read(group), p, bits)
 
 
 def scale_lengths(lengths: Lengths, exponent: Integers | int = 0, error: Any = 0.0) -> Lengths:
@@ -315,15 +309,16 @@ def scale_lengths(lengths: Lengths, exponent: Integers | int = 0, error: Any = 0
     own = np.where(np.isfinite(hi) & (hi != 0.0), exponent + np.frexp(hi)[1], 0)
     scale = np.clip(own, _LEAST_EXPONENT, _LARGEST_EXPONENT) - own
     scaled = Pair(hi, lo).map(lambda part: np.ldexp(part, exponent + scale))
-    return Lengths(lengths.count, scaled, scale if scale.any() else None, error)
+    return Lengths(lengths.count, scaled, scale if scale.any() else None, error, lengths.recall)
 
 
 def find_length_of_all(values: Floats, p: float) -> float:
     """Return the length of some finite values, p > 0; of lengths of groups, that of all groups together."""
     width = min(values.size, MAX_LEAF)
     rows = np.pad(values, (0, -values.size % width)).reshape(-1, width)
-    lengths = merge_powers(measure_powers(rows, Workspace(), p=p).reshape((1, -1)), values.size, p=p)
+    leaves = measure_powers(rows, Workspace(), p=p).reshape((1, -1))
+    lengths = merge_powers(leaves, values.size, lambda _: [values], p=p)
     if np.any(lengths.error > KNOWN):
-        return round_once(find_to_bits([values], p, ROOT_BITS))
+        return round_once(lengths.find(0, ROOT_BITS))
     scale = 0 if lengths.scale is None else lengths.scale
     return float(round_scaled(Scaled(lengths.length, -scale))[0])

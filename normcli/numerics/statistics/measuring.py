@@ -1,4 +1,4 @@
-"""How groups are measured that are cut into leaves: short rows, whose records are folded into one."""
+"""How groups are measured that are cut into leaves, by what their norm divides by."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import functools
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from normcli.norms.divisors import Measurement
 from normcli.numerics.elements.compiled_kernel import measure_rows
+from normcli.numerics.rational import NOTHING, sum_exactly
 from normcli.numerics.statistics.moments import find_moments
 from normcli.numerics.sums.leaf_records import Leaves, fold_leaves
 from normcli.numerics.sums.row_sums import measure_leaves
@@ -14,9 +16,14 @@ from normcli.numerics.sums.short_row_sums import measure_short_leaves
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-    from normcli.numerics.sums.leaf_records import LeafRecords
+    from numpy.typing import NDArray
+
+    from normcli.norms.plan import Plan
+    from normcli.numerics.rational import ExactSums
+    from normcli.numerics.statistics.moments import Moments
+    from normcli.numerics.sums.leaf_records import LeafRecords, Read
 
 
 class Method(NamedTuple):
@@ -32,8 +39,8 @@ class Method(NamedTuple):
     fold : callable
         Makes one record of all records along the last axis.
     merge : callable
-        Takes the records of groups, shape (groups, records), how many values are selected, and what returns
-        the exact sums of a group by its number; returns what `solve` takes.
+        Takes the records of groups, shape (groups, records), how many values are selected, and what yields the
+        values of a group, by its number, that count; returns what `solve` takes.
     measures_columns : bool
         Whether `measure_columns` measures the same of groups that are laid out as columns.
     """
@@ -41,18 +48,39 @@ class Method(NamedTuple):
     records: type[LeafRecords]
     measure: Callable[..., Any]
     fold: Callable[[Any], Any]
-    merge: Callable[[Any, Any, Any], Any]
+    merge: Callable[[Any, Any, Read], Any]
     measures_columns: bool = False
 
 
+def choose_method(plan: Plan, *, exact: bool) -> Method:
+    """Return how the groups of a plan are measured: with `exact` for float64 results, else for 24 bits."""
+    measurement = plan.norm.divisor.measurement
+    if measurement is Measurement.EXTREMES:
+        from normcli.numerics.statistics.order_statistics import Extremes, fold_extremes, measure_extremes
+
+        return Method(Extremes, measure_extremes, fold_extremes, lambda leaves, *_: fold_extremes(leaves))
+    if measurement is Measurement.LENGTH and not plan.follows_from_sums:
+        from normcli.numerics.statistics.lengths import Powers, fold_powers, measure_powers, merge_powers
+
+        p = plan.spec.p
+        assert p is not None  # of every length
+        return Method(
+            Powers, partial(measure_powers, p=p), partial(fold_powers, p=p), partial(merge_powers, p=p)
+        )
+    return _measure_moments(exact=exact, centred=plan.norm.divisor.about_mean)
+
+
 @functools.cache
-def measure_moments(*, exact: bool, centred: bool) -> Method:
-    """Return how moments are measured: with `exact` for float64 results, else for 24 bits."""
+def _measure_moments(*, exact: bool, centred: bool) -> Method:
     plain = measure_leaves if exact else measure_short_leaves
-    return Method(
-        Leaves,
-        partial(measure_rows, plain, need_sum=centred),
-        fold_leaves,
-        lambda leaves, *others: find_moments(fold_leaves(leaves), *others, centred=centred),
-        measures_columns=True,
-    )
+
+    def merge(leaves: Leaves, count: Any, read: Read) -> Moments:
+        return find_moments(fold_leaves(leaves), count, lambda group: add_up(read(group)), centred=centred)
+
+    measure = partial(measure_rows, plain, need_sum=centred)
+    return Method(Leaves, measure, fold_leaves, merge, measures_columns=True)
+
+
+def add_up(pieces: Iterable[NDArray[Any]]) -> ExactSums:
+    """Return the exact sums of values that come piece by piece."""
+    return sum(map(sum_exactly, pieces), NOTHING)

@@ -13,7 +13,7 @@ from normcli.numerics.pairs import (
     Pair,
     Triple,
     distill,
-    distill_within,
+    is_exact_quotient,
     multiply_by_count,
     pair_divide,
     quick_two_sum,
@@ -130,7 +130,7 @@ def find_moments(leaves: Leaves, count: Any, recall: Recall, *, centred: bool) -
 
 
 def _find_scatter(leaves: Leaves, count: Any) -> tuple[Pair, Floats]:
-    """Return n · Σ(x − mean)², as n · Σ(x − shift)² − (Σ(x − shift))², and its error: 0 if that is exact."""
+    """Return n · Σ(x − mean)², as n · Σx² − (Σx)², and its error: 0 if that is exact."""
     first, *squares = (a for i, a in enumerate(leaves.squares) if i == 0 or a.any())
     product, rest = multiply_by_count(first, count)
     terms = [part for square in squares for part in multiply_by_count(square, count)]
@@ -142,36 +142,29 @@ def _find_scatter(leaves: Leaves, count: Any) -> tuple[Pair, Floats]:
         for i, a in enumerate(sums):
             terms += [-part for b in (2.0 * total, *(2.0 * b for b in sums[:i]), a) for part in two_prod(a, b)]
     low, left = np.zeros_like(product), np.zeros_like(product)
-    for term in terms:
+    for term in (term for term in terms if term.any()):
         rest, lost = two_sum(rest, term)
-        low += lost
+        low, lost = two_sum(low, lost)
         left += np.abs(lost)
     hi, mid = two_sum(product, rest)
     mid, lost = two_sum(mid, low)
     hi, lo = two_sum(hi, mid)
-    left = np.abs(lost) + _SUM_ERROR * left
+    left += np.abs(lost)
     if leaves.square_left.any() or leaves.sum_left.any():
         left += count * leaves.square_left + (4.0 * np.abs(leaves.sum_0) + leaves.sum_left) * leaves.sum_left
     positive = np.where(hi > 0.0, hi, np.where(leaves.square_0 > 0.0, _LEAST, 1.0))
     return Pair(hi, lo), 2.0 * left / positive
 
 
-_SUM_ERROR = 2.0**-48
-"""An upper bound of the error of a sum of a few doubles, as a part of that of their magnitudes."""
-
 _LEAST = 2.0**-1000
 """For a square that came out as 0 or less: its error is larger than everything."""
 
 
 def _find_mean(leaves: Leaves, count: Any) -> tuple[Triple, Selected]:
-    """Return shift + Σ(x − shift)/n, and where the double nearest to it is not decided."""
+    """Return Σx/n, and where the double nearest to it is not decided."""
     zero = np.zeros_like(leaves.sum_0)
     none = np.zeros(zero.shape, np.bool_)
-    total: Sequence[Floats] = leaves.sums
-    left: Any = leaves.sum_left
-    if leaves.shift.any():
-        total, lost = distill_within([*multiply_by_count(leaves.shift, count), *leaves.sums], 3)
-        left = left + lost
+    total, left = leaves.sums, leaves.sum_left
     known = not left.any()
     if isinstance(count, int) and count & (count - 1) == 0:  # division is exact
         hi, mid, lo = (part / count for part in total)
@@ -241,6 +234,5 @@ def _divides(number: Pair, quotient: Pair, divisor: Pair) -> Selected:
         n, q, d = (
             part.map(lambda a: np.broadcast_to(a, exact.shape)[short]) for part in (number, quotient, divisor)
         )
-        products = (*two_prod(q.hi, d.hi), *two_prod(q.lo, d.hi))
-        exact[short] = ~np.any(distill([*n, *(-a for a in products)], 1).terms, axis=0)
+        exact[short] = is_exact_quotient(n, q, d.hi)
     return exact

@@ -9,6 +9,7 @@ import numpy as np
 
 from normcli.norms.divisors import ORDER_STATISTICS
 from normcli.numerics.deciding import is_double_decided
+from normcli.numerics.elements.in_pairs import KNOWN
 from normcli.numerics.integers import find_limits, widen_to_pair
 from normcli.numerics.pairs import (
     Pair,
@@ -308,4 +309,5 @@ def _take(found: RoundedStatistics, centre: int, spread: int) -> tuple[Solution,
     divisor = Pair(*(part[spread] for part in found.value[:2]))
     undecided = (found.undecided[centre] | found.undecided[spread]) & found.finite[[centre, spread]].all(axis=0)
     exact = (found.error[[centre, spread]] == 0.0).all(axis=0) & ~undecided
-    return Solution(Triple(hi, mid, lo), divisor, None, centred=True, exact=exact), undecided
+    error = np.where(exact, 0.0, KNOWN)
+    return Solution(Triple(hi, mid, lo), divisor, None, centred=True, error=error), undecided

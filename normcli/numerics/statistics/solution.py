@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from normcli.norms.rules import ZeroRule
+from normcli.norms.rules import Centre, ZeroRule
 from normcli.numerics.bounds import PAIRS
 from normcli.numerics.deciding import is_double_decided
 from normcli.numerics.elements.in_pairs import SOLVED
-from normcli.numerics.pairs import Pair, Triple, distill, pair_divide, pair_root, two_prod, two_square
-from normcli.numerics.statistics.divisor import Solution, add_eps, replace_zero, replace_zeros
+from normcli.numerics.pairs import Pair, Triple, is_zero, pair_divide, pair_root, two_prod, two_square
+from normcli.numerics.statistics.divisor import FAINT, Solution, add_eps, replace_zero, replace_zeros
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -57,8 +58,6 @@ def solve(plan: Plan, measured: Measured) -> Solution:
 
         solution = replace_flat(plan, solution, measured.count)
     if plan.norm.is_partial:
-        from normcli.numerics.statistics.omitted_steps import leave_out  # of few requests
-
         solution = leave_out(plan, solution)
     return solution
 
@@ -134,8 +133,10 @@ def resolve(plan: Plan, groups: SquaredGroups, zero_rule: ZeroRule | None) -> So
     statistics = {name: value.hi for name, value in values.items()}
     if centred:
         statistics = {"mean": groups.mean.hi, **statistics}
-    kept_divisor = Pair(usable.hi, np.where(np.isfinite(usable.hi), usable.lo, 0.0))
-    solution = Solution(groups.mean, kept_divisor, None, centred, statistics, error=SOLVED)
+    mean, known = groups.mean, Pair(usable.hi, np.where(np.isfinite(usable.hi), usable.lo, 0.0))
+    if undecided.any():  # arrays may be one and the same until here
+        mean, known = mean.map(np.copy), known.map(np.copy)
+        statistics = {name: values.copy() for name, values in statistics.items()}
 
     def ask(group: int, bits: int) -> tuple[Fraction, Fraction | None]:
         mean, square = groups.ask(group)
@@ -144,18 +145,13 @@ def resolve(plan: Plan, groups: SquaredGroups, zero_rule: ZeroRule | None) -> So
         divisor = _find_divisor(plan, square, bits)
         return mean, divisor if zero_rule is None else replace_zero(divisor, zero_rule)
 
-    solution.ask = ask
-    if not plan.spec.eps:
-        solution.exact = is_root & ~undecided & (groups.mean.mid == 0.0)
-    if undecided.any():  # arrays may be one and the same until here
-        mean, kept_divisor = solution.mean.map(np.copy), solution.divisor.map(np.copy)
-        solution = Solution(mean, kept_divisor, None, centred, ask=ask, exact=solution.exact, error=SOLVED)
-        solution.statistics = {name: values.copy() for name, values in statistics.items()}
+    off = SOLVED if plan.spec.eps else np.where(is_root & ~undecided & (mean.mid == 0.0), 0.0, SOLVED)
+    solution = Solution(mean, known, None, centred, statistics, error=off, ask=ask)
     for group in np.flatnonzero(undecided).tolist():
-        found = _solve_exactly(plan, *groups.ask(group), zero_rule)
-        for name, shown_values in solution.statistics.items():
-            shown_values[group] = found.statistics[name]
-        solution.settle(group, found.mean, found.divisor)
+        found = _find_statistics(plan, *groups.ask(group), zero_rule)
+        for name, shown_values in statistics.items():
+            shown_values[group] = found[name]
+        solution.settle(group, *ask(group, 0))
     return solution
 
 
@@ -166,7 +162,7 @@ def _is_root(square: Pair, root: Pair) -> Selected:
     if short.size:
         s, r = (part.map(lambda a: a[short]) for part in (square, root))
         products = (*two_square(r.hi), *two_prod(2.0 * r.hi, r.lo), *two_square(r.lo))
-        exact[short] = ~np.any(distill([*s, *(-a for a in products)], 1).terms, axis=0)
+        exact[short] = is_zero([*s, *(-a for a in products)])
     return exact
 
 
@@ -195,32 +191,20 @@ def _invert(divisor: Pair) -> Pair:
     return Pair(np.where(ends, plain, inverse.hi), np.where(ends, 0.0, inverse.lo))
 
 
-class ExactSolution(NamedTuple):
-    """One group's mean, divisor and statistics, exactly or to more bits than are kept; None for NaN."""
-
-    mean: Fraction
-    divisor: Fraction | None
-    statistics: dict[str, float]
-
-
-def _solve_exactly(
+def _find_statistics(
     plan: Plan, mean: Fraction, square: Fraction | None, zero_rule: ZeroRule | None
-) -> ExactSolution:
-    """Solve for one group by exact arithmetic: as `resolve`."""
-    from normcli.numerics import rational
+) -> dict[str, float]:
+    """Return the statistics of one group by exact arithmetic: as `resolve`."""
+    from normcli.numerics.rational import find_root, round_once
 
     row = plan.norm.divisor
     if square is None:
-        nothing = dict.fromkeys(row.statistics, np.nan)
-        return ExactSolution(mean, None, {**nothing, "mean": rational.round_once(mean)})
-    root = rational.find_root(square)
+        return {**dict.fromkeys(row.statistics, np.nan), "mean": round_once(mean)}
     divisor = _find_divisor(plan, square)
-    usable = divisor if zero_rule is None else replace_zero(divisor, zero_rule)
-    shown = usable if zero_rule is ZeroRule.ONE else divisor
-    statistics = {"mean": rational.round_once(mean), row.square: rational.round_once(square)}
-    statistics[row.spread or ""] = rational.round_once(root)
-    statistics["rstd"] = rational.round_once(1 / shown) if shown else np.inf
-    return ExactSolution(mean, usable, statistics)
+    shown = replace_zero(divisor, zero_rule) if zero_rule is ZeroRule.ONE else divisor
+    rstd = round_once(1 / shown) if shown else np.inf
+    own = {row.square: round_once(square), row.spread or "": round_once(find_root(square))}
+    return {"mean": round_once(mean), **own, "rstd": rstd}
 
 
 def _find_divisor(plan: Plan, square: Fraction, bits: int = 0) -> Fraction:
@@ -228,3 +212,49 @@ def _find_divisor(plan: Plan, square: Fraction, bits: int = 0) -> Fraction:
     from normcli.numerics import rational
 
     return rational.add_eps(square, plan.spec.eps, plan.spec.eps_mode, max(bits, rational.ROOT_BITS))
+
+
+def leave_out(plan: Plan, solution: Solution) -> Solution:
+    """Return a solution without the steps that a plan leaves out; its statistics are those of the plan's norm.
+
+    Parameters
+    ----------
+    plan : Plan
+    solution : Solution
+        Of the whole norm; of arrays of one axis, the groups.
+    """
+    centres, divides, ask = plan.norm.centre is not Centre.NOTHING, plan.norm.divisor.divides, solution.ask
+    from fractions import Fraction
+
+    assert ask is not None  # of every norm whose steps can be left out
+
+    def ask_less(group: int, bits: int = 0) -> tuple[Fraction, Fraction | None]:
+        mean, divisor = ask(group, bits)
+        return mean if centres else Fraction(0), divisor if divides else Fraction(1)
+
+    found = replace(solution, ask=ask_less, statistics={
+        name: values for name, values in solution.statistics.items() if name in plan.norm.statistics
+    })  # fmt: skip
+    if not centres:
+        nothing = np.zeros_like(found.divisor.hi)
+        found.mean, found.centred, found.faint = Triple(nothing, nothing, nothing), False, None
+    return found if divides else _divide_by_1(found)
+
+
+def _divide_by_1(solution: Solution) -> Solution:
+    """Return a solution with the divisor 1, in the unit of the values."""
+    from fractions import Fraction
+
+    one = np.ones_like(solution.divisor.hi)
+    mean, scale = solution.mean.map(np.copy), solution.scale
+    found = replace(
+        solution, mean=mean, divisor=Pair(one, np.zeros_like(one)), scale=None, faint=None, error=0.0
+    )
+    if not solution.centred:
+        return found
+    faint = (np.abs(mean.hi) < FAINT) & (mean.hi != 0.0)
+    for group in np.flatnonzero(faint if scale is None else faint | (scale != 0)).tolist():
+        assert solution.ask is not None
+        exactly = solution.ask(group, 0)[0]
+        found.settle(group, exactly, Fraction(1))
+    return found

@@ -98,7 +98,7 @@ def _measure_columns(
     extreme = are_extreme(largest)
     total, lost = distill_within(sums or [zero], 3)
     square, square_lost = distill_within(squares, 4)
-    leaves = make_leaves(zero, total, square, extreme, count)
+    leaves = make_leaves(total, square, extreme, count)
     leaves.sum_left, leaves.square_left = 2.0 * left + lost, 2.0 * square_left + square_lost
     wide = leaves.are_rounded & ~extreme
     leaves = set_not_finite(leaves, high.T, largest)

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from normcli.numerics.pairs import Distilled, distill, two_diff, two_prod, two_square
+from normcli.numerics.pairs import Distilled, distill
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Self
 
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
+
+    Read = Callable[[int], Iterable[NDArray[Any]]]
+    """Yields the values of a group that count, piece by piece."""
 
 
 class LeafRecords:
@@ -67,12 +70,10 @@ class Leaves(LeafRecords):
 
     Parameters
     ----------
-    shift : ndarray
-        0, or a double among the leaf's values.
     sum_0, sum_1, sum_2 : ndarray
-        Σ(x − shift).
+        Σx.
     square_0, square_1, square_2, square_3 : ndarray
-        Σ(x − shift)².
+        Σx².
         The first are NaN or infinite if a value is.
     sum_left, square_left : ndarray
         Upper bounds of what these doubles leave of the sums: 0, but where bounds are asked for.
@@ -83,7 +84,6 @@ class Leaves(LeafRecords):
         How many values are selected.
     """
 
-    shift: Floats
     sum_0: Floats
     sum_1: Floats
     sum_2: Floats
@@ -107,23 +107,21 @@ class Leaves(LeafRecords):
 
     @property
     def sums(self) -> tuple[Floats, ...]:
-        """The doubles of Σ(x − shift)."""
+        """The doubles of Σx."""
         return self.sum_0, self.sum_1, self.sum_2
 
     @property
     def squares(self) -> tuple[Floats, ...]:
-        """The doubles of Σ(x − shift)²."""
+        """The doubles of Σx²."""
         return self.square_0, self.square_1, self.square_2, self.square_3
 
 
-def make_leaves(
-    shift: Floats, sums: Sequence[Floats], squares: Sequence[Floats], extreme: Selected, count: Floats
-) -> Leaves:
+def make_leaves(sums: Sequence[Floats], squares: Sequence[Floats], extreme: Selected, count: Floats) -> Leaves:
     """Make records of what sums there are, and none of the same array twice."""
     s0, s1, s2 = (np.array(a) for a in sums)
     q0, q1, q2, q3 = (np.array(a) for a in squares)
     left, square_left = np.zeros(s0.shape), np.zeros(s0.shape)
-    return Leaves(np.array(shift), s0, s1, s2, q0, q1, q2, q3, left, square_left, extreme, count)
+    return Leaves(s0, s1, s2, q0, q1, q2, q3, left, square_left, extreme, count)
 
 
 def count_values(rows: NDArray[Any], selected: Selected | None) -> Floats:
@@ -175,34 +173,15 @@ def fold_leaves(leaves: Leaves) -> Leaves:
     """Make one record of all leaves along the last axis: their exact sums, as if they were one leaf."""
     if leaves.count.shape[-1] == 1:
         return leaves.map(lambda a: a[..., 0])
-    shift = leaves.shift[..., :1]
-    sums, squares = _move(leaves, shift)
-    total, square = _add_up(sums.terms), _add_up(squares.terms)
-    wide = leaves.extreme | leaves.are_rounded
-    extreme = (wide | sums.left | squares.left).any(axis=-1) | total.left | square.left
+    total, square = _add_up(leaves.sums), _add_up(leaves.squares)
+    extreme = (leaves.extreme | leaves.are_rounded).any(axis=-1) | total.left | square.left
     count = np.add.reduce(leaves.count, axis=-1)
-    folded = make_leaves(shift[..., 0], total.terms, square.terms, extreme, count)
+    folded = make_leaves(total.terms, square.terms, extreme, count)
     plain, plain_square = (np.add.reduce(a, axis=-1) for a in (leaves.sum_0, leaves.square_0))
     lost = ~np.isfinite(plain_square)
     folded = _replace(folded, lost, extreme=False)
     folded.sum_0[lost], folded.square_0[lost] = plain[lost], plain_square[lost]
     return folded
-
-
-def _move(leaves: Leaves, shift: Floats) -> tuple[Distilled, Distilled]:
-    """Return the sums of leaves about another shift, and the sums of squares."""
-    none = np.zeros(leaves.count.shape, np.bool_)
-    step = two_diff(leaves.shift, shift)
-    if not step.hi.any():
-        return Distilled(leaves.sums, none), Distilled(leaves.squares, none)
-    n = leaves.count
-    sums = [*leaves.sums, *two_prod(n, step.hi), *two_prod(n, step.lo)]
-    squares = [*leaves.squares]
-    for total in leaves.sums:
-        squares += [*two_prod(2.0 * step.hi, total), *two_prod(2.0 * step.lo, total)]
-    for square in (*two_square(step.hi), *two_prod(2.0 * step.hi, step.lo), *two_square(step.lo)):
-        squares += two_prod(n, square)
-    return distill(sums, len(leaves.sums)), distill(squares, len(leaves.squares))
 
 
 def _add_up(numbers: Sequence[Floats]) -> Distilled:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.integers import find_limits, widen_exactly
+from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import distill_within
 from normcli.numerics.sums.leaf_records import Leaves, are_extreme, count_values, make_leaves, set_not_finite
 
@@ -71,18 +71,6 @@ def cut_rows(rows: int, n: int, chunk: int = CHUNK) -> list[slice]:
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
-def find_extremes(rows: NDArray[Any], selected: Selected | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the least and the largest value of each row; 0 and 0 where none is selected."""
-    if selected is None:
-        return np.minimum.reduce(rows, axis=-1), np.maximum.reduce(rows, axis=-1)
-    least, largest = find_limits(rows.dtype)
-    low = np.minimum.reduce(rows, axis=-1, where=selected, initial=largest)
-    high = np.maximum.reduce(rows, axis=-1, where=selected, initial=least)
-    nothing = low > high
-    low[nothing] = high[nothing] = 0
-    return low, high
-
-
 @contextlib.contextmanager
 def small_buffers(n: int) -> Iterator[None]:
     """Let NumPy work on rows of n values without copying what is broadcast along them, which takes longer.
@@ -121,7 +109,7 @@ def measure_leaves(
     selected : ndarray of bool or None
         Which values count, of the shape of x; the others have to be 0. None if all count.
     need_sum : bool
-        False for norms that do not centre: the shift is then 0.
+        False for norms that do not centre.
 
     Notes
     -----
@@ -146,18 +134,15 @@ def _measure_in_parts(
 ) -> Leaves:
     """Measure leaves whose values are cut into so many parts, and few into one more.
 
-    t = (x + sigma) − sigma is a multiple of the last bit of sigma, and x − t is exact. The shift, a multiple
-    too, is subtracted from the first part, which leaves it 21 bits, and every further part takes the next 21.
-    So all products of parts, and their sums, are whole numbers below 2⁵³ of some unit: exact in any order.
+    t = (x + sigma) − sigma is a multiple of the last bit of sigma, and x − t is exact. The first part takes 21
+    bits, and every further one the next 21. So all products of parts, and their sums, are whole numbers below
+    2⁵³ of some unit: exact in any order.
     """
     rows, n = x.shape
-    low, high = (values.astype(np.float64) for values in find_extremes(x, selected))
+    low, high = (extreme.reduce(x, axis=-1).astype(np.float64) for extreme in (np.minimum, np.maximum))
     largest = np.maximum(np.abs(low), np.abs(high))
-    middle, half = (0.5 * high + 0.5 * low, 0.5 * high - 0.5 * low) if need_sum else (0.0 * largest, largest)
-    top: Any = np.frexp(largest)[1]
-    first: Any = np.maximum(np.where(half > 0.0, np.frexp(half)[1], top) - (_BITS - 1), top - 51)
+    first: Any = np.frexp(largest)[1] - (_BITS - 1)
     sigmas = [np.ldexp(1.5, first + (52 - _BITS * part))[:, None] for part in range(size + 1)]
-    shift = (middle + sigmas[0][:, 0]) - sigmas[0][:, 0]
     extreme = are_extreme(largest)
     left = np.zeros(rows, np.bool_)
     sums = [Dots(rows, n) for _ in range(size if need_sum else 0)]
@@ -168,11 +153,6 @@ def _measure_in_parts(
     for s in slices:
         rest, *parts = (a[: s.stop - s.start] for a in (buffers[-1], *buffers[:-1]))
         used = _cut(widen_exactly(x[s], work), [sigma[s] for sigma in sigmas[:size]], parts, rest)
-        if need_sum:
-            with small_buffers(n):
-                np.subtract(parts[0], shift[s, None], out=parts[0])
-            if selected is not None:
-                np.multiply(parts[0], selected[s], out=parts[0])
         if used == size:
             left[s] |= _add_few(rest, parts, sigmas[size][s, 0], few[:, s])
         for i in range(used):
@@ -185,7 +165,7 @@ def _measure_in_parts(
     terms.update({(i, size): few[i] for i in range(size + 1)})
     square, square_lost = distill_within(_join_terms(terms, n), 4)
     count = count_values(x, selected)
-    leaves = make_leaves(shift, total, square, extreme, count)
+    leaves = make_leaves(total, square, extreme, count)
     last = first - _BITS * (size - 1)  # the exponent of the last part's last bit, of which nothing left is more
     leaves.sum_left = lost * float(need_sum) + np.where(left, np.ldexp(float(n), last), 0.0)
     leaves.square_left = square_lost + np.where(left, np.ldexp(float(n), first + last + _BITS + 2), 0.0)

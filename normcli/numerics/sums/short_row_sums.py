@@ -31,8 +31,7 @@ def measure_short_leaves(
 
     The sum of a leaf is exact in float64, in any order, and the sum of its squares (exact themselves) in two
     parts, unless its values differ too much in magnitude. `find_inexact` finds such leaves, which take one part
-    more. Those of which even that is not enough, and those whose squares cancel, are measured as
-    `measure_leaves` does.
+    more. Those of which even that is not enough are measured as `measure_leaves` does.
     """
     rows, n = raw.shape
     slices = cut_rows(rows, n, CHUNK // 2)
@@ -53,12 +52,8 @@ def measure_short_leaves(
     sums = total.total() if need_sum else zero
     square, rest = quick_two_sum(high.total(), low.total())
     count = count_values(raw, selected)
-    leaves = Leaves(
-        zero, sums, zero, zero, square, rest, zero, zero, zero, zero, np.zeros(rows, np.bool_), count
-    )
+    leaves = Leaves(sums, zero, zero, square, rest, zero, zero, zero, zero, np.zeros(rows, np.bool_), count)
     again = ~np.isfinite(square)
-    if need_sum:
-        again |= square - sums * (sums / np.maximum(count, 1.0)) < _CANCELS * square
     if raw.dtype != np.float16:  # float16 has 40 bits in all: sums of 4096 are exact
         inexact = find_inexact(raw, np.sqrt(n * bounds)) & ~again
         if inexact.any():
@@ -110,10 +105,6 @@ def _sum_parts(values: Floats, bound: Floats, count: int) -> tuple[Floats, ...]:
         values = values - cut
         sums.append(np.vecdot(cut, ones))
     return distill([*sums, np.vecdot(values, ones)], count).terms
-
-
-_CANCELS = 2.0**-20
-"""Where Σ(x − mean)² is less than this part of Σx², it is summed again about a value of the leaf's."""
 
 
 def find_inexact(raw: NDArray[np.float32], bound: Floats) -> Selected:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli.numerics.sums.averages import add_to, average, divide_total, mix, multiply_by_count
+from normcli.numerics.sums.fixed_point import add_to, average, divide_total, mix, multiply_by_count
 from tests.reference.rounding import round_once
 
 

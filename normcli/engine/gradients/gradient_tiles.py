@@ -1,0 +1,236 @@
+"""The backward pass of one tile: in doubles, or in pairs from exact sums, each value rounded once."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import is_float
+from normcli.engine.blocks import Spread
+from normcli.engine.gradients.parameters import DoubleSums, ParameterSums
+from normcli.engine.gradients.tiles import Band, ReadTile, Tile, TileValues, choose_shift
+from normcli.engine.passes import Passes
+from normcli.norms.request import Fill
+from normcli.norms.rules import Centre
+from normcli.numerics.gradients.coefficients import find_p
+from normcli.numerics.gradients.in_doubles import (
+    KnownDoubles,
+    U,
+    add_rows,
+    count_roundings,
+    find_shares_in_doubles,
+    shorten,
+    solve_in_doubles,
+    suits_doubles,
+)
+from normcli.numerics.gradients.in_fractions import round_exactly, round_values
+from normcli.numerics.gradients.sums import GradientRows, GradientSums, find_deviations
+from normcli.numerics.gradients.values import KnownGradients, differentiate, find_shares, round_known
+from normcli.numerics.integers import widen_exactly
+from normcli.numerics.pairs import Pair, pair_multiply
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats, Integers
+    from normcli.engine.blocks import Source
+    from normcli.engine.geometry import Slices
+    from normcli.engine.gradients.coefficients import CoefficientSolver, SolvedGroups
+    from normcli.engine.inputs import Inputs
+    from normcli.numerics.deciding import Bounded
+    from normcli.numerics.gradients.coefficients import Coefficients
+    from normcli.numerics.gradients.in_doubles import DoubleGroups
+    from normcli.numerics.workspace import Workspace
+
+
+MOST_WHOLE = 1 << 16
+"""Values in a group that is read only once."""
+
+
+class GradientTiles(Passes):
+    """Gradients of tiles, whose groups lie within them or in a band of which all is known."""
+
+    dy: Source
+    solver: CoefficientSolver
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        inputs: Inputs = arguments[4]
+        grid, parameters = self.plan.grid, self.plan.parameters
+        self.inputs, self.p = inputs, find_p(self.plan)
+        self.whole = self.whole and self.geometry.count <= MOST_WHOLE
+        self.rows_first = self.geometry.kept_runs + self.geometry.reduced_runs
+        self.count = int(np.prod(parameters.view_shape)) if self.plan.norm.parameter_names else 0
+        numbers = np.arange(self.count).reshape(parameters.view_shape) if self.count else None
+        self.places = None if numbers is None else Spread(numbers, grid.view_shape, self.geometry)
+        varies = any(parameters.view_shape[axis] > 1 for axis in grid.view_axes)
+        self.by_groups = inputs.given is None and not varies
+        self.fill = None if inputs.selection is None else inputs.selection.fill
+        self.sums: DoubleSums | None = None  # None where exact ones are needed
+        self.exact_sums = ParameterSums(self.count)
+        dtypes = map(self.choose_dtype, ("", "gamma", "beta"))
+        if self.selection is None and all(suits_doubles(self.plan, self.p, dtype) for dtype in dtypes):
+            self.sums = DoubleSums(self.count)
+        self.band: Band | None = None  # the one that is worked on, where groups do not lie within tiles
+
+    def choose_dtype(self, name: str) -> np.dtype[Any]:
+        """Return the dtype of the derivative by `gamma` or `beta`; that of dx where these are not given."""
+        given = self.inputs.parameters.get(name)
+        if given is not None and is_float(given.dtype):
+            return given.dtype
+        return np.dtype(self.plan.choose_output_dtype(self.source.dtype))
+
+    # -- in doubles
+
+    def solve_in_doubles(self, read: ReadTile) -> DoubleGroups | None:
+        """Return the groups of a tile in doubles; None where these would decide little."""
+        values, g = read.values, read.dy
+        if self.sums is None or values.low is not None:
+            return None
+        if read.gamma is not None and not self.by_groups:
+            g = g * read.gamma
+        if self.band is None:
+            return solve_in_doubles(self.plan, values.x, g)
+        shift = self.find_shift(read.numbers, values)
+        known = self.band.take(read.numbers).coefficients
+        return shorten(known, values.x, None if shift is None else shift[:, None], g)
+
+    def add_in_doubles(self, read: ReadTile, groups: DoubleGroups) -> None:
+        """Add what a tile has of the derivatives by gamma and beta."""
+        sums = self.sums
+        if sums is None or self.places is None or read.places is None:
+            return
+        unusual = np.flatnonzero(~groups.usual)
+        if unusual.size:
+            sums.doubt(read.places[unusual])
+        if self.by_groups and self.band is None:
+            sums.add("gamma", read.places[:, 0], groups.share)
+            sums.add("beta", read.places[:, 0], groups.total)
+            return
+        numbers, shape = self.places.cut(read.place, self.rows_first), read.values.raw.shape
+        order = sorted(range(len(shape)), key=lambda axis: numbers.shape[axis] == 1)  # those of one number last
+
+        def add(name: str, value: Floats, error: Floats) -> None:
+            laid = (a.reshape(shape).transpose(order).reshape(numbers.size, -1) for a in (value, error))
+            sums.add(name, numbers.transpose(order).reshape(-1), KnownDoubles(*map(add_rows, laid)))
+
+        steps = count_roundings(read.dy.size)
+        add("beta", read.dy, np.abs(read.dy) * (steps * U))
+        if not self.by_groups:
+            add("gamma", *find_shares_in_doubles(groups, read.dy, steps))
+
+    # -- tiles
+
+    def read_values(self, index: Slices, work: Workspace) -> TileValues:
+        """Return the values of a tile, one row for each group."""
+        raw = np.array(self.source.read(index, self.rows_first, work))
+        counted = self.select(raw, index, self.rows_first)
+        shape = (len(self.geometry.number_groups(index)), -1)
+        x, low = widen_exactly(raw)
+        low = None if low is None else low.reshape(shape)
+        return TileValues(raw, x.reshape(shape), low, None if counted is None else counted.reshape(shape))
+
+    def read_tile(self, index: Slices, work: Workspace) -> ReadTile:
+        """Return a tile with its gradient, gamma and the numbers of its parameters."""
+        order, values = self.rows_first, self.read_values(index, work)
+        dy = np.array(self.dy.read(index, order, work), np.float64).reshape(values.x.shape)
+
+        def cut(parameter: Spread | None) -> NDArray[Any] | None:
+            if parameter is None:
+                return None
+            return np.broadcast_to(parameter.cut(index, order), values.raw.shape).reshape(dy.shape)
+
+        numbers = self.geometry.number_groups(index)
+        return ReadTile(index, numbers, values, dy, cut(self.gamma), cut(self.places))
+
+    def prepare(self, read: ReadTile) -> Tile:
+        """Return a tile; values that have no part in the normalized ones are 0, and so are their gradients."""
+        _, numbers, values, dy, gamma, places = read
+        _, x, low, counted = values
+        used = counted
+        if self.fill is Fill.NORMALIZE and counted is not None:
+            used = counted | ~np.isnan(x)
+        shift = self.find_shift(numbers, values)
+        deviations = find_deviations(x, low, None if shift is None else shift[:, None])
+        rows, by = GradientRows(deviations, dy, gamma, counted), None
+        if self.by_groups:
+            by = None if gamma is None else gamma[:, 0]
+            rows, places = rows._replace(gamma=None), None if places is None else places[:, :1]
+        if used is not None:
+            kept = deviations.map(lambda a: np.where(used, a, 0.0))
+            rows = rows._replace(deviations=kept, dy=np.where(used, dy, 0.0))
+        return Tile(numbers, rows, dy, by, places, used)
+
+    def find_shift(self, numbers: Integers, values: TileValues) -> Floats | None:
+        """Return what is subtracted from values so that they are small; no result depends on it."""
+        if self.band is not None:
+            return None if self.band.shift is None else self.band.shift[self.band.locate(numbers)]
+        if self.plan.norm.centre is not Centre.MEAN:
+            return None
+        return choose_shift(*values.add_up(), values.raw.dtype)
+
+    def differentiate_tile(self, tile: Tile, solved: SolvedGroups, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return dx of a tile, one row for each group."""
+        rows, coefficients = tile.rows, solved.coefficients
+        if self.inputs.given is not None:  # dx does not depend on x
+            rows = rows._replace(deviations=rows.deviations.map(np.zeros_like))
+        gamma = None if tile.gamma is None else _stand_array(tile.gamma)
+        found = differentiate(rows, _stand(coefficients), gamma, self.p)
+        dx, undecided = round_known(found, dtype)
+        for row in np.flatnonzero(undecided.any(axis=-1)).tolist():
+            chosen = np.flatnonzero(undecided[row])
+            by = Fraction(1) if tile.gamma is None else Fraction(float(tile.gamma[row]))
+
+            def evaluate(columns: list[int], bits: int, row: int = row, by: Fraction = by) -> list[Bounded]:
+                return solved.recall(row, bits).differentiate(take_values(rows, row, columns), by)
+
+            dx[row, chosen] = round_exactly(evaluate, chosen, dtype)
+        if rows.counted is not None and self.fill is not Fill.NORMALIZE:
+            others = round_values(tile.dy if self.fill is Fill.PASS else np.zeros_like(tile.dy), dx.dtype)
+            dx = np.where(rows.counted, dx, others)
+        return dx
+
+    def add_parameters(self, tile: Tile, solved: SolvedGroups) -> None:
+        """Add what a tile has of the derivatives by gamma and beta, exactly."""
+        if tile.places is None:
+            return
+        sums = self.exact_sums
+        sums.add_gradients(tile.places, tile.rows.dy)
+        if not self.by_groups:
+            shares = tile.leave_used(find_shares(tile.rows, _stand(solved.coefficients)))
+            sums.add_shares(tile.places, shares)
+        elif self.band is None:
+            sums.add_shares(tile.places[:, 0], share_by_groups(solved.coefficients))
+
+    def solve(self, tile: Tile) -> SolvedGroups:
+        """Return what a tile's groups are differentiated with."""
+        if self.band is not None:
+            return self.band.take(tile.numbers)
+        sums = GradientSums(len(tile.numbers), self.p)
+        sums.add(np.arange(len(tile.numbers)), tile.rows)
+        return self.solver.solve(sums, tile.numbers)
+
+
+def _stand_array(values: Floats) -> Floats:
+    return values[:, None]
+
+
+def _stand(coefficients: Coefficients) -> Coefficients:
+    """Return what is one for each group as columns, to be broadcast against rows."""
+    return coefficients.map(_stand_array)
+
+
+def share_by_groups(coefficients: Coefficients) -> KnownGradients:
+    """Return Σ dy · x̂ of each group, of which dy is the gradient."""
+    plain = coefficients.share.hi * coefficients.inverse.hi
+    value = pair_multiply(coefficients.share, coefficients.inverse)
+    finite = np.isfinite(coefficients.inverse.hi)
+    value = Pair(np.where(finite, value.hi, plain), np.where(finite, value.lo, 0.0))
+    return KnownGradients(value, np.zeros_like(plain), coefficients.extreme)
+
+
+def take_values(rows: GradientRows, row: int, columns: Any) -> GradientRows:
+    """Return some values of one row."""
+    return rows.map(lambda a: np.broadcast_to(a, rows.dy.shape)[row, columns])

@@ -1,0 +1,209 @@
+"""The gradients of groups whose results are short floats: in doubles, each with an upper bound of its error.
+
+u is 2⁻⁵³. Bounds are of first order; `SECOND_ORDER` makes room for products of errors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import is_short_float
+from normcli.norms.rules import Centre, EpsMode
+from normcli.numerics.gradients.coefficients import is_within
+from normcli.numerics.rounding import store
+from normcli.numerics.statistics.divisor import find_freedom
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats, Selected
+    from normcli.norms.plan import Plan
+    from normcli.numerics.gradients.coefficients import Coefficients
+
+U = 2.0**-53
+
+SECOND_ORDER = 1.25
+"""Errors below 2⁻²⁰ of their numbers, eight of which are multiplied at most, and the roundings of bounds."""
+
+_LEAST, _LARGEST = 2.0**-60, 2.0**60
+"""Rows whose largest numbers lie between these have products far from the ends of the range."""
+
+_LARGEST_CENTRE = 2.0**20
+"""A mean that is so many divisors off has lost its digits."""
+
+
+class KnownDoubles(NamedTuple):
+    """Numbers, and upper bounds of their errors."""
+
+    value: Floats
+    error: Floats
+
+
+class DoubleGroups(NamedTuple):
+    """Groups, one a row, as doubles; see `coefficients` for the names. A bound holds for each value of a row.
+
+    Parameters
+    ----------
+    w, g : ndarray, shape (rows, n)
+        x − μ, and the derivative of the loss by x̂ less its mean, A.
+    w_error, g_error : ndarray, shape (rows, 1)
+    w_size, g_size : ndarray, shape (rows, 1)
+        The largest |w|, and the largest derivative with |A| added.
+    steepness, steepness_error : ndarray, shape (rows, 1)
+        B.
+    inverse, inverse_error : ndarray, shape (rows, 1)
+        1/D, and its error as a part of it.
+    total, share : KnownDoubles of ndarray, shape (rows, 1)
+        The sums of the derivatives by x̂, and of their products with x̂.
+    usual : ndarray of bool, shape (rows, 1)
+        Where the bounds hold.
+    """
+
+    w: Floats
+    g: Floats
+    w_error: Floats
+    g_error: Floats
+    w_size: Floats
+    g_size: Floats
+    steepness: Floats
+    steepness_error: Floats
+    inverse: Floats
+    inverse_error: Floats
+    total: KnownDoubles
+    share: KnownDoubles
+    usual: Selected
+
+
+def suits_doubles(plan: Plan, p: float, dtype: np.dtype[Any]) -> bool:
+    """Whether doubles decide most gradients: those of means and root mean squares, in short floats."""
+    spec = plan.spec
+    return is_short_float(dtype) and p == 2.0 and spec.eps_mode is EpsMode.INSIDE and spec.flat_rule is None
+
+
+def solve_in_doubles(plan: Plan, x: Floats, g: Floats) -> DoubleGroups:
+    """Return groups of x and of the derivative of the loss by x̂, both of shape (rows, n)."""
+    n = x.shape[-1]
+    freedom = find_freedom(plan, n)
+    steps = count_roundings(n)
+    total = add_rows(g)
+    w, rest, offset, w_error, mean = x, g, 0.0 * total, 0.0 * total, 0.0 * total
+    if plan.norm.centre is Centre.MEAN:
+        deviations, mean = x - add_rows(x) / n, total / n
+        offset = add_rows(deviations) / n
+        w, rest, offset = deviations - offset, g - mean, np.abs(offset)
+    spread, scale = (np.sqrt(add_rows(a * a) / n) for a in (w, rest))
+    w_size, g_size = _find_size(w), _find_size(g) + np.abs(mean)
+    total_error = U * (steps + 2.0) * n * (scale + np.abs(mean))
+    if plan.norm.centre is Centre.MEAN:
+        w_error = U * ((steps + 3.0) * (spread + offset) + 2.0 * w_size + offset)
+    square = n * spread * spread / freedom + (plan.spec.eps or 0.0)
+    ratio = offset / spread
+    square_error = U * (steps + 14.0 + 2.0 * ratio)
+    product, by = add_rows(rest * w), freedom * square
+    product_error = U * n * spread * ((steps + 8.0 + ratio) * scale + np.abs(mean))
+    steepness, inverse, inverse_error = product / by, 1.0 / np.sqrt(square), square_error / 2.0 + 4.0 * U
+    share = product * inverse
+    usual = (ratio < _LARGEST_CENTRE) & is_within(g_size, _LEAST, _LARGEST)
+    for size in (w_size, spread, inverse):
+        usual &= (size > _LEAST) & (size < _LARGEST)
+    return DoubleGroups(
+        w,
+        rest,
+        w_error,
+        total_error / n if plan.norm.centre is Centre.MEAN else w_error,
+        w_size,
+        g_size,
+        steepness,
+        product_error / by + np.abs(steepness) * (square_error + 4.0 * U),
+        inverse,
+        inverse_error,
+        KnownDoubles(total, total_error),
+        KnownDoubles(share, product_error * inverse + np.abs(share) * (inverse_error + U)),
+        usual,
+    )
+
+
+def shorten(known: Coefficients, x: Floats, shift: Floats | None, g: Floats) -> DoubleGroups:
+    """Return groups whose coefficients are known in pairs; the shift is of shape (rows, 1)."""
+    known = known.map(lambda a: a[:, None])
+    deviations = x if shift is None else x - shift
+    w, rest = deviations - known.centre.hi, g - known.mean.hi
+    w_size, g_size = _find_size(w), _find_size(g) + np.abs(known.mean.hi)
+    offset, steepness, inverse = np.abs(known.centre.hi), known.steepness.hi, known.inverse.hi
+    usual = ~known.extreme & is_within(g_size, _LEAST, _LARGEST) & is_within(w_size, _LEAST, _LARGEST)
+    usual &= np.isfinite(steepness) & (inverse > _LEAST) & (inverse < _LARGEST)
+    nothing = KnownDoubles(inverse, inverse)  # sums of groups in parts are known elsewhere
+    return DoubleGroups(
+        w,
+        rest,
+        U * (2.0 * w_size + 3.0 * offset) + known.centre_error,
+        U * 2.0 * np.abs(known.mean.hi) + known.mean_error,
+        w_size,
+        g_size,
+        steepness,
+        U * 2.0 * np.abs(steepness),
+        inverse,
+        np.full_like(inverse, 2.0 * U),
+        nothing,
+        nothing,
+        usual,
+    )
+
+
+def differentiate_in_doubles(
+    groups: DoubleGroups, gamma: Floats | None, dtype: np.dtype[Any]
+) -> tuple[NDArray[Any], Selected]:
+    """Return dx in a dtype, rounded once, and where it is not decided; gamma is one for each row, or None."""
+    factor = groups.inverse if gamma is None else groups.inverse * gamma
+    slope, scale = np.abs(groups.steepness), SECOND_ORDER * np.abs(factor)
+    error = groups.g_error + groups.w_size * groups.steepness_error + slope * groups.w_error
+    error = scale * (error + 4.0 * U * (groups.g_size + groups.w_size * slope))
+    value = (groups.g - groups.w * groups.steepness) * factor
+    error = error + np.abs(value) * (SECOND_ORDER * groups.inverse_error + 4.0 * U)
+    low, high = np.empty((2, *value.shape), dtype)
+    store(low, value - error)
+    store(high, value + error)
+    undecided = (low != high) | ~groups.usual
+    zero = high == 0.0
+    if zero.any():  # whose signs are those of small results
+        undecided |= zero & (np.abs(value) <= error) & (error != 0.0)
+    if gamma is not None:
+        undecided |= ~is_within(gamma, _LEAST, _LARGEST)
+    return high, undecided
+
+
+def find_shares_in_doubles(groups: DoubleGroups, dy: Floats, steps: int) -> KnownDoubles:
+    """Return dy · x̂ of the values of groups; the errors include so many roundings of their sums."""
+    error = groups.w_error + groups.w_size * (groups.inverse_error + (steps + 3.0) * U)
+    return KnownDoubles(dy * (groups.w * groups.inverse), np.abs(dy) * (SECOND_ORDER * error * groups.inverse))
+
+
+def _find_size(values: Floats) -> Floats:
+    """Return the largest magnitude of each row, of shape (rows, 1)."""
+    return np.maximum.reduce(np.abs(values), axis=-1, keepdims=True, initial=0.0)
+
+
+_LAST = 4
+"""Values of a row that are added by NumPy, in whatever order."""
+
+
+def count_roundings(n: int) -> int:
+    """Return how many roundings one value of n goes through in `add_rows`, at most."""
+    steps = _LAST
+    while n > _LAST:
+        steps, n = steps + 1 + n % 2, n // 2
+    return steps
+
+
+def add_rows(values: Floats) -> Floats:
+    """Return the sum of each row, of shape (rows, 1), halving rows until few values are left."""
+    while (n := values.shape[-1]) > _LAST:
+        half = n // 2
+        halved = values[:, :half] + values[:, half : 2 * half]
+        if n % 2:
+            halved[:, :1] += values[:, -1:]
+        values = halved
+    return np.add.reduce(values, axis=-1, keepdims=True)
