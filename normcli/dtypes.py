@@ -124,15 +124,15 @@ def find_type(name: str) -> Any:
     Raises
     ------
     MissingExtraError
-        If it is bfloat16, and the library that has it is missing.
+        If NumPy has it not, and the library that has it is missing.
     """
-    if name != _BFLOAT16:
+    if name != _BFLOAT16 and not name.startswith("float8"):
         return name
     try:
-        from ml_dtypes import bfloat16  # for those alone who ask for it: it takes a while to import
+        import ml_dtypes  # for those alone who ask for it: it takes a while to import
     except ImportError as error:
-        raise MissingExtraError.of(_BFLOAT16, EXTRA) from error
-    return bfloat16
+        raise MissingExtraError.of(name, EXTRA) from error
+    return getattr(ml_dtypes, name)
 
 
 def require_few_axes(count: int, name: str) -> None:

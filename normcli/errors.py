@@ -22,7 +22,10 @@ class ExitCode(enum.IntEnum):
         return member
 
     DONE = 0, "done; also when the reader of a pipe stops reading"
-    DIFFERENT = 1, "check found a difference, identify nothing that fits, or restore did not get the input back"
+    DIFFERENT = (
+        1,
+        "check found a difference, identify no norm without a fault, or restore did not get the input back",
+    )
     WRONG_USAGE = 2, "wrong usage: unknown axes, groups that do not divide, two sources, no such output folder"
     BAD_DATA = (
         3,
@@ -36,9 +39,36 @@ class ExitCode(enum.IntEnum):
 
 
 class NormError(Exception):
-    """Anything that normcli refuses, with one line that says what, why and what would be right."""
+    """Anything that normcli refuses, with one line that says what, why and what would be right.
+
+    Messages are written with the options of the command line, `--running-mean`. Python shows its arguments,
+    `running_mean`, and leaves out an option in parentheses, which is there to be typed: `groups (--groups)`.
+    """
 
     exit_code: ClassVar = ExitCode.WRONG_USAGE
+    _names_options: ClassVar = False
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        if NormError._names_options or "--" not in message:
+            return message
+        import re  # on use: few messages are shown
+
+        return re.sub(
+            r" \(--[a-z-]+\)|(?<![^\s(])--([a-z]+(?:-[a-z]+)*)",
+            lambda option: (option[1] or "").replace("-", "_"),
+            message,
+        )
+
+    @classmethod
+    @contextlib.contextmanager
+    def name_options(cls) -> Iterator[None]:
+        """Show options as the command line has them, until the block ends."""
+        before, NormError._names_options = NormError._names_options, True
+        try:
+            yield
+        finally:
+            NormError._names_options = before
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ _KINDS = {3: "tokens", 4: "images", 5: "volumes"}
 
 
 def list_assumed(plans: Iterable[Plan]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the header's line on a guessed layout, if another layout would make other groups.
+    """Return the header's lines on a guessed layout, if another would make other groups, and on unusual axes.
 
     Parameters
     ----------
@@ -44,8 +44,18 @@ def list_assumed(plans: Iterable[Plan]) -> tuple[tuple[str, tuple[str, ...]], ..
     """
     plans = list(plans)
     several = len({plan.norm.name for plan in plans}) > 1
-    facts = tuple(dict.fromkeys(fact for plan in plans for fact in _find_assumed(plan, named=several)))
-    return (("assumed", facts),) if facts else ()
+    assumed = tuple(dict.fromkeys(fact for plan in plans for fact in _find_assumed(plan, named=several)))
+    noted = tuple(dict.fromkeys(filter(None, map(_note_batch, plans))))
+    return tuple((label, facts) for label, facts in (("assumed", assumed), ("note", noted)) if facts)
+
+
+def _note_batch(plan: Plan) -> str | None:
+    """Return a note on axes that leave the batch out of groups that it is in by default; else None."""
+    layout = plan.grid.layout
+    if plan.norm.axes is not AxesRule.ALL_BUT_CHANNEL or layout.batch is None or layout.batch in plan.grid.axes:
+        return None
+    batch = (layout.letters or layout.names)[layout.batch]
+    return f"{plan.norm.name} does not reduce {batch} with these axes: each sample has its own statistics"
 
 
 def _find_assumed(plan: Plan, *, named: bool) -> Iterator[str]:
@@ -65,7 +75,7 @@ def _find_assumed(plan: Plan, *, named: bool) -> Iterator[str]:
         sample = "".join(letter for axis, letter in enumerate(letters) if axis != grid.layout.batch)
         axis, name = letters[-1], plan.norm.name
         if named:
-            yield f"{name} reduces {axis} alone; --axes {sample} for {_KINDS[rank]}"
+            yield f"{name} reduces {axis} alone; {name}:axes={sample} for {_KINDS[rank]}"
         else:
             yield f"{axis} alone is reduced; --axes {sample} for {_KINDS[rank]}"
 

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 
+_ALIASES = {"weight": "gamma", "bias": "beta"}
+"""The frameworks' names of parameters, and the ones here."""
+
+
 class Arguments(NamedTuple):
     """The arguments of a call, read: plan, tensor and inputs."""
 
@@ -40,6 +44,7 @@ class Arguments(NamedTuple):
     effort: Effort
     give: Give = give_back_as_is
     addends: Addends | None = None
+    give_other: Give = give_back_as_is
 
 
 def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Arguments:
@@ -57,7 +62,7 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     NormError
         Where `normalize` raises it.
     """
-    options = {name: value for name, value in options.items() if value is not None}  # few of them all
+    options = read_given(options)
     given = options.get
     if "dtype" in options:
         options["dtype"] = read_dtype("dtype", given("dtype"))
@@ -73,13 +78,28 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
         "lengths", given("lengths"), lambda counts: tuple(map(operator.index, counts)), "are no integers"
     )
     selection = SelectionRequest(arrays.pop("mask", None), padded, given("nan"), given("fill"))
-    running = _pair_running(given("running_mean"), given("running_var"))
+    running = pair_running(given("running_mean"), given("running_var"))
     inputs = fit_inputs(plan, values, arrays, running, selection)
     threads = _convert("threads", given("threads"), operator.index, "is not an integer")
     keeps = _convert("statistics", given("statistics"), read_flag, "is not yes or no") is not False
     effort = Effort(threads=threads, keeps_statistics=keeps, keeps_copies=keeps)
     require_threads(effort)
-    return Arguments(plan, values, inputs, effort, taken.give, addends)
+    return Arguments(plan, values, inputs, effort, taken.give, addends, taken.give_other)
+
+
+def read_given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are given, by the names that they have here: gamma for `weight`.
+
+    Raises
+    ------
+    UsageError
+        If an option is given by both of its names.
+    """
+    found = {name: value for name, value in options.items() if value is not None}  # few of them all
+    for alias, name in _ALIASES.items():
+        if alias in found and name in found:
+            raise UsageError(f"{alias} is another name of {name}; give one of them")
+    return {_ALIASES.get(name, name): value for name, value in found.items()}
 
 
 def _read_addends(taken: Taken, options: Mapping[str, Any]) -> Addends | None:
@@ -100,7 +120,8 @@ def require_threads(effort: Effort) -> None:
         raise UsageError(f"threads {effort.threads} is less than one")
 
 
-def _pair_running(mean: ArrayLike | None, var: ArrayLike | None) -> Given | None:
+def pair_running(mean: ArrayLike | None, var: ArrayLike | None) -> Given | None:
+    """Return running statistics; None without them. One alone is a `UsageError`."""
     if (mean is None) != (var is None):
         raise UsageError("running_mean and running_var go together")
     if mean is None or var is None:

@@ -10,11 +10,11 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from normcli.dtypes import LARGEST_EXACT, is_bfloat16, require_real
+from normcli.dtypes import LARGEST_EXACT, find_type, is_bfloat16, require_real
 from normcli.errors import DataError, UsageError
 from normcli.norms.layout import name_layout
 from normcli.results.foreign_arrays import read_foreign
@@ -52,12 +52,15 @@ class Taken(NamedTuple):
         The names of a table's columns; None for other arguments.
     layout : str or None
         The names of all axes, as `make_layout` takes them; None if the library has no names.
+    give_other : callable
+        Converts an array of another shape to an array of the library of the argument; of tables, as it is.
     """
 
     values: NDArray[Any]
     give: Give = give_back_as_is
     columns: tuple[str, ...] | None = None
     layout: str | None = None
+    give_other: Give = give_back_as_is
 
 
 def take(x: Any, name: str) -> Taken:
@@ -119,18 +122,37 @@ def _take_array(x: Any, name: str) -> Taken:
     if isinstance(x, np.ma.MaskedArray):
         raise DataError(f"{name} is a masked array, whose mask would be lost; fill it first")
     try:
-        return Taken(read_foreign(x), _find_way_back(x))
+        values = read_foreign(x)
     except (ValueError, TypeError, RuntimeError, BufferError) as error:
-        raise DataError(f"{name} is not a rectangular array of numbers") from error
+        _refuse(x, name, error)
+    give = _find_way_back(x)
+    strided = _is_torch(x) and not x.is_contiguous()  # channels_last, of which the result is too
+    return Taken(values, partial(_give_strided, x, give) if strided else give, give_other=give)
+
+
+def _refuse(x: Any, name: str, error: Exception) -> NoReturn:
+    """Raise the error that says why an array cannot be read."""
+    if str(getattr(x, "device", "")) == "meta":
+        raise DataError(f"{name} is a meta tensor, which has a shape and no values") from error
+    dtype = str(getattr(x, "dtype", "")).rpartition(".")[2]
+    if dtype.startswith("float"):
+        raise DataError(
+            f"{name} holds {dtype} numbers, of which NumPy has no dtype; convert it to float32 first"
+        ) from error
+    raise DataError(f"{name} is not a rectangular array of numbers") from error
+
+
+def _is_torch(x: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
 
 
 def _find_way_back(x: Any) -> Give:
     """Return the function from a NumPy array to an array of the library of `x`."""
     if isinstance(x, np.ndarray):
         return give_back_as_is
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(x, torch.Tensor):
-        return partial(_give_torch, torch, x.device)
+    if _is_torch(x):
+        return partial(_give_torch, sys.modules["torch"], x.device)
     if hasattr(x, "__array_namespace__"):
         return partial(_give_array, x.__array_namespace__(), getattr(x, "device", None))
     return give_back_as_is
@@ -140,6 +162,30 @@ def _give_torch(torch: Any, device: Any, values: NDArray[Any]) -> Any:
     if is_bfloat16(values.dtype):  # which torch knows under its own name alone
         return torch.from_numpy(values.view(np.int16)).view(torch.bfloat16).to(device)
     return torch.from_numpy(values).to(device)
+
+
+def _give_strided(x: Any, give: Give, values: NDArray[Any]) -> Any:
+    """Return a tensor of torch in the order of memory that another has."""
+    y = give(values)
+    return sys.modules["torch"].empty_like(x, dtype=y.dtype).copy_(y)
+
+
+def take_place(out: Any) -> Any:
+    """Return the memory of an array that a result goes into: that of a tensor of torch as a NumPy array.
+
+    Raises
+    ------
+    UsageError
+        If it is a tensor on another device, or one that requires a gradient, of which torch tracks changes.
+    """
+    if not _is_torch(out):
+        return out
+    if out.device.type != "cpu" or out.requires_grad:
+        raise UsageError("out must be a tensor in memory that requires no gradient")
+    torch = sys.modules["torch"]
+    if out.dtype is torch.bfloat16:
+        return out.view(torch.int16).numpy().view(find_type("bfloat16"))
+    return out.numpy()
 
 
 def _give_array(library: ModuleType, device: Any, values: NDArray[Any]) -> Any:
@@ -223,7 +269,8 @@ def _refuse_columns(name: str, columns: Sequence[str]) -> None:
 
 def _take_xarray(array: Any, name: str) -> Taken:
     taken = _take_array(array.data, name)
-    return Taken(taken.values, partial(_give_xarray, array), layout=name_layout([*map(str, array.dims)]))
+    layout = name_layout([*map(str, array.dims)])
+    return Taken(taken.values, partial(_give_xarray, array), layout=layout, give_other=taken.give_other)
 
 
 def _give_xarray(array: Any, values: Any) -> Any:

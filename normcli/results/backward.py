@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.results.arguments import read_arguments, read_numbers, require_threads
+from normcli.results.arrays import take_place
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
 from normcli.tuples import NamedTuple
@@ -101,13 +103,15 @@ def backward(
     Parameters
     ----------
     x : array_like
-        The tensor that was normalized.
+        The tensor that was normalized; dx is of its kind, a tensor of PyTorch or JAX or a table, and so are
+        dgamma and dbeta, but for tables: these are NumPy's.
     dy : array_like
         Of the shape of `x`: the derivative of the loss by the normalized tensor; taken as float64.
     norm : str
         A name of the table `normcli.NORMS`, or an alias of one.
     out : ndarray, optional
-        Where dx goes: C-contiguous, of the shape of `x` and the dtype of the output; neither `x` nor `dy`.
+        Where dx goes: C-contiguous, of the shape of `x` and the dtype of the output; neither `x` nor `dy`. A
+        tensor of PyTorch too.
     **options
         Those of `normcli.normalize`, by the same names, and with the same defaults.
 
@@ -156,7 +160,9 @@ def backward(
     require_options("backward", options)
     asked = read_arguments(x, norm, options)
     problem = BackwardProblem(asked.plan, asked.values, read_numbers(dy, "dy"), asked.inputs)
-    return calculate_backward(problem, out=out, effort=asked.effort)
+    found = calculate_backward(problem, out=take_place(out), effort=asked.effort)
+    dgamma, dbeta = (None if a is None else asked.give_other(a) for a in (found.dgamma, found.dbeta))
+    return dataclasses.replace(found, dx=asked.give(found.dx), dgamma=dgamma, dbeta=dbeta)
 
 
 def calculate_backward(

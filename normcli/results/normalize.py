@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.errors import UsageError
 from normcli.results.arguments import read_arguments
-from normcli.results.arrays import find_lazy
+from normcli.results.arrays import find_lazy, take_place
 from normcli.results.calculate import calculate
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
@@ -39,6 +39,8 @@ def normalize(
     dtype: DTypeLike | None = None,
     gamma: ArrayLike | None = None,
     beta: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     p: float | None = None,
     size: int | None = None,
     alpha: float | None = None,
@@ -60,6 +62,7 @@ def normalize(
     out: NDArray[Any] | None = None,
     threads: int | None = None,
     statistics: bool = True,
+    strict: bool = False,
 ) -> Result:
     """Normalize a tensor.
 
@@ -68,6 +71,7 @@ def normalize(
     x : array_like
         Real numbers: integers are what they are, booleans count as 0 and 1. Also a tensor of PyTorch, JAX or
         another library of the array API, a DataFrame or Series of pandas or polars, a DataArray of xarray.
+        Results of a tensor that requires a gradient are detached: no gradient flows back; see `backward`.
     norm : str
         A name of the table `normcli.NORMS`, or an alias of one.
     axes, keep : str, int or sequence of both, optional
@@ -99,6 +103,8 @@ def normalize(
         Of the output. Default: the input's, or float64 for integers.
     gamma, beta : array_like, optional
         y = gamma · x̂ + beta, of the shape that the table of norms names, or one that broadcasts to it.
+    weight, bias : array_like, optional
+        The frameworks' names of gamma and beta.
     p : float, optional
         Of `lp`: any number, ∞ and −∞ too; 2 by default.
     size, alpha, exponent, k : optional
@@ -118,7 +124,7 @@ def normalize(
         `exact` rounds nothing before the norm: sums of floats are of float64, which has to hold them.
     running_mean, running_var : array_like, optional
         Both or neither: normalize with these, as evaluation does, instead of its own statistics. They are of
-        the shape (C), of `bn` and `in` alike.
+        the shape (C), of `bn` and `in` alike; `track` updates them, as training does.
     mask : array_like of bool, optional
         True, or 1, where a value counts; of a shape that broadcasts to that of `x`. The statistics are of what
         counts alone.
@@ -130,13 +136,16 @@ def normalize(
         What becomes of values that do not count: they are passed through (the default), replaced, or normalized
         with the statistics of the others, as Keras and Flax do.
     out : ndarray, optional
-        Where the normalized tensor goes: C-contiguous, of the shape of `x` and the dtype of the output.
+        Where the normalized tensor goes: C-contiguous, of the shape of `x` and the dtype of the output; a
+        tensor of PyTorch too.
     threads : int, optional
         At most so many; all processors by default. The result is the same to the bit for any.
     statistics : bool, optional
         False if they are not to be kept, but measured again from `x` when they are asked for. By default they
         are of `x` as it is now. Of groups so short (rows of 4) that memory for them would take longer than the
         arithmetic, a copy of `x` is kept, from which they are measured when they are asked for.
+    strict : bool, optional
+        Refuse groups that are degenerate: empty, constant, of one value, or not finite.
 
     Returns
     -------
@@ -148,6 +157,8 @@ def normalize(
         If an option is unknown to the norm, out of range or contradicts another.
     DataError
         If `x`, gamma, beta or running statistics hold no real numbers or do not fit; if a variance is negative.
+    DegenerateError
+        If a group is degenerate, under `strict`.
 
     Notes
     -----
@@ -166,15 +177,20 @@ def normalize(
     options = locals()  # nothing else is bound yet: the arguments by their names
     lazy = find_lazy(x)
     if lazy is not None:
-        result: Result = lazy.work.normalize_array(**(options | {"x": lazy.taken}))
-        return result
+        found: Result = lazy.work.normalize_array(**(options | {"x": lazy.taken, "strict": strict or None}))
+        return found
     asked = read_arguments(x, norm, options)
-    return calculate(asked.plan, asked.values, asked.inputs, out=out, effort=asked.effort, give=asked.give)
+    place = take_place(out)
+    give = asked.give if place is out else asked.give_other  # of a tensor's own memory
+    result = calculate(asked.plan, asked.values, asked.inputs, out=place, effort=asked.effort, give=give)
+    if strict:
+        result.require_sound()
+    return result
 
 
-def require_options(function: str, options: Iterable[str], but: Container[str] = ()) -> None:
+def require_options(function: str, options: Iterable[str], but: Iterable[str] = ()) -> None:
     """Raise `UsageError` if another function is given an option that is none of `normalize`'s."""
     known = normalize.__kwdefaults__ or {}
-    unknown = [name for name in options if name not in known or name in but]
+    unknown = [name for name in options if name not in known or name in (*but, "strict")]
     if unknown:
         raise UsageError(f"{function} has no option {unknown[0]!r}")

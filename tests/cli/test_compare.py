@@ -32,6 +32,21 @@ def read_table(lines):
 GIVEN = ["--eval", "--running-mean", "0,1,2", "--running-var", "1,2,3"]
 
 
+def test_one_norm_in_training_and_in_evaluation(normcli):
+    ran = normcli("compare", "bn", "bn:eval", "--shape", "4,3", "-f", "json")
+    trained, evaluated = ran.json["columns"]
+    x = generate(Recipe((4, 3))).values
+    np.testing.assert_array_equal(trained["normalized"], normalize(x, "bn").normalized)
+    begun = normalize(x, "bn", running_mean=0.0, running_var=1.0)
+    np.testing.assert_array_equal(evaluated["normalized"], begun.normalized)
+    ran = normcli("compare", "bn", "bn:eval:eps=1", "--shape", "4,3", *GIVEN[1:], "-f", "json")
+    given = normalize(x, "bn", running_mean=[0, 1, 2], running_var=[1, 2, 3], eps=1)
+    np.testing.assert_array_equal(ran.json["columns"][0]["normalized"], trained["normalized"])
+    np.testing.assert_array_equal(ran.json["columns"][1]["normalized"], given.normalized)
+    ran = normcli("compare", "bn", "ln:eval", "--shape", "4,3")
+    assert (ran.code, ran.out) == (2, "")
+
+
 def test_norms_that_track_are_evaluated_and_the_others_measure(normcli):
     ran = normcli("compare", "bn", "in", "ln", "--shape", "2,3,4", *GIVEN, "-f", "json")
     bn, instance, ln = ran.json["columns"]

@@ -50,8 +50,13 @@ def test_what_was_guessed_is_said_where_it_matters(norm, options, shape, facts):
 def test_of_several_norms_it_is_said_which_reduces_the_last_axis_alone():
     requests = (Request("bn"), Request("ln"), Request("rms"))
     assert list_facts(*requests, shape=(2, 3, 4, 4)) == [
-        f"{norm} reduces W alone; --axes CHW for images" for norm in ("ln", "rms")
+        f"{norm} reduces W alone; {norm}:axes=CHW for images" for norm in ("ln", "rms")
     ]
+
+
+def test_a_batch_norm_of_other_axes_says_that_it_leaves_the_batch():
+    found = list_facts(Request("bn", axes="CHW"), Request("ln", axes="CHW"), shape=(2, 3, 4, 4))
+    assert found == ["bn does not reduce N with these axes: each sample has its own statistics"]
 
 
 def test_of_several_norms_it_is_said_once():

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from normcli import fit, normalize
+from normcli import backward, fit, normalize
 from normcli.errors import DataError, UsageError
 from normcli.results.arrays import give_back_as_is, take
 
@@ -208,3 +208,55 @@ def test_long_doubles_that_are_doubles_are_taken():
     found = normalize(x, "ln")
     assert found.normalized.tobytes() == normalize(x.astype("f8"), "ln").normalized.tobytes()
     assert found.dtype == np.float64
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "float64"])
+def test_gradients_of_tensors_of_torch_are_tensors_of_its_dtype(name):
+    torch = pytest.importorskip("torch")
+    x, dy = (torch.tensor(a, dtype=getattr(torch, name)) for a in (X, X[::-1].copy()))
+    found = backward(x.requires_grad_(), dy, "bn", gamma=torch.ones(x.shape[1], dtype=x.dtype))
+    for gradient in (found.dx, found.dgamma, found.dbeta):
+        assert (type(gradient), gradient.dtype, gradient.requires_grad) == (torch.Tensor, x.dtype, False)
+    expected = backward(x.detach().double().numpy(), dy.double().numpy(), "bn", dtype=name)
+    np.testing.assert_array_equal(found.dx.double().numpy(), expected.dx.astype(np.float64))
+
+
+@pytest.mark.peers
+def test_gradients_of_jax_and_of_tables_are_of_their_kind():
+    jax, pandas = pytest.importorskip("jax"), pytest.importorskip("pandas")
+    x = jax.numpy.asarray(X, dtype="float32")
+    assert all(isinstance(a, jax.Array) for a in backward(x, x, "bn").collect().values())
+    table = pandas.DataFrame({"a": [1.0, 2.0, 4.0], "b": [3.0, 4.0, 9.0]})
+    found = backward(table, table, "bn")
+    assert list(found.dx.columns) == ["a", "b"]
+    assert isinstance(found.dgamma, np.ndarray)
+
+
+def test_the_order_of_memory_of_torch_is_kept():
+    torch = pytest.importorskip("torch")
+    x = torch.arange(96.0).reshape(2, 3, 4, 4).to(memory_format=torch.channels_last)
+    y = normalize(x, "bn").normalized
+    assert y.is_contiguous(memory_format=torch.channels_last)
+    assert torch.equal(y, normalize(x.contiguous(), "bn").normalized)
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+def test_results_go_into_tensors_of_torch(name):
+    torch = pytest.importorskip("torch")
+    x = torch.tensor(X, dtype=getattr(torch, name))
+    places = torch.empty_like(x), torch.empty_like(x)
+    y, dx = normalize(x, "bn", out=places[0]).normalized, backward(x, x, "bn", out=places[1]).dx
+    assert [place.data_ptr() for place in places] == [y.data_ptr(), dx.data_ptr()]
+    assert torch.equal(y, normalize(x, "bn").normalized)
+    with pytest.raises(UsageError, match="in memory that requires no gradient"):
+        normalize(x, "bn", out=torch.empty(x.shape, requires_grad=True))
+
+
+def test_tensors_of_torch_without_values_or_of_other_dtypes_are_refused():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(DataError, match="^x is a meta tensor, which has a shape and no values$"):
+        normalize(torch.empty(2, 3, device="meta"))
+    with pytest.raises(
+        DataError, match="^x holds float8_e5m2 numbers, of which NumPy has no dtype; convert it"
+    ):
+        normalize(torch.ones(2, 3).to(torch.float8_e5m2))

@@ -8,7 +8,7 @@ import pytest
 import normcli
 from normcli import NORMS, NormError, Result, normalize
 from normcli.compiled import find_kernel
-from normcli.errors import DataError, UsageError
+from normcli.errors import DataError, DegenerateError, UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.calculate import calculate
@@ -187,3 +187,26 @@ def test_statistics_that_are_not_kept_take_no_memory(no, monkeypatch):
     assert len(result.statistics) == 4
     with pytest.raises(AssertionError, match="nobody has asked"):
         _ = result.mean
+
+
+def test_python_names_its_arguments_and_the_command_line_its_options(normcli, monkeypatch):
+    monkeypatch.setattr(NormError, "_names_options", False)
+    x = np.ones((2, 4, 4, 3))
+    with pytest.raises(NormError, match=r"takes \(4,\); layout NHWC where channels are last$"):
+        normalize(x, "bn", gamma=[1, 2, 3])
+    with pytest.raises(NormError, match="^gn needs groups: the divisors of 4"):
+        normalize(x, "gn")
+    assert "--layout NHWC" in normcli("bn", "--shape", "2,4,4,3", "--gamma", "[1,2,3]").err
+
+
+def test_gamma_and_beta_have_the_names_of_frameworks_too():
+    x = np.arange(6.0).reshape(2, 3)
+    found, expected = normalize(x, weight=[1, 2, 3], bias=1.0), normalize(x, gamma=[1, 2, 3], beta=1.0)
+    np.testing.assert_array_equal(found.normalized, expected.normalized)
+    with pytest.raises(UsageError, match="^weight is another name of gamma; give one of them$"):
+        normalize(x, gamma=1.0, weight=1.0)
+
+
+def test_degenerate_groups_are_refused_under_strict():
+    with pytest.raises(DegenerateError, match="constant"):
+        normalize(np.ones((3, 2)), "bn", strict=True)

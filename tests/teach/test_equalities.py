@@ -8,9 +8,9 @@ import itertools
 import numpy as np
 import pytest
 
-from normcli.cli.parameters.norm_spec import parse_norm_spec
 from normcli.errors import UsageError
 from normcli.norms.conventions import list_frameworks
+from normcli.norms.norm_spec import parse_norm_spec
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request

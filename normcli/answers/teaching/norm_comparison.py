@@ -101,9 +101,18 @@ class ComparisonAnswer:
         results = [column.result for column in self.comparison.columns]
         lines = (list_selection(result.plan, result.input, result.selection, None) for result in results)
         yield from dict.fromkeys(itertools.chain.from_iterable(lines))
-        names = [column.name for column in self.comparison.columns if column.result.running is not None]
-        if names:
-            yield "evaluated", (", ".join(names), "with the running statistics that were given")
+        evaluated = {column.name: column.result.running for column in self.comparison.columns}
+        known = {name: running for name, running in evaluated.items() if running is not None}
+        if known:
+            begun = all(not running.mean.any() and (running.var == 1.0).all() for running in known.values())
+            given = "with the running statistics that were given"
+            yield (
+                "evaluated",
+                (
+                    ", ".join(known),
+                    "with running statistics as they begin, mean 0 and variance 1" if begun else given,
+                ),
+            )
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON: the columns with all that a norm's own has, and the equalities."""

@@ -47,7 +47,8 @@ def _apply(settings: Settings, stats: str | None, *, partial: bool) -> None:
     """Normalize files with fitted statistics.
 
     STATS is what normcli fit has kept. The files may have other lengths along the axes that were reduced.
-    Where a group was constant and there is no eps, it is only centred, as scikit-learn does.
+    Where a group was constant and there is no eps, it is only centred, as scikit-learn does. Of a table the
+    columns of the statistics are normalized, whatever stands beside them; --columns chooses some of these.
 
     \b
       normcli apply stats.npz x.npy -o y.npy
@@ -66,6 +67,7 @@ def _invert(settings: Settings, stats: str | None, *, partial: bool) -> None:
     \b
       normcli invert stats.npz y.npy -o x.npy
       normcli invert stats.npz 'normalized/*.npy' -o restored/ --dtype float64
+      normcli invert stats.npz predictions.csv --columns price -o prices.csv
     """
     _use_statistics(settings, stats, partial=partial, inverts=True)
 
@@ -94,6 +96,7 @@ def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inv
     from normcli.fitting.stats_file import read_stats
     from normcli.fitting.use import Use
     from normcli.tensors.many import expand, name_tensors
+    from normcli.tensors.tables.column_choice import split_names
 
     answer = settings.answer
     if answer.output != STANDARD_STREAM and answer.format_name is not None:
@@ -104,9 +107,11 @@ def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inv
         from normcli.cli.verbs.on_cluster import locate_files
 
         paths = locate_files(paths)
-    named = list(name_tensors(paths, settings.source.table()))
+    named = list(name_tensors(paths, settings.source.table()._replace(takes_wanted=True)))
     destinations = choose_files_for([one.name for one in named], answer)
     kept = read_stats(stats)
+    if settings.source.columns is not None:
+        kept = kept.take_columns(tuple(split_names(settings.source.columns, "--columns")))
     request = settings.request
     if request.range is not None and not kept.subject.plan(1).norm.spans_range:
         raise UsageError(f"--range is of minima and maxima; {stats} holds others")

@@ -10,12 +10,12 @@ import click
 from normcli.cli.files.destination import choose_document_file
 from normcli.cli.files.sources import load_input
 from normcli.cli.parameters import options
-from normcli.cli.parameters.norm_spec import parse_norm_spec
 from normcli.cli.parameters.settings import RunningOptions
 from normcli.cli.parameters.types import NormName
 from normcli.cli.problem import make_problem
 from normcli.cli.verb_commands import Verb
 from normcli.errors import DegenerateError, UsageError, name_subject
+from normcli.norms.norm_spec import parse_norm_spec
 from normcli.norms.options import NAMES, OPTIONS
 from normcli.norms.table import BY_ANY_NAME, NORMS
 from normcli.tensors.tensor import STANDARD_STREAM
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from normcli.cli.files.destination import Destination
-    from normcli.cli.parameters.norm_spec import NormSpec
     from normcli.cli.parameters.settings import Settings
+    from normcli.norms.norm_spec import NormSpec
     from normcli.norms.request import Request
     from normcli.teach.compare.relatives import NamedPlan
     from normcli.tensors.tensor import Tensor
@@ -46,6 +46,7 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
       normcli compare bn ln --shape 2,3,4 --layout NLC
       normcli compare bn ln in gn --groups 2 --shape 2,4,4,4
       normcli compare ln ln:axes=CHW gn:groups=1 --shape 2,4,4,4
+      normcli compare bn bn:eval --shape 2,3,4,4
       normcli compare bn:like=keras bn:like=torch -i x.npy --layout NHWC -f json
       normcli compare ln -i x.npy --residual r.npy
 
@@ -55,7 +56,8 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
     An option goes to every norm that has it: gamma and beta where one shape fits all, --eval and its running
     statistics too, beside which the others measure their own. A norm's own stand
     behind its name, as KEY=VALUE after colons, and come first: axes, keep, layout, like, and those that normcli
-    NORM --help lists for it.
+    NORM --help lists for it. bn:eval alone is evaluated: with the running statistics that are given, or as they
+    begin, mean 0 and variance 1.
     """
     destination = choose_document_file(settings.answer, (*WRITERS, *PICTURES))
     norms, files = _tell_files(words)
@@ -74,6 +76,12 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
     tensor = load_input(settings)
     if settings.running != RunningOptions() and not any(spec.norm.tracks for spec in specs):
         raise UsageError(f"none of {', '.join(norms)} has running statistics; leave out --eval")
+    if any(spec.evaluates for spec in specs):
+        settings = settings._replace(running=settings.running._replace(evaluation=False))
+    elif settings.running._replace(evaluation=False) != RunningOptions() and not settings.running.evaluation:
+        raise UsageError("running statistics are what --eval normalizes with; add it")
+    else:
+        specs = [spec._replace(evaluates=settings.running.evaluation) for spec in specs]
     entries = [_prepare(spec, request, settings, tensor) for spec, request in zip(specs, requests, strict=True)]
     with settings.run.open_effort() as effort:
         comparison = compare(entries, tensor.values, effort, settings.request.layout)
@@ -149,17 +157,25 @@ def _takes(spec: NormSpec, option: str, settings: Settings) -> bool:
 
 def _prepare(spec: NormSpec, request: Request, settings: Settings, tensor: Tensor) -> NamedPlan:
     """Return what a norm is compared by: of the options beside the tensor, those that it takes."""
+    import numpy as np
+
+    from normcli.cli.problem import Running
+    from normcli.numerics.statistics.solution import Given
     from normcli.teach.compare.relatives import NamedPlan
 
-    parameters, running = settings.parameters, settings.running
+    parameters, running, begun = settings.parameters, RunningOptions(), None
+    if spec.evaluates and spec.norm.tracks:
+        running = settings.running._replace(evaluation=True)
+        if settings.running == RunningOptions():
+            begun = Running(Given(np.zeros(()), np.ones(())), ("running mean", "running variance"))
     left_out = [name for name in parameters._fields if not _takes(spec, name, settings)]
     own = settings._replace(
         request=request,
         parameters=parameters._replace(**dict.fromkeys(left_out)),
-        running=running if spec.norm.tracks else RunningOptions(),
+        running=running,
     )
     with name_subject(spec.text):
-        problem = make_problem(own, tensor)
+        problem = make_problem(own, tensor, begun)
         return NamedPlan(spec.text, problem.plan, problem.inputs)
 
 

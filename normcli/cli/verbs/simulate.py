@@ -10,10 +10,10 @@ from click import option
 from normcli.cli.files.destination import choose_document_file
 from normcli.cli.files.sources import load_input
 from normcli.cli.parameters import options
-from normcli.cli.parameters.norm_spec import parse_norm_spec
 from normcli.cli.parameters.types import parse_momentum
 from normcli.cli.verb_commands import EVALUATION, SELECTION, Verb
 from normcli.errors import UsageError, name_subject
+from normcli.norms.norm_spec import parse_norm_spec
 from normcli.norms.options import find_option
 from normcli.writers import PICTURES, WRITERS
 

@@ -139,7 +139,7 @@ def compare(
 def _require_different(norms: Sequence[NamedPlan]) -> None:
     """Raise `UsageError` if two plans are the same."""
     for earlier, norm in itertools.combinations(norms, 2):
-        if earlier.plan == norm.plan:
+        if earlier.plan == norm.plan and (earlier.inputs.given is None) == (norm.inputs.given is None):
             same = f"{earlier.name} and {norm.name} are the same here"
             same = f"{norm.name} is named twice" if earlier.name == norm.name else same
             raise UsageError(f"{same}; give one of them an option, such as {norm.name}:axes=0")

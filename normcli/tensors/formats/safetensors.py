@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from normcli.dtypes import EXTRA, find_type, require_few_axes
+from normcli.dtypes import EXTRA, MOST_AXES, find_type, require_few_axes
 from normcli.errors import DataError, MissingExtraError
 from normcli.tensors.formats.json_items import RepeatedNameError, make_object
-from normcli.tensors.held_files import refuse_changed
+from normcli.tensors.held_files import open_regular, refuse_changed
 from normcli.tensors.mapped import Region
 from normcli.tensors.tensor import choose_key
 
@@ -35,6 +35,11 @@ _LENGTH_BYTES = 8
 _LONGEST_HEADER = 100_000_000
 """In bytes; the library refuses longer ones."""
 
+_DAMAGED = "{} is no readable .safetensors file: it is damaged or cut short"
+
+_WIDENED = {"F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2"}
+"""Dtypes that float32 holds, which they are read as; the library of bfloat16 knows them by these names."""
+
 _ALIGNMENT = 8
 """Headers are padded with spaces to a multiple of so many bytes, as the library does."""
 
@@ -47,9 +52,7 @@ def starts_like_safetensors(head: bytes) -> bool:
 
 def list_names(stream: BinaryIO) -> list[str]:
     """Return the names of the tensors of a file that nobody has checked, or raise `ValueError`."""
-    length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
-    header = json.loads(stream.read(min(length, _LONGEST_HEADER)))
-    return [name for name in header if name != "__metadata__"]
+    return [name for name in json.loads(_read_text(stream)) if name != "__metadata__"]
 
 
 def read_safetensors(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
@@ -62,7 +65,11 @@ def read_safetensors(stream: BinaryIO, name: str, key: str | None) -> NDArray[An
     DataError
         If the file is damaged, or the tensor of a dtype that NumPy has not; or the library is missing.
     """
-    return _find_region(stream, name, key).load(stream, name)
+    regions = find_regions(stream, name)
+    chosen = choose_key(regions, name, key)
+    region = regions[chosen]
+    where = f"{name}:{chosen}" if isinstance(region, str) or len(region.shape) > MOST_AXES else name
+    return load_region(region, stream, where)
 
 
 def start_safetensors(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any], key: str) -> NDArray[Any]:
@@ -110,21 +117,66 @@ def _write_header(stream: BinaryIO, key: str, shape: tuple[int, ...], dtype: np.
 
 def _describe(shape: tuple[int, ...], dtype: np.dtype[Any], start: int) -> dict[str, Any]:
     """Return what a header says of a tensor whose values begin so many bytes behind it."""
-    name = next(name for name, other in _DTYPES.items() if other == dtype.name)
     end = start + math.prod(shape) * dtype.itemsize
-    return {"dtype": name, "shape": shape, "data_offsets": [start, end]}
+    return {"dtype": name_dtype(dtype), "shape": shape, "data_offsets": [start, end]}
+
+
+def name_dtype(dtype: np.dtype[Any]) -> str:
+    """Return the format's name of a dtype, or raise `DataError` if it has none."""
+    name = next((name for name, other in _DTYPES.items() if other == dtype.name), None)
+    if name is None:
+        raise DataError(f"safetensors has no {dtype}")
+    return name
 
 
 def _write_text(stream: BinaryIO, members: Mapping[str, Any]) -> int:
     """Write a header; return its length, with that of its length."""
+    return stream.write(format_header(members))
+
+
+def format_header(members: Mapping[str, Any], least: int = 0) -> bytes:
+    """Return a header behind its length, in `least` bytes or more."""
     header = json.dumps(members).encode()
-    header += b" " * (-len(header) % _ALIGNMENT)
-    stream.write(len(header).to_bytes(_LENGTH_BYTES, "little") + header)
-    return _LENGTH_BYTES + len(header)
+    size = max(len(header), least - _LENGTH_BYTES)
+    size += -size % _ALIGNMENT
+    return size.to_bytes(_LENGTH_BYTES, "little") + header.ljust(size)
 
 
-def _find_region(stream: BinaryIO, name: str, key: str | None) -> Region:
-    """Return where the header says that a tensor lies, after the library has found no fault in the file."""
+def read_metadata(path: str) -> dict[str, str]:
+    """Return the texts that a file has beside its tensors, by their names.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read, or is no such file.
+    """
+    try:
+        with open_regular(path) as stream:
+            header = json.loads(_read_text(stream))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(_DAMAGED.format(path)) from error
+    texts = header.get("__metadata__", {}) if isinstance(header, dict) else None
+    if not isinstance(texts, dict):
+        raise DataError(_DAMAGED.format(path))
+    return {name: text for name, text in texts.items() if isinstance(text, str)}
+
+
+def _read_text(stream: BinaryIO) -> bytes:
+    """Return the header as it stands."""
+    length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
+    return stream.read(min(length, _LONGEST_HEADER))
+
+
+def find_regions(stream: BinaryIO, name: str) -> dict[str, Region | str]:
+    """Return where each tensor lies, after the library has found no fault in the file; or a dtype not taken.
+
+    Raises
+    ------
+    DataError
+        If the file is damaged, or the library is missing.
+    """
     _validate(stream, name)
     stream.seek(0)
     length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
@@ -136,14 +188,31 @@ def _find_region(stream: BinaryIO, name: str, key: str | None) -> Region:
     except ValueError:  # another file than the one that was checked
         refuse_changed(name)
     header.pop("__metadata__", None)
-    chosen = choose_key(header, name, key)
-    entry = header[chosen]
-    if entry["dtype"] not in _DTYPES:
-        raise DataError(f"{name}:{chosen} holds {entry['dtype']}; {', '.join(_DTYPES)} are taken")
-    require_few_axes(len(entry["shape"]), f"{name}:{chosen}")
-    offset = _LENGTH_BYTES + length + entry["data_offsets"][0]
-    dtype = np.dtype(find_type(_DTYPES[entry["dtype"]])).newbyteorder("<")
-    return Region(dtype, tuple(entry["shape"]), offset)
+    return {key: _read_region(entry, _LENGTH_BYTES + length) for key, entry in header.items()}
+
+
+def _read_region(entry: Mapping[str, Any], start: int) -> Region | str:
+    known = {**_DTYPES, **_WIDENED}
+    if entry["dtype"] not in known:
+        return str(entry["dtype"])
+    dtype = np.dtype(find_type(known[entry["dtype"]])).newbyteorder("<")
+    return Region(dtype, tuple(entry["shape"]), start + entry["data_offsets"][0])
+
+
+def load_region(region: Region | str, stream: BinaryIO, name: str) -> NDArray[Any]:
+    """Return the tensor of a region: in memory, or as a read-only map; 8-bit floats as float32.
+
+    Raises
+    ------
+    DataError
+        If it is of a dtype or has axes that are not taken, or the file is cut short.
+    """
+    if isinstance(region, str):
+        raise DataError(f"{name} holds {region}; {', '.join((*_DTYPES, *_WIDENED))} are taken")
+    require_few_axes(len(region.shape), name)
+    values = region.load(stream, name)
+    is_eight_bits = values.dtype.itemsize == 1 and values.dtype.kind not in "biu"
+    return values.astype(np.float32) if is_eight_bits else values
 
 
 def _validate(stream: BinaryIO, name: str) -> None:
@@ -159,4 +228,4 @@ def _validate(stream: BinaryIO, name: str) -> None:
         with safe_open(f"/dev/fd/{stream.fileno()}", framework="numpy"):
             pass
     except Exception as error:  # besides the library's own, damaged bytes raise many kinds
-        raise DataError(f"{name} is no readable .safetensors file: it is damaged or cut short") from error
+        raise DataError(_DAMAGED.format(name)) from error

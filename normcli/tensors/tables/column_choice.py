@@ -45,6 +45,10 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
     if options.columns is not None and options.exclude is not None:
         raise UsageError("--columns and --exclude each say which columns are worked on; give one of them")
     chosen, rows.is_picked = tuple(range(rows.width)), options.columns is not None
+    if options.takes_wanted and {options.columns, options.exclude} == {None}:
+        names, wanted = list(rows.names or ()), options.wanted or ()
+        if all(names.count(name) == 1 for name in wanted):
+            chosen = tuple(map(names.index, wanted)) or chosen
     if options.columns is not None:
         chosen = _find_places(rows, options.columns, "--columns")
     elif options.exclude is not None:
@@ -81,12 +85,7 @@ def match_columns(
 def _find_places(rows: Rows, text: str, option: str) -> tuple[int, ...]:
     """Return the places of the columns that an option names, each once, in its order."""
     found: dict[int, None] = {}
-    if text.strip() and _LIST_OF_NAMES.fullmatch(text) is None:
-        raise UsageError(
-            f"{option} {shorten(text)!r} is no list of names; quotes go around a name with a comma"
-        )
-    for quoted, plain in _NAMED.findall(text):
-        part = quoted[1:-1].replace('""', '"') if quoted else plain
+    for part in split_names(text, option):
         named = [place for place, name in enumerate(rows.names or ()) if name == part.strip()]
         numbered = _PLACES.fullmatch(part.strip())
         if named:
@@ -105,6 +104,15 @@ def _find_places(rows: Rows, text: str, option: str) -> tuple[int, ...]:
     if not found:
         raise UsageError(f"{option} names no column")
     return tuple(found)
+
+
+def split_names(text: str, option: str) -> list[str]:
+    """Return the names or numbers of columns in an option's list."""
+    if text.strip() and _LIST_OF_NAMES.fullmatch(text) is None:
+        raise UsageError(
+            f"{option} {shorten(text)!r} is no list of names; quotes go around a name with a comma"
+        )
+    return [quoted[1:-1].replace('""', '"') if quoted else plain for quoted, plain in _NAMED.findall(text)]
 
 
 def name_column(rows: Rows, place: int) -> str:

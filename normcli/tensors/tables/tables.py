@@ -34,6 +34,8 @@ class TableOptions(NamedTuple):
         Whether the first row is the names of the columns.
     wanted : tuple of str or None
         The names of the columns that the tensor must have, in its order.
+    takes_wanted : bool
+        Whether these are taken, and others left as they are, where nothing else says which.
     """
 
     columns: str | None = None
@@ -42,6 +44,7 @@ class TableOptions(NamedTuple):
     decimal: str = "."
     header: bool | None = None
     wanted: tuple[str, ...] | None = None
+    takes_wanted: bool = False
 
     def refuse(self, subject: str, *, but: Sequence[str] = ()) -> None:
         """Raise `UsageError` if anything but some options is given, of what is no table or none of cells.
