@@ -17,8 +17,8 @@ IDS = {
     "before": "gate residual-missing residual-rounding residual-subtracted residual-twice",
     "order": "exchanged memory permuted reversed rolled transposed",
     "stats": (
-        "absolute approximate averaged constant count ddof eps-floor eps-other eps-outside eps-scaled eps-subtracted eps-twice length "
-        "mean-square mean-subtracted median multiplied no-divisor no-mean not-rooted one-pass other-axes other-row padded padded-mean "
+        "absolute approximate averaged constant count ddof eps-floor eps-other eps-outside eps-scaled eps-subtracted eps-twice half-sums length "
+        "mean-square mean-subtracted median multiplied no-divisor no-mean not-rooted one-pass other-axes other-row overflow padded padded-mean "
         "padded-variance partial rounded rounded-mean rounded-rstd rounded-variance shard tail-skipped unknown-both unknown-divisor "
         "unknown-mean variance"
     ),

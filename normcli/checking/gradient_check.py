@@ -193,6 +193,20 @@ def find_fault(exact: Gradients, name: str, actual: NDArray[Any]) -> GradientFin
         return found or _choose(name, wide, right, _scale(wide, right, scales), scales)
 
 
+def is_off_by_rounding(exact: Gradients, name: str, actual: NDArray[Any]) -> bool:
+    """Whether a gradient is no further off than roundings of its terms, which may be far larger than it is.
+
+    Parameters are as of `find_fault`; of a tensor that is too large for faults, return False.
+    """
+    right = exact.field(name)
+    if right is None or exact.input.size > _MOST_VALUES:
+        return False
+    with np.errstate(all="ignore"):
+        wide = actual.astype(np.float64).reshape(right.shape)
+        scales = _Scales.of(exact, name, actual, right, make_terms(exact))
+        return scales.measure(wide - right) <= scales.measure(scales.noise)
+
+
 class _Scales(NamedTuple):
     """The weight of each value in comparisons, and how far a right value may be off.
 

@@ -155,8 +155,8 @@ ROWS: tuple[Row, ...] = (
         lambda c: reorder(c, flip=True), "parameter"),
     Row(Fault("permuted", "its values are right, but in another order", "index it in order",
               "dgamma = right[order]"), permute, "parameter"),
-    Row(Fault("rounded-sums", "it is summed in {0}, row by row", "accumulate in float32",
-              "for row in dy * xhat: dgamma = (dgamma + row).astype('bfloat16')", ("bfloat16",)),
+    Row(Fault("rounded-sums", "it is summed in {0}, {1}", "accumulate in float32",
+              "for row in dy * xhat: dgamma = (dgamma + row).astype('bfloat16')", ("bfloat16", "row by row")),
         round_sums, "parameter"),
 )  # fmt: skip
 """Every fault that is looked for in the data of a gradient, in the order in which they are tried."""

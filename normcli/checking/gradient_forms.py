@@ -253,4 +253,4 @@ def round_sums(c: WrongGradient) -> Iterator[_Detailed]:
     """Yield sums in half precision, where the actual ones are not far off: other faults are larger."""
     if c.along and np.linalg.norm(c.actual - c.right) < _MOST_ROUNDED * np.linalg.norm(c.right):
         factors = (c.t.dy, c.t.xhat) if c.name == "dgamma" else (c.t.dy,)
-        yield from (((dtype,), total) for dtype, total in sum_in_half(factors, c.along))
+        yield from (((dtype, order), total) for dtype, order, total in sum_in_half(factors, c.along))

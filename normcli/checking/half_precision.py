@@ -75,8 +75,12 @@ _LEAST_ROWS, _MOST_ROWS = 8, 1 << 14
 """Fewer may come out so by chance; more are not added one by one."""
 
 
-def sum_in_half(factors: Sequence[Floats], axes: tuple[int, ...]) -> Iterator[tuple[str, Floats]]:
-    """Yield the names of half precisions, and sums of products in each.
+_BLOCKS = (8, 16, 32, 64, 128, 256, 512)
+"""Rows that a block of threads adds before the blocks' sums are added."""
+
+
+def sum_in_half(factors: Sequence[Floats], axes: tuple[int, ...]) -> Iterator[tuple[str, str, Floats]]:
+    """Yield the names of half precisions, in which order is added, and sums of products in each.
 
     Parameters
     ----------
@@ -87,7 +91,7 @@ def sum_in_half(factors: Sequence[Floats], axes: tuple[int, ...]) -> Iterator[tu
 
     Yields
     ------
-    name, sum
+    name, order, sum
         With what is added rounded or not, and factors rounded before or not.
     """
     wide = [np.moveaxis(factor, axes, range(len(axes))) for factor in factors]
@@ -99,12 +103,16 @@ def sum_in_half(factors: Sequence[Floats], axes: tuple[int, ...]) -> Iterator[tu
         for terms, counted in ((exact, 1), (rounded, 1), (exact, len(axes)), (rounded, len(axes))):
             rows = terms.sum(tuple(range(counted, len(axes)))).reshape(math.prod(shape[:counted]), -1)
             if _LEAST_ROWS <= len(rows) <= _MOST_ROWS:
-                yield name, _accumulate(rows, round_half)
-                yield name, _accumulate(round_half(rows), round_half)
+                yield name, "row by row", _accumulate(rows, round_half)
+                yield name, "row by row", _accumulate(round_half(rows), round_half)
+                for block in (block for block in _BLOCKS if block < len(rows) and not len(rows) % block):
+                    parts = rows.reshape(-1, block, *rows.shape[1:]).swapaxes(0, 1)
+                    for sums in (parts.sum(0), _accumulate(parts, round_half)):
+                        yield name, f"in blocks of {block}", _accumulate(round_half(sums), round_half)
 
 
 def _accumulate(rows: Floats, round_half: Callable[[Floats], Floats]) -> Floats:
-    total = np.zeros(rows.shape[1])
+    total = np.zeros(rows.shape[1:])
     for row in rows:
         total = round_half(total + row)
     return total

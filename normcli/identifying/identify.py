@@ -37,7 +37,14 @@ from normcli.identifying.maps.plain_map import (
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.nearly.confirmation import Confirmation
 from normcli.identifying.nearly.nearest import Nearness
-from normcli.identifying.question import CONSTANT_GROUPS, NOT_FINITE, Identification, Question, find_reason
+from normcli.identifying.question import (
+    CONSTANT_GROUPS,
+    NOT_FINITE,
+    ZEROS,
+    Identification,
+    Question,
+    find_reason,
+)
 from normcli.identifying.reproduction import hold_against_all, list_candidates, reproduce
 from normcli.identifying.search.affine_step import choose_usual, enumerate_affine_steps
 from normcli.identifying.search.match import Scope, rank_matches
@@ -109,7 +116,7 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
     if subject is None or x.shape != y.shape:
         return None
     reason, is_constant = find_reason(x, y), shows_nothing(subject, x)
-    if reason not in (None, NOT_FINITE) and not is_constant:
+    if reason not in (None, NOT_FINITE, ZEROS) and not is_constant:
         return None
     claims = find_claims(iter((subject,)), x, y, choose_counting_dtype(y.dtype), saved)
     if subject.gate is not None:  # no norm alone is y

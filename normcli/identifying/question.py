@@ -121,6 +121,14 @@ CONSTANT = "the input is constant: every norm makes the same of it"
 CONSTANT_GROUPS = ": ".join(("x is constant in every group", "it shows nothing of the norm"))
 """Reasons why no norm can be identified; of the last two, another input helps."""
 
+ZEROS = ", as where ".join(
+    (
+        "every value of the actual tensor is 0",
+        "a sum of squares overflows to ∞ and divides, groups of one value are centred, or gamma is 0",
+    )
+)
+"""The reason of zeros, of which a norm that was asked for may be told to have overflowed."""
+
 
 def find_reason(x: NDArray[Any], y: NDArray[Any]) -> str | None:
     """Return why no norm can be identified of these tensors; None where one may be."""
@@ -134,10 +142,7 @@ def find_reason(x: NDArray[Any], y: NDArray[Any]) -> str | None:
         return "the actual tensor is the input, unchanged"
     if _is_constant(y):
         if not y[(0,) * y.ndim]:
-            causes = (
-                "a sum of squares overflows to ∞ and divides, groups of one value are centred, or gamma is 0"
-            )
-            return f"every value of the actual tensor is 0, as where {causes}"
+            return ZEROS
         return "the actual tensor is constant: so is every norm of groups of one value"
     return None
 

@@ -21,7 +21,7 @@ from normcli.errors import DataError, UsageError
 from normcli.identifying import identify as identification
 from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.models.matrix_model import find_start
-from normcli.identifying.question import Question
+from normcli.identifying.question import Kind, Question
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.layout import make_layout
@@ -228,7 +228,7 @@ def identify(
     Returns
     -------
     Judgement
-        True if something reproduces `actual`; `found.matches` are the norms, the best first.
+        True if a norm reproduces `actual` without a fault; `found.matches` are the norms, the best first.
 
     Raises
     ------
@@ -256,4 +256,4 @@ def identify(
     source, other = Tensor(taken.values, "x"), Tensor(theirs, "actual")
     told = diagnose(found)
     answer = IdentificationAnswer(found, told, source, other, names)
-    return Judgement(bool(found.matches), found, answer, told)
+    return Judgement(told.verdict == Kind.NORM, found, answer, told)

@@ -209,6 +209,22 @@ def test_a_sum_in_half_precision_is_named(name, factors, dtype):
     assert found.fault.remedy == "accumulate in float32"
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("inside", [False, True], ids=["blocks in float32", "blocks in half precision"])
+def test_so_is_a_sum_of_blocks(inside, dtype):
+    half = find_type(dtype)
+    x, dy = (a.reshape(512, 8).astype("float32") for a in np.random.default_rng(2).normal(1.0, 2.0, (2, 4096)))
+    parts = dy.reshape(16, 32, 8)
+    sums = np.add.accumulate(parts, 1, dtype=half)[:, -1] if inside else parts.sum(1).astype(half)
+    total = np.add.accumulate(sums, 0, dtype=half)[-1]
+    data = x, dy, np.ones(8, "float32"), None
+    found = find("ln", "dbeta", total.astype("float32"), data, beta=np.zeros(8, "float32"))
+    assert (found.fault.id, found.fault.words) == (
+        "dbeta-rounded-sums",
+        f"it is summed in {dtype}, in blocks of 32",
+    )
+
+
 def test_gamma_in_the_place_of_1_plus_gamma_is_named():
     data = draw("rms")
     wrong = backward(*data[:2], "rms", gamma=data[2], eps=1e-6).dx

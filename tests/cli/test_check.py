@@ -262,3 +262,39 @@ def test_json_lines_hold_every_group_that_differs(normcli, tmp_path, monkeypatch
     assert [(group["compared"], group["group"], group["mismatches"]) for group in groups] == [
         ("normalized", {"c": c}, 2) for c in range(3)
     ]
+
+
+class TestDeclaredAlgorithm:
+    """A kernel is held to what the roundings of the algorithm that it is said to be come to."""
+
+    @pytest.fixture(autouse=True)
+    def _files(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        x = np.random.default_rng(0).normal(3.0, 1.0, (4, 64)).astype(np.float32)
+        centred = x - x.mean(1, keepdims=True)
+        y = centred / np.sqrt((centred * centred).mean(1, keepdims=True) + np.float32(1e-5))
+        np.save("x.npy", x)
+        np.save("y.npy", y)
+        np.save("z.npy", y * np.float32(1.0 + 3e-6))
+
+    def test_right_kernels_pass_and_errors_that_torch_tolerates_do_not(self, normcli):
+        check = ("check", "ln", "-i", "x.npy", "--accumulate", "float32")
+        assert normcli(*check, "--actual", "y.npy").code == 0
+        assert normcli(*check, "--actual", "y.npy", "--algorithm", "welford").code == 0
+        assert normcli("check", "ln", "-i", "x.npy", "--actual", "z.npy", "--rtol", "1e-5").code == 0
+        assert normcli(*check[:-2], "--accumulate", "float64", "--actual", "z.npy").code == 1
+
+    @pytest.mark.parametrize(
+        ("options", "told"),
+        [
+            (["--algorithm", "welford"], "give --accumulate, such as float32"),
+            (["--accumulate", "float32", "--max-ulp", "1"], "--accumulate takes the place of --max-ulp"),
+            (["--accumulate", "float32", "--algorithm", "foo"], "foo"),
+            (["--accumulate", "float32", "--gate", "1"], "--accumulate is of --actual alone"),
+            (["--accumulate", "float16"], "float16 does not hold every float32"),
+        ],
+    )
+    def test_what_is_refused(self, normcli, options, told):
+        ran = normcli("check", "ln", "-i", "x.npy", "--actual", "y.npy", *options)
+        assert (ran.code, ran.raw, ran.err.count("\n")) == (2, b"", 1)
+        assert told in ran.err

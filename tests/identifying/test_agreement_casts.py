@@ -7,8 +7,10 @@ import pytest
 
 from normcli.dtypes import find_type
 from normcli.engine.inputs import Inputs, Selection
+from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.words.agreement import diagnose_casts
 from normcli.identifying.words.match_words import format_share
+from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from tests.marks import slowly
@@ -137,3 +139,15 @@ def test_some_groups_of_many_are_compared(monkeypatch):
     assert "100 % of the values" in ask("torch", FIRST).evidence[0]
     monkeypatch.setattr("normcli.identifying.words.agreement._MOST_ROUNDED", 19)
     assert ask("torch", FIRST) is None
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-3])
+def test_bits_of_a_rounded_input_of_gamma_are_not_called_exact(scale):
+    """Where few values show which step rounds, y is within rounding; but it is not the exact result, rounded."""
+    rng = np.random.default_rng(0)
+    x = (rng.standard_normal((4, 16)) * scale).astype("f2")
+    gamma = rng.uniform(0.5, 2.0, 16).astype("f2")
+    standardized = standardize(x.astype("f8")).astype("f2")
+    y = (standardized.astype("f8") * gamma).astype("f2")
+    told = diagnose_actual(AskedNorm(make_plan(Request("ln"), x.shape, x.dtype), Inputs(gamma)), x, y, ok=False)
+    assert told.evidence == ("every value has the bits of an x̂ that is rounded to float16 before gamma",)

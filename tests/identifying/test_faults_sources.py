@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from normcli.algorithms.row_computation import parse_computation
+from normcli.algorithms.row_formula import RowFormula
+from normcli.dtypes import find_type
 from normcli.engine.inputs import Inputs
 from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.words.request_phrasing import diagnose_actual
@@ -65,7 +68,6 @@ ODD = np.where(np.arange(16) == 4, np.inf, G).astype("f4")
     ("x", "index", "value", "gamma", "clause", "remedy"),
     [
         pytest.param(spoil(NEAR), 2, np.nan, G, "E[x²] − E[x]² may be negative for n=2", "take squares of x − mean", id="one pass"),
-        pytest.param(LARGE, 2, B, G, "x · x overflows float16 for n=2", "square and add in float32", id="float16"),
         pytest.param(spoil(2.0), 2, np.nan, G, "x is constant for n=2", "add eps to the variance", id="no eps"),
         pytest.param(X, np.s_[:, 4], np.nan, ODD, "gamma is not finite for c=4", "find what made gamma", id="gamma"),
     ],
@@ -74,9 +76,71 @@ def test_what_made_them_is_said_where_x_or_gamma_show_it(x, index, value, gamma,
     gamma, beta = gamma.astype(x.dtype), B.astype(x.dtype)
     with np.errstate(all="ignore"):
         told = tell(x, fill(index, value, x, np.nan_to_num(gamma, posinf=1.0), beta), gamma, beta)
-    said = "y is beta" if value is B else "y is NaN"
-    assert told.cause == f"ln differs: {said}, and {clause}"
+    assert told.cause == f"ln differs: y is NaN, and {clause}"
     assert told.remedy == remedy
+
+
+WIDE = draw((6, 16), mean=1.0)
+FACTORS = {
+    "every group": np.full((6, 1), 300.0),
+    "some groups": np.where(np.arange(6) == 2, 300.0, 1.0)[:, None],
+}
+
+
+@pytest.mark.parametrize("norm", ["ln", "rms"])
+@pytest.mark.parametrize("affine", [(None, None), (G.astype("f2"), B.astype("f2"))], ids=["bare", "gamma"])
+@pytest.mark.parametrize("where", FACTORS)
+def test_squares_that_overflow_are_named_in_every_group_or_in_some(where, affine, norm):
+    x = (WIDE * FACTORS[where]).astype("f2")
+    gamma, beta = affine if norm == "ln" else (affine[0], None)
+    with np.errstate(over="ignore"):
+        over = np.isinf((x * x).max(-1, keepdims=True))
+    right = standardize(x) if norm == "ln" else x / np.sqrt((x.astype("f8") ** 2).mean(-1, keepdims=True))
+    scaled = np.where(over, 0.0, right) * (1.0 if gamma is None else gamma)
+    told = tell(x, scaled + (0.0 if beta is None else beta), gamma, beta, norm)
+    assert told.fault == "stats-overflow"
+    assert told.cause == f"{norm} differs: x · x overflows float16 in {where}"
+    assert told.remedy == "square and add in float32"
+
+
+@pytest.mark.parametrize("affine", [(None, None), (G[:16].astype("f2"), B.astype("f2"))], ids=["bare", "gamma"])
+def test_a_sum_that_overflows_is_named_where_no_square_does(affine):
+    x = (draw((6, 16), mean=0.0) * 20 + 240).clip(-250, 250).astype("f2")
+    assert (x.astype("f4") ** 2).max() < 65504 < (x.astype("f4") ** 2).sum(-1).min()
+    y = np.zeros(x.shape) if affine[0] is None else np.broadcast_to(affine[1], x.shape)
+    told = tell(x, y, *affine)
+    assert told.cause == "ln differs: the sum of x · x overflows float16 in every group"
+
+
+# -- sums in half precision
+
+DTYPES = {name: np.dtype(find_type(name)) for name in ("float16", "bfloat16")}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("norm", "algorithm"), [("ln", "one-pass"), ("ln", "two-pass"), ("ln", "tree"), ("rms", "one-pass")]
+)
+def test_sums_in_half_precision_are_named_by_their_algorithm(norm, algorithm, dtype):
+    x = draw((64, 256)).astype(DTYPES[dtype])
+    computation = parse_computation(f"{algorithm}:{dtype}")
+    told = tell(x, computation.run(x, RowFormula.of(plan(norm, x)), x.dtype), norm=norm)
+    assert told.cause == f"{norm} differs: sums are added in {dtype}, as {algorithm} does"
+    assert (told.fault, told.remedy) == ("stats-half-sums", "accumulate in float32")
+
+
+def test_so_are_sums_in_an_order_that_is_not_known():
+    x = np.random.default_rng(0).standard_normal((64, 1024)).astype("f2")
+
+    def add(values):
+        lanes = np.add.accumulate(values.reshape(64, 128, 8), axis=1, dtype=np.float16)[:, -1]
+        return np.add.accumulate(lanes, axis=1, dtype=np.float16)[:, -1:]
+
+    n = np.float16(1024)
+    mean = add(x) / n
+    deviations = x - mean
+    told = tell(x, deviations / np.sqrt(add(deviations * deviations) / n + np.float16(1e-5)))
+    assert told.fault == "stats-half-sums"
 
 
 def test_where_other_groups_overflow_as_well_it_is_not_the_source():
@@ -94,6 +158,12 @@ def test_x_that_is_not_finite_is_evidence():
 def test_all_of_y_is_nan():
     told = tell(np.repeat(np.arange(4.0), 8).reshape(4, 8), np.full((4, 8), np.nan))
     assert (told.cause, told.remedy) == ("ln differs: y is NaN, and x is constant", "add eps to the variance")
+
+
+@pytest.mark.parametrize(("norm", "shape"), [("ln", (40, 1)), ("bn", (1, 40))])
+def test_a_variance_of_one_value_with_ddof_1_is_named(norm, shape):
+    told = tell(draw(shape), np.full(shape, np.nan), norm=norm)
+    assert (told.cause, told.fault) == (f"{norm} differs: ddof is 1, not 0", "stats-ddof")
 
 
 # -- constant groups

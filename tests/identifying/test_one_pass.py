@@ -77,6 +77,18 @@ def test_one_factor_for_all_is_no_variance_of_whole_steps(divisor):
     assert not ask(x, (x - x.mean(1, keepdims=True)) / np.float32(divisor)).matches
 
 
+def test_a_match_that_is_far_from_the_exact_result_is_a_fault():
+    """With gamma and beta given, its norm is found: what it makes is no less wrong for that."""
+    x = make(300.0)
+    gamma, beta = (np.linspace(a, 1.5, x.shape[1]).astype("f4") for a in (0.5, -1.0))
+    found = identify(Question(x, (normalize_in_one_pass(x) * gamma + beta).astype("f4"), gamma, beta))
+    told = diagnose(found)
+    assert found.matches[0].max_ulp > 1000.0
+    assert (told.verdict, told.fault, told.remedy) == ("fault", "stats-one-pass", "take squares of x − mean")
+    assert told.cause == "y is ln, but the variance is E[x²] − E[x]², which cancels"
+    assert told.evidence[0].startswith("y is off by up to ")
+
+
 def test_a_variance_that_is_far_off_is_named_as_a_fault():
     x = make(3000.0)
     found = ask(x, normalize_in_one_pass(x))

@@ -30,7 +30,7 @@ DATA = {
 def may_be(x, y, axes, **parameters):
     steps = list(enumerate_affine_steps(x.shape, *map(parameters.get, ("gamma", "beta"))))
     samples = Samples(x, y, steps, Scope(None, frozenset({1}), (0, 1, 2, 3), y.dtype))
-    return bool(samples.find_possible(Grid(SHAPE, Layout(4, None), axes), steps))
+    return bool(samples.screen.find_possible(Grid(x.shape, Layout(4, None), axes), steps))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
@@ -41,6 +41,23 @@ def test_what_a_norm_made_is_not_refuted(norm, axes, data, dtype):
         x = DATA[data].astype(dtype)
     made = normalize(x, norm, axes=axes).normalized
     assert may_be(x, made, axes)
+
+
+LARGE = 12, 4, 80, 70
+"""All of it is more values than are looked at of a group before they are measured."""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("data", DATA)
+def test_what_made_a_large_group_is_not_refuted(data, dtype):
+    with np.errstate(all="ignore"):
+        x = np.resize(DATA[data], LARGE).astype(dtype)
+    assert may_be(x, normalize(x, "ln", axes=(0, 1, 2, 3)).normalized, (0, 1, 2, 3))
+
+
+def test_a_large_group_of_half_precision_is_refuted_by_values_that_are_nearly_on_a_line():
+    x = np.random.default_rng(3).standard_normal(LARGE).astype("f2")
+    assert not may_be(x, normalize(x, "ln", axes=(2, 3)).normalized, (0, 1, 2, 3))
 
 
 def test_the_affine_step_is_undone():

@@ -100,7 +100,10 @@ def format_element(comparison: Comparison, view: View) -> tuple[tuple[str, tuple
     worst, short = comparison.worst, comparison.tolerance.dtype.itemsize <= 4
     assert worst is not None
     digits = view.digits or (_SHORT_DIGITS if short else _LONG_DIGITS)
-    actual = f"{worst.actual:.{digits}g}", f"{format_ulp(worst.ulp)} ulp"
+    measures = [f"{format_ulp(worst.ulp)} ulp"]
+    if comparison.tolerance.max_ulp is None and math.isfinite(worst.excess):  # by which it is the worst
+        measures.append(f"{format_ulp(worst.excess)} times what is tolerated")
+    actual = f"{worst.actual:.{digits}g}", *measures
     lines = ("expected", (f"{worst.expected:.{digits}g}",)), ("actual", actual)
     if not comparison.tolerance.derived or not math.isfinite(worst.ulp):
         return lines
@@ -126,8 +129,8 @@ def describe_comparison(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def build_histogram(comparison: Comparison, view: View) -> Table:
-    """Return how many values are how far off."""
+def build_histogram(comparison: Comparison, view: View, name: str | None = None) -> Table:
+    """Return how many values are how far off; with a name, whose values they are and what is tolerated."""
     total = comparison.compared
     bins = comparison.histogram if view.full else _coarsen(comparison.histogram)
     rows = [
@@ -135,7 +138,9 @@ def build_histogram(comparison: Comparison, view: View) -> Table:
         for part in bins
     ]
     columns = (f"ulp of {comparison.tolerance.dtype.name}", "values", "share")
-    return Table(None, columns, (False, True, True), rows)
+    _, tolerated = list_tolerance(comparison.tolerance)
+    title = None if name is None else f"distances of {name}, tolerated: {tolerated}"
+    return Table(title, columns, (False, True, True), rows)
 
 
 def _coarsen(bins: Sequence[Bin]) -> Iterator[Bin]:

@@ -73,7 +73,7 @@ class GradientsVerdict:
                 at = ("at", self._name_place(name, comparison.worst))
                 yield Facts(f"worst value of {name}", (at, *format_element(comparison, view)))
             if name == "dx" and comparison.compared:
-                yield build_histogram(comparison, view)
+                yield build_histogram(comparison, view, name)
 
     def judge(self) -> Iterator[Section]:
         """Return of each array its verdict, and first how it is wrong, where that was found."""

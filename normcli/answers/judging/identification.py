@@ -18,6 +18,7 @@ from normcli.documents.document import (
 )
 from normcli.documents.excerpt import format_hidden
 from normcli.documents.plan_header import describe_tensor, list_facts
+from normcli.identifying.question import Kind
 from normcli.identifying.search.affine_step import NO_AFFINE
 from normcli.identifying.words.diagnosis import begin_sentence
 from normcli.identifying.words.match_words import format_share
@@ -99,7 +100,7 @@ class IdentificationAnswer:
             yield self._list_matches(view)
         if self.found.plain is not None and self.found.plain.axes:
             yield self._list_lines(self.found.plain, view)
-        yield build_verdict(self.diagnosis, bool(self.found.matches))
+        yield build_verdict(self.diagnosis, self.diagnosis.verdict == Kind.NORM)
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click import option
@@ -22,13 +22,19 @@ from normcli.norms.table import find_norm
 from normcli.printable import make_printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    import numpy as np
+
+    from normcli.algorithms.row_computation import Computation
     from normcli.answers.judging.gradients_verdict import GradientsVerdict
     from normcli.checking.check import Checked
     from normcli.checking.gate import Gate
+    from normcli.checking.ulp import Tolerance
     from normcli.cli.parameters.settings import AnswerOptions, Settings
     from normcli.documents.document import Document
+    from normcli.dtypes import Floats
+    from normcli.engine.walk import Effort
     from normcli.identifying.words.diagnosis import Diagnosis
     from normcli.norms.norm import Norm
     from normcli.norms.plan import Plan
@@ -38,6 +44,12 @@ _COUNTED_IN = option(
     "--dtype",
     type=click.Choice(OUTPUT_DTYPES),
     help="In whose last place to count. [default: the actual's] Also of a generated tensor.",
+)
+
+TOLERANCES = (
+    option("--rtol", type=float, help="Tolerated part of the expected value. [default: by dtype]"),
+    option("--atol", type=float, help="Tolerated difference beside that. [default: by dtype]"),
+    option("--max-ulp", type=float, metavar="ULP", help="Tolerate so many ulp instead of both."),
 )
 
 GATE_ACTIVATIONS = ("silu", "sigmoid", "gelu", "gelu-tanh", "relu", "tanh", "none")
@@ -53,9 +65,14 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
             option(f"--actual-{name}", metavar="FILE", help=f"The {name} of each group to check.")
             for name in named.norm.statistics
         ),
-        option("--rtol", type=float, help="Tolerated part of the expected value. [default: by dtype]"),
-        option("--atol", type=float, help="Tolerated difference beside that. [default: by dtype]"),
-        option("--max-ulp", type=float, metavar="ULP", help="Tolerate so many ulp instead of both."),
+        *TOLERANCES,
+        option(
+            "--accumulate",
+            type=click.Choice(OUTPUT_DTYPES),
+            help="Tolerate what the roundings of a kernel that adds in this dtype come to.",
+        ),
+        option("--algorithm", metavar="NAME", help="How that kernel finds the variance. [default: two-pass]"),
+        option("--cast", metavar="NAME", help="When it rounds. [default: once]"),
         _COUNTED_IN,
         option(
             "--gate",
@@ -80,6 +97,9 @@ def _run(
     rtol: float | None,
     atol: float | None,
     max_ulp: float | None,
+    accumulate: str | None,
+    algorithm: str | None,
+    cast: str | None,
     gate: str | None,
     gate_act: str | None,
     **actual: str | None,
@@ -97,12 +117,16 @@ def _run(
     is no difference: 1.3e-6 · |expected| + 1e-5 for float32. --max-ulp is stricter: exact values, rounded once,
     are within 0.5.
 
+    With --accumulate float32, each value may be off by what the roundings of a kernel that adds in float32 come
+    to at most on these data. The names of --algorithm are those of normcli doctor.
+
     With --residual, FILE should be the norm of x + residual; with --gate, the norm times the activation of the
     gate: norm(x) · silu(z). Where it is not, the residual or the gate may be missing, doubled or elsewhere.
 
     \b
       normcli check ln -i x.npy --actual y.npy
       normcli check bn -i x.npy --gamma g.npy --beta b.npy --actual y.npy --max-ulp 1
+      normcli check ln -i x.npy --actual y.npy --accumulate float32 --algorithm welford
       normcli check bn -i x.npy --actual-mean mean.npy --actual-rstd rstd.npy
       normcli check rms -i x.npy --gamma g.npy --residual r.npy --gate z.npy --actual y.npy
       normcli check ln -i x.npy --backward --dy dy.npy --actual-dx dx.npy --actual-dgamma dgamma.npy
@@ -115,6 +139,8 @@ def _run(
             raise UsageError("--gate is of the forward pass; check it without --backward and --actual-dx")
         if settings.run.is_clustered:
             raise UsageError("--backward is of one machine; --scheduler and --workers check normalized stores")
+        if accumulate is not None or algorithm is not None or cast is not None:
+            raise UsageError("--accumulate is of the forward pass; check gradients by --rtol and --atol")
         limits = {"rtol": rtol, "atol": atol, "max_ulp": max_ulp}
         check_backward.check_backward(settings, gradients, actual, limits)
         return
@@ -123,8 +149,15 @@ def _run(
     from normcli.checking.check import NORMALIZED, check
     from normcli.checking.gate import make_gate
     from normcli.checking.ulp import choose_tolerance
+    from normcli.testing.declared_algorithm import read_declared, tolerate_derived
 
+    tolerate: Callable[[np.dtype[Any]], Tolerance]
     tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
+    declared = read_declared(accumulate, algorithm, cast, (rtol, atol, max_ulp))
+    if declared is not None:
+        if gate is not None or settings.run.is_clustered or list(paths) != [NORMALIZED]:
+            raise UsageError("--accumulate is of --actual alone, without --gate, on one machine")
+        tolerate = functools.partial(tolerate_derived, declared.name)
     if settings.run.is_clustered:
         from normcli.cli.verbs.on_cluster import check_on_cluster
 
@@ -141,9 +174,8 @@ def _run(
     with settings.run.open_effort() as effort:
         arrays = {name: tensor.values for name, tensor in tensors.items()}
         addends = problem.tensor.addends
-        checked = check(
-            plan, values, arrays, problem.inputs, tolerate, effort, gate=multiplies, addends=addends
-        )
+        allowed = None if declared is None else _derive_bounds(declared, problem, effort)
+        checked = check(plan, values, arrays, problem.inputs, tolerate, effort, allowed, multiplies, addends)
     sources = {name: tensor.source for name, tensor in tensors.items()}
     told = None
     if NORMALIZED in tensors:
@@ -154,6 +186,18 @@ def _run(
         theirs = tensors[NORMALIZED].values
         told = diagnose_actual(subject, values, theirs, ok=checked.ok, saved=checked.saved)
     _report(settings, problem, checked, sources, told, gate=multiplies)
+
+
+def _derive_bounds(declared: Computation, problem: Problem, effort: Effort) -> Floats:
+    """Return how far each value of a declared kernel may be off."""
+    from normcli.results.arguments import Arguments
+    from normcli.testing.declared_algorithm import derive_bounds, describe_void
+
+    asked = Arguments(problem.plan, problem.tensor.values, problem.inputs, effort)
+    allowed, void = derive_bounds(declared, asked)
+    if void.size:
+        raise UsageError(f"{describe_void(declared, asked, void)}; give --max-ulp, or --rtol and --atol")
+    return allowed
 
 
 def _find_actual(norm: Norm, actual: Mapping[str, str | None]) -> dict[str, str]:

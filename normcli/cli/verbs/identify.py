@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 def _run(settings: Settings, actual: str | None, name: str | None, suggests: bool) -> None:
     """Find what made a tensor: norm, axes, eps, ddof, gamma and beta.
 
-    Exit code 0 if something reproduces it, 1 if nothing does. Without gamma and beta, ones that
-    fit are looked for, channel by channel. Where several norms or algorithms fit, --suggest prints the command
-    that writes the tensor on which they differ most: what the kernel makes of it tells them apart.
+    Exit code 0 if a norm reproduces it, 1 if only a norm with a fault does, or a map, or nothing. Without
+    gamma and beta, ones that fit are looked for, channel by channel. Where several norms or algorithms fit,
+    --suggest prints the command that writes the tensor on which they differ most: what the kernel makes of it
+    tells them apart.
 
     The last lines are the cause, the evidence, what fits as well, what to try, and what would tell more.
     JSON has them as cause, evidence, alternatives, remedy and next_step, beside verdict (norm, fault,
@@ -44,7 +45,7 @@ def _run(settings: Settings, actual: str | None, name: str | None, suggests: boo
     from normcli.answers.judging.identification import IdentificationAnswer
     from normcli.identifying.identify import identify
     from normcli.identifying.models.matrix_model import find_start
-    from normcli.identifying.question import Question
+    from normcli.identifying.question import Kind, Question
     from normcli.identifying.words.phrasing import diagnose
     from normcli.norms.layout import make_layout
 
@@ -58,8 +59,9 @@ def _run(settings: Settings, actual: str | None, name: str | None, suggests: boo
     if suggests:
         _print_suggestion(settings, found)
         return
-    answer = IdentificationAnswer(found, diagnose(found), source, theirs, layout.names)
-    print_verdict(answer, settings.answer, ok=bool(found.matches))
+    told = diagnose(found)
+    answer = IdentificationAnswer(found, told, source, theirs, layout.names)
+    print_verdict(answer, settings.answer, ok=told.verdict == Kind.NORM)
 
 
 def _print_suggestion(settings: Settings, found: Identification) -> None:

@@ -312,7 +312,8 @@ class Case:
         centre_x, centre_y = (self.average(weight * values) for values in (moved, y))
         moved = moved - centre_x
         a = self.average(weight * moved * (y - centre_y)) / self.average(weight * moved**2)
-        line = Used(self.own_mean + centre_x - centre_y / a, 1.0 / a)
+        moved = np.where(a == 0.0, 0.0, centre_x - centre_y / a)
+        line = Used(self.own_mean + moved, 1.0 / a)
         if self.centres:
             return line
         through_zero = self.average(weight * self.x**2) / self.average(weight * self.x * y)

@@ -15,6 +15,7 @@ from normcli.identifying.faults.tables.dividing import DIVIDING
 from normcli.identifying.faults.tables.order import ORDER
 from normcli.identifying.faults.tables.parameters import PARAMETERS, STORED
 from normcli.identifying.faults.tables.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS, UNKNOWN
+from normcli.identifying.faults.tables.summing import SUMMING
 from normcli.identifying.faults.unnamed_fault import show_used
 from normcli.identifying.faults.wrong_region import find_source
 from normcli.identifying.models.weight import CERTAIN
@@ -30,9 +31,14 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 STATISTICS: Sequence[Row] = tuple(
-    row._replace(needs=" ".join(("moments", row.needs))) for row in (*STORED, *DIVIDING, *COUNTING)
+    row._replace(needs=" ".join(("moments", row.needs))) for row in (*STORED, *DIVIDING, *COUNTING, *SUMMING)
 )
 """Rows of norms that are told by the moments of their groups."""
+
+OVERFLOWS, DDOFS = (
+    tuple(row for row in STATISTICS if row.fault.id == name) for name in ("stats-overflow", "stats-ddof")
+)
+"""The rows that explain a y of zeros, and NaN in groups of one value: they show no divisor."""
 
 REST: Sequence[Row] = (*AROUND, *PARAMETERS, *BEHIND, *ORDER)
 FAULTS: Sequence[Row] = (*STATISTICS, *REST, *OF_COPIES, *OF_REGIONS.values(), *UNKNOWN.values(), CAST)
@@ -136,7 +142,11 @@ def make_claim(case: Case, found: Found) -> Claim:
         fault.words.format(**variant.values)
         for fault, variant in zip(found.faults, found.variants, strict=True)
     )
-    faults, shown = found.faults, show_used(case, found) if found.is_fitted else ()
+    faults = tuple(
+        fault._replace(remedy=fault.remedy.format(**variant.values))
+        for fault, variant in zip(found.faults, found.variants, strict=True)
+    )
+    shown = show_used(case, found) if found.is_fitted else ()
     if found.region is not None and len(faults) == 1 and faults[0].id.startswith("where-"):
         source = find_source(case, found.region.mask)
         if source is not None and not found.is_of_region:

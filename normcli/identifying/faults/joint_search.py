@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.identifying.faults.claim import (
+    DDOFS,
+    OVERFLOWS,
     REST,
     STATISTICS,
     Claim,
@@ -64,8 +66,13 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
             return () if right.saved is None else (cast,)
         if len(cases) == 1 and cases[0].is_constant and np.isfinite(cases[0].y).all():
             return rank_claims([make_claim(cases[0], one) for one in _try_beta(cases[0])], is_asked=True)
-        if not cases or np.ptp(cases[0].y) == 0.0:  # which any divisor makes, if it is large enough
+        if not cases:
             return ()
+        if np.ptp(cases[0].y) == 0.0:  # which any divisor makes, if it is large enough
+            rows = OVERFLOWS if len(cases) == 1 else ()
+            return rank_claims([make_claim(cases[0], one) for one in _try_all(cases[0], rows)])
+        if len(cases) == 1 and cases[0].count == 1 and np.isnan(cases[0].y).all():
+            return rank_claims([make_claim(cases[0], one) for one in _try_all(cases[0], DDOFS)])
         claims = _open(tuple(cases), in_parts=in_parts)
         if cases[0].arithmetic < _SHORTER and (not claims or claims[0].rank > 1.0):
             claims += _open(_list_careless(tuple(cases)), in_parts=in_parts)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.dtypes import get_eps, get_largest, is_half
+from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.variant import IndexRegion
 from normcli.tuples import NamedTuple
 
@@ -131,20 +131,8 @@ def find_source(case: Case, where: Selected) -> ValueSource | None:
     groups = np.asarray(where.any(case.axes, keepdims=True))
     if (np.ptp(case.x, case.axes, keepdims=True) == 0.0)[groups].all():
         return ValueSource("x is constant", "add eps to the variance")
-    if (overflowing := _find_overflow(case, groups)) is not None:
-        return ValueSource(overflowing, "square and add in float32")
     if np.isnan(case.y[where]).all() and _may_cancel(case)[groups].all():
         return ValueSource("E[x²] − E[x]² may be negative", "take squares of x − mean")
-    return None
-
-
-def _find_overflow(case: Case, groups: Selected) -> str | None:
-    """Return the intermediate number that overflows in these groups and in no other."""
-    name, found = case.dtype.name, (("x · x", case.x**2), ("(x − mean)²", case.deviations**2))
-    for what, square in found:
-        for words, values in ((what, square.max(case.axes)), (f"the sum of {what}", square.sum(case.axes))):
-            if np.array_equal(values > get_largest(name), groups.squeeze(case.axes)):
-                return f"{words} overflows {name}"
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 from dataclasses import replace
@@ -20,13 +21,14 @@ from normcli.identifying.search.affine_step import ESTIMATED, choose_usual
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
 from normcli.identifying.search.match import rank_matches
 from normcli.identifying.search.samples import FEW_VALUES, MOST_VALUES, Samples
+from normcli.identifying.search.screen import ON_ANY_LINE
 from normcli.norms.divisors import LENGTH, ROOT_MEAN_SQUARE
 from normcli.norms.rules import EpsMode
 from normcli.norms.table import NORMS
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -52,9 +54,6 @@ _BARELY = 8.0
 
 _NEAR_STATISTIC = 0.25
 """A mean (in deviations) and a deviation (relatively) that are no further off count as the group's own."""
-
-_ON_ANY_LINE = 3
-"""Groups of so few values lie on a line, or so nearly that it shows nothing."""
 
 _PLAIN_MODELS = {
     **{divisor: [Model(divisor, EpsMode.INSIDE, low=1e-5, high=1e-5)] for divisor in MOMENTS},
@@ -114,8 +113,9 @@ class Nearness:
             for affine, model in itertools.product(steps, _PLAIN_MODELS[sample.standard.divisor])
         )
         named = (h for h in tried if samples.scope.norm is None or any(samples.describe(h, level)))
-        few = sorted(((self._judge(h)[0], n, h) for n, h in enumerate(named)))[:_MOST_TRIED]
-        alike = self._choose([self._take_more(h) for *_, h in few])
+        judged = ((self._judge(h)[0], n, h) for n, h in enumerate(named))
+        few = heapq.nsmallest(_MOST_TRIED, judged)  # no more samples are kept than this
+        alike = self._choose(self._take_more(h) for *_, h in few)
         if not alike:
             return None
         hypothesis = alike[0]
@@ -134,12 +134,17 @@ class Nearness:
         nearest = self._tell(tried)
         return nearest if nearest is not None and nearest.bits >= CERTAIN else None
 
-    def _choose(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+    def _choose(self, hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
         """Return the hypotheses with the fewest unexplained values; if those are most values, the nearest."""
-        judged = [self._judge(hypothesis)[0] for hypothesis in hypotheses]
-        best = min(judged, default=(_MOSTLY, math.inf))
-        found = zip(hypotheses, judged, strict=True)
-        return [h for h, result in found if result == best or (result[0] == best[0] < _MOSTLY)]
+        best, alike = (math.inf, math.inf), list[Hypothesis]()
+        for hypothesis in hypotheses:  # no more of them are kept than are as good
+            part, distance = self._judge(hypothesis)[0]
+            rank = part, 0.0 if part < _MOSTLY else distance
+            if rank < best:
+                best, alike = rank, []
+            if rank == best:
+                alike.append(hypothesis)
+        return alike
 
     def _tell(self, hypotheses: list[Hypothesis]) -> Nearest | None:
         """Return the first that leaves the fewest values unexplained, with those and what does as well."""
@@ -188,7 +193,7 @@ class Nearness:
         """
         usual = choose_usual(self.samples.affines)
         for grid in self.samples.grids:
-            if grid.group_size > _NEARLY_ON_ANY and self.samples.may_mostly_be(grid):
+            if grid.group_size > _NEARLY_ON_ANY and self.samples.screen.may_mostly_be(grid):
                 yield grid, self.samples.affines
             elif grid.split is None and self.samples.x.size <= MOST_VALUES:
                 yield grid, usual
@@ -243,7 +248,7 @@ class Nearness:
             on_line = np.abs(theirs - lines.apply(expected)) <= _BARELY * slack
             copied = sample.actual[groups] == sample.standard.rows[groups]
             strange = near[:, 0] & on_line.all(axis=1) & ~copied.all(axis=1)
-        several = len(groups) > 1 and sample.standard.group_size > _ON_ANY_LINE
+        several = len(groups) > 1 and sample.standard.group_size > ON_ANY_LINE
         return bool(several and 2 * np.count_nonzero(strange) > len(groups))
 
     def _choose_level(self, hypothesis: Hypothesis) -> Level:

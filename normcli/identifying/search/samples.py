@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from normcli.identifying.models.weight import count_fine
 from normcli.identifying.search.groups import choose_groups, enumerate_grids, take_groups, widen
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
 from normcli.identifying.search.match_names import describe_hypothesis
-from normcli.identifying.search.screen import SCREENED, lie_on_lines, measure_offset
+from normcli.identifying.search.screen import Screen
 from normcli.norms.table import NORMS
 from normcli.tensors.pieces import iterate_pieces
 
@@ -45,18 +44,6 @@ LARGEST_GROUP = 1 << 22
 FEW_VALUES = 1 << 12
 """Values that a hypothesis is tried on first."""
 
-
-ON_ANY_LINE = 3
-"""Groups of so few values lie on a line, or so nearly that it shows nothing."""
-
-_ALONG_AXIS = 32
-"""Values along an axis that are looked at."""
-
-_ALONG = 0.5
-"""How much further off than other values those along an axis may be: their group's offset is guessed twice."""
-
-_RUN, _RUNS = 8, 12
-"""Values of a run, and how many runs are looked at, where some values may be wrong."""
 
 _LEAST_RANK = 3
 """Of tensors of fewer axes, a part of a sample is a part of a group."""
@@ -88,10 +75,9 @@ class Samples:
         self._kept = {} if kept is None else kept
         self._grid: Grid | None = None
         self._placed: dict[tuple[bytes, int], tuple[Floats, Floats]] = {}
-        self._refuted: dict[int, frozenset[int]] = {}
-        self._mostly: dict[int, bool] = {}
         self.affines, self.levels = affines, list_levels(scope.dtype)
         self.grids = list_grids(y.shape)
+        self.screen = Screen(x, y, affines, self.steps, scope.dtype)
         own = None if scope.norm is None else NORMS[scope.norm].divisor
         self.standards = [d for d in STANDARDS if own is None or d in MOMENTS or d == own]
 
@@ -171,78 +157,6 @@ class Samples:
             if step.scale is not None and is_half(self.scope.dtype):
                 every.append(step._replace(rounds_to=self.scope.dtype))
         return every
-
-    def find_possible(self, grid: Grid, steps: Sequence[AffineStep]) -> list[AffineStep]:
-        """Return the affine steps that values of the middle group do not refute for any divisor."""
-        split = None if grid.split is None else grid.split.axis
-        for axis in grid.axes:
-            if axis != split:
-                steps = [step for step in steps if id(step) not in self._refute_along(axis)]
-        return self._screen(grid, grid.group_count // 2, steps)
-
-    def _screen(self, grid: Grid, group: int, steps: Sequence[AffineStep]) -> list[AffineStep]:
-        """Return the steps that some values of a group do not refute."""
-        places = np.linspace(0, grid.group_size - 1, min(SCREENED, grid.group_size)).astype(np.intp)
-        return self._find_on_line(steps, grid.locate_values(group % grid.group_count, places))
-
-    def may_mostly_be(self, grid: Grid) -> bool:
-        """Whether values in some groups do not refute a way of grouping, but for wrong ones."""
-        split = None if grid.split is None else grid.split.axis
-        whole = [axis for axis in grid.axes if axis != split]
-        if whole:
-            return all(self._mostly_lies_along(axis) for axis in whole)
-        found = [self._screen(grid, group, self.affines) for group in (0, grid.group_count // 2, -1)]
-        return 2 * sum(map(bool, found)) >= len(found)
-
-    def _mostly_lies_along(self, axis: int) -> bool:
-        """Whether a third of some short runs along an axis lie on lines: each wrong value spoils one run."""
-        if axis not in self._mostly:
-            length = min(_RUN, self.x.shape[axis])
-            found = []
-            for run in range(_RUNS):
-                index = [np.full(length, (2 * run + 1) * n // (2 * _RUNS)) for n in self.x.shape]
-                first = (self.x.shape[axis] - length) * run // (_RUNS - 1)
-                index[axis] = np.arange(first, first + length)
-                found.append(self._find_on_line(self.affines, tuple(index), _ALONG, self._typical_offset))
-            self._mostly[axis] = 3 * sum(map(bool, found)) >= len(found)
-        return self._mostly[axis]
-
-    def _refute_along(self, axis: int) -> frozenset[int]:
-        """Return the identities of steps that values along an axis refute: groups with that axis hold some."""
-        if axis not in self._refuted:
-            length, left = self.x.shape[axis], self.steps
-            if length > ON_ANY_LINE:
-                places = np.linspace(0, length - 1, min(_ALONG_AXIS, length)).astype(np.intp)
-                index = [np.full(len(places), n // 2) for n in self.x.shape]
-                index[axis] = places
-                left = self._find_on_line(left, tuple(index), _ALONG, self._typical_offset)
-            self._refuted[axis] = frozenset(map(id, self.steps)) - frozenset(map(id, left))
-        return self._refuted[axis]
-
-    @cached_property
-    def _typical_offset(self) -> float:
-        """About how many deviations values are from zero, in the tensor as a whole."""
-        flat = np.linspace(0, self.x.size - 1, min(SCREENED, self.x.size)).astype(np.intp)
-        return measure_offset(widen(self.x[np.unravel_index(flat, self.x.shape)]))
-
-    def _find_on_line(
-        self,
-        steps: Sequence[AffineStep],
-        index: tuple[NDArray[np.intp], ...],
-        margin: float = 1.0,
-        offset: float = 0.0,
-    ) -> list[AffineStep]:
-        """Return the steps that some values of one group, by their index in the tensor, do not refute."""
-        if not steps:
-            return []
-        x, y = widen(self.x[index]), widen(self.y[index])
-        level = self.levels[-1]
-        before = level.measure(np.full(x.shape, 1.0 + max(offset, measure_offset(x))))
-        every = []
-        for step in steps:
-            placed = step.map(lambda values: np.broadcast_to(values, self.x.shape)[index])
-            every.append((placed, margin * placed.allow(y, self.scope.dtype, level)))
-        return list(itertools.compress(steps, lie_on_lines(x, y, every, margin * before)))
 
     def describe(self, hypothesis: Hypothesis, level: Level) -> Iterator[Match]:
         """Yield the matches of a hypothesis: one for each norm in scope that it is."""

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import itertools
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.identifying.maps.line_fit import fit_lines
+from normcli.identifying.models.error_bounds import list_levels
+from normcli.identifying.search.groups import widen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from normcli.dtypes import Floats, Selected
     from normcli.identifying.search.affine_step import AffineStep
+    from normcli.norms.grid import Grid
 
-SCREENED = 256
+_SCREENED = 256
 """Values of a group that are looked at."""
+
+_LARGE, _MANY_SCREENED, _CLOSELY = 1 << 17, 1 << 14, 0.25
+"""More values in a group are looked at closely: of many, which may be off by a part of the usual margin."""
+
+ON_ANY_LINE = 3
+"""Groups of so few values lie on a line, or so nearly that it shows nothing."""
+
+_ALONG_AXIS = 32
+"""Values along an axis that are looked at."""
+
+_ALONG = 0.5
+"""How much further off than other values those along an axis may be: their group's offset is guessed twice."""
+
+_RUN, _RUNS = 8, 12
+"""Values of a run, and how many runs are looked at, where some values may be wrong."""
 
 _MARGIN = 8.0
 """How much further off than rounding allows values may be: their group's mean and size are guessed."""
@@ -58,3 +80,124 @@ def _undo(y: Floats, step: AffineStep, slack: Floats, before: Floats) -> tuple[F
     """Return x̂ and how far it may be off."""
     targets, _ = step.undo(y, slack, before)
     return step.undo(y, slack, before * (1.0 + np.abs(targets)))
+
+
+class Screen:
+    """Which ways of grouping some values of x and y refute.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Of one shape.
+    affines, steps : sequence of AffineStep
+        The ways in which gamma and beta may have entered: of x̂ as it is, and also of a rounded x̂.
+    dtype : numpy.dtype
+        The dtype to which y was rounded.
+    """
+
+    def __init__(
+        self,
+        x: NDArray[Any],
+        y: NDArray[Any],
+        affines: Sequence[AffineStep],
+        steps: Sequence[AffineStep],
+        dtype: np.dtype[Any],
+    ) -> None:
+        self._x, self._y, self._affines, self._steps, self._dtype = x, y, affines, steps, dtype
+        self._refuted: dict[int, frozenset[int]] = {}
+        self._mostly: dict[int, bool] = {}
+
+    def find_possible(self, grid: Grid, steps: Sequence[AffineStep]) -> list[AffineStep]:
+        """Return the affine steps that values of the middle group do not refute for any divisor."""
+        split = None if grid.split is None else grid.split.axis
+        for axis in grid.axes:
+            if axis != split:
+                steps = [step for step in steps if id(step) not in self._refute_along(axis)]
+        steps = self._screen(grid, grid.group_count // 2, steps, _spread_places(grid, _SCREENED))
+        if grid.group_size > _LARGE:
+            steps = self._screen(grid, 0, steps, _spread_places(grid, _MANY_SCREENED), _CLOSELY)
+        return steps
+
+    def _screen(
+        self,
+        grid: Grid,
+        group: int,
+        steps: Sequence[AffineStep],
+        places: NDArray[np.intp],
+        margin: float = 1.0,
+    ) -> list[AffineStep]:
+        """Return the steps that values at some places of a group do not refute."""
+        index = grid.locate_values(group % grid.group_count, places)
+        return self._find_on_line(steps, index, margin)
+
+    def may_mostly_be(self, grid: Grid) -> bool:
+        """Whether values in some groups do not refute a way of grouping, but for wrong ones."""
+        split = None if grid.split is None else grid.split.axis
+        whole = [axis for axis in grid.axes if axis != split]
+        if whole and not all(self._mostly_lies_along(axis) for axis in whole):
+            return False
+        if grid.group_size > _LARGE:
+            parts = np.split(_spread_places(grid, _MANY_SCREENED), _MANY_SCREENED // _SCREENED)
+            found = [self._screen(grid, 0, self._affines, places, _CLOSELY) for places in parts]
+        elif whole:
+            return True
+        else:
+            places = _spread_places(grid, _SCREENED)
+            groups = 0, grid.group_count // 2, -1
+            found = [self._screen(grid, group, self._affines, places) for group in groups]
+        return 2 * sum(map(bool, found)) >= len(found)
+
+    def _mostly_lies_along(self, axis: int) -> bool:
+        """Whether a third of some short runs along an axis lie on lines: each wrong value spoils one run."""
+        if axis not in self._mostly:
+            length = min(_RUN, self._x.shape[axis])
+            found = []
+            for run in range(_RUNS):
+                index = [np.full(length, (2 * run + 1) * n // (2 * _RUNS)) for n in self._x.shape]
+                first = (self._x.shape[axis] - length) * run // (_RUNS - 1)
+                index[axis] = np.arange(first, first + length)
+                found.append(self._find_on_line(self._affines, tuple(index), _ALONG, self._typical_offset))
+            self._mostly[axis] = 3 * sum(map(bool, found)) >= len(found)
+        return self._mostly[axis]
+
+    def _refute_along(self, axis: int) -> frozenset[int]:
+        """Return the identities of steps that values along an axis refute: groups with that axis hold some."""
+        if axis not in self._refuted:
+            length, left = self._x.shape[axis], self._steps
+            if length > ON_ANY_LINE:
+                places = np.linspace(0, length - 1, min(_ALONG_AXIS, length)).astype(np.intp)
+                index = [np.full(len(places), n // 2) for n in self._x.shape]
+                index[axis] = places
+                left = self._find_on_line(left, tuple(index), _ALONG, self._typical_offset)
+            self._refuted[axis] = frozenset(map(id, self._steps)) - frozenset(map(id, left))
+        return self._refuted[axis]
+
+    @cached_property
+    def _typical_offset(self) -> float:
+        """About how many deviations values are from zero, in the tensor as a whole."""
+        flat = np.linspace(0, self._x.size - 1, min(_SCREENED, self._x.size)).astype(np.intp)
+        return measure_offset(widen(self._x[np.unravel_index(flat, self._x.shape)]))
+
+    def _find_on_line(
+        self,
+        steps: Sequence[AffineStep],
+        index: tuple[NDArray[np.intp], ...],
+        margin: float = 1.0,
+        offset: float = 0.0,
+    ) -> list[AffineStep]:
+        """Return the steps that some values of one group, by their index in the tensor, do not refute."""
+        if not steps:
+            return []
+        x, y = widen(self._x[index]), widen(self._y[index])
+        level = list_levels(self._dtype)[-1]
+        before = level.measure(np.full(x.shape, 1.0 + max(offset, measure_offset(x))))
+        every = []
+        for step in steps:
+            placed = step.map(lambda values: np.broadcast_to(values, self._x.shape)[index])
+            every.append((placed, margin * placed.allow(y, self._dtype, level)))
+        return list(itertools.compress(steps, lie_on_lines(x, y, every, margin * before)))
+
+
+def _spread_places(grid: Grid, most: int) -> NDArray[np.intp]:
+    """Return the places of at most `most` values in a group, spread evenly."""
+    return np.linspace(0, grid.group_size - 1, min(most, grid.group_size)).astype(np.intp)

@@ -16,7 +16,8 @@ from normcli.identifying.search.affine_estimate import estimate
 from normcli.identifying.search.groups import widen
 from normcli.identifying.search.match import BY_LUCK, Match, rank_matches
 from normcli.identifying.search.match_names import try_plan
-from normcli.identifying.search.samples import FEW_VALUES, MOST_VALUES, ON_ANY_LINE, Samples, list_grids
+from normcli.identifying.search.samples import FEW_VALUES, MOST_VALUES, Samples, list_grids
+from normcli.identifying.search.screen import ON_ANY_LINE
 from normcli.norms.conventions import list_frameworks
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -154,7 +155,7 @@ class Search:
         steps = self.samples.steps
         for grid in self.samples.grids:
             shown = grid.group_size > ON_ANY_LINE
-            possible = self.samples.find_possible(grid, steps) if shown else steps
+            possible = self.samples.screen.find_possible(grid, steps) if shown else steps
             for few in self.samples.take_samples(grid, FEW_VALUES) if possible else ():
                 left = [step for step in possible if self.samples.bound(few, step, self.samples.levels[-1])]
                 sample = self.samples.take_some(grid, MOST_VALUES, few.standard.divisor) if left else None

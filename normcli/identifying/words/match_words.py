@@ -175,6 +175,10 @@ def list_exactness(match: Match, told: Sequence[Reproduction] = ()) -> Iterator[
         return
     elif match.affine == ESTIMATED:  # what is exact depends on the gamma that was fitted
         return
+    step = None if match.hypothesis is None else match.hypothesis.affine
+    if match.equal == 1.0 and step is not None and step.rounds_to is not None:
+        yield f"every value has the bits of an x̂ that is rounded to {step.rounds_to} before gamma"
+        return
     if match.equal == 1.0:
         yield "every value is the exact one, rounded"
         return

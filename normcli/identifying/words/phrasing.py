@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.checking.ulp import choose_counting_dtype
+from normcli.dtypes import find_type, is_half
+from normcli.identifying.faults.tables.dividing import DIVIDING
 from normcli.identifying.faults.tables.parts import CAST
+from normcli.identifying.faults.tables.summing import SUMMING
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.nearly.strange_groups import find_moved_group
 from normcli.identifying.question import CONSTANT, CONSTANT_GROUPS, Kind
@@ -30,10 +33,12 @@ from normcli.identifying.words.match_words import (
 from normcli.identifying.words.request_difference import find_own_command
 from normcli.norms.layout import make_layout
 from normcli.printable import agree
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from normcli.checking.fault import Fault
     from normcli.identifying.nearly.nearest import Nearest
     from normcli.identifying.question import Identification, Question
     from normcli.identifying.search.match import Match
@@ -72,6 +77,38 @@ def diagnose(found: Identification) -> Diagnosis:
     return told
 
 
+class WrongArithmetic(NamedTuple):
+    """A fault in how a kernel calculates the right norm, and its cause for this tensor."""
+
+    fault: Fault
+    cause: str
+
+
+def find_arithmetic(found: Identification, match: Match) -> WrongArithmetic | None:
+    """Return the sums that take a match far from the exact result; None where rounding does, or nothing.
+
+    Parameters
+    ----------
+    found : Identification
+    match : Match
+        One of its matches, or the nearest norm.
+    """
+    told = found.reproductions[0].computation.accumulation if found.reproductions else None
+    if told is not None and is_half(np.dtype(find_type(told.dtype))):
+        values = {"dtype": told.dtype, "algorithm": f"as {told.algorithm.name} does"}
+        fault = next(row.fault for row in SUMMING if row.fault.id == "stats-half-sums")
+        return WrongArithmetic(fault, fault.words.format(**values))
+    is_one_pass = told is not None and told.algorithm.name.startswith("one-pass")
+    if match.cancelled is not None or (match.max_ulp > _FAR and is_one_pass):
+        fault = next(row.fault for row in DIVIDING if row.fault.id == "stats-one-pass")
+        return WrongArithmetic(fault, "the variance is E[x²] − E[x]², which cancels")
+    return None
+
+
+_FAR = 16.0
+"""Units of the last place beyond which a difference of squares has cancelled."""
+
+
 def is_mostly(near: Nearest | None) -> bool:
     """Whether a norm that leaves some values unexplained is certain all the same."""
     return near is not None and near.bits >= CERTAIN
@@ -97,7 +134,7 @@ def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
         step = _suggest_input(found.question) if found.reason in (CONSTANT, CONSTANT_GROUPS) else None
         return Diagnosis(Kind.NONE, f"no norm can be identified: {reason}", evidence, next_step=step)
     if found.matches:
-        return _diagnose_match(found, found.matches, None, layout)
+        return _add_arithmetic(_diagnose_match(found, found.matches, None, layout), found)
     if claims:
         first, *others = claims
         also = tuple(claim.cause for claim in others if claim.rank == first.rank)
@@ -114,6 +151,19 @@ def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
         few = near if near.mismatches else None
         return _diagnose_match(found, (near.match, *near.others), few, layout)._replace(verdict=Kind.NONE)
     return _diagnose_nothing(found, layout)
+
+
+def _add_arithmetic(told: Diagnosis, found: Identification) -> Diagnosis:
+    """Return the diagnosis of a match with the fault of its sums, if they take it far from the exact result."""
+    best = found.matches[0]
+    wrong = find_arithmetic(found, best)
+    if wrong is None or not best.max_ulp > _FAR:
+        return told
+    far = f"y is off by up to {best.max_ulp:,.0f} ulp"
+    return told._replace(
+        verdict=Kind.FAULT, cause=f"y is {best.norm}, but {wrong.cause}",
+        evidence=(far, told.cause, *told.evidence), remedy=wrong.fault.remedy, fault=wrong.fault.id,
+    )  # fmt: skip
 
 
 def _diagnose_match(

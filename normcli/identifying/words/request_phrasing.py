@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import is_half
 from normcli.identifying.faults.fault_search import counts_masked, is_off_by_rounding
@@ -14,7 +15,14 @@ from normcli.identifying.words.agreement import diagnose_casts, diagnose_closer_
 from normcli.identifying.words.diagnosis import MOST_WORDS, Diagnosis, add_clauses, count_words
 from normcli.identifying.words.map_words import compare_stored, tell_sigma
 from normcli.identifying.words.match_words import choose_others, list_exactness
-from normcli.identifying.words.phrasing import SUGGEST, diagnose, is_mostly, list_wrong, split_reason
+from normcli.identifying.words.phrasing import (
+    SUGGEST,
+    diagnose,
+    find_arithmetic,
+    is_mostly,
+    list_wrong,
+    split_reason,
+)
 from normcli.identifying.words.request_difference import OtherChoice, find_remedy, list_other_choices
 from normcli.tensors.mapped import fetch
 
@@ -29,6 +37,10 @@ if TYPE_CHECKING:
     from normcli.identifying.search.match import Match
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.solution import Given
+
+
+_UNEXPLAINED = (Kind.NONE, Kind.UNDECIDED)
+"""What leaves open why a tensor differs."""
 
 
 def diagnose_actual(
@@ -53,7 +65,12 @@ def diagnose_actual(
         The dtype of half precision that y was judged in, though it was saved as another.
     """
     if saved is None:
-        return _diagnose(subject, values, actual, ok=ok)
+        told = _diagnose(subject, values, actual, ok=ok)
+        half = None if told is None or told.verdict not in _UNEXPLAINED else find_saved_dtype(actual)
+        if told is None or half is None:
+            return told
+        cause = f"{subject.plan.norm.name} differs: y holds {half} numbers, though x is {values.dtype}"
+        return told._replace(cause=cause, remedy=f"calculate in {values.dtype}, or check as --dtype {half}")
     told = _diagnose(subject, values, fetch(actual).astype(saved), ok=ok)
     note = f"y holds {saved} numbers, saved as {actual.dtype}"
     if told is None:
@@ -131,6 +148,8 @@ def diagnose_request(plan: Plan, found: Identification, given: Given | None = No
         cause, evidence, remedy = _contrast(plan, found, match, differences, given)
         options = [word for one in differences for word in (one.option or "").split(" ")]
         faults = [_FAULTS[word] for word in options if word in _FAULTS]
+        if (wrong := find_arithmetic(found, match)) is not None:
+            faults.append(wrong.fault.id)
         return Diagnosis(
             told.verdict, cause,
             evidence if found.rounded_to is None else (f"y holds {found.rounded_to} numbers", *evidence), also,
@@ -181,8 +200,9 @@ def _contrast(
     if given is not None:
         told.insert(0, OtherChoice("statistics are this tensor's own", "the running ones"))
         remedy = f"normcli {name} … without --eval"
-    if match.cancelled is not None or (match.max_ulp > _FAR and _is_one_pass(found)):
-        told.append(OtherChoice("the variance is E[x²] − E[x]², which cancels"))
+    if (wrong := find_arithmetic(found, match)) is not None:
+        told.append(OtherChoice(wrong.cause))
+        remedy = remedy or wrong.fault.remedy
     evidence = [] if near is None else [*list_wrong(near, layout)]
     if near is not None and not told:
         count = f"{near.mismatches:,} of {near.compared:,} values"
@@ -201,16 +221,6 @@ def _contrast(
         together = {1: "with that", 2: "with both"}.get(len(told), "with all of these")
         evidence = [f"{together}, {exactness[0]}", *exactness[1:]]
     return cause, (*unsaid, *evidence), remedy
-
-
-_FAR = 16.0
-"""Units of the last place beyond which a difference of squares has cancelled."""
-
-
-def _is_one_pass(found: Identification) -> bool:
-    """Whether the algorithm that gives y's bits takes a difference of squares."""
-    told = found.reproductions
-    return bool(told) and told[0].computation.accumulation.algorithm.name.startswith("one-pass")
 
 
 def _join_differences(name: str, told: Sequence[OtherChoice], framework: str) -> tuple[str, tuple[str, ...]]:

@@ -32,6 +32,25 @@ from tests.plants.faults.row import coarse, fine
 # -- counting
 
 
+def _add_in_half(k: Kernel) -> Array:
+    """Return y of sums that are kept in the dtype of the tensor."""
+    x = k.x.astype(k.tensor.dtype)
+
+    def average(values: Array) -> Array:
+        total: Array = np.add.accumulate(values, -1, dtype=x.dtype)[..., -1:]
+        return total / x.dtype.type(x.shape[-1])
+
+    mean = average(x) if np.ndim(k.mean) else x.dtype.type(0.0)
+    return k.finish(mean.astype(k.work), average((x - mean) * (x - mean)).astype(k.work))
+
+
+@np.errstate(over="ignore")
+def _overflow(k: Kernel) -> Array:
+    """Return y of squares that are added up in float32, and rounded to float16."""
+    total = (k.square * k.n).astype(np.float16).astype(k.work)
+    return k.finish(square=total / k.n)
+
+
 def _pad_mean(k: Kernel, *, follows: bool) -> Array:
     mean = k.mean * (k.n / k.lanes)
     return k.finish(mean, k.square_about(mean) if follows else None)
@@ -243,6 +262,14 @@ _OTHERS = (
     fine("stats-one-pass", "E[x²] − E[x]² in bfloat16", lambda k: _pass_once(k, "bfloat16"), LN, LN_ROWS, ways=(Way("bfloat16", 3), Way("bfloat16", 6))),
 )  # fmt: skip
 
+HALVES = tuple(Way(dtype, offset) for offset in (0, 3) for dtype in ("float16", "bfloat16"))
+
+_SUMS = (
+    coarse("stats-half-sums", "one value after the other", _add_in_half, LN_ROWS, RMS_ROWS, LN, ways=HALVES, times=3),
+    coarse("stats-overflow", "in every group", _overflow, LN_ROWS, RMS_ROWS, LN_BARE, ways=HALVES[:1], scale=90.0),
+    coarse("stats-overflow", "in some groups", _overflow, LN_ROWS, RMS_ROWS, LN_BARE, ways=HALVES[:1], scale=30.0),
+)  # fmt: skip
+
 _FORMULAS = (
     coarse("stats-no-mean", "mean not subtracted", lambda k: k.finish(0.0, k.square), LN, BN, LN_ROWS, GN, IN),
     coarse("stats-no-divisor", "not divided", _leave_undivided, LN, BN, LN_ROWS, IN, scale=3.0),
@@ -310,4 +337,4 @@ _UNKNOWN = (
     ),
 )  # fmt: skip
 
-ROWS = (*_COUNTS, *_SHARDS, *_OTHERS, *_FORMULAS, *_FLOORS, *_UNKNOWN)
+ROWS = (*_SUMS, *_COUNTS, *_SHARDS, *_OTHERS, *_FORMULAS, *_FLOORS, *_UNKNOWN)

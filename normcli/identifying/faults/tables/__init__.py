@@ -3,6 +3,7 @@
 * `around`: what stands before the norm and beside it: residual, gate
 * `counting`: which values statistics are of
 * `dividing`: what divides, and how it is computed
+* `summing`: sums that overflow, or are kept in half precision
 * `parameters`: gamma, beta and running statistics
 * `behind`: a function of y: an activation, a factor, a cast
 * `order`: where rows stand

@@ -90,8 +90,8 @@ def _move_eps(case: Case) -> Iterator[Variant]:
 def _change_ddof(case: Case) -> Iterator[Variant]:
     """Divide the sum of squares by n less another number."""
     for ddof in (0, 1):
-        if case.stored is None and case.count - ddof != case.freedom and ddof < case.count:
-            square = case.square * case.freedom / (case.count - ddof)
+        if case.stored is None and case.count - ddof != case.freedom:
+            square = np.divide(case.square * case.freedom, case.count - ddof)  # 0 / 0 of one value is NaN
             yield Variant(square=square, values={"ddof": ddof, "asked": int(case.count - case.freedom)})
 
 
@@ -148,7 +148,8 @@ def _measure_cancelled(case: Case) -> Floats:
     return (_STEPS + math.sqrt(case.count)) * case.arithmetic * case.average(case.x**2)
 
 
-def _cancel(case: Case) -> Iterator[Variant]:
+def cancel(case: Case) -> Iterator[Variant]:
+    """Take the divisors that y shows where differences of squares, E[x²] − E[x]², may be so far off."""
     if is_half(case.dtype):
         yield from _cancel_in_half(case)
     off = np.abs(case.unroot(case.used.divisor, case.square) - case.eps)
@@ -248,7 +249,7 @@ DIVIDING: Sequence[Row] = (
               "x.var(-1).astype(np.float16)", ("variance", "float16")),
         _round(lambda c, cast: [Variant(square=cast(c.square), values={"what": c.square_name})])),
     Row(Fault("stats-one-pass", "the variance is E[x²] − E[x]², off by {percent} %",
-              "take squares of x − mean", "(x * x).mean(-1) - x.mean(-1) ** 2", ("N",)), _cancel, "mean"),
+              "take squares of x − mean", "(x * x).mean(-1) - x.mean(-1) ** 2", ("N",)), cancel, "mean"),
     Row(Fault("stats-approximate", "the root is approximate, off by up to {most}",
               "refine the reciprocal root once more", "rsqrt_fast(x.var(-1) + eps)", ("N",)), _approximate),
 )  # fmt: skip

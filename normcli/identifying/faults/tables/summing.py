@@ -1,0 +1,141 @@
+"""Faults in the dtype that sums are kept in: they overflow it, or lose digits in it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.algorithms.row_computation import Accumulation
+from normcli.algorithms.row_formula import RowFormula
+from normcli.algorithms.table import ALGORITHMS
+from normcli.checking.fault import Fault, Row
+from normcli.dtypes import find_type, get_eps, is_half
+from normcli.identifying.faults.tables.dividing import cancel
+from normcli.identifying.faults.variant import Variant, label
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from normcli.dtypes import Selected
+    from normcli.identifying.faults.case import Case
+
+_WIDER = {"float16": "float32", "bfloat16": "float32", "float32": "float64"}
+
+
+def _overflow(case: Case) -> Iterator[Variant]:
+    """Take infinity for the sums that overflow y's dtype, and for squares that do so by themselves."""
+    name, squares = case.dtype.name, {"x · x": case.x**2}
+    if case.centres:
+        squares["(x − mean)²"] = case.deviations**2
+    for what, square in squares.items():
+        for words, combine in ((what, np.max), (f"the sum of {what}", np.sum)):
+            most = combine(square, axis=case.axes, keepdims=True).astype(find_type(name))
+            over = np.isinf(most)
+            for value in (math.inf, math.nan) if over.any() else ():  # ∞ − ∞ is NaN
+                variant = Variant(square=np.where(over, value, case.square))
+                yield from _name_overflow(case, [variant], words, over)
+    for sums in _add_narrowly(case):
+        if sums.over.any():
+            yield from _name_overflow(case, [sums.variant], "the sum of squares", sums.over)
+
+
+def _name_overflow(case: Case, variants: Sequence[Variant], what: str, over: Selected) -> Iterator[Variant]:
+    where, name = "every group" if over.all() else "some groups", case.dtype.name
+    wider = _WIDER.get(name, "float64, of x / max |x|")
+    return label(variants, what=what, dtype=name, where=where, wider=wider)
+
+
+_LARGEST_GROUP = 1 << 14
+"""Larger groups are not added value by value."""
+
+_ROUNDINGS = 2.0
+"""Machine epsilons of half precision that x̂ is off behind its sums: four roundings."""
+
+_ON_LINES = 0.9
+"""The part of the values that lie on a line of their group, at least."""
+
+
+class NarrowSums(NamedTuple):
+    """What sums in half precision make of a case: the algorithm, the variant, and which groups overflow."""
+
+    algorithm: str
+    variant: Variant
+    over: Selected
+
+
+@functools.lru_cache(maxsize=2)  # of one case, two rows ask
+def _add_narrowly(case: Case) -> tuple[NarrowSums, ...]:
+    """Return the moments of each group that algorithms with sums in y's half precision make."""
+    if not is_half(case.dtype) or case.stored is not None or not 1 < case.count <= _LARGEST_GROUP:
+        return ()
+    if case.explains(case.predict(_soften(case, Variant(*case.used)))).mean() < _ON_LINES:
+        return ()
+    kept = [axis for axis in range(case.x.ndim) if axis not in case.axes]
+    rows = case.x.transpose(*kept, *case.axes).reshape(-1, case.count).astype(find_type(case.dtype.name))
+    formula, found = RowFormula.of(case.plan), []
+    for algorithm in ALGORITHMS.values():
+        if formula.centres or algorithm.squares:
+            moments = Accumulation(algorithm, case.dtype.name).measure(rows, formula)
+            mean, square = (m.astype(np.float64).reshape(case.divisor.shape) for m in moments)
+            variant = _soften(case, Variant(mean if formula.centres else None, square=square))
+            found.append(NarrowSums(algorithm.name, variant, ~np.isfinite(square)))
+    return tuple(found)
+
+
+def _soften(case: Case, variant: Variant, times: float = 1.0) -> Variant:
+    """Return a variant with the roundings of a kernel that calculates in y's dtype, or a multiple of them."""
+    mean = case.mean if variant.mean is None else variant.mean
+    size = np.abs(case.gamma * (case.x - mean) / case.find_divisor(variant))
+    noise = times * _ROUNDINGS * get_eps(case.dtype) * (np.nan_to_num(size, posinf=0.0) + np.abs(case.beta))
+    return variant._replace(noise=noise)
+
+
+def _sum_narrowly(case: Case) -> Iterator[Variant]:
+    """Take the sums of the algorithm that is nearest y; and the mean and divisor that y shows, scattered so."""
+    every = [sums for sums in _add_narrowly(case) if not sums.over.any()]
+    off = [float(np.mean(np.abs(case.y - case.predict(sums.variant).values))) for sums in every]
+    for nearest in np.argsort(off)[:1]:
+        algorithm, variant, _ = every[nearest]
+        yield from label([variant], dtype=case.dtype.name, algorithm=f"as {algorithm} does")
+    if every and _are_scattered(case) and next(cancel(case), None) is None:
+        variant = _soften(case, Variant(*case.used, is_fitted=True), 2.0)
+        yield from label([variant], dtype=case.dtype.name, algorithm="in another order")
+
+
+_FEWEST_GROUPS = 8
+"""Of fewer groups, errors of sums may be alike by chance."""
+
+_SHARED = 8.0
+"""The part of their errors that divisors share, at most, as a multiple of what is random of them."""
+
+_LEAST_OFF = 0.5
+"""A mean or divisor is off by at least this, in machine epsilons: a rounded one is off by no more."""
+
+
+def _are_scattered(case: Case) -> bool:
+    """Whether means and divisors that y shows are off by random parts, as sums in half precision are."""
+    off = case.used.divisor / case.divisor - 1.0
+    of_mean = (case.used.mean - case.mean) / case.divisor
+    eps, size = get_eps(case.dtype), case.average(np.abs(case.x)) / case.divisor
+    if case.centres:  # no further off than E[x²] − E[x]² of a mean and squares that were rounded once each
+        cancelled = eps * (1.0 + np.square(case.own_mean) / case.own_square)
+        if not np.max(np.abs(off) / cancelled) > 1.0:
+            return False
+    most = np.maximum(np.abs(off), np.abs(of_mean)) / (eps * (1.0 + size))
+    varies = abs(np.median(off)) <= _SHARED * np.std(off)
+    return bool(off.size >= _FEWEST_GROUPS and varies and _LEAST_OFF <= most.max() <= math.sqrt(case.count))
+
+
+SUMMING: Sequence[Row] = (
+    Row(Fault("stats-overflow", "{what} overflows {dtype} in {where}", "square and add in {wider}",
+              "x * x  # of float16: ∞ beyond 65504", ("the sum of x · x", "float16", "some groups", "float32")),
+        _overflow),
+    Row(Fault("stats-half-sums", "sums are added in {dtype}, {algorithm}", "accumulate in float32",
+              "np.add.accumulate(x, -1, dtype=np.float16)[..., -1]", ("float16", "one value after the other")),
+        _sum_narrowly),
+)  # fmt: skip
+"""In the order of likelihood: of rows that explain equally much, the first is named."""
