@@ -12,25 +12,31 @@ from normcli.version import __version__
 
 TYPE_CHECKING = False  # as in `typing`, whose import would come before anything can catch Ctrl-C
 if TYPE_CHECKING:
+    from normcli.auditing.record import record
     from normcli.errors import NormError
+    from normcli.library.auditing import audit
     from normcli.library.judging import Judgement, check, identify
     from normcli.library.statistics import Statistics, apply, fit, invert, load, merge
+    from normcli.library.training import Tracked, track
     from normcli.norms.table import NORMS
     from normcli.results.backward import Gradients, backward
     from normcli.results.normalize import normalize
     from normcli.results.result import Result
 
 __all__ = [
-    "NORMS", "Gradients", "Judgement", "NormError", "Result", "Statistics", "__version__", "apply", "backward",
-    "check", "fit", "identify", "invert", "load", "merge", "normalize",
+    "NORMS", "Gradients", "Judgement", "NormError", "Result", "Statistics", "Tracked", "__version__", "apply",
+    "audit", "backward", "check", "fit", "identify", "invert", "load", "merge", "normalize", "record", "track",
 ]  # fmt: skip
 
 _HOMES = {
     name: module
     for module, names in {
+        "normcli.auditing.record": ("record",),
         "normcli.errors": ("NormError",),
+        "normcli.library.auditing": ("audit",),
         "normcli.library.judging": ("Judgement", "check", "identify"),
         "normcli.library.statistics": ("Statistics", "apply", "fit", "invert", "load", "merge"),
+        "normcli.library.training": ("Tracked", "track"),
         "normcli.norms.table": ("NORMS",),
         "normcli.results.backward": ("Gradients", "backward"),
         "normcli.results.normalize": ("normalize",),

@@ -21,6 +21,7 @@ from _pytest.doctest import DoctestModule
 
 from normcli.cli.run import run
 from normcli.compiled import COMPILED, NUMPY, VARIABLE, find_kernel
+from normcli.errors import NormError
 from normcli.language import choose_language
 from normcli.norms.plan import Plan, make_plan
 from tests.marks import EVERY_CASE, sample
@@ -156,6 +157,13 @@ class Ran:
     @property
     def lines(self) -> list[str]:
         return self.out.splitlines()
+
+
+@pytest.fixture(autouse=True)
+def _options_as_they_are_written():
+    """Show messages as the code has them, and as the command line does."""
+    with NormError.name_options():
+        yield
 
 
 @pytest.fixture

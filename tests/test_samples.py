@@ -197,3 +197,17 @@ def test_every_file_is_described():
     for path in SAMPLES.iterdir():
         name = path.name.replace(".zh-CN", "")  # in Chinese, beside the English
         assert name in described or name == "README.md"
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("is_wrong", [False, True], ids=["as it is", "with a bug"])
+def test_the_test_of_a_model_passes_and_names_a_bug(tmp_path, served, is_wrong):
+    text = (SAMPLES / "model" / "test_model.py").read_text()
+    line = "h = self.before_attention(x)"
+    assert text.count(line) == 1
+    bug = "self.before_attention.forward = lambda x: nn.functional.rms_norm(x, (32,), eps=0.1); "
+    (tmp_path / "test_model.py").write_text(text.replace(line, f"{bug if is_wrong else ''}{line}"))
+    options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-c", os.devnull, "--rootdir", tmp_path)
+    ran = run_in(tmp_path, served, sys.executable, "-m", "pytest", *options)
+    assert ran.returncode == int(is_wrong), ran.stdout[-2000:]
+    assert ("eps is 0.1" in ran.stdout) == is_wrong

@@ -25,6 +25,7 @@ VERBS: Mapping[str, str] = {
     "restore": "See whether gamma = std and beta = mean can undo a norm.",
     "check": "Check a tensor against the exact result of a norm.",
     "identify": "Find what made a tensor: norm, axes, eps, ddof, gamma and beta.",
+    "audit": "Judge every norm of a recorded model run; name the first bad one.",
     "doctor": "Find which algorithms are safe on a tensor in low precision.",
     "golden": "Write input, parameters and exact results for another project's tests.",
     "simulate": "Draw batches around one sample; see how far it moves with them.",
@@ -37,7 +38,7 @@ VERBS: Mapping[str, str] = {
     "norms": "Print the table of norms: axes, formulas, parameters, sources.",
     "conventions": "Print what each framework does where a norm leaves a choice.",
     "completion": "Print what makes bash, zsh or fish complete commands and values.",
-    "help": "Explain file formats, exit codes, layouts, words or faults; show a command's help.",
+    "help": "Explain file formats, exit codes, layouts, words, faults or dumps; show a command's help.",
 }
 """Verb → what it does."""
 
@@ -89,7 +90,15 @@ class CommandGroup(click.Group):
 
             known = [*BY_ANY_NAME, *self.others]
             near = get_close_matches(name.lower(), known, n=2, cutoff=_ALIKE)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"the norms are {', '.join(NORMS)}"
-            raise click.UsageError(f"there is no {self.subject} {name!r}; {hint}")
+            if near:
+                raise click.UsageError(
+                    f"there is no {self.subject} {name!r}; did you mean {' or '.join(near)}?"
+                )
+            norms, others = ", ".join(NORMS), ", ".join(self.others)
+            if not others:
+                raise click.UsageError(f"there is no {self.subject} {name!r}; the norms are {norms}")
+            raise click.UsageError(
+                f"there is no {self.subject} {name!r}; the norms are {norms}, the commands {others}"
+            )
         shown, command, rest = super().resolve_command(ctx, args)
         return make_printable(shown or ""), command, rest  # a folder's name, in its help

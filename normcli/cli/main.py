@@ -69,6 +69,10 @@ def import_verb(name: str) -> Verb:
             from normcli.cli.verbs.identify import IDENTIFY
 
             return IDENTIFY
+        case "audit":
+            from normcli.cli.verbs.audit import AUDIT
+
+            return AUDIT
         case "doctor":
             from normcli.cli.verbs.doctor import DOCTOR
 

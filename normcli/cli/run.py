@@ -29,6 +29,7 @@ _SIGNALLED = 128
 """A shell adds the number of the signal to this."""
 
 
+@NormError.name_options()
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code, one of `ExitCode`."""
     if sys.stderr is None:  # closed by the caller: messages go nowhere

@@ -15,7 +15,7 @@ import click
 from normcli.cli.commands import VERBS, CommandGroup
 from normcli.cli.languages import LANGUAGE, TranslatedContext
 from normcli.cli.parameters.types import FileName
-from normcli.norms.options import find_option
+from normcli.norms.options import OPTIONS, find_option
 from normcli.norms.rules import AxesRule
 from normcli.norms.table import BY_ANY_NAME, NORMS, find_norm
 from normcli.printable import agree
@@ -117,6 +117,14 @@ class Verb(NamedTuple):
         return "\n\n".join([summary, f"The norm is {named.norm.title}: {named.norm.summary}.", *rest])
 
 
+_FOREIGN_OPTIONS = {
+    **dict.fromkeys(("--dim", "--dims", "--axis", "--normalized-shape"), "--axes"),
+    **dict.fromkeys(("--num-groups", "--num_groups", "--n-groups"), "--groups"),
+    "--epsilon": "--eps",
+    "--correction": "--ddof",
+}
+"""The frameworks' names of options, and the ones here."""
+
 _MOST_VERBS = 4
 """So many verbs are named that have an option which another has not."""
 
@@ -160,8 +168,17 @@ class _Command(click.Command):
 
 
 def _name_verbs(ctx: click.Context, option: str) -> None:
-    """Raise `NoSuchOption` with the verbs that have an option, which this one has not; return if none has."""
+    """Raise `NoSuchOption` with its name here, or with norms or verbs that have it; return if none has."""
     root, norm = ctx.find_root(), str(ctx.info_name)
+    if option in _FOREIGN_OPTIONS:
+        own = _FOREIGN_OPTIONS[option]
+        raise click.NoSuchOption(option, f"No such option {option!r}; it is {own} here", ctx=ctx)
+    row = next((row for row in OPTIONS if f"--{row.word}" == option), None)
+    if norm.lower() in BY_ANY_NAME and row is not None and not row.belongs_to(find_norm(norm)[0]):
+        having = ", ".join(name for name, other in NORMS.items() if row.belongs_to(other))
+        raise click.NoSuchOption(
+            option, f"No such option {option!r} of {norm}; it is an option of {having}", ctx=ctx
+        )
     norm = norm if norm.lower() in BY_ANY_NAME else next(iter(NORMS))
     found = []
     for name in (norm, *VERBS):
@@ -210,6 +227,7 @@ def make_command(
     def callback(**values: Any) -> None:
         from normcli.cli.parameters.settings import parse_settings
 
+        _require_files(norm, values)
         _require_other_pipe(values)
         settings, own = parse_settings(norm, values)
         run(settings, **own)
@@ -223,6 +241,19 @@ def make_command(
         if param.type is click.STRING and _NAMES_FILE.search(param.metavar or ""):
             param.type = FileName()
     return command
+
+
+def _require_files(norm: str, values: Mapping[str, Any]) -> None:
+    """Raise an error with a remedy if a word that stands for a file names a norm, or is part of an index."""
+    for word in values.get("files") or ():
+        if os.path.exists(word):  # noqa: PTH110
+            continue
+        if norm and word.lower() in BY_ANY_NAME:
+            raise click.UsageError(
+                f"{word} is a norm, where a file goes; did you mean normcli compare {norm} {word}?"
+            )
+        if values.get("at") is not None and word.lstrip("-").isdigit():
+            raise click.UsageError(f"--at takes one word with commas: --at {values['at']},{word}")
 
 
 _NAMES_FILE = re.compile("FILE|DIR|STATS|VALUE")
@@ -278,6 +309,13 @@ class _VerbOfNorms(CommandGroup):
         if not args and not ctx.resilient_parsing:
             raise click.UsageError(
                 f"{ctx.info_name} needs a {self.subject}; the norms are {', '.join(NORMS)}", ctx
+            )
+        known = {*ctx.help_option_names, *(name for param in self.params for name in param.opts)}
+        if args and args[0].startswith("-") and args[0].partition("=")[0] not in known:
+            raise click.UsageError(
+                f"{ctx.info_name} needs a norm first: normcli {ctx.info_name} NORM {args[0]} …; the norms are "
+                f"{', '.join(NORMS)}",
+                ctx,
             )
         return super().parse_args(ctx, args)
 

@@ -13,7 +13,7 @@ from normcli.dtypes import get_eps, is_float
 from normcli.engine.inputs import NO_INPUTS
 from normcli.errors import DataError, UsageError
 from normcli.golden.manifest_members import SCHEMA, format_member, read_object, read_recipe, require_integer
-from normcli.norms.options import OPTIONS, find_option
+from normcli.norms.options import find_option
 from normcli.norms.request import Choices, NanRule, Request
 from normcli.printable import shorten
 from normcli.results.backward import draw_gradient
@@ -122,13 +122,10 @@ class Manifest:
         norm, given = self.members.get("norm"), self.members.get("options")
         if not isinstance(norm, str) or not isinstance(given, dict):
             raise DataError(f"{self.path} names no norm, or no options")
-        options: dict[str, Any] = {}
-        for name, value in given.items():
-            try:
-                options[name] = find_option(name).read(value)
-            except (KeyError, UsageError, TypeError, OverflowError) as error:
-                raise DataError(f"{self.path}: there is no option {name} = {format_member(value)}") from error
-        return Request(norm, **options)
+        try:
+            return Request.read(norm, given)
+        except UsageError as error:
+            raise DataError(f"{self.path}: {error}") from error
 
     def _read_files(self) -> Mapping[str, Mapping[str, Any]]:
         try:
@@ -271,10 +268,9 @@ def write_manifest(folder: Path, members: Mapping[str, Any]) -> None:
 
 def describe_golden_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
     """Return the members of a plan: the request, and for a reader its resolved choices."""
-    given = {option: getattr(plan.request, option.name) for option in OPTIONS}
     described: dict[str, Any] = {
         "norm": plan.request.norm,
-        "options": {o.name: o.describe(value) for o, value in given.items() if value is not None},
+        "options": plan.request.describe(),
         "convention": _describe_convention(plan),
     }
     if selection is not None:

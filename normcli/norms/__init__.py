@@ -8,6 +8,7 @@
 * `conventions`: what each framework does: `conventions.toml`
 * `calls`: how each framework is called: `calls.toml`
 * `request`: what a caller asks for
+* `norm_spec`: a norm with its options in one word: `gn:groups=4`
 * `plan`: a request resolved against a shape and dtype
 * `spec`: its numbers: eps of a dtype, windows, iterations
 * `layout`: the letters of axes

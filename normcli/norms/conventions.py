@@ -61,6 +61,8 @@ class Convention(NamedTuple):
         The names that `--like` and the command line use.
     version, source : str
         The version and file that were read.
+    modules : tuple of str
+        The names of PyTorch modules that follow this row.
     eps : float, EpsRule or None
     eps_mode : EpsMode or None
     ddof : int or None
@@ -149,6 +151,7 @@ class Convention(NamedTuple):
     running: RunningRule | None = None
     precision: str = "that of the input"
     note: str = ""
+    modules: tuple[str, ...] = ()
 
     @property
     def widens(self) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import enum
+import json
 from typing import TYPE_CHECKING, Any
 
 from normcli.errors import UsageError
 from normcli.norms.options import NAMES, OPTIONS, find_option
 from normcli.norms.table import find_norm
+from normcli.printable import shorten
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -90,6 +92,28 @@ class Request(NamedTuple):
         """
         chosen = {name: value for name, value in given.items() if value is not None and name in NAMES}
         return cls(norm, **{name: find_option(name).convert(value) for name, value in chosen.items()})
+
+    def describe(self) -> dict[str, Any]:
+        """Return the options that are given, as JSON has them."""
+        given = {option: getattr(self, option.name) for option in OPTIONS}
+        return {option.name: option.describe(value) for option, value in given.items() if value is not None}
+
+    @classmethod
+    def read(cls, norm: str, described: Mapping[str, Any]) -> Request:
+        """Return the request whose options `describe` gave.
+
+        Raises
+        ------
+        UsageError
+            If one is no option, or of another kind.
+        """
+        options: dict[str, Any] = {}
+        for name, value in described.items():
+            try:
+                options[name] = find_option(name).read(value)
+            except (KeyError, UsageError, TypeError, OverflowError) as error:
+                raise UsageError(f"there is no option {name} = {shorten(json.dumps(value), 60)}") from error
+        return cls(norm, **options)
 
 
 class Choices:

@@ -2,6 +2,7 @@
 
 * `assertions`: `assert_matches` and `assert_backward_matches`
 * `declared_algorithm`: how far values may be off for the algorithm that a kernel declares
+* `models`: `assert_model_matches` and `assert_runs_match`
 * `provocations`: the inputs on which kernels fail
 
 >>> import numpy as np
@@ -14,6 +15,10 @@
 from __future__ import annotations
 
 from normcli.testing.assertions import assert_backward_matches, assert_matches
+from normcli.testing.models import assert_model_matches, assert_runs_match
 from normcli.testing.provocations import Provocation, provocations
 
-__all__ = ["Provocation", "assert_backward_matches", "assert_matches", "provocations"]
+__all__ = [
+    "Provocation", "assert_backward_matches", "assert_matches", "assert_model_matches", "assert_runs_match",
+    "provocations",
+]  # fmt: skip

@@ -23,18 +23,17 @@ from normcli.testing.declared_algorithm import (
     derive_gradient_bounds,
     describe_void,
     read_declared,
+    tolerate_derived,
 )
 from normcli.writers.table import write
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import numpy as np
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-    from normcli.algorithms.row_computation import Computation
     from normcli.checking.tally import Comparison
-    from normcli.checking.ulp import Tolerance
     from normcli.documents.document import Document
     from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
@@ -122,12 +121,12 @@ def assert_matches(
     _require_dtype(plan, "actual", array, expected, is_array=hasattr(actual, "dtype"))
     tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
     allowed = None
-    declared = _read_declared((max_ulp, rtol, atol), accumulate, algorithm, cast)
+    declared = read_declared(accumulate, algorithm, cast, (max_ulp, rtol, atol))
     if declared is not None:
         allowed, void = derive_bounds(declared, asked)
         if void.size:
             raise AssertionError(describe_void(declared, asked, void))
-        tolerate = functools.partial(_tolerate_derived, declared.name)
+        tolerate = functools.partial(tolerate_derived, declared.name)
     judgement = judge(asked, array, tolerate, allowed)
     if not judgement:
         _fail(plan, judgement.found.comparisons, judgement.document)
@@ -205,13 +204,13 @@ def assert_backward_matches(
         _require_dtype(plan, "dx", arrays["dx"], expected, is_array=hasattr(dx, "dtype"))
     tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
     allowed: dict[str, Floats] = {}
-    declared = _read_declared((max_ulp, rtol, atol), accumulate, algorithm)
+    declared = read_declared(accumulate, algorithm, limits=(max_ulp, rtol, atol))
     if declared is not None:
         dtypes = {name: choose_counting_dtype(array.dtype) for name, array in arrays.items()}
         allowed, void = derive_gradient_bounds(declared, asked, dy, dtypes)
         if void.size:
             raise AssertionError(describe_void(declared, asked, void))
-        tolerate = functools.partial(_tolerate_derived, declared.name)
+        tolerate = functools.partial(tolerate_derived, declared.name)
     problem = BackwardProblem(plan, values, dy, asked.inputs)
     found = check_gradients(problem, arrays, tolerate, asked.effort, allowed)
     if found.ok:
@@ -219,20 +218,6 @@ def assert_backward_matches(
     sources = dict.fromkeys(arrays, "actual")
     report = GradientsVerdict(found, Tensor(values, "x"), Tensor(dy, "dy"), sources)
     _fail(plan, found.comparisons, report)
-
-
-def _read_declared(
-    limits: Sequence[float | None], accumulate: DTypeLike | None, *names: str | None
-) -> Computation | None:
-    """Return the computation that is declared; raise `UsageError` if there are other limits beside it."""
-    declared = read_declared(accumulate, *names)
-    if declared is not None and any(limit is not None for limit in limits):
-        raise UsageError("accumulate takes the place of max_ulp, rtol and atol; give one or the other")
-    return declared
-
-
-def _tolerate_derived(words: str, dtype: np.dtype[Any], scale: float = 1.0) -> Tolerance:
-    return choose_tolerance(dtype, scale=scale)._replace(derived=words)
 
 
 def _read(function: str, x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Arguments:

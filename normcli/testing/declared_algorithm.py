@@ -12,6 +12,7 @@ from normcli.algorithms.moment_bounds import GroupFacts
 from normcli.algorithms.row_computation import Accumulation, Computation
 from normcli.algorithms.row_formula import RowFormula
 from normcli.algorithms.table import CASTS, find_algorithm, find_cast, find_dtype
+from normcli.checking.ulp import Tolerance, choose_tolerance
 from normcli.dtypes import find_type, get_eps, get_largest, get_smallest, is_float
 from normcli.engine.run import measure
 from normcli.errors import UsageError
@@ -21,7 +22,7 @@ from normcli.results.arguments import read_dtype
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import DTypeLike, NDArray
 
@@ -47,14 +48,17 @@ class DerivedBound(NamedTuple):
 
 
 def read_declared(
-    accumulate: DTypeLike | None, algorithm: str | None, cast: str | None = None
+    accumulate: DTypeLike | None,
+    algorithm: str | None,
+    cast: str | None = None,
+    limits: Iterable[float | None] = (),
 ) -> Computation | None:
     """Return the computation that a caller declares; None if he declares none.
 
     Raises
     ------
     UsageError
-        If the dtype of the sums is missing, or a name is in no table.
+        If the dtype of the sums is missing, a name is in no table, or limits are given too.
     """
     for what, name in (("algorithm", algorithm), ("cast", cast)):
         if name is not None and not isinstance(name, str):
@@ -62,8 +66,10 @@ def read_declared(
     dtype = read_dtype("accumulate", accumulate)
     if dtype is None:
         if algorithm is not None or cast is not None:
-            raise UsageError("bounds follow from the dtype of the sums: give accumulate, such as 'float32'")
+            raise UsageError("bounds follow from the dtype of the sums: give --accumulate, such as float32")
         return None
+    if any(limit is not None for limit in limits):
+        raise UsageError("--accumulate takes the place of --max-ulp, --rtol and --atol; give one or the other")
     found = find_algorithm(algorithm or _USUAL[0])
     order = find_cast((cast or _USUAL[1]).replace(" ", "-"))
     return Computation(Accumulation(found, find_dtype(dtype)), order)
@@ -86,6 +92,11 @@ def derive_bounds(computation: Computation, asked: Arguments) -> DerivedBound:
     slack = bound_rows(task, computation, plan.choose_output_dtype(values.dtype))
     error = np.where(finite[:, None], slack.error, 0.0)  # of what is not finite, nothing is tolerated
     return DerivedBound(rows.give(error), np.flatnonzero(slack.void & finite))
+
+
+def tolerate_derived(words: str, dtype: np.dtype[Any], scale: float = 1.0) -> Tolerance:
+    """Return a tolerance that stands for bounds derived from an algorithm, which the words name."""
+    return choose_tolerance(dtype, scale=scale)._replace(derived=words)
 
 
 def derive_gradient_bounds(

@@ -23,7 +23,19 @@ if TYPE_CHECKING:
 
 RECORD = Path(__file__).with_name("results.md")
 
-SECTIONS = ("startup", "memory", "files", "growth", "fit", "tables", "stores", "merging", "search", "judge")
+SECTIONS = (
+    "startup",
+    "memory",
+    "files",
+    "growth",
+    "fit",
+    "tables",
+    "stores",
+    "merging",
+    "models",
+    "search",
+    "judge",
+)
 
 
 def to_markdown(tables: Iterable[Table]) -> str:
@@ -99,6 +111,10 @@ def main() -> int:
         from tests.bench import merging  # on use: it needs dask
 
         measured += merging.measure()
+    if "models" in chosen:
+        from tests.bench import models  # which needs torch
+
+        measured.append(models.measure(options.runs, options.folder))
     if "fit" in chosen:
         measured.append(fitting.measure(options.runs, options.folder))
     if "tables" in chosen:

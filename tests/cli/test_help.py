@@ -82,6 +82,7 @@ def test_a_preset_does_not_offer_what_it_fixes():
         pytest.param("exit-codes", [str(int(code)) for code in ExitCode], id="exit-codes"),
         pytest.param("layouts", [*DEFAULT_LAYOUTS.values(), *CHANNEL_LAST_LAYOUTS.values()], id="layouts"),
         pytest.param("faults", [fault.id for fault in FAULTS], id="faults"),
+        pytest.param("dumps", ["NAME.input", "NAME.grad_output", "normcli-dump/1"], id="dumps"),
         pytest.param("words", ["rstd", "ulp", "numpy-legacy", "1c11", "x̂", "y"], id="words"),
     ],
 )
@@ -93,7 +94,7 @@ def test_a_topic_names_each_row_of_its_tables(topic, names, normcli):
 
 
 def test_every_topic_is_tested():
-    assert [*TOPICS] == ["formats", "exit-codes", "layouts", "words", "faults"]
+    assert [*TOPICS] == ["formats", "exit-codes", "layouts", "words", "dumps", "faults"]
 
 
 def test_help_lists_each_fault_with_its_cause_its_remedy_and_an_example(normcli):

@@ -460,12 +460,31 @@ class TestSeveralFiles:
         assert "q.csv names its columns otherwise than p.csv" in ran.err
         assert normcli("fit", "zscore", "bare.csv", "p.csv", "-f", "json").json["columns"] == ["x", "y"]
 
-    def test_the_wanted_columns_are_named_with_the_option_that_takes_them(self, normcli):
+    def test_the_columns_of_the_statistics_are_taken_and_others_pass_through(self, normcli):
         normcli("fit", "zscore", "people.csv", "--columns", "1,2", "--nan", "omit", "-o", "s.npz")
-        ran = normcli("apply", "s.npz", "people.csv", "-o", "y.csv")
-        assert "there is also name, note; --columns 'height,\"weight, kg\"' takes those alone" in ran.err
+        assert normcli("apply", "s.npz", "people.csv", "-o", "y.csv").code == 0
+        named = normcli("apply", "s.npz", "people.csv", "-o", "z.csv", "--columns", 'height,"weight, kg"')
+        assert named.code == 0
+        assert Path("y.csv").read_text() == Path("z.csv").read_text()
+        assert Path("y.csv").read_text().splitlines()[0] == Path("people.csv").read_text().splitlines()[0]
+
+    @pytest.mark.parametrize("norm", ["zscore", "minmax", "robust"])
+    def test_some_columns_of_the_statistics_are_used_alone(self, normcli, norm):
+        Path("both.csv").write_text("a,b\n1,10\n2,30\n5,40\n")
+        Path("one.csv").write_text("b\n10\n40\n")
+        normcli("fit", norm, "both.csv", "-o", "s.npz")
+        assert normcli("apply", "s.npz", "one.csv", "--columns", "b", "-o", "y.csv").code == 0
+        whole = normcli("apply", "s.npz", "both.csv", "-o", "-", "-f", "csv").lines
+        expected = [whole[line].split(",")[1] for line in (0, 1, 3)]
+        assert Path("y.csv").read_text().splitlines() == expected
+        assert normcli("invert", "s.npz", "y.csv", "--columns", "b", "-o", "x.csv").code == 0
+        assert np.loadtxt("x.csv", skiprows=1) == pytest.approx([10.0, 40.0], rel=1e-15)
+
+    def test_files_to_fit_are_refused_columns_that_the_first_has_not(self, normcli):
+        Path("a.csv").write_text("a\n1\n2\n")
+        Path("ab.csv").write_text("a,b\n1,10\n2,30\n")
         assert (
-            normcli("apply", "s.npz", "people.csv", "-o", "y.csv", "--columns", 'height,"weight, kg"').code == 0
+            "there is also b; --columns a takes those alone" in normcli("fit", "zscore", "a.csv", "ab.csv").err
         )
 
     def test_equal_names_in_the_same_order_are_taken(self, normcli):

@@ -26,6 +26,25 @@ def list_commands():
             yield [name, norm], command.get_command(CONTEXT, norm)
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("bn ln --shape 2,3", "ln is a norm, where a file goes; did you mean normcli compare bn ln?"),
+        ("explain bn --shape 2,3 --at 0 0", "--at takes one word with commas: --at 0,0"),
+        ("draw --shape 2,3", "draw needs a norm first: normcli draw NORM --shape …; the norms are bn, ln,"),
+        ("check -i x.npy --actual y.npy", "check needs a norm first: normcli check NORM -i …"),
+        ("ln --groups 2 --shape 2,4", "No such option '--groups' of ln; it is an option of gn"),
+        ("ln --dim 2 --shape 2,4", "No such option '--dim'; it is --axes here"),
+        ("diff bn ln", "there is no norm or command 'diff'; the norms are bn, ln,"),
+        ("diff bn ln", ", the commands explain, compare, draw,"),
+    ],
+)
+def test_a_word_in_the_wrong_place_is_refused_with_what_was_meant(line, told, normcli):
+    ran = normcli(*line.split())
+    assert (ran.code, ran.raw, ran.err.count("\n")) == (2, b"", 1)
+    assert told in ran.err
+
+
 COMMANDS = [pytest.param(words, command, id=" ".join(words)) for words, command in list_commands()]
 SOME = [case for case in COMMANDS if case.values[0] in (["bn"], ["fit", "bn"])]
 EACH_COMMAND = pytest.mark.parametrize(

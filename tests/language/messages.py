@@ -24,7 +24,7 @@ PACKAGE = Path(__file__).parents[2] / "normcli"
 
 ROOMS = (
     "answers", "cli", "documents", "norms", "page/content.py", "page/attachments.py", "page/norm_steps.py", "pictures", "results",
-    "running", "simulate", "teach", "checking", "identifying", "doctor", "golden", "algorithms", "errors.py", "tensors/random/recipe.py", "tensors/tensor.py", "fitting/fit.py",
+    "running", "auditing/audit.py", "auditing/modules.py", "simulate", "teach", "checking", "identifying", "doctor", "golden", "algorithms", "errors.py", "tensors/random/recipe.py", "tensors/tensor.py", "fitting/fit.py",
     "fitting/statistics.py", "writers",
 )  # fmt: skip
 """The files and folders whose texts are shown."""

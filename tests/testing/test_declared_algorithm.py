@@ -279,9 +279,9 @@ def test_groups_lie_along_any_axes(norm):
 
 
 def test_what_has_no_bounds_is_refused():
-    with pytest.raises(UsageError, match="give accumulate"):
+    with pytest.raises(UsageError, match="give --accumulate"):
         assert_matches(X, X, "ln", algorithm="one-pass")
-    with pytest.raises(UsageError, match="takes the place of max_ulp"):
+    with pytest.raises(UsageError, match="takes the place of --max-ulp"):
         assert_matches(X, X, "ln", accumulate="float32", max_ulp=1)
     with pytest.raises(UsageError, match="float16 does not hold every float32"):
         assert_matches(X, X, "ln", accumulate="float16")

@@ -216,7 +216,10 @@ STATE = option("--state", metavar="FILE.npz", help="Where running statistics are
 OVERWRITE = option("--overwrite", is_flag=True, help="Replace the .zarr store that -o names.")
 
 SAVE = (
-    output("Save the normalized tensor, or as .html a page, as .svg or .png a picture; - is standard output."),
+    output(
+        "Save the normalized tensor, or as .html a page, as .svg or .png a picture, in place of the answer; "
+        "- is standard output."
+    ),
     OVERWRITE,
     option(
         "--stats-output",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _run(settings: Settings, words: tuple[str, ...]) -> None:
-    """Explain file formats, exit codes, layouts, words or faults; show the help of a command.
+    """Explain file formats, exit codes, layouts, words, faults or dumps; show the help of a command.
 
     \b
       normcli help formats     what -i and -o take, what -f prints
@@ -30,6 +30,7 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
       normcli help layouts     letters of axes; the channel and the batch axis
       normcli help words       what the words of answers mean
       normcli help faults      what check and identify may find wrong
+      normcli help dumps       the file of a model's run, which audit judges
       normcli help bn          the same as normcli bn --help
     """
     ctx = click.get_current_context()
@@ -208,6 +209,31 @@ def _list_words() -> Topic:
     }
 
 
+def _list_dump_members() -> Topic:
+    """List what a dump of a model's run holds.
+
+    A dump is a safetensors file with a tensor for each of these; normcli.record writes it of a PyTorch
+    model, and any engine may. In its metadata, normcli is a JSON text: {"schema": "normcli-dump/1",
+    "layers": [{"name": "layers.0.norm", "norm": "rms", "options": {"eps": 1e-6, "like": "llama"}}, …]}, the
+    layers in the order in which they ran. A layer may have "evaluation": true (it normalizes with running
+    statistics), "momentum" (of those that it updates: a number, or "none" for plain averages, then
+    "batches" too), "kind" (its class), "weights_of" (the layer whose weights are its own too) and "note".
+    Its options are those of the norm's command, with _ for -. Without a norm, audit looks for it.
+
+    A layer that is called again is NAME#2, NAME#3, …. Without settings every NAME.input is a layer, of the
+    norm that --norm says. A folder of NAME.input.npy, … is a dump too, whose settings, if there are any,
+    are in dump.json.
+    """
+    return "Dumps: normcli-dump/1", {
+        "NAME.input, NAME.output": "what the norm took and gave",
+        "NAME.weight, NAME.bias": "gamma and beta, as the framework has them",
+        "NAME.running_mean, _var": "running statistics before the run",
+        "NAME.running_mean_after, …": "and after it, where it updates them",
+        "NAME.grad_output": "the gradient of a loss by the output (dy)",
+        "NAME.grad_input, _weight, _bias": "dx, dgamma and dbeta",
+    }
+
+
 JOINTS = {
     "stored": "running statistics, in evaluation",
     "before": "what goes into the norm: a residual, or a gate",
@@ -258,6 +284,7 @@ TOPICS: Mapping[str, Sequence[Callable[[], Topic]]] = {
     "exit-codes": (_list_exit_codes,),
     "layouts": (_list_layouts,),
     "words": (_list_words,),
+    "dumps": (_list_dump_members,),
     "faults": (_list_joints, *map(_list_faults, JOINTS)),
 }
 """Topic → what lists its tables from those in force; below each stands its docstring but for the first line."""

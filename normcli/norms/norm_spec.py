@@ -18,6 +18,10 @@ _SHARED = "dtype"
 """The option that norms on one tensor have in common: behind the name of one of them it is refused."""
 
 
+_EVALUATION = "eval"
+"""What stands behind a norm that takes running statistics."""
+
+
 class NormSpec(NamedTuple):
     """A norm and the options that were written behind its name.
 
@@ -32,6 +36,8 @@ class NormSpec(NamedTuple):
         The options behind the name.
     open_options : frozenset of str
         Those that the norm has and the name does not fix.
+    evaluates : bool
+        Whether the norm takes running statistics: `bn:eval`.
     """
 
     text: str
@@ -39,10 +45,11 @@ class NormSpec(NamedTuple):
     norm: Norm
     own: Mapping[str, Any]
     open_options: frozenset[str]
+    evaluates: bool = False
 
 
 def parse_norm_spec(text: str) -> NormSpec:
-    """Parse `NAME:KEY=VALUE:KEY=VALUE`.
+    """Parse `NAME:KEY=VALUE:KEY=VALUE`, and `NAME:eval` of norms that keep running statistics.
 
     Raises
     ------
@@ -64,18 +71,22 @@ def parse_norm_spec(text: str) -> NormSpec:
         if (option.belongs_to(norm) or option.name == "eps") and option.name not in (_SHARED, *fixed)
     }
     own: dict[str, Any] = {}
+    evaluates = norm.tracks and _EVALUATION in parts
     for part in parts:
+        if evaluates and part == _EVALUATION:
+            continue
         key, equals, value = part.partition("=")
         option = key.strip().lower().replace("-", "_")
         if not equals or not value.strip() or not option:
             raise UsageError(f"{text}: {part!r} is no KEY=VALUE, such as {name}:axes=0")
         if option not in known:
-            listed = ", ".join(other.word for other in known.values())
+            words = [other.word for other in known.values()]
+            listed = ", ".join([*words, _EVALUATION] if norm.tracks else words)
             raise UsageError(f"{text}: {name} has no option {key.strip()!r}; it has {listed}")
         if option in own:
             raise UsageError(f"{text} says {key.strip()} twice")
         with name_subject(text):
             own[option] = known[option].parse(value.strip())
     return NormSpec(
-        text, name, norm, own, frozenset(name for name, row in known.items() if row.belongs_to(norm))
+        text, name, norm, own, frozenset(name for name, row in known.items() if row.belongs_to(norm)), evaluates
     )

@@ -1,0 +1,189 @@
+"""The answer of `normcli audit`: a line for each layer of a model, and the first bad one in full."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from normcli.answers.judging.check_verdict import Verdict
+from normcli.answers.judging.distances import format_ulp
+from normcli.answers.judging.gradients_verdict import GradientsVerdict
+from normcli.checking.check import NORMALIZED
+from normcli.documents.document import Facts, Line, Table, TableRow, describe_members
+from normcli.documents.plan_header import name_inputs
+from normcli.printable import format_count, make_printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from normcli.auditing.audit import Audit, Detail, JudgedTensor, LayerVerdict
+    from normcli.documents.document import Document, Section, View
+
+SCHEMA = "normcli-audit/1"
+
+_MARKS = {True: "✓", False: "✗", None: "?"}
+
+_COLUMNS = ("layer", "norm", "shape", "dtype", "worst ulp", "verdict")
+
+_OF_PART = ("ok", "max_ulp", "compared", "mismatches", "cause", "fault", "remedy")
+
+_UNSAID = (("like", "torch"), ("axes", [-1]), ("layout", "NLC"))
+"""Options that nearly every layer has, which a line leaves out."""
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """The verdicts on the norms of a recorded run.
+
+    Parameters
+    ----------
+    audit : Audit
+    source : str
+        The dump.
+    """
+
+    audit: Audit
+    source: str
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return the table of layers, the report of `check` on the first bad one, and the verdict."""
+        layers, first = self.audit.layers, self.audit.first
+        yield Facts(f"audit · {make_printable(self.source)}", (("layers", (f"{len(layers):,}",)),))
+        rows = [_build_row(alike) for alike in _join_alike(layers)]
+        yield Table(None, _COLUMNS, (False, False, False, False, True, False), rows, wraps=True)
+        if first is not None and first.detail is not None:
+            yield Facts(f"first bad layer: {make_printable(first.settings.name)}", ())
+            yield from build_detail(first.detail).sections(view)
+            yield from (
+                _build_part(part) for part in first.parts[1:] if not part.ok and part.role.endswith("_after")
+            )
+        yield build_summary(self.audit)
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the verdicts as one object."""
+        first = self.audit.first
+        return {
+            "schema": SCHEMA,
+            "source": self.source,
+            "ok": self.audit.ok,
+            "first": None if first is None else first.settings.name,
+            "layers": list(self.records()),
+        }
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object for each layer."""
+        return map(describe_layer, self.audit.layers)
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line for each layer."""
+        columns = ("name", "norm", "dtype", "ok", "max_ulp", "cause", "problem")
+        yield columns
+        for record in self.records():
+            yield [record[name] for name in columns]
+
+
+def describe_layer(verdict: LayerVerdict) -> dict[str, Any]:
+    """Return the members of JSON of one layer."""
+    telling = verdict.telling
+    found = (None,) * 3 if telling is None else (telling.cause, telling.fault, telling.remedy)
+    return {
+        **describe_members(verdict.settings, "name", "norm", "options", "evaluation", "kind"),
+        **describe_members(verdict, "shape", "dtype", "ok", "max_ulp"),
+        **dict(zip(("cause", "fault", "remedy"), found, strict=True)),
+        "problem": verdict.problem,
+        "note": verdict.settings.note or None,
+        "parts": {part.role: describe_members(part, *_OF_PART) for part in verdict.parts},
+    }
+
+
+def build_detail(detail: Detail) -> Document:
+    """Return the report of `check` on a layer."""
+    gradients = None
+    if detail.gradients is not None and detail.dy is not None:
+        sources = {name: f"grad of {name.removeprefix('d')}" for name in detail.gradients.comparisons}
+        gradients = GradientsVerdict(detail.gradients, detail.tensor, detail.dy, sources)
+    sources = {NORMALIZED: detail.source}
+    given = name_inputs(detail.inputs)
+    return Verdict(
+        detail.plan, detail.tensor, given, sources, detail.checked,
+        diagnosis=detail.diagnosis, gradients=gradients,
+    )  # fmt: skip
+
+
+def _build_part(part: JudgedTensor) -> Line:
+    """Return the verdict on running statistics, which no report of `check` has."""
+    count = format_count(part.compared, "value")
+    text = f"{part.mismatches:,} of {count} differ{'s' if part.mismatches == 1 else ''}"
+    details = () if part.cause is None else (("evidence", part.cause),)
+    return Line((f"{part.role}: {text}", f"{format_ulp(part.max_ulp)} ulp"), mark=False, details=details)
+
+
+def build_summary(audit: Audit) -> Line:
+    """Return the verdict on all layers in a line."""
+    layers, first = audit.layers, audit.first
+    unknown, wrong = (sum(one.ok is kind for one in layers) for kind in (None, False))
+    left = (f"{unknown:,} could not be judged",) if unknown else ()
+    if unknown == len(layers):
+        return Line(left, mark=False)
+    if first is None:
+        agreeing = format_count(len(layers) - unknown, "layer")
+        return Line((f"{agreeing} agree{'s' if len(layers) - unknown == 1 else ''}", *left), not unknown)
+    count, name = format_count(len(layers), "layer"), make_printable(first.settings.name)
+    found = f"{wrong:,} of {count} differ{'s' if wrong == 1 else ''}"
+    return Line((found, f"first bad layer: {name}", *left), mark=False)
+
+
+def _join_alike(layers: Sequence[LayerVerdict]) -> Iterator[list[LayerVerdict]]:
+    """Yield layers one by one, and those that are wrong in one way together, at the place of the first."""
+    alike: dict[tuple[str | None, str], list[LayerVerdict]] = {}
+    for one in layers:
+        key = (one.settings.norm, tell(one)) if one.ok is False else ("", one.settings.name)
+        alike.setdefault(key, []).append(one)
+    yield from alike.values()
+
+
+def _build_row(alike: Sequence[LayerVerdict]) -> TableRow:
+    first = alike[0]
+    names = [one.settings.name for one in alike]
+    name = names[0] if len(names) == 1 else f"{join_names(names)} ({len(names)})"
+    furthest = [one.max_ulp for one in alike if one.max_ulp is not None]
+    ulp = format_ulp(max(furthest)) if furthest else ""
+    shape = "×".join(map(str, first.shape))
+    cells = (name, name_norm(first), shape, first.dtype, ulp, f"{_MARKS[first.ok]} {tell(first)}".rstrip())
+    return TableRow(tuple(map(make_printable, cells)))
+
+
+def name_norm(verdict: LayerVerdict) -> str:
+    """Return a layer's norm with the options that are worth a word, as `rms:like=llama:eps=1e-06`."""
+    settings = verdict.settings
+    options = [pair for pair in settings.options.items() if pair not in _UNSAID]
+    words = [f"{name.replace('_', '-')}={_write_option(value)}" for name, value in options]
+    return ":".join((settings.norm or "?", *words)) + (" --eval" if settings.evaluation else "")
+
+
+def _write_option(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def tell(verdict: LayerVerdict) -> str:
+    """Return what there is to say of a layer in a clause; nothing of one that agrees without a finding."""
+    if verdict.problem is not None:
+        return verdict.problem
+    telling = verdict.telling
+    if telling is None:
+        return verdict.settings.note
+    cause = telling.cause or f"{telling.role} differs"
+    return cause.removeprefix(f"{verdict.settings.norm} differs: ")
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Return the pattern of some names: `*` stands where parts between points differ.
+
+    Examples
+    --------
+    >>> join_names(["layers.0.norm", "layers.1.norm"])
+    'layers.*.norm'
+    """
+    columns = list(itertools.zip_longest(*(name.split(".") for name in names)))
+    return ".".join(column[0] if len(set(column)) == 1 else "*" for column in columns)

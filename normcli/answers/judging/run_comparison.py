@@ -1,0 +1,154 @@
+"""The answer of `normcli audit --against`: two runs of a model, layer by layer, and where they part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from normcli.answers.judging.audit_report import SCHEMA, build_detail, describe_layer, name_norm, tell
+from normcli.answers.judging.distances import format_ulp
+from normcli.documents.document import Facts, Line, Table, TableRow, describe_members
+from normcli.printable import format_count, make_printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from normcli.auditing.audit import LayerVerdict
+    from normcli.auditing.runs import LayerPair, RunComparison
+    from normcli.checking.tally import Comparison
+    from normcli.documents.document import Section, View
+
+_MOST_NAMED = 3
+"""Layers of one run alone that are named."""
+
+_COLUMNS = ("layer", "norm", "input", "output", "nearer to exact")
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """The comparison of two recorded runs.
+
+    Parameters
+    ----------
+    found : RunComparison
+    sources : tuple of str
+        The two dumps.
+    """
+
+    found: RunComparison
+    sources: tuple[str, str]
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return the table of layers, the report of `check` where the runs part, and the verdict."""
+        lines = zip(("first", "second"), ((make_printable(name),) for name in self.sources), strict=True)
+        yield Facts("audit · two runs", tuple(lines))
+        rows = [*map(self._build_row, self.found.pairs)]
+        note = "input, output: ulp between the runs"
+        yield Table(None, _COLUMNS, (False, False, True, True, False), rows, note, wraps=True)
+        parting = self.found.parting
+        if parting is not None:
+            worse, verdict = self._choose(parting)
+            if verdict.detail is not None and verdict.ok is False:
+                yield Facts(f"{make_printable(verdict.settings.name)} of the {worse} run", ())
+                yield from build_detail(verdict.detail).sections(view)
+        yield self._build_summary()
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the comparison as one object."""
+        parting = self.found.parting
+        return {
+            "schema": SCHEMA,
+            "source": self.sources[0],
+            "against": self.sources[1],
+            "ok": self.found.ok,
+            "first": None if parting is None else parting.first.settings.name,
+            "between": None if self.found.between is None else list(self.found.between),
+            "alone": {run: list(names) for run, names in self.found.alone.items()},
+            "layers": list(self.records()),
+        }
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object for each layer that both runs have."""
+        for pair in self.found.pairs:
+            yield {
+                "name": pair.first.settings.name,
+                "norm": pair.first.settings.norm,
+                "ok": pair.ok,
+                "input": _describe(pair.input),
+                "output": _describe(pair.output),
+                "differences": list(pair.differences),
+                "nearer": pair.nearer,
+                "first_run": describe_layer(pair.first),
+                "second_run": describe_layer(pair.second),
+            }
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line for each layer that both runs have."""
+        yield (
+            "name",
+            "norm",
+            "input_ulp",
+            "output_ulp",
+            "differences",
+            "nearer",
+            "first_cause",
+            "second_cause",
+        )
+        for one in self.records():
+            ulp = [None if one[role] is None else one[role]["max_ulp"] for role in ("input", "output")]
+            yield (
+                one["name"],
+                one["norm"],
+                *ulp,
+                "; ".join(one["differences"]),
+                one["nearer"],
+                one["first_run"]["cause"],
+                one["second_run"]["cause"],
+            )
+
+    def _choose(self, pair: LayerPair) -> tuple[str, LayerVerdict]:
+        """Return the run that is further from the exact norm, and its verdict."""
+        return ("first", pair.first) if pair.nearer == "second" else ("second", pair.second)
+
+    def _build_row(self, pair: LayerPair) -> TableRow:
+        name, norm = pair.first.settings.name, name_norm(pair.first)
+        cells = (name, norm, _format(pair.input), _format(pair.output), pair.nearer or "")
+        return TableRow(tuple(map(make_printable, cells)))
+
+    def _build_summary(self) -> Line:
+        found, parting = self.found, self.found.parting
+        details = [("only in", f"the {run}: {_join(names)}") for run, names in found.alone.items() if names]
+        if found.ok:
+            count = format_count(len(found.pairs), "layer")
+            return Line((f"{count} agree{'s' if len(found.pairs) == 1 else ''}", "in both runs"), mark=True)
+        if parting is not None:
+            worse, verdict = self._choose(parting)
+            second = [("the second", make_printable(text)) for text in parting.differences]
+            cause = [(f"the {worse}", make_printable(tell(verdict)))] if verdict.ok is False else []
+            name = make_printable(parting.first.settings.name)
+            return Line((f"both runs part at {name}",), mark=False, details=(*second, *cause, *details))
+        if found.between is not None:
+            before, after = found.between
+            place = f"before {after}" if before is None else f"between {before} and {after}"
+            details.insert(0, ("to tell", f"look {make_printable(place)}"))
+            return Line(
+                ("both runs differ, at no norm whose input agrees",), mark=False, details=tuple(details)
+            )
+        return Line(("both runs differ",), mark=False, details=tuple(details))
+
+
+def _join(names: Sequence[str]) -> str:
+    more = f", and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(map(make_printable, names[:_MOST_NAMED])) + more
+
+
+def _describe(found: Comparison | None) -> Mapping[str, Any] | None:
+    return (
+        None if found is None else describe_members(found, "ok", "max_ulp", "max_abs", "compared", "mismatches")
+    )
+
+
+def _format(found: Comparison | None) -> str:
+    if found is None:
+        return "?"
+    return f"{format_ulp(found.max_ulp)} {'✓' if found.ok else '✗'}"

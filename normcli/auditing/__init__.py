@@ -1,0 +1,12 @@
+"""Whole models: a run is recorded, every norm in it is judged, and the first bad one is named.
+
+* `record`: the norms of a model, recorded by hooks
+* `record_others`: those of Keras and Flax models
+* `modules`: which norm a module is, by its class
+* `dump_file`: the file of a recorded run: tensors by name, settings of layers
+* `layer`: the layers of a run, opened
+* `audit`: layers held against the exact norms
+* `onnx_graph`: the norms of an ONNX graph
+* `onnx_run`: a run of an ONNX model, as a dump
+* `runs`: two runs side by side
+"""

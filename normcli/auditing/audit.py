@@ -1,0 +1,321 @@
+"""Every layer of a recorded run held against the exact norm: one verdict a layer, the first bad one in full."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.checking.check import NORMALIZED, check
+from normcli.checking.gradient_check import check_gradients, is_off_by_rounding
+from normcli.checking.tally import PIECE, Comparison
+from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
+from normcli.dtypes import is_half
+from normcli.engine.walk import DEFAULT_EFFORT, Effort
+from normcli.errors import DataError, NormError
+from normcli.identifying.faults.open_case import AskedNorm
+from normcli.identifying.identify import identify
+from normcli.identifying.question import Question
+from normcli.identifying.search.affine_step import ESTIMATED
+from normcli.identifying.words.phrasing import diagnose
+from normcli.identifying.words.request_phrasing import diagnose_actual
+from normcli.norms.plan import make_plan
+from normcli.numerics.rounding import widen
+from normcli.numerics.statistics.solution import Given
+from normcli.results.backward import BackwardProblem
+from normcli.results.calculate import calculate
+from normcli.results.given_inputs import fit_given, fit_inputs
+from normcli.running.average import begin, choose_rule, update
+from normcli.tensors.mapped import fetch
+from normcli.tensors.pieces import iterate_pieces
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.auditing.dump_file import LayerSettings
+    from normcli.auditing.layer import RecordedLayer
+    from normcli.checking.check import Checked
+    from normcli.checking.gradient_check import CheckedGradients
+    from normcli.checking.ulp import Tolerance
+    from normcli.dtypes import Floats
+    from normcli.engine.inputs import Inputs
+    from normcli.identifying.words.diagnosis import Diagnosis
+    from normcli.norms.conventions import RunningRule
+    from normcli.norms.plan import Plan
+    from normcli.results.result import Result
+    from normcli.running.average import State
+    from normcli.tensors.tensor import Tensor
+
+    Tolerate = Callable[..., Tolerance]
+
+INPUT, OUTPUT = "input", "output"
+
+_TWICE_ROUNDED = 2.0
+"""Ulp of half precision by which a result may be off that is rounded before gamma, and after it."""
+
+_GRADIENTS = {"dx": "grad_input", "dgamma": "grad_weight", "dbeta": "grad_bias"}
+"""The gradients that `check_gradients` knows → their roles in a dump."""
+
+
+class JudgedTensor(NamedTuple):
+    """One tensor of a layer, judged.
+
+    Parameters
+    ----------
+    role : str
+        Of `ROLES`.
+    ok : bool
+    max_ulp : float
+        The largest distance from the exact values; NaN where these are not known.
+    compared, mismatches : int
+    cause : str or None
+        What is wrong, or what the values show although they agree; None without findings.
+    fault, remedy : str or None
+        The id of the fault, and what to do about it.
+    """
+
+    role: str
+    ok: bool
+    max_ulp: float
+    compared: int
+    mismatches: int
+    cause: str | None = None
+    fault: str | None = None
+    remedy: str | None = None
+
+
+class Detail(NamedTuple):
+    """What the report of `check` on one layer is made of."""
+
+    plan: Plan
+    tensor: Tensor
+    inputs: Inputs
+    source: str
+    checked: Checked
+    diagnosis: Diagnosis | None
+    dy: Tensor | None = None
+    gradients: CheckedGradients | None = None
+
+
+class LayerVerdict(NamedTuple):
+    """The verdict on one layer.
+
+    Parameters
+    ----------
+    settings : LayerSettings
+    shape : tuple of int
+        Of the input; empty where it could not be read.
+    dtype : str
+        Of the output.
+    parts : tuple of JudgedTensor
+        The output, then running statistics and gradients where they were recorded.
+    problem : str or None
+        Why the layer could not be judged; None where it was.
+    detail : Detail or None
+        Kept of the first bad layer alone: its arrays may be large.
+    """
+
+    settings: LayerSettings
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    parts: tuple[JudgedTensor, ...] = ()
+    problem: str | None = None
+    detail: Detail | None = None
+
+    @property
+    def ok(self) -> bool | None:
+        """Whether everything agrees; None where the layer could not be judged."""
+        return None if self.problem is not None else all(part.ok for part in self.parts)
+
+    @property
+    def max_ulp(self) -> float | None:
+        """The largest distance of the output."""
+        return self.parts[0].max_ulp if self.parts else None
+
+    @property
+    def telling(self) -> JudgedTensor | None:
+        """The first part that is wrong, or else the output if it agrees with a finding."""
+        finding = (part for part in self.parts[:1] if part.cause is not None)
+        return next((part for part in self.parts if not part.ok), None) or next(finding, None)
+
+
+class Audit(NamedTuple):
+    """The verdicts on the layers of a run, in the order in which they ran."""
+
+    layers: tuple[LayerVerdict, ...]
+
+    @property
+    def first(self) -> LayerVerdict | None:
+        """The first layer that is wrong; None where there is none."""
+        return next((one for one in self.layers if one.ok is False), None)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every layer was judged and agrees."""
+        return all(one.ok for one in self.layers)
+
+
+def audit(
+    layers: Sequence[RecordedLayer], tolerate: Tolerate = choose_tolerance, effort: Effort = DEFAULT_EFFORT
+) -> Audit:
+    """Judge layers one after another; of all but the first bad one only a line's worth is kept.
+
+    Parameters
+    ----------
+    layers : sequence of RecordedLayer
+    tolerate : callable
+        As of `check`: what is tolerated of values of a dtype.
+    effort : Effort
+    """
+    found: list[LayerVerdict] = []
+    is_first = True
+    for layer in layers:
+        verdict = judge_layer(layer, tolerate, effort)
+        keeps = is_first and verdict.ok is False
+        found.append(verdict if keeps else verdict._replace(detail=None))
+        is_first = is_first and not keeps
+    return Audit(tuple(found))
+
+
+def judge_layer(
+    layer: RecordedLayer, tolerate: Tolerate = choose_tolerance, effort: Effort = DEFAULT_EFFORT
+) -> LayerVerdict:
+    """Return the verdict on one layer; what keeps it from being judged is its `problem`."""
+    try:
+        return _judge(layer, tolerate, effort)
+    except NormError as error:
+        return LayerVerdict(layer.settings, problem=str(error))
+
+
+def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort) -> LayerVerdict:
+    settings = layer.settings
+    if settings.problem:
+        return LayerVerdict(settings, problem=settings.problem)
+    request = settings.read_request()
+    tensor, actual = layer.load(INPUT), layer.load(OUTPUT)
+    if tensor is None or actual is None:
+        missing = INPUT if tensor is None else OUTPUT
+        return LayerVerdict(settings, problem=f"{layer.name}.{missing} is missing")
+    blank = LayerVerdict(settings, tensor.values.shape, actual.values.dtype.name)
+    parameters = {name: layer.load(role) for name, role in (("gamma", "weight"), ("beta", "bias"))}
+    arrays = {name: None if one is None else one.values for name, one in parameters.items()}
+    if request is None:
+        return blank._replace(parts=(_identify(tensor, actual, arrays),))
+    plan = make_plan(request, tensor.values.shape, tensor.values.dtype)
+    before = _pair(layer, plan, ("running_mean", "running_var"))
+    if settings.evaluation and before is None:
+        return blank._replace(problem="the running statistics of evaluation are missing")
+    inputs = fit_inputs(plan, tensor.values, arrays, before if settings.evaluation else None)
+    checked = check(plan, tensor.values, {NORMALIZED: actual.values}, inputs, tolerate, effort)
+    told = diagnose_actual(
+        AskedNorm(plan, inputs), tensor.values, actual.values, ok=checked.ok, saved=checked.saved
+    )
+    output = _summarize(OUTPUT, checked.comparisons[NORMALIZED], told)
+    if plan.spec.rounds_before_gamma and output.max_ulp <= _TWICE_ROUNDED and is_half(actual.values.dtype):
+        output = output._replace(ok=True)  # x̂ near a tie, rounded to its other neighbour
+    if settings.is_guess and not output.ok:
+        return blank._replace(problem=f"{settings.note}, which it is not: name it with also=")
+    parts = [output]
+    if settings.momentum is not None:
+        parts += _judge_running(layer, plan, tensor, before, tolerate, effort)
+    dy, gradients = layer.load("grad_output"), None
+    if dy is not None:
+        given = {name: layer.load(role) for name, role in _GRADIENTS.items()}
+        theirs = {name: one.values for name, one in given.items() if one is not None}
+        problem = BackwardProblem(plan, tensor.values, dy.values, inputs)
+        gradients = check_gradients(problem, theirs, tolerate)
+        parts += _list_gradients(gradients, theirs)
+    detail = Detail(plan, tensor, inputs, actual.source, checked, told, dy, gradients)
+    return blank._replace(parts=tuple(parts), detail=detail)
+
+
+def _summarize(role: str, found: Comparison, told: Diagnosis | None = None) -> JudgedTensor:
+    cause, fault, remedy = (None,) * 3 if told is None else (told.cause, told.fault, told.remedy)
+    return JudgedTensor(role, found.ok, found.max_ulp, found.compared, found.mismatches, cause, fault, remedy)
+
+
+def _identify(tensor: Tensor, actual: Tensor, arrays: Mapping[str, NDArray[Any] | None]) -> JudgedTensor:
+    """Return what made the output of a layer whose norm nobody named."""
+    ndim = tensor.values.ndim
+    if any(one is not None and one.ndim > ndim for one in arrays.values()):
+        raise DataError(f"its weight or bias has more axes than its input, which has {ndim}")
+    found = identify(Question(tensor.values, actual.values, arrays["gamma"], arrays["beta"]))
+    told = diagnose(found)
+    if found.matches and found.matches[0].affine == ESTIMATED and "gamma" not in told.cause:
+        told = told._replace(cause=f"{told.cause}, then a fitted gamma")
+    size, ulp = actual.values.size, found.matches[0].max_ulp if found.matches else float("nan")
+    return JudgedTensor(OUTPUT, bool(found.matches), ulp, size, 0, told.cause, told.fault, told.remedy)
+
+
+def _pair(layer: RecordedLayer, plan: Plan, roles: tuple[str, str]) -> Given | None:
+    """Return running statistics in the shape that a plan has for them; None where one is missing."""
+    mean, var = (layer.load(role) for role in roles)
+    return None if mean is None or var is None else fit_given(plan, Given(mean.values, var.values), roles)
+
+
+def _judge_running(
+    layer: RecordedLayer, plan: Plan, tensor: Tensor, before: Given | None, tolerate: Tolerate, effort: Effort
+) -> Iterator[JudgedTensor]:
+    """Yield the verdicts on running statistics after a training step, by the rule of its framework."""
+    after = _pair(layer, plan, ("running_mean_after", "running_var_after"))
+    if before is None or after is None:
+        return
+    rule = choose_rule(plan.norm.name, plan.request.like, layer.settings.momentum, None, None)
+    result = calculate(plan, tensor.values, effort=effort, statistics_alone=True)
+    state = begin(plan, before)._replace(batches=layer.settings.batches)
+    expected = update(state, result, rule).after.statistics
+    for name, theirs, right in zip(("running_mean", "running_var"), after, expected, strict=True):
+        stored = layer.load(f"{name}_after")
+        assert stored is not None
+        found = Comparison(tolerate(choose_counting_dtype(stored.values.dtype)))
+        found.compare_all(theirs.reshape(right.shape), right)
+        words = None if found.ok else _explain_running(name, theirs, before, state, result, rule)
+        yield _summarize(f"{name}_after", found)._replace(cause=words)
+
+
+def _explain_running(
+    name: str, theirs: Floats, before: Given, state: State, result: Result, rule: RunningRule
+) -> str:
+    """Return how running statistics are wrong."""
+    place = 0 if name == "running_mean" else 1
+    is_new = rule.weight_of == "new"
+    rules = {
+        "the variance that enters is of another ddof": rule._replace(ddof=1 - rule.ddof),
+        "momentum is the weight of the other statistics": rule._replace(weight_of="old" if is_new else "new"),
+    }
+    known = {words: update(state, result, one).after.statistics[place] for words, one in rules.items()}
+    known["it was not updated"] = before[place]
+    close = (
+        words for words, values in known.items() if np.allclose(theirs.reshape(-1), values.reshape(-1), 1e-5)
+    )
+    return f"{name} differs: {next(close, 'momentum or the batch is another')}"
+
+
+def _list_gradients(found: CheckedGradients, actual: Mapping[str, NDArray[Any]]) -> Iterator[JudgedTensor]:
+    """Yield the verdicts on gradients; what roundings of its terms explain is no difference."""
+    for name, comparison in found.comparisons.items():
+        part, finding = _summarize(_GRADIENTS[name], comparison), found.faults.get(name)
+        if finding is not None:
+            fault = finding.fault
+            part = part._replace(cause=f"{name} differs: {fault.words}", fault=fault.id, remedy=fault.remedy)
+        elif not part.ok and is_off_by_rounding(found.gradients, name, actual[name]):
+            part = part._replace(ok=True, cause=f"{name} is off by roundings of its terms, which cancel")
+        elif not part.ok:
+            part = part._replace(cause=f"{name} differs")
+        yield part
+
+
+def compare_tensors(
+    actual: NDArray[Any], expected: NDArray[Any], tolerate: Callable[[np.dtype[Any]], Tolerance]
+) -> Comparison:
+    """Return how far one tensor is from another of its shape; `tolerate` chooses the dtype whose ulp count."""
+    found = Comparison(tolerate(choose_counting_dtype(actual.dtype)))
+    flat = actual.reshape(-1)
+    with np.errstate(all="ignore"):
+        for piece in iterate_pieces(expected, PIECE):
+            part = slice(found.compared, found.compared + piece.size)
+            found.compare(widen(fetch(flat[part])), widen(piece), part.start)
+    return found

@@ -1,0 +1,224 @@
+"""Dumps: what the norms of a model took and gave, in one safetensors file, with each norm's settings.
+
+A tensor is `NAME.input`, `NAME.output`, `NAME.weight` … (`ROLES`); the file's metadata has under `normcli` the
+JSON of the settings, the layers in the order in which they ran. `normcli help dumps` describes it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections import Counter
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from normcli.dtypes import LARGEST_EXACT
+from normcli.errors import DataError, UsageError, name_subject
+from normcli.norms.request import Request
+from normcli.printable import shorten
+from normcli.tensors.formats.safetensors import format_header, name_dtype
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+
+SCHEMA = "normcli-dump/1"
+
+METADATA = "normcli"
+"""The member of a file's metadata that holds the settings."""
+
+ROLES = (
+    "input", "output", "weight", "bias", "running_mean", "running_var", "running_mean_after",
+    "running_var_after", "grad_output", "grad_input", "grad_weight", "grad_bias",
+)  # fmt: skip
+"""What a tensor of a layer may be, behind the layer's name and a point."""
+
+
+class LayerSettings(NamedTuple):
+    """What a dump says of one layer, beside its tensors.
+
+    Parameters
+    ----------
+    name : str
+    norm : str or None
+        A name or alias of the table of norms; None where nobody knows which norm it is.
+    options : mapping
+        Options of that norm, as golden files write them.
+    evaluation : bool
+        Whether running statistics normalize.
+    momentum : float, "none" or None
+        Of the running statistics that the layer updates; None where it updates none.
+    batches : int
+        How many batches its running statistics are of, where these are plain averages.
+    kind : str
+        The class of the module.
+    note : str
+        What a reader should know of the settings: that they are guessed, or that groups are left out.
+    problem : str
+        Why the layer cannot be judged; empty where it can.
+    is_guess : bool
+        Whether the norm is guessed from the name of a class.
+    weights_of : str
+        The layer whose weights and running statistics are this one's too; empty where it has its own.
+    """
+
+    name: str
+    norm: str | None = None
+    options: dict[str, Any] = {}  # noqa: RUF012  # which nobody changes
+    evaluation: bool = False
+    momentum: float | str | None = None
+    batches: int = 0
+    kind: str = ""
+    note: str = ""
+    problem: str = ""
+    is_guess: bool = False
+    weights_of: str = ""
+
+    def read_request(self) -> Request | None:
+        """Return what to hold the layer against; None where its norm is not known.
+
+        Raises
+        ------
+        DataError
+            If there is no such norm, or no such option.
+        """
+        if self.norm is None:
+            return None
+        try:
+            return Request.read(self.norm, self.options)
+        except UsageError as error:
+            raise DataError(f"{self.name}: {error}") from error
+
+
+_ROOM, _ROOM_OF_LAYER = 1 << 16, 1 << 12
+"""Bytes that are kept free for a header before anything is known of it, in all and for each layer."""
+
+_PIECE = 1 << 24
+"""Bytes that are moved at a time, where a header outgrows its room."""
+
+
+class DumpWriter:
+    """A dump whose tensors are written as they come, behind room for a header.
+
+    Parameters
+    ----------
+    stream : BinaryIO
+        A new file that can be read and sought.
+    layers : int
+        About how many layers there will be.
+    """
+
+    def __init__(self, stream: BinaryIO, layers: int) -> None:
+        self._stream, self._room = stream, _ROOM + layers * _ROOM_OF_LAYER
+        self._tensors: dict[str, Any] = {}
+        self._end = 0
+        stream.seek(self._room)
+
+    def add(self, name: str, dtype: str, shape: Sequence[int], data: NDArray[np.uint8]) -> None:
+        """Write one tensor: its values as bytes, its dtype by the format's name, as `BF16`."""
+        size = data.nbytes
+        self._stream.write(data.data)
+        offsets = [self._end, self._end + size]
+        self._tensors[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": offsets}
+        self._end += size
+
+    def add_array(self, name: str, values: NDArray[Any]) -> None:
+        """Write an array; raise `DataError` if safetensors has no such dtype."""
+        with name_subject(name):
+            raw = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+            self.add(name, name_dtype(values.dtype), values.shape, raw)
+
+    def finish(self, layers: Sequence[LayerSettings], made_by: str) -> None:
+        """Write the header."""
+        described = [
+            {key: value for key, value in one._asdict().items() if value or _is_zero(value)} for one in layers
+        ]
+        settings = {"schema": SCHEMA, "made_by": made_by, "layers": described}
+        members = {"__metadata__": {METADATA: json.dumps(settings)}, **self._tensors}
+        header = format_header(members, least=self._room)
+        if len(header) > self._room:
+            self._move(len(header) - self._room)
+        self._stream.seek(0)
+        self._stream.write(header)
+        self._stream.seek(0, os.SEEK_END)
+
+    def _move(self, by: int) -> None:
+        """Move all values by some bytes towards the end, the last first."""
+        for number in reversed(range(math.ceil(self._end / _PIECE))):
+            start = self._room + number * _PIECE
+            self._stream.seek(start)
+            piece = self._stream.read(min(_PIECE, self._room + self._end - start))
+            self._stream.seek(start + by)
+            self._stream.write(piece)
+
+
+def read_settings(text: str, source: str) -> list[LayerSettings]:
+    """Return the settings of a dump's layers.
+
+    Parameters
+    ----------
+    text : str
+        JSON.
+    source : str
+        What messages call the dump.
+
+    Raises
+    ------
+    DataError
+        If it is none of a dump, or a member is of another kind.
+    """
+    with name_subject(source):
+        try:
+            members = json.loads(text, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError) as error:
+            raise DataError("the settings of its layers are not valid JSON") from error
+        if not isinstance(members, dict) or members.get("schema") != SCHEMA:
+            raise DataError(f"the settings of its layers are not of {SCHEMA}")
+        layers = members.get("layers")
+        if not isinstance(layers, list) or not layers:
+            raise DataError("it lists no layers")
+        found = [_read_layer(one) for one in layers]
+        counts = Counter(one.name for one in found)
+        twice, most = counts.most_common(1)[0]
+        if most > 1:
+            raise DataError(f"it lists the layer {shorten(twice)} twice")
+        return found
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "name": (str,), "norm": (str,), "options": (dict,), "evaluation": (bool,),
+    "momentum": (int, float, str), "batches": (int,), "kind": (str,), "note": (str,), "problem": (str,),
+    "is_guess": (bool,), "weights_of": (str,),
+}  # fmt: skip
+
+
+_RANGES: dict[str, Callable[[Any], bool]] = {
+    "name": lambda name: bool(name),
+    "momentum": lambda weight: weight == "none" if isinstance(weight, str) else 0 <= weight <= 1,
+    "batches": lambda count: 0 <= count < LARGEST_EXACT,
+}
+
+
+def _is_zero(value: Any) -> bool:
+    """Whether a value is a number of 0, as a momentum may be, and no default."""
+    return isinstance(value, float) and value == 0.0
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(text)
+
+
+def _read_layer(members: Any) -> LayerSettings:
+    if not isinstance(members, dict) or not isinstance(members.get("name"), str):
+        raise DataError(f"{shorten(json.dumps(members))} is no layer with a name")
+    given = {name: value for name, value in members.items() if name in _KINDS and value is not None}
+    for name, value in given.items():
+        is_sound = isinstance(value, _KINDS[name]) and (bool in _KINDS[name] or not isinstance(value, bool))
+        if not is_sound or not _RANGES.get(name, lambda _: True)(value):
+            raise DataError(f"{name} of {shorten(members['name'])} is {shorten(json.dumps(value))}")
+    return LayerSettings(**given)

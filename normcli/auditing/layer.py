@@ -1,0 +1,238 @@
+"""The layers of a recorded run: names, settings, and tensors that are loaded when they are asked for."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from normcli.auditing.dump_file import METADATA, ROLES, LayerSettings, read_settings
+from normcli.errors import DataError, UsageError
+from normcli.norms.request import Request
+from normcli.printable import format_bytes, make_printable
+from normcli.tensors.files import load
+from normcli.tensors.formats.safetensors import find_regions, load_region, read_metadata
+from normcli.tensors.held_files import Opened, open_regular
+from normcli.tensors.many import list_keys
+from normcli.tensors.mapped import Mapped
+from normcli.tensors.tensor import Tensor
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from normcli.norms.norm_spec import NormSpec
+    from normcli.tensors.mapped import Region
+
+    Load = Callable[[], Tensor]
+
+SETTINGS_FILE = "dump.json"
+"""The file of a folder that has its layers' settings."""
+
+_MOST_SETTINGS = 1 << 26
+"""Bytes of that file, at most."""
+
+_SUFFIX, _SAFETENSORS = ".npy", ".safetensors"
+
+CALL = "#"
+"""Stands before the number of a layer's second and further calls."""
+
+_OF_WEIGHTS = ("weight", "bias", "running_mean", "running_var")
+"""Roles that a layer may have of another one."""
+
+_PAIRS = re.compile(r"(.+?\.(?:safetensors|npz)):([^=]*)=(.*)", re.IGNORECASE | re.DOTALL)
+
+
+class RecordedLayer(NamedTuple):
+    """A layer of a dump.
+
+    Parameters
+    ----------
+    settings : LayerSettings
+    loads : mapping of str to callable
+        Role → what loads the tensor.
+    """
+
+    settings: LayerSettings
+    loads: Mapping[str, Load]
+
+    @property
+    def name(self) -> str:
+        """The layer's name in the model."""
+        return self.settings.name
+
+    def load(self, role: str) -> Tensor | None:
+        """Return a tensor; None where the dump has none of that role.
+
+        Raises
+        ------
+        DataError
+            If it cannot be read.
+        """
+        return None if role not in self.loads else self.loads[role]()
+
+
+def open_dump(path: str, default: NormSpec | None = None) -> list[RecordedLayer]:
+    """Return the layers of a dump, in the order in which they ran; without settings, in that of their names.
+
+    Parameters
+    ----------
+    path : str
+        A safetensors or npz file, or a folder of npy files whose names are `NAME.input.npy`.
+    default : NormSpec or None
+        The norm of layers without settings.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, it is damaged, or no tensor is called `NAME.input`.
+    """
+    text = None
+    if Path(path).is_dir():
+        names, text = _open_folder(Path(path))
+    else:
+        names = _open_archive(path)
+        if path.lower().endswith(_SAFETENSORS):
+            text = read_metadata(path).get(METADATA)
+    tensors: dict[str, dict[str, Load]] = {}
+    for name, opens in names.items():
+        layer, _, role = name.rpartition(".")
+        if layer and role in ROLES:
+            tensors.setdefault(layer, {})[role] = opens
+    every = _assume_settings([name for name in tensors if "input" in tensors[name]], default)
+    if text is not None:
+        every = read_settings(text, path)
+    if not every:
+        raise DataError(f"{path}: no tensor is called NAME.input; --pairs says which tensors go together")
+    return [RecordedLayer(one, dict(_find_tensors(one, tensors))) for one in every]
+
+
+def _find_tensors(
+    settings: LayerSettings, tensors: Mapping[str, Mapping[str, Load]]
+) -> Iterator[tuple[str, Load]]:
+    """Yield the tensors of a layer, and of the layer whose weights it shares those that it has none of."""
+    shared = tensors.get(settings.weights_of, {})
+    yield from ((role, shared[role]) for role in _OF_WEIGHTS if role in shared)
+    yield from tensors.get(settings.name, {}).items()
+
+
+def _open_folder(folder: Path) -> tuple[dict[str, Load], str | None]:
+    """Return the tensors of a folder by name, and the text of its settings, if it has any."""
+    try:
+        files = sorted(file for file in folder.iterdir() if file.suffix == _SUFFIX and file.is_file())
+        names: dict[str, Load] = {file.name.removesuffix(_SUFFIX): partial(load, str(file)) for file in files}
+        kept = folder / SETTINGS_FILE
+        if not os.path.lexists(kept):
+            return names, None
+        with open_regular(kept) as stream:
+            data = stream.read(_MOST_SETTINGS + 1)
+    except OSError as error:
+        raise DataError(f"{error.filename} cannot be read: {error.strerror or 'I/O error'}") from error
+    if len(data) > _MOST_SETTINGS:
+        raise DataError(f"{kept} has more than {format_bytes(_MOST_SETTINGS)}, which no settings have")
+    return names, data.decode(errors="replace")
+
+
+def _open_archive(path: str) -> dict[str, Load]:
+    """Return what loads each tensor of a safetensors or npz file, by name."""
+    try:
+        with open_regular(path) as stream:
+            if path.lower().endswith(_SAFETENSORS):
+                regions, opened = find_regions(stream, path), Opened.describe(stream, path, Path(path))
+                return {key: partial(_load_region, region, key, opened) for key, region in regions.items()}
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: there is no such file") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
+    keys = list_keys(path)
+    if not keys:
+        load(path)  # which says what is wrong
+        raise UsageError(f"{path} holds no tensors by name; .safetensors and .npz do")
+    return {key: partial(load, f"{path}:{key}") for key in keys}
+
+
+def _load_region(region: Region | str, key: str, opened: Opened) -> Tensor:
+    """Return a tensor of a safetensors file, which must still be what it was when the dump was opened."""
+    name = f"{opened.name}:{key}"
+    opened.require_unchanged()
+    with open_regular(opened.name) as stream:
+        values = load_region(region, stream, name)
+    opened.require_unchanged()
+    if isinstance(values, Mapped) and not values.temporary:
+        values.opened = opened
+    return Tensor(values, name, opened=opened)
+
+
+def _assume_settings(names: Sequence[str], default: NormSpec | None) -> list[LayerSettings]:
+    norm, options = (
+        (None, {}) if default is None else (default.name, Request(default.name, **default.own).describe())
+    )
+    return [LayerSettings(name, norm, options) for name in names]
+
+
+def pair_tensors(
+    pairs: str, weights: str | None = None, default: NormSpec | None = None
+) -> list[RecordedLayer]:
+    """Return the layers that two patterns name.
+
+    Parameters
+    ----------
+    pairs : str
+        `FILE:*.input=*.output`: of each tensor of the file that the first pattern fits, the other one has what
+        `*` stands for in the same place.
+    weights : str or None
+        A file with `NAME.weight` and `NAME.bias`, where NAME is what `*` stands for.
+    default : NormSpec or None
+        The norm of the layers.
+
+    Raises
+    ------
+    UsageError
+        If the patterns have not one `*` each.
+    DataError
+        If a file cannot be read, nothing fits, or no layer has a weight.
+    """
+    parts = _PAIRS.fullmatch(pairs)
+    if parts is None or any(pattern.count("*") != 1 for pattern in parts.groups()[1:]):
+        raise UsageError(f"--pairs {pairs}: that is no FILE:*.input=*.output, with one * in each name")
+    path, first, second = parts.groups()
+    before, _, behind = first.partition("*")
+    sources = _open_archive(path)
+    others = {} if weights is None else _open_archive(weights)
+    found = []
+    for key, source in sources.items():
+        if len(key) > len(before) + len(behind) and key.startswith(before) and key.endswith(behind):
+            name = key[len(before) : len(key) - len(behind)]
+            roles = {"input": source, "output": sources.get(second.replace("*", name))}
+            roles |= {role: others.get(f"{name}.{role}") for role in _OF_WEIGHTS}
+            settings = _assume_settings([name], default)[0]
+            found.append(RecordedLayer(settings, {role: at for role, at in roles.items() if at is not None}))
+    if not found:
+        raise DataError(f"--pairs {pairs}: no tensor of {path} is called {first}")
+    if weights is not None and not any("weight" in layer.loads for layer in found):
+        raise DataError(f"--weights {weights} has no {found[0].name}.weight, nor one of another layer")
+    return found
+
+
+def choose_layers(
+    layers: Sequence[RecordedLayer], only: Sequence[str], skip: Sequence[str]
+) -> list[RecordedLayer]:
+    """Return the layers whose names fit one of the patterns `only`, if there are any, and none of `skip`.
+
+    Raises
+    ------
+    UsageError
+        If that leaves none.
+    """
+
+    def fits(name: str, patterns: Sequence[str]) -> bool:
+        return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+    left = [one for one in layers if (not only or fits(one.name, only)) and not fits(one.name, skip)]
+    if not left:
+        named = ", ".join(make_printable(one.name) for one in layers[:3])
+        raise UsageError(f"--only and --skip leave none of {len(layers)} layers; the first are {named}")
+    return left

@@ -1,0 +1,156 @@
+"""Which norm a module of PyTorch is, and with which settings: by its class and the table of conventions."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from normcli.auditing.dump_file import LayerSettings
+from normcli.errors import UsageError
+from normcli.norms.conventions import CONVENTIONS
+from normcli.norms.norm_spec import parse_norm_spec
+from normcli.norms.options import find_option
+from normcli.norms.request import Choices, Request
+from normcli.norms.rules import AxesRule, ParameterRule
+from normcli.norms.table import find_norm
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from normcli.norms.conventions import Convention
+    from normcli.norms.norm import Norm
+
+_EPS = ("eps", "variance_epsilon", "epsilon")
+"""What modules call their eps."""
+
+_OPTIONS = {"groups": "num_groups", "size": "size", "alpha": "alpha", "exponent": "beta", "k": "k"}
+"""Option → the attribute of torch's modules that holds it."""
+
+_FROZEN = "FrozenBatchNorm2d"
+"""The end of the names of classes that normalize with stored statistics in training too."""
+
+_FIRST = "LayerNorm2d"
+"""The end of the names of classes that normalize over channels, which come first."""
+
+_GUESSED = "RMSNorm"
+"""The end of the names of other classes that are taken for Llama's norm."""
+
+
+PARAMETERS = {"weight": ("weight", "gamma", "scale"), "bias": ("bias", "beta")}
+"""Role → what modules call it."""
+
+
+def looks_like_norm(module: Any, also: Mapping[Any, str]) -> bool:
+    """Whether a module is a norm, or one by its name that has no modules of its own."""
+    kind = type(module)
+    if kind in also or kind.__name__ in also or _find_row(kind) is not None:
+        return True
+    return "norm" in kind.__name__.lower() and not list(module.children())
+
+
+def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSettings:
+    """Return a module's settings as they are now; with a problem where it is no norm that is known.
+
+    Parameters
+    ----------
+    name : str
+        Its name in the model.
+    module : torch.nn.Module
+    also : mapping
+        A class, or its name → its norm, as `rms` or `ln:axes=1`; these come first.
+    """
+    kind = type(module)
+    full = f"{kind.__module__}.{kind.__qualname__}"
+    given = next((also[key] for key in (kind, kind.__name__) if key in also), None)
+    spec, row, note = None if given is None else parse_norm_spec(given), None, ""
+    if spec is None:
+        row = None if _overrides(module) else _find_row(kind)
+        if row is None and kind.__name__.endswith(_GUESSED):
+            row, note = _find_named_row("LlamaRMSNorm"), f"{kind.__name__} is taken for rms as in Llama"
+        if row is None:
+            problem = f"{kind.__name__} is no norm that is known: name it with also="
+            return LayerSettings(name, kind=full, problem=problem)
+        norm, own = row.norm, {"like": row.framework}
+    else:
+        norm, own = spec.name, dict(spec.own)
+    row_of_norm = find_norm(norm)[0]
+    try:
+        known = Request.collect(norm, {**_read_options(module, row_of_norm, row), **own})
+        Choices(known)
+    except (UsageError, TypeError, ValueError) as error:
+        return LayerSettings(name, kind=full, problem=str(error))
+    keeps = (
+        getattr(module, "running_mean", None) is not None and getattr(module, "running_var", None) is not None
+    )
+    tracks = keeps and getattr(module, "track_running_stats", True)
+    is_frozen = kind.__name__.endswith(_FROZEN)
+    learns = bool(module.training) and tracks and not is_frozen
+    momentum, counter = getattr(module, "momentum", None), getattr(module, "num_batches_tracked", None)
+    if momentum is None:  # of torch's batch norm the plain average, of its instance norm nothing
+        momentum = "none" if row_of_norm.axes is AxesRule.ALL_BUT_CHANNEL else 0.0
+    return LayerSettings(
+        name, norm, known.describe(),
+        evaluation=keeps and (is_frozen or not module.training),
+        momentum=momentum if learns else None,
+        batches=int(counter) if learns and momentum == "none" and counter is not None else 0,
+        kind=full, note=note, is_guess=bool(note),
+    )  # fmt: skip
+
+
+def _overrides(module: Any) -> bool:
+    """Whether a module's class calculates otherwise than the known class that it derives from."""
+    kind = type(module)
+    if _find_named_row(kind.__name__) is not None or kind.__name__.endswith((_FROZEN, _FIRST)):
+        return False
+    own: Any = kind
+    base = next((base for base in kind.__mro__ if _find_named_row(base.__name__) is not None), None)
+    return (
+        base is not None and own.forward is not getattr(base, "forward", None) and not hasattr(module, _ORDERED)
+    )
+
+
+_ORDERED = "data_format"
+"""The attribute of classes that put channels first or last, and are otherwise as the class they derive from."""
+
+
+def _read_options(module: Any, norm: Norm, row: Convention | None) -> dict[str, Any]:
+    """Return the options that a module's attributes hold; its axes where the convention does not say them."""
+    eps = next((value for name in _EPS if (value := getattr(module, name, None)) is not None), None)
+    found: dict[str, Any] = {} if eps is None else {"eps": float(eps)}
+    for option, attribute in _OPTIONS.items():
+        value = getattr(module, attribute, None)
+        if isinstance(value, int | float) and find_option(option).belongs_to(norm):
+            found[option] = value
+    shape = getattr(module, "normalized_shape", None)
+    if getattr(module, "data_format", None) == "channels_first":
+        found["axes"] = (1,)
+    elif shape is not None and (row is None or row.axes is None):
+        found["axes"] = tuple(range(-len(shape), 0)) if isinstance(shape, tuple | list) else (-1,)
+    rank = getattr(getattr(module, "weight", None), "ndim", 0)
+    if shape is None and norm.parameters is ParameterRule.REDUCED and rank > 1:
+        found["feature_axes"] = tuple(range(-rank, 0))  # a gamma for each head
+    return found
+
+
+def _find_row(kind: type) -> Convention | None:
+    """Return the row of a class, or of the nearest class that it derives from."""
+    names = [base.__name__ for base in kind.__mro__]
+    for end in (_FROZEN, _FIRST):
+        if names[0].endswith(end):
+            return _find_named_row(end)
+    return next((row for name in names if (row := _find_named_row(name)) is not None), None)
+
+
+@functools.cache
+def _find_named_row(name: str) -> Convention | None:
+    return next((row for row in CONVENTIONS if name in row.modules), None)
+
+
+def require_norms(also: Mapping[Any, str]) -> None:
+    """Raise `UsageError` if a class is said to be what is no norm."""
+    if not hasattr(also, "items"):
+        raise UsageError(f"also {also!r} is no mapping of a class to its norm")
+    for kind, text in also.items():
+        if not isinstance(kind, type | str) or not isinstance(text, str):
+            raise UsageError(f"also: {kind!r}: {text!r} is no class and its norm, as MyNorm: 'rms'")
+        parse_norm_spec(text)

@@ -1,0 +1,231 @@
+"""The norms of an ONNX graph: nodes that are one, and chains of nodes that spell one out, as exporters do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.auditing.dump_file import LayerSettings
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+
+class GraphNorm(NamedTuple):
+    """A norm of a graph.
+
+    Parameters
+    ----------
+    settings : LayerSettings
+    tensors : mapping of str to str
+        Role → the tensor's name in the graph.
+    """
+
+    settings: LayerSettings
+    tensors: Mapping[str, str]
+
+
+class Graph:
+    """A graph by its tensors: what makes each, what takes each, and which are constants.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+    """
+
+    def __init__(self, model: Any) -> None:
+        from onnx import numpy_helper
+
+        self.nodes = list(model.graph.node)
+        self.makers = {name: node for node in self.nodes for name in node.output if name}
+        self.takers: dict[str, list[Any]] = {}
+        for node in self.nodes:
+            for name in node.input:
+                self.takers.setdefault(name, []).append(node)
+        self.constants = {one.name: one for one in model.graph.initializer}
+        for node in self.nodes:
+            if node.op_type == "Constant" and node.attribute[0].name == "value":
+                self.constants[node.output[0]] = node.attribute[0].t
+        self._read = numpy_helper.to_array
+
+    def read(self, name: str) -> NDArray[Any] | None:
+        """Return a constant; None of what is calculated."""
+        return self._read(self.constants[name]) if name in self.constants else None
+
+    def read_number(self, name: str) -> float | None:
+        """Return a constant of one value; None of other tensors."""
+        values = self.read(name)
+        return float(values.flat[0]) if values is not None and values.size == 1 else None
+
+    def find_maker(self, name: str, *kinds: str) -> Any:
+        """Return the node that makes a tensor, if it is of one of these kinds; casts are passed over."""
+        node = self.makers.get(name)
+        while node is not None and node.op_type == "Cast":
+            node = self.makers.get(node.input[0])
+        return node if node is not None and node.op_type in kinds else None
+
+    def find_taker(self, name: str, *kinds: str) -> Any:
+        """Return the only node that takes a tensor, if it is of one of these kinds; casts are passed over."""
+        takers = self.takers.get(name, [])
+        while len(takers) == 1 and takers[0].op_type == "Cast":
+            takers = self.takers.get(takers[0].output[0], [])
+        return takers[0] if len(takers) == 1 and takers[0].op_type in kinds else None
+
+
+def find_norms(graph: Graph) -> Iterator[GraphNorm]:
+    """Yield the norms of a graph in the order of its nodes."""
+    for node in graph.nodes:
+        if node.op_type in _NODES:
+            yield _read_node(node)
+        elif node.op_type == "Sqrt" and (chain := _read_chain(graph, node)) is not None:
+            yield chain
+
+
+def _read_attributes(node: Any) -> dict[str, Any]:
+    from onnx import helper
+
+    return {one.name: helper.get_attribute_value(one) for one in node.attribute}
+
+
+class _NodeRule(NamedTuple):
+    """How a kind of node is read.
+
+    Parameters
+    ----------
+    norm : str
+    roles : tuple of str
+        Of its inputs, in order; empty for one that is no role.
+    options : mapping
+        Attribute → option.
+    defaults : mapping
+        Option → its value where the node does not say it.
+    like : str or None
+        The row of conventions; None where it has options that a node never has.
+    """
+
+    norm: str
+    roles: tuple[str, ...] = ("input", "weight", "bias")
+    options: Mapping[str, str] = {"epsilon": "eps"}
+    defaults: Mapping[str, Any] = {"eps": 1e-5}
+    like: str | None = "onnx"
+
+
+_RUNNING = ("running_mean", "running_var")
+
+_NODES: Mapping[str, _NodeRule] = {
+    "LayerNormalization": _NodeRule("ln"),
+    "BatchNormalization": _NodeRule("bn", ("input", "weight", "bias", *_RUNNING)),
+    "InstanceNormalization": _NodeRule("in"),
+    "GroupNormalization": _NodeRule("gn", options={"epsilon": "eps", "num_groups": "groups"}),
+    "RMSNormalization": _NodeRule("rms", ("input", "weight")),
+    "SimplifiedLayerNormalization": _NodeRule("rms", ("input", "weight")),
+    "SkipLayerNormalization": _NodeRule("ln", ("", "", "weight", "bias"), defaults={"eps": 1e-12}),
+    "SkipSimplifiedLayerNormalization": _NodeRule("rms", ("", "", "weight"), defaults={"eps": 1e-12}),
+    "LpNormalization": _NodeRule("lp", ("input",), {"p": "p"}, {"p": 2}, like=None),
+    "MeanVarianceNormalization": _NodeRule("mvn", ("input",), {"axes": "axes"}, {"axes": (0, 2, 3)}),
+    "LRN": _NodeRule(
+        "lrn", ("input",), {"size": "size", "alpha": "alpha", "beta": "exponent", "bias": "k"},
+        {"alpha": 1e-4, "exponent": 0.75, "k": 1.0},
+    ),
+}  # fmt: skip
+"""Kinds of nodes (ONNX 1.23, opset 24; `Simplified…` and `Skip…` of ONNX Runtime 1.23) → how they are read."""
+
+_SUM_OF_SKIP = 3
+"""The output of `Skip…` nodes that is what they normalize."""
+
+
+def _read_node(node: Any) -> GraphNorm:
+    rule, given = _NODES[node.op_type], _read_attributes(node)
+    options = {option: given[name] for name, option in rule.options.items() if name in given}
+    options = {name: _shorten(value) for name, value in {**rule.defaults, **options}.items()}
+    if node.op_type in ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"):
+        options["first_axis"] = int(given.get("axis", -1))
+    elif node.op_type == "LpNormalization":
+        options["axes"] = (int(given.get("axis", -1)),)
+    elif node.op_type.startswith("Skip"):
+        options["first_axis"] = -1
+    if rule.like is not None:
+        options["like"] = rule.like
+    pairs = zip(rule.roles, node.input, strict=False)
+    tensors = {role: name for role, name in pairs if role and name}
+    tensors["output"] = node.output[0]
+    if node.op_type.startswith("Skip"):
+        tensors["input"] = node.output[_SUM_OF_SKIP] if len(node.output) > _SUM_OF_SKIP else ""
+    trains = bool(given.get("training_mode", 0))
+    settings = LayerSettings(
+        node.name or node.output[0], rule.norm, options,
+        evaluation=_RUNNING[0] in tensors and not trains, kind=node.op_type,
+    )  # fmt: skip
+    return GraphNorm(settings, tensors)
+
+
+def _shorten(value: Any) -> Any:
+    """Return an attribute as an option: floats of 32 bits by their shortest decimal digits."""
+    if isinstance(value, float):
+        return float(str(np.float32(value)))
+    return tuple(map(int, value)) if isinstance(value, list | tuple) else value
+
+
+# -- chains: Sqrt(Add(ReduceMean(square), eps)) with what is divided by it
+
+
+def _read_chain(graph: Graph, root: Any) -> GraphNorm | None:
+    """Return the norm whose divisor a square root is: `ln` where a mean is subtracted before, else `rms`."""
+    added = graph.find_maker(root.input[0], "Add")
+    if added is None:
+        return None
+    numbers = map(graph.read_number, added.input)
+    eps = next((number for number in numbers if number is not None), None)
+    mean = next(
+        (node for name in added.input if (node := graph.find_maker(name, "ReduceMean")) is not None), None
+    )
+    square = None if mean is None else graph.find_maker(mean.input[0], "Pow", "Mul")
+    if eps is None or square is None or (square.op_type == "Mul" and square.input[0] != square.input[1]):
+        return None
+    divided = square.input[0]
+    quotient = _find_quotient(graph, root.output[0])
+    axes = _read_axes(graph, mean)
+    if quotient is None or axes is None:
+        return None
+    difference = graph.find_maker(divided, "Sub")
+    centre = None if difference is None else graph.find_maker(difference.input[1], "ReduceMean")
+    norm, x = ("rms", divided) if centre is None else ("ln", difference.input[0])
+    tensors = {"input": x, **_follow(graph, quotient)}
+    options = {"axes": axes, "eps": _shorten(eps)}
+    name = quotient.name or quotient.output[0]
+    return GraphNorm(LayerSettings(name, norm, options, kind="chain of nodes"), tensors)
+
+
+def _find_quotient(graph: Graph, root: str) -> Any:
+    """Return the node that divides by a root, or multiplies by its reciprocal."""
+    node = graph.find_taker(root, "Div", "Reciprocal")
+    if node is None or node.op_type == "Reciprocal":
+        return None if node is None else graph.find_taker(node.output[0], "Mul")
+    if graph.read_number(node.input[0]) is not None:  # 1 / √…
+        return graph.find_taker(node.output[0], "Mul")
+    return node
+
+
+def _read_axes(graph: Graph, mean: Any) -> tuple[int, ...] | None:
+    given = _read_attributes(mean).get("axes")
+    if given is None and len(mean.input) > 1:
+        given = graph.read(mean.input[1])
+    return None if given is None else tuple(int(axis) for axis in np.asarray(given).reshape(-1))
+
+
+def _follow(graph: Graph, node: Any) -> dict[str, str]:
+    """Return the output, and gamma and beta where constants follow that multiply and are added."""
+    found = {}
+    for role, kind in (("weight", "Mul"), ("bias", "Add")):
+        taker = graph.find_taker(node.output[0], kind)
+        constant = None if taker is None else next((n for n in taker.input if n in graph.constants), None)
+        if taker is None or constant is None:
+            break
+        found[role], node = constant, taker
+    cast = graph.takers.get(node.output[0], [])
+    is_cast = len(cast) == 1 and cast[0].op_type == "Cast"
+    return {**found, "output": cast[0].output[0] if is_cast else node.output[0]}

@@ -1,0 +1,89 @@
+"""`normcli audit`: every norm of a recorded model run, and the first that is wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from click import argument, option
+
+from normcli.cli.parameters import options
+from normcli.cli.verb_commands import Verb
+from normcli.cli.verbs.check import TOLERANCES, print_verdict
+
+if TYPE_CHECKING:
+    from normcli.cli.parameters.settings import Settings
+
+
+def _run(
+    settings: Settings,
+    dump: str | None,
+    against: str | None,
+    only: tuple[str, ...],
+    left_out: tuple[str, ...],
+    pairs: str | None,
+    weights: str | None,
+    norm: str | None,
+    onnx_inputs: str | None,
+    rtol: float | None,
+    atol: float | None,
+    max_ulp: float | None,
+) -> None:
+    """Judge every norm of a recorded model run: a line a layer, the first bad one in full.
+
+    DUMP is what normcli.record writes of a PyTorch model; normcli help dumps says how any engine writes it.
+    Layers that are wrong in one way are one line. Exit code: 0 if all agree, 1 if any differs or could not be
+    judged.
+
+    With --against, a second run of the same model: the first norm whose input agrees and whose output does not,
+    which of both is nearer the exact result, and why the other is not.
+
+    An ONNX model is run by ONNX Runtime (the extra onnx), and each of its norms judged: nodes that are one, and
+    chains of nodes that spell one out.
+
+    \b
+      normcli audit dump.safetensors
+      normcli audit eager.safetensors --against compiled.safetensors
+      normcli audit model.onnx -i inputs.npz
+      normcli audit dump.safetensors --only 'layers.*' --skip '*.q_norm' -f json
+      normcli audit --pairs 'acts.safetensors:*.input=*.output' --weights model.safetensors --norm rms:eps=1e-6
+    """
+    from normcli.library.auditing import audit
+
+    with settings.run.open_effort() as effort:
+        told = audit(
+            dump, against=against, only=only, skip=left_out, pairs=pairs, weights=weights, norm=norm,
+            inputs=onnx_inputs, seed=settings.source.seed or 0,
+            rtol=rtol, atol=atol, max_ulp=max_ulp, effort=effort,
+        )  # fmt: skip
+    print_verdict(told.document, settings.answer, ok=told.ok)
+
+
+_PATTERN = "PATTERN"
+
+AUDIT = Verb(
+    "audit",
+    _run,
+    options=(
+        argument("dump", required=False, metavar="[DUMP]"),
+        option("--against", metavar="FILE", help="A second run of the same model, to hold beside the first."),
+        option(
+            "--only", multiple=True, metavar=_PATTERN, help="Judge layers of such names alone: layers.*.norm."
+        ),
+        option("--skip", "left_out", multiple=True, metavar=_PATTERN, help="Leave layers of such names out."),
+        option("--pairs", metavar="FILE:*.A=*.B", help="Tensors that go together, where there is no dump."),
+        option("--weights", metavar="FILE", help="With --pairs: a file of NAME.weight and NAME.bias."),
+        option("--norm", metavar="NORM:KEY=VALUE", help="Of layers without settings; else it is looked for."),
+        option(
+            "-i",
+            "--inputs",
+            "onnx_inputs",
+            metavar="FILE",
+            help="Inputs of an ONNX model; else they are drawn.",
+        ),
+        option("--seed", type=int, help="Of inputs that are drawn. [default: 0]"),
+        *TOLERANCES,
+        *options.TABLE,
+        options.THREADS,
+        options.QUIET,
+    ),
+)

@@ -1,0 +1,117 @@
+"""Recorded runs of models, judged: every norm of one, or where two part."""
+
+from __future__ import annotations
+
+import functools
+import os
+import tempfile
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.answers.judging.audit_report import AuditReport
+from normcli.answers.judging.run_comparison import RunReport
+from normcli.auditing import audit as auditing
+from normcli.auditing.layer import choose_layers, open_dump, pair_tensors
+from normcli.auditing.onnx_run import SUFFIX, record_onnx
+from normcli.auditing.runs import RunComparison, compare_runs
+from normcli.checking.ulp import choose_tolerance
+from normcli.engine.walk import DEFAULT_EFFORT
+from normcli.errors import UsageError
+from normcli.library.judging import Judgement
+from normcli.norms.norm_spec import parse_norm_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from normcli.auditing.layer import RecordedLayer
+    from normcli.engine.walk import Effort
+
+Path = str | os.PathLike[str]
+
+
+def audit(
+    dump: Path | None = None,
+    *,
+    against: Path | None = None,
+    only: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    pairs: str | None = None,
+    weights: Path | None = None,
+    norm: str | None = None,
+    inputs: Path | None = None,
+    seed: int = 0,
+    rtol: float | None = None,
+    atol: float | None = None,
+    max_ulp: float | None = None,
+    effort: Effort = DEFAULT_EFFORT,
+) -> Judgement[auditing.Audit] | Judgement[RunComparison]:
+    """Judge every norm of a recorded run of a model; or hold a second run against it.
+
+    Parameters
+    ----------
+    dump : path
+        A file that `record` wrote, another of `normcli help dumps`, or an ONNX model, which is run; None
+        where `pairs` names tensors.
+    against : path, optional
+        A second run of the same model.
+    only, skip : sequence of str
+        Patterns of the names of layers that are judged, and that are left out: `layers.*.norm`.
+    pairs : str, optional
+        `FILE:*.input=*.output`: which tensors of a file go together.
+    weights : path, optional
+        With `pairs`: a file of `NAME.weight` and `NAME.bias`.
+    norm : str, optional
+        The norm of layers without settings, as `rms:eps=1e-6`; without it, it is looked for.
+    inputs : path, optional
+        Where `dump` is an ONNX model: its inputs by name, as `record_onnx` takes them; else they are drawn.
+    seed : int
+        Of inputs that are drawn.
+    rtol, atol, max_ulp : float, optional
+        As of `check`.
+    effort : Effort
+        Nothing of the verdicts depends on it.
+
+    Returns
+    -------
+    Judgement
+        True if every layer agrees; `found.layers` are the verdicts, `found.first` is the first bad one. Of two
+        runs, `found.parting` is the layer at which they part.
+
+    Raises
+    ------
+    UsageError
+        If options contradict each other, or leave no layer.
+    DataError
+        If a file cannot be read, or is none of a recorded run.
+    """
+    if (dump is None) == (pairs is None):
+        raise UsageError("audit takes a DUMP, or --pairs FILE:*.input=*.output; give one of them")
+    models = [path for path in (dump, against) if path is not None and str(path).lower().endswith(SUFFIX)]
+    if inputs is not None and not models:
+        raise UsageError("--inputs are of an ONNX model; a dump has its own")
+    if weights is not None and pairs is None:
+        raise UsageError("--weights goes with --pairs; a dump has its own")
+    default = None if norm is None else parse_norm_spec(norm)
+    tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
+    tolerate(np.dtype(np.float32))  # which refuses limits that are none
+    with tempfile.TemporaryDirectory() as folder:
+
+        def open_layers(path: str) -> list[RecordedLayer]:
+            if path.lower().endswith(SUFFIX):
+                made = os.path.join(folder, f"{len(os.listdir(folder))}.safetensors")  # noqa: PTH118, PTH208
+                record_onnx(path, made, None if inputs is None else str(inputs), seed)
+                path = made
+            return choose_layers(open_dump(path, default), only, skip)
+
+        if pairs is None:
+            source, layers = str(dump), open_layers(str(dump))
+        else:
+            source = pairs
+            paired = pair_tensors(pairs, None if weights is None else str(weights), default)
+            layers = choose_layers(paired, only, skip)
+        if against is None:
+            found = auditing.audit(layers, tolerate, effort)
+            return Judgement(found.ok, found, AuditReport(found, source))
+        compared = compare_runs(layers, open_layers(str(against)), tolerate, effort)
+        return Judgement(compared.ok, compared, RunReport(compared, (source, str(against))))

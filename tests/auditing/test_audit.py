@@ -1,0 +1,345 @@
+"""Recorded runs judged: each layer against its norm, the first bad one named, two runs side by side."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from normcli import audit, normalize
+from normcli.answers.judging.audit_report import join_names
+from normcli.auditing.dump_file import SCHEMA
+from normcli.errors import DataError
+
+RNG = np.random.default_rng(11)
+X = (RNG.normal(size=(6, 8, 16)) + 3.0).astype(np.float32)
+GAMMA = RNG.normal(1.0, 0.3, 16).astype(np.float32)
+BETA = RNG.normal(0.0, 0.3, 16).astype(np.float32)
+LN = {"norm": "ln", "options": {"axes": [-1], "eps": 1e-5}}
+
+
+def make_layer(x=X, eps=1e-5, gamma=GAMMA):
+    y = normalize(x, "ln", axes=-1, eps=eps, gamma=gamma, beta=BETA).normalized
+    return {"input": x, "output": y, "weight": GAMMA, "bias": BETA}
+
+
+def write(folder, layers, settings=None):
+    """Write a dump of layers by name; the settings are those of a layer norm unless others are given."""
+    folder.mkdir()
+    for name, tensors in layers.items():
+        for role, values in tensors.items():
+            np.save(folder / f"{name}.{role}.npy", values)
+    every = [{"name": name, **LN, **(settings or {}).get(name, {})} for name in layers]
+    (folder / "dump.json").write_text(json.dumps({"schema": SCHEMA, "layers": every}))
+    return str(folder)
+
+
+def find(judgement, name):
+    return next(one for one in judgement.data()["layers"] if one["name"] == name)
+
+
+def test_every_layer_of_a_right_run_agrees(tmp_path):
+    told = audit(write(tmp_path / "run", {"a.norm": make_layer(), "b.norm": make_layer(X[:2])}))
+    data = told.data()
+    assert told.ok
+    assert (data["schema"], data["first"]) == ("normcli-audit/1", None)
+    assert [(one["name"], one["ok"], one["max_ulp"] <= 0.5) for one in data["layers"]] == [
+        ("a.norm", True, True), ("b.norm", True, True),
+    ]  # fmt: skip
+
+
+def test_the_first_bad_layer_is_named_with_its_cause(tmp_path):
+    layers = {"z": make_layer(), "b": make_layer(eps=1e-2), "c": make_layer(gamma=np.roll(GAMMA, 1))}
+    told = audit(write(tmp_path / "run", layers))
+    assert told.data()["first"] == "b"
+    assert find(told, "b")["fault"] == "stats-eps-other"
+    assert find(told, "c")["fault"] == "affine-gamma-rolled"
+    text = str(told)
+    assert "first bad layer: b" in text
+    assert text.splitlines()[-1] == "✗ 2 of 3 layers differ   first bad layer: b"
+
+
+def test_layers_that_are_wrong_in_one_way_are_one_line(tmp_path):
+    names = [f"layers.{number}.norm" for number in range(3)]
+    told = audit(write(tmp_path / "run", {name: make_layer(eps=1e-2) for name in names}))
+    line = next(line for line in str(told).splitlines() if "layers.*.norm" in line)
+    assert line.startswith("layers.*.norm (3)")
+    assert line.endswith("✗ eps is 0.01, not 1e-05")
+
+
+def test_what_a_dump_lacks_is_said_and_the_rest_is_judged(tmp_path):
+    broken = make_layer()
+    del broken["output"]
+    told = audit(write(tmp_path / "run", {"a": broken, "b": make_layer()}))
+    assert (find(told, "a")["ok"], find(told, "a")["problem"]) == (None, "a.output is missing")
+    assert find(told, "b")["ok"]
+    assert not told.ok
+    assert str(told).splitlines()[-1] == "✗ 1 layer agrees   1 could not be judged"
+
+
+def test_a_layer_without_norm_is_identified(tmp_path):
+    told = audit(write(tmp_path / "run", {"a": make_layer()}, {"a": {"norm": None, "options": {}}}))
+    assert told.ok
+    assert find(told, "a")["cause"].startswith("y is layer normalization")
+
+
+def test_running_statistics_that_enter_evaluation(tmp_path):
+    mean, var = X.mean((0, 1)).astype(np.float32), X.var((0, 1)).astype(np.float32)
+    options = {"axes": [0, 1], "eps": 1e-5}
+    y = normalize(X, "bn", layout="NLC", running_mean=mean, running_var=var, gamma=GAMMA).normalized
+    layer = {"input": X, "output": y, "weight": GAMMA, "running_mean": mean, "running_var": var}
+    settings = {"a": {"norm": "bn", "options": {"layout": "NLC"} | options, "evaluation": True}}
+    assert audit(write(tmp_path / "run", {"a": layer}, settings)).ok
+
+
+@pytest.mark.parametrize(
+    ("ddof", "ok", "cause"),
+    [(1, True, None), (0, False, "running_var differs: the variance that enters is of another ddof")],
+    ids=["unbiased", "biased"],
+)
+def test_running_statistics_after_a_step(tmp_path, ddof, ok, cause):
+    wide = X.astype(np.float64)
+    y = normalize(X, "bn", layout="NLC").normalized
+    stats = {"running_mean": np.zeros(16), "running_var": np.ones(16)}
+    stats["running_mean_after"] = 0.1 * wide.mean((0, 1))
+    stats["running_var_after"] = 0.9 + 0.1 * wide.var((0, 1), ddof=ddof)
+    settings = {"a": {"norm": "bn", "options": {"layout": "NLC"}, "momentum": 0.1}}
+    told = audit(write(tmp_path / "run", {"a": {"input": X, "output": y, **stats}}, settings))
+    assert (told.ok, find(told, "a")["cause"]) == (ok, cause)
+
+
+def test_gradients_are_judged_with_the_output(tmp_path):
+    from normcli import backward
+
+    dy = RNG.normal(size=X.shape).astype(np.float32)
+    exact = backward(X, dy, "ln", axes=-1, eps=1e-5, gamma=GAMMA, beta=BETA)
+    right = make_layer() | {"grad_output": dy, "grad_input": exact.dx, "grad_weight": exact.dgamma}
+    wrong = right | {"grad_input": -exact.dx}
+    told = audit(write(tmp_path / "run", {"a": right, "b": wrong}))
+    assert find(told, "a")["ok"]
+    assert set(find(told, "a")["parts"]) == {"output", "grad_input", "grad_weight"}
+    assert find(told, "b")["fault"] == "dx-sign"
+
+
+def test_patterns_choose_layers(tmp_path):
+    run = write(tmp_path / "run", {name: make_layer() for name in ("a.q", "a.k", "b.q")})
+    chosen = audit(run, only=["a.*"], skip=["*.k"]).data()["layers"]
+    assert [one["name"] for one in chosen] == ["a.q"]
+
+
+def test_a_further_call_has_the_weights_of_the_first(tmp_path):
+    again = {name: values for name, values in make_layer(X[:2]).items() if name in ("input", "output")}
+    settings = {"a#2": {"weights_of": "a"}}
+    assert audit(write(tmp_path / "run", {"a": make_layer(), "a#2": again}, settings)).ok
+
+
+def test_pairs_of_an_archive(tmp_path):
+    layer = make_layer()
+    np.savez(
+        tmp_path / "acts.npz", **{f"h.{n}.{role}": layer[role] for n in "01" for role in ("input", "output")}
+    )
+    np.savez(tmp_path / "w.npz", **{f"h.{n}.{role}": layer[role] for n in "01" for role in ("weight", "bias")})
+    told = audit(
+        pairs=f"{tmp_path}/acts.npz:*.input=*.output", weights=tmp_path / "w.npz", norm="ln:axes=-1:eps=1e-5"
+    )
+    assert [one["name"] for one in told.data()["layers"]] == ["h.0", "h.1"]
+    assert told.ok
+
+
+# -- two runs
+
+
+def test_two_runs_part_where_the_input_agrees_and_the_output_does_not(tmp_path):
+    first = {"a": make_layer(), "b": make_layer(X[:3]), "c": make_layer(X[:2])}
+    second = first | {"b": make_layer(X[:3], eps=1e-2), "c": make_layer(X[1:3])}
+    told = audit(write(tmp_path / "one", first), against=write(tmp_path / "two", second))
+    data = told.data()
+    assert (told.ok, data["first"]) == (False, "b")
+    assert [one["nearer"] for one in data["layers"]] == [None, "first", None]
+    last = str(told).splitlines()
+    assert "✗ both runs part at b" in last
+    assert "eps is 0.01, not 1e-05" in last[-1]
+    table = list(told.document.rows())
+    assert (table[0][4], table[2][4]) == ("differences", "")
+    assert (data["alone"], data["between"]) == ({"first": [], "second": []}, ["b", "c"])
+
+
+def test_two_equal_runs(tmp_path):
+    one, two = (write(tmp_path / name, {"a": make_layer()}) for name in ("one", "two"))
+    told = audit(one, against=two)
+    assert told.ok
+    assert str(told).splitlines()[-1] == "✓ 1 layer agrees   in both runs"
+
+
+def test_runs_that_differ_before_any_norm(tmp_path):
+    one = write(tmp_path / "one", {"a": make_layer()})
+    told = audit(one, against=write(tmp_path / "two", {"a": make_layer(X[::-1].copy())}))
+    assert (told.ok, told.data()["first"]) == (False, None)
+    assert "✗ both runs differ, at no norm whose input agrees" in str(told)
+
+
+def test_layers_of_one_run_alone_are_a_difference(tmp_path):
+    one = write(tmp_path / "one", {"a": make_layer(), "b": make_layer()})
+    told = audit(one, against=write(tmp_path / "two", {"a": make_layer()}))
+    assert (told.ok, told.data()["alone"]) == (False, {"first": ["b"], "second": []})
+    assert str(told).splitlines()[-1].split() == ["only", "in", "the", "first:", "b"]
+
+
+# -- the command line
+
+
+def test_the_command_prints_the_report(normcli, tmp_path):
+    run = write(tmp_path / "run", {"a": make_layer(), "b": make_layer(eps=1e-2)})
+    ran = normcli("audit", run)
+    assert (ran.code, ran.err) == (1, "")
+    assert ran.out.splitlines()[0] == f"audit · {run}"
+    lines = [json.loads(line) for line in normcli("audit", run, "-f", "jsonl").out.splitlines()]
+    assert [(one["name"], one["ok"]) for one in lines] == [("a", True), ("b", False)]
+    assert normcli("audit", run, "--only", "a").code == 0
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        pytest.param([], 2, "audit takes a DUMP, or --pairs FILE:*.input=*.output; give one of them", id="nothing"),
+        pytest.param(["run", "--weights", "w"], 2, "--weights goes with --pairs; a dump has its own", id="weights"),
+        pytest.param(["--pairs", "x.npz:a=b"], 2, "--pairs x.npz:a=b: that is no FILE:*.input=*.output, with one * in each name", id="stars"),
+        pytest.param(["run", "--only", "z"], 2, "--only and --skip leave none of 1 layers; the first are a", id="none left"),
+        pytest.param(["gone.safetensors"], 3, "gone.safetensors: there is no such file", id="no file"),
+        pytest.param(["empty"], 3, "empty: no tensor is called NAME.input; --pairs says which tensors go together", id="empty"),
+        pytest.param(["bad"], 3, "bad: the settings of its layers are not valid JSON", id="no JSON"),
+        pytest.param(["old"], 3, "old: the settings of its layers are not of normcli-dump/1", id="other schema"),
+        pytest.param(["twice"], 3, "twice: it lists the layer a twice", id="twice"),
+        pytest.param(["kind"], 3, "kind: options of a is 3", id="kind of a member"),
+        pytest.param(["run", "--norm", "nix"], 2, "there is no norm 'nix'", id="no norm"),
+    ],
+)  # fmt: skip
+def test_refusals(normcli, tmp_path, monkeypatch, arguments, code, message):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "run", {"a": make_layer()})
+    (tmp_path / "empty").mkdir()
+    layers = {"twice": [{"name": "a"}] * 2, "kind": [{"name": "a", "options": 3}]}
+    texts = {"bad": "{", "old": '{"schema": "other/1"}'}
+    texts |= {name: json.dumps({"schema": SCHEMA, "layers": every}) for name, every in layers.items()}
+    for name, text in texts.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "dump.json").write_text(text)
+    ran = normcli("audit", *arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert ran.err.splitlines()[-1].startswith(f"normcli: {message}")
+
+
+def test_names_are_joined_to_a_pattern():
+    assert join_names(["a.0.x", "a.1.x"]) == "a.*.x"
+    assert join_names(["a", "b.c"]) == "*.*"
+
+
+# -- dumps that are wrong in themselves
+
+BN = {"norm": "bn", "options": {"layout": "NLC"}}
+STATE = {
+    name: np.ones(16) for name in ("running_mean", "running_var", "running_mean_after", "running_var_after")
+}
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    ("tensors", "settings", "problem"),
+    [
+        pytest.param({"running_mean_after": np.ones(3)}, {"momentum": 0.1}, "running_mean_after has", id="after"),
+        pytest.param({"running_var": np.ones((2, 2))}, {"momentum": 0.1}, "running_var has", id="before"),
+        pytest.param({"running_var": -np.ones(16)}, {"evaluation": True}, "running_var is negative", id="negative"),
+        pytest.param({"running_mean": None}, {"evaluation": True}, "the running statistics of evaluation", id="none"),
+        pytest.param({"weight": np.ones(3)}, {}, "gamma has the shape (3,)", id="weight"),
+        pytest.param({"output": X[:2]}, {}, "the shape is (2, 8, 16)", id="output"),
+        pytest.param({}, {"norm": "nix"}, "there is no norm 'nix'", id="no norm"),
+        pytest.param({}, {"options": {"eps": "x"}}, "a: there is no option eps = \"x\"", id="eps"),
+        pytest.param({}, {"options": {"eps": -1}}, "eps -1.0 is", id="eps below 0"),
+        pytest.param({}, {"options": {"axes": [7]}}, "axes", id="no such axis"),
+        pytest.param({"bias": np.ones((2, 3, 4, 5))}, {"norm": None, "options": {}}, "its weight or bias has", id="rank"),
+        pytest.param({}, {"problem": "Gated is no norm"}, "Gated is no norm", id="said so"),
+    ],
+)  # fmt: skip
+def test_a_layer_that_cannot_be_judged_says_why(tmp_path, tensors, settings, problem):
+    y = normalize(X, "bn", layout="NLC").normalized
+    layer = {"input": X, "output": y, **STATE, **tensors}
+    run = write(
+        tmp_path / "run",
+        {"a": {role: one for role, one in layer.items() if one is not None}},
+        {"a": BN | settings},
+    )
+    told = audit(run)
+    assert find(told, "a")["ok"] is None
+    assert find(told, "a")["problem"].startswith(problem)
+    assert str(told).splitlines()[-1] == "✗ 1 could not be judged"
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    "member",
+    [
+        '"momentum": NaN', '"momentum": 5', '"momentum": true', '"momentum": "x"', '"batches": -1',
+        '"options": {"axes": [NaN]}', '"name": ""', '"evaluation": 1',
+    ],
+)  # fmt: skip
+def test_settings_that_are_refused(normcli, tmp_path, member):
+    write(tmp_path / "run", {"a": make_layer()})
+    text = f'{{"schema": "{SCHEMA}", "layers": [{{"name": "a", "norm": "bn", {member}}}]}}'
+    (tmp_path / "run" / "dump.json").write_text(text)
+    ran = normcli("audit", tmp_path / "run", "-f", "json")
+    assert (ran.code, ran.out) == (3, "")
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_what_is_no_file_is_not_waited_for(normcli, tmp_path):
+    run = tmp_path / "run"
+    write(run, {"a": make_layer()})
+    os.mkfifo(run / "b.input.npy")
+    os.mkfifo(tmp_path / "x.safetensors")
+    assert normcli("audit", run).code == 0
+    ran = normcli("audit", tmp_path / "x.safetensors")
+    assert (ran.code, ran.out) == (3, "")
+    (run / "dump.json").unlink()
+    os.mkfifo(run / "dump.json")
+    assert normcli("audit", run).code == 3
+
+
+def test_a_dump_that_is_cut_short_is_refused_whole(normcli, tmp_path):
+    safetensors = pytest.importorskip("safetensors.numpy")
+    path = tmp_path / "d.safetensors"
+    safetensors.save_file({f"a.{role}": values for role, values in make_layer().items()}, path)
+    assert normcli("audit", path, "--norm", "ln:axes=-1").code == 0
+    path.write_bytes(path.read_bytes()[:-1])
+    ran = normcli("audit", path)
+    assert (ran.code, ran.out) == (3, "")
+
+
+@pytest.mark.parametrize("limit", ["--rtol=nan", "--atol=-1", "--max-ulp=inf"])
+def test_limits_that_are_refused(normcli, tmp_path, limit):
+    ran = normcli("audit", write(tmp_path / "run", {"a": make_layer()}), limit)
+    assert (ran.code, ran.out) == (2, "")
+
+
+def test_names_of_pairs_are_no_patterns_but_for_the_star(tmp_path):
+    layer = make_layer()
+    np.savez(tmp_path / "a.npz", **{f"[l]0.{role}": layer[role] for role in ("input", "output")})
+    told = audit(pairs=f"{tmp_path}/a.npz:[l]*.input=[l]*.output")
+    assert [one["name"] for one in told.data()["layers"]] == ["0"]
+    with pytest.raises(DataError, match=r"has no 0\.weight, nor one of another layer"):
+        audit(pairs=f"{tmp_path}/a.npz:[l]*.input=[l]*.output", weights=tmp_path / "a.npz")
+
+
+def test_runs_of_two_dtypes_are_compared_in_the_shorter(tmp_path):
+    half = {role: values.astype(np.float16) for role, values in make_layer().items()}
+    one, two = write(tmp_path / "one", {"a": make_layer()}), write(tmp_path / "two", {"a": half})
+    found = [audit(one, against=two), audit(two, against=one)]
+    assert [bool(told.data()["layers"][0]["output"]["ok"]) for told in found] == [True, True]
+
+
+def test_an_output_that_is_missing_is_no_difference_of_the_norm(tmp_path):
+    lacking = {role: values for role, values in make_layer().items() if role != "output"}
+    told = audit(write(tmp_path / "one", {"a": make_layer()}), against=write(tmp_path / "two", {"a": lacking}))
+    assert (told.ok, told.data()["first"]) == (False, None)

@@ -1,0 +1,148 @@
+"""ONNX models run by ONNX Runtime: each norm of their graph, as a node or as a chain of nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import audit
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.peers
+
+RNG = np.random.default_rng(2)
+C = 6
+G, B = RNG.normal(1.0, 0.3, C).astype(np.float32), RNG.normal(0.0, 0.3, C).astype(np.float32)
+MEAN, VAR = RNG.normal(0.0, 0.3, C).astype(np.float32), RNG.uniform(0.5, 2.0, C).astype(np.float32)
+IMAGES, TOKENS = (2, C, 4, 4), (2, 5, C)
+
+
+def write_model(path, nodes, shape, constants=(), opset=18):
+    """Write a model of x to y; constants are arrays by name."""
+    helper, numpy_helper = onnx.helper, onnx.numpy_helper
+    types = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name in "xy"]
+    held = [numpy_helper.from_array(array, name) for name, array in dict(constants).items()]
+    graph = helper.make_graph(nodes, "g", types[:1], types[1:], held)
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+    return str(path)
+
+
+def node(kind, inputs, outputs="y", **attributes):
+    return onnx.helper.make_node(
+        kind, inputs.split(), outputs.split(), name=f"{outputs.split()[0]}/{kind}", **attributes
+    )
+
+
+def list_rms(eps=1e-6):
+    constants = {"two": np.float32(2), "eps": np.float32(eps), "g": G}
+    return [
+        node("Pow", "x two", "s"), node("ReduceMean", "s", "m", axes=[-1]), node("Add", "m eps", "v"),
+        node("Sqrt", "v", "r"), node("Reciprocal", "r", "i"), node("Mul", "x i", "n"), node("Mul", "g n", "y"),
+    ], constants  # fmt: skip
+
+
+LN_CHAIN = [
+    node("ReduceMean", "x", "m", axes=[-1]), node("Sub", "x m", "d"), node("Mul", "d d", "s"),
+    node("ReduceMean", "s", "w", axes=[-1]), node("Add", "w eps", "v"), node("Sqrt", "v", "r"),
+    node("Div", "d r", "n"), node("Mul", "n g", "t"), node("Add", "t b", "y"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("norm", "nodes", "shape", "opset"),
+    [
+        ("ln", [node("LayerNormalization", "x g b", axis=-1, epsilon=1e-3)], TOKENS, 17),
+        ("ln", [node("LayerNormalization", "x h", axis=1)], TOKENS, 17),
+        ("bn", [node("BatchNormalization", "x g b mean var", epsilon=1e-3)], IMAGES, 15),
+        ("in", [node("InstanceNormalization", "x g b")], IMAGES, 18),
+        ("gn", [node("GroupNormalization", "x g b", num_groups=3)], IMAGES, 21),
+        ("lp", [node("LpNormalization", "x", axis=-1, p=1)], TOKENS, 18),
+        ("mvn", [node("MeanVarianceNormalization", "x")], IMAGES, 13),
+        ("lrn", [node("LRN", "x", size=3, alpha=0.01)], IMAGES, 18),
+        ("rms", [node("SimplifiedLayerNormalization", "x g", axis=-1, epsilon=1e-6)], TOKENS, 17),
+        ("rms", list_rms()[0], TOKENS, 13),
+        ("ln", LN_CHAIN, TOKENS, 13),
+    ],
+    ids=[
+        "ln",
+        "ln of two axes",
+        "bn",
+        "in",
+        "gn",
+        "lp",
+        "mvn",
+        "lrn",
+        "simplified",
+        "chain of rms",
+        "chain of ln",
+    ],
+)
+def test_a_norm_of_a_graph(tmp_path, norm, nodes, shape, opset):
+    constants = {"g": G, "b": B, "mean": MEAN, "var": VAR, "h": np.ones((5, C), np.float32)} | list_rms()[1]
+    used = {name for one in nodes for name in one.input}
+    held = {name: array for name, array in constants.items() if name in used}
+    told = audit(write_model(tmp_path / "m.onnx", nodes, shape, held, opset))
+    assert told.ok, str(told)
+    assert [one["norm"] for one in told.data()["layers"]] == [norm]
+
+
+def test_the_sum_that_a_fused_node_normalizes(tmp_path):
+    nodes = [
+        onnx.helper.make_node("Neg", ["x"], ["r"]),
+        onnx.helper.make_node(
+            "SkipLayerNormalization", ["x", "r2", "g", "b"], ["y"], name="skip", domain="com.microsoft"
+        ),
+        onnx.helper.make_node("Abs", ["r"], ["r2"]),
+    ]
+    nodes = [nodes[0], nodes[2], nodes[1]]
+    told = audit(write_model(tmp_path / "m.onnx", nodes, TOKENS, {"g": G, "b": B}, 17))
+    assert told.ok, str(told)
+    assert told.data()["layers"][0]["kind"] == "SkipLayerNormalization"
+
+
+def test_a_chain_that_is_wrong_is_judged_by_its_own_numbers(tmp_path):
+    one = write_model(tmp_path / "one.onnx", *_spread(list_rms()))
+    two = write_model(tmp_path / "two.onnx", *_spread(list_rms(eps=1e-2)))
+    told = audit(one, against=two, seed=4)
+    assert not told.ok
+    assert told.data()["first"] == "n/Mul"
+
+
+def _spread(made):
+    nodes, constants = made
+    return nodes, TOKENS, constants, 13
+
+
+def test_inputs_are_those_of_a_file(tmp_path):
+    x = RNG.normal(size=TOKENS).astype(np.float32)
+    np.savez(tmp_path / "x.npz", x=x)
+    model = write_model(tmp_path / "m.onnx", *_spread(list_rms()))
+    told = audit(model, inputs=tmp_path / "x.npz")
+    assert told.ok
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["gone.onnx"], 3, "gone.onnx: there is no such file"),
+        (["bad.onnx"], 3, "bad.onnx is no readable ONNX model"),
+        (["none.onnx"], 3, "none.onnx holds no norm that is known"),
+        (["m.onnx", "-i", "y.npz"], 2, "y.npz has no x; the model takes x"),
+        (["m.onnx", "-i", "wide.npz"], 3, "m.onnx cannot be run: "),
+        (["run", "-i", "y.npz"], 2, "--inputs are of an ONNX model; a dump has its own"),
+    ],
+    ids=["gone", "damaged", "no norm", "no such input", "other rank", "no model"],
+)
+def test_refusals(normcli, tmp_path, monkeypatch, arguments, code, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.onnx").write_bytes(b"no model")
+    write_model(tmp_path / "none.onnx", [node("Neg", "x")], TOKENS)
+    write_model(tmp_path / "m.onnx", *_spread(list_rms()))
+    np.savez(tmp_path / "y.npz", y=np.ones(3))
+    np.savez(tmp_path / "wide.npz", x=np.ones((2, 2), np.float32))
+    ran = normcli("audit", *arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert ran.err.splitlines()[-1].startswith(f"normcli: {message}")
+    assert len(ran.err.splitlines()) == 1

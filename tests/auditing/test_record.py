@@ -1,0 +1,395 @@
+"""Models of PyTorch recorded while they run: every norm of theirs, as it was."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from normcli import audit, record
+from normcli.auditing.modules import describe_module
+from normcli.errors import DataError, UsageError
+from normcli.norms.conventions import CONVENTIONS
+from normcli.tensors.files import load
+from normcli.tensors.formats.safetensors import read_metadata
+from normcli.testing import assert_model_matches, assert_runs_match
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+pytestmark = pytest.mark.peers
+
+
+class Block(nn.Module):
+    def __init__(self, width=16):
+        super().__init__()
+        self.norm1, self.norm2, self.linear = nn.LayerNorm(width), nn.RMSNorm(width), nn.Linear(width, width)
+
+    def forward(self, x):
+        return x + self.norm2(self.linear(self.norm1(x)))
+
+
+class MyNorm(nn.Module):
+    eps = 1e-6
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps)
+
+
+def make_images():
+    torch.manual_seed(3)
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.GroupNorm(2, 8),
+        nn.InstanceNorm2d(8, affine=True, track_running_stats=True), nn.LocalResponseNorm(5),
+    )  # fmt: skip
+
+
+IMAGES = torch.from_numpy(np.random.default_rng(5).normal(size=(4, 3, 8, 8)).astype(np.float32))
+TOKENS = torch.from_numpy(np.random.default_rng(6).normal(size=(2, 12, 16)).astype(np.float32))
+
+
+def read_layers(path):
+    return json.loads(read_metadata(str(path))["normcli"])["layers"]
+
+
+def test_each_norm_is_recorded_in_its_order_with_its_settings(tmp_path):
+    model, path = make_images(), tmp_path / "dump.safetensors"
+    with record(model, path):
+        model(IMAGES)
+    layers = read_layers(path)
+    assert [(one["name"], one["norm"]) for one in layers] == [
+        ("1", "bn"),
+        ("3", "gn"),
+        ("4", "in"),
+        ("5", "lrn"),
+    ]
+    assert layers[0]["momentum"] == 0.1
+    assert layers[1]["options"]["groups"] == 2
+    told = audit(path)
+    assert told.ok, str(told)
+    assert set(told.data()["layers"][0]["parts"]) == {"output", "running_mean_after", "running_var_after"}
+
+
+def test_evaluation_is_recorded_as_such(tmp_path):
+    model = make_images()
+    model(IMAGES)
+    assert_model_matches(model.eval(), IMAGES)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_dtypes(dtype):
+    assert_model_matches(Block().to(getattr(torch, dtype)), TOKENS.to(getattr(torch, dtype)))
+
+
+def test_gradients(tmp_path):
+    model, path = nn.Sequential(Block(), Block(), nn.Flatten(1)), tmp_path / "dump.safetensors"
+    with record(model, path, backward=True):
+        (model(TOKENS) * torch.linspace(-1.0, 1.0, 192)).sum().backward()
+    told = audit(path)
+    assert told.ok, str(told)
+    parts = told.data()["layers"][1]["parts"]
+    assert set(parts) == {"output", "grad_input", "grad_weight"}
+
+
+def test_a_shared_module_has_a_name_for_each_call(tmp_path):
+    norm, path = nn.LayerNorm(16), tmp_path / "dump.safetensors"
+    model = nn.Sequential(norm, nn.Linear(16, 16), norm)
+    with record(model, path):
+        model(TOKENS)
+    assert [one["name"] for one in read_layers(path)] == ["0", "0#2"]
+    assert audit(path).ok
+
+
+def test_autocast(tmp_path):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert_model_matches(nn.Sequential(nn.Linear(16, 16), nn.LayerNorm(16), nn.LayerNorm(16)), TOKENS)
+
+
+@pytest.mark.slow
+def test_a_compiled_model(tmp_path):
+    eager, path = Block(), tmp_path / "eager.safetensors"
+    compiled = torch.compile(eager, backend="eager")
+    for model, name in ((eager, path), (compiled, tmp_path / "compiled.safetensors")):
+        with record(model, name), torch.no_grad():
+            model(TOKENS)
+    assert [one["name"] for one in read_layers(tmp_path / "compiled.safetensors")] == ["norm1", "norm2"]
+    assert_runs_match(path, tmp_path / "compiled.safetensors")
+
+
+def test_a_class_of_ones_own(tmp_path):
+    model = nn.Sequential(MyNorm())
+    with pytest.raises(UsageError, match=r"no module that is known for a norm; say what MyNorm is: also="):
+        assert_model_matches(model, TOKENS)
+    assert_model_matches(model, TOKENS, also={MyNorm: "rms"})
+    assert_model_matches(model, TOKENS, also={"MyNorm": "rms:axes=-1"})
+
+
+def test_a_wrong_norm_fails_with_the_report():
+    model = Block()
+    with torch.no_grad():
+        model.norm1.weight.add_(torch.linspace(0.0, 1.0, 16))
+    right = model.norm1.forward
+    model.norm1.forward = lambda x: right(x) * model.norm1.weight
+    with pytest.raises(AssertionError, match=r"1 of 2 layers differs   first bad layer: norm1") as raised:
+        assert_model_matches(model, TOKENS)
+    assert "gamma multiplies twice" in str(raised.value)
+
+
+def test_large_tensors_are_sampled_by_whole_groups(tmp_path):
+    model, path = make_images(), tmp_path / "dump.safetensors"
+    with record(model, path, most_bytes=1500, seed=1):
+        model(IMAGES)
+    layers = read_layers(path)
+    assert "of 8 indices of axis 1 are recorded" in layers[0]["note"]
+    told = audit(path)
+    assert told.ok, str(told)
+    assert told.data()["layers"][0]["shape"][1] < 8
+
+
+def test_nothing_is_written_where_the_block_raises_or_no_norm_ran(tmp_path):
+    path = tmp_path / "dump.safetensors"
+    with pytest.raises(ValueError, match="stop"), record(Block(), path):
+        raise ValueError("stop")
+    with pytest.raises(DataError, match="no norm of the model ran"), record(Block(), path):
+        pass
+    assert not path.exists()
+
+
+def test_a_header_that_outgrows_its_room(tmp_path, monkeypatch):
+    monkeypatch.setattr("normcli.auditing.dump_file._ROOM", 8)
+    monkeypatch.setattr("normcli.auditing.dump_file._ROOM_OF_LAYER", 0)
+    monkeypatch.setattr("normcli.auditing.dump_file._PIECE", 1000)
+    assert_model_matches(Block(), TOKENS)
+
+
+def test_classes_are_known_by_the_table():
+    norm = nn.LayerNorm(4)
+    type_names = [name for row in CONVENTIONS for name in row.modules]
+    assert len(type_names) == len(set(type_names))
+    frozen = type("DetrFrozenBatchNorm2d", (nn.BatchNorm2d,), {})(3)
+    assert describe_module("a", frozen, {}).evaluation
+    other = type("NewRMSNorm", (nn.Module,), {"variance_epsilon": 1e-6})()
+    found = describe_module("a", other, {})
+    assert (found.norm, found.options["like"]) == ("rms", "llama")
+    assert found.note == "NewRMSNorm is taken for rms as in Llama"
+    assert describe_module("a", norm, {}).options["axes"] == (-1,)
+    first = type("LayerNorm2d", (nn.LayerNorm,), {})(4)
+    assert "axes" not in describe_module("a", first, {}).options
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_tensors_of_eight_bits_are_read(tmp_path, dtype):
+    from safetensors.torch import save_file
+
+    x = TOKENS.to(getattr(torch, dtype))
+    save_file({"x": x}, tmp_path / "x.safetensors")
+    values = load(str(tmp_path / "x.safetensors")).values
+    assert values.dtype == np.float32
+    assert np.array_equal(values, x.float().numpy())
+
+
+# -- what a run may do that no plain forward pass does
+
+
+def judge(model, run, tmp_path, **options):
+    with record(model, tmp_path / "dump.safetensors", **options):
+        run(model)
+    return audit(tmp_path / "dump.safetensors")
+
+
+def call_by_name(model):
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = model
+
+        def forward(self, x):
+            return self.norm(input=x)
+
+    return Outer()
+
+
+def test_inputs_by_name(tmp_path):
+    assert judge(call_by_name(nn.LayerNorm(16)), lambda m: m(TOKENS), tmp_path).ok
+
+
+def test_an_inplace_step_behind_the_norm(tmp_path):
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(inplace=True))
+    told = judge(model, lambda m: m(IMAGES).square().sum().backward(), tmp_path, backward=True)
+    assert told.ok, str(told)
+    assert {"grad_input", "grad_weight", "grad_bias"} <= set(told.data()["layers"][0]["parts"])
+    assert isinstance(model[1].weight, nn.Parameter)
+
+
+def weigh(y):
+    return (y * torch.linspace(-1.0, 1.0, y[0].numel()).reshape(y.shape[1:])).sum()
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param(
+            lambda m: (weigh(m(TOKENS)).backward(), weigh(m(TOKENS[:1])).backward()), id="two batches"
+        ),
+        pytest.param(lambda m: weigh(m(m(TOKENS))).backward(), id="shared"),
+        pytest.param(lambda m: (weigh(m(TOKENS)) + m.weight.square().sum()).backward(), id="a penalty"),
+        pytest.param(lambda m: [weigh(m(TOKENS)), m(TOKENS + 1.0)][0].backward(), id="a call without a loss"),
+        pytest.param(
+            lambda m: [loss := weigh(m(TOKENS)), loss.backward(retain_graph=True), loss.backward()], id="twice"
+        ),
+        pytest.param(
+            lambda m: [a := weigh(m(TOKENS)), b := weigh(m(TOKENS[:1])), a.backward(), b.backward()],
+            id="two losses",
+        ),
+    ],
+)
+def test_gradients_are_those_of_each_call(tmp_path, run):
+    norm = nn.LayerNorm(16)
+    weigh(norm(TOKENS)).backward()  # whose gradient is there before
+    told = judge(norm, run, tmp_path, backward=True)
+    assert told.ok, str(told)
+    assert "grad_weight" in told.data()["layers"][0]["parts"]
+    assert isinstance(norm.weight, nn.Parameter)
+
+
+def test_a_backward_pass_behind_the_block_writes_nothing_and_is_undisturbed(tmp_path):
+    norm = nn.LayerNorm(16)
+    with record(norm, tmp_path / "dump.safetensors", backward=True):
+        loss = weigh(norm(TOKENS))
+    written = (tmp_path / "dump.safetensors").read_bytes()
+    loss.backward()
+    assert norm.weight.grad is not None
+    assert (tmp_path / "dump.safetensors").read_bytes() == written
+    assert audit(tmp_path / "dump.safetensors").ok
+
+
+def test_weights_are_those_of_each_call(tmp_path):
+    def run(norm):
+        for factor in (1.0, 3.0, 5.0):
+            norm.weight.data = torch.full((16,), factor)
+            norm(TOKENS)
+
+    assert judge(nn.LayerNorm(16), run, tmp_path).ok
+
+
+def test_evaluation_called_twice(tmp_path):
+    norm = nn.BatchNorm2d(3)
+    norm(IMAGES)
+    assert judge(norm.eval(), lambda m: (m(IMAGES), m(IMAGES + 1.0)), tmp_path).ok
+
+
+@pytest.mark.parametrize(
+    ("norm", "x"),
+    [
+        pytest.param(nn.InstanceNorm1d(12, affine=True), TOKENS, id="1d"),
+        pytest.param(nn.InstanceNorm2d(3, affine=True), IMAGES[0], id="a single sample"),
+        pytest.param(
+            nn.InstanceNorm2d(3, track_running_stats=True, momentum=None), IMAGES, id="without momentum"
+        ),
+    ],
+)
+def test_instance_norms(tmp_path, norm, x):
+    told = judge(norm, lambda m: m(x), tmp_path)
+    assert told.ok, str(told)
+
+
+def test_statistics_that_are_no_longer_tracked(tmp_path):
+    norm = nn.BatchNorm2d(3)
+    norm.track_running_stats = False
+    assert judge(norm, lambda m: m(IMAGES), tmp_path).ok
+
+
+class Activated(nn.BatchNorm2d):
+    def forward(self, x):
+        return super().forward(x).relu()
+
+
+class PixelRMSNorm(nn.Module):
+    def forward(self, x):
+        return x * torch.rsqrt(x.square().mean(1, keepdim=True) + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("norm", "problem"),
+    [
+        pytest.param(Activated(3), "Activated is no norm that is known: name it with also=", id="activated"),
+        pytest.param(
+            PixelRMSNorm(),
+            "PixelRMSNorm is taken for rms as in Llama, which it is not: name it with also=",
+            id="guessed",
+        ),
+        pytest.param(
+            type("OddNorm", (MyNorm,), {})(),
+            "OddNorm is no norm that is known: name it with also=",
+            id="by its name",
+        ),
+    ],
+)
+def test_classes_that_are_not_known_are_said_and_not_judged(tmp_path, norm, problem):
+    told = judge(nn.Sequential(norm, nn.GroupNorm(1, 3)), lambda m: m(IMAGES), tmp_path)
+    first, second = told.data()["layers"]
+    assert (first["ok"], first["problem"]) == (None, problem)
+    assert second["ok"]
+    assert not told.ok
+
+
+def test_a_norm_that_calls_itself_has_a_name_for_each_call(tmp_path):
+    class Again(nn.LayerNorm):
+        data_format = "channels_last"
+
+        def forward(self, x, depth=1):
+            return super().forward(self(x, depth - 1) if depth else x)
+
+    told = judge(Again(16), lambda m: m(TOKENS), tmp_path)
+    assert [one["name"] for one in told.data()["layers"]] == ["model", "model#2"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": -1}, "seed -1 is no integer ≥ 0"),
+        ({"most_bytes": 0}, "most_bytes 0 is no number of bytes above 0"),
+        ({"most_bytes": "x"}, "most_bytes 'x' is no number of bytes above 0"),
+        ({"also": {"X": 5}}, "also: 'X': 5 is no class and its norm, as MyNorm: 'rms'"),
+        ({"also": {"X": "nix"}}, "there is no norm 'nix'"),
+        ({"also": ["x"]}, "also ['x'] is no mapping of a class to its norm"),
+    ],
+)
+def test_arguments_that_are_refused(tmp_path, options, message):
+    with pytest.raises(UsageError) as raised, record(Block(), tmp_path / "dump.safetensors", **options):
+        pass
+    assert str(raised.value).startswith(message)
+
+
+def test_a_model_of_another_kind_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="int is no model of PyTorch"), record(5, tmp_path / "a.safetensors"):
+        pass
+
+
+# -- two runs
+
+
+@pytest.mark.parametrize(
+    ("change", "difference"),
+    [
+        pytest.param(lambda m: setattr(m[1], "eps", 0.1), "eps is 0.1, not 1e-05", id="eps"),
+        pytest.param(lambda m: m[1].weight.data.mul_(2.0), "weight is another", id="weight"),
+        pytest.param(lambda m: setattr(m[1], "bias", None), "it has no bias", id="bias"),
+        pytest.param(lambda m: setattr(m[1], "momentum", 0.9), "momentum is 0.9, not 0.1", id="momentum"),
+        pytest.param(lambda m: m[1].eval(), "it normalizes with running statistics", id="evaluation"),
+        pytest.param(lambda m: m[1].running_var.fill_(3.0), "running_var is another", id="statistics"),
+    ],
+)
+def test_settings_and_weights_of_two_runs(tmp_path, change, difference):
+    for name in ("one", "two"):
+        model = make_images()
+        if name == "two":
+            change(model)
+        with record(model, tmp_path / f"{name}.safetensors"):
+            model(IMAGES)
+    told = audit(tmp_path / "one.safetensors", against=tmp_path / "two.safetensors")
+    assert not told.ok
+    data = told.data()
+    assert data["first"] == "1"
+    assert difference in data["layers"][0]["differences"]
+    assert difference in str(told)

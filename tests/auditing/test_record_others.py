@@ -1,0 +1,75 @@
+"""Models of Keras and Flax recorded while they run."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from normcli import audit, record
+
+pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
+
+X = np.random.default_rng(4).normal(1.0, 2.0, (4, 6, 6, 8)).astype(np.float32)
+
+
+@pytest.fixture
+def keras():
+    os.environ.setdefault("KERAS_BACKEND", "torch")
+    return pytest.importorskip("keras")
+
+
+def make_keras(keras):
+    layers = keras.layers
+    return keras.Sequential([
+        layers.Input((6, 6, 8)), layers.BatchNormalization(name="bn"), layers.Conv2D(8, 3),
+        layers.GroupNormalization(2, name="gn"), layers.LayerNormalization(name="ln"), layers.RMSNormalization(name="rms"),
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["evaluation", "training"])
+def test_keras(keras, tmp_path, training):
+    model, path = make_keras(keras), tmp_path / "dump.safetensors"
+    with record(model, path):
+        model(X, training=training)
+    told = audit(path)
+    assert told.ok, str(told)
+    layers = told.data()["layers"]
+    assert [one["norm"] for one in layers] == ["bn", "gn", "ln", "rms"]
+    assert layers[0]["evaluation"] is not training
+    assert ("running_mean_after" in layers[0]["parts"]) == training
+    assert "call" not in model.layers[0].__dict__
+
+
+def test_a_wrong_keras_layer(keras, tmp_path):
+    model, path = make_keras(keras), tmp_path / "dump.safetensors"
+    layer = model.get_layer("ln")
+    with record(model, path):
+        layer.epsilon, kept = 0.1, layer.epsilon
+        model(X)
+        layer.epsilon = kept
+    assert audit(path).ok  # the settings are those of the call
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["evaluation", "training"])
+def test_flax(tmp_path, training):
+    linen = pytest.importorskip("flax.linen")
+    import jax
+
+    class Model(linen.Module):
+        @linen.compact
+        def __call__(self, x):
+            x = linen.BatchNorm(use_running_average=not training)(x)
+            x = linen.Dense(8)(linen.GroupNorm(num_groups=2)(x))
+            return linen.RMSNorm()(linen.LayerNorm(use_fast_variance=False)(x))
+
+    model, path = Model(), tmp_path / "dump.safetensors"
+    variables = model.init(jax.random.key(0), X)
+    with record(model, path):
+        model.apply(variables, X, mutable=["batch_stats"] if training else False)
+    told = audit(path)
+    assert told.ok, str(told)
+    layers = told.data()["layers"]
+    assert [one["name"] for one in layers] == ["BatchNorm_0", "GroupNorm_0", "LayerNorm_0", "RMSNorm_0"]
+    assert ("running_mean_after" in layers[0]["parts"]) == training

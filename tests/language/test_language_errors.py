@@ -1,0 +1,149 @@
+"""What a wide set of calls refuses or warns of, in Chinese: no sentence of English is left."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.language.reading import find_foreign_words
+from normcli.norms.options import NAMES
+from tests.language.test_language_answers import WORDS_OF_EVERY_LANGUAGE
+
+WORDS = {*WORDS_OF_EVERY_LANGUAGE, *NAMES, "foo", "id", "true", "false", "omit", "low", "high"}
+TOPICS = {"formats", "layouts", "words", "dumps", "faults"}
+
+LINES = [
+    "gn --groups 1 --shape 2,3,4",
+    "explain gn --groups 1 --shape 2,3 --at 0",
+    "explain gn --groups 1 --shape 1,1",
+    "explain ln --shape 1,2",
+    "ln --data [[1,2]]",
+    "ln --data 5",
+    "bn --shape 1,3",
+    "bn --shape 2,3 --gamma [1,2]",
+    "bn --shape 2,3 --gamma g4.npy",
+    "bn --shape 2,3 --gamma none.npy",
+    "bn --shape 2,3 --gamma foo",
+    "ln --shape 2,3 --beta [[1,2]]",
+    "bn --shape 2,3 --running-mean 0",
+    "bn --shape 2,3 --eval",
+    "bn --shape 2,3 --eval --running-mean 0",
+    "bn --shape 2,3 --running-mean 0 --running-var 1",
+    "bn --shape 2,3 --eval --running-mean 0 --running-var -1",
+    "bn --shape 2,3 --eval --running-mean [1,2] --running-var 1",
+    "bn --shape 2,3 --momentum 2",
+    "bn --shape 2,3 --momentum 0.1",
+    "ln --shape 2,3 --eval",
+    "ln --shape 2,3 --running-mean 0",
+    "lrn --shape 2,3 --gamma 1",
+    "bn --shape 2,3 --ddof 3",
+    "bn --shape 2,3 --ddof -1",
+    "bn --shape 2,3 --eps -1",
+    "bn --shape 2,3 --print foo",
+    "bn --shape 2,3 --axes 0,0",
+    "bn --shape 2,3 --axes N --keep C",
+    "bn --shape 2,3 --data 1,2",
+    "bn --shape 2,3 -o y.foo",
+    "bn --shape 2,3 -o none/y.npy",
+    "bn --shape 2,3 -f foo",
+    "bn --shape 2,0",
+    "bn --shape 2,3 --mask [1,2,3]",
+    "bn --shape 2,3 --nan raise",
+    "bn --data [1,NaN] --nan raise",
+    "ln --data [[1,1,1]]",
+    "ln --data [[1,1,1]] --strict",
+    "ln --data [[NaN,1,1]]",
+    "ln --data [[Infinity,1,1]]",
+    "ln --shape 2,3 --lengths 1,2",
+    "in --shape 2,3",
+    "in --shape 2",
+    "gn --shape 2,3 --groups 0",
+    "gn --shape 2,4",
+    "bn ln --shape 2,3",
+    "explain bn --shape 2,3 --at 0 0",
+    "draw --shape 2,3",
+    "check -i x.npy --actual y.npy",
+    "check bn -i x.npy",
+    "check bn -i x.npy --actual g4.npy",
+    "check bn --actual x.npy",
+    "identify -i x.npy",
+    "identify --actual x.npy",
+    "identify -i x.npy --actual g4.npy",
+    "ln --groups 2 --shape 2,4",
+    "ln --dim 2 --shape 2,4",
+    "diff bn ln",
+    "compare bn",
+    "compare bn bn --shape 2,3",
+    "compare bn:foo=1 ln --shape 2,3",
+    "compare bn ln:axes --shape 2,3",
+    "compare ln in --shape 2,3 --eval",
+    "compare bn ln --shape 2,3 --eval",
+    "bn bad.json",
+    "bn empty.csv",
+    "bn t.csv",
+    "bn t.csv --columns q",
+    "bn t.csv --columns a",
+    "bn x.npy:key",
+    "bn .",
+    "bn x.foo",
+    "bn --state none/s.npz --shape 2,3",
+    "bn --seed x --shape 2,3",
+    "bn --shape 2,3 --dist foo",
+    "bn --shape 2,3 --low 5 --high 1",
+    "lp --shape 2,3 --p nan",
+    "lp --shape 2,3 --p x",
+    "zscore --shape 3",
+    "robust --shape 3,2 --quantiles 90,10",
+    "minmax --shape 3,2 --range 1,0",
+    "sn --shape 3",
+    "sn --shape 3,2 --iterations 2",
+    "backward robust --shape 3,2",
+    "backward ln --shape 3,2 --dy [1,2,3]",
+    "backward ln --shape 3,2 --dy none.npy",
+    "explain bn --shape 2,3 --at 9,9",
+    "explain bn --shape 2,3 --at a",
+    "explain bn --shape 2,3 --at n=0",
+    "restore robust --shape 3,2",
+    "doctor robust --shape 3,2",
+    "draw bn --shape 2,3 -o y.foo",
+    "draw bn --shape 2,3,4,5,6,7",
+    "fit bn",
+    "fit ln x.npy",
+    "apply s.npz",
+    "apply none.npz x.npy -o y.npy",
+    "invert none.npz x.npy -o y.npy",
+    "merge",
+    "fold",
+    "generate",
+    "generate --shape 2,x",
+    "golden bn",
+    "golden bn -o x.npy",
+    "simulate batch-size --draws x",
+    "simulate batch-size --batches 0",
+    "help foo",
+    "conventions foo",
+    "conventions bn foo",
+    "norms foo",
+    "completion foo",
+    "bn --shape 2,3 --threads 0",
+    "bn --shape 2,3 --digits 0",
+    "bn --shape 2,3 --like onnx --layout NHWC --affine-seed x",
+    "ln --shape 2,4,8 --feature-axes Q",
+    "bn --shape 2,3 --affine-seed 1 --gamma 1",
+]
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize("line", LINES)
+def test_what_is_refused_or_warned_of_has_no_words_of_english(line, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(0).normal(size=(4, 3, 5))
+    np.save("x.npy", x)
+    np.save("y.npy", x + 1)
+    np.save("g4.npy", np.ones(4))
+    (tmp_path / "bad.json").write_text("{")
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "t.csv").write_text("id,a,b\n1,2,3\n2,4,x\n")
+    told = normcli(*line.split(), "--lang", "zh").err
+    assert set(find_foreign_words(told)) - WORDS - TOPICS == set()
+    assert not told or any("\u4e00" <= character <= "\u9fff" for character in told)
