@@ -226,7 +226,8 @@ ALWAYS int64_t apply_exact(struct memory *m, const struct line *line, const char
         double y = t * o->top[k];
         t = t * o->low[k] + r * o->factor[k];
         const double size = fabs(y);
-        int64_t miss = !(size <= (centred ? 8.0 : 0x1p600)) | (!centred & (size < 0x1p-600) & (value != 0.0));
+        int64_t miss = !centred & (size < 0x1p-600) & (value != 0.0);
+        miss |= !(size <= (centred ? 8.0 : 0x1p600));
         if (gamma) {
             const double cut = 0x1.8p30;
             const double first = centred ? (y + cut) - cut : from_bits(get_bits(y) & TOP_BITS);

@@ -1,4 +1,5 @@
 /* With the instructions that every processor of this kind has. */
+#define LEVEL 0
 enum { LANES = 2 }; /* groups that are solved together */
 #include "groups.h"
 

@@ -1,11 +1,11 @@
 /* Arithmetic without rounding, on vectors of doubles: what normcli/numerics/pairs.py does. */
 #pragma once
 
-#ifdef __F16C__
-#include <immintrin.h>
-#endif
-
 #include "kernel.h"
+
+#if LEVEL >= 3 || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define HAS_FMA
+#endif
 
 #define ALWAYS static inline __attribute__((always_inline))
 
@@ -59,7 +59,7 @@ ALWAYS void quick_two_sum(vector *s, vector *e, vector a, vector b)
 /* What p = a * b leaves of the product: the same bits either way, where nothing over- or underflows. */
 ALWAYS double find_rest(double a, double b, double p)
 {
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#ifdef HAS_FMA
     return __builtin_fma(a, b, -p);
 #else
     const double c = SPLITTER * a, d = SPLITTER * b, ah = c - (c - a), bh = d - (d - b), al = a - ah, bl = b - bh;
@@ -70,7 +70,7 @@ ALWAYS double find_rest(double a, double b, double p)
 /* a * b + c, of a product that is a double: the same bits either way. */
 ALWAYS vector add_product(vector a, vector b, vector c)
 {
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#ifdef HAS_FMA
     for (int i = 0; i < LANES; i++) c[i] = __builtin_fma(a[i], b[i], c[i]);
     return c;
 #else
@@ -83,7 +83,7 @@ ALWAYS vector add_aside(vector a, vector b) { return add_product(b, fill(1.0), a
 
 ALWAYS vector widen(floats a)
 {
-#ifdef __AVX512F__
+#if LEVEL == 4
     return (vector)_mm512_cvtps_pd((__m256)a);
 #else
     return __builtin_convertvector(a, vector);

@@ -8,6 +8,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if !defined(__GNUC__) && !defined(__clang__)
+#error "vectors are those of GCC and Clang; with MSVC the kernel is left out, and NumPy's path gives the same bits"
+#endif
+
 #if defined(__FAST_MATH__) || FLT_EVAL_METHOD != 0
 #error "doubles have to be doubles: no -ffast-math, no x87"
 #endif
@@ -67,9 +71,19 @@ struct routines {
     void (*normalize)(struct task *task);
 };
 
-/* Whether the compiler knows the levels of x86-64. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+/* Whether the compiler knows the levels of x86-64. Clang asks a processor for parts of a level: none has these alone. */
+#if defined(__x86_64__) && defined(__clang__) && __clang_major__ >= 12
 #define HAS_LEVELS
+#define RUNS_V3 (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
+#define RUNS_V4 (RUNS_V3 && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") \
+                 && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+#elif defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 12
+#define HAS_LEVELS
+#define RUNS_V3 __builtin_cpu_supports("x86-64-v3")
+#define RUNS_V4 __builtin_cpu_supports("x86-64-v4")
+#endif
+#ifdef HAS_LEVELS
+#include <immintrin.h>
 extern const struct routines routines_v3, routines_v4;
 #endif
 extern const struct routines routines_baseline;

@@ -91,9 +91,9 @@ ALWAYS wide find_sizes(wide a) { return (wide)((wide_bits)a & 0x7fffffffu); }
 /* a * b + c, rounded once or twice. */
 ALWAYS wide multiply_and_add(wide a, wide b, wide c)
 {
-#if defined(__AVX512F__)
+#if LEVEL == 4
     return (wide)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-#elif defined(__FMA__)
+#elif LEVEL == 3
     return (wide)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 #else
     return a * b + c;
@@ -106,9 +106,9 @@ ALWAYS wide load_wide(const char *from, enum kind kind)
     if (kind == F32) return LOAD(wide, from);
     const halves h = LOAD(halves, from);
     if (kind == BF16) return (wide)(__builtin_convertvector(h, wide_bits) << 16);
-#if defined(__AVX512F__)
+#if LEVEL == 4
     return (wide)_mm512_cvtph_ps((__m256i)h);
-#elif defined(__F16C__)
+#elif LEVEL == 3
     return (wide)_mm256_cvtph_ps((__m128i)h);
 #else
     const wide_bits bits = __builtin_convertvector(h, wide_bits), endless = (wide_bits)((bits & 0x7c00u) == 0x7c00u);
@@ -120,9 +120,10 @@ ALWAYS wide load_wide(const char *from, enum kind kind)
 /* To float16; middles, which subnormal floats may have come to, go `up` or down, or to even where floats are none. */
 ALWAYS halves narrow_to_float16(wide a, bool up)
 {
-#if defined(__AVX512F__)
+    (void)up;
+#if LEVEL == 4
     return (halves)_mm512_cvtps_ph((__m512)a, 0);
-#elif defined(__F16C__)
+#elif LEVEL == 3
     return (halves)_mm256_cvtps_ph((__m256)a, 0);
 #else
     const wide_bits size = (wide_bits)find_sizes(a), fits = (wide_bits)(size < 0x47800000u); /* as `narrow` */
@@ -155,7 +156,7 @@ ALWAYS halves narrow_ends(wide near, wide far, enum kind kind, uint32_t *undecid
     } else {
         low = narrow_to_float16(near, false), high = narrow_to_float16(far, true);
     }
-#ifdef __AVX512F__
+#if LEVEL == 4
     *undecided = _mm256_cmpneq_epu16_mask((__m256i)low, (__m256i)high);
     *undecided |= _mm512_cmp_ps_mask((__m512)near, (__m512)near, _CMP_UNORD_Q);
 #else

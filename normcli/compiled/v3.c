@@ -2,11 +2,19 @@
 #include "kernel.h"
 
 #ifdef HAS_LEVELS
+#define LEVEL 3
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("arch=x86-64-v3"))), apply_to = function)
+#else
 #pragma GCC target("arch=x86-64-v3")
+#endif
 enum { LANES = 4 }; /* groups that are solved together */
 #include "groups.h"
+#ifdef __clang__
+#pragma clang attribute pop
+#endif
 
-static bool runs(void) { return __builtin_cpu_supports("x86-64-v3"); }
+static bool runs(void) { return RUNS_V3; }
 
 const struct routines routines_v3 = {"x86-64-v3", runs, normalize};
 #endif

@@ -2,11 +2,19 @@
 #include "kernel.h"
 
 #ifdef HAS_LEVELS
+#define LEVEL 4
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("arch=x86-64-v4"))), apply_to = function)
+#else
 #pragma GCC target("arch=x86-64-v4,prefer-vector-width=512")
+#endif
 enum { LANES = 8 }; /* groups that are solved together */
 #include "groups.h"
+#ifdef __clang__
+#pragma clang attribute pop
+#endif
 
-static bool runs(void) { return __builtin_cpu_supports("x86-64-v4"); }
+static bool runs(void) { return RUNS_V4; }
 
 const struct routines routines_v4 = {"x86-64-v4", runs, normalize};
 #endif
