@@ -15,6 +15,7 @@ import numpy as np
 from normcli.engine.geometry import find_lengths
 from normcli.errors import DataError
 from normcli.tensors.mapped import Mapped
+from normcli.tensors.positions import BINARY, read_at, write_at
 from normcli.tensors.spool import make_scratch
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from normcli.engine.geometry import Geometry, Slices
     from normcli.numerics.workspace import Workspace
 
-    Move = Callable[[int, list[memoryview], int], int]
+    Move = Callable[[int, memoryview, int], int]
 
 
 def lies_in_file(array: NDArray[Any]) -> TypeGuard[np.memmap[Any, Any]]:
@@ -47,7 +48,7 @@ def _locate(array: np.memmap[Any, Any]) -> Any:
 def _open(array: np.memmap[Any, Any], flags: int) -> int:
     """Return a descriptor of an array's file, for the caller to close."""
     place = _locate(array)
-    return os.dup(place) if isinstance(place, int) else os.open(place, flags)
+    return os.dup(place) if isinstance(place, int) else os.open(place, flags | BINARY)
 
 
 class _TileFile:
@@ -59,12 +60,12 @@ class _TileFile:
         self._descriptor = _open(mapped, flags)
 
     def _move(self, move: Move, tile: Slices, buffer: NDArray[Any]) -> None:
-        """Read or write a tile, by `os.preadv` or `os.pwritev`, in pieces that are contiguous in the file."""
+        """Read or write a tile, by `read_at` or `write_at`, in pieces that are contiguous in the file."""
         for position, piece in _find_pieces(self._dims, tile, buffer):
             view = piece.reshape(-1).view(np.uint8).data
             offset = self._offset + position * self.dtype.itemsize
             while view:
-                count = move(self._descriptor, [view], offset)
+                count = move(self._descriptor, view, offset)
                 if not count:
                     raise DataError(f"{self._name or 'the input'} was cut short while it was read")
                 view, offset = view[count:], offset + count
@@ -85,7 +86,7 @@ class FileSource(_TileFile):
     def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
         """Return a tile with its runs in an order."""
         buffer = work.get("read", find_lengths(tile), self.dtype)
-        self._move(os.preadv, tile, buffer)
+        self._move(read_at, tile, buffer)
         return buffer.transpose(order)
 
     def make_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -109,7 +110,7 @@ class FileSink(_TileFile):
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
         """Write the buffer to the file."""
-        self._move(os.pwritev, tile, values)
+        self._move(write_at, tile, values)
         if self._is_kept:
             self._send_on(tile, values)
 

@@ -8,6 +8,7 @@
 * `mapped`: arrays that lie in files
 * `members`: the members of stats and state files, checked
 * `pieces`: long arrays and texts piece by piece
+* `positions`: reading and replacing open files, on Windows too
 * `random`: tensors drawn at random
 * `residual`: a tensor and what is added to it
 * `spool`: temporary files without a name

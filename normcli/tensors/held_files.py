@@ -9,6 +9,7 @@ import stat
 from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 from normcli.errors import DataError
+from normcli.tensors.positions import BINARY
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
-_AT_ONCE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
+_AT_ONCE = os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0)
 """Opens a pipe without waiting for who writes to it."""
 
 FOLLOW = "--follow-links reads what stores link to"

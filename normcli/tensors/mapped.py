@@ -14,6 +14,7 @@ import numpy as np
 
 from normcli.errors import DataError
 from normcli.printable import format_bytes
+from normcli.tensors.positions import read_at
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ class Mapped(np.memmap[Any, Any]):
     def _read_into(self, missing: memoryview, place: int) -> None:
         assert self.descriptor is not None
         while missing:
-            count = os.preadv(self.descriptor, [missing], place)
+            count = read_at(self.descriptor, missing, place)
             if not count:
                 raise DataError(f"{self.filename or 'the input'} was cut short while it was read")
             missing, place = missing[count:], place + count
@@ -322,6 +323,8 @@ def require_room(stream: BinaryIO, size: int) -> None:
 
 def _measure_free(stream: BinaryIO) -> int | None:
     """Return the bytes that this process may still write to a file's disk, or None where that is not said."""
+    if not hasattr(os, "fstatvfs"):  # Windows
+        return None
     disk = os.fstatvfs(stream.fileno())
     blocks = disk.f_bavail if os.geteuid() else disk.f_bfree
     return blocks * disk.f_frsize if disk.f_blocks else None

@@ -113,7 +113,7 @@ def open_whole(
             require_room(stream, least)
             yield stream
             stream.flush()
-            if target.exists():
+            if target.exists() and hasattr(os, "fchmod"):
                 os.fchmod(stream.fileno(), target.stat().st_mode & 0o7777)
             os.fsync(stream.fileno())
             if nameless is not None:
@@ -121,6 +121,8 @@ def open_whole(
                 os.link(f"{_OPEN_FILES}/{stream.fileno()}", draft.name, dst_dir_fd=folder)
 
             def place() -> None:
+                if os.name == "nt":  # which renames no open file
+                    stream.close()
                 with _explain(path):
                     draft.replace(target)
                 if folder is not None:

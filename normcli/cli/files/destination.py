@@ -136,7 +136,8 @@ class Destination(NamedTuple):
     ) -> NDArray[Any] | None:
         """Return the array of an output file, to be filled while the result is calculated, or None.
 
-        None where the input is in memory, and for formats in which a value's place depends on those before it.
+        None where the input is in memory, on Windows, and for formats in which a value's place depends on those
+        before it.
 
         Parameters
         ----------
@@ -149,6 +150,7 @@ class Destination(NamedTuple):
         """
         import numpy as np
 
+        from normcli.tensors.positions import REPLACES_MAPPED
         from normcli.tensors.spool import open_outgoing
 
         if self.format_name == STORE:
@@ -157,7 +159,7 @@ class Destination(NamedTuple):
             require_storable(dtype)
             return None
         start = self._find_format(values.shape, dtype).start
-        if start is None or not isinstance(values, np.memmap):
+        if start is None or not isinstance(values, np.memmap) or not REPLACES_MAPPED:
             return None
         path = str(self.path)
         if path == STANDARD_STREAM:
