@@ -42,9 +42,9 @@ from normcli.numerics.statistics.order_statistics import Quantiles
 from normcli.numerics.statistics.ranks import find_shares
 from normcli.numerics.sums.fixed_point import DIGIT, MOST_PLACES, Fixed
 from normcli.printable import format_count
+from normcli.tensors.formats.members import MOST_COUNTED, Members
 from normcli.tensors.formats.npz import FileKind, write_npz
 from normcli.tensors.many import list_keys
-from normcli.tensors.members import MOST_COUNTED, Members
 from normcli.tensors.written_whole import open_whole
 
 if TYPE_CHECKING:

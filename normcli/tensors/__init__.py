@@ -6,7 +6,6 @@
 * `locks`: locks that end with their process
 * `many`: globs, folders and lists of files
 * `mapped`: arrays that lie in files
-* `members`: the members of stats and state files, checked
 * `pieces`: long arrays and texts piece by piece
 * `positions`: reading and replacing open files, on Windows too
 * `random`: tensors drawn at random

@@ -4,6 +4,7 @@
 * `guarded_store`: a Zarr folder of which regular files alone are read
 * `json_items`: the values of JSON text, one after the other
 * `json_lists`: nested lists, or normcli's own answer
+* `members`: the members of stats and state files, checked
 * `npy`: NumPy's `.npy`
 * `npz`: NumPy's `.npz`
 * `safetensors`: safetensors files
