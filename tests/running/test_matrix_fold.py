@@ -406,7 +406,7 @@ def test_keras_divides_by_nothing_in_evaluation(normcli, folder):
         pytest.param("sn --conv-weight orig.npy --gamma 1", 2, "--gamma is of bn", id="gamma"),
         pytest.param("sn --conv-weight orig.npy --eps 1", 2, "sn has no option eps", id="eps"),
         pytest.param("--conv-weight orig.npy --u u.npy", 2, "bn has no option u", id="u of bn"),
-        pytest.param("--checkpoint model.npz", 2, "--checkpoint is of sn", id="checkpoint of bn"),
+        pytest.param("sn --checkpoint model.npz --dry-run", 2, "--dry-run is of bn", id="pairs of sn"),
         pytest.param("sn --checkpoint model.npz --u u.npy", 2, "--u goes with --conv-weight", id="both"),
         pytest.param("sn --checkpoint model.npz --conv-weight u.npy", 2, "are two sources", id="both weights"),
         pytest.param("sn --checkpoint model.npz --rows 1", 2, "of this checkpoint none are open", id="rows"),

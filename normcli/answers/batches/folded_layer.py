@@ -36,6 +36,22 @@ if TYPE_CHECKING:
 _COLUMNS = ("channel", "mean", "var", "factor", "bias")
 
 
+def tell_proofs(folded: Sequence[Layer], proofs: Sequence[tuple[float, float]]) -> Line:
+    """Return a line on what `prove` returned of folded layers: the largest difference beside its values."""
+    if not all(math.isfinite(value) for proof in proofs for value in proof):
+        return Line(("on a random batch values leave float64: there is nothing to compare",))
+    largest, size = max(proofs, key=lambda proof: proof[0] / (proof[1] or 1.0))
+    told = f"on a random batch: largest difference {largest:.2g}, where values reach {size:.3g}"
+    return Line((told,), all(map(is_rounding, folded, proofs)))
+
+
+def describe_proof(folded: Layer, proof: tuple[float, float]) -> Mapping[str, Any]:
+    """Return what `prove` returned of a folded layer, for JSON."""
+    largest, size = describe_value(proof)
+    ok = is_rounding(folded, proof) if all(map(math.isfinite, proof)) else None
+    return {"max_abs": largest, "largest": size, "ok": ok}
+
+
 @dataclass(frozen=True)
 class Folding:
     """A layer, the norm behind it, and the one layer that replaces both.
@@ -80,17 +96,10 @@ class Folding:
         lines = (("formula", formula), ("weight", given), ("layer", kinds))
         yield Facts("fold · batch normalization into the layer before it", lines)
         yield self._list_channels(view)
-        largest, size = self.proof
-        if not (math.isfinite(largest) and math.isfinite(size)):
-            yield Line(("on a random batch values leave float64: there is nothing to compare",))
-            return
-        line = f"on a random batch: largest difference {largest:.2g}, where values reach {size:.3g}"
-        yield Line((line,), is_rounding(self.folded, self.proof))
+        yield tell_proofs([self.folded], [self.proof])
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON."""
-        largest, size = describe_value(self.proof)
-        ok = is_rounding(self.folded, self.proof) if all(map(math.isfinite, self.proof)) else None
         return {
             "schema": SCHEMA,
             **describe_members(self.norm, "eps", "eps_mode"),
@@ -98,7 +107,7 @@ class Folding:
             **describe_members(self.layer, "groups", "transposed"),
             "dtype": self.folded.weight.dtype.name,
             "shape": list(self.arrays()["weight"].shape),
-            "proof": {"max_abs": largest, "largest": size, "ok": ok},
+            "proof": describe_proof(self.folded, self.proof),
             **describe_value(self.arrays()),
         }
 

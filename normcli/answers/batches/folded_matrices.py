@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import functools
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from normcli.answers.batches.folded_layer import describe_proof, tell_proofs
 from normcli.documents.document import SCHEMA, Facts, Line, Table, TableRow, describe_value, flatten_records
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.number_format import format_shape, format_statistic
 from normcli.norms.table import OF_MATRICES
 from normcli.printable import format_count, make_printable
-from normcli.running.fold import is_rounding
 from normcli.running.matrix_fold import divides_in_evaluation
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class MatrixFolding:
         yield Facts("fold · spectral normalization into the weight that it divides", tuple(lines))
         yield self._list_weights(view)
         yield self._judge_sigmas()
-        yield self._tell_proof()
+        yield tell_proofs([each.folded for each in self.folded], self._proofs)
 
     @functools.cached_property
     def _proofs(self) -> list[tuple[float, float]]:
@@ -132,17 +131,6 @@ class MatrixFolding:
         )
         return Line(facts)  # no mark: the fold is right, as it does what the model does
 
-    def _tell_proof(self) -> Line:
-        proofs = self._proofs
-        finite = all(math.isfinite(value) for proof in proofs for value in proof)
-        if not finite:
-            return Line(("on a random batch values leave float64: there is nothing to compare",))
-        largest, size = max(proofs, key=lambda proof: proof[0] / (proof[1] or 1.0))
-        ok = all(is_rounding(each.folded, proof) for each, proof in zip(self.folded, proofs, strict=True))
-        return Line(
-            (f"on a random batch: largest difference {largest:.2g}, where values reach {size:.3g}",), ok
-        )
-
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON."""
         return {"schema": SCHEMA, "norm": OF_MATRICES, "like": self.like, "weights": [*self.records()]}
@@ -150,8 +138,6 @@ class MatrixFolding:
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object per weight."""
         for each, proof in zip(self.folded, self._proofs, strict=True):
-            largest, size = describe_value(proof)
-            ok = is_rounding(each.folded, proof) if all(map(math.isfinite, proof)) else None
             iteration = each.iteration
             bias = {} if each.folded.bias is None else {"bias": describe_value(each.folded.bias)}
             yield {
@@ -163,7 +149,7 @@ class MatrixFolding:
                 "sigma": each.sigma,
                 "largest": each.largest,
                 "off": each.off,
-                "proof": {"max_abs": largest, "largest": size, "ok": ok},
+                "proof": describe_proof(each.folded, proof),
                 "weight": describe_value(each.weight),
                 **bias,
             }

@@ -16,6 +16,7 @@ from normcli.errors import DataError, UsageError, name_subject
 from normcli.norms.options import find_option, list_own_options
 from normcli.norms.request import Choices
 from normcli.norms.table import NORMS, OF_MATRICES, find_norm
+from normcli.printable import format_count
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from normcli.cli.problem import Running
     from normcli.norms.rules import EpsMode
     from normcli.running.average import State
+    from normcli.running.checkpoint_fold import LayerPair
     from normcli.running.fold import Layer
     from normcli.running.matrix_fold import FoldedMatrix
 
@@ -51,12 +53,14 @@ _LAYER = (
 
 
 class _Source(NamedTuple):
-    """Where the layer is that is folded into, as it was given."""
+    """Where the layer is that is folded into, as it was given, or the layers of a state dict."""
 
     conv_weight: str | None
     conv_bias: str | None
     checkpoint: str | None
     transposed: bool
+    pairs: str | None
+    dry_run: bool
 
 
 def _run(settings: Settings, norm: str, **source: Any) -> None:
@@ -73,10 +77,15 @@ def _run(settings: Settings, norm: str, **source: Any) -> None:
     Where σ is off, that value is not 1 afterwards. With --checkpoint it is every such weight of a state dict,
     and --rows is the axis of the rows of those whose shape leaves it open.
 
+    Of bn, --checkpoint takes every norm of a state dict behind a layer that names tell: the module before it in
+    a Sequential, or conv1 of bn1. --dry-run lists these pairs and folds nothing; --pairs names others.
+
     \b
       normcli fold --conv-weight w.npy --running-mean m.npy --running-var v.npy -o folded.npz
       normcli fold --conv-weight hwio.npy --like keras --running-mean m.npy --running-var v.npy -o folded.npz
       normcli fold --conv-weight w.npy --conv-bias c.npy --gamma g.npy --beta b.npy --state bn.npz
+      normcli fold --checkpoint resnet.safetensors --dry-run
+      normcli fold --checkpoint net.npz --pairs '*.conv=*.norm' -o plain.npz
       normcli fold sn --conv-weight w.npy --u u.npy --v v.npy -o folded.npz
       normcli fold sn --checkpoint gan.safetensors -o plain.safetensors
     """
@@ -90,7 +99,11 @@ def _run(settings: Settings, norm: str, **source: Any) -> None:
 def _fold_batch(settings: Settings, source: _Source) -> None:
     """Fold batch normalization into the layer before it."""
     if source.checkpoint is not None:
-        raise UsageError("--checkpoint is of sn: normcli fold sn --checkpoint FILE")
+        _fold_norms(settings, source)
+        return
+    other = _find_given({"--pairs": source.pairs, "--dry-run": source.dry_run or None})
+    if other is not None:
+        raise UsageError(f"{other} goes with --checkpoint")
     destination = choose_values_file(settings.answer.output, suffixes=_SUFFIXES)
     from normcli.answers.batches.folded_layer import Folding
     from normcli.running.fold import Affine, arrange, fold, prove
@@ -113,8 +126,71 @@ def _fold_batch(settings: Settings, source: _Source) -> None:
     print_document(document, settings.answer)
 
 
+def _fold_norms(settings: Settings, source: _Source) -> None:
+    """Fold every batch normalization of a state dict into the layer before it."""
+    from normcli.answers.batches.folded_checkpoint import CheckpointFolding
+    from normcli.running.checkpoint_fold import find_pairs, fold_checkpoint, list_norms, read_pairs
+    from normcli.tensors.many import load_all
+
+    _require_one_source(source)
+    other = _find_given(
+        {
+            "--conv-bias": source.conv_bias, "--transposed": source.transposed or None,
+            "--groups": settings.request.groups,
+            "--running-mean": settings.running.running_mean, "--running-var": settings.running.running_var,
+            "--state": settings.running.state, "--gamma": settings.parameters.gamma,
+            "--beta": settings.parameters.beta,
+        }
+    )  # fmt: skip
+    if other is not None:
+        raise UsageError(f"{other} goes with --conv-weight, not with --checkpoint")
+    path, output = str(source.checkpoint), settings.answer.output
+    if source.dry_run and output is not None:
+        raise UsageError("--dry-run writes nothing: leave --output out")
+    destination = choose_values_file(output, suffixes=ARCHIVES)
+    eps, eps_mode, eps_from = _choose_eps(settings, None)
+    with name_subject(f"--checkpoint {path}"):
+        arrays = load_all(path)
+        names = list_norms(arrays)
+        if not names:
+            raise DataError("no module keeps running statistics: NAME.running_mean and NAME.running_var")
+        if source.pairs is None:
+            pairs = find_pairs(arrays, is_ordered=path.endswith(".npz"))
+        else:
+            pairs = read_pairs(arrays, source.pairs.split(","))
+        if not pairs:
+            raise DataError(f"no name tells the layer before {_list_names(names)}; --pairs LAYER=NORM does")
+        folded, saved = ([], {}) if source.dry_run else fold_checkpoint(arrays, pairs, eps, eps_mode)
+    left = [name for name in names if name not in {pair.norm for pair in pairs}]
+    for note in _describe_pairs(pairs, left, is_given=source.pairs is not None):
+        settings.run.note(path, note)
+    if eps_from is None:
+        settings.run.note(path, f"it keeps no eps: {eps:g} is taken, and --eps says another")
+    shapes = {pair.layer: arrays[f"{pair.layer}.weight"].shape for pair in pairs}
+    origin = "" if eps_from is None else f" ({eps_from})"
+    document = CheckpointFolding(pairs, folded, shapes, left, saved, path, f"eps {eps:g}{origin}")
+    if destination is not None:
+        with WholeFiles() as files:
+            destination.write_arrays(files, saved)
+    print_document(document, settings.answer)
+
+
+def _describe_pairs(pairs: Sequence[LayerPair], left: Sequence[str], *, is_given: bool) -> Iterator[str]:
+    """Yield what the names and shapes of a state dict leave open."""
+    if not is_given:
+        yield "names tell the pairs; a norm before its layer is none of them, and --pairs says others"
+    if is_open := [pair.layer for pair in pairs if pair.is_open]:
+        yield f"{_list_names(is_open)} could be transposed: taken for ordinary, (out, in, …)"
+    if left:
+        yield f"{format_count(len(left), 'norm')} left: {_list_names(left)}"
+
+
 def _fold_matrices(settings: Settings, source: _Source) -> None:
     """Fold spectral normalization into a weight, or into those of a state dict."""
+    given = {"--pairs": source.pairs, "--dry-run": source.dry_run or None}
+    other = _find_given(given)
+    if other is not None:
+        raise UsageError(f"{other} is of bn, whose layer stands before it")
     given = {"--running-mean": settings.running.running_mean, "--running-var": settings.running.running_var}
     given |= {"--state": settings.running.state, "--gamma": settings.parameters.gamma}
     other = _find_given(given | {"--beta": settings.parameters.beta})
@@ -151,8 +227,7 @@ def _fold_checkpoint(settings: Settings, source: _Source) -> MatrixFolding:
         for name in ("groups", *list_own_options(_MATRICES), "like")
         if name != "rows"
     }
-    if source.conv_weight is not None:
-        raise UsageError("--conv-weight and --checkpoint are two sources of weights: give one")
+    _require_one_source(source)
     other = _find_given({"--conv-bias": source.conv_bias, **options, "--transposed": source.transposed or None})
     if other is not None:
         raise UsageError(f"{other} goes with --conv-weight, not with --checkpoint")
@@ -192,6 +267,11 @@ def _describe_state(
     others = find_parametrized(saved)
     if others:
         yield f"other parametrizations stay as they are: {_list_names(others)}"
+
+
+def _require_one_source(source: _Source) -> None:
+    if source.conv_weight is not None:
+        raise UsageError("--conv-weight and --checkpoint are two sources of weights: give one")
 
 
 def _list_names(names: Sequence[str]) -> str:
@@ -264,7 +344,9 @@ FOLD = Verb(
         *options.declare_affine(("gamma", "beta"), with_synonyms=False),
         option("--eps", type=float, help=f"As in training. [default: the state's, or {_NORM.eps:g}]"),
         *(options.declare(find_option(name)) for name in list_own_options(_MATRICES)),
-        option("--checkpoint", metavar="FILE", help="Of sn: a state dict of torch's, as .npz or .safetensors."),
+        option("--checkpoint", metavar="FILE", help="A state dict of torch's, as .npz or .safetensors."),
+        option("--pairs", metavar="LAYER=NORM,…", help="Of bn, with --checkpoint: the layer of each norm."),
+        option("--dry-run", is_flag=True, help="With --checkpoint: list the pairs, and fold nothing."),
         option("--like", type=Framework(_NORM.name), help="Take a framework's eps, rows and order of axes."),
         options.output("Save weight and bias, or the whole state dict: .npz, .safetensors, or .json."),
         *options.TABLE,

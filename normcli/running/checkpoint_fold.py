@@ -1,0 +1,220 @@
+"""Every batch normalization of a state dict, folded into the layer before it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from normcli.errors import DataError, UsageError, name_subject
+from normcli.numerics.statistics.solution import Given
+from normcli.running.fold import Affine, Layer, fold, prove
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from normcli.norms.rules import EpsMode
+
+_MEAN = ".running_mean"
+_NORM_MEMBERS = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
+
+_NORM_STEM = re.compile("batch_?norm|normalization|norm|bn")
+_LAYER_STEMS = ("convolution", "conv", "linear", "fc", "dense")
+"""What stands in the name of a layer where that of its norm has `bn`: conv1 and bn1."""
+
+
+class LayerPair(NamedTuple):
+    """A layer and the norm behind it, by their names in a state dict.
+
+    Parameters
+    ----------
+    layer, norm : str
+    transposed : bool
+        Whether the layer's weight is (in, out, …), as a transposed convolution's is.
+    is_open : bool
+        Whether the shape of the weight leaves that open.
+    """
+
+    layer: str
+    norm: str
+    transposed: bool = False
+    is_open: bool = False
+
+
+class FoldedPair(NamedTuple):
+    """A pair, the one layer that replaces both, and the proof of it, as `prove` returns it."""
+
+    pair: LayerPair
+    folded: Layer
+    proof: tuple[float, float]
+
+
+def list_norms(names: Collection[str]) -> list[str]:
+    """Return the names of all modules that keep running statistics."""
+    return [name[: -len(_MEAN)] for name in names if name.endswith(_MEAN)]
+
+
+def find_pairs(arrays: Mapping[str, NDArray[Any]], *, is_ordered: bool) -> list[LayerPair]:
+    """Return the pairs that names tell: the module before the norm in a `Sequential`, or conv1 of bn1.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        A state dict.
+    is_ordered : bool
+        Whether it has the order of the modules: then a norm that comes before its namesake is not behind it.
+
+    Notes
+    -----
+    Where one conv1 does not have the channels of its bn1, no conv1 is taken for the layer before a bn1: in
+    models such as DenseNet, norms stand before their layers.
+
+    Raises
+    ------
+    DataError
+        If a layer seems to stand before two norms.
+    """
+    places = {name: place for place, name in enumerate(arrays)}
+    found: list[tuple[LayerPair, tuple[str, str] | None]] = []
+    misnamed = set()
+    for norm in list_norms(arrays):
+        for layer, by_number in _list_namesakes(norm):
+            weight = f"{layer}.weight"
+            if weight not in arrays:
+                continue
+            pair, stems = _match(arrays, layer, norm), _find_stems(layer, norm)
+            is_after = is_ordered and places[weight] > places[norm + _MEAN]
+            if by_number or not (pair is None or pair.transposed or is_after):
+                found += [] if pair is None else [(pair, None if by_number else stems)]
+            else:
+                misnamed.add(stems)
+            break
+    pairs: dict[str, LayerPair] = {}
+    for pair, named in found:
+        if named in misnamed:
+            continue
+        if pair.layer in pairs:
+            others = f"{pairs[pair.layer].norm} and {pair.norm}"
+            raise DataError(f"{pair.layer} may stand before {others}; --pairs says which")
+        pairs[pair.layer] = pair
+    return list(pairs.values())
+
+
+def read_pairs(arrays: Mapping[str, NDArray[Any]], given: Sequence[str]) -> list[LayerPair]:
+    """Return the pairs that are given as LAYER=NORM, where * stands for one text on both sides.
+
+    Raises
+    ------
+    UsageError
+        If one is no pair of names, names nothing, or its layer and norm do not fit.
+    """
+    pairs: dict[str, LayerPair] = {}
+    for text in given:
+        layer, separator, norm = text.partition("=")
+        if not separator or layer.count("*") != norm.count("*") or norm.count("*") > 1:
+            raise UsageError(f"--pairs {text}: give LAYER=NORM, with one * in both or in none")
+        pattern = re.compile(re.escape(norm).replace(r"\*", "(.*)"))
+        found = [match for match in map(pattern.fullmatch, list_norms(arrays)) if match]
+        if not found:
+            raise UsageError(f"--pairs {text}: nothing with running statistics is called {norm}")
+        for match in found:
+            name = layer.replace("*", match[1]) if match.groups() else layer
+            if f"{name}.weight" not in arrays:
+                raise UsageError(f"--pairs {text}: there is no {name}.weight")
+            pair = _match(arrays, name, match[0])
+            if pair is None:
+                shape = arrays[f"{name}.weight"].shape
+                channels = arrays[match[0] + _MEAN].size
+                raise UsageError(
+                    f"--pairs {text}: {name}.weight has the shape {shape}, and {match[0]} {channels} channels"
+                )
+            if name in pairs:
+                raise UsageError(f"--pairs {text}: {name} is folded into once")
+            pairs[name] = pair
+    return list(pairs.values())
+
+
+def _find_stems(layer: str, norm: str) -> tuple[str, str]:
+    """Return the last parts of two names: conv1 and bn1."""
+    return layer.rpartition(".")[2], norm.rpartition(".")[2]
+
+
+def _list_namesakes(norm: str) -> Iterator[tuple[str, bool]]:
+    """Yield names that the layer before a norm may have, and whether a number tells it."""
+    parent, dot, own = norm.rpartition(".")
+    if own.isdecimal():
+        if int(own):
+            yield f"{parent}{dot}{int(own) - 1}", True
+        return
+    for stem in _LAYER_STEMS:
+        renamed = _NORM_STEM.sub(stem, own, count=1)
+        if renamed != own:
+            yield f"{parent}{dot}{renamed}", False
+
+
+def _match(arrays: Mapping[str, NDArray[Any]], layer: str, norm: str) -> LayerPair | None:
+    """Return a layer and a norm as a pair; None if the norm has not one channel for each that comes out."""
+    shape, channels = arrays[f"{layer}.weight"].shape, arrays[norm + _MEAN].size
+    if len(shape) < 2 or channels not in (shape[:1] if len(shape) == 2 else shape[:2]):
+        return None
+    transposed = shape[0] != channels
+    return LayerPair(layer, norm, transposed, is_open=len(shape) > 2 and shape[0] == shape[1])
+
+
+def fold_checkpoint(
+    arrays: Mapping[str, NDArray[Any]], pairs: Sequence[LayerPair], eps: float, eps_mode: EpsMode
+) -> tuple[list[FoldedPair], dict[str, NDArray[Any]]]:
+    """Fold the norm of each pair into its layer.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        A state dict.
+    pairs : sequence of LayerPair
+    eps : float
+    eps_mode : EpsMode
+
+    Returns
+    -------
+    list of FoldedPair
+    dict of str to ndarray
+        The state dict without these norms, in the same order; each folded layer has a bias.
+
+    Raises
+    ------
+    DataError
+        If one cannot be folded; the message names its layer.
+    """
+    folded = []
+    for pair in pairs:
+        with name_subject(pair.layer):
+            folded.append(_fold_pair(arrays, pair, eps, eps_mode))
+    after: dict[str, NDArray[Any]] = {}
+    gone = {f"{pair.norm}.{member}" for pair in pairs for member in _NORM_MEMBERS}
+    ready = {f"{each.pair.layer}.weight": each for each in folded}
+    gone |= {f"{pair.layer}.bias" for pair in pairs}
+    for name, values in arrays.items():
+        if name in ready:
+            after[name] = ready[name].folded.weight
+            bias = ready[name].folded.bias
+            assert bias is not None  # a folded layer has one
+            after[f"{ready[name].pair.layer}.bias"] = bias
+        elif name not in gone:
+            after[name] = values
+    return folded, after
+
+
+def _fold_pair(
+    arrays: Mapping[str, NDArray[Any]], pair: LayerPair, eps: float, eps_mode: EpsMode
+) -> FoldedPair:
+    layer = Layer(arrays[f"{pair.layer}.weight"], arrays.get(f"{pair.layer}.bias"), transposed=pair.transposed)
+    members = [arrays.get(f"{pair.norm}.{member}") for member in _NORM_MEMBERS[:4]]
+    gamma, beta, mean, var = members
+    if mean is None or var is None:
+        raise DataError(f"{pair.norm} keeps a running mean without a running variance")
+    norm = Affine(Given(mean, var), eps, gamma, beta, eps_mode)
+    folded = fold(layer, norm)
+    return FoldedPair(pair, folded, prove(layer, norm, folded))

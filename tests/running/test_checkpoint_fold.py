@@ -1,0 +1,209 @@
+"""`normcli fold --checkpoint`: which norms of a state dict are taken for those behind its layers, and what is written."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from normcli.errors import DataError
+from normcli.norms.rules import EpsMode
+from normcli.numerics.statistics.solution import Given
+from normcli.running.checkpoint_fold import LayerPair, find_pairs, fold_checkpoint
+from normcli.running.fold import Affine, Layer, fold
+from tests.test_peers import peer
+
+RNG = np.random.default_rng(11)
+
+
+def make_layer(name, *shape, bias=False):
+    """Return the members of a convolution or a linear layer."""
+    members = {f"{name}.weight": RNG.standard_normal(shape).astype(np.float32)}
+    return members | ({f"{name}.bias": RNG.standard_normal(shape[0]).astype(np.float32)} if bias else {})
+
+
+def make_norm(name, channels):
+    """Return the members of a batch normalization after training."""
+    weight, bias, mean = RNG.standard_normal((3, channels)).astype(np.float32)
+    var = RNG.uniform(0.5, 2.0, channels).astype(np.float32)
+    values = {"weight": weight, "bias": bias, "running_mean": mean, "running_var": var}
+    return {f"{name}.{member}": array for member, array in values.items()} | {
+        f"{name}.num_batches_tracked": np.array(3)
+    }
+
+
+def tell(arrays, *, is_ordered=True):
+    return [(pair.layer, pair.norm) for pair in find_pairs(arrays, is_ordered=is_ordered)]
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    ("layer", "norm"),
+    [
+        ("conv1", "bn1"), ("a.conv", "a.bn"), ("a.convolution", "a.normalization"), ("fc2", "norm2"), ("a.0.linear", "a.0.batchnorm"),
+        ("a.conv_dw", "a.batch_norm_dw"), ("net.3", "net.4"), ("0", "1"),
+    ],
+)  # fmt: skip
+def test_names_tell_a_layer_and_its_norm(layer, norm):
+    assert tell(make_layer(layer, 4, 3) | make_norm(norm, 4)) == [(layer, norm)]
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        pytest.param(make_norm("norm1", 4) | make_layer("conv1", 4, 4, 1), id="a norm before its layer"),
+        pytest.param(make_layer("conv1", 5, 3) | make_norm("bn1", 4), id="other channels"),
+        pytest.param(make_layer("conv1", 8, 4, 1) | make_norm("bn1", 4), id="channels of what goes in"),
+        pytest.param(make_layer("0", 4, 3) | make_norm("2", 4), id="something between"),
+        pytest.param({"0.weight": np.ones(4)} | make_norm("1", 4), id="a weight of one axis"),
+        pytest.param(make_layer("a.conv1", 4, 3) | make_norm("b.bn1", 4), id="another module"),
+    ],
+)
+def test_what_names_do_not_tell_is_left(arrays):
+    assert tell(arrays) == []
+
+
+def test_where_one_norm_stands_before_its_namesake_all_of_that_name_do():
+    dense = make_norm("a.norm1", 8) | make_layer("a.conv1", 16, 8, 1, 1)
+    dense |= make_norm("b.norm1", 16) | make_layer("b.conv1", 16, 16, 1, 1)
+    first = make_layer("conv0", 8, 3, 7, 7) | make_norm("norm0", 8)
+    assert tell(dense | first, is_ordered=False) == [("conv0", "norm0")]
+
+
+def test_a_transposed_convolution_is_told_by_its_place_and_shape():
+    (pair,) = find_pairs(make_layer("0", 3, 4, 2, 2) | make_norm("1", 4), is_ordered=True)
+    assert pair == LayerPair("0", "1", transposed=True)
+    (pair,) = find_pairs(make_layer("0", 4, 4, 2, 2) | make_norm("1", 4), is_ordered=True)
+    assert pair == LayerPair("0", "1", is_open=True)
+
+
+def test_a_layer_before_two_norms_is_refused():
+    arrays = make_layer("conv", 4, 3) | make_norm("bn", 4) | make_norm("norm", 4)
+    with pytest.raises(DataError, match="conv may stand before bn and norm; --pairs says which"):
+        find_pairs(arrays, is_ordered=True)
+
+
+def test_each_layer_is_folded_as_by_itself_and_the_rest_stays():
+    arrays = make_layer("conv1", 4, 3, 3, bias=True) | make_norm("bn1", 4) | make_layer("0", 5, 4)
+    arrays |= make_norm("1", 5) | make_norm("last", 2)
+    pairs = find_pairs(arrays, is_ordered=True)
+    folded, after = fold_checkpoint(arrays, pairs, 1e-3, EpsMode.INSIDE)
+    for each, (layer, norm) in zip(folded, [("conv1", "bn1"), ("0", "1")], strict=True):
+        members = [arrays[f"{norm}.{member}"] for member in ("running_mean", "running_var", "weight", "bias")]
+        alone = fold(
+            Layer(arrays[f"{layer}.weight"], arrays.get(f"{layer}.bias")),
+            Affine(Given(*members[:2]), 1e-3, *members[2:]),
+        )
+        np.testing.assert_array_equal(after[f"{layer}.weight"], alone.weight)
+        np.testing.assert_array_equal(after[f"{layer}.bias"], alone.bias)
+        assert each.proof[0] < 1e-5 * each.proof[1]
+    kept = {name for name in arrays if name.startswith("last.")}
+    assert {*after} == kept | {"conv1.weight", "conv1.bias", "0.weight", "0.bias"}
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arrays = (
+        make_layer("a.conv", 4, 3, 1)
+        | make_norm("a.bn", 4)
+        | make_layer("b.conv", 4, 3, 1)
+        | make_norm("b.after", 4)
+    )
+    np.savez("model.npz", **arrays)
+    return arrays
+
+
+@pytest.mark.usefixtures("model")
+def test_the_command_lists_folds_and_says_what_it_left(normcli):
+    listed = normcli("fold", "--checkpoint", "model.npz", "--dry-run", "-f", "json")
+    assert [(pair["layer"], pair["norm"], pair["proof"]) for pair in listed.json["pairs"]] == [
+        ("a.conv", "a.bn", None)
+    ]
+    assert listed.json["left"] == ["b.after"]
+    assert "1 norm left: b.after" in listed.err
+    assert "it keeps no eps: 1e-05 is taken" in listed.err
+    ran = normcli(
+        "fold",
+        "--checkpoint",
+        "model.npz",
+        "--pairs",
+        "*.conv=*.bn,b.conv=b.after",
+        "--eps",
+        "1e-3",
+        "-o",
+        "y.npz",
+    )
+    assert (ran.code, ran.err) == (0, "")
+    assert "✓ on a random batch" in ran.out
+    assert sorted(np.load("y.npz")) == ["a.conv.bias", "a.conv.weight", "b.conv.bias", "b.conv.weight"]
+
+
+@pytest.mark.usefixtures("model")
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        pytest.param("--pairs a.conv", 2, "give LAYER=NORM", id="no norm"),
+        pytest.param("--pairs *.conv=a.bn", 2, "one \\* in both or in none", id="one star"),
+        pytest.param("--pairs a.conv=a.x", 2, "nothing with running statistics is called a.x", id="no such norm"),
+        pytest.param("--pairs x=a.bn", 2, "there is no x.weight", id="no such layer"),
+        pytest.param("--pairs a.conv=a.bn,a.conv=b.after", 2, "a.conv is folded into once", id="twice"),
+        pytest.param("--dry-run -o y.npz", 2, "leave --output out", id="a run that writes"),
+        pytest.param("--conv-weight w.npy", 2, "are two sources of weights", id="two sources"),
+        pytest.param("--gamma 1", 2, "--gamma goes with --conv-weight", id="gamma"),
+        pytest.param("-o y.json", 2, "has the suffix .json", id="suffix"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(line, code, message, normcli):
+    ran = normcli("fold", "--checkpoint", "model.npz", *line.split())
+    assert (ran.code, ran.raw) == (code, b"")
+    assert message.replace("\\", "") in ran.err
+
+
+def test_damaged_members_are_refused_by_name(normcli, model):
+    np.savez("bad.npz", **(model | {"a.bn.running_var": -np.ones(4)}))
+    ran = normcli("fold", "--checkpoint", "bad.npz")
+    assert (ran.code, ran.raw) == (3, b"")
+    assert "bad.npz: a.conv: " in ran.err
+    del model["a.bn.running_var"]
+    np.savez("less.npz", **model)
+    assert (
+        "a.bn keeps a running mean without a running variance"
+        in normcli("fold", "--checkpoint", "less.npz").err
+    )
+    np.savez("none.npz", x=np.ones(3))
+    assert "no module keeps running statistics" in normcli("fold", "--checkpoint", "none.npz").err
+    np.savez("untold.npz", **make_norm("norm", 3))
+    assert (
+        "no name tells the layer before norm; --pairs LAYER=NORM does"
+        in normcli("fold", "--checkpoint", "untold.npz").err
+    )
+
+
+@pytest.mark.peers
+def test_a_model_of_torch_does_the_same_afterwards(normcli, tmp_path):
+    torch = peer("torch")
+    torch.manual_seed(2)
+    nn = torch.nn
+    module = nn.Sequential(
+        nn.Conv2d(3, 8, 3, groups=1), nn.BatchNorm2d(8, eps=1e-3), nn.ReLU(),
+        nn.Conv2d(8, 8, 3, groups=4, bias=False), nn.BatchNorm2d(8, eps=1e-3),
+        nn.ConvTranspose2d(8, 5, 3), nn.BatchNorm2d(5, eps=1e-3),
+    )  # fmt: skip
+    module(torch.randn(16, 3, 9, 9))
+    np.savez(tmp_path / "m.npz", **{name: value.numpy() for name, value in module.state_dict().items()})
+    ran = normcli(
+        "fold", "--checkpoint", tmp_path / "m.npz", "--eps", 1e-3, "-o", tmp_path / "y.npz", "-f", "json"
+    )
+    assert [pair["layer"] for pair in json.loads(ran.out)["pairs"]] == ["0", "3", "5"]
+    x = torch.randn(2, 3, 9, 9, dtype=torch.float64)
+    expected = module.eval().double()(x)
+    saved = np.load(tmp_path / "y.npz")
+    for place in (0, 3, 5):
+        module[place].weight.data = torch.from_numpy(saved[f"{place}.weight"]).double()
+        module[place].bias = nn.Parameter(torch.from_numpy(saved[f"{place}.bias"]).double())
+        module[place + 1] = nn.Identity()
+    torch.testing.assert_close(module(x), expected, rtol=1e-5, atol=1e-6)
