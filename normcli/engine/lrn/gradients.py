@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.inputs import fill_gradients, zero_unselected
+from normcli.engine.lrn.window_sums import add_neighbours, pad
 from normcli.engine.lrn.windows import MOST_VALUES
 from normcli.engine.passes import Passes
 from normcli.numerics.gradients.in_fractions import round_exactly
@@ -90,19 +91,8 @@ def _is_moderate(values: Any) -> Any:
 def _sum_along(values: Pair, before: int, after: int) -> Pair:
     """Return, for each place of the first axis, the sum of the values from so many before to so many after."""
     n = len(values.hi)
-    total = values.map(np.copy)
-    for step in range(1, min(max(before, after), n - 1) + 1):
-        if step <= before:
-            _add_to(total, slice(step, n), values, slice(0, n - step))
-        if step <= after:
-            _add_to(total, slice(0, n - step), values, slice(step, n))
-    return total
-
-
-def _add_to(total: Pair, here: slice, values: Pair, there: slice) -> None:
-    found = pair_add(total.map(lambda a: a[here]), values.map(lambda a: a[there]))
-    for held, part in zip(total, found, strict=True):
-        held[here] = part
+    padded = values.map(lambda part: pad(part, before, after))
+    return add_neighbours(padded, len(padded.hi) - n + 1)
 
 
 def differentiate_line(window: Window, x: NDArray[Any], dy: NDArray[Any], place: int, bits: int) -> Bounded:

@@ -77,21 +77,21 @@ class WindowSums(NamedTuple):
 def count_in_windows(selected: Selected, window: Window, axis: int) -> Floats:
     """Return how many selected values each window along an axis holds."""
     along = np.moveaxis(selected, axis, 0)
-    counts = np.add.accumulate(_pad(along, window), axis=0, dtype=np.float64)
+    counts = np.add.accumulate(pad(along, window.before, window.after), axis=0, dtype=np.float64)
     length = len(counts) - len(along) + 1
     before = np.concatenate([np.zeros_like(counts[:1]), counts])[: len(along)]
     return np.moveaxis(counts[length - 1 :] - before, 0, axis)
 
 
-def _pad(x: NDArray[Any], window: Window) -> NDArray[Any]:
-    """Return values with zeros before and behind the first axis, as far as the windows reach."""
-    before, after = min(window.before, len(x)), min(window.after, len(x))
-    return np.pad(x, ((before, after), *[(0, 0)] * (x.ndim - 1)))
+def pad(x: NDArray[Any], before: int, after: int) -> NDArray[Any]:
+    """Return values with zeros before and behind the first axis, at most as many as there are values."""
+    n = len(x)
+    return np.pad(x, ((min(before, n), min(after, n)), *[(0, 0)] * (x.ndim - 1)))
 
 
 def sum_squares(x: NDArray[Any], window: Window) -> WindowSums:
     """Return the sum of squares of each window along the first axis, of float64 or of integers of 64 bits."""
-    padded = _pad(x, window)
+    padded = pad(x, window.before, window.after)
     n, length = len(x), len(padded) - len(x) + 1
     high, low = widen_exactly(padded)
     size = np.abs(high)
@@ -101,7 +101,7 @@ def sum_squares(x: NDArray[Any], window: Window) -> WindowSums:
         least, largest = np.min(size, initial=_LARGEST, where=finite > 0.0), np.max(finite, initial=0.0)
         is_near = bool(length * largest**2 < least**2 * _EXACT_RATIO)
         exact = is_near and low is None and bool((finite == finite.astype(np.float32)).all())
-        return WindowSums(_add_neighbours(_square_pairs(high, low), length), scale, padded, length, exact)
+        return WindowSums(add_neighbours(_square_pairs(high, low), length), scale, padded, length, exact)
     scale = choose_scale(functools.reduce(np.maximum, (finite[start : start + n] for start in range(length))))
     total = Pair(np.zeros(x.shape), np.zeros(x.shape))
     for start in range(length):
@@ -109,7 +109,7 @@ def sum_squares(x: NDArray[Any], window: Window) -> WindowSums:
     return WindowSums(total, scale, padded, length, exact=False)
 
 
-def _add_neighbours(parts: Pair, length: int) -> Pair:
+def add_neighbours(parts: Pair, length: int) -> Pair:
     """Return the sums of so many neighbours along the first axis, each of sums of 1, 2, 4 and so on of them."""
     n = len(parts.hi) - length + 1
     total, start, width = parts.map(lambda part: np.zeros_like(part[:n])), 0, 1
