@@ -195,8 +195,12 @@ class _Search:
             values = "NaN" if is_nan else "0"
             kind, consequence = "constant", f"is constant: its {size} is 0 and its normalized values {values}"
         elif spec.p is not None and spec.p < 0.0:
-            divisor = "eps" if spec.eps else "1"
-            kind, consequence = "zero", f"holds a 0: its {size} is 0 and its values are divided by {divisor}"
+            divided = f"its values are divided by {'eps' if spec.eps else '1'}"
+            holders = self._find_holders(self.values, _is_zero, self.selection)
+            tiny = np.setdiff1d(flat, holders, assume_unique=True)
+            self._report("zero", tiny, f"has a {size} too small for float64: {divided}")
+            flat = np.intersect1d(flat, holders, assume_unique=True)
+            kind, consequence = "zero", f"holds a 0: its {size} is 0 and {divided}"
         else:
             values = "its normalized values are NaN" if is_nan else "so are its normalized values"
             kind, consequence = "zero", f"is all zeros: {values}"

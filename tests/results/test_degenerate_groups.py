@@ -41,6 +41,7 @@ NAN, INF = float("nan"), float("inf")
         pytest.param([1.0, 2.0, NAN, 4.0, 5.0], "robust", {}, ["nan"], "the only group holds NaN", id="nan, robust"),
         pytest.param([1.0, 2.0, 3.0, 4.0, 1e9], "robust", {"dtype": "float16"}, ["output"],
                      "the only group has normalized values that are not finite in float16", id="outlier, robust"),
+        pytest.param([[1.0, 2.0]], "lp", {"p": -1e-300}, ["zero"], "group n=0 has a length too small for float64: its values are divided by eps", id="p near 0"),
         pytest.param([[0.0, 2.0]], "lp", {"p": -1.0}, ["zero"], "group n=0 holds a 0: its length is 0 and its values are divided by eps", id="negative p"),
         pytest.param([[1.0, NAN]], "lrn", {}, ["nan"], "group n=0 c=1 holds NaN", id="window"),
     ],
