@@ -9,6 +9,7 @@ import numpy as np
 
 from normcli.tensors.pieces import forget
 from normcli.tensors.tables.delimited import to_cell
+from normcli.tensors.watched import expect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     Column = Callable[[tuple[NDArray[np.intp], ...]], NDArray[Any]]
 
 _LINES_AT_ONCE = 8192
+
+_BYTES = 8
+"""Of the value of a line, as progress is told."""
 
 
 def pick_from(values: NDArray[Any]) -> Column:
@@ -46,10 +50,12 @@ def iterate_long(
     """
     yield [*axis_names, *columns]
     size = math.prod(shape)
+    advance = expect(size * _BYTES)
     for start in range(0, size, _LINES_AT_ONCE):
         index = np.unravel_index(np.arange(start, min(size, start + _LINES_AT_ONCE)), shape) if shape else ()
         cells = [map(_to_cell, pick(index).reshape(-1).tolist()) for pick in columns.values()]
         yield from map(list, zip(*(i.tolist() for i in index), *cells, strict=True))
+        advance(min(_LINES_AT_ONCE, size - start) * _BYTES)
 
 
 def _to_cell(value: float | bool | str) -> str:

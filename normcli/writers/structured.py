@@ -48,6 +48,7 @@ def write_fields(fields: Sequence[NDArray[Any]], stream: TextIO) -> None:
     """Write fields of one size in C order, a value of each on a line: they read back to the same bits."""
     from normcli.tensors.pieces import iterate_pieces
     from normcli.tensors.tables.delimited import to_cell
+    from normcli.tensors.watched import expect
 
     columns = [
         itertools.chain.from_iterable(
@@ -56,8 +57,10 @@ def write_fields(fields: Sequence[NDArray[Any]], stream: TextIO) -> None:
         for values in fields
     ]
     lines = map("\t".join, zip(*columns, strict=True))
+    advance = expect(fields[0].nbytes)
     while some := list(itertools.islice(lines, _AT_ONCE)):
         stream.write("\n".join(some) + "\n")
+        advance(len(some) * fields[0].itemsize)
 
 
 def format_json(value: Any) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 
 import numpy as np
@@ -32,6 +33,13 @@ def test_formatting_is_watched(shape, told):
     assert sum(map(len, NestedLists(values).format_json())) > values.size
     assert sum(told["expect"]) == sum(told["advance"])
     assert told["expect"][0] == values.nbytes
+
+
+@pytest.mark.parametrize("written", ["-f csv", "--print y", "-o - -f csv"])
+def test_writing_is_watched(written, told, normcli, monkeypatch):
+    monkeypatch.setattr(RunOptions, "show_progress", lambda *_, **__: contextlib.nullcontext())
+    assert normcli("ln", "--shape", "200,100", *written.split()).code == 0
+    assert sum(told["expect"]) == sum(told["advance"]) == 200 * 100 * 8
 
 
 def test_unpacking_is_watched(told, tmp_path, monkeypatch):

@@ -23,6 +23,7 @@ from normcli.tensors.tables.column_choice import choose_columns
 from normcli.tensors.tables.line_records import LineRecords, count_ends, iterate_records, split_raw
 from normcli.tensors.tables.rows import holds_nan, iterate_row_blocks, place_numbers, write_rows
 from normcli.tensors.tables.tables import Block, Table
+from normcli.tensors.watched import expect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -291,8 +292,13 @@ def _format_blocks(values: NDArray[Any], delimiter: str, decimal: str) -> Iterat
     blocks = iterate_row_blocks(values)
     format_quickly = find_formatter(values, delimiter, format_block) if decimal == "." else None
     if format_quickly is None:
-        return map(format_block, blocks)
-    return (text for _, text in map_ahead(format_quickly, blocks))
+        texts = ((rows, format_block(rows)) for rows in blocks)
+    else:
+        texts = map_ahead(format_quickly, blocks)
+    advance = expect(values.nbytes)
+    for rows, text in texts:
+        advance(rows.nbytes)
+        yield text
 
 
 def _format_rows(rows: NDArray[Any], delimiter: str, decimal: str) -> list[str]:
