@@ -289,12 +289,12 @@ def _format_blocks(values: NDArray[Any], delimiter: str, decimal: str) -> Iterat
     def format_block(rows: NDArray[Any]) -> str:
         return "".join(f"{line}\n" for line in _format_rows(rows, delimiter, decimal))
 
-    blocks = iterate_row_blocks(values)
     format_quickly = find_formatter(values, delimiter, format_block) if decimal == "." else None
-    if format_quickly is None:
-        texts = ((rows, format_block(rows)) for rows in blocks)
-    else:
-        texts = map_ahead(format_quickly, blocks)
+    texts: Iterator[tuple[NDArray[Any], str]] = (
+        (rows, format_block(rows)) for rows in iterate_row_blocks(values)
+    )
+    if format_quickly is not None:
+        texts = map_ahead(format_quickly, iterate_row_blocks(values))
     advance = expect(values.nbytes)
     for rows, text in texts:
         advance(rows.nbytes)
