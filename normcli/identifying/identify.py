@@ -18,6 +18,7 @@ from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import DataError
 from normcli.identifying.faults.claim import keep_first
 from normcli.identifying.faults.fault_search import (
+    claims_of_places,
     find_claims,
     list_subjects,
     open_cases,
@@ -26,6 +27,7 @@ from normcli.identifying.faults.fault_search import (
     shows_nothing,
 )
 from normcli.identifying.faults.joint_search import choose_case_eps, open_joints
+from normcli.identifying.faults.variant import REGION_IDS
 from normcli.identifying.maps.known_maps import SPECTRAL, name_constants, name_map, read_evaluation
 from normcli.identifying.maps.plain_map import (
     MOST_SAMPLED,
@@ -118,7 +120,10 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
     reason, is_constant = find_reason(x, y), shows_nothing(subject, x)
     if reason not in (None, NOT_FINITE, ZEROS) and not is_constant:
         return None
-    claims = find_claims(iter((subject,)), x, y, choose_counting_dtype(y.dtype), saved)
+    dtype = choose_counting_dtype(y.dtype)
+    claims = find_claims(iter((subject,)), x, y, dtype, saved)
+    if not claims or claims[0].fault.id in REGION_IDS:  # of the first groups
+        claims = claims_of_places(subject, x, y, dtype) or claims
     if subject.gate is not None:  # no norm alone is y
         claims = claims or recover_used(subject, x, y, choose_counting_dtype(y.dtype))
         return Identification(question, (), claims=claims)

@@ -66,6 +66,8 @@ class Case:
         What x is the sum of, where a residual was added.
     gate : Gate or None
         What multiplies the result.
+    step : int
+        Of how many neighbours within a group x and y have one.
     """
 
     plan: Plan
@@ -83,6 +85,7 @@ class Case:
     whole: int | None = None
     addends: Addends | None = None
     gate: Gate | None = None
+    step: int = 1
 
     @property
     def axes(self) -> tuple[int, ...]:

@@ -12,8 +12,8 @@ import numpy as np
 from normcli.dtypes import get_eps
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
-from normcli.identifying.faults.joint_search import open_joints, recover
-from normcli.identifying.faults.open_case import MOST_VALUES, AskedNorm, choose_index, open_case
+from normcli.identifying.faults.joint_search import find_places, open_joints, recover
+from normcli.identifying.faults.open_case import MOST_VALUES, AskedNorm, choose_index, open_case, open_wide_case
 from normcli.identifying.faults.tables.parts import UNKNOWN
 from normcli.identifying.models.weight import CERTAIN
 from normcli.norms.divisors import Measurement
@@ -44,6 +44,15 @@ def find_claims(
 ) -> tuple[Claim, ...]:
     """Return the faults that make y of x with one of some norms, the likeliest first; see `open_cases`."""
     return open_joints(open_cases(subjects, x, y, dtype, saved))
+
+
+def claims_of_places(
+    subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]
+) -> tuple[Claim, ...]:
+    """Return which rows of a large tensor stand elsewhere or are wrong; arguments are as of `recover_used`."""
+    is_whole = subject.is_open and subject.inputs.selection is None
+    case = open_wide_case(subject, x, y, dtype) if is_whole else None
+    return () if case is None else find_places(case)
 
 
 def open_cases(

@@ -23,6 +23,7 @@ from normcli.identifying.faults.claim import (
 )
 from normcli.identifying.faults.open_case import thin_out
 from normcli.identifying.faults.tables.dividing import OTHER_EPS
+from normcli.identifying.faults.tables.order import ORDER
 from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS
 from normcli.identifying.faults.unnamed_fault import find_unknown
@@ -267,7 +268,7 @@ def _find_parts(case: Case) -> Iterator[Found]:
         if region is None:
             continue
         rest = one._replace(explained=one.explained | region.mask, region=region)
-        inside = [] if one.faults else [*_find_inside(case, region)]
+        inside = [] if one.faults else [*_find_inside(case, region, (*STATISTICS, *REST))]
         yield from (other._replace(region=region, explained=rest.explained) for other in inside)
         if inside or not _lies_far(case, rest):
             continue
@@ -277,6 +278,38 @@ def _find_parts(case: Case) -> Iterator[Found]:
         else:
             fault = OF_REGIONS[region.kind].fault
             yield rest._replace(faults=(*one.faults, fault), variants=(*one.variants, Variant(numbers=1)))
+
+
+def find_places(case: Case) -> tuple[Claim, ...]:
+    """Return in which order rows stand, or in which part y is wrong and what stands there.
+
+    Parameters
+    ----------
+    case : Case
+        Of every group: other faults show in some of them as well.
+    """
+    with np.errstate(all="ignore"):
+        orders = _try_all(case, [row for row in ORDER if not row.needs])
+        found = [one for one in orders if one.share == 1.0] or [*_find_wrong_part(case)]
+        return rank_claims([make_claim(case, one) for one in found], is_asked=True)
+
+
+def _find_wrong_part(case: Case) -> Iterator[Found]:
+    """Yield what stands in the part of y that is wrong, if all else is right."""
+    right = Found((), (), case.right, ~case.differs)
+    region = find_region(case, case.differs) or _find_few(case, right)
+    if region is None or (case.step > 1 and not _is_of_groups(case, region)):
+        return
+    rest = right._replace(explained=right.explained | region.mask, region=region)
+    inside = [*_find_inside(case, region, ())]
+    yield from (other._replace(region=region, explained=rest.explained) for other in inside)
+    if not inside and _lies_far(case, rest):
+        yield rest._replace(faults=(OF_REGIONS[region.kind].fault,), variants=(Variant(numbers=1),))
+
+
+def _is_of_groups(case: Case, region: IndexRegion) -> bool:
+    """Whether a region holds whole groups."""
+    return np.array_equal(region.mask.any(case.axes), region.mask.all(case.axes))
 
 
 def _find_beside_copies(case: Case) -> Iterator[Found]:
@@ -296,12 +329,12 @@ def _find_beside_copies(case: Case) -> Iterator[Found]:
                     yield one._replace(faults=faults, variants=variants, explained=everywhere, region=region)
 
 
-def _find_inside(case: Case, region: IndexRegion) -> Iterator[Found]:
+def _find_inside(case: Case, region: IndexRegion, rows: Sequence[Row]) -> Iterator[Found]:
     """Yield what explains all of a region: of a few values, or of all, only that they are not finite."""
     is_odd = np.count_nonzero(region.mask) < _LEAST_SHOWN or not np.isfinite(case.y).any()
     copies = NOT_FINITE if is_odd else OF_COPIES  # which no screen tells: a region may be little of y
     tried = (case.hold((row.fault,), (variant,)) for row in copies for variant in row.vary(case))
-    others = _try_all(case, () if is_odd else (*STATISTICS, *REST))
+    others = _try_all(case, () if is_odd else rows)
     return (one for one in itertools.chain(tried, others) if one.explained[region.mask].all())
 
 

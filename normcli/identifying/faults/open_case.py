@@ -14,6 +14,7 @@ from normcli.identifying.faults.case import Case
 from normcli.identifying.faults.variant import cut_at
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import Centre
+from normcli.results.calculate import calculate
 from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
 
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 1 << 16
 """Values that faults are looked for in; of larger tensors the first groups."""
+
+MOST_IN_MEMORY = 1 << 22
+"""Values of the largest tensor of which every group is looked at, where none of the first shows a fault."""
+
+_MOST_WIDE = 1 << 19
+"""Values that are then taken."""
 
 _LARGEST_GROUP = 1 << 18
 """In larger groups no fault is looked for."""
@@ -87,8 +94,15 @@ def open_case(
     most : int
         About how many values to take.
     """
+    return _open_at(subject, x, y, dtype, choose_index(subject.plan, most))
+
+
+def _open_at(
+    subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], index: tuple[slice, ...]
+) -> Case:
+    """Return the case of the values at an index of the view."""
     plan, inputs, addends, gate = subject
-    shape, index = plan.grid.view_shape, choose_index(plan, most)
+    shape = plan.grid.view_shape
 
     def see(values: NDArray[Any]) -> NDArray[Any]:
         return fetch(cut_at(values.reshape(shape), index))
@@ -118,6 +132,38 @@ def open_case(
     gate = None if gate is None else gate._replace(values=see(gate.values))
     view = take(x, shape), take(y, shape)
     return Case(plan, *view, dtype, gamma, beta, *has, stored, exact, addends=addends, gate=gate)
+
+
+def open_wide_case(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> Case | None:
+    """Return a case of every group: it shows in which order rows stand, and in which part y is wrong.
+
+    Of many values, some places of each group are taken, as far apart as each other, with the statistics of all.
+    None of a tensor that is larger still, or of which `open_case` has every group.
+
+    Parameters
+    ----------
+    subject, x, y, dtype
+        As `open_case` takes them.
+    """
+    if not MOST_VALUES < x.size <= MOST_IN_MEMORY or subject.gate is not None:
+        return None
+    plan, step = subject.plan, -(-x.size // _MOST_WIDE)
+    lengths = plan.grid.view_shape
+    longest = max(plan.grid.view_axes, key=lambda axis: lengths[axis])
+    if step == 1:
+        return open_case(subject, x, y, dtype, x.size)
+    if step > lengths[longest] // _LEAST_PLACES:
+        return None
+    places = tuple(slice(None, None, step if axis == longest else 1) for axis in range(len(lengths)))
+    case = replace(_open_at(subject, x, y, dtype, places), whole=plan.grid.group_size, step=step)
+    if case.stored is not None or not case.has_moments:
+        return case
+    known = calculate(plan, fetch(x), subject.inputs, statistics_alone=True).statistics
+    if not {"var", "ms"} & set(known):
+        return None
+    of_groups = [1 if axis in plan.grid.view_axes else n for axis, n in enumerate(lengths)]
+    square = known["var" if "var" in known else "ms"].reshape(of_groups)
+    return replace(case, stored=(known["mean"].reshape(of_groups) if case.centres else 0.0 * square, square))
 
 
 _EUCLIDEAN = 2.0

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
 
-_MOST_SLICES = 1024
+_MOST_SLICES = 1 << 13
 """A longer axis is not put in order."""
+
+_AT_ONCE = 1 << 22
+"""Distances between slices that are held in memory."""
 
 _COLUMNS = 48
 """Values that slices are told apart by."""
@@ -32,8 +35,9 @@ def _find_order(right: Floats, y: Floats) -> NDArray[np.intp] | None:
     """Return which right slice each slice of y is nearest to; None where two are nearest to one."""
     chosen = np.linspace(0, right.shape[1] - 1, min(_COLUMNS, right.shape[1])).astype(np.intp)
     ours, theirs = (np.nan_to_num(values[:, chosen]) for values in (right, y))
-    distance = (theirs**2).sum(1)[:, None] - 2.0 * theirs @ ours.T + (ours**2).sum(1)[None]
-    order: NDArray[np.intp] = distance.argmin(1)
+    sizes, step = (ours**2).sum(1), max(1, _AT_ONCE // len(ours))
+    parts = (theirs[start : start + step] for start in range(0, len(theirs), step))
+    order = np.concatenate([(sizes - 2.0 * part @ ours.T).argmin(1) for part in parts])
     return order if len(np.unique(order)) == len(right) else None
 
 
