@@ -26,7 +26,7 @@ _LAYER_STEMS = ("convolution", "conv", "linear", "fc", "dense")
 """What stands in the name of a layer where that of its norm has `bn`: conv1 and bn1."""
 
 
-class LayerPair(NamedTuple):
+class NormedLayer(NamedTuple):
     """A layer and the norm behind it, by their names in a state dict.
 
     Parameters
@@ -47,7 +47,7 @@ class LayerPair(NamedTuple):
 class FoldedPair(NamedTuple):
     """A pair, the one layer that replaces both, and the proof of it, as `prove` returns it."""
 
-    pair: LayerPair
+    pair: NormedLayer
     folded: Layer
     proof: tuple[float, float]
 
@@ -57,7 +57,7 @@ def list_norms(names: Collection[str]) -> list[str]:
     return [name[: -len(_MEAN)] for name in names if name.endswith(_MEAN)]
 
 
-def find_pairs(arrays: Mapping[str, NDArray[Any]], *, is_ordered: bool) -> list[LayerPair]:
+def find_pairs(arrays: Mapping[str, NDArray[Any]], *, is_ordered: bool) -> list[NormedLayer]:
     """Return the pairs that names tell: the module before the norm in a `Sequential`, or conv1 of bn1.
 
     Parameters
@@ -78,7 +78,7 @@ def find_pairs(arrays: Mapping[str, NDArray[Any]], *, is_ordered: bool) -> list[
         If a layer seems to stand before two norms.
     """
     places = {name: place for place, name in enumerate(arrays)}
-    found: list[tuple[LayerPair, tuple[str, str] | None]] = []
+    found: list[tuple[NormedLayer, tuple[str, str] | None]] = []
     misnamed = set()
     for norm in list_norms(arrays):
         for layer, by_number in _list_namesakes(norm):
@@ -92,7 +92,7 @@ def find_pairs(arrays: Mapping[str, NDArray[Any]], *, is_ordered: bool) -> list[
             else:
                 misnamed.add(stems)
             break
-    pairs: dict[str, LayerPair] = {}
+    pairs: dict[str, NormedLayer] = {}
     for pair, named in found:
         if named in misnamed:
             continue
@@ -103,7 +103,7 @@ def find_pairs(arrays: Mapping[str, NDArray[Any]], *, is_ordered: bool) -> list[
     return list(pairs.values())
 
 
-def read_pairs(arrays: Mapping[str, NDArray[Any]], given: Sequence[str]) -> list[LayerPair]:
+def read_pairs(arrays: Mapping[str, NDArray[Any]], given: Sequence[str]) -> list[NormedLayer]:
     """Return the pairs that are given as LAYER=NORM, where * stands for one text on both sides.
 
     Raises
@@ -111,7 +111,7 @@ def read_pairs(arrays: Mapping[str, NDArray[Any]], given: Sequence[str]) -> list
     UsageError
         If one is no pair of names, names nothing, or its layer and norm do not fit.
     """
-    pairs: dict[str, LayerPair] = {}
+    pairs: dict[str, NormedLayer] = {}
     for text in given:
         layer, separator, norm = text.partition("=")
         if not separator or layer.count("*") != norm.count("*") or norm.count("*") > 1:
@@ -155,17 +155,17 @@ def _list_namesakes(norm: str) -> Iterator[tuple[str, bool]]:
             yield f"{parent}{dot}{renamed}", False
 
 
-def _match(arrays: Mapping[str, NDArray[Any]], layer: str, norm: str) -> LayerPair | None:
+def _match(arrays: Mapping[str, NDArray[Any]], layer: str, norm: str) -> NormedLayer | None:
     """Return a layer and a norm as a pair; None if the norm has not one channel for each that comes out."""
     shape, channels = arrays[f"{layer}.weight"].shape, arrays[norm + _MEAN].size
     if len(shape) < 2 or channels not in (shape[:1] if len(shape) == 2 else shape[:2]):
         return None
     transposed = shape[0] != channels
-    return LayerPair(layer, norm, transposed, is_open=len(shape) > 2 and shape[0] == shape[1])
+    return NormedLayer(layer, norm, transposed, is_open=len(shape) > 2 and shape[0] == shape[1])
 
 
 def fold_checkpoint(
-    arrays: Mapping[str, NDArray[Any]], pairs: Sequence[LayerPair], eps: float, eps_mode: EpsMode
+    arrays: Mapping[str, NDArray[Any]], pairs: Sequence[NormedLayer], eps: float, eps_mode: EpsMode
 ) -> tuple[list[FoldedPair], dict[str, NDArray[Any]]]:
     """Fold the norm of each pair into its layer.
 
@@ -173,7 +173,7 @@ def fold_checkpoint(
     ----------
     arrays : mapping of str to ndarray
         A state dict.
-    pairs : sequence of LayerPair
+    pairs : sequence of NormedLayer
     eps : float
     eps_mode : EpsMode
 
@@ -208,7 +208,7 @@ def fold_checkpoint(
 
 
 def _fold_pair(
-    arrays: Mapping[str, NDArray[Any]], pair: LayerPair, eps: float, eps_mode: EpsMode
+    arrays: Mapping[str, NDArray[Any]], pair: NormedLayer, eps: float, eps_mode: EpsMode
 ) -> FoldedPair:
     layer = Layer(arrays[f"{pair.layer}.weight"], arrays.get(f"{pair.layer}.bias"), transposed=pair.transposed)
     members = [arrays.get(f"{pair.norm}.{member}") for member in _NORM_MEMBERS[:4]]

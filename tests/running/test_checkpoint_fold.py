@@ -10,7 +10,7 @@ import pytest
 from normcli.errors import DataError
 from normcli.norms.rules import EpsMode
 from normcli.numerics.statistics.solution import Given
-from normcli.running.checkpoint_fold import LayerPair, find_pairs, fold_checkpoint
+from normcli.running.checkpoint_fold import NormedLayer, find_pairs, fold_checkpoint
 from normcli.running.fold import Affine, Layer, fold
 from tests.test_peers import peer
 
@@ -74,9 +74,9 @@ def test_where_one_norm_stands_before_its_namesake_all_of_that_name_do():
 
 def test_a_transposed_convolution_is_told_by_its_place_and_shape():
     (pair,) = find_pairs(make_layer("0", 3, 4, 2, 2) | make_norm("1", 4), is_ordered=True)
-    assert pair == LayerPair("0", "1", transposed=True)
+    assert pair == NormedLayer("0", "1", transposed=True)
     (pair,) = find_pairs(make_layer("0", 4, 4, 2, 2) | make_norm("1", 4), is_ordered=True)
-    assert pair == LayerPair("0", "1", is_open=True)
+    assert pair == NormedLayer("0", "1", is_open=True)
 
 
 def test_a_layer_before_two_norms_is_refused():

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.documents.document import Section, View
-    from normcli.running.checkpoint_fold import FoldedPair, LayerPair
+    from normcli.running.checkpoint_fold import FoldedPair, NormedLayer
 
 _COLUMNS = ("layer", "norm", "weight")
 
@@ -28,7 +28,7 @@ class CheckpointFolding:
 
     Parameters
     ----------
-    pairs : sequence of LayerPair
+    pairs : sequence of NormedLayer
     folded : sequence of FoldedPair
         Empty where nothing was to be folded.
     shapes : mapping of str to tuple of int
@@ -41,7 +41,7 @@ class CheckpointFolding:
         The name of the file, and eps with where it is from.
     """
 
-    pairs: Sequence[LayerPair]
+    pairs: Sequence[NormedLayer]
     folded: Sequence[FoldedPair]
     shapes: Mapping[str, tuple[int, ...]]
     left: Sequence[str]

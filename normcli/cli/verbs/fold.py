@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from normcli.cli.problem import Running
     from normcli.norms.rules import EpsMode
     from normcli.running.average import State
-    from normcli.running.checkpoint_fold import LayerPair
+    from normcli.running.checkpoint_fold import NormedLayer
     from normcli.running.fold import Layer
     from normcli.running.matrix_fold import FoldedMatrix
 
@@ -175,7 +175,7 @@ def _fold_norms(settings: Settings, source: _Source) -> None:
     print_document(document, settings.answer)
 
 
-def _describe_pairs(pairs: Sequence[LayerPair], left: Sequence[str], *, is_given: bool) -> Iterator[str]:
+def _describe_pairs(pairs: Sequence[NormedLayer], left: Sequence[str], *, is_given: bool) -> Iterator[str]:
     """Yield what the names and shapes of a state dict leave open."""
     if not is_given:
         yield "names tell the pairs; a norm before its layer is none of them, and --pairs says others"
