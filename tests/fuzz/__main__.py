@@ -50,11 +50,10 @@ def _run_apart(name: str, first: int) -> list[str]:
     return lines
 
 
-def _run_all(chunks: Iterator[tuple[str, int]], until: float) -> int:
+def _run_all(chunks: Iterator[tuple[str, int]], until: float, workers: int) -> int:
     """Run chunks until they or the time are over; print findings as they come, then a table; return how many."""
     counts: Counter[str] = Counter()
     findings: Counter[str] = Counter()
-    workers = os.cpu_count() or 1
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         while time.monotonic() < until and (batch := list(itertools.islice(chunks, 4 * workers))):
             for (name, _), lines in zip(batch, pool.map(lambda chunk: _run_apart(*chunk), batch), strict=True):
@@ -79,6 +78,9 @@ def main() -> int:
     parser.add_argument(
         "--here", action="store_true", help="the first 500 cases of one format, in this process"
     )
+    parser.add_argument(
+        "--processes", type=int, default=os.cpu_count() or 1, help="[default: one a processor]"
+    )
     options = parser.parse_args()
     formats = options.formats or list(FORMATS)
     if options.case is not None:
@@ -92,9 +94,8 @@ def main() -> int:
     starts = itertools.count(options.first, _AT_ONCE)
     if options.cases is not None:
         starts = itertools.takewhile(lambda start: start < options.first + options.cases, starts)
-    return bool(
-        _run_all(((name, first) for first in starts for name in formats), time.monotonic() + options.seconds)
-    )
+    chunks = ((name, first) for first in starts for name in formats)
+    return bool(_run_all(chunks, time.monotonic() + options.seconds, options.processes))
 
 
 if __name__ == "__main__":

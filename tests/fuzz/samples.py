@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from normcli.auditing.dump_file import DumpWriter, LayerSettings
 from normcli.cli.run import run
 
 if TYPE_CHECKING:
@@ -73,6 +74,16 @@ _OF_ZARR = (
     *(tuple(part.replace("{file}", "x.zarr") for part in command) for command in _OF_STORES[:-1]),
     ("ln", "-i", "x.zarr", "-o", "{out}.zarr"),
 )
+
+_OF_DUMPS: tuple[Command, ...] = (
+    ("audit", "{file}"),
+    ("audit", "{file}", "-f", "json"),
+    ("audit", "{file}", "--norm", "ln"),
+    ("audit", "{whole}", "--against", "{file}"),
+    ("audit", "{file}", "--against", "{whole}"),
+)
+
+_OF_FOLDERS = tuple(("audit", "dump", *more) for more in ((), ("-f", "json"), ("--norm", "ln")))
 
 _OF_GOLDEN: tuple[Command, ...] = (("check", "golden"), ("check", "golden", "-f", "json"))
 
@@ -256,6 +267,39 @@ def _make_zarr(version: int, part: str) -> Iterator[bytes]:
     yield Path("x.zarr", part).read_bytes()
 
 
+def _list_recorded() -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the tensors of a recorded run of two layer norms, of which the second is wrong."""
+    x = _make_tensor().astype("f4")
+    y = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + np.float32(1e-5))
+    for name, output in (("a", y), ("b.norm", y * 2)):
+        yield from ((f"{name}.input", x), (f"{name}.output", output), (f"{name}.weight", np.ones(3, "f4")))
+
+
+def _make_dump() -> Iterator[bytes]:
+    layers = [LayerSettings("a", "ln", {"eps": 1e-5}), LayerSettings("b.norm", "ln", {"eps": 1e-5})]
+    for settings in (layers, [LayerSettings("a", "bn", momentum=0.1), LayerSettings("b.norm", weights_of="a")]):
+        stream = io.BytesIO()
+        writer = DumpWriter(stream, len(settings))
+        for name, values in _list_recorded():
+            writer.add_array(name, values)
+        writer.finish(settings, "the fuzzer")
+        yield stream.getvalue()
+
+
+def _make_dump_npz() -> Iterator[bytes]:
+    for write in (np.savez, np.savez_compressed):
+        stream = io.BytesIO()
+        write(stream, **dict(_list_recorded()))
+        yield stream.getvalue()
+
+
+def _make_dump_folder() -> Iterator[bytes]:
+    Path("dump").mkdir(exist_ok=True)
+    for name, values in _list_recorded():
+        np.save(f"dump/{name}.npy", values)
+    yield Path("dump/a.input.npy").read_bytes()
+
+
 def _make_golden() -> Iterator[bytes]:
     recipe = "--shape 3,4 --dist normal --rng torch --dtype float32 --affine-seed 1 --ddof 1"
     with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")):
@@ -292,5 +336,8 @@ FORMATS = {
     "zarr": Format(".json", partial(_make_zarr, 3, "zarr.json"), _OF_ZARR, "x.zarr/zarr.json", is_part=True),
     "zarr2": Format(".json", partial(_make_zarr, 2, ".zarray"), _OF_ZARR, "x.zarr/.zarray", is_part=True),
     "chunk": Format("", partial(_make_zarr, 3, "c/1/0"), _OF_ZARR, "x.zarr/c/1/0", is_part=True),
+    "dump": Format(".safetensors", _make_dump, _OF_DUMPS),
+    "dump npz": Format(".npz", _make_dump_npz, _OF_DUMPS),
+    "dump folder": Format(".npy", _make_dump_folder, _OF_FOLDERS, "dump/a.input.npy", is_part=True),
     "golden": Format(".json", _make_golden, _OF_GOLDEN, "golden/manifest.json", _says_the_same),
 }
