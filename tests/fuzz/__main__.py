@@ -78,9 +78,7 @@ def main() -> int:
     parser.add_argument(
         "--here", action="store_true", help="the first 500 cases of one format, in this process"
     )
-    parser.add_argument(
-        "--processes", type=int, default=os.cpu_count() or 1, help="[default: one a processor]"
-    )
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="[default: one a processor]")
     options = parser.parse_args()
     formats = options.formats or list(FORMATS)
     if options.case is not None:
