@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.check import NORMALIZED, check
+from normcli.checking.gate import make_gate
 from normcli.checking.gradient_check import check_gradients, is_off_by_rounding
 from normcli.checking.tally import PIECE, Comparison
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from normcli.auditing.dump_file import LayerSettings
     from normcli.auditing.layer import RecordedLayer
     from normcli.checking.check import Checked
+    from normcli.checking.gate import Gate
     from normcli.checking.gradient_check import CheckedGradients
     from normcli.checking.ulp import Tolerance
     from normcli.dtypes import Floats
@@ -204,14 +206,18 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort) -> LayerVer
     arrays = {name: None if one is None else one.values for name, one in parameters.items()}
     if request is None:
         return blank._replace(parts=(_identify(tensor, actual, arrays),))
+    gate = _find_gate(layer, tensor)
+    if gate is not None and settings.gates_input:
+        gated = gate.activate() * tensor.values.astype(np.float64)
+        tensor, gate = tensor._replace(values=gated.astype(np.result_type(tensor.values, np.float32))), None
     plan = make_plan(request, tensor.values.shape, tensor.values.dtype)
     before = _pair(layer, plan, ("running_mean", "running_var"))
     if settings.evaluation and before is None:
         return blank._replace(problem="the running statistics of evaluation are missing")
     inputs = fit_inputs(plan, tensor.values, arrays, before if settings.evaluation else None)
-    checked = check(plan, tensor.values, {NORMALIZED: actual.values}, inputs, tolerate, effort)
+    checked = check(plan, tensor.values, {NORMALIZED: actual.values}, inputs, tolerate, effort, gate=gate)
     told = diagnose_actual(
-        AskedNorm(plan, inputs), tensor.values, actual.values, ok=checked.ok, saved=checked.saved
+        AskedNorm(plan, inputs, gate=gate), tensor.values, actual.values, ok=checked.ok, saved=checked.saved
     )
     output = _summarize(OUTPUT, checked.comparisons[NORMALIZED], told)
     if plan.spec.rounds_before_gamma and output.max_ulp <= _TWICE_ROUNDED and is_half(actual.values.dtype):
@@ -230,6 +236,15 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort) -> LayerVer
         parts += _list_gradients(gradients, theirs)
     detail = Detail(plan, tensor, inputs, actual.source, checked, told, dy, gradients)
     return blank._replace(parts=tuple(parts), detail=detail)
+
+
+def _find_gate(layer: RecordedLayer, tensor: Tensor) -> Gate | None:
+    values = layer.load("gate")
+    if values is None and layer.settings.gate_act:
+        raise DataError(f"{layer.name}.gate is missing")
+    given = None if values is None else values.values
+    act = layer.settings.gate_act or None if given is not None else None
+    return make_gate(given, act, tensor.values.shape, f"{layer.name}.gate")
 
 
 def _summarize(role: str, found: Comparison, told: Diagnosis | None = None) -> JudgedTensor:

@@ -34,7 +34,7 @@ METADATA = "normcli"
 
 ROLES = (
     "input", "output", "weight", "bias", "running_mean", "running_var", "running_mean_after",
-    "running_var_after", "grad_output", "grad_input", "grad_weight", "grad_bias",
+    "running_var_after", "grad_output", "grad_input", "grad_weight", "grad_bias", "gate",
 )  # fmt: skip
 """What a tensor of a layer may be, behind the layer's name and a point."""
 
@@ -65,6 +65,10 @@ class LayerSettings(NamedTuple):
         Whether the norm is guessed from the name of a class.
     weights_of : str
         The layer whose weights and running statistics are this one's too; empty where it has its own.
+    gate_act : str
+        The activation that its gate goes through, as of `check`; empty without a gate.
+    gates_input : bool
+        Whether the gate multiplies what is normalized, and not the result.
     """
 
     name: str
@@ -78,6 +82,8 @@ class LayerSettings(NamedTuple):
     problem: str = ""
     is_guess: bool = False
     weights_of: str = ""
+    gate_act: str = ""
+    gates_input: bool = False
 
     def read_request(self) -> Request | None:
         """Return what to hold the layer against; None where its norm is not known.
@@ -193,7 +199,7 @@ def read_settings(text: str, source: str) -> list[LayerSettings]:
 _KINDS: dict[str, tuple[type, ...]] = {
     "name": (str,), "norm": (str,), "options": (dict,), "evaluation": (bool,),
     "momentum": (int, float, str), "batches": (int,), "kind": (str,), "note": (str,), "problem": (str,),
-    "is_guess": (bool,), "weights_of": (str,),
+    "is_guess": (bool,), "weights_of": (str,), "gate_act": (str,), "gates_input": (bool,),
 }  # fmt: skip
 
 

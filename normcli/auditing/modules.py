@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from normcli.auditing.dump_file import LayerSettings
+from normcli.checking.gate import SILU
 from normcli.errors import UsageError
 from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.norm_spec import parse_norm_spec
@@ -31,6 +32,15 @@ _FROZEN = "FrozenBatchNorm2d"
 
 _FIRST = "LayerNorm2d"
 """The end of the names of classes that normalize over channels, which come first."""
+
+_GATED = "RMSNormGated"
+"""The end of the names of classes that take a gate beside their input."""
+
+_GATING_INPUT = (
+    "BambaRMSNormGated", "GraniteMoeHybridRMSNormGated", "MambaRMSNormGated", "NemotronHRMSNormGated",
+    "Zamba2RMSNormGated",
+)  # fmt: skip
+"""Those that multiply by the gate before they normalize; the others multiply the result."""
 
 _GUESSED = "RMSNorm"
 """The end of the names of other classes that are taken for Llama's norm."""
@@ -94,6 +104,8 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
         momentum=momentum if learns else None,
         batches=int(counter) if learns and momentum == "none" and counter is not None else 0,
         kind=full, note=note, is_guess=bool(note),
+        gate_act=getattr(module, "activation", SILU) if kind.__name__.endswith(_GATED) else "",
+        gates_input=kind.__name__ in _GATING_INPUT,
     )  # fmt: skip
 
 

@@ -238,7 +238,7 @@ class _Recorder:
         return None if dtype in _DTYPES else f"{dtype} cannot be recorded"
 
 
-_OF_SHAPE = ("input", "output", "grad_input", "grad_output")
+_OF_SHAPE = ("input", "output", "grad_input", "grad_output", "gate")
 """Roles of tensors that have the input's shape."""
 
 
@@ -266,9 +266,15 @@ class _Watch:
         if reason is not None and settings.norm is not None:
             settings = settings._replace(norm=None, problem=reason)
         wanted = _RUNNING if settings.evaluation or settings.momentum is not None else ()
-        call = _Call(settings, x, {role: getattr(module, role).detach().clone() for role in wanted})
+        state = {role: getattr(module, role).detach().clone() for role in wanted}
+        given = [value for value in every.values() if isinstance(value, recorder.torch.Tensor)]
+        if not settings.gate_act or given[1:] == []:
+            settings = settings._replace(gate_act="", gates_input=False)
+        elif recorder.refuse(given[1]) is None:
+            state["gate"] = given[1]
+        call = _Call(settings, x, state)
         vars(self._calls).setdefault("open", []).append(call)
-        if not recorder.backward or settings.norm is None:
+        if not recorder.backward or settings.norm is None or settings.gate_act:
             return None
         if x.requires_grad and recorder.torch.is_grad_enabled():
             every[place] = x.view_as(x)  # whose gradient is through this call alone
@@ -296,6 +302,14 @@ class _Watch:
         tensors = {"input": x.detach(), "output": y.detach()}
         if _lacks_batch(module, x):
             tensors = {role: values.unsqueeze(0) for role, values in tensors.items()}
+        if "gate" in call.state:
+            tensors["gate"] = call.state.pop("gate").detach()
+        parameters = self._find_parameters(module)
+        size = getattr(module, "group_size", None) if settings.gate_act else None
+        if size is not None and size != tensors["input"].shape[-1]:  # a norm for each group of features
+            tensors = {role: values.unflatten(-1, (-1, size)) for role, values in tensors.items()}
+            parameters = {role: values.unflatten(-1, (-1, size)) for role, values in parameters.items()}
+            settings = settings._replace(options={**settings.options, "feature_axes": [-2, -1]})
         plan = _make_plan(settings, tensors["input"])
         if plan is not None and plan.parameters.axes == plan.grid.axes == (_OF_TOKENS - 1,):
             settings = settings._replace(options={**settings.options, "layout": "NLC"})
@@ -306,17 +320,23 @@ class _Watch:
             settings = settings._replace(note="; ".join(filter(None, (settings.note, part))))
             if sample.of_parameters is None:  # averages over samples, of which some are left out
                 settings = settings._replace(momentum=None)
-        for role, names in PARAMETERS.items():
-            found = (value for name in names if (value := getattr(module, name, None)) is not None)
-            parameter = next((value for value in found if recorder.refuse(value) is None), None)
-            tensors |= {} if parameter is None else {role: parameter}
+        tensors |= parameters
         tensors |= call.state
         if settings.momentum is not None:
             tensors |= {f"{role}_after": getattr(module, role) for role in _RUNNING}
         name = recorder.add(settings, tensors, sample)
-        if recorder.backward and y.requires_grad and sample is None:
+        if recorder.backward and y.requires_grad and sample is None and not settings.gate_act:
             write = functools.partial(self._write_gradients, name, call, _lacks_batch(module, x))
             y.register_hook(write)
+
+    def _find_parameters(self, module: Any) -> dict[str, Any]:
+        """Return the gamma and beta of a module, by role."""
+        parameters: dict[str, Any] = {}
+        for role, names in PARAMETERS.items():
+            found = (value for name in names if (value := getattr(module, name, None)) is not None)
+            parameter = next((value for value in found if self._recorder.refuse(value) is None), None)
+            parameters |= {} if parameter is None else {role: parameter}
+        return parameters
 
     def _write_gradients(self, name: str, call: _Call, is_single: bool, dy: Any) -> None:
         """Write the gradients of the first backward pass through a call, at the end of that pass."""

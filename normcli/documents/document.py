@@ -176,6 +176,38 @@ class Formulas(NamedTuple):
 Section = Facts | Line | Table | Blocks | Formulas
 
 
+class Entry(NamedTuple):
+    """A line of a page that lists things, each of which opens its answer.
+
+    Parameters
+    ----------
+    name, kind : str
+    ulp : float or None
+        The worst distance, which a bar shows; None where nothing was measured.
+    distance, said : str
+        That distance in words; the mark and the cause.
+    ok : bool or None
+    sections : sequence of Section
+        The answer.
+    """
+
+    name: str
+    kind: str
+    ulp: float | None
+    distance: str
+    said: str
+    ok: bool | None
+    sections: Sequence[Section]
+
+
+class Listing(NamedTuple):
+    """A page that lists entries, below the verdict on all of them."""
+
+    title: str
+    verdict: Line
+    entries: Sequence[Entry]
+
+
 class LongList(NamedTuple):
     """A list of a JSON object, formatted some items at a time: its text may not fit into memory.
 

@@ -5,6 +5,7 @@
 * `trees`: arithmetic as nested lists, which the script evaluates
 * `page_cubes`: the picture of cubes, coloured by the script
 * `attachments`: a picture or sections of a document below the results
+* `entry_list`: a page of entries, as the layers of a model, that opens the answer of each
 * `words`: the script's words in another language
 
 `page.html`, `page.css` and the scripts are put together here with the data of `content`. Nothing is
@@ -27,6 +28,7 @@ from normcli.errors import UsageError
 from normcli.language import look_up, name_language, translate
 from normcli.page.attachments import format_further
 from normcli.page.content import choose_slice, make_content
+from normcli.page.entry_list import STYLE, format_entries
 from normcli.page.page_cubes import format_blocks
 from normcli.page.words import find_words
 from normcli.version import __version__
@@ -52,8 +54,14 @@ def write(document: Document, stream: TextIO, view: View) -> None:
     Raises
     ------
     UsageError
-        If the document is made of no results.
+        If the document is made of no results, and lists no layers.
     """
+    make_list = getattr(document, "listing", None)
+    if make_list is not None:
+        policy = f"default-src 'none'; style-src {_hash(STYLE)}; base-uri 'none'; form-action 'none'"
+        pieces = format_entries(make_list(view), policy)
+        stream.writelines(piece.encode("ascii", "xmlcharrefreplace").decode() for piece in pieces)
+        return
     make_page = getattr(document, "page", None)
     if make_page is None:
         raise UsageError("this answer is no page: --format html is for the results of norms")

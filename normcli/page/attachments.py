@@ -7,13 +7,13 @@ import html
 import io
 from typing import TYPE_CHECKING
 
-from normcli.documents.document import GAP, GUTTER, Formulas, Line, Table
+from normcli.documents.document import GAP, GUTTER, Facts, Formulas, Line, Table
 from normcli.documents.translation import translate_sections
 from normcli.language import translate
 from normcli.pictures.svg import write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from normcli.documents.document import Page, Section, View
     from normcli.documents.scene import Scene
@@ -25,7 +25,7 @@ def format_further(page: Page, view: View) -> str:
         return ""
     parts = [] if page.picture is None else [_format_picture(page.picture)]
     for section in translate_sections(page.further(view)):
-        parts += _format_section(section)
+        parts += format_section(section)
     return f'<section id="further" aria-label="{translate("Step by step")}">{"".join(parts)}</section>'
 
 
@@ -37,10 +37,15 @@ def _format_picture(scene: Scene) -> str:
     return f'<figure><img src="data:image/svg+xml;base64,{source}" alt="{words}"></figure>'
 
 
-def _format_section(section: Section) -> Iterator[str]:
+def format_section(section: Section) -> Iterator[str]:
+    """Yield the pieces of a section's HTML."""
     match section:
-        case Line():
+        case Facts(title, facts):
+            yield f"<h2>{html.escape(title)}</h2>"
+            yield from _format_details([(label, GUTTER.join(words)) for label, words in facts])
+        case Line(details=details):
             yield f"<p>{html.escape(GUTTER.join(section.marked))}</p>"
+            yield from _format_details(details)
         case Table(title, columns, _, rows):
             yield f"<h2>{html.escape(title or '')}</h2>"
             yield f"<table><thead>{_format_row(columns, 'th')}</thead><tbody>"
@@ -49,6 +54,12 @@ def _format_section(section: Section) -> Iterator[str]:
         case Formulas(title, equations):
             lines = "\n".join(GAP if equation is None else equation.text for equation in equations)
             yield f"<h2>{html.escape(title)}</h2><pre>{html.escape(lines)}</pre>"
+
+
+def _format_details(details: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield a table of labels and texts, if there are any."""
+    if details:
+        yield f"<table>{''.join(_format_row(pair, 'td') for pair in details)}</table>"
 
 
 def _format_row(cells: tuple[str, ...], tag: str) -> str:

@@ -151,6 +151,19 @@ def test_pairs_of_an_archive(tmp_path):
 # -- two runs
 
 
+def test_the_page_lists_layers_that_open_their_answers(normcli, tmp_path):
+    path = write(tmp_path / "run", {"a": make_layer(), "<b>": make_layer(eps=0.1)})
+    ran = normcli("audit", path, "-f", "html")
+    page = ran.out
+    assert ran.code == 1
+    assert page.count("<details") == 2
+    assert page.count("<rect") == 2
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page
+    assert "worst value of normalized" in page
+    assert normcli("audit", path, "--against", path, "-f", "html").out.count("<details") == 2
+
+
 def test_two_runs_part_where_the_input_agrees_and_the_output_does_not(tmp_path):
     first = {"a": make_layer(), "b": make_layer(X[:3]), "c": make_layer(X[:2])}
     second = first | {"b": make_layer(X[:3], eps=1e-2), "c": make_layer(X[1:3])}

@@ -33,6 +33,7 @@ SECTIONS = (
     "stores",
     "merging",
     "models",
+    "planted",
     "search",
     "judge",
 )
@@ -115,6 +116,10 @@ def main() -> int:
         from tests.bench import models  # which needs torch
 
         measured.append(models.measure(options.runs, options.folder))
+    if "planted" in chosen:
+        from tests.bench import planted  # which needs torch and transformers
+
+        measured.append(planted.measure())
     if "fit" in chosen:
         measured.append(fitting.measure(options.runs, options.folder))
     if "tables" in chosen:

@@ -10,7 +10,7 @@ from normcli.answers.judging.check_verdict import Verdict
 from normcli.answers.judging.distances import format_ulp
 from normcli.answers.judging.gradients_verdict import GradientsVerdict
 from normcli.checking.check import NORMALIZED
-from normcli.documents.document import Facts, Line, Table, TableRow, describe_members
+from normcli.documents.document import Entry, Facts, Line, Listing, Table, TableRow, describe_members
 from normcli.documents.plan_header import name_inputs
 from normcli.printable import format_count, make_printable
 
@@ -56,9 +56,14 @@ class AuditReport:
             yield Facts(f"first bad layer: {make_printable(first.settings.name)}", ())
             yield from build_detail(first.detail).sections(view)
             yield from (
-                _build_part(part) for part in first.parts[1:] if not part.ok and part.role.endswith("_after")
+                _build_part(part) for part in first.parts if not part.ok and part.role.endswith("_after")
             )
         yield build_summary(self.audit)
+
+    def listing(self, view: View) -> Listing:
+        """Return the layers as a page lists them, each with its answer."""
+        entries = [_build_entry(one, view) for one in self.audit.layers]
+        return Listing(f"audit · {make_printable(self.source)}", build_summary(self.audit), entries)
 
     def data(self) -> Mapping[str, Any]:
         """Return the verdicts as one object."""
@@ -97,6 +102,30 @@ def describe_layer(verdict: LayerVerdict) -> dict[str, Any]:
     }
 
 
+def _build_entry(verdict: LayerVerdict, view: View) -> Entry:
+    name, norm, ulp = make_printable(verdict.settings.name), make_printable(name_norm(verdict)), verdict.max_ulp
+    distance = "?" if ulp is None else f"{format_ulp(ulp)} ulp"
+    said = f"{_MARKS[verdict.ok]} {tell(verdict)}".rstrip()
+    sections = [*build_answer(verdict, view)]
+    return Entry(name, norm, ulp, distance, make_printable(said), verdict.ok, sections)
+
+
+def build_answer(verdict: LayerVerdict, view: View) -> Iterator[Section]:
+    """Yield what is known of a layer: the report of `check` where it was kept, and its tensors."""
+    shape = "×".join(map(str, verdict.shape))
+    kind = verdict.settings.kind
+    told = (("norm", name_norm(verdict)), ("input", f"{shape} {verdict.dtype}"), ("class", kind))
+    facts = tuple((label, (make_printable(words),)) for label, words in told if words.strip())
+    yield Facts(make_printable(verdict.settings.name), facts)
+    if verdict.problem is not None:
+        yield Line((make_printable(verdict.problem),), mark=False)
+    if verdict.detail is not None:
+        yield from build_detail(verdict.detail).sections(view)
+    for part in verdict.parts:
+        if verdict.detail is None or part.role.endswith("_after"):
+            yield _build_part(part)
+
+
 def build_detail(detail: Detail) -> Document:
     """Return the report of `check` on a layer."""
     gradients = None
@@ -112,11 +141,12 @@ def build_detail(detail: Detail) -> Document:
 
 
 def _build_part(part: JudgedTensor) -> Line:
-    """Return the verdict on running statistics, which no report of `check` has."""
+    """Return the verdict on a tensor in a line."""
     count = format_count(part.compared, "value")
     text = f"{part.mismatches:,} of {count} differ{'s' if part.mismatches == 1 else ''}"
-    details = () if part.cause is None else (("evidence", part.cause),)
-    return Line((f"{part.role}: {text}", f"{format_ulp(part.max_ulp)} ulp"), mark=False, details=details)
+    told = (("evidence", part.cause), ("try", part.remedy))
+    details = tuple((label, words) for label, words in told if words is not None)
+    return Line((f"{part.role}: {text}", f"{format_ulp(part.max_ulp)} ulp"), mark=part.ok, details=details)
 
 
 def build_summary(audit: Audit) -> Line:
@@ -159,7 +189,8 @@ def name_norm(verdict: LayerVerdict) -> str:
     settings = verdict.settings
     options = [pair for pair in settings.options.items() if pair not in _UNSAID]
     words = [f"{name.replace('_', '-')}={_write_option(value)}" for name, value in options]
-    return ":".join((settings.norm or "?", *words)) + (" --eval" if settings.evaluation else "")
+    gate = " --gate" if settings.gate_act else ""
+    return ":".join((settings.norm or "?", *words)) + (" --eval" if settings.evaluation else gate)
 
 
 def _write_option(value: Any) -> str:

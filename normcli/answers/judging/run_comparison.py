@@ -5,9 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from normcli.answers.judging.audit_report import SCHEMA, build_detail, describe_layer, name_norm, tell
+from normcli.answers.judging.audit_report import (
+    SCHEMA,
+    build_answer,
+    build_detail,
+    describe_layer,
+    name_norm,
+    tell,
+)
 from normcli.answers.judging.distances import format_ulp
-from normcli.documents.document import Facts, Line, Table, TableRow, describe_members
+from normcli.documents.document import Entry, Facts, Line, Listing, Table, TableRow, describe_members
 from normcli.printable import format_count, make_printable
 
 if TYPE_CHECKING:
@@ -52,6 +59,20 @@ class RunReport:
                 yield Facts(f"{make_printable(verdict.settings.name)} of the {worse} run", ())
                 yield from build_detail(verdict.detail).sections(view)
         yield self._build_summary()
+
+    def listing(self, view: View) -> Listing:
+        """Return the layers as a page lists them: each opens what is known of both runs."""
+        entries = [
+            Entry(
+                make_printable(pair.first.settings.name), make_printable(name_norm(pair.first)),
+                None if pair.output is None else pair.output.max_ulp, _format(pair.output),
+                make_printable("; ".join(pair.differences) or tell(self._choose(pair)[1])), pair.ok,
+                [*build_answer(pair.first, view), *build_answer(pair.second, view)],
+            )
+            for pair in self.found.pairs
+        ]  # fmt: skip
+        title = f"audit · {' · '.join(map(make_printable, self.sources))}"
+        return Listing(title, self._build_summary(), entries)
 
     def data(self) -> Mapping[str, Any]:
         """Return the comparison as one object."""

@@ -40,10 +40,13 @@ def _run(
     An ONNX model is run by ONNX Runtime (the extra onnx), and each of its norms judged: nodes that are one, and
     chains of nodes that spell one out.
 
+    With -f html, a page: the layers, their worst ulp as bars, each opening its answer.
+
     \b
       normcli audit dump.safetensors
       normcli audit eager.safetensors --against compiled.safetensors
       normcli audit model.onnx -i inputs.npz
+      normcli audit dump.safetensors -f html > layers.html
       normcli audit dump.safetensors --only 'layers.*' --skip '*.q_norm' -f json
       normcli audit --pairs 'acts.safetensors:*.input=*.output' --weights model.safetensors --norm rms:eps=1e-6
     """
@@ -82,7 +85,8 @@ AUDIT = Verb(
         ),
         option("--seed", type=int, help="Of inputs that are drawn. [default: 0]"),
         *TOLERANCES,
-        *options.TABLE,
+        options.ANY_FORMAT,
+        *options.LOOK,
         options.THREADS,
         options.QUIET,
     ),

@@ -129,7 +129,7 @@ def compare_stored(found: Identification, given: Given, plan: Plan) -> Diagnosis
     """Return which stored statistic is not the given one; None where they are, or are not seen."""
     evaluation, name = found.evaluation, plan.norm.name
     if evaluation is None or evaluation.mean.size != given.mean.size:
-        return None
+        return _compare_gamma(found, given, plan)
     mean, square = evaluation.mean.reshape(-1), evaluation.square.reshape(-1)
     theirs, var = given.mean.reshape(-1), given.var.reshape(-1)
     added, slack = square - var, _AGREEING * float(square.min())
@@ -148,6 +148,22 @@ def compare_stored(found: Identification, given: Given, plan: Plan) -> Diagnosis
         cause = "the running mean and variance are not what was given"
     evidence = f"y is {format_evaluation(evaluation)}"
     return Diagnosis(found.kind.value, f"{name} differs: {cause}", (evidence,), remedy=remedy)
+
+
+def _compare_gamma(found: Identification, given: Given, plan: Plan) -> Diagnosis | None:
+    """Return that gamma is another, where every line of a map has beta at the running mean."""
+    plain, beta = found.plain, found.question.beta
+    if plain is None or plain.scale.size != given.mean.size:
+        return None
+    scale, shift, mean = (values.reshape(-1) for values in (plain.scale, plain.shift, given.mean))
+    wanted = 0.0 if beta is None else np.broadcast_to(beta.reshape(-1), mean.shape)
+    if np.any(
+        np.abs(scale * mean + shift - wanted) > _AGREEING * np.abs(scale * np.sqrt(given.var).reshape(-1))
+    ):
+        return None
+    used = scale * np.sqrt(given.var.reshape(-1) + (plan.spec.eps or 0.0))
+    evidence = f"with the running statistics, y has gamma ≈ {_format_numbers(used)}"
+    return Diagnosis(found.kind.value, f"{plan.norm.name} differs: gamma is not what was given", (evidence,))
 
 
 def list_hidden_by_map(asked: Question, plain: PlainMap) -> list[str]:

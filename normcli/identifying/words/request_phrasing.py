@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from normcli.checking.check import NORMALIZED, check
 from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
-from normcli.dtypes import is_half
+from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.fault_search import counts_masked, is_off_by_rounding
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Kind, Question
@@ -29,7 +32,6 @@ from normcli.tensors.mapped import fetch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from normcli.identifying.faults.open_case import AskedNorm
@@ -66,8 +68,10 @@ def diagnose_actual(
     """
     if saved is None:
         told = _diagnose(subject, values, actual, ok=ok)
-        half = None if told is None or told.verdict not in _UNEXPLAINED else find_saved_dtype(actual)
+        half = None if told is None else find_saved_dtype(actual)
         if told is None or half is None:
+            return told
+        if told.verdict not in _UNEXPLAINED and not _agrees_as(half, subject, values, actual):
             return told
         cause = f"{subject.plan.norm.name} differs: y holds {half} numbers, though x is {values.dtype}"
         return told._replace(cause=cause, remedy=f"calculate in {values.dtype}, or check as --dtype {half}")
@@ -77,6 +81,18 @@ def diagnose_actual(
         cause = f"{subject.plan.norm.name} agrees: {note}"
         return Diagnosis(Kind.NORM, cause, (f"it is judged as {saved}",))
     return told._replace(evidence=(note, *told.evidence))
+
+
+_ROUNDED_HALVES = 4.0
+"""Roundings to half precision, of the largest value, that x, gamma and beta bring along."""
+
+
+def _agrees_as(half: np.dtype[Any], subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any]) -> bool:
+    """Whether stored statistics give y but for roundings to half precision."""
+    if subject.inputs.given is None:
+        return False
+    found = check(subject.plan, values, {NORMALIZED: actual}, subject.inputs).comparisons[NORMALIZED]
+    return bool(found.max_abs <= _ROUNDED_HALVES * get_eps(half) * np.abs(fetch(actual)).max())
 
 
 def _diagnose(subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any], *, ok: bool) -> Diagnosis | None:

@@ -1,0 +1,82 @@
+"""Real models with random weights: right ones agree at every norm, and of wrong ones layer and cause are named."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from normcli import audit
+from normcli.tensors.formats.safetensors import read_metadata
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+pytestmark = pytest.mark.peers
+
+from tests.auditing.models.plants import judge_model  # noqa: E402
+from tests.auditing.models.zoo import NAMES, TORCH, make, record_run  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _calm(monkeypatch):
+    monkeypatch.setenv("TRANSFORMERS_VERBOSITY", "error")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_norm_of_a_right_model_agrees(name, tmp_path):
+    if name in ("Keras", "Flax"):
+        pytest.importorskip(name.lower())
+    record_run(make(name), tmp_path / "run.safetensors")
+    told = audit(tmp_path / "run.safetensors")
+    assert told.ok, str(told)
+
+
+@pytest.mark.parametrize("name", ["BERT", "Llama", "Gemma", "T5"])
+def test_half_precision_raises_no_alarm(name, tmp_path):
+    for dtype in (torch.bfloat16, torch.float16):
+        zooed = make(name)
+        zooed.model.to(dtype)
+        record_run(zooed, tmp_path / "run.safetensors")
+        told = audit(tmp_path / "run.safetensors")
+        assert told.ok, str(told)
+
+
+@pytest.mark.parametrize("name", ["ConvNeXt", "Llama", "T5"])
+def test_autocast_raises_no_alarm(name, tmp_path):
+    zooed = make(name)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        record_run(zooed, tmp_path / "run.safetensors")
+    told = audit(tmp_path / "run.safetensors")
+    assert told.ok, str(told)
+
+
+@pytest.mark.parametrize("name", ["BERT", "Gemma"])
+def test_a_training_step_has_right_gradients(name, tmp_path):
+    zooed = make(name)
+    zooed.model.train()
+    record_run(zooed, tmp_path / "run.safetensors", lambda: step(zooed), backward=True)
+    told = audit(tmp_path / "run.safetensors")
+    assert told.ok, str(told)
+    assert all("grad_input" in layer["parts"] for layer in told.data()["layers"][1:])
+
+
+def step(zooed):
+    y = zooed.model(**zooed.batch)[0]
+    (y * torch.linspace(-1.0, 1.0, y.numel()).reshape(y.shape)).sum().backward()
+
+
+@pytest.mark.parametrize("name", ["BERT", "ResNet-50"])
+def test_planted_faults_are_named(name, tmp_path):
+    """Of all models, `python -m tests.bench planted` counts."""
+    found = list(judge_model(name, tmp_path))
+    missed = [one for one in found if not one.ok]
+    assert len(found) >= 10
+    assert len(missed) <= 0.1 * len(found), missed
+
+
+def test_every_norm_of_the_models_is_known(tmp_path):
+    """None is guessed by the end of its class's name."""
+    for name in TORCH:
+        record_run(make(name), tmp_path / "run.safetensors")
+        layers = json.loads(read_metadata(str(tmp_path / "run.safetensors"))["normcli"])["layers"]
+        assert not [one["kind"] for one in layers if "norm" not in one or one.get("is_guess")]
