@@ -116,7 +116,7 @@ def _make_keras() -> Zooed:
     model, rng = keras.Model(inputs, x), np.random.default_rng(0)
     for weight in model.weights:
         if weight.ndim == 1:
-            weight.assign(weight.numpy() + np.abs(rng.normal(0, 0.2, weight.shape)))
+            weight.assign(keras.ops.convert_to_numpy(weight.value) + np.abs(rng.normal(0, 0.2, weight.shape)))
     return Zooed(model, (rng.normal(size=(2, 8, 8, 3)).astype(np.float32),))
 
 
