@@ -6,6 +6,7 @@
 * `dump_file`: the file of a recorded run: tensors by name, settings of layers
 * `layer`: the layers of a run, opened
 * `audit`: layers held against the exact norms
+* `running_check`: running statistics held against what batches make of them
 * `onnx_graph`: the norms of an ONNX graph
 * `onnx_run`: a run of an ONNX model, as a dump
 * `runs`: two runs side by side

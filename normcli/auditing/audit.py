@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.auditing.running_check import RUNNING, check_running
 from normcli.checking.check import NORMALIZED, check
 from normcli.checking.gate import make_gate
 from normcli.checking.gradient_check import check_gradients, is_off_by_rounding
@@ -26,7 +27,7 @@ from normcli.numerics.statistics.solution import Given
 from normcli.results.backward import BackwardProblem
 from normcli.results.calculate import calculate
 from normcli.results.given_inputs import fit_given, fit_inputs
-from normcli.running.average import begin, choose_rule, update
+from normcli.running.average import begin, choose_rule
 from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple
@@ -42,13 +43,9 @@ if TYPE_CHECKING:
     from normcli.checking.gate import Gate
     from normcli.checking.gradient_check import CheckedGradients
     from normcli.checking.ulp import Tolerance
-    from normcli.dtypes import Floats
     from normcli.engine.inputs import Inputs
     from normcli.identifying.words.diagnosis import Diagnosis
-    from normcli.norms.conventions import RunningRule
     from normcli.norms.plan import Plan
-    from normcli.results.result import Result
-    from normcli.running.average import State
     from normcli.tensors.tensor import Tensor
 
     Tolerate = Callable[..., Tolerance]
@@ -281,32 +278,9 @@ def _judge_running(
     rule = choose_rule(plan.norm.name, plan.request.like, layer.settings.momentum, None, None)
     result = calculate(plan, tensor.values, effort=effort, statistics_alone=True)
     state = begin(plan, before)._replace(batches=layer.settings.batches)
-    expected = update(state, result, rule).after.statistics
-    for name, theirs, right in zip(("running_mean", "running_var"), after, expected, strict=True):
-        stored = layer.load(f"{name}_after")
-        assert stored is not None
-        found = Comparison(tolerate(choose_counting_dtype(stored.values.dtype)))
-        found.compare_all(theirs.reshape(right.shape), right)
-        words = None if found.ok else _explain_running(name, theirs, before, state, result, rule)
+    stored = {name: one.values for name in RUNNING if (one := layer.load(f"{name}_after")) is not None}
+    for name, found, words in check_running(state, [result], rule, stored, tolerate):
         yield _summarize(f"{name}_after", found)._replace(cause=words)
-
-
-def _explain_running(
-    name: str, theirs: Floats, before: Given, state: State, result: Result, rule: RunningRule
-) -> str:
-    """Return how running statistics are wrong."""
-    place = 0 if name == "running_mean" else 1
-    is_new = rule.weight_of == "new"
-    rules = {
-        "the variance that enters is of another ddof": rule._replace(ddof=1 - rule.ddof),
-        "momentum is the weight of the other statistics": rule._replace(weight_of="old" if is_new else "new"),
-    }
-    known = {words: update(state, result, one).after.statistics[place] for words, one in rules.items()}
-    known["it was not updated"] = before[place]
-    close = (
-        words for words, values in known.items() if np.allclose(theirs.reshape(-1), values.reshape(-1), 1e-5)
-    )
-    return f"{name} differs: {next(close, 'momentum or the batch is another')}"
 
 
 def _list_gradients(found: CheckedGradients, actual: Mapping[str, NDArray[Any]]) -> Iterator[JudgedTensor]:

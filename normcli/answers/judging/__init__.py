@@ -4,6 +4,7 @@
 * `gradients_verdict`: `normcli check NORM --backward`: the same of gradients
 * `identification`: `normcli identify`: the norms that give y; the last lines of a verdict
 * `audit_report`: `normcli audit`: a line for each layer of a model, the first bad one in full
+* `running_verdict`: `check --actual-running-mean`: whether running statistics are what batches make of them
 * `run_comparison`: `normcli audit --against`: two runs of a model, and where they part
 * `doctor_report`: `normcli doctor`: which algorithms are safe on a tensor
 * `distances`: the parts that these share: worst value, histogram of distances, tolerance

@@ -1,4 +1,5 @@
 """The verbs of the command line, a file each; `normalize` is the command of a norm alone.
 
-`check_backward`, `track` (running statistics), `emit` and `on_cluster` are what options of other verbs ask for.
+`check_backward`, `check_running`, `track` (running statistics), `emit` and `on_cluster` are what options of
+other verbs ask for.
 """

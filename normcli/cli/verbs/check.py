@@ -15,7 +15,7 @@ from normcli.cli.files.sources import load_actual, load_typed, require_one_strea
 from normcli.cli.parameters import options
 from normcli.cli.problem import Problem, load_problem, warn_of_input
 from normcli.cli.verb_commands import NamedNorm, Verb, make_command
-from normcli.cli.verbs import check_backward
+from normcli.cli.verbs import check_backward, check_running
 from normcli.dtypes import OUTPUT_DTYPES
 from normcli.errors import UsageError, name_subject
 from normcli.norms.table import find_norm
@@ -85,6 +85,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
             help="What --gate goes through before it multiplies. [default: silu]",
         ),
         *check_backward.OPTIONS,
+        *(check_running.OPTIONS if named.norm.tracks else ()),
         *options.of_problem(named, but="dtype"),
         *options.COUNTING,
         *_ANSWER,
@@ -120,6 +121,9 @@ def _run(
     With --accumulate float32, each value may be off by what the roundings of a kernel that adds in float32 come
     to at most on these data. The names of --algorithm are those of normcli doctor.
 
+    With --actual-running-mean or -var, running statistics are checked: those after the batches of -i, in their
+    order, if --running-mean and --running-var are those before.
+
     With --residual, FILE should be the norm of x + residual; with --gate, the norm times the activation of the
     gate: norm(x) · silu(z). Where it is not, the residual or the gate may be missing, doubled or elsewhere.
 
@@ -131,8 +135,16 @@ def _run(
       normcli check rms -i x.npy --gamma g.npy --residual r.npy --gate z.npy --actual y.npy
       normcli check ln -i x.npy --backward --dy dy.npy --actual-dx dx.npy --actual-dgamma dgamma.npy
       normcli check bn -i x.zarr:x --actual y.zarr:y --workers 4
+      normcli check bn -i batch.npy --running-mean m.npy --running-var v.npy --actual-running-var after.npy
       normcli check golden
     """
+    stored = check_running.take_paths(actual)
+    if stored:
+        limits = {"rtol": rtol, "atol": atol, "max_ulp": max_ulp}
+        others = {"accumulate": accumulate, "gate": gate, **{k: v or None for k, v in actual.items()}}
+        told_of = check_running.check_running_statistics(settings, stored, others, limits)
+        print_verdict(told_of, settings.answer, ok=told_of.ok)
+        return
     gradients = check_backward.take_options(actual)
     if gradients is not None:
         if gate is not None or gate_act is not None:

@@ -1,0 +1,77 @@
+"""Running statistics held against those that batches make of the state before, and what is wrong with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from normcli.checking.tally import Comparison
+from normcli.checking.ulp import choose_counting_dtype
+from normcli.running.average import update
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from normcli.checking.ulp import Tolerance
+    from normcli.norms.conventions import RunningRule
+    from normcli.results.result import Result
+    from normcli.running.average import State
+
+RUNNING = ("running_mean", "running_var")
+
+
+def check_running(
+    before: State,
+    batches: Sequence[Result],
+    rule: RunningRule,
+    stored: Mapping[str, NDArray[Any]],
+    tolerate: Callable[[np.dtype[Any]], Tolerance],
+) -> Iterator[tuple[str, Comparison, str | None]]:
+    """Yield, for each of `RUNNING` that is stored, how far it is off, and the cause where it differs.
+
+    Parameters
+    ----------
+    before : State
+    batches : sequence of Result
+        In the order in which they enter.
+    rule : RunningRule
+    stored : mapping of str to ndarray, shape (C)
+        What somebody's layer kept after these batches.
+    tolerate : callable
+        As of `check`.
+    """
+    expected = _enter(before, batches, rule)
+    for place, name in enumerate(RUNNING):
+        if name in stored:
+            theirs = stored[name].astype(np.float64).reshape(expected[place].shape)
+            found = Comparison(tolerate(choose_counting_dtype(stored[name].dtype)))
+            found.compare_all(theirs, expected[place])
+            yield name, found, None if found.ok else _explain(place, theirs, before, batches, rule)
+
+
+def _enter(before: State, batches: Sequence[Result], rule: RunningRule) -> tuple[NDArray[Any], ...]:
+    state = before
+    for batch in batches:
+        state = update(state, batch, rule).after
+    return tuple(state.statistics)
+
+
+def _explain(
+    place: int, theirs: NDArray[Any], before: State, batches: Sequence[Result], rule: RunningRule
+) -> str:
+    """Return how running statistics are wrong."""
+    other: Literal["new", "old"] = "old" if rule.weight_of == "new" else "new"
+    rules = {
+        "the variance that enters is of another ddof": rule._replace(ddof=1 - rule.ddof),
+        "momentum is the weight of the other statistics": rule._replace(weight_of=other),
+    }
+    known = {words: _enter(before, batches, one)[place] for words, one in rules.items()}
+    known["it was not updated"] = before.statistics[place]
+    close = (
+        words for words, values in known.items() if np.allclose(theirs, values.reshape(theirs.shape), 1e-5)
+    )
+    return f"{RUNNING[place]} differs: {next(close, 'momentum or the batch is another')}"
