@@ -36,10 +36,10 @@ _LISTED = re.compile(r"[,:;.] ")
 
 NAMES = frozenset((
     "abs", "alpha", "arange", "arXiv", "atol", "bash", "BERT", "bert", "beta", "bfloat", "bn", "bytes",
-    "caffe", "CSV", "csv", "dask", "dbeta", "ddof", "dgamma", "DIR", "dx", "dy", "eps", "equinox",
-    "exponent", "FILE", "fish", "Flax", "flax", "float", "gamma", "GB", "gelu", "gemma", "GiB", "GitHub",
+    "caffe", "CSV", "csv", "dask", "dbeta", "ddof", "dgamma", "DIR", "dit", "DiT", "dx", "dy", "eps", "equinox",
+    "exponent", "FILE", "fish", "Flax", "flax", "float", "flux", "gamma", "GB", "gelu", "gemma", "GiB", "GitHub",
     "gn", "HDF", "HTML", "html", "inf", "install", "JAX", "jax", "JSON", "json", "jsonl", "kB", "Keras",
-    "keras", "KEY", "KiB", "llama", "ln", "lp", "lrn", "markdown", "max", "maxabs", "MB", "mean", "MiB",
+    "keras", "KEY", "KiB", "llama", "ln", "lp", "lrn", "markdown", "max", "maxabs", "MB", "mean", "megatron", "MiB",
     "midrange", "min", "minmax", "MLX", "mlx", "ms", "mvn", "NaN", "nan", "nc", "ncdhw", "nchw", "ncl",
     "NORM", "norm", "normal", "normcli", "npy", "npz", "NumPy", "numpy", "ONNX", "onnx", "openvino",
     "opset", "pairwise", "paper", "Parquet", "pip", "PNG", "png", "PyTorch", "randint", "relu", "ReLU",
