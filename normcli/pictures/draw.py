@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.documents.assumptions import list_assumed
 from normcli.documents.excerpt import choose_drawn, make_index
 from normcli.documents.number_format import format_cells, format_shape
 from normcli.documents.plan_header import format_reduction
@@ -90,7 +91,9 @@ def draw(
     if alone:
         body = _stack_parts(*panels[0][:2])
     else:
-        heading = draw_lines(["   ".join(_name_tensor(results[0], tensor))], _FACTS, "muted")
+        heading = draw_lines(
+            ["   ".join(_name_tensor(results[0], tensor)), *_list_assumed(plans)], _FACTS, "muted"
+        )
         bodies = [
             _set_in_lines([arrange(head, parts) for head, parts, _ in panels], heading)
             for arrange in (_stack_parts, _set_parts_beside)
@@ -124,6 +127,10 @@ def _name_tensor(result: Result, tensor: Tensor) -> tuple[str, str]:
     return make_printable(tensor.source), format_shape(result.plan.grid.shape)
 
 
+def _list_assumed(plans: Sequence[Plan]) -> list[str]:
+    return ["   ".join((label, *facts)) for label, facts in list_assumed(plans)]
+
+
 def _draw_panel(
     result: Result, tensor: Tensor, options: Options, name: str, plans: Sequence[Plan]
 ) -> tuple[Panel, list[Panel], str]:
@@ -144,7 +151,7 @@ def _draw_panel(
     title = draw_lines(called, _TITLE, bold=True)
     width = max(_NARROWEST if alone else 0, title.width, *(part.width for part in body))
     if alone:
-        facts = wrap([*_name_tensor(result, tensor), *facts], _FACTS, width)
+        facts = [*wrap([*_name_tensor(result, tensor), *facts], _FACTS, width), *_list_assumed(plans)]
     heading = stack([title, draw_lines([f"y = {plan.formula}", *facts], _FACTS, "muted")], 4)
     return heading, body, f"{', '.join(format_reduction(plan))}. {words}"
 
