@@ -26,7 +26,7 @@ _KINDS = {3: "tokens", 4: "images", 5: "volumes"}
 
 
 def list_assumed(plans: Iterable[Plan]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the header's lines on unusual axes, and on a guessed layout if another makes or names other groups.
+    """Return the header's lines on unusual axes, and on a guessed layout if another has other groups or names.
 
     Parameters
     ----------
