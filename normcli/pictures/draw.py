@@ -219,7 +219,7 @@ def _draw_flat(result: Result, shown: list[Positions], owners: Owners, options: 
 
 
 def _make_describe(owners: Owners, places: Sequence[Sequence[int]], values: NDArray[Any]) -> Describe:
-    """Return what describes cells, from their values at some positions along each axis."""
+    """Return a function from a cell's index to its colour and data, for the positions shown along each axis."""
     numbers = owners.locate(np.ix_(*places))
 
     def describe(index: tuple[int, ...]) -> tuple[Fill, Data]:

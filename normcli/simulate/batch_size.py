@@ -63,7 +63,7 @@ class Movement(NamedTuple):
 
 
 class MovedNorm(NamedTuple):
-    """What became of one norm.
+    """The movements of one norm's statistics and output, for each batch size.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class MovedNorm(NamedTuple):
 
 
 class BatchSizes(NamedTuple):
-    """What `simulate_batch_size` returns.
+    """The result of `simulate_batch_size`.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def take_sample(result: Result, axis: int, sample: int) -> Floats:
 
 
 def _name_statistics(plan: Plan) -> tuple[str | None, str | None]:
-    """Return what a norm calls what it subtracts, and the spread that it divides by."""
+    """Return the names of a norm's centre and spread: `mean` and `std`; None where it has none."""
     return plan.norm.centre.statistic, plan.norm.divisor.spread
 
 
