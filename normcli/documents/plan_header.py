@@ -198,6 +198,12 @@ def format_formula(plan: Plan, given: Container[str]) -> str:
     return plan.formula + "".join(affine)
 
 
+def name_output(given: Iterable[str]) -> str:
+    """Return the heading of y: what it comes after, gamma, beta or both."""
+    affine = " and ".join(given)
+    return f"y, after {affine}" if affine else "y, normalized"
+
+
 def name_inputs(inputs: Inputs, gate: Gate | None = None) -> Mapping[str, NDArray[Any] | None]:
     """Return gamma, beta, running statistics and the gate under the labels that they have in a header."""
     running = {} if inputs.given is None else dict(zip(_RUNNING, inputs.given, strict=True))
