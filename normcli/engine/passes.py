@@ -187,10 +187,10 @@ class Passes(Tiles):
 
     def _write_all(self, solution: Solution, count: Any) -> None:
         """Write every value with what was solved for all groups at once."""
-        geometry = self.geometry
+        geometry, is_plain = self.geometry, solution.is_plain
 
         def write(tile: Slices, work: Workspace) -> None:
-            if self.compiled is not None and solution.is_plain:
+            if self.compiled is not None and is_plain:
                 self.compiled.write(tile, solution, work)
                 return
             raw = self._load(tile, work, geometry.runs)

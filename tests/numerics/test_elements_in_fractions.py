@@ -77,9 +77,7 @@ def test_values_of_any_size_are_normalized_with_statistics_of_any_size(centred, 
         mean = mean / 2**200 if centred else Fraction(0)
         parts = np.zeros((5, 1, 1))
         known = mean, divisor
-        solution = Solution(
-            Triple(*parts[:3]), Pair(*parts[3:]), None, centred, ask=lambda *_, known=known: known
-        )
+        solution = Solution(Triple(*parts[:3]), Pair(*parts[3:]), centred, ask=lambda *_, known=known: known)
         solution.settle((0, 0), mean, divisor)
         found = normalize_in_memory(x, np.dtype("f8"), solution, Parameters(gamma, beta))
         exact = (Fraction(a) * (Fraction(b) - mean) / divisor + Fraction(c)
@@ -113,7 +111,7 @@ def test_constant_groups_need_no_exact_arithmetic(monkeypatch):
 @pytest.mark.parametrize("x", [[2**62 + 1, 5, -7], [0.3, 5.0, -7.0]], ids=["long integers", "doubles"])
 def test_values_in_memory_are_settled_where_beta_cancels(x, dtype):
     x, zero, one = np.array([x]), np.zeros((1, 1)), np.ones((1, 1))
-    solution = Solution(Triple(zero + 0.5, zero, zero), Pair(3.0 * one, zero), None, centred=True)
+    solution = Solution(Triple(zero + 0.5, zero, zero), Pair(3.0 * one, zero), centred=True)
     gamma = np.array([[1.0, 2.0, 0.1]])
     exact = [
         Fraction(a) * (Fraction(b) - Fraction(1, 2)) / 3 for a, b in zip(gamma[0], x[0].tolist(), strict=True)
