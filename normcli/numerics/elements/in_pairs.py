@@ -12,7 +12,7 @@ import numpy as np
 
 from normcli.numerics.bounds import PAIR
 from normcli.numerics.deciding import PRECISIONS, is_decided
-from normcli.numerics.pairs import Pair, Triple, pair_divide, pair_multiply, quick_two_sum, two_diff, two_sum
+from normcli.numerics.pairs import Pair, Triple, pair_divide, pair_multiply, quick_two_sum, two_sum
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -151,27 +151,12 @@ def _multiply(z: Pair, error: Any, factor: Pair, off: Any = 0.0) -> tuple[Pair, 
 
 def _centre(elements: Elements) -> tuple[Pair, Any, Integers]:
     """Return x + low − mean as a pair, its error as a part of it, and the exponent of 2 beside the pair."""
-    (hi, exponent), mean, error = np.frexp(elements.x), elements.mean, np.zeros(())
+    hi, exponent = np.frexp(elements.x)
     low = hi * 0.0 if elements.low is None else np.ldexp(elements.low, -exponent)
-    if mean is None:
-        return Pair(hi, low), error, exponent
-    own = np.frexp(mean.hi)[1]
-    largest = np.where(hi == 0.0, own, np.where(mean.hi == 0.0, exponent, np.maximum(exponent, own)))
-    of_x, of_mean = np.maximum(exponent - largest, _FARTHEST), np.maximum(own - largest, _FARTHEST) - own
-    lost = _find_lost(mean, of_mean)
-    hi, low, mean = np.ldexp(hi, of_x), np.ldexp(low, of_x), mean.map(lambda a: np.ldexp(a, of_mean))
-    difference, rest = two_diff(hi, mean.hi)
-    rest, least = two_sum(rest, low)
-    second, third = two_diff(rest, mean.mid)
-    # What is nearer to the first part than half its ulp equals it: the second part can then not cancel.
-    hi, low = two_sum(difference, second)
-    z = quick_two_sum(hi, low + (third + least - mean.lo))
-    lost += np.where((of_x == _FARTHEST) | (of_mean + own == _FARTHEST), 2.0 ** (_FARTHEST + 1), 0.0)
-    return z, np.where(lost > 0.0, lost / np.abs(z.hi) + PAIR.error, 0.0), largest
-
-
-_FARTHEST = -900
-"""Of x and its mean, one that is smaller by this power of two only tells on which side of the other it is."""
+    if elements.mean is None:
+        return Pair(hi, low), np.zeros(()), exponent
+    z, error, exponent = _add(Pair(hi, low), 0.0, exponent, elements.mean.map(np.negative))
+    return z, np.where(error > 0.0, error / np.abs(z.hi) + PAIR.error, 0.0), exponent
 
 
 def take_exponents(pair: Pair, exponent: Any = 0) -> tuple[Pair, Integers]:
@@ -181,15 +166,16 @@ def take_exponents(pair: Pair, exponent: Any = 0) -> tuple[Pair, Integers]:
 
 
 _FAR = -400
+"""A number that is smaller than another by this power of two only tells on which side of it their sum is."""
 
 
 def _add(product: Pair, error: Any, exponent: Integers, term: Triple) -> tuple[Pair, Any, Integers]:
     """Return product + term and its error, in a unit of about the larger, and the exponent of that."""
     k = np.frexp(term.hi)[1]
     largest = np.where(term.hi == 0.0, exponent, np.where(product.hi == 0.0, k, np.maximum(exponent, k)))
-    # A number so small only tells on which side of the other the sum is.
     of_term, shift = np.maximum(k - largest, _FAR) - k, np.maximum(exponent - largest, _FAR)
-    lost = np.where((shift == _FAR) & (term.mid != 0.0), 2.0 ** (_FAR + 1), 0.0) + _find_lost(term, of_term)
+    is_far = ((shift == _FAR) & (product.hi != 0.0)) | ((of_term + k == _FAR) & (term.hi != 0.0))
+    lost = np.where(is_far, 2.0 ** (_FAR + 1), 0.0) + _find_lost(term, of_term)
     error = np.ldexp(error, shift) + lost
     product, term = product.map(lambda a: np.ldexp(a, shift)), term.map(lambda a: np.ldexp(a, of_term))
     first, rest = two_sum(product.hi, term.hi)
