@@ -119,7 +119,8 @@ def normalize(
     quantiles : tuple of float, optional
         Of `robust`: the range between which values are divided by, in per cent; (25, 75) by default.
     over : tuple of int or slice, optional
-        Of `ln`, `rms` and `lp`: the places of the last axis reduced that statistics are over; all are normalized.
+        Of `ln`, `rms` and `lp`: the places of the last axis reduced that statistics are over; all values are
+        normalized with them.
     no_mean, no_scale : bool, optional
         Of `zscore` and `robust`: leave out the subtraction, or the division.
     like : str, optional
