@@ -21,6 +21,7 @@ from normcli.documents.plan_header import (
     list_groups,
     list_selection,
     name_inputs,
+    name_output,
 )
 from normcli.errors import UsageError
 from normcli.tensors.formats.json_lists import to_lists
@@ -78,8 +79,7 @@ class Answer:
             title = f"x̂, before {affine}" if affine else "x̂, which is y"
             yield build_blocks(title, result.standardized, result, view)
         if view.shows("y"):
-            title = f"y, after {affine}" if affine else "y, normalized"
-            yield build_blocks(title, result.normalized, result, view)
+            yield build_blocks(name_output(result.inputs.parameters), result.normalized, result, view)
         if view.shows("check"):
             yield self._build_check()
 

@@ -120,10 +120,13 @@ def _choose_source(source: SourceOptions) -> SourceOptions:
 
 def _simulate_batch_size(settings: Settings, tensor: Tensor, norms: str = "bn,ln,gn", **own: Any) -> Any:
     from normcli.answers.batches.batch_size_effect import BatchSizeAnswer
-    from normcli.simulate.batch_size import simulate_batch_size
+    from normcli.simulate.batch_size import BATCHES, simulate_batch_size
 
     requests = dict(_read_norm(text.strip(), settings) for text in norms.split(","))
-    return BatchSizeAnswer(simulate_batch_size(tensor.values, requests, **own), tensor)
+    found = simulate_batch_size(tensor.values, requests, **own)
+    if "batches" not in own and (held := found.population.sample_count) < BATCHES[-1]:
+        settings.run.note("simulate", f"the largest batch is {held:,}, all samples, not {BATCHES[-1]}")
+    return BatchSizeAnswer(found, tensor)
 
 
 def _simulate_training(settings: Settings, tensor: Tensor, norm: str = "bn", **own: Any) -> Any:
