@@ -396,3 +396,16 @@ def test_of_a_pipe_no_size_is_said(normcli, tmp_path):
     ran = normcli("ln", "--shape", "2,3", "-o", tmp_path / "y.npy")
     reader.join()
     assert re.fullmatch(r"normcli: .*y.npy: \(2, 3\) float64 in [0-9.e-]+ s; --show .*\n", ran.err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        pytest.param(("bn",), "eps keeps var below 1", id="eps"),
+        pytest.param(("bn", "--eps", "0"), "var ≈ 1 (1)", id="without eps"),
+        pytest.param(("rms",), "eps keeps ms below 1", id="mean square"),
+        pytest.param(("bn", "--eps", "1"), "rather than 1, as the statistics and eps predict", id="far below"),
+    ],
+)
+def test_a_variance_below_1_is_explained(arguments, told, normcli):
+    assert normcli(*arguments, "--shape", "2,3,4,4", "--show", "check").out.rstrip().endswith(told)
