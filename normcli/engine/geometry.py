@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.sums.column_sums import FEW
 from normcli.numerics.sums.row_sums import MAX_LEAF
 
 if TYPE_CHECKING:
@@ -123,11 +122,6 @@ class Geometry:
     def count(self) -> int:
         """Values in a group."""
         return math.prod(self.dims[i] for i in self.reduced_runs)
-
-    @functools.cached_property
-    def columns(self) -> bool:
-        """Whether groups are worked on as columns, as they are short and many; the shape alone decides."""
-        return self.count < FEW and self.groups >= 4 * self.count
 
     @functools.cached_property
     def longest_leaf(self) -> int:

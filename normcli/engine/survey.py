@@ -13,8 +13,6 @@ from normcli.numerics.integers import widen_to_pair
 from normcli.numerics.pairs import Pair
 from normcli.numerics.rational import ExactSums, sum_exactly
 from normcli.numerics.sums.leaf_records import Leaves
-from normcli.numerics.sums.row_sums import measure_leaves
-from normcli.numerics.sums.short_row_sums import measure_short_leaves
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -151,8 +149,7 @@ def _measure_rows(rows: NDArray[Any], work: Workspace, *, need_sum: bool) -> Row
         masks = (is_nan, rows == np.inf, rows == -np.inf)
         nan, above, below = (np.add.reduce(mask, axis=-1, dtype=np.int64) for mask in masks)
         rows = np.where(selected, rows, rows.dtype.type(0))
-    plain = measure_short_leaves if rows.dtype == np.float32 else measure_leaves
-    leaves = measure_rows(plain, rows, work, selected, need_sum=need_sum).require_exact()
+    leaves = measure_rows(rows, work, selected, need_sum=need_sum).require_exact()
     extremes = [(row, _sum_row(rows, selected, row)) for row in np.flatnonzero(leaves.extreme).tolist()]
     if not need_sum:
         extremes = [(row, replace(sums, total=0)) for row, sums in extremes]

@@ -265,6 +265,11 @@ OPTIONS = (
         metavar="AXES",
     ),
     Option(
+        "gamma_offset", OptionKind.INTEGER, "Added to gamma: 1 of Gemma's weights, and of a scale.",
+        _has_parameters, metavar="N", default=0,
+        is_allowed=lambda offset: 0 <= offset <= LARGEST_EXACT, requirement="not from 0 to 2⁵³",
+    ),
+    Option(
         "rows", OptionKind.AXES, "A matrix's rows; the other axes are its columns. [default: the first]",
         _has_matrices, metavar="AXES",
     ),
@@ -367,6 +372,6 @@ def list_own_options(norm: Norm) -> tuple[str, ...]:
     --------
     >>> from normcli.norms.table import NORMS
     >>> list_own_options(NORMS["rms"])
-    ('feature_axes', 'eps', 'eps_mode')
+    ('feature_axes', 'gamma_offset', 'eps', 'eps_mode')
     """
     return tuple(option.name for option in OPTIONS if option.is_of is not None and option.is_of(norm))

@@ -133,3 +133,26 @@ def test_an_interval_of_one_number_is_printed_as_one(normcli, tmp_path):
         line for line in normcli("identify", *tensor, "--actual", tmp_path / "y.npy").lines if line[:3] == "bn "
     )
     assert row.split()[4:7] == ["0.001", "0.001", "inside"]
+
+
+def test_a_flat_gamma_of_all_heads_is_found(normcli, tmp_path, rng):
+    x, gamma = rng.normal(size=(2, 5, 3, 8)).astype("f4"), rng.normal(size=24).astype("f4")
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "gamma.npy", gamma)
+    np.save(tmp_path / "y.npy", normalize(x, "rms", gamma=gamma).normalized)
+    ran = normcli(
+        "identify", "-i", tmp_path / "x.npy", "--gamma", tmp_path / "gamma.npy", "--actual", tmp_path / "y.npy"
+    )
+    assert (ran.code, "then gamma" in ran.out) == (0, True)
+    assert "--feature-axes" not in ran.out
+
+
+def test_one_plus_gamma_of_each_sample_is_found_with_its_option(normcli, tmp_path, rng):
+    x, gamma = rng.normal(size=(2, 5, 8)).astype("f4"), rng.normal(size=(2, 1, 8)).astype("f4")
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "gamma.npy", gamma)
+    np.save(tmp_path / "y.npy", normalize(x, "ln", gamma=gamma, gamma_offset=1).normalized)
+    ran = normcli(
+        "identify", "-i", tmp_path / "x.npy", "--gamma", tmp_path / "gamma.npy", "--actual", tmp_path / "y.npy"
+    )
+    assert "normcli ln … --gamma-offset 1" in ran.out

@@ -115,12 +115,13 @@ def _place_parameters(plan: Plan, match: Match, asked: Question) -> str:
     wanted = plan.request._replace(axes=match.axes) if plan.grid.axes != match.axes else plan.request
     moved = try_request(wanted, asked)
     step = None if match.hypothesis is None else match.hypothesis.affine
-    given = [p for p in (asked.gamma, asked.beta) if p is not None]
-    if moved is None or step is None or not given or all(p.shape == moved.parameters.shape for p in given):
+    placed = None if step is None else next((p for p in (step.scale, step.shift) if p is not None), None)
+    if moved is None or placed is None:
         return ""
-    placed = next((p for p in (step.scale, step.shift) if p is not None), None)
-    axes = () if placed is None else tuple(axis for axis, n in enumerate(placed.shape) if n > 1)
-    return f" {_name_axes('feature-axes', axes, (), plan.grid.layout).option}" if axes else ""
+    shapes = moved.adopt_parameters({"gamma": asked.gamma, "beta": asked.beta}).parameters
+    axes = tuple(axis for axis, n in enumerate(placed.shape) if n > 1)
+    known = axes in ((), tuple(axis for axis, n in enumerate(shapes.full_shape) if n > 1))
+    return "" if known else f" {_name_axes('feature-axes', axes, (), plan.grid.layout).option}"
 
 
 def try_request(request: Request, asked: Question) -> Plan | None:
@@ -229,6 +230,6 @@ def _compare_parameters(plan: Plan, match: Match, asked: Question) -> Iterator[O
         yield OtherChoice("gamma and beta are exchanged")
     if "gamma" in WAYS[way] and way not in (ESTIMATED, "swapped") and way.startswith("1 +") != adds_one:
         factors = ("gamma", "1 + gamma") if adds_one else ("1 + gamma", "gamma")
-        yield OtherChoice(f"{factors[0]} multiplies", factors[1])
+        yield OtherChoice(f"{factors[0]} multiplies", factors[1], f"--gamma-offset {int(not adds_one)}")
     if match.order != tuple(sorted(match.order)):
         yield OtherChoice(f"axes of y are in the order {match.order}")

@@ -40,7 +40,7 @@ def normalize(
     parameters : Parameters
     """
     out = np.empty(raw.shape, dtype)
-    undecided = apply(np.ascontiguousarray(raw), out, solution, Workspace(), parameters, exact=True)
+    undecided = apply(np.ascontiguousarray(raw), out, solution, Workspace(), parameters)
     if undecided is not None:
         settle(raw, out, undecided, solution, parameters)
     return out

@@ -36,10 +36,10 @@ from normcli.numerics.powers import (
 )
 from normcli.numerics.rational import ROOT_BITS, make_fraction, round_once
 from normcli.numerics.rational import scale as scale_fraction
-from normcli.numerics.rounding import Scaled, round_scaled, widen
+from normcli.numerics.rounding import Scaled, round_scaled
 from normcli.numerics.statistics.divisor import Solution, add_eps, replace_zero, replace_zeros
-from normcli.numerics.sums.leaf_records import LeafRecords, Leaves, count_values
-from normcli.numerics.sums.row_sums import MAX_LEAF, cut_rows, measure_leaves
+from normcli.numerics.sums.leaf_records import LeafRecords, count_values
+from normcli.numerics.sums.row_sums import MAX_LEAF, cut_rows
 from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def measure_powers(x: NDArray[Any], work: Workspace, selected: Selected | None =
     result.count[...] = count_values(x, selected)
     result.unit[...] = 1.0
     if p == 1.0:
-        sums = measure_rows(_measure_sizes, sizes, work, need_sum=True).require_exact()
+        sums = measure_rows(sizes, work, need_sum=True).require_exact()
         total, finite = distill(sums.sums, 2), np.isfinite(sums.sum_0)
         result.hi[...] = np.where(finite, total.terms[0], sums.sum_0)
         result.lo[...] = np.where(finite, total.terms[1], 0.0)
@@ -209,14 +209,6 @@ def measure_powers(x: NDArray[Any], work: Workspace, selected: Selected | None =
                 size.hi[left_out], size.lo[left_out] = np.inf, 0.0
             _sum_powers(size, result, p)
     return result
-
-
-def _measure_sizes(
-    sizes: NDArray[Any], work: Workspace, selected: Selected | None = None, *, need_sum: bool
-) -> Leaves:
-    """Measure leaves of |x|, of any dtype that `find_magnitudes` returns."""
-    wide = widen(sizes) if sizes.dtype.kind == "f" else sizes
-    return measure_leaves(wide, work, selected, need_sum=need_sum)
 
 
 def _find_unit(size: Pair, p: float) -> Pair:
