@@ -40,9 +40,11 @@ def list_cases(*, fitted):
             value = choose_value(norm, option.name)
             if not option.belongs_to(norm) or value is None:
                 continue
-            needed = {"groups": 2} if find_option("groups").belongs_to(norm) else {}
+            needed = {"groups": 2} if norm.needs_groups else {}
             if fitted and option.name not in ("axes", "keep"):  # samples must share their statistics
-                needed["axes"] = "NCL" if find_option("groups").belongs_to(norm) else "NL"
+                needed["axes"] = "NCL" if norm.needs_groups else "NL"
+            if option.name == "group_order":
+                needed["groups"] = 2
             if option.name == "iterations":
                 needed["u"] = choose_value(norm, "u")
             if option.name == "like" and find_convention(value, norm.name).eps is EpsRule.GIVEN:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from normcli.engine.blocks import Sink, Source
     from normcli.engine.geometry import Geometry, Slices
     from normcli.engine.inputs import Inputs
-    from normcli.engine.survey import TileSums
+    from normcli.engine.survey import LeafSums
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.divisor import Solution
@@ -99,15 +99,15 @@ class Passes(Tiles):
             self._write_all(solution, count)
         return self.statistics
 
-    def survey(self, add: Callable[[TileSums], None]) -> None:
-        """Read the source once and pass what each tile holds to `add`.
+    def survey(self, add: Callable[[LeafSums], None]) -> None:
+        """Read the source once and pass what its leaves hold to `add`.
 
         Parameters
         ----------
         add : callable
-            Called with a `TileSums` for each tile, in any order, by one thread at a time.
+            Called with the leaves of a tile, in any order, by one thread at a time.
         """
-        from normcli.engine.survey import measure_batch  # for fitting alone
+        from normcli.engine.survey import join_sums, measure_sums  # for fitting alone
 
         geometry = self.geometry
         most = _SMALL_BLOCK if geometry.count <= _SHORT_GROUP else BLOCK
@@ -117,13 +117,13 @@ class Passes(Tiles):
             block = min(self.walk.effort.block, most)
             batches = []
             for part in geometry.tiles(self.whole, block, tile) if are_leaves else (tile,):
-                groups = geometry.number_groups(part)
-                rows = self._load(part, work, self.order).reshape(len(groups), -1)
-                pieces = geometry.cut_leaves(rows, part)
-                batches.append(measure_batch(pieces, groups, work, need_sum=self.centred, whole=self.whole))
+                groups, x = geometry.number_groups(part), self._load(part, work, self.order)
+                for piece in geometry.cut_leaves(x.reshape(len(groups), -1), part):
+                    rows = piece.reshape(-1, piece.shape[-1])
+                    numbers = groups.repeat(len(rows) // len(groups))
+                    batches.append(measure_sums(rows, numbers, work, need_sum=self.centred))
             with self._lock:
-                for batch in batches:
-                    add(batch)
+                add(join_sums(batches))
 
         self.walk.expect(1)
         at_once = min(4, 4096 * geometry.count // most) if are_leaves else 1
@@ -187,10 +187,10 @@ class Passes(Tiles):
 
     def _write_all(self, solution: Solution, count: Any) -> None:
         """Write every value with what was solved for all groups at once."""
-        geometry = self.geometry
+        geometry, is_plain = self.geometry, solution.is_plain
 
         def write(tile: Slices, work: Workspace) -> None:
-            if self.compiled is not None and solution.is_plain:
+            if self.compiled is not None and is_plain:
                 self.compiled.write(tile, solution, work)
                 return
             raw = self._load(tile, work, geometry.runs)

@@ -94,7 +94,7 @@ def normalize(
         Flax keep it) or column (as `torch.nn.utils.parametrizations.spectral_norm` and Equinox do). If both are
         given, σ is uᵀXv of them as they are, as in evaluation.
     groups : int, optional
-        The number of channel groups (`gn`); −1 for one for each channel.
+        The number of groups of channels (`gn`) or of the last axis reduced (`rms`, `lp`); −1 for one for each.
     group_order : {"contiguous", "interleaved"}, optional
         Group g holds neighbouring channels, or g, g + groups, g + 2·groups and so on.
     eps : float, optional

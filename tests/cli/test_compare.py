@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.norms.options import find_option
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
 from tests.conftest import ROOT
@@ -348,7 +347,7 @@ def test_a_page_says_below_which_norms_are_equal(normcli, tmp_path):
 
 
 def test_every_norm_stands_beside_another(normcli):
-    specs = [f"{name}:groups=2" if find_option("groups").belongs_to(NORMS[name]) else name for name in NORMS]
+    specs = [f"{name}:groups=2" if NORMS[name].needs_groups else name for name in NORMS]
     ran = normcli("compare", *specs, "--shape", "2,4,4,4", "-q", "-fjson")
     assert (ran.code, ran.err) == (0, "")
     values = np.array(normcli("generate", "--shape", "2,4,4,4").json)

@@ -156,3 +156,11 @@ def test_one_plus_gamma_of_each_sample_is_found_with_its_option(normcli, tmp_pat
         "identify", "-i", tmp_path / "x.npy", "--gamma", tmp_path / "gamma.npy", "--actual", tmp_path / "y.npy"
     )
     assert "normcli ln … --gamma-offset 1" in ran.out
+
+
+def test_groups_of_a_root_mean_square_are_found_with_their_option(normcli, tmp_path, rng):
+    x = rng.normal(size=(2, 5, 16)).astype("f4")
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", normalize(x, "rms", groups=4).normalized)
+    ran = normcli("identify", "-i", tmp_path / "x.npy", "--layout", "btd", "--actual", tmp_path / "y.npy")
+    assert "normcli rms … --groups 4" in ran.out

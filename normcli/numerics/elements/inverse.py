@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from normcli.numerics.statistics.divisor import Solution
 
 
-_CLOSE = 2.0**-700
-"""Larger values do not tell the missing bits of a faint mean."""
-
-
 def invert(elements: Elements, solution: Solution, precision: Precision) -> Floats:
     """Return (x − beta) / gamma · divisor + mean: the exact values, rounded once.
 
@@ -40,14 +36,12 @@ def invert(elements: Elements, solution: Solution, precision: Precision) -> Floa
         Of float64, nothing is left to round; for shorter floats, the values are rounded to odd.
     """
     error = 0.0 if solution.ask is None else solution.error
-    elements = elements._replace(error=error, scale=solution.scale)
+    elements = elements._replace(error=error)
     with np.errstate(all="ignore"):
         total, error, exponent = multiply_back(elements)
         total, own = take_exponents(total)
         values = round_pair(total, own + exponent, precision)
         decided = is_decided(total, own + exponent, np.ldexp(error, -own), precision)
-        if solution.faint is not None:
-            decided &= ~(solution.faint & (np.abs(values) < _CLOSE))
         finite = _find_finite(elements)
         if not finite.all():
             values = np.where(finite, values, _invert_plainly(elements))
@@ -79,8 +73,7 @@ def _invert_plainly(elements: Elements) -> Floats:
     """Return what doubles give: the result where a number is not finite."""
     x, mean, divisor, gamma, beta = elements[:5]
     assert divisor is not None  # by the contract
-    exponent = 0 if elements.scale is None else -elements.scale
     y = x if beta is None else x - beta
     y = y if gamma is None else y / gamma
-    y = y * np.ldexp(divisor.hi, exponent)
-    return np.asarray(y if mean is None else y + np.ldexp(mean.hi, exponent))
+    y = y * divisor.hi
+    return np.asarray(y if mean is None else y + mean.hi)
