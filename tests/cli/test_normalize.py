@@ -411,6 +411,9 @@ def test_a_variance_below_1_is_explained(arguments, told, normcli):
     assert normcli(*arguments, "--shape", "2,3,4,4", "--show", "check").out.rstrip().endswith(told)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
         pytest.param(["ln", "--shape", "2,3,2", "--gamma", "[[[1,2]],[[3,4]]]"], "(2, 1, 2)   along n l   1, 2, 3, 4", id="samples"),
         pytest.param(["gn", "--groups", 2, "--shape", "2,4,3", "--gamma", "[1,2]"], "(2,)   along c, in groups   1, 2", id="groups"),
         pytest.param(
