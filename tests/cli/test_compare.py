@@ -336,6 +336,16 @@ def test_a_page_shows_all_results(normcli, tmp_path, monkeypatch):
     assert page.title == "bn, ln, in, gn"
 
 
+def test_a_page_says_below_which_norms_are_equal(normcli, tmp_path):
+    assert (
+        normcli("compare", "ln:axes=CHW", "gn:groups=1", "--shape", "2,4,3,3", "-o", tmp_path / "c.html").code
+        == 0
+    )
+    text = (tmp_path / "c.html").read_text()
+    assert "<h2>equalities on this tensor</h2><p><b>ln:axes=CHW = gn:groups=1</b>" in text
+    assert "bit for bit" in text
+
+
 def test_every_norm_stands_beside_another(normcli):
     specs = [f"{name}:groups=2" if NORMS[name].needs_groups else name for name in NORMS]
     ran = normcli("compare", *specs, "--shape", "2,4,4,4", "-q", "-fjson")
