@@ -133,3 +133,16 @@ def test_an_interval_of_one_number_is_printed_as_one(normcli, tmp_path):
         line for line in normcli("identify", *tensor, "--actual", tmp_path / "y.npy").lines if line[:3] == "bn "
     )
     assert row.split()[4:7] == ["0.001", "0.001", "inside"]
+
+
+def test_check_without_a_norm_asks_which_it_is_and_says_so(files, normcli):
+    question = ("-i", files / "x.npy", "--actual", files / "y.npy", "--layout", "bnd")
+    ran = normcli("check", *question)
+    assert (ran.code, ran.out) == (0, normcli("identify", *question).out)
+    assert ran.err == "normcli: check: no norm is named, so this looks for one, as normcli identify does\n"
+
+
+def test_that_is_said_where_no_norm_is_found(files, normcli):
+    ran = normcli("check", "-i", files / "x.npy", "--actual", files / "x.npy")
+    assert ran.code == 1
+    assert "no norm is named" in ran.err
