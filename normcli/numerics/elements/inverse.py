@@ -53,7 +53,7 @@ def invert(elements: Elements, solution: Solution, precision: Precision) -> Floa
     """
     error = 0.0 if solution.ask is None else solution.error
     elements = elements._replace(error=error, scale=solution.scale)
-    if solution.faint is None and precision == PRECISIONS["float64"]:
+    if solution.ask is not None and solution.faint is None and precision == PRECISIONS["float64"]:
         quick = _invert_usual(elements)
         if quick is not None:
             values, decided = quick
