@@ -24,7 +24,6 @@ from normcli.library.statistics import Statistics, fit
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import Centre
 from normcli.norms.table import find_norm
-from normcli.numerics.statistics.divisor import unscale
 from normcli.numerics.statistics.solution import solve
 
 if TYPE_CHECKING:
@@ -230,7 +229,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
         if not plan.norm.divisor.divides:
             return None
         solution = solve(plan, find_moments(plan, self.statistics_._stats))
-        divisor = unscale(solution.divisor.hi, solution.scale).reshape(-1)
+        divisor: NDArray[np.float64] = solution.divisor.hi.reshape(-1)
         if plan.norm.divisor.spread != "range":
             return divisor
         low, high = self.range or (0.0, 1.0)

@@ -105,13 +105,12 @@ class _InversePasses(Passes):
         y, low = widen_exactly(np.ascontiguousarray(self.source.read(tile, runs, work)))
         gamma, beta = (None if part is None else part.cut(tile, runs) for part in (self.gamma, self.beta))
         solution = solution.take(lambda a: self.geometry.spread_groups(a, tile))
-        divisor, k = solution.divisor, solution.scale
-        mean = solution.mean if solution.centred else None
+        divisor, mean = solution.divisor, solution.mean if solution.centred else None
         place = self.sink.open(tile, work)
         elements = Elements(y, mean, divisor, gamma, beta, low)
         store(place, invert_elements(elements, solution, PRECISIONS[place.dtype.name]))
-        step = divisor.hi if k is None else np.ldexp(divisor.hi, -k)
-        loss = _measure_loss(y, self.source.dtype, place, step if gamma is None else step / np.abs(gamma))
+        step = divisor.hi if gamma is None else divisor.hi / np.abs(gamma)
+        loss = _measure_loss(y, self.source.dtype, place, step)
         self.sink.put(tile, place, work)
         return loss
 

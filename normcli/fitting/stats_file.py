@@ -219,7 +219,7 @@ def is_stats_file(path: str) -> bool:
 
 
 def read_stats(path: str) -> Stats:
-    """Return what a stats file holds.
+    """Return the statistics of a stats file.
 
     Raises
     ------

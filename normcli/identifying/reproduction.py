@@ -20,7 +20,6 @@ from normcli.identifying.attempts import LEAST_SHARE, Attempt, Candidate, Trial
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, enumerate_affine_steps
 from normcli.norms.divisors import DEVIATION, ROOT_MEAN_SQUARE
-from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode
@@ -138,7 +137,7 @@ MOST_CANDIDATES = 4
 def _name_norm(x: NDArray[Any], divisor: Divisor, axes: tuple[int, ...]) -> str:
     """Return the norm that divides so and reduces some axes by default; of several or none, the first."""
     rows = [row.name for row in NORMS.values() if row.divisor == divisor and row.eps_mode is EpsMode.INSIDE]
-    plain = [name for name in rows if not find_option("groups").belongs_to(NORMS[name])]
+    plain = [name for name in rows if not NORMS[name].needs_groups]
     own = (name for name in plain if make_plan(Request(name), x.shape, x.dtype).grid.axes == axes)
     return next(own, plain[0])
 

@@ -299,6 +299,7 @@ def fit(
     keep: AxisSpec | None = None,
     layout: str | None = None,
     feature_axes: AxisSpec | None = None,
+    gamma_offset: int | None = None,
     groups: int | None = None,
     group_order: GroupOrderName | None = None,
     eps: float | None = None,
@@ -321,7 +322,7 @@ def fit(
         As of `normalize`; a tensor of PyTorch or JAX, a table of pandas or polars, an xarray `DataArray` too.
     norm : str
         A name of the table `normcli.NORMS`, or an alias of one, whose statistics samples share.
-    axes, keep, layout, feature_axes, groups, group_order, eps, eps_mode, ddof, p, like
+    axes, keep, layout, feature_axes, gamma_offset, groups, group_order, eps, eps_mode, ddof, p, like
         As of `normalize`.
     range, quantiles, no_mean, no_scale
         As of `normalize`.

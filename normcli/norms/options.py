@@ -17,7 +17,7 @@ from normcli.dtypes import LARGEST_EXACT, OUTPUT_DTYPES, find_type
 from normcli.errors import UsageError
 from normcli.norms.divisors import LENGTH, WINDOW_POWER, Measurement
 from normcli.norms.norm import QUARTILES, Norm
-from normcli.norms.rules import AxesRule, EpsMode, GroupOrder, ParameterRule
+from normcli.norms.rules import EpsMode, GroupOrder, ParameterRule
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ QUANTILE_DIGITS = 3
 
 
 def _has_groups(norm: Norm) -> bool:
-    return norm.axes is AxesRule.CHANNEL_GROUPS
+    return norm.needs_groups or norm.takes_groups
 
 
 def _has_parameters(norm: Norm) -> bool:
@@ -265,6 +265,11 @@ OPTIONS = (
         metavar="AXES",
     ),
     Option(
+        "gamma_offset", OptionKind.INTEGER, "Added to gamma: 1 of Gemma's weights, and of a scale.",
+        _has_parameters, metavar="N", default=0,
+        is_allowed=lambda offset: 0 <= offset <= LARGEST_EXACT, requirement="not from 0 to 2⁵³",
+    ),
+    Option(
         "rows", OptionKind.AXES, "A matrix's rows; the other axes are its columns. [default: the first]",
         _has_matrices, metavar="AXES",
     ),
@@ -285,8 +290,8 @@ OPTIONS = (
         _has_matrices, metavar="VALUE", is_allowed=_is_start, requirement=_NO_START,
     ),
     Option(
-        "groups", OptionKind.INTEGER, "The number of channel groups; -1 is one for each channel.", _has_groups,
-        metavar="G",
+        "groups", OptionKind.INTEGER, "The number of groups of channels; of rms and lp, of the last axis.",
+        _has_groups, metavar="G",
     ),
     Option(
         "group_order", OptionKind.CHOICE, "A group's channels: neighbours, or every G-th.", _has_groups,
@@ -367,6 +372,6 @@ def list_own_options(norm: Norm) -> tuple[str, ...]:
     --------
     >>> from normcli.norms.table import NORMS
     >>> list_own_options(NORMS["rms"])
-    ('feature_axes', 'eps', 'eps_mode')
+    ('feature_axes', 'gamma_offset', 'groups', 'group_order', 'eps', 'eps_mode')
     """
     return tuple(option.name for option in OPTIONS if option.is_of is not None and option.is_of(norm))

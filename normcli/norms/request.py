@@ -47,6 +47,7 @@ class Request(NamedTuple):
     axes: str | int | tuple[int | str, ...] | None = None
     keep: str | int | tuple[int | str, ...] | None = None
     feature_axes: str | int | tuple[int | str, ...] | None = None
+    gamma_offset: int | None = None
     rows: str | int | tuple[int | str, ...] | None = None
     iterations: int | None = None
     u: tuple[float, ...] | None = None

@@ -94,7 +94,7 @@ def test_a_topic_names_each_row_of_its_tables(topic, names, normcli):
 
 
 def test_every_topic_is_tested():
-    assert [*TOPICS] == ["formats", "exit-codes", "layouts", "words", "dumps", "faults"]
+    assert [*TOPICS] == ["formats", "exit-codes", "layouts", "words", "dumps", "faults", "symptoms"]
 
 
 def test_help_lists_each_fault_with_its_cause_its_remedy_and_an_example(normcli):

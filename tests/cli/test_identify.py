@@ -146,3 +146,34 @@ def test_that_is_said_where_no_norm_is_found(files, normcli):
     ran = normcli("check", "-i", files / "x.npy", "--actual", files / "x.npy")
     assert ran.code == 1
     assert "no norm is named" in ran.err
+
+
+def test_a_flat_gamma_of_all_heads_is_found(normcli, tmp_path, rng):
+    x, gamma = rng.normal(size=(2, 5, 3, 8)).astype("f4"), rng.normal(size=24).astype("f4")
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "gamma.npy", gamma)
+    np.save(tmp_path / "y.npy", normalize(x, "rms", gamma=gamma).normalized)
+    ran = normcli(
+        "identify", "-i", tmp_path / "x.npy", "--gamma", tmp_path / "gamma.npy", "--actual", tmp_path / "y.npy"
+    )
+    assert (ran.code, "then gamma" in ran.out) == (0, True)
+    assert "--feature-axes" not in ran.out
+
+
+def test_one_plus_gamma_of_each_sample_is_found_with_its_option(normcli, tmp_path, rng):
+    x, gamma = rng.normal(size=(2, 5, 8)).astype("f4"), rng.normal(size=(2, 1, 8)).astype("f4")
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "gamma.npy", gamma)
+    np.save(tmp_path / "y.npy", normalize(x, "ln", gamma=gamma, gamma_offset=1).normalized)
+    ran = normcli(
+        "identify", "-i", tmp_path / "x.npy", "--gamma", tmp_path / "gamma.npy", "--actual", tmp_path / "y.npy"
+    )
+    assert "normcli ln … --gamma-offset 1" in ran.out
+
+
+def test_groups_of_a_root_mean_square_are_found_with_their_option(normcli, tmp_path, rng):
+    x = rng.normal(size=(2, 5, 16)).astype("f4")
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", normalize(x, "rms", groups=4).normalized)
+    ran = normcli("identify", "-i", tmp_path / "x.npy", "--layout", "btd", "--actual", tmp_path / "y.npy")
+    assert "normcli rms … --groups 4" in ran.out

@@ -135,9 +135,9 @@ def test_findings_of_other_groups_are_added():
 )
 def test_the_headroom_of_half_precision_sums_is_told(values, room, normcli):
     line = ("doctor", "rms", "--data", values, "--dtype", "float16")
-    assert f"headroom of float16 sums: largest Σx² × {room:.3g} reaches 65504" in normcli(*line).out
+    assert f"float16 sums hold {room:.3g} × the largest Σx²" in normcli(*line).out
     assert normcli(*line, "-f", "json").json["float16_headroom"] == room
 
 
 def test_zeros_have_no_headroom_to_tell(normcli):
-    assert "headroom" not in normcli("doctor", "rms", "--data", "[[0,0]]", "--dtype", "float16").out
+    assert "float16 sums hold" not in normcli("doctor", "rms", "--data", "[[0,0]]", "--dtype", "float16").out

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from normcli import normalize
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
-from normcli.norms.options import find_option
 from normcli.norms.request import Fill, Request
 from normcli.norms.table import NORMS
 from normcli.results.calculate import calculate
@@ -29,7 +28,7 @@ DTYPES = ("float16", "float32", "float64")
 
 
 def options(norm):
-    return {"groups": 2} if find_option("groups").belongs_to(NORMS[norm]) else {}
+    return {"groups": 2} if NORMS[norm].needs_groups else {}
 
 
 @sampled
@@ -268,9 +267,7 @@ def test_windows_on_the_command_line(normcli):
     assert normcli(*options, "--mask", "[[1,0,0]]", "-f", "json").json["counts"] == [[1, 1, 1]]
 
 
-@pytest.mark.parametrize(
-    "norm", [name for name, row in NORMS.items() if not find_option("groups").belongs_to(row)]
-)
+@pytest.mark.parametrize("norm", [name for name, row in NORMS.items() if not row.needs_groups])
 def test_a_check_tells_which_values_count(norm, normcli, tmp_path):
     options = ("--data", "[[1,5,3],[2,2,9],[4,7,8]]", "--mask", "[[1,1,1],[1,1,1],[1,1,0]]")
     normcli(norm, *options, "-o", tmp_path / "y.npy")

@@ -179,8 +179,7 @@ class ExaminationAnswer:
         if found.beyond:
             notes.append(f"{format_count(found.beyond, 'value')} beyond {found.tolerance.dtype.name}")
         if found.headroom is not None:
-            room = f"largest Σx² × {found.headroom:.3g} reaches {get_largest(SHORT):g}"
-            notes.append(f"headroom of {SHORT} sums: {room}")
+            notes.append(f"{SHORT} sums hold {found.headroom:.3g} × the largest Σx²")
         columns = ("of each group", "median", "largest", "in group", "")
         return Table("conditioning", columns, (False, True, True, False, False), rows, "; ".join(notes) or None)
 

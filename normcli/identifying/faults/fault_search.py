@@ -174,7 +174,7 @@ def list_subjects(
     given = {name: values for name, values in (("gamma", gamma), ("beta", beta)) if values is not None}
     for request in _list_requests(x.shape, layout, norm, given):
         try:
-            plan = make_plan(request, x.shape, x.dtype)
+            plan = make_plan(request, x.shape, x.dtype).adopt_parameters(given)
             fitted = {name: plan.fit_parameter(name, values) for name, values in given.items()}
         except NormError:
             continue

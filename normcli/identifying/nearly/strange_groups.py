@@ -22,7 +22,7 @@ from normcli.engine.walk import Effort
 from normcli.identifying.models.error_bounds import LARGEST_RSTD, MOST
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.search.affine_step import ESTIMATED
-from normcli.norms.plan import ParameterShapes
+from normcli.norms.parameter_shapes import ParameterShapes
 from normcli.norms.rules import Centre
 from normcli.numerics.statistics.divisor import find_divisor
 from normcli.tensors.pieces import forget

@@ -275,6 +275,8 @@ def _find_like(
 ) -> tuple[tuple[str, ...], int]:
     """Return the frameworks that have a norm of this shape just so, and how many by default."""
     affine, model, grid = hypothesis.affine, hypothesis.model, hypothesis.sample.grid
+    if grid.split is not None and not norm.needs_groups:  # they have no such option
+        return (), 0
     if affine.way == ESTIMATED:  # a fitted gamma takes up ddof, 1 + gamma and a factor of each channel
         return (), 0
     is_given = affine.scale is not None

@@ -30,9 +30,6 @@ _USUAL = 2.0**400
 _ROUNDINGS = 2.0**-100
 """More than the roundings of second parts come to, as a part of product and mean."""
 
-_CLOSE = 2.0**-700
-"""Larger values do not tell the missing bits of a faint mean."""
-
 
 def invert(elements: Elements, solution: Solution, precision: Precision) -> Floats:
     """Return (x − beta) / gamma · divisor + mean: the exact values, rounded once.
@@ -52,8 +49,8 @@ def invert(elements: Elements, solution: Solution, precision: Precision) -> Floa
         Of float64, nothing is left to round; for shorter floats, the values are rounded to odd.
     """
     error = 0.0 if solution.ask is None else solution.error
-    elements = elements._replace(error=error, scale=solution.scale)
-    if solution.ask is not None and solution.faint is None and precision == PRECISIONS["float64"]:
+    elements = elements._replace(error=error)
+    if solution.ask is not None and precision == PRECISIONS["float64"]:
         quick = _invert_usual(elements)
         if quick is not None:
             values, decided = quick
@@ -65,8 +62,6 @@ def invert(elements: Elements, solution: Solution, precision: Precision) -> Floa
         total, own = take_exponents(total)
         values = round_pair(total, own + exponent, precision)
         decided = is_decided(total, own + exponent, np.ldexp(error, -own), precision)
-        if solution.faint is not None:
-            decided &= ~(solution.faint & (np.abs(values) < _CLOSE))
         finite = _find_finite(elements)
         if not finite.all():
             values = np.where(finite, values, _invert_plainly(elements))
@@ -79,7 +74,7 @@ def _invert_usual(elements: Elements) -> tuple[Floats, Selected] | None:
     Decided is no value of which the product is 0, not finite, or near the ends of float64's range.
     """
     x, mean, divisor, *others = elements[:6]
-    if divisor is None or elements.scale is not None or any(part is not None for part in others):
+    if divisor is None or any(part is not None for part in others):
         return None
     with np.errstate(all="ignore"):
         total, low = two_prod(x, divisor.hi)
@@ -127,8 +122,7 @@ def _invert_plainly(elements: Elements) -> Floats:
     """Return what doubles give: the result where a number is not finite."""
     x, mean, divisor, gamma, beta = elements[:5]
     assert divisor is not None  # by the contract
-    exponent = 0 if elements.scale is None else -elements.scale
     y = x if beta is None else x - beta
     y = y if gamma is None else y / gamma
-    y = y * np.ldexp(divisor.hi, exponent)
-    return np.asarray(y if mean is None else y + np.ldexp(mean.hi, exponent))
+    y = y * divisor.hi
+    return np.asarray(y if mean is None else y + mean.hi)

@@ -162,7 +162,7 @@ def solve_given(plan: Plan, var: Floats, centre: Floats) -> Coefficients:
     """Return what derivatives are made of where mean and variance are given: the mean is shift + centre."""
     zero = np.zeros_like(var)
     square = Pair(var, zero)
-    divisor = add_eps(square, pair_root(square), plan.spec.eps, plan.spec.eps_mode, None)
+    divisor = add_eps(square, pair_root(square), plan.spec.eps, plan.spec.eps_mode)
     divisor = Pair(np.where(np.isinf(var), np.inf, divisor.hi), np.where(np.isinf(var), 0.0, divisor.lo))
     nothing, never = Pair(zero, zero), np.zeros(var.shape, np.bool_)
     coefficients = Coefficients(
@@ -216,7 +216,7 @@ def _solve(plan: Plan, sums: GradientSums, power: Pair, product: Pair, times: Fl
     parts = two_prod(times, np.where(freedom > 0.0, freedom, np.nan))
     square = pair_divide(power, parts)
     root = pair_root(square)
-    divisor = add_eps(square, root, plan.spec.eps, plan.spec.eps_mode, None)
+    divisor = add_eps(square, root, plan.spec.eps, plan.spec.eps_mode)
     beside = root if plan.spec.eps_mode is EpsMode.OUTSIDE else divisor
     steepness = pair_divide(product, pair_multiply(parts, pair_multiply(divisor, beside)))
     flat, unclear = _find_flat(plan, root)
@@ -238,7 +238,7 @@ def _solve_length(plan: Plan, sums: GradientSums, power: Pair, product: Pair) ->
         root = take_root(total, sums.p)
         length = root.value.map(lambda part: np.ldexp(part, root.exponent))
         rough |= ~is_moderate(length.hi)
-    divisor = add_eps(Pair(zero, zero), length, plan.spec.eps, plan.spec.eps_mode, None)
+    divisor = add_eps(Pair(zero, zero), length, plan.spec.eps, plan.spec.eps_mode)
     steepness = pair_divide(product, pair_multiply(divisor, Pair(ties, zero)))
     if decimals:
         steepness = pair_divide(pair_multiply(steepness, length), total)  # length^(p − 1) is Σ|x|ᵖ / length
