@@ -15,7 +15,7 @@ import click
 from normcli.cli.commands import VERBS, CommandGroup
 from normcli.cli.languages import LANGUAGE, TranslatedContext
 from normcli.cli.parameters.types import FileName
-from normcli.norms.options import OPTIONS, find_option
+from normcli.norms.options import OPTIONS
 from normcli.norms.rules import AxesRule
 from normcli.norms.table import BY_ANY_NAME, NORMS, find_norm
 from normcli.printable import agree
@@ -99,7 +99,7 @@ class Verb(NamedTuple):
         """Return the command of a verb that is asked of a norm, for the norm of that name, alias or preset."""
         assert callable(self.options)
         named = NamedNorm(name, *find_norm(name))
-        groups = "--groups 2" if find_option("groups").belongs_to(named.norm) else ""
+        groups = "--groups 2" if named.norm.needs_groups else ""
         describe = self.describe or self._describe
         call = " ".join(filter(None, ("normcli", self.name, name, groups)))
         tensor = _TENSORS.get(named.norm.axes, _TENSOR)

@@ -16,14 +16,11 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.norms.options import find_option
 from tests.marks import sampled, slowly
 from tests.teach.printed import check_true
 
 WORD = ["--data", "[[1,2,3,4]]", "--eps", "0"]
-GROUPS = {
-    name: ["--groups", "2"] if find_option("groups").belongs_to(row) else [] for name, row in NORMS.items()
-}
+GROUPS = {name: ["--groups", "2"] if row.needs_groups else [] for name, row in NORMS.items()}
 
 
 def list_equations(text: str) -> list[str]:

@@ -39,7 +39,11 @@ def test_each_option_has_help_and_belongs_to_a_norm(option):
 @pytest.mark.parametrize(
     ("norm", "names"),
     [
-        pytest.param("rms", ("feature_axes", "gamma_offset", "eps", "eps_mode"), id="rms"),
+        pytest.param(
+            "rms",
+            ("feature_axes", "gamma_offset", "groups", "group_order", "eps", "eps_mode", "over"),
+            id="rms",
+        ),
         pytest.param("lrn", ("size", "alpha", "exponent", "k"), id="lrn"),
         pytest.param(
             "gn", ("feature_axes", "gamma_offset", "groups", "group_order", "eps", "eps_mode", "ddof"), id="gn"

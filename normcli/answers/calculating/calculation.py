@@ -213,7 +213,14 @@ class Answer:
             return Line(("y: no group is finite, so there is nothing to check",), mark=False)
         scaled = self.result.inputs.scales
         first, *others = (_format_check(check, self.result.plan) for check in checks)
-        return Line((f"{'x̂' if scaled else 'y'}: {first}", *others), all(check.ok for check in checks))
+        reasons = [
+            f"eps keeps {check.quantity} below {check.target:g}"
+            for check in checks
+            if _is_near(check) and check.highest < check.target - check.tolerance
+        ]
+        return Line(
+            (f"{'x̂' if scaled else 'y'}: {first}", *others, *reasons), all(check.ok for check in checks)
+        )
 
 
 def count_group_values(result: Result) -> NDArray[np.int64]:
@@ -236,12 +243,16 @@ def count_group_values(result: Result) -> NDArray[np.int64]:
     return np.broadcast_to(counts, grid.stats_shape)
 
 
+def _is_near(check: Check) -> bool:
+    return max(abs(check.lowest - check.target), abs(check.highest - check.target)) < _NEAR
+
+
 def _format_check(check: Check, plan: Plan) -> str:
     digits = 2 if check.target == 0 else None
     low, high = (format_statistic(value, digits) for value in (check.lowest, check.highest))
     measured = low if low == high else f"{low} … {high}"
     failed = "" if check.ok else f", off by {check.largest_error:.2g} where {check.tolerance:.2g} is rounding"
-    if max(abs(check.lowest - check.target), abs(check.highest - check.target)) < _NEAR:
+    if _is_near(check):
         return f"{check.quantity} ≈ {check.target:g} ({measured}{failed})"
     return (
         f"{check.quantity} {measured} rather than {check.target:g}, "

@@ -14,7 +14,6 @@ from normcli.identifying.words.match_words import (
     format_steps,
     list_unused,
 )
-from normcli.norms.options import find_option
 from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode, GroupOrder
 from normcli.norms.table import NORMS
@@ -145,14 +144,14 @@ def _compare_groups(plan: Plan, match: Match, asked: Question) -> list[OtherChoi
     there, own = theirs.grid.canonical, plan.grid.canonical
     if there == own:
         return []
-    if find_option("groups").belongs_to(plan.norm):
-        split = there.split
+    split = there.split
+    if plan.norm.needs_groups or (split is not None and plan.norm.takes_groups):
         order = GroupOrder.CONTIGUOUS if split is None else split.order
         for groups in (split.groups,) if split else (1, -1):
             other = try_request(plan.request._replace(groups=groups, group_order=order), asked)
             if other is not None and other.grid.canonical == there:
                 return [_name_groups(groups, order, plan.grid)]
-    elif there.split is not None:
+    if split is not None and not plan.norm.needs_groups:
         return None
     return [_name_axes("axes", there.axes, own.axes, layout)]
 
@@ -161,7 +160,7 @@ def _name_groups(groups: int, order: GroupOrder, grid: Grid) -> OtherChoice:
     if groups == grid.groups:
         return OtherChoice(f"groups are {order}", str(grid.group_order or ""), f"--group-order {order}")
     groups = grid.shape[grid.layout.channel or 0] if groups < 0 else groups
-    return OtherChoice(f"groups are {groups}", str(grid.groups), f"--groups {groups}")
+    return OtherChoice(f"groups are {groups}", str(grid.groups or 1), f"--groups {groups}")
 
 
 def _name_axes(word: str, there: Sequence[int], here: Sequence[int], layout: Layout) -> OtherChoice:
