@@ -65,12 +65,11 @@ def test_gamma_and_beta_are_taken(files, normcli):
 
 
 @pytest.mark.slow
-def test_nothing_that_fits_is_exit_1_with_the_nearest(files, normcli):
+def test_nothing_that_fits_is_exit_1(files, normcli):
     np.save(files / "noise.npy", X[::-1])
     ran = normcli("identify", "-i", files / "x.npy", "--actual", files / "noise.npy", "-f", "json")
     assert ran.code == 1
     assert ran.json["matches"] == []
-    assert ran.json["nearest"]["mismatches"] > 600
     assert ran.json["cause"] == "nothing known explains y"
 
 

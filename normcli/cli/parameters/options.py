@@ -129,7 +129,9 @@ def declare(row: norms.Option, norm: Norm | None = None) -> Option:
     if norm is None and row.name in ("eps", "eps_mode"):
         default = "each norm's"
     kind: Any = (
-        OptionValue(row) if row.kind in (OptionKind.PAIR, OptionKind.VECTOR) else NUMERIC_TYPES.get(row.kind)
+        OptionValue(row)
+        if row.kind in (OptionKind.PAIR, OptionKind.VECTOR, OptionKind.SLICE)
+        else NUMERIC_TYPES.get(row.kind)
     )
     says_it = default is None or row.kind is OptionKind.AXES  # whose default is a rule
     text = row.help if says_it else f"{row.help} [default: {row.format(default)}]"
