@@ -401,6 +401,19 @@ def test_of_a_pipe_no_size_is_said(normcli, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        pytest.param(("bn",), "eps keeps var below 1", id="eps"),
+        pytest.param(("bn", "--eps", "0"), "var ≈ 1 (1)", id="without eps"),
+        pytest.param(("rms",), "eps keeps ms below 1", id="mean square"),
+        pytest.param(("bn", "--eps", "1"), "rather than 1, as the statistics and eps predict", id="far below"),
+    ],
+)
+def test_a_variance_below_1_is_explained(arguments, told, normcli):
+    assert normcli(*arguments, "--shape", "2,3,4,4", "--show", "check").out.rstrip().endswith(told)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
         pytest.param(["ln", "--shape", "2,3,2", "--gamma", "[[[1,2]],[[3,4]]]"], "(2, 1, 2)   along n l   1, 2, 3, 4", id="samples"),
         pytest.param(["gn", "--groups", 2, "--shape", "2,4,3", "--gamma", "[1,2]"], "(2,)   along c, in groups   1, 2", id="groups"),
         pytest.param(
