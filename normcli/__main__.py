@@ -1,6 +1,7 @@
 """`python -m normcli`, and the console script: the command line with nothing that can go wrong before it."""
 
-import _signal  # type: ignore[import-not-found]  # of which `signal` is made, and slowly imported
+from __future__ import annotations
+
 import gc
 import os
 import sys
@@ -11,14 +12,12 @@ _OBJECTS = 50_000
 
 def main() -> None:
     """Run the command line; leave with its exit code."""
-    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # not of a run in the background
-        _signal.signal(_signal.SIGINT, lambda *_: os._exit(130))  # nothing is written before `run` takes over
     gc.set_threshold(_OBJECTS, *gc.get_threshold()[1:])
-    from normcli.cli.run import run
-
     try:
+        from normcli.cli.run import run
+
         code = run(sys.argv[1:])
-    except KeyboardInterrupt:  # a second one, while the first is reported
+    except KeyboardInterrupt:  # while modules are still being imported
         code = 130
     # Everything is written by now. Taking the modules down one by one, as a plain exit does, takes a fifth of
     # the time of a small calculation.

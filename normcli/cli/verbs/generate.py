@@ -34,8 +34,7 @@ def _run(settings: Settings) -> None:
     from normcli.tensors.files import Saved
     from normcli.tensors.random.generate import generate
 
-    with settings.run.show_progress():
-        values = generate(make_recipe(settings.source)).values
+    values = generate(make_recipe(settings.source)).values
     with WholeFiles() as files:
         destination.write_tensor(files, Saved(values, key="x"))
 
