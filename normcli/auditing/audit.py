@@ -204,7 +204,7 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort) -> LayerVer
     arrays = {name: None if one is None else one.values for name, one in parameters.items()}
     if request is None:
         return blank._replace(parts=(_identify(tensor, actual, arrays),))
-    plan = make_plan(request, tensor.values.shape, tensor.values.dtype)
+    plan = make_plan(request, tensor.values.shape, tensor.values.dtype).adopt_parameters(arrays)
     before = _pair(layer, plan, ("running_mean", "running_var"))
     if settings.evaluation and before is None:
         return blank._replace(problem="the running statistics of evaluation are missing")

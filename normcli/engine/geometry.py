@@ -7,7 +7,7 @@ import itertools
 import math
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from normcli.numerics.sums.leaf_records import LeafRecords
 
     Fold = Callable[[Any], Any]
+    Records = TypeVar("Records", bound=LeafRecords)
 
 INNER = 1 << 16
 """A leaf of each of the groups that lie side by side holds at most so many values in all."""
@@ -245,7 +246,7 @@ class Totals:
         return records
 
 
-def join(parts: Sequence[LeafRecords]) -> LeafRecords:
+def join(parts: Sequence[Records]) -> Records:
     """Join records along the last axis."""
     columns = zip(*(part.arrays() for part in parts), strict=True)
     return type(parts[0])(*(np.concatenate(arrays, axis=-1) for arrays in columns))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from normcli.engine.blocks import Sink, Source
     from normcli.engine.geometry import Geometry, Slices
     from normcli.engine.inputs import Inputs
-    from normcli.engine.survey import TileSums
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.divisor import Solution
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
 
 BUFFER = 1 << 20
 """Bytes in a tile of a file that the compiled kernel writes: they stay in a core's cache while it works."""
+
+Found = TypeVar("Found")
 
 _READ_AGAIN = 1 << 16
 """Values of a group that are read again at once: exact sums take some twelve arrays of as many."""
@@ -99,16 +100,16 @@ class Passes(Tiles):
             self._write_all(solution, count)
         return self.statistics
 
-    def survey(self, add: Callable[[TileSums], None]) -> None:
-        """Read the source once and pass what each tile holds to `add`.
+    def survey(self, measure: Callable[..., Found], add: Callable[[Found], None]) -> None:
+        """Read the source once, measure its leaves, and pass what they hold to `add`.
 
         Parameters
         ----------
+        measure : callable
+            Called with leaves, shape (leaves, values), the numbers of their groups, and a workspace.
         add : callable
-            Called with a `TileSums` for each tile, in any order, by one thread at a time.
+            Called with what `measure` returns, in any order, by one thread at a time.
         """
-        from normcli.engine.survey import measure_batch  # for fitting alone
-
         geometry = self.geometry
         most = _SMALL_BLOCK if geometry.count <= _SHORT_GROUP else BLOCK
         are_leaves = self.whole and geometry.cut is None
@@ -117,10 +118,11 @@ class Passes(Tiles):
             block = min(self.walk.effort.block, most)
             batches = []
             for part in geometry.tiles(self.whole, block, tile) if are_leaves else (tile,):
-                groups = geometry.number_groups(part)
-                rows = self._load(part, work, self.order).reshape(len(groups), -1)
-                pieces = geometry.cut_leaves(rows, part)
-                batches.append(measure_batch(pieces, groups, work, need_sum=self.centred, whole=self.whole))
+                groups, x = geometry.number_groups(part), self._load(part, work, self.order)
+                for piece in geometry.cut_leaves(x.reshape(len(groups), -1), part):
+                    rows = piece.reshape(-1, piece.shape[-1])
+                    numbers = groups.repeat(len(rows) // len(groups))
+                    batches.append(measure(rows, numbers, work, need_sum=self.centred))
             with self._lock:
                 for batch in batches:
                     add(batch)
@@ -187,10 +189,10 @@ class Passes(Tiles):
 
     def _write_all(self, solution: Solution, count: Any) -> None:
         """Write every value with what was solved for all groups at once."""
-        geometry = self.geometry
+        geometry, is_plain = self.geometry, solution.is_plain
 
         def write(tile: Slices, work: Workspace) -> None:
-            if self.compiled is not None and solution.is_plain:
+            if self.compiled is not None and is_plain:
                 self.compiled.write(tile, solution, work)
                 return
             raw = self._load(tile, work, geometry.runs)

@@ -7,7 +7,7 @@ import html
 import io
 from typing import TYPE_CHECKING
 
-from normcli.documents.document import GAP, GUTTER, Formulas, Line, Table
+from normcli.documents.document import GAP, GUTTER, Facts, Formulas, Line, Table
 from normcli.documents.translation import translate_sections
 from normcli.language import translate
 from normcli.pictures.svg import write
@@ -39,6 +39,10 @@ def _format_picture(scene: Scene) -> str:
 
 def _format_section(section: Section) -> Iterator[str]:
     match section:
+        case Facts(title, facts):
+            yield f"<h2>{html.escape(title or '')}</h2>"
+            for label, words in facts:
+                yield f"<p><b>{html.escape(label)}</b> · {html.escape(' · '.join(words))}</p>"
         case Line():
             yield f"<p>{html.escape(GUTTER.join(section.marked))}</p>"
         case Table(title, columns, _, rows):

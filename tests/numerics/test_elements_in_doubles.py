@@ -53,9 +53,7 @@ def make(rng: np.random.Generator, dtype: str, centred: bool, affine: tuple[bool
             0.0 if beta is None else beta[0, i]
         )
         exact.append(result if not centred or abs(quotient) <= LARGEST else None)
-    return Case(
-        x[None], Solution(Triple(*means), Pair(*divisors), None, centred), Parameters(gamma, beta), exact
-    )
+    return Case(x[None], Solution(Triple(*means), Pair(*divisors), centred), Parameters(gamma, beta), exact)
 
 
 @pytest.mark.parametrize("affine", [(False, False), (True, False), (False, True), (True, True)])

@@ -9,7 +9,6 @@ import pytest
 
 from normcli import normalize
 from normcli.numerics.rational import sum_exactly
-from normcli.numerics.statistics.divisor import choose_scale
 from normcli.numerics.statistics.moments import find_moments
 from normcli.numerics.sums.row_sums import measure_leaves
 from normcli.numerics.workspace import Workspace
@@ -56,14 +55,6 @@ def test_a_constant_has_no_deviation():
     leaves = measure_leaves(x, Workspace(), need_sum=True)
     moments = find_moments(leaves, 9, lambda row: sum_exactly(x[row]), centred=True)
     assert (moments.mean.hi[0], moments.square.hi[0], moments.undecided[0]) == (1e15 / 3, 0.0, False)
-
-
-def test_choose_scale():
-    largest = np.array([1e300, 1e-200, 0.0, np.inf, np.nan, 1.0])
-    k = choose_scale(largest)
-    np.testing.assert_array_equal(k[2:5], 0)
-    scaled = np.ldexp(largest[[0, 1, 5]], k[[0, 1, 5]])
-    assert ((scaled >= 0.5) & (scaled <= 1.0)).all()
 
 
 def test_values_far_from_zero_have_exact_variances():

@@ -214,7 +214,8 @@ def _list_words() -> Topic:
         "y": "the output: gamma · x̂ + beta where they are given, else x̂; field y, also called normalized",
         "rstd": "reciprocal standard deviation, 1 / √(var + eps): what layers multiply by and keep",
         "ms, rms": "mean square, and its root: what a norm divides by that subtracts no mean",
-        "eps": "keeps the divisor from 0: inside the root it is √(var + eps), outside √var + eps",
+        "eps": "keeps the divisor from 0: inside the root it is √(var + eps), outside √var + eps; so "
+        "y has a variance below 1: inside, var / (var + eps)",
         "ddof": "the variance is the sum of squares over n − ddof; 0 in layers, 1 in many statistics programs",
         "ulp": "unit in the last place: from a number to the next that its dtype can hold",
         "rounded once": "as if calculated with endless digits, then brought to the dtype in one step",

@@ -14,7 +14,6 @@ from normcli.cli.parameters.types import parse_momentum
 from normcli.cli.verb_commands import EVALUATION, SELECTION, Verb
 from normcli.errors import UsageError, name_subject
 from normcli.norms.norm_spec import parse_norm_spec
-from normcli.norms.options import find_option
 from normcli.writers import PICTURES, WRITERS
 
 if TYPE_CHECKING:
@@ -143,7 +142,7 @@ def _read_norm(text: str, settings: Settings) -> tuple[str, Request]:
 
     spec = parse_norm_spec(text)
     own: Mapping[str, Any] = spec.own
-    if find_option("groups").belongs_to(spec.norm) and "groups" not in own:
+    if spec.norm.needs_groups and "groups" not in own:
         own = {**own, "groups": _GROUPS}
     with name_subject(text):
         return text, Request.collect(spec.name, {"layout": settings.request.layout, **own})

@@ -72,7 +72,7 @@ _TOP_BITS = ~((1 << 27) - 1)
 """The bits of a double that hold its sign, exponent and first 26 bits."""
 
 _LEAST_DIVISOR, _LARGEST_DIVISOR = 2.0**-600, 2.0**600
-_LEAST, _LARGEST = 2.0**-300, 2.0**300
+_LEAST, _LARGEST, _LEAST_MEAN = 2.0**-300, 2.0**300, 2.0**-800
 """With others, intermediate results could leave float64: values are then calculated by themselves."""
 
 
@@ -100,6 +100,8 @@ def prepare(elements: Elements) -> Operands:
     of_divisor = (hi.view(np.int64) & _TOP_BITS).view(np.float64)
     # Products of 26 and 27 bits are exact, and so is the first difference.
     low = (((1.0 - top * of_divisor) - top * (hi - of_divisor)) - top * divisor.lo) * factor
+    if mean is not None:
+        top = np.where((mean.mid != 0.0) & (np.abs(mean.hi) < _LEAST_MEAN), np.nan, top)
     operands = Operands(top=top, low=low, factor=factor, beta=beta)
     if gamma is not None:
         gamma = np.where(_find_beyond(gamma), np.nan, gamma)

@@ -22,7 +22,7 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Selected
+    from normcli.dtypes import Floats
     from normcli.numerics.statistics.divisor import Solution
     from normcli.numerics.workspace import Workspace
 
@@ -46,9 +46,6 @@ class Parameters(NamedTuple):
 
 _NEITHER = Parameters()
 
-_FAINT = 2.0**-700
-"""Larger values do not tell the missing bits of a faint mean."""
-
 
 def apply(
     raw: NDArray[Any],
@@ -62,7 +59,7 @@ def apply(
     Parameters
     ----------
     raw : ndarray
-        Of any float or integer dtype, not yet in the unit of the solution's scale; it is not written to.
+        Of any float or integer dtype; it is not written to.
     out : ndarray
         Of the shape of raw, any strides, not overlapping raw.
     solution : Solution
@@ -77,12 +74,7 @@ def apply(
         the divisor allows two roundings of them. None if there are none.
     """
     mean = solution.mean if solution.centred else None
-    elements = Elements(raw, mean, solution.divisor, *parameters, error=solution.error, scale=solution.scale)
-    undecided = _apply(elements, out, work)
-    if solution.faint is None:
-        return undecided
-    close = np.flatnonzero((np.abs(raw) < _FAINT) & solution.faint)
-    return close if undecided is None else np.union1d(undecided, close)
+    return _apply(Elements(raw, mean, solution.divisor, *parameters, error=solution.error), out, work)
 
 
 def apply_affine(
@@ -111,30 +103,17 @@ def _apply(elements: Elements, out: NDArray[Any], work: Workspace) -> NDArray[np
     if not raw.size:
         return None
     with np.errstate(all="ignore"):
-        operands = prepare(elements)
-        places = np.empty(0, np.intp)
-        x, lost = (raw, None) if elements.scale is None else _scale(raw, elements.scale)
-        if lost is None or not lost.all():
-            wide = _widen(x, out, operands)
-            if wide[0].ndim and wide[0].shape[-1] >= _LONG_LINE:
-                np.setbufsize(_SMALL_BUFFER)  # `errstate` restores it
-            places = _apply_by_chunks(*wide, work)
-            np.setbufsize(_USUAL_BUFFER)
-        if lost is not None:
-            places = np.union1d(places, np.flatnonzero(lost))
+        wide = _widen(raw, out, prepare(elements))
+        if wide[0].ndim and wide[0].shape[-1] >= _LONG_LINE:
+            np.setbufsize(_SMALL_BUFFER)  # `errstate` restores it
+        places = _apply_by_chunks(*wide, work)
+        np.setbufsize(_USUAL_BUFFER)
         undecided = [
             calculate_again(elements, out, places[start : start + _TOGETHER])
             for start in range(0, len(places), _TOGETHER)
         ]
     found = [places for places in undecided if places is not None]
     return np.concatenate(found) if found else None
-
-
-def _scale(raw: NDArray[Any], k: NDArray[Any]) -> tuple[Floats, Selected]:
-    """Return values times 2ᵏ as doubles, and where these are not exact."""
-    x, low = widen_exactly(raw)
-    scaled = np.ldexp(x, k)
-    return scaled, (np.ldexp(scaled, -k) != x) | (False if low is None else low != 0.0)
 
 
 def calculate_again(
