@@ -165,7 +165,8 @@ def measure(
     plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUTS, effort: Effort = DEFAULT_EFFORT
 ) -> dict[str, Floats]:
     """Return the statistics of a tensor's groups, of `Grid.stats_shape`; those given are not measured."""
-    return run_into(plan, values, None, inputs, effort)
+    small = None if _has_no_values(plan) else run_small(plan, values, inputs, None, effort, writes=False)
+    return run_into(plan, values, None, inputs, effort) if small is None else small[1]
 
 
 def _require_selection(plan: Plan, inputs: Inputs) -> None:
