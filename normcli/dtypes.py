@@ -103,19 +103,11 @@ def get_smallest(name: str) -> float:
     return _SMALLEST[name]
 
 
-def choose_arithmetic(dtype: np.dtype[Any], *, exact: bool) -> Any:
-    """Return what NumPy takes for the dtype that values are read as: in native order, none rounded.
-
-    Parameters
-    ----------
-    dtype : dtype
-        Of the values.
-    exact : bool
-        Whether short floats are calculated with as float64; otherwise as themselves, bfloat16 as float32.
-    """
-    if is_long_integer(dtype) or (is_short_float(dtype) and not exact and not is_bfloat16(dtype)):
+def choose_arithmetic(dtype: np.dtype[Any]) -> Any:
+    """Return what NumPy takes for the dtype that values are read as: in native order, none rounded."""
+    if is_long_integer(dtype) or (is_short_float(dtype) and not is_bfloat16(dtype)):
         return dtype.newbyteorder("=")
-    return "float64" if exact else "float32"
+    return "float32" if is_bfloat16(dtype) else "float64"
 
 
 def find_type(name: str) -> Any:

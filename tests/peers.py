@@ -238,6 +238,79 @@ def gemma_rms_norm(x, gamma=None):
     return run_torch(GemmaRMSNorm(x.shape[-1]), x, gamma)
 
 
+@peer("rms", "qwen3", "transformers", LAST[:2], ("gamma",))
+def qwen3_rms_norm(x, gamma=None):
+    from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
+
+    return run_torch(Qwen3RMSNorm(x.shape[-1]), x, gamma)
+
+
+@peer("rms", "olmo2", "transformers", LAST[:2], ("gamma",))
+def olmo2_rms_norm(x, gamma=None):
+    """With the eps of Olmo2Config."""
+    from transformers.models.olmo2.modeling_olmo2 import Olmo2RMSNorm
+
+    return run_torch(Olmo2RMSNorm(x.shape[-1], eps=1e-5), x, gamma)
+
+
+@peer("rms", "flux", "torch", LAST[:2], ("gamma",))
+def flux_rms_norm(x, gamma=None):
+    """The lines of RMSNorm.forward."""
+    t = to_torch(x)
+    gamma = to_torch(fill(x, x.shape[-1], gamma, None)[0])
+    wide = t.float()
+    return from_torch((wide / (wide.square().mean(-1, keepdim=True) + 1e-6).sqrt()).to(t.dtype) * gamma)
+
+
+@peer("rms", "mamba2", "transformers", LAST[:2], ("gamma",))
+def mamba2_rms_norm(x, gamma=None):
+    """With one group, without a gate, and with the eps of Mamba2Config."""
+    from transformers.models.mamba2.modeling_mamba2 import MambaRMSNormGated
+
+    return run_torch(MambaRMSNormGated(x.shape[-1], x.shape[-1], eps=1e-5), x, gamma)
+
+
+@peer("rms", "pixel-norm", "torch", FIRST)
+def pixel_norm(x):
+    """The line of pixel_norm, in torch."""
+    t = to_torch(x)
+    return from_torch(t * (t.square().mean(1, keepdim=True) + 1e-8).rsqrt())
+
+
+@peer("lp", "scale-norm", "torch", LAST)
+def scale_norm(x):
+    """The lines of ScaleNorm.forward with a scale of 1."""
+    t = to_torch(x)
+    return from_torch(t / t.norm(dim=-1, keepdim=True).clamp(min=1e-5))
+
+
+@peer("in", "revin", "torch", LAST[1:], BOTH)
+def revin(x, gamma=None, beta=None):
+    """The lines of RevIN._get_statistics and _normalize."""
+    t = to_torch(x)
+    gamma, beta = map(to_torch, fill(x, x.shape[-1], gamma, beta))
+    along = tuple(range(1, t.ndim - 1))
+    deviation = (t.var(along, keepdim=True, unbiased=False) + 1e-5).sqrt()
+    return from_torch((t - t.mean(along, keepdim=True)) / deviation * gamma + beta)
+
+
+@peer("ln", "dit", "torch", LAST[:2], BOTH)
+@peer("ln", "flux", "torch", LAST[:2], BOTH)
+def dit_layer_norm(x, gamma=None, beta=None, eps=1e-6):
+    """LayerNorm without parameters, then modulate."""
+    import torch
+
+    t = torch.nn.functional.layer_norm(to_torch(x), x.shape[-1:], eps=eps)
+    scale, shift = (0.0 if values is None else to_torch(values) for values in (gamma, beta))
+    return from_torch(t * (1 + scale) + shift)
+
+
+@peer("ln", "megatron", "torch", LAST[:2], BOTH)
+def megatron_layer_norm(x, gamma=None, beta=None):
+    """FusedLayerNorm.forward with a zero-centered gamma, by torch's kernel in the place of Apex's."""
+    return dit_layer_norm(x, gamma, beta, eps=1e-5)
+
+
 @peer("rms", "t5", "transformers", LAST[:2], ("gamma",))
 def t5_layer_norm(x, gamma=None):
     from transformers.models.t5.modeling_t5 import T5LayerNorm

@@ -11,7 +11,6 @@ from normcli import normalize
 from normcli.engine.inputs import Inputs
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
-from normcli.norms.options import find_option
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.numerics.statistics.solution import Given
@@ -120,7 +119,7 @@ def test_a_large_file_is_evaluated_as_memory_is(tmp_path, rng, monkeypatch):
 
 @pytest.mark.parametrize("norm", [name for name in NORMS if name not in TRACKED])
 def test_norms_without_running_statistics_refuse_them(norm):
-    groups = {"groups": 2} if find_option("groups").belongs_to(NORMS[norm]) else {}
+    groups = {"groups": 2} if NORMS[norm].needs_groups else {}
     with pytest.raises(UsageError, match="no running statistics are kept"):
         normalize(np.ones((2, 4, 3)), norm, running_mean=0.0, running_var=1.0, **groups)
 

@@ -25,11 +25,11 @@ def choose_value(norm, name):
     mode = EpsMode.INSIDE if norm.eps_mode is EpsMode.OUTSIDE else EpsMode.OUTSIDE
     frameworks = list_frameworks(norm.name)
     return {
-        "feature_axes": "C", "layout": "NLC", "axes": axes, "keep": kept, "groups": 3, "group_order": "interleaved", "eps": 0.125,
+        "feature_axes": "C", "gamma_offset": 1, "layout": "NLC", "axes": axes, "keep": kept, "groups": 3, "group_order": "interleaved", "eps": 0.125,
         "eps_mode": mode.value, "ddof": 1, "p": np.inf, "size": 3, "alpha": 0.5, "exponent": 0.5, "k": 2.0,
         "dtype": "float32", "like": frameworks[0] if frameworks else None,
         "range": (-1.0, 3.0), "quantiles": (10.0, 97.5), "no_mean": True, "no_scale": True, "rows": "L",
-        "iterations": 3, "u": (1.0, -0.5, 2.0, 0.0), "v": (*[0.25] * 71, 3.0),
+        "over": (1, 5), "iterations": 3, "u": (1.0, -0.5, 2.0, 0.0), "v": (*[0.25] * 71, 3.0),
     }[name]  # fmt: skip
 
 
@@ -40,9 +40,13 @@ def list_cases(*, fitted):
             value = choose_value(norm, option.name)
             if not option.belongs_to(norm) or value is None:
                 continue
-            needed = {"groups": 2} if find_option("groups").belongs_to(norm) else {}
+            needed = {"groups": 2} if norm.needs_groups else {}
             if fitted and option.name not in ("axes", "keep"):  # samples must share their statistics
-                needed["axes"] = "NCL" if find_option("groups").belongs_to(norm) else "NL"
+                needed["axes"] = "NCL" if norm.needs_groups else "NL"
+            if fitted and option.name == "over":
+                continue
+            if option.name == "group_order":
+                needed["groups"] = 2
             if option.name == "iterations":
                 needed["u"] = choose_value(norm, "u")
             if option.name == "like" and find_convention(value, norm.name).eps is EpsRule.GIVEN:
@@ -64,8 +68,8 @@ FITTED = [
     for case in list_cases(fitted=True)
     if case.values[0].axes is not AxesRule.CHANNEL_WINDOW and case.values[0].rows is None
 ]
-OF_NO_FIT = {"size", "alpha", "exponent", "k", "rows", "iterations", "u", "v"}
-"""The options of a window, which has statistics of each value, and of a matrix: there is nothing to fit."""
+OF_NO_FIT = {"over", "size", "alpha", "exponent", "k", "rows", "iterations", "u", "v"}
+"""Those of a window, which has statistics of each value, of a matrix, and of a part of a group: nothing to fit."""
 
 
 def write_arguments(options):

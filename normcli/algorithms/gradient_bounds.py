@@ -105,7 +105,7 @@ def bound_gradients(
 
 
 def _bound_pull(task: RowTask, drift: Drift, known: Known, p: DtypePrecision) -> tuple[Floats, Floats]:
-    """Return what B multiplies, and how far it is off: x̂, or x less the mean over the root alone, or 0."""
+    """Return the factor of B and its error: x̂, (x − mean) / √var with eps outside, 0 where eps divides."""
     none, mode = np.zeros((1, 1)), task.formula.eps_mode
     if not task.formula.eps or mode is EpsMode.INSIDE:
         return bound_xhat(task, known, none, p)

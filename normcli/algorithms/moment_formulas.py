@@ -90,7 +90,7 @@ def measure_welford(rows: Values, add: Add, ddof: int) -> RowMoments:
 
 
 def measure_chunked_welford(rows: Values, add: Add, ddof: int) -> RowMoments:
-    """Return what 32 threads find of every 32nd value each, by Welford's recurrence, merged by halves."""
+    """Return moments as 32 threads find them: Welford's recurrence over every 32nd value, merged by halves."""
     groups, count = rows.shape
     steps = count // _WARP
     full = steps * _WARP
@@ -142,11 +142,11 @@ def measure_cascade(rows: Values, add: Add, ddof: int, loads: int = 1) -> RowMom
 
 
 measure_cascade_of_halves = functools.partial(measure_cascade, loads=2)
-"""What torch's CPU kernels do of float16 and bfloat16."""
+"""The algorithm of torch's CPU kernels for float16 and bfloat16."""
 
 
 def measure_in_float64(rows: Values, add: Add, ddof: int) -> RowMoments:
-    """Return what torch's CPU kernel for batch norm does: sums in float64 of values and of rounded squares.
+    """Return moments as torch's CPU batch norm does: float64 sums of values and of rounded squares.
 
     Mean, deviations and the sum of their squares are rounded to the dtype of the values.
 
@@ -190,7 +190,7 @@ def merge_parts(part: RowPart, added: RowPart, multiply_add: MultiplyAdd = round
 
 
 def _run_welford(steps: Values) -> RowPart:
-    """Return what Welford's recurrence finds along the first axis."""
+    """Return mean and sum of squared deviations along the first axis, by Welford's recurrence."""
     mean, squares = np.zeros(steps.shape[1:], steps.dtype), np.zeros(steps.shape[1:], steps.dtype)
     type_ = steps.dtype.type
     for number, values in enumerate(np.ascontiguousarray(steps), 1):

@@ -1,4 +1,4 @@
-"""What frameworks do: which common algorithm it is, where that was read, and how far it was held against them.
+"""Frameworks' kernels: the algorithm of each, where it was read, and how it was compared with them.
 
 To add one, add a row, and its call to `tests/algorithms/test_practices.py` where it runs.
 """
@@ -92,7 +92,7 @@ PRACTICES = (
 
 
 def list_practices(norm: str) -> tuple[Practice, ...]:
-    """Return what frameworks do of a norm, by its short name.
+    """Return the rows of frameworks that calculate a norm, by its short name.
 
     Examples
     --------

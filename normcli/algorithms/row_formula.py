@@ -51,7 +51,7 @@ class RowFormula(NamedTuple):
         return cls(norm.centre is Centre.MEAN, norm.divisor != LENGTH, spec.eps, spec.eps_mode, spec.ddof)
 
     def find_divisor(self, square: Values) -> Values:
-        """Return what rows are divided by, of their variances, in the same dtype; 1 where that is 0."""
+        """Return the divisor of each row from its variance (or mean square), in its dtype; 1 in place of 0."""
         eps, mode, root = square.dtype.type(self.eps or 0.0), self.eps_mode, np.sqrt(square)
         ways: Mapping[EpsMode | None, Callable[[], Values]] = {
             None: lambda: np.where(root == 0.0, square.dtype.type(1.0), root),
@@ -120,7 +120,7 @@ class RowElements(NamedTuple):
         return self._replace(rows=self.rows[:, columns], gamma=gamma, beta=beta)
 
     def choose(self, every: NDArray[np.intp]) -> RowElements:
-        """Return those with some of the eps."""
+        """Return the elements for some of the eps, by their positions."""
         return self._replace(divisor=self.divisor[every], wide_divisor=self.wide_divisor[every])
 
     @property

@@ -207,7 +207,7 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort) -> LayerVer
     if gate is not None and settings.gates_input:
         gated = gate.activate() * tensor.values.astype(np.float64)
         tensor, gate = tensor._replace(values=gated.astype(np.result_type(tensor.values, np.float32))), None
-    plan = make_plan(request, tensor.values.shape, tensor.values.dtype)
+    plan = make_plan(request, tensor.values.shape, tensor.values.dtype).adopt_parameters(arrays)
     before = _pair(layer, plan, ("running_mean", "running_var"))
     if settings.evaluation and before is None:
         return blank._replace(problem="the running statistics of evaluation are missing")

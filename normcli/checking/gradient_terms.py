@@ -179,5 +179,6 @@ def spread_parameter(plan: Plan, parameter: NDArray[Any] | None, otherwise: floa
     """Return gamma or beta at the view's rank."""
     if parameter is None:
         return np.full((1,) * len(plan.grid.view_shape), otherwise)
-    shape = plan.grid.split_shape(plan.parameters.full_shape)
+    shapes = plan.parameters
+    shape = plan.grid.split_shape(shapes.full_shape) if plan.spreads_parameters else shapes.view_shape
     return np.asarray(parameter, dtype=np.float64).reshape(shape)

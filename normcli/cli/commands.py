@@ -38,7 +38,7 @@ VERBS: Mapping[str, str] = {
     "norms": "Print the table of norms: axes, formulas, parameters, sources.",
     "conventions": "Print what each framework does where a norm leaves a choice.",
     "completion": "Print what makes bash, zsh or fish complete commands and values.",
-    "help": "Explain file formats, exit codes, layouts, words, faults or dumps; show a command's help.",
+    "help": "Explain formats, exit codes, layouts, words, faults, symptoms or dumps; show a command's help.",
 }
 """Verb → what it does."""
 

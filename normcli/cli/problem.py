@@ -105,6 +105,7 @@ def make_problem(
     request = request.adopt_layout(find_layout(tensor.dimensions)).adopt_dtype(tensor.output_dtype)
     plan = make_plan(request, tensor.values.shape, tensor.values.dtype, tensor.columns)
     parameters = load_parameters(plan, settings)
+    plan = plan.adopt_parameters(parameters)
     if running is not None and running.state is not None:
         what = f"{plan.norm.name} of {plan.grid.shape}"
         running.state.require_shape(plan.grid.running.stats_shape, running.names[0], what, plan.advise_layout)

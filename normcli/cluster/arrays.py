@@ -79,7 +79,7 @@ def _use(block: BlockUse | BlockNorm, x: Any) -> Any:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class LazyResult(Result):
-    """What `normalize` returns of an array of dask: `normalized` is one, and nothing of it is calculated yet.
+    """The result of `normalize` for a dask array: `normalized` is a dask array, not calculated yet.
 
     Its chunks are those of the input unless groups need longer ones. Where groups extend over samples, the
     statistics were calculated first; otherwise there are none, and neither are there warnings or a check.
@@ -128,7 +128,7 @@ _IN_MEMORY = (
 
 
 class _Asked(NamedTuple):
-    """What is asked of an array of dask."""
+    """A request for a dask array, with gamma and beta, its plan, and the work for each block."""
 
     request: Request
     affine: dict[str, NDArray[Any]]
@@ -137,7 +137,7 @@ class _Asked(NamedTuple):
 
 
 def _read_options(x: Taken, norm: str, options: Mapping[str, Any]) -> _Asked:
-    """Return what the arguments of `normalize` stand for; statistics that are needed are calculated now."""
+    """Read the arguments of `normalize`; statistics of groups that extend over samples are calculated now."""
     options = read_given(options)
     refused = next((name for name in _IN_MEMORY if name in options), None)
     if refused is not None:

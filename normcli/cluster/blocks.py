@@ -1,4 +1,4 @@
-"""What a worker does with a block, and the tree in which the sums of blocks are added up."""
+"""A worker's task for a block, and the tree in which the sums of blocks are added up."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Whole(NamedTuple):
         return part
 
     def add(self, parts: Sequence[Part]) -> Part:
-        """Return what parts amount to that have the same groups, and whole samples together."""
+        """Return the sum of parts that have the same groups and together hold whole samples."""
         return add_parts(self.subject, self.shape, parts)
 
     def join(self, parts: Iterable[Part]) -> Stats:
@@ -171,7 +171,7 @@ class BlockUse(NamedTuple):
         return ()
 
     def count_in(self, dtype: str | None) -> BlockUse:
-        """Return the same for the dtype of another output; None is any that is compared."""
+        """Return this work with `dtype` as the output's; None is the dtype of any tensor that is compared."""
         return self._replace(use=self.use._replace(dtype=dtype))
 
     def prepare(self, box: Box, block: NDArray[Any]) -> tuple[Plan, Inputs]:
@@ -181,7 +181,7 @@ class BlockUse(NamedTuple):
         return plan, use.fit_inputs(plan)
 
     def run(self, box: Box, values: NDArray[Any], version: str) -> NDArray[Any]:
-        """Return what becomes of a block."""
+        """Return the block, normalized (or inverted)."""
         require_version(version)
         block = np.ascontiguousarray(values)
         if self.inverts:
@@ -222,7 +222,7 @@ class BlockNorm(NamedTuple):
         return plan.grid.axes
 
     def count_in(self, dtype: str | None) -> BlockNorm:
-        """Return the same for the dtype of another output; None is any that is compared."""
+        """Return this work with `dtype` as the output's; None is the dtype of any tensor that is compared."""
         return self._replace(request=self.request._replace(dtype=dtype))
 
     def prepare(self, box: Box, block: NDArray[Any]) -> tuple[Plan, Inputs]:
@@ -234,7 +234,7 @@ class BlockNorm(NamedTuple):
         return plan, fit_inputs(plan, block, cut)
 
     def run(self, box: Box, values: NDArray[Any], version: str) -> NDArray[Any]:
-        """Return what becomes of a block."""
+        """Return the block, normalized (or inverted)."""
         require_version(version)
         block = np.ascontiguousarray(values)
         plan, inputs = self.prepare(box, block)
@@ -248,7 +248,7 @@ def make_hollow(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def cut_parameter(plan: Plan, name: str, box: Box, values: NDArray[Any] | None) -> NDArray[Any] | None:
-    """Return what of gamma or beta a block needs, from an array of any shape that the plan takes."""
+    """Return the part of gamma or beta that a block needs, from an array of any shape that the plan takes."""
     if values is None:
         return None
     full = plan.fit_parameter(name, values).reshape(plan.parameters.full_shape)
@@ -264,7 +264,7 @@ def choose_block(
     nan: str | None,
     fit: Callable[[Request, str], Stats],
 ) -> BlockUse | BlockNorm:
-    """Return what normalizes blocks: statistics, where groups extend over samples, which are fitted first.
+    """Return the work for each block: fitted statistics where groups extend over samples, or the norm.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ class BlockCheck(NamedTuple):
             raise DataError(f"actual has the shape {shape}; x has {self.block.shape}")
 
     def join(self, plan: Plan, dtype: np.dtype[Any], found: Iterable[tuple[Box, Comparison]]) -> Checked:
-        """Return what blocks that hold each value once amount to: what one machine finds.
+        """Return the comparison of the whole tensor from its blocks, as one machine finds it.
 
         Parameters
         ----------

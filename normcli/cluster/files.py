@@ -25,7 +25,7 @@ Outcome = TypeVar("Outcome")
 
 
 def run_each(session: Session, work: Callable[[Item], Outcome], items: Sequence[Item]) -> list[Outcome]:
-    """Return what a work makes of each item, in a task of its own.
+    """Return the outcome of a function for each item, each in a task of its own.
 
     Parameters
     ----------

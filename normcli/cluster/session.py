@@ -58,7 +58,7 @@ class Session:
         self._client, self._address, self._cluster = client, address, cluster
 
     def run(self, tasks: Sequence[Delayed], advance: Callable[[int], None] = lambda count: None) -> list[Any]:
-        """Return what tasks give, in their order.
+        """Run tasks; return their results in the order of the tasks.
 
         Parameters
         ----------

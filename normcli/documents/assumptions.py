@@ -26,7 +26,7 @@ _KINDS = {3: "tokens", 4: "images", 5: "volumes"}
 
 
 def list_assumed(plans: Iterable[Plan]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the header's lines on a guessed layout, if another would make other groups, and on unusual axes.
+    """Return the header's lines on unusual axes, and on a guessed layout if another has other groups or names.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def _find_assumed(plan: Plan, *, named: bool) -> Iterator[str]:
         return
     if plan.request.layout is None and letters == DEFAULT_LAYOUTS[rank] and _may_end_in_channels(plan):
         other = CHANNEL_LAST_LAYOUTS[rank]
-        if _changes_groups(plan, other):
+        if plan.norm.axes is AxesRule.LAST or _changes_groups(plan, other):  # or names its groups otherwise
             where = f"for {_KINDS[rank]}" if rank == _TOKENS else "where channels are last"
             yield f"layout {letters}; --layout {other} {where}"
     chosen = plan.request.axes is not None or plan.request.keep is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
     from normcli.dtypes import Selected
     from normcli.results.result import Result
 
-_FEWEST_BINS, _MOST_BINS = 5, 24
+FEWEST_BINS, MOST_BINS = 5, 48
 
-_SPARE = 4.0
-"""Two histograms share a scale unless it is this many times as long as the range of either."""
+_SPARE, _MOST_SPARE = 4.0, 10.0
+"""Input and output share a scale if it is up to 4 times as long as the range of either; groups, up to 10."""
 
 _MOST_STEPS = 6
 
@@ -48,6 +49,21 @@ class BinCounts(NamedTuple):
     std: float = math.nan
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """Where the first bin begins and the last ends."""
+        return float(self.edges[0]), float(self.edges[-1])
+
+    def locate(self, value: float) -> float:
+        """Return where a value lies between the ends of the bins, from 0 to 1."""
+        low, high = (end / 2 for end in self.ends)  # the difference could overflow
+        return (value / 2 - low) / (high - low)
+
+    def measure_bars(self, *, log: bool) -> list[float]:
+        """Return the heights of the bars: the counts, or with `log` the logarithms of 1 + count."""
+        counted = np.log1p(self.counts) if log else self.counts.astype(np.float64)
+        return list(counted.tolist())
+
+    @property
     def marks(self) -> dict[str, float]:
         """The places of marks, by name: zero, the mean, and one deviation to each side of the mean."""
         found = {"0": 0.0, "−σ": self.mean - self.std, "+σ": self.mean + self.std, "mean": self.mean}
@@ -61,10 +77,21 @@ class HistogramPair(NamedTuple):
     output: BinCounts
 
 
-def collect_pairs(result: Result, groups: Sequence[int]) -> list[HistogramPair]:
+def collect_pairs(
+    result: Result, groups: Sequence[int], bins: int | None = None, most: int = MOST_BINS
+) -> list[HistogramPair]:
     """Return the histograms of the values of some groups that count; without any, of all values as one.
 
-    All inputs share their bins, and all outputs theirs; both are the same where one scale suits both.
+    All inputs share their bins, and all outputs theirs, or each group has its own where a range is a tenth of
+    the shared one; inputs and outputs have the same bins where one scale suits both.
+
+    Parameters
+    ----------
+    result : Result
+    groups : sequence of int
+    bins : int, optional
+        How many; by default as many as the values ask for, `most` at most.
+    most : int
     """
     view = result.input.reshape(result.plan.grid.view_shape)
     raw = []
@@ -74,14 +101,34 @@ def collect_pairs(result: Result, groups: Sequence[int]) -> list[HistogramPair]:
         raw.append((before[counts], normalize_one_group(result, group)[counts]))
     raw = raw or [(result.input.reshape(-1), result.normalized.reshape(-1))]
     inputs, outputs = ([widen(part) for part in side] for side in zip(*raw, strict=True))
-    own = choose_bins(inputs), choose_bins(outputs)
-    both = choose_bins([*inputs, *outputs])
-    if _measure(both) <= _SPARE * min(map(_measure, own)):
-        own = both, both
-    return [
-        HistogramPair(count_in_bins(before, own[0]), count_in_bins(after, own[1]))
-        for before, after in zip(inputs, outputs, strict=True)
-    ]
+    choose = functools.partial(choose_bins, bins=bins, most=most)
+    scales = [choose(inputs), choose(outputs)]
+    both = choose([*inputs, *outputs])
+    if _measure(both) <= _SPARE * min(map(_measure, scales)):
+        scales = [both, both]
+    counted = []
+    for side, scale in zip((inputs, outputs), scales, strict=True):
+        own = [choose([part]) for part in side]
+        shortest = min(
+            (_measure(edges) for edges, part in zip(own, side, strict=True) if _varies(part)), default=0
+        )
+        shares = _measure(scale) <= _MOST_SPARE * shortest or not shortest
+        counted.append(
+            [count_in_bins(part, scale if shares else edges) for edges, part in zip(own, side, strict=True)]
+        )
+    return [HistogramPair(before, after) for before, after in zip(*counted, strict=True)]
+
+
+def share_no_scale(pairs: Sequence[HistogramPair]) -> bool:
+    """Whether the groups' inputs, or their outputs, have bins of their own."""
+    return any(
+        part.edges is not first.edges for pair in pairs for part, first in zip(pair, pairs[0], strict=True)
+    )
+
+
+def _varies(values: NDArray[Any]) -> bool:
+    finite = values[np.isfinite(values)]
+    return bool(finite.size) and bool((finite != finite[0]).any())
 
 
 def _find_counting(result: Result, group: int) -> Selected | slice:
@@ -96,18 +143,42 @@ def _measure(edges: NDArray[np.float64]) -> float:
     return float(edges[-1] / 2 - edges[0] / 2)  # the whole could overflow
 
 
-def choose_bins(values: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
-    """Return the edges of bins that hold all finite values: about the square root of a group's size of them."""
+def choose_bins(
+    values: Sequence[NDArray[Any]], bins: int | None = None, most: int = MOST_BINS
+) -> NDArray[np.float64]:
+    """Return the edges of bins that hold all finite values.
+
+    They are as wide as Freedman and Diaconis (1981) have it, 2 · IQR / ∛n, or as Sturges (1926) where that is
+    narrower, in the median over the groups: as NumPy's `auto`.
+
+    Parameters
+    ----------
+    values : sequence of ndarray
+        Of each group.
+    bins : int, optional
+        How many; by default what follows from their width, at least `FEWEST_BINS` and at most `most`.
+    most : int
+    """
     finite = [part[np.isfinite(part)] for part in values]
     low = min((float(part.min()) for part in finite if part.size), default=0.0)
     high = max((float(part.max()) for part in finite if part.size), default=1.0)
-    largest = max(part.size for part in finite)
-    count = min(_MOST_BINS, max(_FEWEST_BINS, math.ceil(math.sqrt(largest)) + 1))
+    widths = [width for part in finite if (width := _find_width(part))]
+    wanted = (high / 2 - low / 2) / float(np.median(widths)) if widths else 0.0
+    count = bins or max(FEWEST_BINS, min(most, math.ceil(min(wanted, most))))
     if not low < high:
         room = abs(low) / 2 or 0.5
         low, high = low - room, high + room
     steps = np.arange(count + 1) / count
     return low * (1 - steps) + high * steps  # a difference could overflow
+
+
+def _find_width(values: NDArray[Any]) -> float:
+    """Return half the width of a bin for some finite values, which could overflow; 0 where they are alike."""
+    if not values.size:
+        return 0.0
+    low, first, third, high = np.quantile(values / 2, (0, 0.25, 0.75, 1)).tolist()
+    widths = (2 * (third - first) / values.size ** (1 / 3), (high - low) / (math.log2(values.size) + 1))
+    return min((width for width in widths if width > 0), default=0.0)
 
 
 def count_in_bins(values: NDArray[Any], edges: NDArray[np.float64]) -> BinCounts:

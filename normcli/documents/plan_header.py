@@ -11,8 +11,9 @@ from normcli.documents.excerpt import build_excerpt
 from normcli.documents.number_format import format_shape, format_statistic
 from normcli.norms.norm import QUARTILES
 from normcli.norms.options import find_option
+from normcli.norms.parameter_shapes import place_parameter
 from normcli.norms.request import Fill
-from normcli.norms.rules import EpsMode, GroupOrder
+from normcli.norms.rules import EpsMode, GroupOrder, ParameterRule
 from normcli.printable import format_count, make_printable
 from normcli.tensors.formats.json_lists import describe_number
 from normcli.tuples import NamedTuple
@@ -44,7 +45,7 @@ _WORDS: tuple[HeaderLine, ...] = (("words", ("normcli help words",)),)
 _WINDOW_OPTIONS = ("size", "alpha", "exponent", "k")
 _WINDOW_MEMBERS = ("size", "before", "after", "alpha", "exponent", "k")
 
-_CHOSEN = ("range", "quantiles", "no_mean", "no_scale", "u", "v")
+_CHOSEN = ("range", "quantiles", "over", "no_mean", "no_scale", "u", "v")
 """The options that are members of JSON where they are given."""
 
 _FILLED = {
@@ -83,6 +84,7 @@ def describe_plan(plan: Plan, subject: Mapping[str, Any]) -> dict[str, Any]:
         "like": spec.like,
         **{name: getattr(plan.request, name) for name in _CHOSEN if getattr(plan.request, name) is not None},
         **(describe_members(spec, "gamma_offset") if spec.gamma_offset else {}),
+        **({} if plan.parameters.own is None else {"parameter_axes": list(plan.parameters.axes)}),
     }
 
 
@@ -130,7 +132,9 @@ def build_header(
     """
     given = {name: values for name, values in (parameters or {}).items() if values is not None}
     formula = tuple(filter(None, (format_formula(plan, given), format_options(plan))))
-    affine = ((name, _abbreviate(values, view)) for name, values in given.items())
+    affine = (
+        (name, _abbreviate(values, view, _name_places(plan, name, values))) for name, values in given.items()
+    )
     groups = format_running(plan) if _RUNNING[0] in given else format_reduction(plan)
     lines = (("formula", formula), ("input", source), ("groups", groups))
     return Facts(title, (*lines, *list_assumed([plan]), *affine, *more, *(_WORDS if view.width else ())))
@@ -192,6 +196,12 @@ def format_formula(plan: Plan, given: Container[str]) -> str:
     gamma = f" · ({plan.spec.gamma_offset} + gamma)" if plan.spec.gamma_offset else " · gamma"
     affine = (text for name, text in (("gamma", gamma), ("beta", " + beta")) if name in given)
     return plan.formula + "".join(affine)
+
+
+def name_output(given: Iterable[str]) -> str:
+    """Return the heading of y: what it comes after, gamma, beta or both."""
+    affine = " and ".join(given)
+    return f"y, after {affine}" if affine else "y, normalized"
 
 
 def name_inputs(inputs: Inputs, gate: Gate | None = None) -> Mapping[str, NDArray[Any] | None]:
@@ -318,6 +328,8 @@ def format_options(plan: Plan) -> str:
         parts.append(f"range {find_option('range').format(spec.range)}")
     if spec.quantiles not in (None, QUARTILES):
         parts.append(f"quantiles {find_option('quantiles').format(spec.quantiles)} %")
+    if plan.request.over is not None:
+        parts.append(f"over {find_option('over').format(plan.request.over)}")
     if spec.window is not None:
         parts += [f"{name} {getattr(spec.window, name):g}" for name in _WINDOW_OPTIONS]
     if spec.like is not None:
@@ -332,12 +344,26 @@ def format_iteration(iteration: Iteration) -> str:
     return f"{format_count(iteration.steps, 'power iteration')} from {iteration.start}"
 
 
-def _abbreviate(parameter: NDArray[Any], view: View) -> tuple[str, ...]:
+def _name_places(plan: Plan, name: str, values: NDArray[Any]) -> tuple[str, ...]:
+    """Return along which axes gamma or beta lies, where its shape is not the norm's own or has two meanings."""
+    if name not in plan.norm.parameter_names or values.size == 1:
+        return ()
+    layout, parameters = plan.grid.layout, plan.parameters
+    if parameters.rule is ParameterRule.GIVEN:
+        along = f"along {' '.join(map(layout.name, parameters.axes))}"
+        return (along if plan.spreads_parameters else f"{along}, in groups",)
+    if plan.request.feature_axes is not None or len(place_parameter(plan.grid, parameters, values.shape)) == 1:
+        return ()
+    axes = " ".join(map(layout.name, parameters.axes))
+    return (f"along {axes}, as {plan.norm.name} has it; --feature-axes lays it along others",)
+
+
+def _abbreviate(parameter: NDArray[Any], view: View, places: tuple[str, ...]) -> tuple[str, ...]:
     flat = parameter.reshape(-1)
     shown = flat if view.full else flat[:_MOST_PARAMETERS]
     texts = ", ".join(format_statistic(float(value), view.digits) for value in shown)
     more = f", … {flat.size - shown.size:,} more (--full)" if shown.size < flat.size else ""
-    return format_shape(parameter.shape), f"{texts}{more}"
+    return format_shape(parameter.shape), *places, f"{texts}{more}"
 
 
 def _format_value(value: np.generic, view: View) -> str:

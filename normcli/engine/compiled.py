@@ -185,8 +185,7 @@ class CompiledTiles:
         """Normalize a tile of whole groups, which is in the order of the run, with what was solved for them."""
         if self._run.sink is None:
             return
-        order = self._kept + self._reduced
-        raw = _widen_integers(raw.transpose([self._run.order.index(i) for i in order]), work)
+        raw = _widen_integers(raw, work)
         numbers = np.arange(math.prod(raw.shape[: len(self._kept)]))
         self._write(raw, tile, (self._kept, self._reduced), numbers, solution, work)
 

@@ -7,11 +7,10 @@ import itertools
 import math
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from normcli.numerics.sums.column_sums import FEW
 from normcli.numerics.sums.row_sums import MAX_LEAF
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from normcli.numerics.sums.leaf_records import LeafRecords
 
     Fold = Callable[[Any], Any]
+    Records = TypeVar("Records", bound=LeafRecords)
 
 INNER = 1 << 16
 """A leaf of each of the groups that lie side by side holds at most so many values in all."""
@@ -123,11 +123,6 @@ class Geometry:
     def count(self) -> int:
         """Values in a group."""
         return math.prod(self.dims[i] for i in self.reduced_runs)
-
-    @functools.cached_property
-    def columns(self) -> bool:
-        """Whether groups are worked on as columns, as they are short and many; the shape alone decides."""
-        return self.count < FEW and self.groups >= 4 * self.count
 
     @functools.cached_property
     def longest_leaf(self) -> int:
@@ -251,7 +246,7 @@ class Totals:
         return records
 
 
-def join(parts: Sequence[LeafRecords]) -> LeafRecords:
+def join(parts: Sequence[Records]) -> Records:
     """Join records along the last axis."""
     columns = zip(*(part.arrays() for part in parts), strict=True)
     return type(parts[0])(*(np.concatenate(arrays, axis=-1) for arrays in columns))

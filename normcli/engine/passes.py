@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -30,24 +30,25 @@ if TYPE_CHECKING:
     from normcli.engine.blocks import Sink, Source
     from normcli.engine.geometry import Geometry, Slices
     from normcli.engine.inputs import Inputs
-    from normcli.engine.survey import TileSums
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.divisor import Solution
     from normcli.numerics.statistics.solution import Measured
 
 
-COLUMN_BLOCK = 1 << 17
-"""Values in a tile of groups that stand as columns: there every operation is on the whole tile."""
-
 BUFFER = 1 << 20
 """Bytes in a tile of a file that the compiled kernel writes: they stay in a core's cache while it works."""
+
+Found = TypeVar("Found")
 
 _READ_AGAIN = 1 << 16
 """Values of a group that are read again at once: exact sums take some twelve arrays of as many."""
 
-_SHORT_GROUP = 1 << 6
-"""Groups of at most so many values make so many leaves that they are surveyed in small tiles."""
+_FEW = 16
+"""Groups of fewer values are read at once, wherever these lie."""
+
+_SHORT_GROUP, _SMALL_BLOCK = 1 << 6, 1 << 17
+"""Groups of at most so many values make so many leaves that they are surveyed in tiles of fewer values."""
 
 
 class Passes(Tiles):
@@ -68,12 +69,10 @@ class Passes(Tiles):
         super().__init__(plan, geometry, source, sink, inputs, effort)
         # A tile takes all values that lie behind its own, or would read a few bytes here and a few there.
         behind = math.prod(geometry.dims[geometry.reduced_runs[-1] + 1 :])
-        self.whole = geometry.columns or (
-            geometry.count <= effort.whole and (behind == 1 or geometry.count * behind <= effort.block)
-        )
+        close = behind == 1 or geometry.count < _FEW or geometry.count * behind <= effort.block
+        self.whole = geometry.count <= effort.whole and close
         self.compiled = open_compiled(self)
-        columns = geometry.columns and self.compiled is None
-        block = min(effort.block, COLUMN_BLOCK) if columns else effort.block
+        block = effort.block
         self.most_written = BLOCK  # values in a tile that is not only read
         if self.compiled is not None and source.copies and (behind == 1 or not self.whole):
             self.most_written = BUFFER // source.dtype.itemsize
@@ -85,9 +84,8 @@ class Passes(Tiles):
         """Measure, and normalize if there is a sink; return the statistics in the shape of the kept runs."""
         self.walk.expect(1 if self.whole or self.sink is None else 2)
         if self.whole:
-            line = 0 if self.geometry.columns else self.geometry.longest_leaf
             most = BLOCK if self.sink is None else self.most_written
-            self.walk.each(self._work_on_whole_groups, whole=True, line=line, most=most)
+            self.walk.each(self._work_on_whole_groups, whole=True, line=self.geometry.longest_leaf, most=most)
         else:
             with np.errstate(all="ignore"):
                 self._measure_in_passes()
@@ -102,30 +100,29 @@ class Passes(Tiles):
             self._write_all(solution, count)
         return self.statistics
 
-    def survey(self, add: Callable[[TileSums], None]) -> None:
-        """Read the source once and pass what each tile holds to `add`.
+    def survey(self, measure: Callable[..., Found], add: Callable[[Found], None]) -> None:
+        """Read the source once, measure its leaves, and pass what they hold to `add`.
 
         Parameters
         ----------
+        measure : callable
+            Called with leaves, shape (leaves, values), the numbers of their groups, and a workspace.
         add : callable
-            Called with a `TileSums` for each tile, in any order, by one thread at a time.
+            Called with what `measure` returns, in any order, by one thread at a time.
         """
-        from normcli.engine.survey import measure_batch  # for fitting alone
-
         geometry = self.geometry
-        order = geometry.kept_runs + geometry.reduced_runs
-        dtype = self.native if self.exact else np.dtype(np.float32)
-        most = COLUMN_BLOCK if geometry.count <= _SHORT_GROUP else BLOCK
+        most = _SMALL_BLOCK if geometry.count <= _SHORT_GROUP else BLOCK
         are_leaves = self.whole and geometry.cut is None
 
         def work_on(tile: Slices, work: Workspace) -> None:
             block = min(self.walk.effort.block, most)
             batches = []
             for part in geometry.tiles(self.whole, block, tile) if are_leaves else (tile,):
-                groups = geometry.number_groups(part)
-                rows = self._load(part, work, order, dtype).reshape(len(groups), -1)
-                pieces = geometry.cut_leaves(rows, part)
-                batches.append(measure_batch(pieces, groups, work, need_sum=self.centred, whole=self.whole))
+                groups, x = geometry.number_groups(part), self._load(part, work, self.order)
+                for piece in geometry.cut_leaves(x.reshape(len(groups), -1), part):
+                    rows = piece.reshape(-1, piece.shape[-1])
+                    numbers = groups.repeat(len(rows) // len(groups))
+                    batches.append(measure(rows, numbers, work, need_sum=self.centred))
             with self._lock:
                 for batch in batches:
                     add(batch)
@@ -165,9 +162,7 @@ class Passes(Tiles):
         if self.compiled is not None and solution.is_plain:
             self.compiled.write_groups(raw, tile, solution, work)
             return
-        groups = find_lengths(self.geometry.cut_groups(tile))
-        ones = (1,) * len(self.geometry.reduced_runs)
-        lengths = ones + groups if self.geometry.columns else groups + ones
+        lengths = find_lengths(self.geometry.cut_groups(tile)) + (1,) * len(self.geometry.reduced_runs)
         self._write(raw, tile, solution.take(lambda a: a.reshape(lengths)), self.order, work)
 
     # -- two passes
@@ -194,10 +189,10 @@ class Passes(Tiles):
 
     def _write_all(self, solution: Solution, count: Any) -> None:
         """Write every value with what was solved for all groups at once."""
-        geometry = self.geometry
+        geometry, is_plain = self.geometry, solution.is_plain
 
         def write(tile: Slices, work: Workspace) -> None:
-            if self.compiled is not None and solution.is_plain:
+            if self.compiled is not None and is_plain:
                 self.compiled.write(tile, solution, work)
                 return
             raw = self._load(tile, work, geometry.runs)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine.blocks import ArraySource
-from normcli.engine.geometry import find_geometry, find_lengths
+from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import NO_INPUTS, Inputs
-from normcli.engine.run import run_source
+from normcli.engine.run import run
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.numerics.statistics.solution import Given
 from normcli.tuples import NamedTuple
@@ -21,11 +19,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.geometry import Geometry, Slices
+    from normcli.engine.geometry import Geometry
     from normcli.engine.inputs import Selection
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.workspace import Workspace
 
 _PAGE, _MOST_TOUCHED, _SHORTEST_BLOCK = 4096, 64 << 20, 1 << 14
 """Bytes that are read of a file for one value; the most bytes, and the fewest values, of a tile."""
@@ -43,29 +40,6 @@ class SingleGroup(NamedTuple):
 
     statistics: dict[str, float]
     values: NDArray[Any]
-
-
-class _Picker:
-    """A sink that keeps some values of a group and drops the others."""
-
-    def __init__(self, geometry: Geometry, wanted: Sequence[int], dtype: np.dtype[Any]) -> None:
-        self.dtype = dtype
-        lengths = [geometry.dims[run] for run in geometry.reduced_runs]
-        self._runs = geometry.reduced_runs
-        self._places = np.unravel_index(np.asarray(wanted, dtype=np.intp), lengths)
-        self.values = np.empty(len(wanted), dtype)
-
-    def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
-        """Return a buffer for a tile."""
-        return work.get("write", find_lengths(tile), self.dtype)
-
-    def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Keep those of the tile's values that are wanted."""
-        parts = tuple(tile[run] for run in self._runs)
-        pairs = list(zip(parts, self._places, strict=True))
-        inside = np.logical_and.reduce([(at >= part.start) & (at < part.stop) for part, at in pairs])
-        chosen = tuple(at[inside] - part.start for part, at in pairs)
-        self.values[inside] = values.reshape(find_lengths(parts))[chosen]
 
 
 def normalize_group(
@@ -98,19 +72,14 @@ def normalize_group(
         The same to the bit as the whole tensor's.
     """
     part = _isolate(plan, group, inputs)
-    dtype = plan.choose_output_dtype(values.dtype)
     place = tuple(0 for _ in plan.grid.kept_view_axes)
     if part.along is not None:
         axis, at = part.along
         wanted, place = [at], tuple(at if each == axis else 0 for each in plan.grid.kept_view_axes)
-    among = find_geometry(plan)
-    lengths = tuple(n if reduced else 1 for n, reduced in zip(among.dims, among.reduced, strict=True))
-    geometry = replace(among, dims=lengths)
-    source = ArraySource(part.take(plan, values), part.plan.grid.view_shape, geometry)
-    picker = _Picker(geometry, wanted, dtype)
-    effort = _choose_effort(values, among, effort)
-    statistics = run_source(part.plan, geometry, source, picker, part.inputs, effort)
-    return SingleGroup({name: float(array[place]) for name, array in statistics.items()}, picker.values)
+    effort = _choose_effort(values, find_geometry(plan), effort)
+    normalized, statistics = run(part.plan, part.take(plan, values), part.inputs, effort=effort)
+    found = {name: float(array[place]) for name, array in statistics.items()}
+    return SingleGroup(found, np.asarray(normalized.reshape(-1)[np.asarray(wanted, np.intp)]))
 
 
 def differentiate_group(

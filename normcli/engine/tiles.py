@@ -17,10 +17,8 @@ from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselect
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.numerics.elements.kernel import Parameters, apply, apply_affine
 from normcli.numerics.statistics.divisor import make_neutral
-from normcli.numerics.statistics.measuring import add_up, choose_method
-from normcli.numerics.statistics.moments import find_moments
+from normcli.numerics.statistics.measuring import choose_method
 from normcli.numerics.statistics.solution import solve
-from normcli.numerics.sums.column_sums import measure_columns
 from normcli.tensors.pieces import forget
 
 if TYPE_CHECKING:
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.divisor import Solution
-    from normcli.numerics.statistics.moments import Moments
     from normcli.numerics.sums.leaf_records import LeafRecords, Read
     from normcli.numerics.workspace import Workspace
 
@@ -71,12 +68,10 @@ class Tiles:
         self.beta = open_parameter(plan, geometry, inputs.beta)
         self.selection = None if inputs.selection is None else TileSelection(inputs.selection, plan, geometry)
         self.exact = not (is_short_float(source.dtype) and (sink is None or is_short_float(sink.dtype)))
-        self.native = np.dtype(choose_arithmetic(source.dtype, exact=self.exact))
-        kept, reduced = geometry.kept_runs, geometry.reduced_runs
-        self.order = reduced + kept if geometry.columns else kept + reduced
+        self.native = np.dtype(choose_arithmetic(source.dtype))
+        self.order = geometry.kept_runs + geometry.reduced_runs
         self.centred = plan.norm.divisor.about_mean
-        self.method = choose_method(plan, exact=self.exact)
-        self.by_columns = geometry.columns and self.method.measures_columns
+        self.method = choose_method(plan)
         self.statistics: dict[str, Floats] = {}
         self._keeps = effort.keeps_statistics
         self._lock = threading.Lock()
@@ -119,13 +114,7 @@ class Tiles:
     ) -> tuple[NDArray[Any], Selected | None]:
         """Return a tile, and which of its values count, with one row for each group."""
         groups = self._count_groups(tile)
-
-        def lay(values: NDArray[Any]) -> NDArray[Any]:
-            if not self.geometry.columns:
-                return values.reshape(groups, -1)
-            return np.ascontiguousarray(values.reshape(-1, groups).T)
-
-        return lay(x), None if selected is None else lay(selected)
+        return x.reshape(groups, -1), None if selected is None else selected.reshape(groups, -1)
 
     def _write(
         self, raw: NDArray[Any], tile: Slices, solution: Solution, order: tuple[int, ...], work: Workspace
@@ -168,7 +157,7 @@ class Tiles:
     def _apply(
         self, raw: NDArray[Any], out: NDArray[Any], solution: Solution, parameters: Parameters, work: Workspace
     ) -> None:
-        undecided = apply(raw, out, solution, work, parameters, exact=self.exact)
+        undecided = apply(raw, out, solution, work, parameters)
         _settle(raw, out, undecided, solution, parameters)
 
     # -- measuring
@@ -199,13 +188,8 @@ class Tiles:
         self, x: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None
     ) -> tuple[Solution, Any]:
         """Measure a tile of whole groups; return what it is normalized with, and how many values count."""
-        if self.by_columns:
-            groups = self._count_groups(tile)
-            columns = None if selected is None else selected.reshape(-1, groups)
-            measured = self._measure_columns(x.reshape(-1, groups), work, columns)
-        else:
-            rows, chosen = self._lay_rows(tile, x, selected)
-            measured = self.measure_groups(rows, tile, work, chosen)
+        rows, chosen = self._lay_rows(tile, x, selected)
+        measured = self.measure_groups(rows, tile, work, chosen)
         return solve(self.plan, measured), measured.count
 
     def measure_groups(
@@ -214,17 +198,6 @@ class Tiles:
         """Measure groups that are rows."""
         records = self.measure_rows(rows, tile, work, selected)
         return self._merge(records, lambda row: _pick(rows, selected, row))
-
-    def _measure_columns(self, x: NDArray[Any], work: Workspace, selected: Selected | None) -> Moments:
-        """Measure groups that are columns."""
-        leaves = measure_columns(x, work, selected, short=not self.exact, need_sum=self.centred)
-        count = len(x) if selected is None else leaves.count
-        return find_moments(
-            leaves,
-            count,
-            lambda column: add_up(_pick(x.T, None if selected is None else selected.T, column)),
-            centred=self.centred,
-        )
 
     def _keep_solution(self, tile: Slices, solution: Solution, count: Any) -> None:
         """Keep the statistics of a tile's groups, and how many values count where that is known."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Surveyed(NamedTuple):
-    """What one tensor holds, what is to be said of it, its columns, the kind of its dtype, and its file."""
+    """One measured tensor: statistics, a note for the user or None, columns, dtype kind, and its file."""
 
     stats: Stats
     note: str | None
@@ -46,7 +46,7 @@ MUCH = 1 << 26
 
 
 class Policy(NamedTuple):
-    """What is done about NaN, and about files that cannot be read or do not fit.
+    """The treatment of NaN, and of files that cannot be read or do not fit.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def fit(
 
 
 def _format_problem(source: Named, error: BaseException) -> str:
-    """Return what is wrong with a tensor, with its name."""
+    """Return an error's message, with the name of the tensor before it if it lacks it."""
     problem = str(error) or "it does not fit into memory"
     return problem if source.name in problem else f"{source.name}: {problem}"
 

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.engine.blocks import open_source
-from normcli.engine.geometry import Geometry
+from normcli.engine.geometry import Geometry, join
 from normcli.engine.passes import Passes
-from normcli.engine.survey import join_batches
 from normcli.fitting.subject import find_batch, find_positions, has_images
 from normcli.fitting.sums import Sums, find_deviations, make_exact, round_deviations
-from normcli.numerics.pairs import lower_at, raise_at
+from normcli.numerics.elements.compiled_kernel import measure_rows
+from normcli.numerics.integers import widen_to_pair
+from normcli.numerics.pairs import Pair, lower_at, raise_at
+from normcli.numerics.rational import sum_exactly
 from normcli.numerics.statistics.moments import find_moments
 from normcli.numerics.sums.fixed_point import Fixed
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Integers
-    from normcli.engine.survey import TileSums
+    from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.rational import ExactSums
+    from normcli.numerics.sums.leaf_records import Leaves
+    from normcli.numerics.workspace import Workspace
 
 
 def gather(plan: Plan, values: NDArray[Any], effort: Effort, *, apart: bool = False) -> Sums:
@@ -50,7 +58,7 @@ def gather(plan: Plan, values: NDArray[Any], effort: Effort, *, apart: bool = Fa
     geometry = Geometry.of(plan.grid.view_shape, positions or plan.grid.view_axes)
     gatherer = _Gatherer(plan, geometry, sums, by_sample=bool(positions), images=has_images(plan) and not apart)
     with open_source(values, plan, geometry) as source, np.errstate(all="ignore"):
-        Passes(plan, geometry, source, None, effort=effort).survey(gatherer.add)
+        Passes(plan, geometry, source, None, effort=effort).survey(measure_sums, gatherer.add)
         gatherer.finish()
     return sums
 
@@ -60,15 +68,15 @@ _LEAVES = 1 << 14
 
 
 class _Gatherer:
-    """Adds the batches of a survey to sums: exactly, so that their order does not matter."""
+    """Adds the leaves of a survey to sums: exactly, so that their order does not matter."""
 
     def __init__(self, plan: Plan, geometry: Geometry, sums: Sums, *, by_sample: bool, images: bool) -> None:
         self.sums = sums
         self._images = images
         self._leaf_count = geometry.leaf_count
-        self._batches: list[TileSums] = []
+        self._batches: list[LeafSums] = []
         self._leaves = 0
-        self._pending: dict[int, tuple[Fixed, Fixed, list[float]]] = {}
+        self._pending: dict[int, _Part] = {}
         self._samples, self._inner = 1, 1
         if by_sample:
             batch = find_batch(plan)
@@ -76,28 +84,25 @@ class _Gatherer:
             behind = range(batch + 1, len(plan.grid.view_shape))
             self._inner = math.prod(plan.grid.view_shape[a] for a in behind if a not in plan.grid.view_axes)
 
-    def add(self, batch: TileSums) -> None:
-        """Add a tile, now or together with others."""
-        if self._batches and not self._batches[-1].is_like(batch):
-            self.finish()
+    def add(self, batch: LeafSums) -> None:
+        """Add leaves, now or together with others."""
         self._batches.append(batch)
-        self._leaves += batch.leaves.count.size
+        self._leaves += len(batch.groups)
         if self._leaves >= _LEAVES:
             self.finish()
 
     def finish(self) -> None:
-        """Add the tiles that wait for others."""
+        """Add the leaves that wait for others."""
         if self._batches:
-            self._add_now(join_batches(self._batches))
+            self._add_now(join_sums(self._batches))
         self._batches, self._leaves = [], 0
 
-    def _add_now(self, batch: TileSums) -> None:
-        sums = self.sums
+    def _add_now(self, batch: LeafSums) -> None:
+        sums, count = self.sums, batch.leaves.count
         outer, inner = np.divmod(batch.groups, self._samples * self._inner)
         groups = outer * self._inner + inner % self._inner
         lower_at(sums.low, groups, batch.low)
         raise_at(sums.high, groups, batch.high)
-        count = np.add.reduce(batch.leaves.count, axis=-1)
         for mine, found in (
             (sums.count, count.astype(np.int64)),
             (sums.nan, batch.nan),
@@ -105,52 +110,141 @@ class _Gatherer:
             (sums.below, batch.below),
         ):
             np.add.at(mine, groups, found)
-        is_leaf = batch.whole and batch.leaves.count.shape[-1] == 1
-        if is_leaf or not self._images or not (batch.whole or batch.leaves.count.shape[-1] == self._leaf_count):
-            add_batch(sums.total, sums.square, groups, batch)
-            if self._images and is_leaf:
-                self.sums.add_deviations(groups, _find_leaf_deviations(batch), count)
-            elif self._images:
-                self._add_parts(groups, batch)
-            return
-        total, square = Fixed.zeros(len(groups)), Fixed.zeros(len(groups))
-        add_batch(total, square, np.arange(len(groups)), batch)
-        sums.total.gather(total, groups)
-        sums.square.gather(square, groups)
-        self.sums.add_deviations(groups, find_deviations(total, square, count), count)
+        _add_leaves(sums.total, sums.square, groups, batch)
+        if self._images and self._leaf_count == 1:
+            sums.add_deviations(groups, _find_leaf_deviations(batch), count)
+        elif self._images:
+            self._add_samples(groups, batch)
 
-    def _add_parts(self, groups: Integers, batch: TileSums) -> None:
-        """Keep some leaves of each sample, and add its deviation once all of its leaves are there."""
-        for row, number in enumerate(batch.groups.tolist()):
-            total, square, counts = self._pending.setdefault(number, (Fixed.zeros(1), Fixed.zeros(1), []))
-            add_batch(total, square, np.zeros(1, dtype=np.int64), batch.take(row))
-            counts += batch.leaves.count[row].tolist()
-            if len(counts) == self._leaf_count:
-                del self._pending[number]
-                count = np.array([sum(counts)])
-                self.sums.add_deviations(groups[row : row + 1], find_deviations(total, square, count), count)
+    def _add_samples(self, groups: Integers, batch: LeafSums) -> None:
+        """Add the deviations of samples of several leaves, once all of these are there."""
+        numbers, first, place = np.unique(batch.groups, return_index=True, return_inverse=True)
+        total, square = Fixed.zeros(len(numbers)), Fixed.zeros(len(numbers))
+        _add_leaves(total, square, place, batch)
+        leaves = np.bincount(place)
+        count = np.bincount(place, batch.leaves.count).astype(np.float64)
+        for row in np.flatnonzero(leaves < self._leaf_count).tolist():
+            own = np.array([row])
+            part = _Part(total.take(own), square.take(own), count[own], int(leaves[row]))
+            before = self._pending.pop(int(numbers[row]), None)
+            if before is not None:
+                part.total.merge(before.total)
+                part.square.merge(before.square)
+                part = part._replace(size=part.size + before.size, leaves=part.leaves + before.leaves)
+            if part.leaves < self._leaf_count:
+                self._pending[int(numbers[row])] = part
+                continue
+            deviations = find_deviations(part.total, part.square, part.size)
+            self.sums.add_deviations(groups[first[own]], deviations, part.size)
+        whole = np.flatnonzero(leaves == self._leaf_count)
+        deviations = find_deviations(total.take(whole), square.take(whole), count[whole])
+        self.sums.add_deviations(groups[first[whole]], deviations, count[whole])
 
 
-def _find_leaf_deviations(batch: TileSums) -> Floats:
-    """Return the deviation of each group of a batch whose groups are a leaf each, as `find_deviations`."""
+class _Part(NamedTuple):
+    """The exact sums of some leaves of one sample, how many values these have, and how many they are."""
+
+    total: Fixed
+    square: Fixed
+    size: Floats
+    leaves: int
+
+
+def _find_leaf_deviations(batch: LeafSums) -> Floats:
+    """Return the deviation of each leaf, as `find_deviations`."""
+    exact = dict(batch.extremes)
 
     def recall(row: int) -> ExactSums:
+        if row in exact:
+            return exact[row]
         total, square = Fixed.zeros(1), Fixed.zeros(1)
-        add_batch(total, square, np.zeros(1, dtype=np.int64), batch.take(row))
-        return make_exact(total, square, batch.leaves.count[row].astype(np.int64))[0]
+        for fixed, terms in ((total, batch.leaves.sums), (square, batch.leaves.squares)):
+            fixed.add(np.zeros(1, np.int64), np.array([[term[row] for term in terms]]))
+        return make_exact(total, square, batch.leaves.count[row : row + 1].astype(np.int64))[0]
 
-    leaves = batch.leaves.reshape((len(batch.groups),))
-    n = np.maximum(leaves.count, 1.0)
-    return round_deviations(find_moments(leaves, n, recall, centred=True), leaves.count)
+    n = np.maximum(batch.leaves.count, 1.0)
+    return round_deviations(find_moments(batch.leaves, n, recall, centred=True), batch.leaves.count)
 
 
-def add_batch(total: Fixed, square: Fixed, groups: Integers, batch: TileSums) -> None:
-    """Add what a tile holds to the sums of groups, exactly.
-
-    Where the tile's groups go is said by their numbers among those of the sums.
-    """
+def _add_leaves(total: Fixed, square: Fixed, groups: Integers, batch: LeafSums) -> None:
+    """Add leaves to the sums of groups, one number for each leaf, exactly."""
     for fixed, terms in ((total, batch.leaves.sums), (square, batch.leaves.squares)):
-        fixed.add(groups, np.concatenate([term for term in terms if term.any()] or terms[:1], axis=-1))
+        fixed.add(groups, np.stack([term for term in terms if term.any()] or terms[:1], axis=-1))
     for row, sums in batch.extremes:
         total.add_integer(int(groups[row]), sums.total, sums.exponent)
         square.add_integer(int(groups[row]), sums.square, 2 * sums.exponent)
+
+
+class LeafSums(NamedTuple):
+    """What some leaves hold, one number for each of them.
+
+    Parameters
+    ----------
+    groups : ndarray of int, shape (leaves,)
+        The number of the group of each, in C order over the kept axes.
+    leaves : Leaves
+        Of the finite values; zeros, but for the count, where they are extreme.
+    extremes : list of (int, ExactSums)
+        The sums of the extreme leaves, each with its place.
+    low, high : Pair
+        The extremes of what is not NaN; inf and -inf where nothing is.
+    nan, above, below : ndarray of int
+        How many values are NaN, inf and -inf.
+    """
+
+    groups: Integers
+    leaves: Leaves
+    extremes: list[tuple[int, ExactSums]]
+    low: Pair
+    high: Pair
+    nan: Integers
+    above: Integers
+    below: Integers
+
+
+def join_sums(batches: Sequence[LeafSums]) -> LeafSums:
+    """Return what all leaves of some batches hold."""
+    if len(batches) == 1:
+        return batches[0]
+    groups, leaves, extremes, low, high, *counts = zip(*batches, strict=True)
+    firsts = itertools.accumulate(map(len, groups), initial=0)
+    exact = [(first + row, sums) for first, rows in zip(firsts, extremes, strict=False) for row, sums in rows]
+    low, high = (Pair(*map(np.concatenate, zip(*pairs, strict=True))) for pairs in (low, high))
+    return LeafSums(np.concatenate(groups), join(leaves), exact, low, high, *map(np.concatenate, counts))
+
+
+def measure_sums(rows: NDArray[Any], groups: Integers, work: Workspace, *, need_sum: bool) -> LeafSums:
+    """Measure leaves.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (leaves, values)
+        Of floats of up to 64 bits, or of integers of 64.
+    groups : ndarray of int, shape (leaves,)
+    work : Workspace
+    need_sum : bool
+        False for norms that do not centre.
+    """
+    low, high = np.minimum.reduce(rows, axis=-1), np.maximum.reduce(rows, axis=-1)
+    selected = None
+    nan = above = below = np.zeros(len(rows), dtype=np.int64)
+    if not (np.isfinite(low) & np.isfinite(high)).all():  # `minimum` passes NaN on
+        selected, is_nan = np.isfinite(rows), np.isnan(rows)
+        low = np.minimum.reduce(np.where(is_nan, np.inf, rows), axis=-1)
+        high = np.maximum.reduce(np.where(is_nan, -np.inf, rows), axis=-1)
+        masks = (is_nan, rows == np.inf, rows == -np.inf)
+        nan, above, below = (np.add.reduce(mask, axis=-1, dtype=np.int64) for mask in masks)
+        rows = np.where(selected, rows, rows.dtype.type(0))
+    leaves = measure_rows(rows, work, selected, need_sum=need_sum).require_exact()
+    extremes = [(row, _sum_row(rows, selected, row)) for row in np.flatnonzero(leaves.extreme).tolist()]
+    if not need_sum:
+        extremes = [(row, replace(sums, total=0)) for row, sums in extremes]
+    # Pairs are of 0, never −0: which of the two is the least would depend on the order.
+    ends = widen_to_pair(low), widen_to_pair(high)
+    return LeafSums(groups, leaves, extremes, *ends, nan, above, below)
+
+
+def _sum_row(rows: NDArray[Any], selected: Selected | None, row: int) -> ExactSums:
+    """Return the exact sums of one row's selected values."""
+    values = rows[row] if selected is None else rows[row][selected[row]]
+    return sum_exactly(values)

@@ -73,7 +73,7 @@ def gather_part(
 
 
 def add_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part]) -> Part:
-    """Return what blocks amount to that have the same groups, and whole samples together.
+    """Return the sum of parts that have the same groups and together hold whole samples.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class Stats(NamedTuple):
 
     @property
     def partial(self) -> Shards | None:
-        """Of which parts of a fit, where others are missing."""
+        """The parts of a sharded fit that are here, if others are missing; None if none is."""
         return self.shards if self.shards is not None and self.shards.missing else None
 
     def take_columns(self, names: tuple[str, ...]) -> Stats:
@@ -152,7 +152,7 @@ def _format_warning(plan: Plan, chosen: NDArray[np.bool_], kind: str) -> str:
 
 
 def find_moments(plan: Plan, stats: Stats) -> Measured:
-    """Return what a tensor is normalized with, as pairs; for a plan of any number of samples."""
+    """Return the statistics to normalize a tensor with, as pairs; for a plan of any number of samples."""
     if stats.quantiles is not None:
         return stats.quantiles
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""What statistics are of: a norm over tensors that are alike in all but their number of samples."""
+"""The subject of statistics: a norm over tensors that are alike in all but their number of samples."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LENGTHS = (2.0, math.inf)
 
 
 class Subject(NamedTuple):
-    """What two sets of statistics have in common if they can be merged.
+    """The request, shape, dtype and columns that sets of statistics share if they can be merged.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Subject(NamedTuple):
 
 
 def name_dtype(dtype: np.dtype[Any]) -> str:
-    """Return what a dtype is called, whatever its byte order."""
+    """Return the name of a dtype, without its byte order."""
     return dtype.newbyteorder("=").name
 
 
@@ -115,6 +115,8 @@ def require_fittable(plan: Plan) -> None:
         raise UsageError(
             f"{name} has the {size} of a whole matrix, which does not follow from those of its parts"
         )
+    if plan.request.over is not None:
+        raise UsageError("fit has statistics of whole groups: leave out over")
     if plan.spec.p is not None and plan.spec.p not in _LENGTHS:
         raise UsageError(f"fit has lengths of p = 2 and inf, not of p = {plan.spec.p:g}")
 

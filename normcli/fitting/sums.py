@@ -22,7 +22,7 @@ from normcli.numerics.pairs import (
     two_prod,
 )
 from normcli.numerics.rational import ExactSums, find_root, round_once
-from normcli.numerics.statistics.lengths import Lengths, scale_lengths
+from normcli.numerics.statistics.lengths import Lengths
 from normcli.numerics.statistics.moments import find_moments
 from normcli.numerics.statistics.order_statistics import make_extremes
 from normcli.numerics.sums.fixed_point import ALL, Fixed
@@ -185,7 +185,7 @@ def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solv
     elif plan.spec.p is not None and np.isinf(plan.spec.p):
         ends = zip(pair_negate(low), high, strict=True)
         length = find_largest(Pair(*(np.stack(both, axis=-1) for both in ends)))
-        moments = scale_lengths(Lengths(count, length))
+        moments = Lengths(count, length)
     else:
         centred = plan.norm.divisor.about_mean
         moments = _make_moments(sums.total, sums.square, count, centred=centred)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Use(NamedTuple):
-    """What statistics are used with.
+    """Statistics, and the parameters and options to normalize with beside them.
 
     Parameters
     ----------

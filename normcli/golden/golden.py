@@ -162,6 +162,7 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     try:
         selection = manifest.read_selection(arrays.get(MASK))
         plan = make_plan(manifest.request, tensor.values.shape, tensor.values.dtype)
+        plan = plan.adopt_parameters(parameters)
         inputs = fit_inputs(plan, tensor.values, parameters, running, selection)
     except (UsageError, DataError) as error:
         raise DataError(f"{manifest.path} does not fit its files: {error}") from error

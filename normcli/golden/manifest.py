@@ -61,7 +61,7 @@ _DRAWN_WITHIN = 8.0
 
 
 class GoldenSubject(NamedTuple):
-    """What golden files are of.
+    """The case that golden files hold: a plan, its input, its parameters, and dy.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class Manifest:
             raise DataError(f"{self.path}: {wrong}")
 
     def _follow(self, recipe: dict[str, Any], subject: GoldenSubject) -> str | None:
-        """Return what does not come of a recipe."""
+        """Return the first file that a recipe does not give, in words; None if it gives all."""
         plan, tensor, inputs, dy = subject
         seed, rng = recipe.pop("affine_seed", None), recipe.get("rng") or DEFAULT_RNG
         dy_seed = recipe.pop("dy_seed", None)

@@ -16,10 +16,13 @@ import numpy as np
 from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import DataError
+from normcli.identifying.attempts import Candidate
+from normcli.identifying.confirmation import Confirmation
 from normcli.identifying.faults.claim import keep_first
 from normcli.identifying.faults.fault_search import (
     claims_of_places,
     find_claims,
+    list_near_plans,
     list_subjects,
     open_cases,
     recover_one,
@@ -28,17 +31,15 @@ from normcli.identifying.faults.fault_search import (
 )
 from normcli.identifying.faults.joint_search import choose_case_eps, open_joints
 from normcli.identifying.faults.variant import REGION_IDS
-from normcli.identifying.maps.known_maps import SPECTRAL, name_constants, name_map, read_evaluation
-from normcli.identifying.maps.plain_map import (
-    MOST_SAMPLED,
-    SampledBlock,
-    find_global_map,
-    find_plain_map,
-    find_trimmed_map,
+from normcli.identifying.maps.known_maps import (
+    SPECTRAL,
+    find_untrained_eps,
+    name_constants,
+    name_map,
+    read_evaluation,
 )
+from normcli.identifying.maps.plain_map import MOST_SAMPLED, SampledBlock, find_global_map, find_plain_map
 from normcli.identifying.models.weight import CERTAIN
-from normcli.identifying.nearly.confirmation import Confirmation
-from normcli.identifying.nearly.nearest import Nearness
 from normcli.identifying.question import (
     CONSTANT_GROUPS,
     NOT_FINITE,
@@ -105,7 +106,7 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
         subjects = list_subjects(x, gamma, beta, layout, norm)
         return [*map(choose_case_eps, open_cases(subjects, x, y, dtype, most=_MOST_OF_EACH))]
 
-    return _find_faults(_tell_algorithm(_identify(question, norm, list_cases)), list_cases)
+    return _find_faults(_tell_algorithm(_identify(question, norm, list_cases), list_cases), list_cases)
 
 
 _MOST_OF_EACH = 1 << 14
@@ -158,13 +159,15 @@ def _find_faults(
 ) -> Identification:
     """Add the faults of default norms that explain y, if no request does."""
     x, y, *_, subject = found.question
-    near, is_map = found.nearest, found.plain is not None and not found.plain.axes
-    is_near = near is not None and near.bits >= CERTAIN
+    is_map = found.plain is not None and not found.plain.axes
     is_told = found.claims or found.matches or found.reason or found.known
-    if is_told or is_map or is_near or x.shape != y.shape:
+    if is_told or is_map or x.shape != y.shape:
         return found
     if subject is not None and subject.plan.norm.tracks and found.plain is not None:
-        return found  # evaluation, as far as anything shows
+        evaluation = found.evaluation
+        is_untrained = evaluation is not None and find_untrained_eps(evaluation) is not None
+        if is_untrained or subject.inputs.given is None:
+            return found  # evaluation, as far as anything shows
     if subject is not None:
         return found._replace(claims=recover_used(subject, x, y, choose_counting_dtype(y.dtype)))
     claims = open_joints(list_cases(), in_parts=in_parts)
@@ -200,14 +203,14 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
     plain = find_global_map(x, first.y, dtype)
     is_plain = plain is not None and (plain.is_simple or _is_known(plain, first))
     if sampled and plain is not None and is_plain:  # whatever norm a sample fits as well
-        return _read(Identification(question, (), None, sampled), plain, first)
+        return _read(Identification(question, (), sampled), plain, first)
     found = [search.find_matches()]
     if not found[0].matches:
         found += [Search(other).find_matches() for other in samples[1:]]
     best = min(fitting.level for fitting in found)
     fitting = rank_matches(match for one in found for match in one.matches if one.level == best)
     matches, doubtful = _part(fitting)
-    blank = Identification(question, (), None, sampled, doubtful=doubtful)
+    blank = Identification(question, (), sampled, doubtful=doubtful)
     if plain is not None and (not matches or is_plain):
         return _read(blank._replace(doubtful=(*matches, *doubtful)), plain, first)
     if matches:
@@ -220,63 +223,40 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
 
 
 def _find_others(blank: Identification, samples: Sequence[Samples], search: Search) -> Identification:
-    """Find explanations where no norm fits all values: a plain map, or a norm but for a few values."""
+    """Find explanations where no norm fits: one with a gamma and a beta that are fitted, or a plain map."""
     x, first = blank.question.x, samples[0]
     if any(match.bits >= CERTAIN for match in blank.doubtful):  # too odd or too rough, and not too few values
         return blank
-    nearest = Nearness(first).find_nearest() if blank.sampled else None
-    if nearest is not None and nearest.bits >= CERTAIN:
-        return blank._replace(nearest=nearest, doubtful=())
-    dtype = first.scope.dtype
-    plain = find_plain_map(x, first.y, dtype) or find_trimmed_map(x, first.y, dtype)
-    pairs = math.inf if plain is None else math.prod(x.shape[axis] for axis in plain.axes)
-    is_open = blank.question.gamma is None and blank.question.beta is None
-    if is_open:
+    plain = find_plain_map(x, first.y, first.scope.dtype)
+    if blank.question.gamma is None and blank.question.beta is None:
+        pairs = math.inf if plain is None else math.prod(x.shape[axis] for axis in plain.axes)
         estimated = rank_matches(search.estimate_matches(pairs))  # with fewer pairs than such a map
         matches, doubtful = _part(estimated, blank.doubtful)
         blank = blank._replace(doubtful=doubtful)
         if matches:
             return _confirm(blank._replace(matches=matches, doubtful=()), samples)
-    if plain is not None and not plain.axes and plain.exceptions is None:
+    if plain is not None:
         return _read(blank, plain, first)
-    nearest = nearest or Nearness(first).find_nearest()
-    blank = blank._replace(nearest=nearest)
-    if not blank.doubtful:
-        if nearest is not None and nearest.bits >= CERTAIN:
-            return blank
-        mostly = Nearness(first).find_estimated(pairs) if is_open else None
-        if mostly is not None:
-            return blank._replace(nearest=mostly)
-    return _find_map(blank, plain, first)
-
-
-def _find_map(blank: Identification, plain: PlainMap | None, samples: Samples) -> Identification:
-    """Return a plain map that explains a tensor, or most of it; or what comes nearest."""
-    if plain is not None and plain.exceptions is None:
-        return _read(blank._replace(nearest=None), plain, samples)
-    if blank.doubtful:
-        return blank._replace(nearest=None)
-    x = blank.question.x
-    pieces = zip(iterate_pieces(x), iterate_pieces(samples.y), strict=True)
+    pieces = zip(iterate_pieces(x), iterate_pieces(first.y), strict=True)
     same = sum(int(np.count_nonzero(here == there)) for here, there in pieces)
-    if 2 * same > x.size:
-        return blank._replace(unchanged=same)
-    return blank if plain is None else _read(blank._replace(nearest=None), plain, samples)
+    return blank._replace(unchanged=same) if 2 * same > x.size and not blank.doubtful else blank
 
 
-def _tell_algorithm(found: Identification) -> Identification:
+def _tell_algorithm(found: Identification, list_cases: Callable[[], Sequence[Case]] = tuple) -> Identification:
     """Add the algorithm that gives y's bits, if the exact result does not."""
     x, y, gamma, beta, *_ = found.question
-    near = () if found.nearest is None else (found.nearest.match,)
-    matches = found.matches or found.doubtful or near
-    kept = None if found.plain is None or found.plain.is_simple else found.plain.axes
-    is_exact = any(match.equal == 1.0 for match in found.matches)
-    if is_exact or not (matches or kept):
-        return found
+    matches = found.matches or found.doubtful
     ways = [step.way for step in enumerate_affine_steps(x.shape, gamma, beta)]
-    told = reproduce(x, y, list(list_candidates(x, matches, kept, ways)), gamma, beta)
-    is_refuted = found.sampled is not None and found.nearest is not None
-    if is_refuted or (found.sampled and found.matches):
+    candidates = list(list_candidates(matches, ways))
+    is_simple = found.plain is not None and found.plain.is_simple
+    if not (candidates or found.claims or found.reason or is_simple) and x.shape == y.shape:
+        natural = tuple(range(x.ndim))
+        candidates = [Candidate(plan.request, ways[0], natural) for plan in list_near_plans(list_cases())]
+    is_exact = any(match.equal == 1.0 for match in found.matches)
+    if is_exact or not candidates:
+        return found
+    told = reproduce(x, y, candidates, gamma, beta)
+    if found.sampled and found.matches:
         return found._replace(reproductions=told)
     told = hold_against_all(told, x, y)
     if told and told[0].is_certain:
@@ -284,7 +264,7 @@ def _tell_algorithm(found: Identification) -> Identification:
         computed = {id(match) for match in found.matches if any(one.is_of(match) for one in told)}
         matches = tuple(sorted(found.matches, key=lambda match: id(match) not in computed))
         matches = matches if computed else (*reversed(alike.values()), *matches)
-        found = found._replace(matches=matches, doubtful=(), plain=None, nearest=None, unchanged=None)
+        found = found._replace(matches=matches, doubtful=(), plain=None, unchanged=None)
     return found._replace(reproductions=told)
 
 
@@ -299,8 +279,8 @@ def _confirm(found: Identification, samples: Sequence[Samples]) -> Identificatio
         return found
     order = found.matches[0].order
     own = next(each for each in samples if each.scope.order == order)
-    kept, nearest = Confirmation(own).confirm([match for match in found.matches if match.order == order])
-    return found._replace(matches=tuple(kept), nearest=nearest)
+    kept, claims = Confirmation(own).confirm([match for match in found.matches if match.order == order])
+    return found._replace(matches=kept, claims=claims)
 
 
 def _part(

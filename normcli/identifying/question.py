@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from normcli.identifying.maps.known_maps import Evaluation
     from normcli.identifying.maps.line_fit import PlainMap
     from normcli.identifying.models.matrix_model import Start
-    from normcli.identifying.nearly.nearest import Nearest
     from normcli.identifying.reproduction import Reproduction
     from normcli.identifying.search.match import Match
 
@@ -67,7 +66,6 @@ class Identification(NamedTuple):
     question : Question
     matches : tuple of Match
         The best first.
-    nearest : Nearest or None
     sampled : int or None
         About how many values each hypothesis was compared with, if not with all.
     reason : str or None
@@ -92,7 +90,6 @@ class Identification(NamedTuple):
 
     question: Question
     matches: tuple[Match, ...]
-    nearest: Nearest | None = None
     sampled: int | None = None
     reason: str | None = None
     plain: PlainMap | None = None

@@ -19,11 +19,8 @@ from normcli.errors import NormError
 from normcli.identifying.attempts import LEAST_SHARE, Attempt, Candidate, Trial
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, enumerate_affine_steps
-from normcli.norms.divisors import DEVIATION, ROOT_MEAN_SQUARE
-from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
-from normcli.norms.request import Request
-from normcli.norms.rules import EpsMode
+from normcli.norms.rules import Centre, EpsMode
 from normcli.norms.table import NORMS
 from normcli.tensors.pieces import PIECE
 from normcli.tuples import NamedTuple
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
     from normcli.algorithms.row_computation import Computation
     from normcli.identifying.search.affine_step import AffineStep
     from normcli.identifying.search.match import Match
-    from normcli.norms.divisors import Divisor
 
 FEW_VALUES, MOST_VALUES = 1 << 9, 1 << 14
 """Values that a computation is tried on first, and then."""
@@ -90,6 +86,12 @@ class Reproduction(NamedTuple):
         """Whether it gives every bit, and more of those that no exact result has than chance does."""
         return self.equal == 1.0 and self.bits >= CERTAIN and not self.match.takes_up_rounding
 
+    @property
+    def cancels(self) -> bool:
+        """Whether the variance is a difference of squares, E[x²] − E[x]²."""
+        is_one_pass = self.computation.accumulation.algorithm.name.startswith("one-pass")
+        return is_one_pass and NORMS[self.match.norm].centre is Centre.MEAN
+
     def is_of(self, match: Match) -> bool:
         """Whether it computes a match, with one of the eps that fit there."""
         mine, theirs = ((m.axes, m.groups or 1, m.eps_mode, m.ddof, m.affine) for m in (self.match, match))
@@ -97,50 +99,27 @@ class Reproduction(NamedTuple):
         return mine == theirs and low <= most and least <= high
 
 
-def list_candidates(
-    x: NDArray[Any],
-    matches: Sequence[Match],
-    kept: tuple[int, ...] | None = None,
-    ways: Sequence[str] = (NO_AFFINE.way,),
-) -> Iterator[Candidate]:
+def list_candidates(matches: Sequence[Match], ways: Sequence[str] = (NO_AFFINE.way,)) -> Iterator[Candidate]:
     """Yield the norms that a tensor may be, the likeliest first.
 
     Parameters
     ----------
-    x : ndarray
     matches : sequence of Match
         Norms that y is near to.
-    kept : tuple of int or None
-        The axes along which a plain map of x to y differs.
     ways : sequence of str
         How gamma and beta may have entered where no match says so.
     """
-    natural = tuple(range(x.ndim))
     for match in [match for match in matches if match.rows is None][:MOST_CANDIDATES]:
-        usual = Request(
-            match.norm, axes=match.axes, groups=match.groups, group_order=match.group_order, p=match.p
-        )
+        usual = match.make_request()
         mode = match.eps_mode if NORMS[match.norm].eps is not None else None
         own = usual._replace(eps_mode=mode, ddof=match.ddof or None)
         for request in dict.fromkeys((usual, own)):
             for way in (match.affine,) if match.affine != ESTIMATED else ways:
                 yield Candidate(request, way, match.order)
-    if kept is not None:
-        reduced = tuple(axis for axis in natural if axis not in kept)
-        for divisor, way in itertools.product((DEVIATION, ROOT_MEAN_SQUARE), ways):
-            yield Candidate(Request(_name_norm(x, divisor, reduced), axes=reduced), way, natural)
 
 
 MOST_CANDIDATES = 4
 """Matches that are tried."""
-
-
-def _name_norm(x: NDArray[Any], divisor: Divisor, axes: tuple[int, ...]) -> str:
-    """Return the norm that divides so and reduces some axes by default; of several or none, the first."""
-    rows = [row.name for row in NORMS.values() if row.divisor == divisor and row.eps_mode is EpsMode.INSIDE]
-    plain = [name for name in rows if not find_option("groups").belongs_to(NORMS[name])]
-    own = (name for name in plain if make_plan(Request(name), x.shape, x.dtype).grid.axes == axes)
-    return next(own, plain[0])
 
 
 def reproduce(
@@ -164,6 +143,7 @@ def reproduce(
     --------
     >>> x = np.random.default_rng(0).normal(1.0, 1.0, (40, 64)).astype(np.float16)
     >>> from normcli.algorithms.row_computation import parse_computation
+    >>> from normcli.norms.request import Request
     >>> formula = RowFormula.of(make_plan(Request("ln"), x.shape, x.dtype))
     >>> y = parse_computation("two-pass:float16").run(x, formula, x.dtype)
     >>> found = reproduce(x, y, [Candidate(Request("ln"), "none", (0, 1))])
@@ -190,7 +170,8 @@ def reproduce(
                     found += _try_candidate(x, y.transpose(other.order), other, step)
                 break
     most = max((one.equal for one in found), default=0.0)
-    best = sorted((one for one in found if one.equal == most), key=lambda one: one.match.takes_up_rounding)
+    best = [one for one in found if one.equal == most]
+    best.sort(key=lambda one: (one.match.takes_up_rounding, one.cancels))
     return () if any(one.bits < CERTAIN for one in best) else tuple(best)  # what is told holds with any eps
 
 

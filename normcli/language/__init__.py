@@ -94,7 +94,7 @@ def speak_english() -> Iterator[None]:
 
 
 def look_up(message: str) -> str:
-    """Return what a message is, its values still numbered; empty in English, and if it is not known."""
+    """Return the translation of a message, its values still numbered; empty if there is none."""
     reader = _load(_chosen) if _chosen else None
     return "" if reader is None else reader.look_up(message)
 

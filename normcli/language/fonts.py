@@ -29,7 +29,7 @@ _KNOWN = (
 
 _SUFFIXES = (".ttc", ".otf", ".ttf")
 
-_WEIGHTS = ("", "regular", "bold", "bd", "vf")
+_WEIGHTS = ("", "full", "regular", "bold", "bd", "vf")
 """What stands behind a name in those of the weights that pictures have."""
 
 

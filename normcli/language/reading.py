@@ -1,4 +1,4 @@
-"""What a text says, found from the messages that it can have been made of, and said in another language."""
+"""A text in another language: translated by the messages that it can have been made of."""
 
 from __future__ import annotations
 
@@ -36,17 +36,18 @@ _LISTED = re.compile(r"[,:;.] ")
 
 NAMES = frozenset((
     "abs", "alpha", "arange", "arXiv", "atol", "bash", "BERT", "bert", "beta", "bfloat", "bn", "bytes",
-    "caffe", "CSV", "csv", "dask", "dbeta", "ddof", "dgamma", "DIR", "dx", "dy", "eps", "equinox",
-    "exponent", "FILE", "fish", "Flax", "flax", "float", "gamma", "GB", "gelu", "gemma", "GiB", "GitHub",
-    "gn", "HDF", "HTML", "html", "inf", "install", "JAX", "jax", "JSON", "json", "jsonl", "kB", "Keras",
-    "keras", "KEY", "KiB", "llama", "ln", "lp", "lrn", "markdown", "max", "maxabs", "MB", "mean", "MiB",
-    "midrange", "min", "minmax", "MLX", "mlx", "ms", "mvn", "NaN", "nan", "nc", "ncdhw", "nchw", "ncl",
-    "NORM", "norm", "normal", "normcli", "npy", "npz", "NumPy", "numpy", "ONNX", "onnx", "openvino",
-    "opset", "pairwise", "paper", "Parquet", "pip", "PNG", "png", "PyTorch", "randint", "relu", "ReLU",
-    "ResNet", "rms", "robust", "rstd", "rtol", "scipy", "shifted", "sigmoid", "silu", "SiLU", "size",
-    "sklearn", "sn", "sqrt", "std", "stdin", "sum", "SVG", "svg", "table", "tanh", "TensorFlow",
-    "tensorflow", "timm", "torch", "torchvision", "Transformer", "transformers", "tree", "TSV", "tsv",
-    "ulp", "uniform", "var", "welford", "wn", "ws", "xhat", "Zarr", "zarr", "zscore", "zsh",
+    "caffe", "CSV", "csv", "dask", "dbeta", "ddof", "dgamma", "DIR", "DiT", "dit", "dx", "dy", "eps",
+    "equinox", "exponent", "FILE", "fish", "Flax", "flax", "float", "flux", "gamma", "GB", "gelu", "gemma",
+    "GiB", "GitHub", "gn", "HDF", "HTML", "html", "inf", "install", "JAX", "jax", "JSON", "json", "jsonl",
+    "kB", "Keras", "keras", "KEY", "KiB", "llama", "ln", "lp", "lrn", "mamba", "markdown", "max", "maxabs",
+    "MB", "mean", "megatron", "MiB", "midrange", "min", "minmax", "MLX", "mlx", "ms", "mvn", "NaN", "nan",
+    "nc", "ncdhw", "nchw", "ncl", "NORM", "norm", "normal", "normcli", "npy", "npz", "NumPy", "numpy",
+    "ONNX", "onnx", "openvino", "opset", "pairwise", "paper", "Parquet", "pip", "PNG", "png", "PyTorch",
+    "randint", "ReLU", "relu", "ResNet", "revin", "rms", "robust", "rstd", "rtol", "scipy", "shifted",
+    "sigmoid", "SiLU", "silu", "size", "sklearn", "sn", "sqrt", "std", "stdin", "sum", "SVG", "svg",
+    "table", "tanh", "TensorFlow", "tensorflow", "timm", "torch", "torchvision", "Transformer",
+    "transformers", "tree", "TSV", "tsv", "ulp", "uniform", "var", "welford", "wn", "ws", "xhat", "Zarr",
+    "zarr", "zscore", "zsh",
 ))  # fmt: skip
 """What is called the same in every language: norms, statistics in formulas, dtypes, frameworks, formats."""
 
@@ -143,7 +144,7 @@ class Reader:
         self._templates = sorted(templates, key=lambda message: -message.fixed)
 
     def look_up(self, message: str) -> str:
-        """Return what a message is; empty if it is not known."""
+        """Return the translation of a message; empty if there is none."""
         return PLACE.sub(r"{\1}", self._messages.get(message, ""))
 
     def translate(self, text: str, names: frozenset[str] = frozenset()) -> str:
@@ -159,7 +160,7 @@ class Reader:
         return text if known is None else _space(known)
 
     def _read(self, text: str, names: frozenset[str], seen: dict[str, str | None]) -> str | None:
-        """Return what a text is in the other language; None if a part of it is not known."""
+        """Return the translation of a text; None if a part of it has none."""
         if text in names:
             return text
         if text in self._constant:
@@ -218,7 +219,7 @@ class Reader:
     def _read_value(
         self, value: str, kind: str, is_short: bool, names: frozenset[str], seen: dict[str, str | None]
     ) -> str | None:
-        """Return what a value of a message is in the other language; None if it can be none of that message."""
+        """Return the translation of a message's value; None if the message cannot have this value."""
         bare = value.strip()
         if kind == _STAYS or bare in names:
             return value

@@ -22,7 +22,7 @@ from normcli.norms.divisors import Measurement
 from normcli.norms.request import Choices, NanRule, Request
 from normcli.results.arguments import name_output_dtype, read_numbers
 from normcli.results.arrays import find_lazy, take
-from normcli.writers.table import write
+from normcli.writers.table import write, write_html
 
 if TYPE_CHECKING:
     import os
@@ -132,6 +132,9 @@ class Statistics:
         text = io.StringIO()
         write(StatisticsAnswer(self._stats, self._round()), text, View())
         return text.getvalue().rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return write_html(StatisticsAnswer(self._stats, self._round()), View())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Statistics):
@@ -296,6 +299,7 @@ def fit(
     keep: AxisSpec | None = None,
     layout: str | None = None,
     feature_axes: AxisSpec | None = None,
+    gamma_offset: int | None = None,
     groups: int | None = None,
     group_order: GroupOrderName | None = None,
     eps: float | None = None,
@@ -318,7 +322,7 @@ def fit(
         As of `normalize`; a tensor of PyTorch or JAX, a table of pandas or polars, an xarray `DataArray` too.
     norm : str
         A name of the table `normcli.NORMS`, or an alias of one, whose statistics samples share.
-    axes, keep, layout, feature_axes, groups, group_order, eps, eps_mode, ddof, p, like
+    axes, keep, layout, feature_axes, gamma_offset, groups, group_order, eps, eps_mode, ddof, p, like
         As of `normalize`.
     range, quantiles, no_mean, no_scale
         As of `normalize`.

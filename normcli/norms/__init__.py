@@ -10,6 +10,7 @@
 * `request`: what a caller asks for
 * `norm_spec`: a norm with its options in one word: `gn:groups=4`
 * `plan`: a request resolved against a shape and dtype
+* `parameter_shapes`: the shapes of gamma and beta, and where one of another shape lies
 * `spec`: its numbers: eps of a dtype, windows, iterations
 * `layout`: the letters of axes
 * `axes`: which axes a request reduces

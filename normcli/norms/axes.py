@@ -103,7 +103,7 @@ def _require_channel(layout: Layout) -> int:
 def choose_split(
     chosen: Choices, layout: Layout, axes: tuple[int, ...], shape: tuple[int, ...]
 ) -> Split | None:
-    """Return how the channels are split into groups; None for norms that keep or reduce them whole.
+    """Return how the channels, or the last axis reduced, are split into groups; None where they are not.
 
     Raises
     ------
@@ -111,9 +111,11 @@ def choose_split(
         If the number of groups is not given, does not divide the channels, or these are not reduced.
     """
     norm, groups = chosen.norm, chosen.request.groups
-    if norm.axes is not AxesRule.CHANNEL_GROUPS:
+    if not norm.needs_groups and (groups is None or not axes):
+        if (groups, chosen.request.group_order) != (None, None):
+            raise UsageError("groups are of an axis that is reduced: give groups, and axes")
         return None
-    channel = _require_channel(layout)
+    channel = _require_channel(layout) if norm.needs_groups else axes[-1]
     count = shape[channel]
     divisors = ", ".join(str(g) for g in range(1, min(count, _MOST_DIVISORS) + 1) if count % g == 0) or "none"
     if groups is None:
@@ -122,9 +124,8 @@ def choose_split(
         )
     groups = count if groups == EACH_CHANNEL else groups
     if groups < 1 or count % groups:
-        raise UsageError(
-            f"groups {groups} does not divide the length {count} of the channel axis {channel}; try {divisors}"
-        )
+        which = f"{'channel ' * norm.needs_groups}axis {channel}"
+        raise UsageError(f"groups {groups} does not divide the length {count} of the {which}; try {divisors}")
     if channel not in axes:
         raise UsageError(f"{norm.name} reduces the channels of a group: axes must hold axis {channel}")
     return Split(channel, groups, GroupOrder(chosen.pick("group_order")))

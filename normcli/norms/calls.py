@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from normcli.norms.conventions import find_convention
 from normcli.norms.grid import Grid, Split
-from normcli.norms.rules import ParameterRule, Refusal
+from normcli.norms.rules import Refusal
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -125,7 +125,9 @@ class Call(NamedTuple):
             GroupKind.ONE_REDUCED: plan.grid.axes,
             GroupKind.REDUCED: plan.grid.axes,
         }.get(self.groups, (plan.grid.layout.channel,))
-        is_plain = not plan.spec.gamma_offset and not plan.spec.rounds_before_gamma
+        is_plain = (
+            not plan.spec.gamma_offset and not plan.spec.rounds_before_gamma and plan.parameters.own is None
+        )
         return bool(self.affine) and is_plain and plan.parameters.axes == lies_along
 
     def list_obstacles(self, plan: Plan, *, evaluation: bool) -> Iterator[str]:
@@ -147,7 +149,7 @@ class Call(NamedTuple):
             yield f"{dtype}: it takes {', '.join(self.dtypes)}"
         if self.needs_affine and not self.takes_parameters(plan):
             yield "gamma and beta along these axes"
-        if self.affine and plan.parameters.rule is ParameterRule.GROUP:
+        if self.affine and not plan.spreads_parameters:
             yield "a gamma for each group: it has one for each channel"
         if evaluation and not self.evaluates:
             yield "eval: it takes no running statistics"

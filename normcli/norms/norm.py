@@ -53,6 +53,8 @@ class Norm(NamedTuple):
         The exponent of an ℓp length that the definition fixes; None where the caller chooses it.
     presets : tuple of (str, float)
         Names of special cases, such as `l1`, and the exponent p that each fixes.
+    takes_groups : bool
+        Whether the last axis reduced may be split into groups, which `CHANNEL_GROUPS` cannot do without.
     has_optional_steps : bool
         Whether a caller may leave out the centring, or the division, as scikit-learn's scalers do.
     rows : AxesRule or None
@@ -82,6 +84,7 @@ class Norm(NamedTuple):
     tracks: bool = False
     p: float | None = None
     presets: tuple[tuple[str, float], ...] = ()
+    takes_groups: bool = False
     has_optional_steps: bool = False
     rows: AxesRule | None = None
     is_partial: bool = False
@@ -90,6 +93,11 @@ class Norm(NamedTuple):
     def names(self) -> tuple[str, ...]:
         """Every name that means this row: its own, the aliases, the presets."""
         return (self.name, *self.aliases, *dict(self.presets))
+
+    @property
+    def needs_groups(self) -> bool:
+        """Whether a number of groups has to be given."""
+        return self.axes is AxesRule.CHANNEL_GROUPS
 
     @property
     def statistics(self) -> tuple[str, ...]:

@@ -20,10 +20,10 @@ from normcli.norms.axes import choose_axes, choose_rows, choose_split
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.grid import Grid, Reach
 from normcli.norms.layout import CHANNEL_LAST_LAYOUTS, make_layout
+from normcli.norms.parameter_shapes import ParameterShapes, pad_shape, place_parameter, shape_parameters
 from normcli.norms.request import Choices, Request
 from normcli.norms.rules import ParameterRule
 from normcli.norms.spec import NumericSpec, find_iteration, find_window, make_spec
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,29 +37,6 @@ _EUCLIDEAN = 2.0
 
 _MOST_OF_NOTHING = 1 << 20
 """Groups of a tensor without values, whose file takes no room however many they are; their statistics do."""
-
-
-class ParameterShapes(NamedTuple):
-    """The shapes of gamma and beta.
-
-    Parameters
-    ----------
-    rule : ParameterRule
-    axes : tuple of int
-        The axes of the tensor that they vary along.
-    shape : tuple of int
-        The shape of gamma and of beta.
-    full_shape : tuple of int
-        That shape at the tensor's rank, with 1 for the other axes.
-    view_shape : tuple of int
-        That shape at the view's rank.
-    """
-
-    rule: ParameterRule
-    axes: tuple[int, ...]
-    shape: tuple[int, ...]
-    full_shape: tuple[int, ...]
-    view_shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -114,6 +91,11 @@ class Plan:
     def has_groups(self) -> bool:
         """Whether values are divided by group, and not by window or as one matrix."""
         return self.spec.window is None and self.spec.rows is None
+
+    @property
+    def spreads_parameters(self) -> bool:
+        """Whether gamma and beta broadcast against the tensor, and not against its channel groups alone."""
+        return bool(pad_shape(self.parameters.full_shape, self.grid.shape))
 
     def find_percents(self) -> dict[str, float]:
         """Return how much of a group lies below each statistic that is one of its values, or between two.
@@ -179,11 +161,35 @@ class Plan:
             raise UsageError("range says what gamma and beta are; leave them out")
         return made
 
+    def adopt_parameters(self, given: Mapping[str, NDArray[np.generic] | None]) -> Plan:
+        """Return the plan with the shapes of the gamma and beta that are given, where it has others.
+
+        Where the caller says which axes they lie along (`feature_axes`), it is left as it is, and for a shape
+        that does not fit, which `fit_parameter` refuses.
+        """
+        own = self.parameters
+        lengths = [values.shape for values in given.values() if values is not None and values.size != 1]
+        if self.request.feature_axes is not None or all(shape == own.shape for shape in lengths):
+            return self
+        placed = [(shape, places[0]) for shape in lengths if (places := place_parameter(self.grid, own, shape))]
+        found = {view for _, view in placed}
+        # Channels that are last, in a guessed layout with the channel elsewhere, are told of: a gamma of them
+        # is none of the places that lie last there.
+        is_doubtful = any(view != own.view_shape and self.advise_layout(shape) for shape, view in placed)
+        if not found or found == {own.view_shape} or is_doubtful:
+            return self
+        view = np.broadcast_shapes(*found)
+        full = self.grid.merge_shape(view)
+        axes = tuple(axis for axis, length in enumerate(full) if length > 1)
+        alike = len({*lengths}) == 1
+        shape = lengths[0] if alike else full
+        adopted = ParameterShapes(ParameterRule.GIVEN, axes, shape, full, view, own, alike)
+        return replace(self, parameters=adopted)
+
     def fit_parameter(self, name: str, parameter: NDArray[np.generic]) -> NDArray[np.generic]:
         """Return gamma or beta as a read-only array of the parameters' shape.
 
-        Taken are the shape that the table names, any shape that broadcasts to it, the same with ones for the
-        other axes ((1, C, 1, 1) for (C)), and a single column ((C, 1), as a CSV file has it).
+        Taken are the shapes of `place_parameter` that broadcast to it.
 
         Raises
         ------
@@ -197,7 +203,16 @@ class Plan:
             raise UsageError(
                 f"{self.norm.name} has no {name}" + (f", only {has}" if has else ": it has no affine step")
             )
-        return self._fit(name, parameter, self.parameters.shape, self.parameters.full_shape)
+        shapes = self.parameters
+        if parameter.shape == shapes.shape:
+            return _lock(parameter.view())
+        for view in place_parameter(self.grid, shapes, parameter.shape):
+            with contextlib.suppress(ValueError):
+                spread = np.broadcast_to(
+                    parameter.reshape(view), shapes.view_shape, subok=True
+                )  # maps stay maps
+                return _lock(spread.reshape(shapes.shape))
+        raise self._refuse_shape(name, parameter.shape, shapes.shape)
 
     def fit_running(self, name: str, values: NDArray[np.generic]) -> NDArray[np.float64]:
         """Return a running statistic as a read-only array, one value for each group of `Grid.running`.
@@ -218,27 +233,22 @@ class Plan:
         """
         if not self.norm.tracks:
             raise UsageError(f"{self.norm.name} has no {name}: no running statistics are kept of it")
-        fitted = self._fit(name, values, self.grid.running.stats_shape, self.grid.running.keepdims_shape)
-        with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
-            return fitted.astype(np.float64, subok=False)
+        running = self.grid.running
+        column = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+        given = ((values, running.stats_shape), (values, running.keepdims_shape), (column, running.stats_shape))
+        for candidate, target in given:
+            with (
+                contextlib.suppress(ValueError),
+                np.errstate(invalid="ignore"),
+            ):  # a signalling NaN is like others
+                fitted = np.broadcast_to(candidate, target).reshape(running.stats_shape)
+                return fitted.astype(np.float64, subok=False)
+        raise self._refuse_shape(name, values.shape, running.stats_shape)
 
-    def _fit(
-        self, name: str, values: NDArray[np.generic], shape: tuple[int, ...], full_shape: tuple[int, ...]
-    ) -> NDArray[np.generic]:
-        """Return values in a shape, given in any that broadcasts to it or to its form at the tensor's rank."""
-        if values.shape == shape:  # what `broadcast_to` takes long to find out
-            fitted = values.view()
-            fitted.flags.writeable = False
-            return fitted
-        candidates = [(values, shape), (values, full_shape)]
-        if values.ndim == 2 and values.shape[1] == 1:
-            candidates.append((values[:, 0], shape))
-        for candidate, target in candidates:
-            with contextlib.suppress(ValueError):
-                return np.broadcast_to(candidate, target, subok=True).reshape(shape)  # maps stay maps
-        advice = self.advise_layout(values.shape)
-        raise DataError(
-            f"{name} has the shape {values.shape}; {self.norm.name} of {self.grid.shape} takes {shape}{advice}"
+    def _refuse_shape(self, name: str, shape: tuple[int, ...], own: tuple[int, ...]) -> DataError:
+        advice = self.advise_layout(shape)
+        return DataError(
+            f"{name} has the shape {shape}; {self.norm.name} of {self.grid.shape} takes {own}{advice}"
         )
 
     def advise_layout(self, shape: tuple[int, ...]) -> str:
@@ -249,6 +259,11 @@ class Plan:
         if not is_guessed or layout.channel not in self.grid.kept or shape != lengths[-1:]:
             return ""
         return f"; --layout {other} where channels are last"
+
+
+def _lock(values: NDArray[np.generic]) -> NDArray[np.generic]:
+    values.flags.writeable = False
+    return values
 
 
 @functools.lru_cache(maxsize=512)
@@ -305,7 +320,7 @@ def make_plan(
         rule = norm.parameters
     chosen_axes = request.feature_axes
     features = None if chosen_axes is None else layout.resolve(chosen_axes, "feature_axes")
-    return Plan(request, norm, spec, grid, _shape_parameters(rule, grid, features), dtype)
+    return Plan(request, norm, spec, grid, shape_parameters(rule, grid, features), dtype)
 
 
 def _require_few_of_nothing(grid: Grid) -> None:
@@ -315,22 +330,3 @@ def _require_few_of_nothing(grid: Grid) -> None:
             f"the shape {grid.shape} has {grid.group_count:,} groups and no values; "
             f"statistics of no values are given for {_MOST_OF_NOTHING:,} groups at most"
         )
-
-
-def _shape_parameters(rule: ParameterRule, grid: Grid, features: tuple[int, ...] | None) -> ParameterShapes:
-    every, channel = tuple(range(len(grid.shape))), grid.layout.channel
-    by_group = rule is ParameterRule.GROUP and features is None
-    axes = (
-        features
-        if features is not None
-        else {
-            ParameterRule.NONE: (),
-            ParameterRule.REDUCED: grid.axes,
-            ParameterRule.KEPT: grid.kept,
-            ParameterRule.LAST: every[-1:],
-        }.get(rule, () if channel is None else (channel,))
-    )
-    lengths = (grid.groups or 1,) * len(every) if by_group else grid.shape
-    full_shape = tuple(lengths[axis] if axis in axes else 1 for axis in every)
-    shape = tuple(full_shape[axis] for axis in axes)
-    return ParameterShapes(rule, axes, shape, full_shape, grid.split_shape(full_shape))

@@ -47,6 +47,7 @@ class Request(NamedTuple):
     axes: str | int | tuple[int | str, ...] | None = None
     keep: str | int | tuple[int | str, ...] | None = None
     feature_axes: str | int | tuple[int | str, ...] | None = None
+    gamma_offset: int | None = None
     rows: str | int | tuple[int | str, ...] | None = None
     iterations: int | None = None
     u: tuple[float, ...] | None = None
@@ -63,6 +64,7 @@ class Request(NamedTuple):
     k: float | None = None
     range: tuple[float, float] | None = None
     quantiles: tuple[float, float] | None = None
+    over: tuple[int, int] | None = None
     no_mean: bool | None = None
     no_scale: bool | None = None
     dtype: str | None = None

@@ -121,3 +121,4 @@ class ParameterRule(enum.Enum):
     KEPT = "the kept axes"
     LAST = "(last axis)"
     GROUP = "(G)"
+    GIVEN = "as given"

@@ -130,9 +130,11 @@ def make_spec(chosen: Choices, window: Window | None, dtype: np.dtype[Any], grou
         window=window,
         dtype=request.dtype,
         like=chosen.like,
-        gamma_offset=chosen.pick("gamma_offset") or 0,
+        gamma_offset=chosen.pick("gamma_offset"),
         rounds_before_gamma=bool(chosen.pick("rounds_before_gamma")),
     )
+    if spec.range is not None and spec.gamma_offset:
+        raise UsageError("range says what gamma is; leave out gamma_offset")
     if spec.eps_mode in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR) and spec.p not in (None, 2.0):
         raise UsageError(f"{norm.name} like {spec.like} has eps among the squares of ℓ2; p {spec.p:g} has none")
     return spec

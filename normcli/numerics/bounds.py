@@ -60,7 +60,6 @@ GRADIENT_POWER = Bound(
     "LOGARITHM, POWER; test_gradients",
 )
 
-SHORT_ELEMENT = Bound(49, "eight roundings of doubles, one after the other", "test_elements_in_doubles")
 QUOTIENT = Bound(
     74, "the product of 27 and 26 bits is exact, the rest below 2⁻²⁴ of it", "test_elements_in_doubles"
 )

@@ -279,69 +279,35 @@ def split_exactly(value: Fraction) -> SplitNumber:
 
 def use_digits(digits: int) -> AbstractContextManager[Any]:
     """Calculate with so many decimal digits, and any exponent."""
-    import decimal  # on use: few numbers come here
+    import decimal  # on use, likewise
 
     return decimal.localcontext(decimal.Context(digits, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX))
 
 
-class DecimalLength:
-    """The length of values that are added one by one, in decimals: to as many digits as the context has."""
-
-    def __init__(self, p: float) -> None:
-        self._p, self._unit, self._total = p, Fraction(0), _make_decimal(0)
-        self._plain, self._count = NOTHING, 0
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the length is rational: a plain sum, or the size of the only value that is not 0."""
-        return self._p == 1.0 or self._count <= 1
-
-    def add(self, values: NDArray[Any]) -> None:
-        """Add finite values."""
-        if self._p == 1.0:
-            self._plain += sum_exactly(find_magnitudes(values))
-            return
-        sizes = [Fraction(size) for size in find_magnitudes(values).tolist() if 0.0 < size < math.inf]
-        if not sizes:
-            return
-        self._count += len(sizes)
-        unit = max(sizes) if self._p > 0.0 else min(sizes)
-        if not self._unit:
-            self._unit = unit
-        elif (unit > self._unit) == (self._p > 0.0):
-            self._total *= raise_decimal(self._unit / unit, self._p)
-            self._unit = unit
-        for size in sizes:
-            self._total += raise_decimal(size / self._unit, self._p)
-
-    def find(self) -> Fraction:
-        """Return the length."""
-        if self._p == 1.0:
-            return self._plain.sum_values()
-        if self.is_exact:
-            return self._unit
-        return self._unit * Fraction((self._total.ln() / _make_decimal(self._p)).exp())
-
-
 def find_to_bits(pieces: Iterable[NDArray[Any]], p: float, bits: int) -> Fraction:
-    """Return the length of a group, from its values piece by piece, to so many bits.
+    """Return the length of the finite values of a group, which come piece by piece, to so many bits.
 
-    Of more bits another number is returned, unless the length is exact: one value may be so much larger than
-    the others that no few digits tell its size from the length.
+    It is exact of p = 1, and of one value that is not 0. Of more bits another number is returned elsewhere: one
+    value may be so much larger than the others that no few digits tell its size from the length.
     """
+    from decimal import Decimal  # on use: few numbers come here
+
+    sizes = map(find_magnitudes, pieces)
+    if p == 1.0:
+        return sum(map(sum_exactly, sizes), NOTHING).sum_values()
     with use_digits(count_digits(bits, p)):
-        length = DecimalLength(p)
-        for values in pieces:
-            length.add(values)
-        found = length.find()
-    return found if length.is_exact else found * (1 + Fraction(1, 2 ** (bits + _MARK)))
+        total, count, unit = Decimal(0), 0, Fraction(1)  # of powers of sizes over the unit, about 1 at most
+        for size in (Fraction(size) for piece in sizes for size in piece.tolist() if 0.0 < size < math.inf):
+            if not count:
+                unit = size
+            elif size != unit and (size > unit) == (p > 0.0):
+                total, unit = total * raise_decimal(unit / size, p), size
+            total, count = total + raise_decimal(size / unit, p), count + 1
+        if count <= 1:
+            return unit if count else Fraction(0)
+        root = Fraction((total.ln() / Decimal(p)).exp())
+        return unit * root * (1 + Fraction(1, 2 ** (bits + _MARK)))
 
 
 _MARK = 8
 """Bits behind those that are asked for, where an inexact length is marked."""
-
-
-def _make_decimal(value: float) -> Decimal:
-    from decimal import Decimal  # on use, likewise
-
-    return Decimal(value)

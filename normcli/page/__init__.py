@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _SCRIPTS = (
     "numbers.js", "arithmetic.js", "model.js", "matrices.js", "story.js", "histogram.js", "knobs.js", "link.js",
-    "page.js",
+    "quiz.js", "page.js",
 )  # fmt: skip
 
 _NOTES = re.compile(r"^ *(?://[^\n]*\n|/\*\*.*?\*/\n)|^ +|^\n", re.MULTILINE | re.DOTALL)

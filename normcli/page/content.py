@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.answers.calculating.calculation import count_group_values
+from normcli.documents.assumptions import list_assumed
 from normcli.documents.number_format import CELL_DIGITS, STATISTIC_DIGITS, format_shape
 from normcli.documents.plan_header import format_reduction
+from normcli.errors import NormError
 from normcli.language import translate
 from normcli.norms.options import list_own_options
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode
+from normcli.norms.table import NORMS
 from normcli.numerics.rounding import widen
 from normcli.page.norm_steps import list_steps, mark_formula
 from normcli.page.trees import build_statistics, describe_definitions
@@ -39,6 +45,9 @@ SLICE_CELLS = 1024
 
 LONGEST_SIDE = 32
 """Of a slice, along one axis."""
+
+_MOST_KNOWN = 3
+"""The most norms that a reader tells apart by their picture."""
 
 _LEAST_SQUARE = 1e-290
 """Squares below are taken to have lost digits."""
@@ -113,11 +122,28 @@ def make_content(page: Page, view: View) -> dict[str, Any]:
         "cellDigits": view.digits or CELL_DIGITS,
         "digits": view.digits or STATISTIC_DIGITS,
         "input": _list(widen(first.input[grid])),
+        "known": _list_known(first.plan, grid),
         "results": [
             _describe_result(result, grid, label)
             for result, label in zip(page.results, _label_results(page), strict=True)
         ],
     }
+
+
+def _list_known(plan: Plan, grid: Places) -> list[dict[str, Any]]:
+    """Return norms whose groups on this tensor are all different, up to three: the first of the table."""
+    known: dict[bytes, dict[str, Any]] = {}
+    for name, norm in NORMS.items():
+        with contextlib.suppress(NormError):  # it needs an option, or another layout
+            other = make_plan(Request(name, layout=plan.request.layout), plan.grid.shape, plan.tensor_dtype)
+            owner = np.unique(other.grid.locate_groups(grid), return_inverse=True)[1]
+            facts = list(map(translate, format_reduction(other)))
+            if not other.groups_overlap:
+                known.setdefault(
+                    owner.tobytes(),
+                    {"title": translate(norm.title), "owner": _tabulate(owner, grid), "facts": facts},
+                )
+    return list(known.values())[:_MOST_KNOWN]
 
 
 def _name_slice(shape: Sequence[int], stretches: Sequence[range], names: Sequence[str]) -> str | None:
@@ -172,7 +198,13 @@ def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]
         "label": label,
         "title": translate(plan.norm.title + _format_like(plan)),
         "formula": mark_formula(plan, given),
-        "facts": list(map(translate, format_reduction(plan))),
+        "facts": [
+            translate(fact)
+            for fact in (
+                *format_reduction(plan),
+                *(fact for _, facts in list_assumed([plan]) for fact in facts),
+            )
+        ],
         "steps": [step._asdict() for step in list_steps(plan)],
         "dtype": result.dtype.name,
         "rounding": "before gamma and again" if rounds_twice else "once" if rounds else None,

@@ -32,6 +32,7 @@ function readLink(text) {
     for (const name of parameterNames(result)) change(result.moved[name], parts[name + n]);
   });
   state.shown = isWhole(parts.norm, results.length - 1) ? Number(parts.norm) : 0;
+  if (state.beside === state.shown) state.beside = state.shown ? 0 : 1;
   const isKnown = isWhole(parts.step, current().steps.length - 1);
   state.step = parts.step === "last" ? Infinity : isKnown ? Number(parts.step) : 0;
   state.selected = parts.at ? findCell(parts.at.split(",").map(Number)) : null;

@@ -1,12 +1,17 @@
 // The matrices: of each index of all axes but the last two, the input, what the step shows, and y.
 
 const COLOURS = 8;
-const SIDES = { x: say("input"), z: say("step"), y: say("normalized") };
-const cells = { x: [], z: [], y: [] };
+const SIDES = { x: say("input"), z: say("step"), y: say("normalized"), ...(results.length > 1 ? { o: say("beside") } : {}) };
+const cells = { x: [], z: [], y: [], o: [] };
+
+/** The sides that are seen: the first step is the input itself, and another norm needs a wide window. */
+const listSides = () =>
+  Object.keys(SIDES).filter((side) => (side !== "z" || stepNumber() > 0) && (side !== "o" || findBeside() !== null));
 
 /** Wide matrices stand one above the other, unless they are long: then they are scrolled. */
 const [WIDE, LONG] = [6, 12];
-let isStacked = columns > WIDE && rows <= LONG;
+const isWide = columns > WIDE && rows <= LONG;
+let isStacked = isWide;
 
 // Transitions of thousands of cells would take a tenth of a second for each of them that is moved over.
 const MOST_ANIMATED = 512;
@@ -85,8 +90,7 @@ const WIDTHS = { "−": 1.35, "∞": 1.35, ".": 0.5, "·": 0.5 };
 const measureText = (text) => [...text].reduce((width, letter) => width + (WIDTHS[letter] ?? 1), 0);
 
 /** Write the numbers of one side, and whose group each cell is; returned is the width of the widest. */
-function paintSide(side, numbers, head) {
-  const result = current();
+function paintSide(side, numbers, head, result = current()) {
   const formatCell = makeCellFormat(numbers);
   let widest = 0;
   numbers.forEach((value, cell) => {
@@ -111,6 +115,11 @@ function paintSide(side, numbers, head) {
 
 /** Write all sides; what a step changes keeps its place, so the step's columns are as wide as those of y. */
 function paintTensor(numbers, head) {
+  const beside = findBeside();
+  if (beside) {
+    const { z, step } = calculate(beside, findStep(beside, current().steps[stepNumber()].name));
+    paintSide("o", z, `${beside.label}: ${say(step.head)}`, beside);
+  }
   const own = paintSide("x", numbers.x, say("input"));
   const widest = Math.max(paintSide("z", numbers.z, head), paintSide("y", numbers.y, "y"));
   const isSame = isStacked ? Math.max(own, widest) : own;
@@ -154,38 +163,37 @@ function paintBadges() {
   }
 }
 
-/** The cubes are coloured as the cells are. */
-function paintBlocks() {
-  const result = current();
-  for (const block of document.querySelectorAll("#blocks [data-cell]")) {
-    block.setAttribute("class", `cell ${colour(result, result.owner[block.dataset.cell])}`);
-  }
+/** Colour cubes as a result's cells are. */
+function paintBlocks(figure, colourCell) {
+  for (const block of figure.querySelectorAll("[data-cell]")) block.setAttribute("class", `cell ${colourCell(block.dataset.cell)}`);
 }
 
-/** Light some cells in every view; without any, all are as they were. */
-function lightCells(members, chosen) {
+/** Light a group in every view, and mark a cell: beside, the group of that cell there. Without a group, none is lit. */
+function lightCells(group, cell) {
   for (const element of document.querySelectorAll(".lit, .chosen")) element.classList.remove("lit", "chosen");
-  for (const id of ["tensor", "blocks"]) find(id).classList.toggle("dimmed", members !== null);
-  if (members === null) return;
-  for (const side of Object.keys(SIDES)) {
-    for (const member of members) cells[side][member].classList.add("lit");
-    if (chosen !== null) cells[side][chosen].classList.add("chosen");
+  for (const id of ["tensor", "blocks", "beside"]) find(id).classList.toggle("dimmed", group !== null);
+  const beside = findBeside();
+  const there = beside && cell !== null ? beside.members[beside.owner[cell]] : null;
+  const members = group === null ? [] : current().members[group];
+  for (const side of listSides()) {
+    for (const member of (side === "o" && group !== null && there) || members) cells[side][member].classList.add("lit");
+    if (cell !== null) cells[side][cell].classList.add("chosen");
   }
-  const lit = new Set(members);
-  for (const block of document.querySelectorAll("#blocks [data-cell]")) {
-    block.classList.toggle("lit", lit.has(Number(block.dataset.cell)));
-    block.classList.toggle("chosen", Number(block.dataset.cell) === chosen);
+  for (const [id, lit] of [["blocks", new Set(members)], ["beside", new Set((group !== null && there) || members)]]) {
+    for (const block of find(id).querySelectorAll("[data-cell]")) {
+      block.classList.toggle("lit", lit.has(Number(block.dataset.cell)));
+      block.classList.toggle("chosen", Number(block.dataset.cell) === cell);
+    }
   }
 }
 
 // -- moving about
 
-const SHOWN_SIDES = Object.keys(SIDES);
-const beside = (side, step) => SHOWN_SIDES[SHOWN_SIDES.indexOf(side) + step];
+const goBeside = (side, step) => listSides()[listSides().indexOf(side) + step];
 
 /** To the cell beside, or to `other` of the side beside where the matrix ends; nowhere (null) where all end. */
 const move = (isWithin, next, side, step, other) =>
-  isWithin ? [next, side] : beside(side, step) ? [other, beside(side, step)] : null;
+  isWithin ? [next, side] : goBeside(side, step) ? [other, goBeside(side, step)] : null;
 
 /** Where each key leads from a cell, its row, its column and its side: to a cell and a side, or nowhere (null). */
 const KEYS = {

@@ -89,8 +89,15 @@ const canEdit = results.every(
   (result) => result.measuring.length && result.members.every((members, group) => members.length === result.counts[group]),
 );
 
-const state = { shown: 0, step: 0, selected: null, side: "x", pointed: null };
+const state = { shown: 0, beside: 1, step: 0, selected: null, side: "x", pointed: null };
 const current = () => results[state.shown];
+
+/** The norm that stands beside in a wide window, the one that was shown before; null without any. */
+const wide = matchMedia("(min-width: 1600px)");
+const findBeside = () => (wide.matches ? (results[state.beside] ?? null) : null);
+
+/** A result's step of a name, or else its last. */
+const findStep = (result, name) => result.steps.find((step) => step.name === name) ?? result.steps.at(-1);
 
 /** The step that is shown, of those that the norm has; the last unless one was chosen. */
 const stepNumber = () => Math.min(state.step, current().steps.length - 1);
@@ -167,9 +174,9 @@ function workValue(result, cell, ofGroup) {
 }
 
 /** The numbers of a result as they are now: of each group, and of each cell y and what the step shows. */
-function calculate(result) {
+function calculate(result, step) {
   const groups = result.groups.map((_, group) => workGroup(result, group));
-  const { show } = result.steps[stepNumber()];
+  const { show } = step;
   const y = [];
   const z = [];
   x.forEach((_, cell) => {
@@ -177,5 +184,5 @@ function calculate(result) {
     y.push(scope.values.y);
     z.push(show === "x̂" ? standardized : evaluate(show, scope.values));
   });
-  return { groups, x, y, z };
+  return { groups, x, y, z, step };
 }

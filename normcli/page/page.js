@@ -6,7 +6,8 @@ let numbers = null;
 function paint() {
   const result = current();
   const step = result.steps[stepNumber()];
-  numbers = calculate(result);
+  numbers = calculate(result, step);
+  if (!listSides().includes(state.side)) state.side = "x";
   const paintCells = () => {
     if (x.length) paintTensor(numbers, step.head);
     paintBadges();
@@ -17,7 +18,10 @@ function paint() {
     setTabStop(cells.x[0]);
   }
   find("tensor").classList.toggle("later", stepNumber() < result.steps.length - 1);
-  paintBlocks();
+  find("tensor").classList.toggle("first", stepNumber() === 0);
+  for (const [id, shown] of [["blocks", result], ["beside", findBeside()]]) {
+    if (shown) paintBlocks(find(id), (cell) => colour(shown, shown.owner[cell]));
+  }
   showFormula();
   showGroups(numbers);
   showExactness();
@@ -36,13 +40,15 @@ function findLit() {
   return { cell, group: cell === null ? null : current().owner[cell] };
 }
 
+/** Light what is pointed at or selected; where nothing is, the arithmetic is that of the first value. */
 function light() {
   const lit = findLit();
   const result = current();
-  lightCells(lit.group === null ? null : result.members[lit.group], lit.cell);
+  const told = lit.group === null && x.length ? { cell: 0, group: result.owner[0] } : lit;
+  lightCells(lit.group, told.cell);
   if (lit.group !== null) document.querySelector(`#groups tr[data-group="${lit.group}"]`)?.classList.add("lit");
   lightHistograms(result, lit.group);
-  showStory(lit, numbers);
+  showStory(told, numbers);
 }
 
 function point(pointed) {
@@ -90,11 +96,12 @@ function buildChoice(box, name, choices, chosen, act) {
 function showNorm(number) {
   const before = current().steps[stepNumber()].name;
   const wasLast = stepNumber() === current().steps.length - 1;
-  state.shown = number;
+  [state.beside, state.shown] = [state.shown, number];
   const same = current().steps.findIndex((step) => step.name === before);
   state.step = wasLast || same < 0 ? Infinity : same;
   buildSteps();
   paint();
+  buildQuiz();
   announce(numbers);
 }
 
@@ -149,7 +156,7 @@ function listen() {
   const onCell = (type, act) =>
     find("tensor").addEventListener(type, (event) => {
       const box = event.target.closest("td[data-cell]");
-      if (box !== null) act(event, Number(box.dataset.cell), SHOWN_SIDES.find((side) => box.closest(`.side-${side}`)));
+      if (box !== null) act(event, Number(box.dataset.cell), Object.keys(SIDES).find((side) => box.closest(`.side-${side}`)));
     });
   onCell("click", (event, cell, side) => select(cell, side));
   onCell("dblclick", edit);
@@ -185,11 +192,13 @@ function listen() {
   });
   listenToKnobs(() => {
     paint();
+    buildQuiz();
     announce(numbers);
   });
   find("reset").addEventListener("click", () => {
     resetAll();
     paint();
+    buildQuiz();
     announce(numbers);
     find("back").focus();
   });
@@ -200,6 +209,13 @@ function listen() {
   });
   document.addEventListener("scroll", cueScrolling, { capture: true, passive: true });
   addEventListener("resize", cueScrolling);
+  wide.addEventListener("change", () => {
+    isStacked = isWide;
+    buildTensor();
+    paint();
+    if (x.length) setTabStop(cells[state.side][state.selected ?? 0]);
+  });
+  find("others").addEventListener("click", () => buildQuiz((turn += 1)));
   addEventListener("hashchange", () => {
     if (location.hash.slice(1) !== written) open(location.hash);
   });
@@ -212,6 +228,7 @@ function open(address) {
   buildChoice(find("row"), "norm", results.map((result) => [result.label, result.title]), state.shown, showNorm);
   buildSteps();
   paint();
+  buildQuiz();
   if (state.selected !== null) select(state.selected, "x", { focus: false });
 }
 
@@ -220,7 +237,10 @@ if (data.slice) {
   find("slice").hidden = false;
   find("slice").textContent = say("A part of the tensor: {0}. Statistics are those of the whole groups.", data.slice);
 }
+if (results.length > 1) find("beside").append(...find("blocks").cloneNode(true).childNodes);
 buildTensor();
 listen();
 if (x.length) setTabStop(cells.x[0]);
 open(location.hash || (data.at ? `#at=${data.at.join(",")}` : ""));
+// Colours fade when they change, and not when the page opens.
+requestAnimationFrame(() => requestAnimationFrame(() => document.body.classList.add("open")));

@@ -1,7 +1,5 @@
 // The words: the formula, the steps, the arithmetic of the value that is pointed at, the groups.
 
-const HINT = say("Point at a value, tap it or move to it with the arrow keys: its group lights up, and its way from x to y is told here.");
-
 /** The formula, the part of the step that is shown lit; gamma and beta are in it at their step, given or not. */
 function showFormula() {
   const result = current();
@@ -22,7 +20,7 @@ function showStory({ cell, group }, { groups, y }) {
   const story = find("arithmetic");
   if (group === null) {
     find("chosen").textContent = say("The arithmetic");
-    story.replaceChildren(make("p", { class: "hint" }, x.length ? HINT : ""));
+    story.replaceChildren();
     return;
   }
   const ofGroup = groups[group];
@@ -40,6 +38,9 @@ function showStory({ cell, group }, { groups, y }) {
   if (cell !== null) story.append(make("h3", {}, say("The value")), makeSteps(workValue(result, cell, ofGroup)));
 }
 
+/** A name as formulas have it, behind its word in the page's language where that is another. */
+const nameBoth = (name) => (say(name) === name ? name : `${say(name)} ${name}`);
+
 const makeBadge = (number) => make("span", { class: `badge c${number % COLOURS}` }, String(number));
 
 function makeSteps({ steps, scope }) {
@@ -52,7 +53,7 @@ function makeSteps({ steps, scope }) {
     if (means) detail.append(make("span", { class: "means" }, `= ${means}`), " ");
     for (const link of links) detail.append(make("span", { class: "by" }, link.join(" ")), " ");
     detail.append(make("span", { class: "end" }, `${sign} `, value));
-    list.append(make("div", {}, make("dt", {}, name), detail));
+    list.append(make("div", {}, make("dt", {}, nameBoth(name)), detail));
   }
   return list;
 }
@@ -70,7 +71,7 @@ function showGroups({ groups }) {
   const names = Object.keys(result.statistics);
   const { marks } = result.steps[stepNumber()];
   const mark = (name) => (marks.includes(name) ? { class: "now" } : {});
-  const head = ["group", "n", ...names].map((name) => make("th", { scope: "col", ...mark(name) }, say(name)));
+  const head = [say("group"), "n", ...names].map((name) => make("th", { scope: "col", ...mark(name) }, nameBoth(name)));
   const lines = result.groups.slice(0, MOST_GROUPS).map((name, group) => {
     const number = result.numbers[group];
     const label = make("th", { scope: "row" }, makeBadge(number), ` ${name}`);

@@ -40,6 +40,10 @@ class Options(NamedTuple):
         Significant digits, as in `View`.
     scale : float
         Pixels to a unit, in PNG.
+    bins : int or None
+        How many bars a histogram has; by default as many as its values ask for.
+    log : bool
+        Whether bars are as high as the logarithms of their counts.
     reach : GradientReach or None
         What one gradient reaches, to be shown in place of groups: dx in the cells, unless `values` is `none`.
     """
@@ -49,4 +53,6 @@ class Options(NamedTuple):
     plot: str = PLOTS[0]
     digits: int | None = None
     scale: float = 2.0
+    bins: int | None = None
+    log: bool = False
     reach: GradientReach | None = None

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.documents.assumptions import list_assumed
 from normcli.documents.excerpt import choose_drawn, make_index
 from normcli.documents.number_format import format_cells, format_shape
-from normcli.documents.plan_header import format_reduction
+from normcli.documents.plan_header import format_formula, format_reduction, name_output
 from normcli.documents.scene import Panel, Scene, draw_lines, flow, stack, wrap
 from normcli.errors import UsageError
 from normcli.pictures import Options
@@ -49,8 +50,8 @@ _NARROWEST = 440.0
 _SLIDE = 16 / 9
 """The sides of a slide: of two arrangements of several results, the one nearer to it is taken."""
 
-_CAPTIONS = {"input": "the input", "xhat": "x̂", "y": "y, normalized"}
-"""The caption of a picture, by the numbers in its cells."""
+_CAPTIONS = {"input": "the input", "xhat": "x̂"}
+"""The caption of a picture, by the numbers in its cells, if these are not y."""
 
 _REACHED = "dx of that dy"
 
@@ -90,7 +91,9 @@ def draw(
     if alone:
         body = _stack_parts(*panels[0][:2])
     else:
-        heading = draw_lines(["   ".join(_name_tensor(results[0], tensor))], _FACTS, "muted")
+        heading = draw_lines(
+            ["   ".join(_name_tensor(results[0], tensor)), *_list_assumed(plans)], _FACTS, "muted"
+        )
         bodies = [
             _set_in_lines([arrange(head, parts) for head, parts, _ in panels], heading)
             for arrange in (_stack_parts, _set_parts_beside)
@@ -124,6 +127,10 @@ def _name_tensor(result: Result, tensor: Tensor) -> tuple[str, str]:
     return make_printable(tensor.source), format_shape(result.plan.grid.shape)
 
 
+def _list_assumed(plans: Sequence[Plan]) -> list[str]:
+    return ["   ".join((label, *facts)) for label, facts in list_assumed(plans)]
+
+
 def _draw_panel(
     result: Result, tensor: Tensor, options: Options, name: str, plans: Sequence[Plan]
 ) -> tuple[Panel, list[Panel], str]:
@@ -144,8 +151,11 @@ def _draw_panel(
     title = draw_lines(called, _TITLE, bold=True)
     width = max(_NARROWEST if alone else 0, title.width, *(part.width for part in body))
     if alone:
-        facts = wrap([*_name_tensor(result, tensor), *facts], _FACTS, width)
-    heading = stack([title, draw_lines([f"y = {plan.formula}", *facts], _FACTS, "muted")], 4)
+        facts = [*wrap([*_name_tensor(result, tensor), *facts], _FACTS, width), *_list_assumed(plans)]
+    heading = stack(
+        [title, draw_lines([f"y = {format_formula(plan, result.inputs.parameters)}", *facts], _FACTS, "muted")],
+        4,
+    )
     return heading, body, f"{', '.join(format_reduction(plan))}. {words}"
 
 
@@ -200,14 +210,16 @@ def _draw_flat(result: Result, shown: list[Positions], owners: Owners, options: 
     flat = Flat(result.plan, shown, texts, describe, drawers=options.view == "drawers")
     caption = flat.caption
     if texts is not None:
-        caption = f"{_CAPTIONS[options.values] if options.reach is None else _REACHED}: {caption}"
+        output = name_output(result.inputs.parameters)
+        shown_values = _CAPTIONS.get(options.values, output) if options.reach is None else _REACHED
+        caption = f"{shown_values}: {caption}"
     if values.size < result.input.size:
         caption += f"; {values.size:,} of {result.input.size:,} values"
     return stack([draw_lines([caption], 11.5, "muted"), flat.draw()], 8), f"Laid flat, {caption}."
 
 
 def _make_describe(owners: Owners, places: Sequence[Sequence[int]], values: NDArray[Any]) -> Describe:
-    """Return what describes cells, from their values at some positions along each axis."""
+    """Return a function from a cell's index to its colour and data, for the positions shown along each axis."""
     numbers = owners.locate(np.ix_(*places))
 
     def describe(index: tuple[int, ...]) -> tuple[Fill, Data]:
@@ -227,7 +239,7 @@ def _plot(result: Result, options: Options) -> tuple[list[Panel], str]:
         owners.colour(set(range(min(result.plan.grid.group_count, MOST_LINES))))
         words = f"{owners.format_description()} {words}"
         legend.append(draw_legend(owners, MOST_WIDTH))
-    return [flow([draw_histograms(result, owners.entries), *legend], 48, MOST_WIDTH)], words
+    return [flow([draw_histograms(result, owners.entries, options), *legend], 48, MOST_WIDTH)], words
 
 
 def _pick(result: Result, places: Sequence[Sequence[int]], options: Options) -> NDArray[Any]:

@@ -131,7 +131,7 @@ class Flat:
         return flow(parts, _GAP, MOST_WIDTH) if left % 2 else stack(parts, _GAP)
 
     def _draw_gap(self, axis: int) -> Panel:
-        """Return what stands for the frames that are left out."""
+        """Draw the line of text in place of the frames that are left out."""
         hidden = self._plan.grid.shape[axis] - self._shown[axis].size
         text = f"… {hidden:,} more {self._plan.grid.layout.name(axis)} …"
         width = measure_text(text, _LABEL) + 4

@@ -78,6 +78,7 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
         "lengths", given("lengths"), lambda counts: tuple(map(operator.index, counts)), "are no integers"
     )
     selection = SelectionRequest(arrays.pop("mask", None), padded, given("nan"), given("fill"))
+    plan = plan.adopt_parameters({name: values for name, values in arrays.items() if name != "mask"})
     running = pair_running(given("running_mean"), given("running_var"))
     inputs = fit_inputs(plan, values, arrays, running, selection)
     threads = _convert("threads", given("threads"), operator.index, "is not an integer")

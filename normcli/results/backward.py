@@ -45,6 +45,10 @@ class BackwardProblem(NamedTuple):
     def require_sound(self) -> None:
         """Raise `UsageError` if the norm has no derivative, `DataError` if dy is not of the tensor's shape."""
         require_derivative(self.plan)
+        if not self.plan.parameters.alike:
+            raise UsageError(
+                "gamma and beta of different shapes: leave out beta for dx and dgamma, gamma for dbeta"
+            )
         if self.dy.shape != self.values.shape:
             shape = self.values.shape
             raise DataError(f"dy has the shape {self.dy.shape}; it takes that of the input, {shape}")

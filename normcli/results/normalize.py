@@ -27,6 +27,7 @@ def normalize(
     keep: AxisSpec | None = None,
     layout: str | None = None,
     feature_axes: AxisSpec | None = None,
+    gamma_offset: int | None = None,
     rows: AxisSpec | None = None,
     iterations: int | None = None,
     u: ArrayLike | None = None,
@@ -48,6 +49,7 @@ def normalize(
     k: float | None = None,
     range: tuple[float, float] | None = None,
     quantiles: tuple[float, float] | None = None,
+    over: tuple[int, int] | slice | None = None,
     no_mean: bool | None = None,
     no_scale: bool | None = None,
     like: FrameworkName | None = None,
@@ -81,6 +83,8 @@ def normalize(
         dimensions.
     feature_axes : str, int or sequence of both, optional
         The axes that gamma and beta lie along, instead of the norm's.
+    gamma_offset : int, optional
+        Added to gamma: 1 for a scale that is stored as gamma − 1, as of Gemma, DiT and FLUX.
     rows : str, int or sequence of both, optional
         Of `sn`: the axes that are the rows of the matrix; the first by default.
     iterations : int, optional
@@ -91,7 +95,7 @@ def normalize(
         Flax keep it) or column (as `torch.nn.utils.parametrizations.spectral_norm` and Equinox do). If both are
         given, σ is uᵀXv of them as they are, as in evaluation.
     groups : int, optional
-        The number of channel groups (`gn`); −1 for one for each channel.
+        The number of groups of channels (`gn`) or of the last axis reduced (`rms`, `lp`); −1 for one for each.
     group_order : {"contiguous", "interleaved"}, optional
         Group g holds neighbouring channels, or g, g + groups, g + 2·groups and so on.
     eps : float, optional
@@ -102,7 +106,8 @@ def normalize(
     dtype : {"float16", "bfloat16", "float32", "float64"}, optional
         Of the output. Default: the input's, or float64 for integers.
     gamma, beta : array_like, optional
-        y = gamma · x̂ + beta, of the shape that the table of norms names, or one that broadcasts to it.
+        y = gamma · x̂ + beta, of the shape that the table of norms names, or any that broadcasts against `x`: a
+        scale of each sample, (B, 1, D); of each head, (heads, D) or flat; of each group, (groups).
     weight, bias : array_like, optional
         The frameworks' names of gamma and beta.
     p : float, optional
@@ -113,6 +118,9 @@ def normalize(
         Of `minmax`: from where to where values come to lie; (0, 1) by default.
     quantiles : tuple of float, optional
         Of `robust`: the range between which values are divided by, in per cent; (25, 75) by default.
+    over : tuple of int or slice, optional
+        Of `ln`, `rms` and `lp`: the places of the last axis reduced that statistics are over; all values are
+        normalized with them.
     no_mean, no_scale : bool, optional
         Of `zscore` and `robust`: leave out the subtraction, or the division.
     like : str, optional

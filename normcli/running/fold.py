@@ -85,7 +85,7 @@ class Layer(NamedTuple):
 
 
 class Affine(NamedTuple):
-    """What batch normalization does after training: statistics, eps, and the affine step.
+    """A batch normalization in evaluation: running statistics, eps, gamma and beta.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def format_outgoing(channels: int) -> str:
 
 
 def format_divisor(norm: Affine) -> str:
-    """Return what channels are divided by, as a formula."""
+    """Return the divisor of channels as a formula."""
     return "√(var + eps)" if norm.eps_mode is EpsMode.INSIDE else "√var + eps"
 
 
@@ -203,7 +203,7 @@ def spread(norm: Affine, channels: int) -> tuple[Floats, Floats, Floats, Floats]
 
 
 def divide(norm: Affine, channels: int) -> Floats:
-    """Return what each channel is multiplied by, in float64: gamma over the divisor."""
+    """Return gamma over the divisor of each channel, in float64."""
     gamma = spread(norm, channels)[2]
     solution = _solve(norm, channels)
     solution.centred = False
@@ -211,7 +211,7 @@ def divide(norm: Affine, channels: int) -> Floats:
 
 
 def _solve(norm: Affine, channels: int) -> Solution:
-    """Return what each channel is normalized with."""
+    """Return mean and divisor of each channel."""
     request = Request(_NORM.name, axes=0, eps=norm.eps, eps_mode=str(norm.eps_mode))
     plan = make_plan(request, (1, channels), np.dtype(np.float64))
     mean, var, _, _ = spread(norm, channels)
@@ -300,7 +300,7 @@ _ROUNDINGS = 64.0
 
 
 def is_rounding(folded: Layer, proof: tuple[float, float]) -> bool:
-    """Whether what `prove` returned of a folded layer is a difference within rounding."""
+    """Whether the difference that `prove` found for a folded layer is within rounding."""
     largest, size = proof
     summands = folded.weight.size / max(1, folded.channels)
     rounding = get_eps(folded.weight.dtype) * max(size, 1.0) * math.sqrt(max(1.0, summands))

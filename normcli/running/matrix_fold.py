@@ -142,7 +142,7 @@ def fold_matrix(layer: Layer, request: Request, order: tuple[str, ...], name: st
 
 
 class Kept(NamedTuple):
-    """What a state dict keeps of a spectrally normalized weight: names of arrays, and of what remains.
+    """The names in a state dict for one spectrally normalized weight, and for the arrays kept with it.
 
     u and v are empty of a weight of one axis, which `torch.nn.utils.parametrizations.spectral_norm` divides by
     its length (nn/utils/parametrizations.py:494).
@@ -220,7 +220,7 @@ def find_parametrized(names: Collection[str]) -> list[str]:
 
 
 def _name_kept(weight: str, names: Collection[str], vectors: Collection[str]) -> Kept | None:
-    """Return what goes with an array; None where it is no spectrally normalized weight."""
+    """Return the names kept for a weight; None if it is not spectrally normalized."""
     hooked = _HOOKED.fullmatch(weight)
     if hooked is not None:
         kept = Kept(hooked[1], weight, f"{hooked[1]}_u", f"{hooked[1]}_v")

@@ -1,1 +1,1 @@
-"""What chance does to a norm: batches drawn around one sample, whose statistics and output are watched."""
+"""Chance and norms: batches drawn around one sample, whose statistics and output are watched."""

@@ -63,7 +63,7 @@ class Movement(NamedTuple):
 
 
 class MovedNorm(NamedTuple):
-    """What became of one norm.
+    """The movements of one norm's statistics and output, for each batch size.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class MovedNorm(NamedTuple):
 
 
 class BatchSizes(NamedTuple):
-    """What `simulate_batch_size` returns.
+    """The result of `simulate_batch_size`.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def simulate_batch_size(
     x: ArrayLike,
     norms: Sequence[str] | Mapping[str, Request] = ("bn", "ln", "in"),
     *,
-    batches: Sequence[int] = BATCHES,
+    batches: Sequence[int] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
     sample: int = 0,
@@ -132,8 +132,9 @@ def simulate_batch_size(
         file: of it, the population's statistics are taken in a pass, and then one batch at a time is read.
     norms : sequence of str, or mapping of str to Request
         Names of the table `normcli.NORMS`, or requests by what to call them.
-    batches : sequence of int
-        How many samples are in a batch, the watched one among them; of sizes that are repeated, each once.
+    batches : sequence of int, optional
+        How many samples are in a batch, the watched one among them; of sizes that are repeated, each once. By
+        default `BATCHES`, with the whole population in place of sizes that are larger.
     draws : int
         How often a batch of each size is drawn; of each, the norms see the same batches.
     seed : int
@@ -169,11 +170,10 @@ def simulate_batch_size(
         with name_subject(name):
             plans[name] = _plan(request, values)
     axis = next(iter(plans.values())).grid.layout.batch or 0
-    population, change, sizes = (
-        Population(values, axis, sample),
-        Change(shift, scale),
-        tuple(dict.fromkeys(batches)),
-    )
+    population, change = Population(values, axis, sample), Change(shift, scale)
+    if batches is None:
+        batches = [min(size, population.sample_count) for size in BATCHES]
+    sizes = tuple(dict.fromkeys(batches))
     population.require_batches(sizes)
     change.require_finite()
     moved = tuple(
@@ -230,7 +230,7 @@ def take_sample(result: Result, axis: int, sample: int) -> Floats:
 
 
 def _name_statistics(plan: Plan) -> tuple[str | None, str | None]:
-    """Return what a norm calls what it subtracts, and the spread that it divides by."""
+    """Return the names of a norm's centre and spread: `mean` and `std`; None where it has none."""
     return plan.norm.centre.statistic, plan.norm.divisor.spread
 
 

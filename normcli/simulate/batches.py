@@ -26,7 +26,7 @@ MOST_BATCHES = 10_000_000
 
 
 class Change(NamedTuple):
-    """What becomes of values: scale · x + shift."""
+    """A change of values: scale · x + shift."""
 
     shift: float = 0.0
     scale: float = 1.0
@@ -123,12 +123,12 @@ class Quartiles(NamedTuple):
 
     @classmethod
     def of(cls, numbers: Sequence[float] | Floats) -> Quartiles:
-        """Return those of some numbers, one or more; NaN where one of them is."""
+        """Return the quartiles of one or more numbers; NaN if one of them is NaN."""
         return cls(*np.quantile(np.asarray(numbers, np.float64), (0.25, 0.5, 0.75)).tolist())
 
     @classmethod
     def of_all(cls, numbers: Sequence[float | None]) -> Quartiles | None:
-        """Return those of numbers that all are there; None otherwise."""
+        """Return the quartiles of numbers; None if one of them is None."""
         known = [number for number in numbers if number is not None]
         return cls.of(known) if len(known) == len(numbers) else None
 

@@ -35,7 +35,7 @@ STEPS, BATCH, RUNS = 60, 8, 20
 
 
 class Step(NamedTuple):
-    """What became of the watched sample at one step, over the runs.
+    """One step: distances of the watched sample and of the running statistics, over the runs.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Step(NamedTuple):
 
 
 class Training(NamedTuple):
-    """What `simulate_training` returns.
+    """The result of `simulate_training`.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def simulate_training(
 
 
 class _Run(NamedTuple):
-    """What one run over all steps needs."""
+    """One run over all steps."""
 
     plan: Plan
     population: Population

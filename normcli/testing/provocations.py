@@ -152,7 +152,7 @@ def provocations(
     """
     row = find_norm(norm)[0]
     require_options("provocations", options, but=("out",))
-    if find_option("groups").belongs_to(row):
+    if row.needs_groups:
         options = {"groups": 2, **options}
     maker = _Maker(norm, _read_dtype(dtype), options, _read_stream(seed))
     maker.require_sense()

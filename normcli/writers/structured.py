@@ -1,4 +1,4 @@
-"""What programs read: strict JSON, JSON lines, CSV, and `--print` of one field. All of it complete."""
+"""Formats for programs, always complete: strict JSON, JSON lines, CSV, and `--print` of one field."""
 
 from __future__ import annotations
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.norms.options import find_option
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
 from tests.conftest import ROOT
@@ -337,8 +336,18 @@ def test_a_page_shows_all_results(normcli, tmp_path, monkeypatch):
     assert page.title == "bn, ln, in, gn"
 
 
+def test_a_page_says_below_which_norms_are_equal(normcli, tmp_path):
+    assert (
+        normcli("compare", "ln:axes=CHW", "gn:groups=1", "--shape", "2,4,3,3", "-o", tmp_path / "c.html").code
+        == 0
+    )
+    text = (tmp_path / "c.html").read_text()
+    assert "<h2>equalities on this tensor</h2><p><b>ln:axes=CHW = gn:groups=1</b>" in text
+    assert "bit for bit" in text
+
+
 def test_every_norm_stands_beside_another(normcli):
-    specs = [f"{name}:groups=2" if find_option("groups").belongs_to(NORMS[name]) else name for name in NORMS]
+    specs = [f"{name}:groups=2" if NORMS[name].needs_groups else name for name in NORMS]
     ran = normcli("compare", *specs, "--shape", "2,4,4,4", "-q", "-fjson")
     assert (ran.code, ran.err) == (0, "")
     values = np.array(normcli("generate", "--shape", "2,4,4,4").json)
@@ -401,7 +410,7 @@ BAD = [
     pytest.param("bn batchnorm", USAGE, "bn and batchnorm are the same here", id="an alias"),
     pytest.param("l2 lp", USAGE, "l2 and lp are the same here", id="a preset"),
     pytest.param("bn foo", USAGE, "there is no norm 'foo'", id="unknown"),
-    pytest.param("bn ln:foo=1", USAGE, "ln:foo=1: ln has no option 'foo'; it has layout, axes, keep, feature-axes, eps, eps-mode, ddof, like", id="unknown option"),
+    pytest.param("bn ln:foo=1", USAGE, "ln:foo=1: ln has no option 'foo'; it has layout, axes, keep, feature-axes, gamma-offset, eps, eps-mode, ddof, over, like", id="unknown option"),
     pytest.param("bn l1:p=3", USAGE, "l1:p=3: l1 has no option 'p'; it has", id="what a preset fixes"),
     pytest.param("bn ln:axes", USAGE, "'axes' is no KEY=VALUE, such as ln:axes=0", id="no value"),
     pytest.param("bn ln:axes=", USAGE, "'axes=' is no KEY=VALUE", id="empty value"),

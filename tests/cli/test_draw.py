@@ -166,6 +166,7 @@ def test_png_without_its_extra_says_how_to_get_it(normcli, folder, monkeypatch):
         pytest.param(
             ["--plot", "histogram", "--view", "flat", "-o", "x.svg"], 2, "--view and --values are of groups", id="both"
         ),
+        pytest.param(["--bins", "3"], 2, "add --plot histogram", id="bins of groups"),
         pytest.param(["--shape", "2,1,1,1,1,1,1,1,2", "-o", "x.svg"], 2, "at most 8 axes; the tensor has 9", id="axes"),
         pytest.param(["--data", "[[1,1]]", "--strict", "-o", "x.svg"], 4, "a single value", id="strict"),
     ],
@@ -229,6 +230,14 @@ def test_histograms_are_of_what_counts(normcli):
     assert "the highest bar: 2 values" in ran.out
     assert "3 of 4 values" in ran.out
     assert "9" not in ran.out.split("group ")[1]
+
+
+def test_histograms_in_the_terminal_have_a_scale_each_where_they_are_far_apart(normcli):
+    ran = normcli(
+        "draw", "bn", "--data", "[[0,0],[1,500],[2,900]]", "--plot", "histogram", "--log", "--bins", "3"
+    )
+    assert ["400" in line and "0.5" not in line for line in ran.lines].count(True) == 1
+    assert "logarithms of 1 + their counts" in ran.out
 
 
 def test_windows_take_no_mask(normcli):

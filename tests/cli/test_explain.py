@@ -16,14 +16,11 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.norms.options import find_option
 from tests.marks import sampled, slowly
 from tests.teach.printed import check_true
 
 WORD = ["--data", "[[1,2,3,4]]", "--eps", "0"]
-GROUPS = {
-    name: ["--groups", "2"] if find_option("groups").belongs_to(row) else [] for name, row in NORMS.items()
-}
+GROUPS = {name: ["--groups", "2"] if row.needs_groups else [] for name, row in NORMS.items()}
 
 
 def list_equations(text: str) -> list[str]:
@@ -353,3 +350,14 @@ def test_a_backward_pass_that_cannot_be_explained_is_one_line(arguments, code, t
     ran = normcli("explain", *arguments)
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1)
     assert told in ran.err
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_gradients_in_half_precision_are_explained(dtype, normcli):
+    line = ("ln", "--shape", "2,8", "--dist", "normal", "--dtype", dtype)
+    ran = normcli("explain", *line, "--backward", "--at", "0,1")
+    assert (ran.code, ran.err) == (0, "")
+    assert f"The result, rounded once, to {dtype}." in ran.out
+    told = float(ran.lines[-1].split()[-1])
+    dx = normcli("backward", *line, "--print", "dx").lines[1]
+    assert told == pytest.approx(float(dx), rel=1e-7)

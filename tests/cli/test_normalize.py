@@ -396,3 +396,39 @@ def test_of_a_pipe_no_size_is_said(normcli, tmp_path):
     ran = normcli("ln", "--shape", "2,3", "-o", tmp_path / "y.npy")
     reader.join()
     assert re.fullmatch(r"normcli: .*y.npy: \(2, 3\) float64 in [0-9.e-]+ s; --show .*\n", ran.err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        pytest.param(("bn",), "eps keeps var below 1", id="eps"),
+        pytest.param(("bn", "--eps", "0"), "var ≈ 1 (1)", id="without eps"),
+        pytest.param(("rms",), "eps keeps ms below 1", id="mean square"),
+        pytest.param(("bn", "--eps", "1"), "rather than 1, as the statistics and eps predict", id="far below"),
+    ],
+)
+def test_a_variance_below_1_is_explained(arguments, told, normcli):
+    assert normcli(*arguments, "--shape", "2,3,4,4", "--show", "check").out.rstrip().endswith(told)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        pytest.param(["ln", "--shape", "2,3,2", "--gamma", "[[[1,2]],[[3,4]]]"], "(2, 1, 2)   along n l   1, 2, 3, 4", id="samples"),
+        pytest.param(["gn", "--groups", 2, "--shape", "2,4,3", "--gamma", "[1,2]"], "(2,)   along c, in groups   1, 2", id="groups"),
+        pytest.param(
+            ["ws", "--shape", "2,2", "--gamma", "[1,2]"],
+            "(2,)   along n, as ws has it; --feature-axes lays it along others   1, 2", id="two meanings",
+        ),
+        pytest.param(["ln", "--shape", "2,3", "--gamma", "[1,2,3]"], "(3,)   1, 2, 3", id="its own"),
+    ],
+)  # fmt: skip
+def test_the_header_says_along_which_axes_gamma_lies(arguments, told, normcli):
+    ran = normcli(*arguments)
+    assert f"gamma    {told}" in ran.out.replace("gamma     ", "gamma    ")
+
+
+def test_json_has_the_axes_that_a_gamma_of_another_shape_lies_along(normcli):
+    answer = normcli("ln", "--shape", "2,3,2", "--gamma", "[[[1,2]],[[3,4]]]", "-f", "json").json
+    assert (answer["parameter_axes"], answer["gamma"]) == ([0, 2], [[[1.0, 2.0]], [[3.0, 4.0]]])
+    assert "parameter_axes" not in normcli("ln", "--shape", "2,3", "--gamma", "[1,2,3]", "-f", "json").json

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from normcli import NORMS
-from normcli.norms.options import find_option
 from tests.marks import sampled, slowly
 
 TORCH = ["--shape", "3,4", "--rng", "torch", "--dist", "normal", "--seed", 0]
@@ -41,7 +40,7 @@ SHAPES = [(3, 4), (2, 4, 3), (1, 4, 2, 2), (4,), (2, 1, 4, 1, 2, 2)]
 
 def choose_groups(name, shape):
     """The number of channel groups, for a norm that has them; a vector has no channels."""
-    if not find_option("groups").belongs_to(NORMS[name]):
+    if not NORMS[name].needs_groups:
         return ()
     return ("--groups", 2 if shape[1] % 2 == 0 else 1)
 
@@ -53,7 +52,7 @@ def choose_groups(name, shape):
         pytest.param(name, shape, id=f"{name} {shape}")
         for name, row in NORMS.items()
         for shape in SHAPES
-        if row.parameter_names and (not find_option("groups").belongs_to(row) or len(shape) > 1)
+        if row.parameter_names and (not row.needs_groups or len(shape) > 1)
     ],
 )
 @pytest.mark.parametrize("format_", ["json", *slowly(["table", "jsonl", "csv", "markdown"])])

@@ -126,6 +126,12 @@ def test_what_makes_no_sense_is_one_line(arguments, code, told, normcli):
     assert told in ran.err
 
 
+def test_batches_go_up_to_the_whole_population_where_it_is_smaller(normcli):
+    ran = normcli("simulate", "batch-size", "--shape", "6,4", "--draws", "2", "-f", "json")
+    assert [one["size"] for one in ran.json["norms"][0]["batches"]] == [1, 2, 4, 6]
+    assert ran.err == "normcli: simulate: the largest batch is 6, all samples, not 128\n"
+
+
 _SHORT = ("training", "--shape", "16,4,2,2", "--steps", "3", "--runs", "1")
 
 

@@ -1,4 +1,4 @@
-"""What was guessed of a tensor's axes is said, where another guess has other groups."""
+"""What was guessed of a tensor's axes is said, where another guess has other groups, or names them otherwise."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def list_facts(*requests, shape):
         pytest.param("bn", {"layout": "NCL"}, (2, 4, 6), [], id="a layout is given"),
         pytest.param("bn", {"axes": "0,2"}, (2, 4, 6), [], id="axes by number"),
         pytest.param("bn", {"axes": "NL"}, (2, 4, 6), [TOKENS], id="axes by letter"),
-        pytest.param("ln", {}, (2, 4, 6), [], id="the last axis in any layout"),
+        pytest.param("ln", {}, (2, 4, 6), [TOKENS], id="names of tokens that are reduced alone"),
+        pytest.param("ln", {"layout": "bnd"}, (2, 4, 6), [], id="the last axis of a layout that is given"),
         pytest.param("bn", {"like": "keras"}, (2, 4, 6), [], id="a framework's layout"),
         pytest.param("bn", {}, (2, 3, 4, 4), [], id="images"),
         pytest.param(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.documents.bins import choose_bins, choose_ticks, collect_pairs, count_in_bins
+from normcli.documents.bins import choose_bins, choose_ticks, collect_pairs, count_in_bins, share_no_scale
 
 
 @pytest.mark.all_quick
@@ -54,3 +54,30 @@ def test_before_and_after_have_one_scale_where_it_suits_both(centre, shares):
     assert all(np.array_equal(pair.input.edges, pairs[0].input.edges) for pair in pairs)
     assert all(np.array_equal(pair.input.edges, pair.output.edges) == shares for pair in pairs)
     assert all(counts.counts.sum() == 50 for pair in pairs for counts in pair)
+
+
+@pytest.mark.parametrize("size", [100, 1000, 5000])
+def test_bins_are_as_wide_as_numpys_automatic_ones(size):
+    values = np.random.default_rng(1).normal(size=size)
+    assert len(choose_bins([values])) == min(len(np.histogram_bin_edges(values, "auto")), 49)
+
+
+def test_bins_are_as_many_as_asked_for_or_as_there_is_room_for():
+    values = np.random.default_rng(1).normal(size=5000)
+    assert len(choose_bins([values], 7)) == 8
+    assert len(choose_bins([values], most=20)) == 21
+    assert len(choose_bins([np.ones(50)])) == 6
+
+
+@pytest.mark.parametrize(("spread", "apart"), [(5.0, False), (50.0, True)])
+def test_groups_have_scales_of_their_own_where_their_spreads_are_far_apart(spread, apart):
+    x = np.random.default_rng(0).normal(size=(100, 2)) * [1.0, spread]
+    pairs = collect_pairs(normalize(x, "bn"), [0, 1])
+    assert share_no_scale(pairs) == apart
+    assert np.array_equal(pairs[0].output.edges, pairs[1].output.edges), "y of both has deviation 1"
+
+
+def test_bars_may_be_as_high_as_logarithms():
+    found = count_in_bins(np.array([0.0, 0.1, 0.2, 1.0]), np.array([0.0, 0.5, 1.0]))
+    assert found.measure_bars(log=False) == [3.0, 1.0]
+    assert found.measure_bars(log=True) == pytest.approx(np.log([4, 2]))

@@ -14,7 +14,6 @@ from normcli.errors import DataError, UsageError
 from normcli.fitting.fit import Policy, fit
 from normcli.fitting.statistics import round_stats
 from normcli.fitting.workers import can_fork, run_in_processes
-from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.tensors.many import Named, name_tensors
@@ -73,7 +72,7 @@ def test_threads_and_tiles_change_no_bit(effort, rng):
 def test_each_norm_is_fitted_or_refused_by_its_axes(name, rng):
     x = make(rng, (6, 4, 3, 5), "float64")
     for axes in (None, (0, 2, 3), (0,), (1, 2, 3)):
-        request = Request(name, axes=axes, groups=2 if find_option("groups").belongs_to(NORMS[name]) else None)
+        request = Request(name, axes=axes, groups=2 if NORMS[name].needs_groups else None)
         try:
             plan = make_plan(request, x.shape, x.dtype)
         except UsageError:

@@ -14,7 +14,6 @@ from normcli.errors import DataError, UsageError
 from normcli.fitting.subject import choose_subject
 from normcli.fitting.use import Use, invert_stats
 from normcli.norms.conventions import find_convention, list_frameworks
-from normcli.norms.options import find_option
 from normcli.norms.request import Request
 from normcli.norms.rules import Centre, EpsRule
 from normcli.numerics.rational import find_root, round_once, sum_exactly
@@ -42,7 +41,7 @@ def invert(stats, y, **options):
 
 def make_request(name):
     """Return a request for statistics that all samples of four axes share."""
-    grouped = find_option("groups").belongs_to(NORMS[name])
+    grouped = NORMS[name].needs_groups
     return Request(name, axes=(0, 1, 2, 3) if grouped else (0, 2, 3), groups=2 if grouped else None)
 
 

@@ -12,9 +12,8 @@ from normcli.algorithms.row_formula import RowFormula
 from normcli.checking.fault import Fault
 from normcli.identifying.faults.claim import Claim
 from normcli.identifying.maps.known_maps import CONSTANTS, SCALERS, Evaluation
-from normcli.identifying.maps.line_fit import Exceptions, PlainMap
+from normcli.identifying.maps.line_fit import PlainMap
 from normcli.identifying.models.matrix_model import Steps
-from normcli.identifying.nearly.nearest import Nearest
 from normcli.identifying.question import Identification, Question
 from normcli.identifying.reproduction import Candidate, Reproduction
 from normcli.identifying.search.affine_step import NO_AFFINE, WAYS, AffineStep
@@ -46,7 +45,7 @@ DOUBTFUL = FOUND._replace(bits=9.0, equal=0.5)
 PARTS = [
     {}, {"ddof": 1}, {"axes": (1, 2)}, {"eps_mode": "outside", "ddof": 1}, {"eps_range": (0.0, math.inf), "ddof": 1},
     {"eps_range": (0.0, 1.29e-5)}, {"eps_range": (0.0, 0.1), "eps_mode": "outside"}, {"order": (0, 2, 1), "ddof": 1},
-    {"eps_range": (0.0, 0.0)}, {"equal": 0.744}, {"cancelled": 0.05}, {"like": ()}, {"like": ("onnx", "openvino"), "norm": "mvn"},
+    {"eps_range": (0.0, 0.0)}, {"equal": 0.744}, {"like": ()}, {"like": ("onnx", "openvino"), "norm": "mvn"},
     {"norm": "gn", "groups": 1, "group_order": GroupOrder.CONTIGUOUS}, {"norm": "gn", "groups": 2, "group_order": GroupOrder.INTERLEAVED, "ddof": 1},
     {"norm": "gn", "groups": 2, "group_order": GroupOrder.CONTIGUOUS, "affine": "gamma"}, {"norm": "lp", "p": 2.0, "eps_mode": "outside", "like": ()},
     {"norm": "lp", "p": 1.5, "eps_mode": None, "eps_range": (0.0, 2.5)}, {"norm": "lrn", "window": Window(1, 2, 4, 0.5, 0.75, 2.0, 4)},
@@ -74,10 +73,10 @@ def find(*matches: Match, y=X, gamma=None, beta=None, **found) -> Identification
     return Identification(Question(X, y, gamma, beta, "NLC"), matches, **found)
 
 
-def make_map(a, b, axes=(), exceptions=None):
+def make_map(a, b, axes=()):
     lengths = [len(a) if axis in axes else 1 for axis in range(3)]
     values = (np.array(numbers, float).reshape(lengths) for numbers in (a, b))
-    return PlainMap(axes, *values, exceptions=exceptions)
+    return PlainMap(axes, *values)
 
 
 def reproduce(name, equal=1.0, share=0.3):
@@ -97,13 +96,11 @@ def reproduce(name, equal=1.0, share=0.3):
 
 def list_found() -> Iterator[Identification]:
     """Yield findings of every kind."""
-    g, b = np.ones(5), np.ones(5)
+    g = np.ones(5)
     for changed in PARTS:
         match = FOUND._replace(**changed)
         yield find(match)
         yield find(FOUND._replace(axes=(1,)), match, FOUND._replace(axes=(0, 1)), gamma=g)
-        yield find(nearest=Nearest(match, 2, 60, (0, 1, 2), 30.0, (FOUND,), ((2, 3),)))
-        yield find(nearest=Nearest(match, 2, 60, (0, 1, 2), 3.0), gamma=g, beta=b)
     names = ("two-pass:float32", "one-pass:float32", "welford:float32", "two-pass:float64", "one-pass:float64")
     told = tuple(map(reproduce, names))
     for some in (told[:1], told[:2], told, (told[0]._replace(equal=0.995),)):
@@ -112,7 +109,7 @@ def list_found() -> Iterator[Identification]:
     maps = [([0.5], [0.0], ()), ([0.5], [2.0], ()), ([1.0], [-2.0], ()), ([1, 2, 3], [0, 0, 0], (0,)), ([1, 2, 3, 4, 5], [5, 4, 3, 2, 1], (2,))]  # fmt: skip
     for numbers in maps:
         for step in (NO_AFFINE, AffineStep("gamma", np.ones(1)), AffineStep("beta", None, np.ones(1))):
-            plain = make_map(*numbers, Exceptions(12, 60, (0, 1, 2)) if step is NO_AFFINE else None)
+            plain = make_map(*numbers)
             evaluation = Evaluation(np.arange(1.0, 6.0), np.arange(3.0, 8.0), step)
             yield find(plain=plain, evaluation=evaluation, doubtful=(DOUBTFUL, DOUBTFUL._replace(norm="rms")))
             yield find(plain=plain, gamma=g)
@@ -120,7 +117,7 @@ def list_found() -> Iterator[Identification]:
         yield find(plain=make_map([0.5], [1.0]), known=(known.words,))
     for changed in (
         {}, {"is_odd": True, "eps": 3.03}, {"has_default_eps": False, "fine": 19.0, "bits": 20.0, "affine": "gamma"},
-        {"precision": "float16, rounded before gamma", "equal": 0.12345}, {"cancelled": 0.2},
+        {"precision": "float16, rounded before gamma", "equal": 0.12345},
     ):  # fmt: skip
         yield find(doubtful=(DOUBTFUL._replace(**changed), DOUBTFUL._replace(norm="rms")))
     for reason in (

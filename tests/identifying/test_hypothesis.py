@@ -25,11 +25,11 @@ GRID = Grid(X.shape, Layout(3, None), (0, 2))
 MATCH = Match("ln", (1,), "float32", (), 0.5, 0.1, 0.5, 60, Furthest((0, 0), 1.0, 1.0), (0, 1), eps=1e-5)
 
 
-def make(divisor=DEVIATION, affine=NO_AFFINE, variance=None, x=X, **model):
+def make(divisor=DEVIATION, affine=NO_AFFINE, x=X, **model):
     standard = standardize(take_groups(GRID, x, CHOSEN), divisor)
     sample = Sample(GRID, CHOSEN, standard, take_groups(GRID, x, CHOSEN))
     fitted = Model(LENGTH if model.get("p") else divisor, model.pop("mode", EpsMode.INSIDE), **model)
-    return Hypothesis(sample, affine, fitted, variance)
+    return Hypothesis(sample, affine, fitted)
 
 
 @pytest.mark.parametrize(
@@ -57,16 +57,6 @@ def test_gamma_and_beta_are_those_of_the_chosen_groups():
     rounded = make(affine=AffineStep("gamma", gamma[None], None, np.dtype("f2")))
     first = take_groups(GRID, normalize(X, "bn", axes=(0, 2), eps=0.1).normalized.astype("f2") * gamma, CHOSEN)
     np.testing.assert_array_equal(rounded.predict(0.1), first)
-
-
-def test_a_variance_of_another_algorithm_is_divided_by():
-    variance = np.array([1.0, 4.0, 9.0])
-    hypothesis = make(variance=variance)
-    rest = take_groups(GRID, X - X.mean((0, 2), keepdims=True), CHOSEN)
-    np.testing.assert_allclose(hypothesis.predict(0.5), rest / np.sqrt(variance + 0.5)[:, None], rtol=1e-13)
-    true = take_groups(GRID, X, CHOSEN).var(axis=1)
-    assert hypothesis.cancelled == pytest.approx(np.abs(variance / true - 1.0).max())
-    assert make().cancelled is None
 
 
 def test_groups_of_one_value_have_no_factor():

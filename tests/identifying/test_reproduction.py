@@ -182,10 +182,10 @@ NEAR = Match(
 )
 
 
-def list_all(*matches, kept=None, ways=("gamma", "none")):
+def list_all(*matches, ways=("gamma", "none")):
     return [
         (one.request.norm, one.request.axes, one.request.eps_mode, one.request.ddof, one.way, one.order)
-        for one in list_candidates(np.ones(SHAPE), matches, kept, ways)
+        for one in list_candidates(matches, ways)
     ]
 
 
@@ -206,14 +206,6 @@ def test_a_norm_is_tried_by_its_own_eps_and_as_it_was_matched(changed, expected)
 
 def test_of_many_matches_the_first_are_tried():
     assert len(list_all(*[NEAR._replace(norm="zscore", ddof=n) for n in range(6)])) == 7  # the first is its own
-
-
-def test_a_plain_map_is_tried_as_norms_of_the_other_axes():
-    def make(*names, axes):
-        return [(name, axes, None, None, way, (0, 1)) for name in names for way in ("gamma", "none")]
-
-    assert list_all(kept=(0,)) == make("ln", "rms", axes=(1,))
-    assert list_all(kept=(1,)) == make("bn", "rms", axes=(0,))
 
 
 @pytest.mark.parametrize("piece", [1, *slowly([100, 1 << 20])])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from normcli import check, normalize
-from normcli.identifying.nearly.nearest import Nearest
 from normcli.identifying.words.request_phrasing import diagnose_request
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -76,26 +75,6 @@ def test_a_tolerance_below_the_roundings_of_a_kernel_is_said_so():
     assert told.cause == "ln differs by rounding alone"
     assert told.evidence[0].startswith("two-pass:float32 gives every bit")
     assert told.remedy is None
-
-
-def test_a_variance_that_cancels_is_the_cause():
-    assert (
-        ask(FOUND._replace(cancelled=0.01)).cause == "ln differs: the variance is E[x²] − E[x]², which cancels"
-    )
-
-
-def test_wrong_values_are_counted_beside_other_differences():
-    near = Nearest(FOUND, 2, 60, (0, 1, 2), 30.0, (), ((2, 3),))
-    alone = ask(nearest=near)
-    assert (alone.cause, alone.evidence) == (
-        "ln differs in 2 of 60 values, all at c=3",
-        ("the first of them is at (0, 1, 2)",),
-    )
-    assert ask(nearest=near._replace(mismatches=0)).cause == "ln differs by rounding alone"
-    told = ask(nearest=near, options={"eps": 1e-3})
-    assert told.cause == "ln differs: eps is 1e-05, not 0.001; 2 of 60 values are wrong"
-    assert told.evidence == ("all at c=3", "the first of them is at (0, 1, 2)")
-    assert told.remedy == "normcli ln … --eps 1e-05"
 
 
 def test_other_kinds_are_said_behind_the_norm():

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normcli.checking.fault import Fault
+from normcli.cli.verbs.help import read_symptoms
 from normcli.language.reading import PLACE, find_foreign_words
 
 if TYPE_CHECKING:
@@ -129,7 +130,9 @@ def _list_of_page() -> Iterator[tuple[str, str]]:
 
 
 def _list_remarks() -> Iterator[tuple[str, str]]:
-    """Yield what the table of conventions says of frameworks."""
+    """Yield what the tables of symptoms and of conventions say."""
+    for row in read_symptoms():
+        yield from (("normcli/cli/verbs/symptoms.toml", text) for text in (row.symptom, row.fix))
     path = PACKAGE / "norms" / "conventions.toml"
     rows = tomllib.loads(path.read_text(encoding="utf-8")).values()
     for row in (row for part in rows if isinstance(part, list) for row in part):

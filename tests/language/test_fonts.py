@@ -36,6 +36,11 @@ def test_a_family_is_found_with_its_weights_wherever_it_is(place, folder):
     assert find_chinese_fonts() == Fonts("Noto Sans CJK SC", tuple(files))
 
 
+def test_the_font_that_debian_and_ubuntu_install_is_known(folder):
+    files = install(folder, "shared/fonts/truetype/droid/DroidSansFallbackFull.ttf")
+    assert find_chinese_fonts() == Fonts("Droid Sans Fallback", tuple(files))
+
+
 def test_where_there_is_none(folder):
     install(folder, "own/fonts/DejaVuSans.ttf", "own/fonts/msyh.txt", "own/fonts/simheibold2.ttf")
     assert find_chinese_fonts() is None

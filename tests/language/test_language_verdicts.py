@@ -10,12 +10,10 @@ from normcli.checking.gradient_faults import list_faults
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.identifying.faults.claim import FAULTS
 from normcli.identifying.faults.fault_search import find_claims
-from normcli.identifying.maps.known_maps import Evaluation
 from normcli.identifying.maps.line_fit import PlainMap
 from normcli.identifying.question import Identification, Question
-from normcli.identifying.search.affine_step import NO_AFFINE
 from normcli.identifying.words.diagnosis import VERDICTS, Diagnosis
-from normcli.identifying.words.map_words import compare_stored, tell_sigma
+from normcli.identifying.words.map_words import tell_sigma
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_request
 from normcli.language import choose_language, translate
@@ -24,8 +22,7 @@ from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
-from normcli.numerics.statistics.solution import Given
-from tests.identifying.diagnoses import X, list_diagnoses, make_map
+from tests.identifying.diagnoses import list_diagnoses
 from tests.plants.faults import TABLE, make_wrong
 from tests.plants.wrong_kernels import ask
 
@@ -71,14 +68,6 @@ def test_every_diagnosis():
 def test_verdicts_are_explained():
     for line in VERDICTS.values():
         assert_is_chinese(line)
-
-
-def test_stored_statistics():
-    given, plan = Given(np.array([1.0, 2.0]), np.array([3.0, 4.0])), make_plan(Request("bn"), (3, 2), X.dtype)
-    for mean, square in [([1, 2], [3.1, 4.1]), ([9, 2], [3, 4]), ([1, 2], [3, 9]), ([9, 2], [3, 9])]:
-        evaluation = Evaluation(np.array(mean, float), np.array(square, float), NO_AFFINE)
-        found = Identification(Question(X, X), (), plain=make_map([1.0], [0.0]), evaluation=evaluation)
-        assert_all_is_chinese(compare_stored(found, given, plan))
 
 
 @pytest.mark.parametrize("factor", [0.1, 0.1483, 0.31, 0.4])

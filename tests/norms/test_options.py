@@ -39,12 +39,18 @@ def test_each_option_has_help_and_belongs_to_a_norm(option):
 @pytest.mark.parametrize(
     ("norm", "names"),
     [
-        pytest.param("rms", ("feature_axes", "eps", "eps_mode"), id="rms"),
+        pytest.param(
+            "rms",
+            ("feature_axes", "gamma_offset", "groups", "group_order", "eps", "eps_mode", "over"),
+            id="rms",
+        ),
         pytest.param("lrn", ("size", "alpha", "exponent", "k"), id="lrn"),
-        pytest.param("gn", ("feature_axes", "groups", "group_order", "eps", "eps_mode", "ddof"), id="gn"),
+        pytest.param(
+            "gn", ("feature_axes", "gamma_offset", "groups", "group_order", "eps", "eps_mode", "ddof"), id="gn"
+        ),
         pytest.param("maxabs", (), id="maxabs"),
-        pytest.param("wn", ("feature_axes",), id="wn"),
-        pytest.param("minmax", ("feature_axes", "range"), id="minmax"),
+        pytest.param("wn", ("feature_axes", "gamma_offset"), id="wn"),
+        pytest.param("minmax", ("feature_axes", "gamma_offset", "range"), id="minmax"),
         pytest.param("zscore", ("ddof", "no_mean", "no_scale"), id="zscore"),
         pytest.param("robust", ("quantiles", "no_mean", "no_scale"), id="robust"),
     ],

@@ -394,3 +394,57 @@ def test_iterations_that_cannot_be_are_refused(options, told):
     with pytest.raises(UsageError) as refused:
         make_plan(Request("sn", **options), (2, 3), np.dtype("f8"))
     assert str(refused.value) == told
+
+
+def place(request, shape, **given):
+    plan = make_plan(request, shape, np.dtype("f8"))
+    return plan.adopt_parameters({name: np.ones(lengths) for name, lengths in given.items()}).parameters
+
+
+@pytest.mark.parametrize(
+    ("request_", "shape", "given", "axes"),
+    [
+        pytest.param(Request("ln"), (2, 3, 8), (2, 1, 8), (0, 2), id="of each sample"),
+        pytest.param(Request("bn"), (2, 6, 4, 5), (2, 6, 1, 1), (0, 1), id="of each sample and channel"),
+        pytest.param(Request("rms"), (2, 3, 4, 8), (4, 8), (2, 3), id="of each head"),
+        pytest.param(Request("rms"), (2, 4, 3, 8), (4, 1, 8), (1, 3), id="of each head before positions"),
+        pytest.param(Request("rms"), (2, 3, 4, 8), (32,), (2, 3), id="flat over the projection"),
+        pytest.param(Request("rms"), (2, 3, 4, 8), (96,), (1, 2, 3), id="flat over three axes"),
+        pytest.param(Request("gn", groups=3), (2, 6, 4, 5), (3,), (1,), id="of each group"),
+        pytest.param(Request("ln", axes=(1, 2)), (2, 3, 8), (3, 1), (1,), id="along one of the reduced axes"),
+    ],
+)
+def test_gamma_of_any_shape_that_broadcasts_is_taken_as_it_is(request_, shape, given, axes):
+    found = place(request_, shape, gamma=given)
+    assert (found.axes, found.shape, found.alike) == (axes, given, True)
+
+
+@pytest.mark.parametrize(
+    ("request_", "shape", "given", "own"),
+    [
+        pytest.param(Request("ws"), (4, 4), (4,), (0,), id="rows or columns"),
+        pytest.param(Request("bn"), (2, 5, 3, 5), (5,), (1,), id="channels or columns"),
+        pytest.param(Request("gn", groups=5), (2, 5, 3, 5), (5,), (1,), id="groups or columns"),
+        pytest.param(Request("bn"), (2, 2), (2, 1), (1,), id="a column of a CSV file"),
+        pytest.param(Request("ln"), (2, 3, 8), (), (2,), id="one number"),
+        pytest.param(Request("ln", feature_axes=(1, 2)), (2, 3, 8), (3, 8), (1, 2), id="as it is asked for"),
+    ],
+)
+def test_a_shape_that_could_mean_two_things_lies_along_the_norms_own_axes(request_, shape, given, own):
+    found = place(request_, shape, gamma=given)
+    assert (found.axes, found.own) == (own, None)
+
+
+def test_gamma_and_beta_of_different_shapes_lie_along_the_axes_of_both():
+    found = place(Request("bn"), (2, 6, 4), gamma=(6,), beta=(2, 1, 1))
+    assert (found.axes, found.shape, found.alike) == ((0, 1), (2, 6, 1), False)
+
+
+def test_a_channel_that_is_last_is_no_gamma_of_columns():
+    plan = make_plan(Request("bn"), (2, 4, 5, 3), np.dtype("f8"))
+    assert plan.adopt_parameters({"gamma": np.ones(3)}) is plan
+
+
+def test_a_gamma_of_each_place_in_a_group_is_shared_by_groups():
+    found = place(Request("gn", groups=3), (2, 6, 4), gamma=(2, 1))
+    assert found.view_shape == (1, 1, 2, 1)

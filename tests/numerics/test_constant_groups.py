@@ -79,7 +79,7 @@ def test_a_flat_group_is_recalled_as_it_is_normalized(like, divisor):
     numbers = {"std": np.array([1e-20, 2.0]), "var": np.array([1e-40, 4.0]), "mean": np.array([3.0, 3.0])}
     zeros = np.zeros(2)
     solution = Solution(
-        Triple(zeros, zeros, zeros), Pair(numbers["std"], zeros), None, centred=True, statistics=numbers
+        Triple(zeros, zeros, zeros), Pair(numbers["std"], zeros), centred=True, statistics=numbers
     )
     assert replace_flat(plan, solution, 3).ask is None
     solution.ask = lambda group, bits: (Fraction(group), Fraction(bits))

@@ -53,14 +53,12 @@ def make(rng: np.random.Generator, dtype: str, centred: bool, affine: tuple[bool
             0.0 if beta is None else beta[0, i]
         )
         exact.append(result if not centred or abs(quotient) <= LARGEST else None)
-    return Case(
-        x[None], Solution(Triple(*means), Pair(*divisors), None, centred), Parameters(gamma, beta), exact
-    )
+    return Case(x[None], Solution(Triple(*means), Pair(*divisors), centred), Parameters(gamma, beta), exact)
 
 
 @pytest.mark.parametrize("affine", [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("centred", [True, False], ids=["centred", "not centred"])
-def test_results_of_float64_lie_within_half_of_their_bound(centred, affine, rng, monkeypatch):
+def test_results_lie_within_half_of_their_bound(centred, affine, rng, monkeypatch):
     found = []
 
     def record(y, t, error, work):
@@ -71,25 +69,7 @@ def test_results_of_float64_lie_within_half_of_their_bound(centred, affine, rng,
     monkeypatch.setattr(sequences, "_round", record)
     for _ in range(12):
         case = make(rng, "float64", centred, affine)
-        apply(case.x, np.empty(case.x.shape), case.solution, Workspace(), case.parameters, exact=True)
+        apply(case.x, np.empty(case.x.shape), case.solution, Workspace(), case.parameters)
         for exact, y, t, error in zip(case.exact, *(part[0] for part in found.pop()), strict=True):
             if exact is not None:
                 assert abs(Fraction(y) + Fraction(t) - exact) <= Fraction(error) / 2
-
-
-@pytest.mark.parametrize("affine", [(False, False), (True, False), (False, True), (True, True)])
-@pytest.mark.parametrize("centred", [True, False], ids=["centred", "not centred"])
-def test_results_of_short_floats_lie_within_their_bound(centred, affine, rng, monkeypatch):
-    ends = []
-    monkeypatch.setattr(sequences, "store", lambda _, values: ends.append(values.copy()))
-    for _ in range(12):
-        case = make(rng, "float32", centred, affine)
-        apply(
-            case.x, np.empty(case.x.shape, "float32"), case.solution, Workspace(), case.parameters, exact=False
-        )
-        high, low = ends.pop(), ends.pop()
-        for exact, least, most in zip(case.exact, low[0], high[0], strict=True):
-            if exact is not None:
-                margin = (Fraction(most) - Fraction(least)) / 8
-                assert Fraction(least) + margin <= exact <= Fraction(most) - margin
-        ends.clear()

@@ -9,7 +9,6 @@ from normcli.numerics.integers import find_limits, find_magnitudes, split_intege
 from normcli.numerics.rational import sum_exactly
 from normcli.numerics.statistics.order_statistics import QUARTILES, fold_extremes, measure_extremes
 from normcli.numerics.statistics.ranks import RankSearch, make_keys, measure_quantiles, read_keys
-from normcli.numerics.sums.column_sums import measure_columns
 from normcli.numerics.sums.leaf_records import fold_leaves
 from normcli.numerics.sums.row_sums import measure_leaves
 from normcli.numerics.workspace import Workspace
@@ -86,12 +85,6 @@ def test_leaves_are_summed_exactly(dtype):
     check_sums(leaves, x)
     folded = fold_leaves(leaves.map(lambda a: a.reshape(2, 3)))
     check_sums(folded, x.reshape(2, -1))
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_columns_are_summed_exactly(dtype):
-    x = draw(dtype, (40, 9))
-    check_sums(measure_columns(np.ascontiguousarray(x.T), Workspace(), short=False, need_sum=True), x)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

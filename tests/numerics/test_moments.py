@@ -9,11 +9,8 @@ import pytest
 
 from normcli import normalize
 from normcli.numerics.rational import sum_exactly
-from normcli.numerics.statistics.divisor import choose_scale
 from normcli.numerics.statistics.moments import find_moments
-from normcli.numerics.sums.column_sums import measure_columns
 from normcli.numerics.sums.row_sums import measure_leaves
-from normcli.numerics.sums.short_row_sums import measure_short_leaves
 from normcli.numerics.workspace import Workspace
 from tests.test_exactness import make
 
@@ -36,8 +33,7 @@ def require_exact(moments, x):
 @pytest.mark.parametrize("kind", ["normal", "mean 1e6", "outlier", "all but one", "near the mean", "integers"])
 def test_moments_are_those_of_exact_sums(kind, short):
     x = make(kind, 40, 300).astype("float32" if short else "float64")
-    measure = measure_short_leaves if short else measure_leaves
-    leaves = measure(x, Workspace(), need_sum=True)
+    leaves = measure_leaves(x, Workspace(), need_sum=True)
     moments = find_moments(leaves, 300, None, centred=True)
     require_exact(moments, x)
 
@@ -50,11 +46,7 @@ def test_magnitudes_however_far_apart_decide_nearly_all_groups(short, bits, n):
     bits = min(bits, 140) if short else bits
     x = random.standard_normal((200, n)) * 2.0 ** random.integers(-bits, 0, (200, n)) * 2.0 ** (bits // 2)
     x = x.astype("float32" if short else "float64")
-    if n == 5:
-        leaves = measure_columns(np.ascontiguousarray(x.T), Workspace(), short=short, need_sum=True)
-    else:
-        measure = measure_short_leaves if short else measure_leaves
-        leaves = measure(x, Workspace(), need_sum=True)
+    leaves = measure_leaves(x, Workspace(), need_sum=True)
     require_exact(find_moments(leaves, n, None, centred=True), x)
 
 
@@ -65,20 +57,12 @@ def test_a_constant_has_no_deviation():
     assert (moments.mean.hi[0], moments.square.hi[0], moments.undecided[0]) == (1e15 / 3, 0.0, False)
 
 
-def test_choose_scale():
-    largest = np.array([1e300, 1e-200, 0.0, np.inf, np.nan, 1.0])
-    k = choose_scale(largest)
-    np.testing.assert_array_equal(k[2:5], 0)
-    scaled = np.ldexp(largest[[0, 1, 5]], k[[0, 1, 5]])
-    assert ((scaled >= 0.5) & (scaled <= 1.0)).all()
-
-
-def test_values_far_from_zero_have_exact_variances_in_columns():
-    x = np.random.default_rng(0).standard_normal((5, 300)) + 1e6
-    leaves = measure_columns(x, Workspace(), short=False, need_sum=True)
+def test_values_far_from_zero_have_exact_variances():
+    x = np.random.default_rng(0).standard_normal((300, 5)) + 1e6
+    leaves = measure_leaves(x, Workspace(), need_sum=True)
     moments = find_moments(leaves, 5, None, centred=True)
     assert moments.error.max() < 2.0**-95
-    require_exact(moments, x.T)
+    require_exact(moments, x)
 
 
 def test_sums_that_are_infinite_are_those_of_doubles():

@@ -57,11 +57,11 @@ def check(norm, rows):
     for i, row in enumerate(rows):
         for name, values in solution.statistics.items():
             assert values[i] == rational.round_once(find_exactly(name, row)), (name, row.tolist())
-        k = 0 if solution.scale is None else int(solution.scale[i])
-        centre = rational.scale(find_exactly(plan.norm.centre.value, row), k)
+        centre = find_exactly(plan.norm.centre.value, row)
         require_near(centre, [part[i] for part in solution.mean], 1, 88)
-        divisor = rational.scale(find_exactly(plan.norm.divisor.spread, row) or Fraction(1), k)
-        require_near(divisor, [part[i] for part in solution.divisor], 0, 77)
+        divisor = find_exactly(plan.norm.divisor.spread, row) or Fraction(1)
+        if 2.0**-950 < divisor < 2**1023:
+            require_near(divisor, [part[i] for part in solution.divisor], 0, 77)
 
 
 def require_near(exact, parts, place, bits):
@@ -129,8 +129,7 @@ def test_infinite_and_missing_values_are_what_doubles_give():
 
 def test_a_range_of_0_is_replaced_by_1_where_doubles_overflow():
     _, solution = solve_rows("minmax", np.array([[1.7e308, 1.7e308]]))
-    k = 0 if solution.scale is None else int(solution.scale[0])
-    assert math.ldexp(solution.divisor.hi[0], -k) == 1.0
+    assert solution.divisor.hi[0] == 1.0
 
 
 HALF = 2.0**-53

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from normcli.numerics.statistics.lengths import measure_powers
-from normcli.numerics.sums.column_sums import measure_columns
 from normcli.numerics.sums.leaf_records import Leaves, fold_leaves
 from normcli.numerics.sums.row_sums import _join_terms, measure_leaves
-from normcli.numerics.sums.short_row_sums import find_inexact, find_small, measure_short_leaves
 from normcli.numerics.workspace import Workspace
 from tests.marks import sampled, slowly
 from tests.test_exactness import make
@@ -59,7 +57,7 @@ def test_sums_of_leaves_are_exact(kind, n, need_sum):
         with np.errstate(over="ignore"):
             short = x.astype(dtype)
         if np.isfinite(short).all():
-            leaves = measure_short_leaves(short, Workspace(), need_sum=need_sum)
+            leaves = measure_leaves(short, Workspace(), need_sum=need_sum)
             assert kind == "cancelling" or not require_exact(leaves, short, need_sum=need_sum).any()
 
 
@@ -74,27 +72,18 @@ def test_sums_are_exact_of_parts_that_are_as_large_as_they_may_be(need_sum):
 @pytest.mark.parametrize("short", [True, False])
 def test_the_last_rows_of_more_than_are_measured_at_once_are_exact(short):
     x = make("normal", 50, 3000).astype("float32" if short else "float64")
-    measure = measure_short_leaves if short else measure_leaves
-    leaves = measure(x, Workspace(), need_sum=True)
+    leaves = measure_leaves(x, Workspace(), need_sum=True)
     chosen = [0, 21, 42, 49]
     assert not require_exact(leaves.map(lambda a: a[chosen]), x[chosen]).any()
-
-
-@pytest.mark.parametrize("short", [True, False])
-@pytest.mark.parametrize("kind", KINDS)
-def test_sums_of_columns_are_exact(kind, short):
-    x = make(kind, 5, 7).astype("float32" if short else "float64")
-    leaves = measure_columns(np.ascontiguousarray(x.T), Workspace(), short=short, need_sum=True)
-    assert not require_exact(leaves, x).all()
 
 
 def test_values_that_do_not_count_add_nothing():
     x = make("mean 1e6", 3, 300)
     selected = np.random.default_rng(0).random(x.shape) < 0.5
     selected[2] = False
-    for dtype, measure in (("float64", measure_leaves), ("float32", measure_short_leaves)):
+    for dtype in ("float64", "float32"):
         rows = np.where(selected, x, 0.0).astype(dtype)
-        leaves = measure(rows, Workspace(), selected, need_sum=True)
+        leaves = measure_leaves(rows, Workspace(), selected, need_sum=True)
         require_exact(leaves.part(0, 2), [row[s] for row, s in zip(rows[:2], selected, strict=False)])
         assert leaves.count.tolist() == selected.sum(axis=-1).tolist()
         assert leaves.sum_0[2] == leaves.square_0[2] == 0.0
@@ -106,26 +95,7 @@ def test_a_value_that_a_plain_sum_would_lose_is_summed_or_told(n, sign):
     x = np.full((4, n), 2.0**40, dtype="float32")
     x[:, ::2] = -(2.0**39)
     x[2, n // 2] = sign * 2.0**-30
-    assert require_exact(measure_short_leaves(x, Workspace(), need_sum=True), x).tolist()[:2] == [False, False]
-
-
-@pytest.mark.parametrize("n", [3, 700, *slowly([4096])])
-def test_zeros_do_not_make_a_narrow_leaf_doubtful(n):
-    x = np.maximum(make("integers", 6, n), 0.0).astype("float32")
-    x[1] = 0.0
-    x[2] = -0.0
-    x[3] = np.nan
-    x[5, :2] = 2.0**60, 1.0
-    with np.errstate(all="ignore"):
-        bound = np.abs(x.astype("f8")).sum(axis=-1)
-        doubtful = find_inexact(x, bound)
-    np.testing.assert_array_equal(doubtful, [False, False, False, True, False, True])
-
-
-def test_short_rows_that_are_looked_at_together_are_told_one_by_one():
-    x = np.ones((2048, 4), np.float32)
-    x[[5, 1500], 0] = 2.0**60
-    assert np.flatnonzero(find_inexact(x, x.sum(axis=-1, dtype="f8"))).tolist() == [5, 1500]
+    assert require_exact(measure_leaves(x, Workspace(), need_sum=True), x).tolist()[:2] == [False, False]
 
 
 @pytest.mark.parametrize(("n", "count"), [(511, 3), (512, 3), (513, 4)])
@@ -158,8 +128,7 @@ def test_sums_that_doubles_do_not_hold_are_marked_or_have_a_bound(short):
     rng = np.random.default_rng(7)
     x = np.ldexp(rng.uniform(1.0, 2.0, (3, 90)), rng.integers(-120, 120, (3, 90)))
     x = x.astype("float32" if short else "float64")
-    measure = measure_short_leaves if short else measure_leaves
-    leaves = measure(x, Workspace(), need_sum=True)
+    leaves = measure_leaves(x, Workspace(), need_sum=True)
     assert leaves.require_exact().extreme.all()
     assert not leaves.extreme.any()
     for i, row in enumerate(x.tolist()):
@@ -176,7 +145,7 @@ def test_nan_and_infinities_are_those_of_plain_sums(dtype):
     x[0, 3], x[1, 4], x[2, 5] = np.nan, np.inf, -np.inf
     x[3, 3], x[3, 4] = np.inf, -np.inf
     with np.errstate(all="ignore"):
-        leaves = (measure_leaves if dtype == "float64" else measure_short_leaves)(x, Workspace(), need_sum=True)
+        leaves = measure_leaves(x, Workspace(), need_sum=True)
         folded = fold_leaves(leaves.reshape((1, 5)).part(1, 3))
     np.testing.assert_array_equal(leaves.sum_0[:4], [np.nan, np.inf, -np.inf, np.nan])
     np.testing.assert_array_equal(leaves.square_0[:4], [np.nan, np.inf, np.inf, np.inf])
@@ -223,12 +192,3 @@ def test_a_workspace_gives_the_same_memory_again():
     first = work.get("a", (3, 4))
     assert np.shares_memory(first, work.get("a", (2, 2), np.float32))
     assert not np.shares_memory(first, work.get("b", (3, 4)))
-
-
-def test_which_sums_may_be_inexact():
-    """The least |x| that is not 0, times 2²⁸, is the largest bound; of zeros every bound is."""
-    rows = np.array([[0.0, 0.0], [0.0, -0.5], [3.0, 0.5], [-1.0, 2.0]], np.float32)
-    for factor, expected in ((1.0, False), (1.0 + 2.0**-50, True)):
-        bound = np.array([1e30, 2.0**27, 2.0**27, 2.0**28]) * factor
-        for found in (find_inexact(rows, bound), find_small(rows, bound, -1), find_small(rows.T, bound, 0)):
-            assert found.tolist() == [False, expected, expected, expected]

@@ -20,7 +20,6 @@ from normcli.answers.calculating.catalogue import Catalogue
 from normcli.documents.document import Page, View
 from normcli.documents.palette import PALETTE
 from normcli.errors import UsageError
-from normcli.norms.options import find_option
 from normcli.norms.rules import EpsMode
 from normcli.page.content import LONGEST_SIDE, MOST_CELLS, SLICE_CELLS, choose_slice, make_content
 from normcli.printable import make_printable
@@ -338,7 +337,7 @@ def test_a_document_without_a_page_says_so():
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_every_norm_writes_its_page(norm, normcli, tmp_path):
-    groups = ["--groups", 2] if find_option("groups").belongs_to(NORMS[norm]) else []
+    groups = ["--groups", 2] if NORMS[norm].needs_groups else []
     path = tmp_path / "page.html"
     ran = normcli(norm, "--shape", "3,4,3,3", *groups, "-o", path)
     assert (ran.code, ran.out, ran.err) == (0, "", "")

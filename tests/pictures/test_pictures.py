@@ -471,6 +471,26 @@ def test_histograms_count_every_value_of_a_group(norm):
     assert all((height > 0) == (e.get("data-count") != "0") for e, height in heights.items())
 
 
+def test_histograms_say_what_comes_behind_the_norm():
+    texts = {
+        e.text for e in paint("bn", (2, 3), Options(plot="histogram"), gamma=2.0, beta=1.0).iter(f"{SVG}text")
+    }
+    assert {"y = (x − mean) / √(var + eps) · gamma + beta", "y, after gamma and beta"} <= texts
+
+
+def test_histograms_far_apart_have_each_a_scale_below():
+    root = paint("bn", (), Options(plot="histogram", bins=4, log=True), values=[[0, 0], [1, 500], [2, 900]])
+    ticks = [e.text for e in root.iter(f"{SVG}text") if e.get("class") == "muted mono"]
+    assert {"0.5", "800"} <= set(ticks)
+    assert sum(e.get("class") == "cell" for e in root.iter(f"{SVG}g")) == 16
+    assert any("logarithms" in (e.text or "") for e in root.iter(f"{SVG}text"))
+
+
+def test_a_picture_says_which_layout_was_guessed():
+    texts = [e.text for e in paint("ln", (2, 3, 4)).iter(f"{SVG}text")]
+    assert "assumed   layout NCL; --layout NLC for tokens" in texts
+
+
 def test_histograms_of_one_side_share_their_bins():
     root = paint("bn", (2, 3, 4, 4), Options(plot="histogram"))
     bins = {}

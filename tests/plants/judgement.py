@@ -9,7 +9,6 @@ import numpy as np
 
 from normcli.errors import NormError
 from normcli.identifying.identify import identify
-from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import Identification, Kind, Question
 from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.norms.plan import Plan, make_plan
@@ -111,10 +110,7 @@ def _compare_fault(found: Identification, wrong: Wrong) -> Outcome:
 def _compare_matches(found: Identification, wrong: Wrong) -> Outcome:
     """Return the outcome where no fault is claimed: a norm that is y may be one with other options."""
     if found.kind is not Kind.NORM:
-        near = found.nearest
-        is_told = near is not None and near.bits >= CERTAIN and _agrees(near.match, wrong.plan, found.question)
-        is_part = any(name.startswith("where-") for name in wrong.ids)
-        return Outcome.RIGHT if is_told and is_part else Outcome.MISSED
+        return Outcome.MISSED
     if wrong.really is not None:
         agreeing = [_agrees(match, wrong.really, found.question) for match in found.matches]
         if any(agreeing):
@@ -126,9 +122,7 @@ def _compare_matches(found: Identification, wrong: Wrong) -> Outcome:
     if not right:
         return Outcome.WRONG
     said = {name for match in right for name in _SAID_BY_A_MATCH.get(match.affine, ())}
-    cancels = right[0].cancelled is not None or any(
-        "one-pass" in each.computation.name for each in found.reproductions
-    )
+    cancels = any("one-pass" in each.computation.name for each in found.reproductions)
     shown = {
         "stats-one-pass": cancels,
         "order-transposed": right[0].order != tuple(range(len(right[0].order))),

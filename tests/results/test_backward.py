@@ -473,3 +473,33 @@ def test_drawn_cases_are_exact(seed):
 def test_parameters_without_values_have_gradients_of_their_shape():
     found = backward(np.zeros((3, 0), np.float32), np.zeros((3, 0)), "ln")
     assert (found.dgamma.shape, found.dgamma.dtype, found.dbeta.shape) == ((0,), np.float32, (0,))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_a_gamma_of_each_sample_has_the_gradient_of_that_sample_alone(dtype, rng):
+    x, dy = rng.normal(size=(2, 3, 4, 8)).astype(dtype)
+    gamma, beta = rng.normal(size=(2, 3, 1, 8)).astype(dtype)
+    found = backward(x, dy, "ln", gamma=gamma, beta=beta, gamma_offset=1)
+    assert found.dgamma.shape == found.dbeta.shape == (3, 1, 8)
+    for sample in range(3):
+        alone = backward(
+            x[sample], dy[sample], "ln", gamma=gamma[sample, 0], beta=beta[sample, 0], gamma_offset=1
+        )
+        np.testing.assert_array_equal(found.dx[sample], alone.dx)
+        np.testing.assert_array_equal(found.dgamma[sample, 0], alone.dgamma)
+        np.testing.assert_array_equal(found.dbeta[sample, 0], alone.dbeta)
+
+
+def test_a_gamma_of_each_group_has_the_gradient_of_its_channels(rng):
+    x, dy = rng.integers(-8, 8, (2, 2, 6, 5)).astype("f8")
+    found = backward(x, dy, "gn", groups=3, gamma=[1.0, 2.0, -1.0])
+    whole = backward(x, dy, "gn", groups=3, gamma=np.repeat([1.0, 2.0, -1.0], 2))
+    np.testing.assert_array_equal(found.dx, whole.dx)
+    np.testing.assert_allclose(found.dgamma, whole.dgamma.reshape(3, 2).sum(1), rtol=1e-14)
+    np.testing.assert_array_equal(found.dbeta, whole.dbeta.reshape(3, 2).sum(1))
+
+
+def test_gamma_and_beta_of_different_shapes_are_differentiated_one_by_one(rng):
+    x = rng.normal(size=(2, 3, 4))
+    with pytest.raises(UsageError, match="gamma and beta of different shapes: leave out beta"):
+        backward(x, x, "ln", gamma=np.ones(4), beta=np.ones((2, 1, 4)))

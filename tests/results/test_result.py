@@ -210,3 +210,69 @@ def test_gamma_and_beta_have_the_names_of_frameworks_too():
 def test_degenerate_groups_are_refused_under_strict():
     with pytest.raises(DegenerateError, match="constant"):
         normalize(np.ones((3, 2)), "bn", strict=True)
+
+
+@pytest.mark.parametrize(
+    ("norm", "shape", "gamma"),
+    [
+        pytest.param("ln", (3, 4, 8), (3, 1, 8), id="of each sample"),
+        pytest.param("rms", (2, 3, 4, 8), (4, 8), id="of each head"),
+        pytest.param("gn", (2, 6, 5), (3,), id="of each group"),
+        pytest.param("gn", (2, 6, 5), (2, 1), id="of each place in a group"),
+        pytest.param("bn", (2, 6, 5), (2, 1, 5), id="of all but channels"),
+    ],
+)
+def test_gamma_multiplies_as_one_of_the_tensors_shape_would(norm, shape, gamma, rng):
+    options = {"groups": 3} if norm == "gn" else {}
+    x, scale = rng.normal(size=shape).astype("f4"), rng.normal(size=gamma).astype("f4")
+    view = (2, 3, 2, 5) if norm == "gn" else shape
+    spread = scale[:, None, None] if gamma == (3,) else scale
+    whole = np.broadcast_to(spread, view).reshape(shape)
+    one = normalize(x, norm, gamma=scale, gamma_offset=1, **options)
+    other = normalize(x, norm, gamma=whole, gamma_offset=1, **options)
+    np.testing.assert_array_equal(one.normalized, other.normalized)
+    assert one.gamma.shape == gamma
+
+
+def test_an_offset_is_added_to_gamma(rng):
+    x, gamma = rng.normal(size=(2, 3)), np.array([0.5, -1.0, 2.0])
+    expected = normalize(x, "ln", gamma=gamma + 1).normalized
+    np.testing.assert_array_equal(normalize(x, "ln", gamma=gamma, gamma_offset=1).normalized, expected)
+    followed = normalize(x, "rms", gamma=gamma, like="gemma", gamma_offset=0).normalized
+    np.testing.assert_array_equal(followed, normalize(x, "rms", gamma=gamma, eps=1e-6).normalized)
+
+
+def test_a_range_takes_no_offset():
+    with pytest.raises(UsageError, match="range says what gamma is; leave out gamma_offset"):
+        normalize([[1.0], [2.0]], "minmax", range=(0, 2), gamma_offset=1)
+
+
+@pytest.mark.parametrize("norm", ["rms", "lp", "l1"])
+def test_groups_of_the_last_axis_are_those_of_a_split_axis(norm, rng):
+    x = rng.normal(size=(2, 3, 12)).astype("f4")
+    grouped = normalize(x, norm, groups=4)
+    split = normalize(x.reshape(2, 3, 4, 3), norm)
+    np.testing.assert_array_equal(grouped.normalized, split.normalized.reshape(x.shape))
+    assert (grouped.group_count, grouped.group_size) == (24, 3)
+    dealt = normalize(x, norm, groups=4, group_order="interleaved").normalized
+    moved = normalize(x.reshape(2, 3, 3, 4).swapaxes(2, 3), norm).normalized.swapaxes(2, 3)
+    np.testing.assert_array_equal(dealt, moved.reshape(x.shape))
+
+
+def test_a_gamma_of_all_groups_is_of_the_whole_axis(rng):
+    x, gamma = rng.normal(size=(2, 12)), rng.normal(size=12)
+    found = normalize(x, "rms", groups=3, gamma=gamma).normalized
+    expected = normalize(x.reshape(2, 3, 4), "rms", gamma=gamma.reshape(3, 4)).normalized
+    np.testing.assert_array_equal(found, expected.reshape(x.shape))
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        pytest.param({"groups": 5}, "groups 5 does not divide the length 12 of the axis 1; try 1, 2, 3, 4, 6, 12", id="5"),
+        pytest.param({"group_order": "interleaved"}, "groups are of an axis that is reduced: give groups, and axes", id="order"),
+    ],
+)  # fmt: skip
+def test_groups_that_cannot_be_are_refused(options, told):
+    with pytest.raises(UsageError, match=told):
+        normalize(np.ones((2, 12)), "rms", **options)

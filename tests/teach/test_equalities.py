@@ -11,7 +11,6 @@ import pytest
 from normcli.errors import UsageError
 from normcli.norms.conventions import list_frameworks
 from normcli.norms.norm_spec import parse_norm_spec
-from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
@@ -66,8 +65,8 @@ def list_requests(shape):
 
 def list_options(row, shape):
     axes = [axes for n in range(len(shape) + 1) for axes in itertools.combinations(range(len(shape)), n)]
-    yield {"groups": 1} if find_option("groups").belongs_to(row) else {}
-    if find_option("groups").belongs_to(row):
+    yield {"groups": 1} if row.needs_groups else {}
+    if row.needs_groups:
         for groups, order in itertools.product((1, 2, 3, 4, 6), ("contiguous", "interleaved")):
             yield {"groups": groups, "group_order": order}
         yield {"groups": 2, "axes": (1,)}
@@ -212,7 +211,7 @@ def test_a_relative_of_every_convention_in_every_layout_is_what_its_name_says(no
         values, layouts = rng.normal(1, 2, shape), (None, *list_layouts(len(shape)))
         seek = functools.cache(lambda request, x=values: calculate(plan_request(request, x), x))
         see, compared = functools.cache(lambda request, seek=seek: part_cells(seek(request).plan)), set()
-        grouped = (1, 2, 3, 4) if find_option("groups").belongs_to(row) else (None,)
+        grouped = (1, 2, 3, 4) if row.needs_groups else (None,)
         for framework, own, shared, groups in itertools.product(
             list_frameworks(norm), layouts, layouts, grouped
         ):

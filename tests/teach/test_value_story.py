@@ -12,7 +12,6 @@ import pytest
 from normcli import NORMS, normalize
 from normcli.documents.notation import build_equation, format_code
 from normcli.engine.inputs import Inputs
-from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.statistics.solution import Given
@@ -173,7 +172,7 @@ def test_statistics_and_results_are_those_of_the_result(case, tensors):
 @pytest.mark.parametrize("name", NORMS)
 def test_members_are_where_they_are_said_to_lie(name):
     x = np.arange(2 * 6 * 3 * 2).reshape(2, 6, 3, 2)
-    for order in ("contiguous", "interleaved") if find_option("groups").belongs_to(NORMS[name]) else (None,):
+    for order in ("contiguous", "interleaved") if NORMS[name].needs_groups else (None,):
         options = {} if order is None else {"groups": 3, "group_order": order}
         group = tell(x, (1, 4, 2, 0), norm=name, **options).group
         assert [x[group.index(i)] for i in range(group.count)] == [group.value(i) for i in range(group.count)]

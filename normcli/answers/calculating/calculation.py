@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.documents.document import Line, Page, describe_members, describe_value
+from normcli.documents.document import Line, Page, describe_members, describe_value, flatten_records
 from normcli.documents.matrix_blocks import build_blocks
 from normcli.documents.number_format import format_statistic
 from normcli.documents.plan_header import (
@@ -21,6 +21,7 @@ from normcli.documents.plan_header import (
     list_groups,
     list_selection,
     name_inputs,
+    name_output,
 )
 from normcli.errors import UsageError
 from normcli.tensors.formats.json_lists import to_lists
@@ -59,10 +60,16 @@ class Answer:
     result : Result
     tensor : Tensor
         Where the input came from, and the names of its columns.
+    statistics_alone : bool
+        Whether records and rows are one a group, without normalized values.
+    updated : mapping of str to ndarray
+        The running statistics after the batch, `running_mean` and `running_var`, where they are updated.
     """
 
     result: Result
     tensor: Tensor
+    statistics_alone: bool = field(default=False, kw_only=True)
+    updated: Mapping[str, NDArray[Any]] = field(default_factory=dict, kw_only=True)
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return the header and the parts that the view shows."""
@@ -78,8 +85,7 @@ class Answer:
             title = f"x̂, before {affine}" if affine else "x̂, which is y"
             yield build_blocks(title, result.standardized, result, view)
         if view.shows("y"):
-            title = f"y, after {affine}" if affine else "y, normalized"
-            yield build_blocks(title, result.normalized, result, view)
+            yield build_blocks(name_output(result.inputs.parameters), result.normalized, result, view)
         if view.shows("check"):
             yield self._build_check()
 
@@ -102,7 +108,8 @@ class Answer:
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object per group: its index, count, statistics and normalized values."""
         result, plan = self.result, self.result.plan
-        views = {name: values.reshape(plan.grid.view_shape) for name, values in self._outputs.items()}
+        outputs = {} if self.statistics_alone else self._outputs
+        views = {name: values.reshape(plan.grid.view_shape) for name, values in outputs.items()}
         columns = {"count": count_group_values(result), **result.statistics}
         groups = plan.grid.walk_groups()
         for pieces in zip(*map(iterate_pieces, columns.values()), strict=True):
@@ -122,6 +129,10 @@ class Answer:
         from normcli.documents.long_table import iterate_long
 
         grid = self.result.plan.grid
+        if self.statistics_alone:
+            column = describe_column(grid, grid.group_index(0)) if grid.group_count else {}
+            names = (*grid.kept_names, *column, "count", *self.result.statistics)
+            return flatten_records(self.records(), names)
         return iterate_long(grid.layout.names, grid.shape, self.columns())
 
     def columns(self) -> dict[str, Column]:
@@ -175,7 +186,9 @@ class Answer:
             If the answer has no such field.
         """
         result = self.result
-        names = (*result.statistics, *result.plan.norm.vector_names, *FIELDS)
+        names = (*result.statistics, *self.updated, *result.plan.norm.vector_names, *FIELDS)
+        if name in self.updated:
+            return self.updated[name]
         if name not in names:
             raise UsageError(f"--print {name}: {result.plan.norm.name} has {', '.join(names)}")
         if name == "count":
@@ -213,7 +226,14 @@ class Answer:
             return Line(("y: no group is finite, so there is nothing to check",), mark=False)
         scaled = self.result.inputs.scales
         first, *others = (_format_check(check, self.result.plan) for check in checks)
-        return Line((f"{'x̂' if scaled else 'y'}: {first}", *others), all(check.ok for check in checks))
+        reasons = [
+            f"eps keeps {check.quantity} below {check.target:g}"
+            for check in checks
+            if _is_near(check) and check.highest < check.target - check.tolerance
+        ]
+        return Line(
+            (f"{'x̂' if scaled else 'y'}: {first}", *others, *reasons), all(check.ok for check in checks)
+        )
 
 
 def count_group_values(result: Result) -> NDArray[np.int64]:
@@ -236,12 +256,16 @@ def count_group_values(result: Result) -> NDArray[np.int64]:
     return np.broadcast_to(counts, grid.stats_shape)
 
 
+def _is_near(check: Check) -> bool:
+    return max(abs(check.lowest - check.target), abs(check.highest - check.target)) < _NEAR
+
+
 def _format_check(check: Check, plan: Plan) -> str:
     digits = 2 if check.target == 0 else None
     low, high = (format_statistic(value, digits) for value in (check.lowest, check.highest))
     measured = low if low == high else f"{low} … {high}"
     failed = "" if check.ok else f", off by {check.largest_error:.2g} where {check.tolerance:.2g} is rounding"
-    if max(abs(check.lowest - check.target), abs(check.highest - check.target)) < _NEAR:
+    if _is_near(check):
         return f"{check.quantity} ≈ {check.target:g} ({measured}{failed})"
     return (
         f"{check.quantity} {measured} rather than {check.target:g}, "

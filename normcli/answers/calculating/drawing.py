@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from normcli.answers.calculating.calculation import Answer
-from normcli.documents.bins import choose_ticks, collect_pairs
+from normcli.documents.bins import FEWEST_BINS, MOST_BINS, choose_ticks, collect_pairs, share_no_scale
 from normcli.documents.document import Line, Table, TableRow
 from normcli.documents.excerpt import choose_positions, format_hidden
 from normcli.documents.matrix_blocks import NOBODY, build_map
@@ -57,23 +57,27 @@ class Drawing(Answer):
 
     def _list_histograms(self, view: View) -> Iterator[Section]:
         """Yield the bars of the input and of the output of each group, the marks below them, and a scale."""
-        grid, sliding = self.result.plan.grid, self.result.plan.groups_overlap
+        grid, sliding, log = self.result.plan.grid, self.result.plan.groups_overlap, self.options.log
         groups = [] if sliding else list(range(min(grid.group_count, MOST_LINES)))
-        pairs = collect_pairs(self.result, groups)
-        tallest = max(1, *(int(counts.counts.max()) for pair in pairs for counts in pair))
         rows: list[TableRow | None] = []
         names = [grid.group_name(group) for group in groups] or ["all values"]
         room = _ROOM if view.width is None else (view.width - max(map(len, names)) - 2 * _GAP) // 2
-        widths = [min(max(room // len(counts.counts), 1), _WIDEST) for counts in pairs[0]]
+        pairs = collect_pairs(self.result, groups, self.options.bins, max(FEWEST_BINS, min(MOST_BINS, room)))
+        tallest = max(max(counts.measure_bars(log=log)) for pair in pairs for counts in pair) or 1.0
+        apart = share_no_scale(pairs)
         for number, (name, pair) in enumerate(zip(names, pairs, strict=True)):
+            widths = [min(max(room // len(counts.counts), 1), _WIDEST) for counts in pair]
             sides = list(zip(pair, widths, strict=True))
-            bars = (_draw_bars(counts, width, tallest) for counts, width in sides)
+            bars = (_draw_bars(counts.measure_bars(log=log), width, tallest) for counts, width in sides)
             rows.append(TableRow((name, *bars), None if sliding else number))
             rows.append(TableRow(("", *itertools.starmap(_draw_marks, sides))))
-        rows.append(TableRow(("", *itertools.starmap(_draw_scale, zip(pairs[0], widths, strict=True)))))
+            if apart or number == len(pairs) - 1:
+                rows.append(TableRow(("", *itertools.starmap(_draw_scale, sides))))
         note = format_hidden(grid.group_count - len(groups), grid.group_count, "group") if groups else None
         yield Table(None, ("group", "input", "y"), (False,) * 3, rows, note)
-        yield Line((f"the highest bar: {format_count(tallest, 'value')}", _KEY))
+        highest = max(int(counts.counts.max()) for pair in pairs for counts in pair)
+        facts = (f"the highest bar: {format_count(highest, 'value')}", _KEY)
+        yield Line((*facts, "bars are as high as the logarithms of 1 + their counts") if log else facts)
 
     def scene(self) -> Scene:
         """Return the picture."""
@@ -118,9 +122,9 @@ class Drawing(Answer):
             yield Line((f"{NOBODY}: values that do not count",))
 
 
-def _draw_bars(counts: BinCounts, width: int, tallest: int) -> str:
+def _draw_bars(bars: list[float], width: int, tallest: float) -> str:
     """Return a histogram as a line."""
-    heights = (math.ceil(count * (len(_BARS) - 1) / tallest) for count in counts.counts.tolist())
+    heights = (math.ceil(bar * (len(_BARS) - 1) / tallest) for bar in bars)
     return "".join(_BARS[height] * width for height in heights)
 
 
@@ -136,7 +140,7 @@ def _draw_scale(counts: BinCounts, width: int) -> str:
     """Return a line with round numbers below their places, without those that would overlap."""
     length = width * len(counts.counts)
     line = ""
-    for tick in choose_ticks(float(counts.edges[0]), float(counts.edges[-1])):
+    for tick in choose_ticks(*counts.ends):
         text = f"{tick:.6g}"
         start = min(max(0, _find_place(counts, width, tick) - (len(text) - 1) // 2), length - len(text))
         if start >= len(line) + bool(line):
@@ -146,9 +150,8 @@ def _draw_scale(counts: BinCounts, width: int) -> str:
 
 def _find_place(counts: BinCounts, width: int, value: float) -> int:
     """Return the character at which a value lies."""
-    low, high = float(counts.edges[0]) / 2, float(counts.edges[-1]) / 2  # the difference could overflow
     length = width * len(counts.counts)
-    return min(max(0, math.floor((value / 2 - low) / (high - low) * length)), length - 1)
+    return min(max(0, math.floor(counts.locate(value) * length)), length - 1)
 
 
 def _list_owners(owners: Owners, count: int, view: View) -> Table:

@@ -129,11 +129,10 @@ class GradientsAnswer:
         """Return the table of dgamma and dbeta."""
         found, grid, parameters = self.gradients, self.gradients.plan.grid, self.gradients.plan.parameters
         columns = {name: self.field(name) for name in found.plan.norm.gradient_names[1:]}
-        names = [grid.layout.name(axis) for axis in parameters.axes]
 
         def make_row(number: int) -> TableRow:
-            index = np.unravel_index(number, parameters.shape) if parameters.shape else ()
-            place = " ".join(f"{name}={i}" for name, i in zip(names, index, strict=True)) or "all"
+            index = parameters.locate(number)
+            place = " ".join(f"{grid.layout.name(axis)}={i}" for axis, i in index.items()) or "all"
             numbers = (float(values.flat[number]) for values in columns.values())
             return TableRow((place, *(format_statistic(value, view.digits) for value in numbers)))
 

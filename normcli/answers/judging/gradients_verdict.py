@@ -159,8 +159,7 @@ class GradientsVerdict:
     def _locate(self, name: str, worst: Element) -> dict[str, int]:
         """Return the index of a value, by the names of its axes."""
         grid, parameters = self.checked.gradients.plan.grid, self.checked.gradients.plan.parameters
-        axes, shape = parameters.axes, parameters.shape
-        if name == "dx":
-            axes, shape = tuple(range(len(grid.shape))), grid.shape
-        index = np.unravel_index(worst.place, shape) if shape else ()
-        return {grid.layout.name(axis): int(i) for axis, i in zip(axes, index, strict=True)}
+        if name != "dx":
+            return {grid.layout.name(axis): i for axis, i in parameters.locate(worst.place).items()}
+        index = np.unravel_index(worst.place, grid.shape) if grid.shape else ()
+        return {name: int(i) for name, i in zip(grid.layout.names, index, strict=False)}

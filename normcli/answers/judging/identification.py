@@ -104,7 +104,6 @@ class IdentificationAnswer:
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON."""
-        nearest = self.found.nearest
         return {
             "schema": SCHEMA,
             "input": describe_tensor(self.source),
@@ -114,11 +113,7 @@ class IdentificationAnswer:
             "affine": None if self.found.plain is None else self._describe_map(self.found.plain),
             "slip": None,  # of schema 1: faults have taken its place
             "doubtful": [_describe_match(match) for match in self.found.doubtful],
-            "nearest": None
-            if nearest is None
-            else _describe_match(nearest.match)
-            | describe_members(nearest, "mismatches", "compared", "first")
-            | {"others": [_describe_match(match) for match in nearest.others]},
+            "nearest": None,  # of schema 1, too
             "computed": [
                 {"name": one.computation.name, "does": one.words}
                 | describe_members(one, "equal", "compared", "bits")
@@ -180,9 +175,7 @@ class IdentificationAnswer:
             "b": _drop_ones(plain.shift, plain),
             "may_be": list(self.found.known),
             "evaluation": stored,
-            "exceptions": None
-            if plain.exceptions is None
-            else describe_members(plain.exceptions, "mismatches", "compared", "first"),
+            "exceptions": None,  # of schema 1
         }
 
     def _to_cells(self, match: Match) -> tuple[str, ...]:

@@ -139,10 +139,11 @@ class ComparisonAnswer:
         return flatten_records(map(_describe_flat, self.comparison.columns))
 
     def page(self) -> Page:
-        """Return the page."""
+        """Return the page, with the equalities below."""
         names = [column.name for column in self.comparison.columns]
         results = [column.result for column in self.comparison.columns]
-        return Page(", ".join(names), results, self.tensor, names=names)
+        title = ", ".join(names)
+        return Page(title, results, self.tensor, names=names, further=lambda _: self._list_equalities())
 
     def scene(self) -> Scene:
         """Return the picture of the norms side by side."""

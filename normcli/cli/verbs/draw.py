@@ -30,6 +30,9 @@ _PICTURE = (
     ),
     option("--values", type=Word(VALUES), help="What stands in the cells. [default: input]"),
     option("--plot", type=click.Choice(PLOTS), help="Groups, or a histogram of each. [default: groups]"),
+    option("--bins", type=click.IntRange(1, 1000), metavar="N",
+           help="Bars of a histogram. [default: by values]"),
+    option("--log", is_flag=True, default=None, help="Bars are as high as the logarithms of their counts."),
     option("--backward", is_flag=True, help="Which values one dy reaches through its group, and dx of each."),
     option(
         "--at", metavar="I,J,…", help="Where that dy is 1: 0,1,-1 or n=0,c=1,l=-1. [default: the first value]"
@@ -93,6 +96,8 @@ def _check_options(destination: Destination, chosen: Mapping[str, Any], *, full:
         raise UsageError(f"--view {chosen['view']} needs a file: give -o FILE.svg or FILE.png")
     if chosen.get("plot") == "histogram" and chosen.keys() & {"view", "values"}:
         raise UsageError("--view and --values are of groups; --plot histogram has bars of both values")
+    if chosen.get("plot") != "histogram" and chosen.keys() & {"bins", "log"}:
+        raise UsageError("--bins and --log are of histograms; add --plot histogram")
     if full and destination.path is not None:
         raise UsageError("--full is for the terminal; a picture shows what can be read")
     paints = destination.format_name == PAINTED

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import pkgutil
+import tomllib
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,7 @@ from normcli.cli.commands import VERBS
 from normcli.cli.parameters.types import NormName
 from normcli.cli.verb_commands import Verb
 from normcli.language import translate
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +24,22 @@ if TYPE_CHECKING:
     Topic = tuple[str, Mapping[str, str]]
 
 
+class Symptom(NamedTuple):
+    """What people report of a norm, and how its cause is found."""
+
+    symptom: str
+    thread: str
+    """The address of a public thread that reports it."""
+    make: str
+    """Python that writes small tensors which show it, with NumPy as np."""
+    command: str
+    answer: str
+    """The line of the command's answer that says what is wrong."""
+    fix: str
+
+
 def _run(settings: Settings, words: tuple[str, ...]) -> None:
-    """Explain file formats, exit codes, layouts, words, faults or dumps; show the help of a command.
+    """Explain formats, exit codes, layouts, words, faults, symptoms or dumps; show the help of a command.
 
     \b
       normcli help formats     what -i and -o take, what -f prints
@@ -30,6 +47,7 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
       normcli help layouts     letters of axes; the channel and the batch axis
       normcli help words       what the words of answers mean
       normcli help faults      what check and identify may find wrong
+      normcli help symptoms    what people report, and the command that names its cause
       normcli help dumps       the file of a model's run, which audit judges
       normcli help bn          the same as normcli bn --help
     """
@@ -196,7 +214,8 @@ def _list_words() -> Topic:
         "y": "the output: gamma · x̂ + beta where they are given, else x̂; field y, also called normalized",
         "rstd": "reciprocal standard deviation, 1 / √(var + eps): what layers multiply by and keep",
         "ms, rms": "mean square, and its root: what a norm divides by that subtracts no mean",
-        "eps": "keeps the divisor from 0: inside the root it is √(var + eps), outside √var + eps",
+        "eps": "keeps the divisor from 0: inside the root it is √(var + eps), outside √var + eps; so "
+        "y has a variance below 1: inside, var / (var + eps)",
         "ddof": "the variance is the sum of squares over n − ddof; 0 in layers, 1 in many statistics programs",
         "ulp": "unit in the last place: from a number to the next that its dtype can hold",
         "rounded once": "as if calculated with endless digits, then brought to the dtype in one step",
@@ -281,6 +300,24 @@ def _list_faults(joint: str) -> Callable[[], Topic]:
     return list_rows
 
 
+def read_symptoms() -> list[Symptom]:
+    """Return the recipes of `symptoms.toml`, in the order of the file."""
+    text = (pkgutil.get_data("normcli.cli.verbs", "symptoms.toml") or b"").decode()
+    return [Symptom(**row) for row in tomllib.loads(text)["recipes"]]
+
+
+def _list_symptoms() -> Topic:
+    """List what people report of norms, and the command that names the cause.
+
+    Below a symptom stand the command, the line of its answer that says what is wrong, what mends it, and the
+    public thread that reports it. What the model, port or kernel gave is --actual, what it was given -i. The
+    tensors of each recipe, and whole answers, are on the site that samples/site builds.
+    """
+    return "Symptoms, and the command that finds the cause", {
+        row.symptom: "\n".join((row.command, row.answer, row.fix, row.thread)) for row in read_symptoms()
+    }
+
+
 TOPICS: Mapping[str, Sequence[Callable[[], Topic]]] = {
     "formats": (_list_tensor_files, _list_answer_formats, _list_statistics_files),
     "exit-codes": (_list_exit_codes,),
@@ -288,6 +325,7 @@ TOPICS: Mapping[str, Sequence[Callable[[], Topic]]] = {
     "words": (_list_words,),
     "dumps": (_list_dump_members,),
     "faults": (_list_joints, *map(_list_faults, JOINTS)),
+    "symptoms": (_list_symptoms,),
 }
 """Topic → what lists its tables from those in force; below each stands its docstring but for the first line."""
 

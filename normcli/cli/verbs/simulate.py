@@ -14,7 +14,6 @@ from normcli.cli.parameters.types import parse_momentum
 from normcli.cli.verb_commands import EVALUATION, SELECTION, Verb
 from normcli.errors import UsageError, name_subject
 from normcli.norms.norm_spec import parse_norm_spec
-from normcli.norms.options import find_option
 from normcli.writers import PICTURES, WRITERS
 
 if TYPE_CHECKING:
@@ -120,10 +119,13 @@ def _choose_source(source: SourceOptions) -> SourceOptions:
 
 def _simulate_batch_size(settings: Settings, tensor: Tensor, norms: str = "bn,ln,gn", **own: Any) -> Any:
     from normcli.answers.batches.batch_size_effect import BatchSizeAnswer
-    from normcli.simulate.batch_size import simulate_batch_size
+    from normcli.simulate.batch_size import BATCHES, simulate_batch_size
 
     requests = dict(_read_norm(text.strip(), settings) for text in norms.split(","))
-    return BatchSizeAnswer(simulate_batch_size(tensor.values, requests, **own), tensor)
+    found = simulate_batch_size(tensor.values, requests, **own)
+    if "batches" not in own and (held := found.population.sample_count) < BATCHES[-1]:
+        settings.run.note("simulate", f"the largest batch is {held:,}, all samples, not {BATCHES[-1]}")
+    return BatchSizeAnswer(found, tensor)
 
 
 def _simulate_training(settings: Settings, tensor: Tensor, norm: str = "bn", **own: Any) -> Any:
@@ -140,7 +142,7 @@ def _read_norm(text: str, settings: Settings) -> tuple[str, Request]:
 
     spec = parse_norm_spec(text)
     own: Mapping[str, Any] = spec.own
-    if find_option("groups").belongs_to(spec.norm) and "groups" not in own:
+    if spec.norm.needs_groups and "groups" not in own:
         own = {**own, "groups": _GROUPS}
     with name_subject(text):
         return text, Request.collect(spec.name, {"layout": settings.request.layout, **own})

@@ -21,7 +21,6 @@ from normcli.numerics.pairs import (
 )
 from normcli.numerics.rational import divide_once, sum_exactly
 from normcli.numerics.rounding import Scaled, round_scaled
-from normcli.numerics.statistics.divisor import choose_scale
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Selected
+    from normcli.dtypes import Floats, Integers, Selected
     from normcli.norms.spec import Window
     from normcli.numerics.rational import ExactSums
 
@@ -102,11 +101,17 @@ def sum_squares(x: NDArray[Any], window: Window) -> WindowSums:
         is_near = bool(length * largest**2 < least**2 * _EXACT_RATIO)
         exact = is_near and low is None and bool((finite == finite.astype(np.float32)).all())
         return WindowSums(add_neighbours(_square_pairs(high, low), length), scale, padded, length, exact)
-    scale = choose_scale(functools.reduce(np.maximum, (finite[start : start + n] for start in range(length))))
+    scale = _choose_scale(functools.reduce(np.maximum, (finite[start : start + n] for start in range(length))))
     total = Pair(np.zeros(x.shape), np.zeros(x.shape))
     for start in range(length):
         total = pair_add_any(total, _square_pairs(np.ldexp(high[start : start + n], scale), None))
     return WindowSums(total, scale, padded, length, exact=False)
+
+
+def _choose_scale(largest: Floats) -> Integers:
+    """Return the k for which largest * 2**k is about 1; 0 where it is not finite; at most 900."""
+    k = -np.frexp(largest)[1].astype(np.int64)
+    return np.where(np.isfinite(largest) & (largest > 0.0), np.minimum(k, 900), 0)
 
 
 def add_neighbours(parts: Pair, length: int) -> Pair:

@@ -149,7 +149,6 @@ class SingularValues:
         solution = Solution(
             Triple(nothing.copy(), nothing.copy(), nothing.copy()),
             Pair(sizes.copy(), nothing.copy()),
-            None,
             centred=False,
             ask=ask,
         )

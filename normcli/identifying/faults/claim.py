@@ -63,6 +63,9 @@ _NEAR_ROUNDINGS = 8.0
 """A number that moves no value by more roundings of half precision may be what its sums make."""
 
 
+_AND = ", and "
+
+
 class Claim(NamedTuple):
     """The claim that y is the result of a norm with certain faults.
 
@@ -121,7 +124,7 @@ class Claim(NamedTuple):
     @property
     def cause(self) -> str:
         """All of it as a clause."""
-        said = ", and ".join(self.causes)
+        said = _AND.join(self.causes)
         return said if self.region is None else f"{said} {self.region.words}".rstrip()
 
 
@@ -150,7 +153,8 @@ def make_claim(case: Case, found: Found) -> Claim:
     if found.region is not None and len(faults) == 1 and faults[0].id.startswith("where-"):
         source = find_source(case, found.region.mask)
         if source is not None and not found.is_of_region:
-            causes, faults = (*causes, source.words), (faults[0]._replace(remedy=source.remedy),)
+            causes = (_AND.join((*causes, source.words)),)
+            faults = (faults[0]._replace(remedy=source.remedy),)
         elif source is not None:
             shown = (f"{source.words} there",)
     misfit = math.sqrt(float((off**2).mean()))

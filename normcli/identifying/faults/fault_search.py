@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from normcli.identifying.faults.case import Case
     from normcli.identifying.faults.claim import Claim
+    from normcli.norms.plan import Plan
 
 BOTH = UNKNOWN["both"].fault.id
 """The fault that is no more than a line in each group."""
@@ -122,6 +123,26 @@ def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
     return alone[0] if len(alone) == 1 else ()
 
 
+def list_near_plans(cases: Sequence[Case]) -> list[Plan]:
+    """Return the plans whose exact results are near y, the nearest first; the eps is the norm's own.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        One y as each norm that it may be.
+    """
+    near = []
+    for case in cases:
+        finite = np.isfinite(case.y)
+        off = float(np.median(np.nan_to_num(np.abs(case.y - case.right.values), nan=math.inf)))
+        if finite.any() and off <= _NEAR * float(np.std(case.y[finite])):
+            near.append((off, case.plan))
+    return [plan for _, plan in sorted(near, key=lambda pair: pair[0])[:_MOST_NEAR]]
+
+
+_NEAR, _MOST_NEAR = 0.25, 4
+"""Half of the values are off by no more than this part of y's spread; and so many plans are named."""
+
 _LEAST_BITS = 3.0 * CERTAIN
 """The fewest bits in the divisors of all groups from which unnamed statistics are recovered."""
 
@@ -174,7 +195,7 @@ def list_subjects(
     given = {name: values for name, values in (("gamma", gamma), ("beta", beta)) if values is not None}
     for request in _list_requests(x.shape, layout, norm, given):
         try:
-            plan = make_plan(request, x.shape, x.dtype)
+            plan = make_plan(request, x.shape, x.dtype).adopt_parameters(given)
             fitted = {name: plan.fit_parameter(name, values) for name, values in given.items()}
         except NormError:
             continue

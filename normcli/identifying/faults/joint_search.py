@@ -28,7 +28,7 @@ from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS
 from normcli.identifying.faults.unnamed_fault import find_unknown
 from normcli.identifying.faults.variant import Found, IndexRegion, Variant, cut_at, is_near
-from normcli.identifying.faults.wrong_region import choose_bits, find_region
+from normcli.identifying.faults.wrong_region import choose_bits, find_region, tell_places
 from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN
 
@@ -112,7 +112,7 @@ def _list_careless(cases: tuple[Case, ...]) -> tuple[Case, ...]:
 def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:
     """Return the faults that explain y in one precision: one row where that does, two, or in a part of y."""
     is_finite = any(np.isfinite(case.y).any() for case in cases)
-    stages = (_try_rows, _try_pairs, _find_parts)
+    stages = (_try_rows, _try_pairs, _find_parts if len(cases) == 1 else _find_parts_of_right)
     for stage in stages[0 if is_finite else -1 : None if in_parts else -1]:
         if found := _list_claims(cases, stage):
             return list(found)
@@ -255,10 +255,15 @@ def _has_lines(case: Case, least: float = 1.0) -> bool:
     return all(float(one.explains(one.predict(Variant(*one.used))).mean()) >= least for one in every)
 
 
-def _find_parts(case: Case) -> Iterator[Found]:
+def _find_parts_of_right(case: Case) -> Iterator[Found]:
+    """Yield the same of one of many norms that y may be: other statistics in a part of y are not looked for."""
+    return _find_parts(case, ())
+
+
+def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]:
     """Yield what explains y but for a region or a few values, with what stands there."""
     yield from _find_beside_copies(case)
-    tried = [*(one for one in _try_all(case, STATISTICS) if one.share >= _LIKELY), *_try_rest(case)]
+    tried = [*(one for one in _try_all(case, rows) if one.share >= _LIKELY), *_try_rest(case)]
     right = Found((), (), case.right, ~case.differs)
     whole = [right, *(one for one in tried if one.moves(right) and not one.is_fitted)]
     for one in sorted(whole, key=lambda one: -one.share)[:_MOST_WHOLE]:
@@ -365,6 +370,5 @@ def _find_few(case: Case, one: Found) -> IndexRegion | None:
     if not 0 < count <= max(1.0, _FEW * wrong.size):
         return None
     merged = wrong.reshape(case.plan.grid.merge_shape(wrong.shape))
-    first = ", ".join(str(int(place[0])) for place in np.nonzero(merged))
-    where = f"at ({first})" if count == 1 else f"for {count:,} values, the first at ({first})"
+    where = tell_places(count, [int(place[0]) for place in np.nonzero(merged)])
     return IndexRegion(where, wrong, "values", choose_bits(wrong.size, count))

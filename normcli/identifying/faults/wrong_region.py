@@ -13,6 +13,8 @@ from normcli.identifying.faults.variant import IndexRegion
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from normcli.dtypes import Floats, Selected
     from normcli.identifying.faults.case import Case
 
@@ -73,6 +75,12 @@ def _tell_indices(name: str, chosen: Selected) -> str:
     if len(places) <= _MOST_LISTED:
         return f"{name}={', '.join(map(str, places))}"
     return f"{len(places)} of {length} indices of {name}, the first {first}"
+
+
+def tell_places(count: int, first: Iterable[int]) -> str:
+    """Return the words of single values: how many they are, and the index of the first."""
+    place = ", ".join(map(str, first))
+    return f"at ({place})" if count == 1 else f"for {count:,} values, the first at ({place})"
 
 
 def _find_ragged(case: Case, wrong: Selected, shape_of_view: tuple[int, ...]) -> IndexRegion | None:

@@ -14,11 +14,9 @@ from normcli.checking.ulp import measure_unit
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Selected
+    from normcli.dtypes import Floats
     from normcli.identifying.models.error_bounds import Level
 
     Axes = tuple[int, ...]
@@ -40,14 +38,6 @@ _REFINEMENTS = 3
 """How often the residuals of a line are fitted again, until a and b are those of least squares."""
 
 
-class Exceptions(NamedTuple):
-    """Values that a map does not explain: their number, the number compared, the index of the first."""
-
-    mismatches: int
-    compared: int
-    first: tuple[int, ...]
-
-
 class PlainMap(NamedTuple):
     """y = a · x + b.
 
@@ -59,15 +49,12 @@ class PlainMap(NamedTuple):
         a and b, of the tensor's rank, with lengths of 1 for the other axes.
     digits : int
         The significant digits of a and b together; 0 if there are several pairs.
-    exceptions : Exceptions or None
-        The values that it does not explain, if any.
     """
 
     axes: Axes
     scale: Floats
     shift: Floats
     digits: int = 0
-    exceptions: Exceptions | None = None
 
     @property
     def is_simple(self) -> bool:
@@ -79,15 +66,10 @@ class PlainMap(NamedTuple):
         return self.scale * x + self.shift
 
     def explains(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> bool:
-        """Whether the map gives y, within the roundings of a level and of y's dtype."""
-        return not self.find_exceptions(x, y, dtype, level).any()
-
-    def find_exceptions(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> Selected:
-        """Return the values of y that the map does not give, except where x is infinite or NaN."""
+        """Whether the map gives y within the roundings of a level and of y's dtype, where x is finite."""
         with np.errstate(all="ignore"):
             explained = (np.abs(y - self.apply(x)) <= self.allow(x, y, dtype, level)) & np.isfinite(y)
-        strange: Selected = ~explained & np.isfinite(x)
-        return strange
+        return bool(np.all(explained | ~np.isfinite(x)))
 
     def allow(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
         """Return how far each value of y may be off."""
@@ -173,70 +155,6 @@ def count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers:
     )
     in_line = max(1, math.prod(x.shape[axis] for axis in others))
     return float(bits.sum() * (max(0, in_line - numbers) / in_line))
-
-
-class Fit(NamedTuple):
-    """Lines that were fitted, and how far each value is off and may be; NaN where a value was left out."""
-
-    lines: PlainMap
-    rest: Floats
-    allowed: Floats
-
-    @property
-    def explains(self) -> bool:
-        """Whether rounding explains all values."""
-        return bool(np.all(self.rest <= self.allowed))
-
-
-_BEYOND = 64.0
-"""Values this many times as far from the median as half of them are left out from the start."""
-
-_MOST_WRONG = 0.2
-"""The part of the values that may be left out."""
-
-_ROUNDS = 24
-"""How often values are left out: each time all that are at least half as far off as the worst."""
-
-
-def leave_out_extremes(y: Floats) -> Floats:
-    """Return y with NaN where a value is not finite, or so large that least squares would see nothing else."""
-    if not np.isfinite(y).any():
-        return np.full_like(y, np.nan)
-    finite = np.where(np.isfinite(y), y, np.nan)
-    distance = np.abs(finite - np.nanmedian(finite))
-    return np.where(distance <= _BEYOND * np.nanmedian(distance), finite, np.nan)
-
-
-def drop_wrong(
-    fit: Callable[[Floats], Fit], y: Floats, axes: Axes, most: float = math.inf
-) -> tuple[Floats, Fit] | None:
-    """Return y with NaN for values beyond their bound, and the fit of the others.
-
-    None if they are too many.
-
-    Parameters
-    ----------
-    fit : callable
-        Fits values, ignoring NaN.
-    y : ndarray
-    axes : tuple of int
-        There is a line for each index of these axes.
-    most : float
-        Where half of the values are off by more times of what is allowed than this at first, none is left out.
-    """
-    others = tuple(axis for axis in range(y.ndim) if axis not in axes)
-    for number in range(_ROUNDS):
-        if float(np.isnan(y).mean()) > _MOST_WRONG:
-            return None
-        fitted = fit(y)
-        over = np.nan_to_num(fitted.rest / fitted.allowed, nan=0.0, posinf=np.inf)
-        if number == 0 and float(np.median(over)) > most:
-            return None
-        left_out = over > np.maximum(over.max(axis=others, keepdims=True) / 2.0, 1.0)
-        if not left_out.any():
-            return y, fitted
-        y = np.where(left_out, np.nan, y)
-    return None
 
 
 _MOST_CUTS = 64

@@ -1,11 +1,7 @@
-"""Plain maps: y = a · x + b, one pair for all values or for each index of some axes, and no statistic.
-
-A map explains all values, or all but a few.
-"""
+"""Plain maps: y = a · x + b, one pair for all values or for each index of some axes, and no statistic."""
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from typing import TYPE_CHECKING, Any
@@ -15,14 +11,10 @@ import numpy as np
 from normcli.checking.ulp import ROUNDED_ONCE
 from normcli.dtypes import find_type, get_eps, is_half
 from normcli.identifying.maps.line_fit import (
-    Exceptions,
-    Fit,
     PlainMap,
     count_bits,
-    drop_wrong,
     fit_closely,
     fit_lines,
-    leave_out_extremes,
     measure_own_unit,
 )
 from normcli.identifying.models.error_bounds import Level
@@ -79,35 +71,16 @@ def find_global_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> P
     return _find(x, y, dtype, [()], list_map_levels(dtype))
 
 
-def find_trimmed_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
-    """Return the plain map of fewest numbers that explains all but a few values of y, with those; or None."""
-    level = list_map_levels(dtype)[0]._replace(ulp=1.0) if is_half(dtype) else list_map_levels(dtype)[1]
-    return _find(x, y, dtype, enumerate_axes(x.shape), [level], leaves_out=True)
-
-
 def _find(
-    x: NDArray[Any],
-    y: NDArray[Any],
-    dtype: np.dtype[Any],
-    every: Iterable[Axes],
-    levels: Sequence[Level],
-    *,
-    leaves_out: bool = False,
+    x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], every: Iterable[Axes], levels: Sequence[Level]
 ) -> PlainMap | None:
-    """Return the first map that explains a few values, more, and all; None where one explains but a sample.
-
-    Where values are left out, it is the first map that explains most of a few values and more, but not all.
-    """
+    """Return the first map that explains a few values, more, and all; None where one explains but a sample."""
     few, more = SampledBlock(x, y, FEW_SAMPLED), SampledBlock(x, y, MOST_SAMPLED)
     for axes, level in itertools.product(every, levels):
-        if few.fit(axes, dtype, level, leaves_out=leaves_out) is None:
-            continue
-        fitted = more.fit(axes, dtype, level, leaves_out=leaves_out)
-        if fitted is None or (leaves_out and not _is_of_all(fitted, x.shape)):
-            continue
-        is_judged = x.size <= MOST_SAMPLED and not leaves_out
-        exceptions = None if is_judged else _list_exceptions(fitted, x, y, dtype, level)
-        return fitted._replace(exceptions=exceptions) if leaves_out is (exceptions is not None) else None
+        fitted = None if few.fit(axes, dtype, level) is None else more.fit(axes, dtype, level)
+        if fitted is not None:
+            is_of_all = x.size <= MOST_SAMPLED or _explains_all(fitted, x, y, dtype, level)
+            return fitted if is_of_all else None
     return None
 
 
@@ -116,15 +89,14 @@ def _is_of_all(fitted: PlainMap, shape: tuple[int, ...]) -> bool:
     return all(fitted.scale.shape[axis] == shape[axis] for axis in fitted.axes)
 
 
-def _list_exceptions(
+def _explains_all(
     fitted: PlainMap, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], level: Level
-) -> Exceptions | None:
-    """Return which of all values a map leaves, if any; lines that were not sampled are fitted anew."""
-    if x.size > MOST_SAMPLED:
-        precision = max(level.precision, dtype.name, key=lambda name: get_eps(np.dtype(find_type(name))))
-        level = Level(precision, BEYOND_SAMPLE * level.ulp, BEYOND_SAMPLE * level.roundings)
+) -> bool:
+    """Whether a map that was fitted to a sample explains all values; lines outside of it are fitted anew."""
+    precision = max(level.precision, dtype.name, key=lambda name: get_eps(np.dtype(find_type(name))))
+    level = Level(precision, BEYOND_SAMPLE * level.ulp, BEYOND_SAMPLE * level.roundings)
     axis = max(fitted.axes, key=lambda axis: x.shape[axis], default=0)
-    step, count, first = max(1, PIECE * x.shape[axis] // x.size), 0, x.shape
+    step = max(1, PIECE * x.shape[axis] // x.size)
     for start in range(0, x.shape[axis], step):
         index = (slice(None),) * axis + (slice(start, start + step),)
         some, theirs = (np.ascontiguousarray(fetch(values[index]), dtype=np.float64) for values in (x, y))
@@ -133,13 +105,11 @@ def _list_exceptions(
             here = PlainMap(fitted.axes, fitted.scale[cut], fitted.shift[cut])
         else:
             here = fit_lines(some, theirs, fitted.axes, through_zero=not fitted.shift.any())
-        places = np.argwhere(here.find_exceptions(some, theirs, dtype, level))
-        if places.size:
-            places[:, axis] += start
-            count, first = count + len(places), min(first, tuple(map(int, places[0])))
+        if not here.explains(some, theirs, dtype, level):
+            return False
         for values in (x, y):
             forget(values)
-    return Exceptions(count, x.size, first) if count else None
+    return True
 
 
 BEYOND_SAMPLE = 4.0
@@ -164,10 +134,6 @@ def enumerate_axes(shape: tuple[int, ...]) -> Iterator[Axes]:
     yield from sorted(sets, key=lambda axes: math.prod(shape[axis] for axis in axes))
 
 
-_BITS_OF_A_VALUE = 24.0
-"""Bits to state a wrong value, without its place."""
-
-
 class SampledBlock:
     """Values of some indices of each axis, the same of both tensors.
 
@@ -183,26 +149,16 @@ class SampledBlock:
         self._x, self._y, self._most = x, y, most
         self._taken: dict[Axes, tuple[Floats, Floats]] = {}
 
-    def fit(
-        self, axes: Axes, dtype: np.dtype[Any], level: Level, *, leaves_out: bool = False
-    ) -> PlainMap | None:
-        """Return the map with a pair for each index of some axes, or a factor, if values enough show it.
-
-        It explains all values, or most of them where some may be left out.
-        """
+    def fit(self, axes: Axes, dtype: np.dtype[Any], level: Level) -> PlainMap | None:
+        """Return the map with a pair for each index of some axes, or a factor, if values enough show it."""
         x, y = self.take(axes)
         for through_zero in (True, False):
-            fit = functools.partial(_fit, x, axes, dtype, level, through_zero)
-            left = drop_wrong(fit, leave_out_extremes(y), axes) if leaves_out else (y, fit(y))
-            if left is None or not (leaves_out or left[1].lines.explains(x, y, dtype, level)):
+            lines = _fit(x, y, axes, dtype, level, through_zero=through_zero)
+            if not lines.explains(x, y, dtype, level):
                 continue
-            kept, (lines, _, allowed) = left
-            taken = np.count_nonzero(np.isnan(kept)) * (_BITS_OF_A_VALUE + math.log2(y.size)) * leaves_out
-            if count_bits(lines, allowed, x, kept, 1 if through_zero else 2) - taken < CERTAIN:
+            if count_bits(lines, lines.allow(x, y, dtype, level), x, y, 1 if through_zero else 2) < CERTAIN:
                 return None
-            counted = np.isfinite(kept)
-            some, theirs = (values[counted].reshape(*(1,) * (x.ndim - 1), -1) for values in (x, kept))
-            return lines if axes else simplify(lines, some, theirs, dtype, level)
+            return lines if axes else simplify(lines, x, y, dtype, level)
         return None
 
     def take(self, axes: Axes) -> tuple[Floats, Floats]:
@@ -213,13 +169,12 @@ class SampledBlock:
         return self._taken[lengths]
 
 
-def _fit(x: Floats, axes: Axes, dtype: np.dtype[Any], level: Level, through_zero: bool, y: Floats) -> Fit:
-    """Return the lines through some values, how far each is off, and may be."""
+def _fit(
+    x: Floats, y: Floats, axes: Axes, dtype: np.dtype[Any], level: Level, *, through_zero: bool
+) -> PlainMap:
+    """Return the lines through some values."""
     lines = fit_lines(x, y, axes, measure_own_unit(y, dtype, level), through_zero=through_zero)
-    if is_half(dtype):
-        lines = fit_closely(lines, x, y, dtype, level)
-    with np.errstate(all="ignore"):
-        return Fit(lines, np.abs(y - lines.apply(x)), lines.allow(x, y, dtype, level))
+    return fit_closely(lines, x, y, dtype, level) if is_half(dtype) else lines
 
 
 def _choose_lengths(shape: tuple[int, ...], most: int, whole: Axes) -> tuple[int, ...]:

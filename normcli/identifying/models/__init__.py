@@ -4,7 +4,6 @@
 * `error_bounds`: how far rounding may take values
 * `evidence`: which eps, ddof or p fits the divisors of all groups
 * `weight`: how many bits of evidence a fit is
-* `one_pass`: variances of one pass, which cancel
 * `window_model`: windows of neighbouring channels
 * `matrix_model`: singular values of matrices
 """

@@ -16,7 +16,7 @@ import numpy as np
 
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import find_type, is_half
-from normcli.identifying.maps.line_fit import Fit, PlainMap, fit_lines, fit_within
+from normcli.identifying.maps.line_fit import PlainMap, fit_lines, fit_within
 from normcli.identifying.models.error_bounds import Level, choose_careless, measure_noise
 from normcli.identifying.models.evidence import COMMON_EPS, Model
 from normcli.identifying.models.standards import MOMENTS, is_centred, standardize
@@ -50,6 +50,19 @@ _ROUNDINGS, _ROUNDINGS_OF_HALF = 16.0, 1.0
 
 _LONGEST_ROUNDED = 4
 """Bytes of a float that does not show whether its eps was rounded to float32, as attributes of ONNX are."""
+
+
+class Fit(NamedTuple):
+    """Lines that were fitted, and how far each value is off and may be."""
+
+    lines: PlainMap
+    rest: Floats
+    allowed: Floats
+
+    @property
+    def explains(self) -> bool:
+        """Whether rounding explains all values."""
+        return bool(np.all(self.rest <= self.allowed))
 
 
 class Estimated(NamedTuple):
@@ -230,7 +243,7 @@ def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]
 
 
 def regress_each(hypothesis: Hypothesis, every: Sequence[float], target: Target) -> Iterator[Fit]:
-    """Yield gamma and beta of least squares for each eps, ignoring NaN in y."""
+    """Yield gamma and beta of least squares for each eps."""
     grid, standard = hypothesis.sample.grid, hypothesis.sample.standard
     level = Level(target.dtype.name, 0.0, _ROUNDINGS_OF_HALF if is_half(target.dtype) else _ROUNDINGS)
     noise = measure_noise(standard, level)
@@ -247,7 +260,7 @@ def regress_each(hypothesis: Hypothesis, every: Sequence[float], target: Target)
 def weigh_fit(sample: Sample, target: Target, fit: Fit) -> float:
     """Return the evidence in bits: how much more a map with as many numbers, but without groups, leaves.
 
-    That map takes x itself, or x less its group's mean, and so shows nothing of a divisor. NaN in y is ignored.
+    That map takes x itself, or x less its group's mean, and so shows nothing of a divisor.
     """
     grid, rows = sample.grid, sample.standard.rows
     maps = target.x, put_back(grid, rows - rows.mean(axis=1, keepdims=True))
@@ -273,15 +286,15 @@ def list_possible(plain: Hypothesis, target: Target, mode: EpsMode) -> list[floa
     return [eps for eps, fit in fits if np.all(fit.rest <= target.margin * fit.allowed)]
 
 
-def take_few(plain: Hypothesis, target: Target, least: int = 1) -> tuple[Hypothesis, Target]:
+def take_few(plain: Hypothesis, target: Target) -> tuple[Hypothesis, Target]:
     """Return a hypothesis of single values of some lines, and these values: what refutes it there refutes it.
 
     Of lines that are too long, some values are taken: these have a line of their own, nearer to them, and a
-    margin for what it is off. There are at least so many lines, if there are more.
+    margin for what it is off.
     """
     standard = plain.sample.standard
     places = _lay_places(plain.sample.grid, target.axes)
-    length = min(_FEW // least, places.shape[1])
+    length = min(_FEW, places.shape[1])
     lines = np.linspace(0, len(places) - 1, min(len(places), max(1, _FEW // length))).astype(np.intp)
     values = np.unique(np.linspace(0, places.shape[1] - 1, length).astype(np.intp))
     chosen = places[np.ix_(lines, values)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -173,6 +174,10 @@ def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) ->
     if not lengths:
         return [values.reshape((1,) * len(shape))]
     places = _find_places(lengths, shape)
+    if len(lengths) == 1 and not places:  # flat, of the last axes together
+        starts = (n for n in reversed(range(len(shape) - 1)) if math.prod(shape[n:]) == values.size)
+        places = [tuple(range(n, len(shape))) for n in starts][:1]
+        values = values.reshape([shape[axis] for axis in places[0]]) if places else values
     if places:
         return [_view(values, axes, len(shape)) for axes in places]
     grouped = [

@@ -68,19 +68,14 @@ class Hypothesis(NamedTuple):
     affine : AffineStep
         gamma and beta of the whole tensor.
     model : Model
-    variance : ndarray or None
-        The variances under the root; None for each sampled group's own.
     """
 
     sample: Sample
     affine: AffineStep
     model: Model
-    variance: Floats | None = None
 
     def predict(self, eps: float) -> Floats:
         """Return the exact result for the sampled values, as float64; x̂ rounded if the affine step does."""
-        if self.variance is not None:
-            return self.approximate(eps)
         placed, plan, rows = self.sample.place(self.affine), self._make_plan(eps), self.sample.standard.rows
         inputs = Inputs(selection=None if self.sample.standard.missing is None else Selection(omits_nan=True))
         if placed.rounds_to is not None:
@@ -89,13 +84,6 @@ class Hypothesis(NamedTuple):
             None if v is None else np.broadcast_to(v, plan.grid.shape) for v in (placed.scale, placed.shift)
         )
         return run(plan, rows, inputs._replace(gamma=scale, beta=shift))[0]
-
-    @property
-    def cancelled(self) -> float | None:
-        """How far off the variance is, at most and as a part of it; None where it is exact."""
-        if self.variance is None:
-            return None
-        return float(np.abs(self.variance / self.sample.standard.size**2 - 1.0).max())
 
     def _make_plan(self, eps: float) -> Plan:
         """Return the plan of the sampled groups, with a gamma and a beta for each value."""
@@ -129,9 +117,7 @@ class Hypothesis(NamedTuple):
     def measure_factors(self, eps: float) -> Floats:
         """Return the factor of each group's standardized values, shape (groups, 1); 0 where it is infinite."""
         standard, model = self.sample.standard, self.model
-        if self.variance is not None:
-            size = np.sqrt(self.variance)
-        elif model.p is None:
+        if model.p is None:
             size = standard.size * np.sqrt(standard.counts / (standard.counts - model.ddof))
         else:
             size = standard.measure_length(model.p)

@@ -13,6 +13,7 @@ from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, WAYS
 from normcli.identifying.search.hypothesis import find_equal
+from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.tuples import NamedTuple
 
@@ -61,10 +62,6 @@ _MOST_ULP = 2.0**40
 
 _FEW_EXACT = 0.1
 """The share of values with the exact bits by luck, if a mean has lost that many digits."""
-
-
-_MOST_CANCELLED = 0.1
-"""The part of a variance that it may be off and still be taken for one."""
 
 
 class Furthest(NamedTuple):
@@ -134,8 +131,6 @@ class Match(NamedTuple):
         Whether its eps is its norm's or one of these frameworks' own, or none is to be seen.
     users : int
         How many of the frameworks leave nothing of it to the caller.
-    cancelled : float or None
-        How far off the variance is where it is E[x²] − E[x]², as a part of it; None where it is not.
     lost : float
         How far off the mean may be, as a part of a deviation: that shifts a whole group, whatever divides it.
     fine : float
@@ -172,7 +167,6 @@ class Match(NamedTuple):
     is_odd: bool = False
     has_default_eps: bool = True
     users: int = 0
-    cancelled: float | None = None
     lost: float = 0.0
     fine: float = math.inf
     rounds_length: bool = False
@@ -214,6 +208,10 @@ class Match(NamedTuple):
             **others,
         )
 
+    def make_request(self) -> Request:
+        """Return the request of the norm of these groups, with the norm's own eps and ddof."""
+        return Request(self.norm, axes=self.axes, groups=self.groups, group_order=self.group_order, p=self.p)
+
     @property
     def is_certain(self) -> bool:
         """Whether it is more than a plain map would be by chance."""
@@ -227,8 +225,6 @@ class Match(NamedTuple):
     @property
     def is_rough(self) -> bool:
         """Whether only a kernel whose sums are of half precision, or lose all digits, may give these values."""
-        if self.cancelled is not None:
-            return self.sums_in_half or self.cancelled > _MOST_CANCELLED
         if self.rounds_length:
             return False
         is_lost = self.lost > _MOST_LOST or (self.p is not None and self.shows_one)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.checking.ulp import measure_unit
 from normcli.dtypes import find_type, get_eps, is_half
 from normcli.errors import NormError
 from normcli.identifying.models.error_bounds import Level, measure_lost
 from normcli.identifying.models.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
-from normcli.identifying.models.one_pass import measure_step
 from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.identifying.search.hypothesis import measure_equality
 from normcli.identifying.search.match import Match
@@ -71,7 +71,6 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, level: Level) -> I
         affine=hypothesis.affine.way,
         bits=model.bits,
         is_odd=model.is_odd,
-        cancelled=hypothesis.cancelled,
         lost=float(measure_lost(standard, level).max(where=standard.size > 0.0, initial=0.0)),
         fine=model.fine,
         rounds_length=hypothesis.rounds_length(eps, scope.dtype),
@@ -90,7 +89,7 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, level: Level) -> I
             groups=groups,
             group_order=None if groups is None else grid.group_order or GroupOrder.CONTIGUOUS,
             by_default=by_default,
-            has_default_eps=hypothesis.variance is not None or _is_default_eps(eps, norm, model, like),
+            has_default_eps=_is_default_eps(eps, norm, model, like),
             users=users,
         )
 
@@ -147,13 +146,12 @@ _CLEARLY = 16.0
 
 def _find_one_pass(hypothesis: Hypothesis, dtype: np.dtype[Any], error: float) -> bool | None:
     standard = hypothesis.sample.standard
-    if hypothesis.variance is not None:
-        return True
     if not standard.centred or hypothesis.affine.scale is not None:
         return None
     arithmetic = np.dtype(np.float32) if is_half(dtype) else dtype
     with np.errstate(all="ignore"):
-        typical = float(np.median(measure_step(standard, arithmetic) / standard.size**2))
+        step = measure_unit((standard.offset * standard.size) ** 2, arithmetic)  # the last place of E[x]²
+        typical = float(np.median(step / standard.size**2))
     return False if typical > _CLEARLY * error else None
 
 
@@ -275,6 +273,8 @@ def _find_like(
 ) -> tuple[tuple[str, ...], int]:
     """Return the frameworks that have a norm of this shape just so, and how many by default."""
     affine, model, grid = hypothesis.affine, hypothesis.model, hypothesis.sample.grid
+    if grid.split is not None and not norm.needs_groups:  # they have no such option
+        return (), 0
     if affine.way == ESTIMATED:  # a fitted gamma takes up ddof, 1 + gamma and a factor of each channel
         return (), 0
     is_given = affine.scale is not None

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import find_type, get_eps, is_half, is_long_integer
+from normcli.dtypes import get_eps, is_half, is_long_integer
 from normcli.identifying.models.error_bounds import Level, bound_factors, list_levels, measure_noise
 from normcli.identifying.models.evidence import fit_models
-from normcli.identifying.models.one_pass import fit_one_pass
 from normcli.identifying.models.standards import MOMENTS, STANDARDS, Standard, standardize
 from normcli.identifying.models.weight import count_fine
 from normcli.identifying.search.groups import choose_groups, enumerate_grids, take_groups, widen
@@ -77,16 +76,9 @@ class Samples:
         self._placed: dict[tuple[bytes, int], tuple[Floats, Floats]] = {}
         self.affines, self.levels = affines, list_levels(scope.dtype)
         self.grids = list_grids(y.shape)
-        self.screen = Screen(x, y, affines, self.steps, scope.dtype)
+        self.screen = Screen(x, y, self.steps, scope.dtype)
         own = None if scope.norm is None else NORMS[scope.norm].divisor
         self.standards = [d for d in STANDARDS if own is None or d in MOMENTS or d == own]
-
-    def take_all(self, grid: Grid, divisor: Divisor) -> Iterator[Sample | None]:
-        """Yield all groups, one sample at a time; None in place of a sample without finite groups."""
-        step = min(grid.group_count, max(1, MOST_VALUES // grid.group_size))
-        for start in range(0, grid.group_count, step):
-            first = min(start, grid.group_count - step)  # of fewer there would be less evidence
-            yield self.take(grid, np.arange(first, first + step), divisor)
 
     def take_samples(self, grid: Grid, most: int) -> Iterator[Sample]:
         """Yield a sample of a way of grouping for each standard that has finite groups."""
@@ -233,13 +225,6 @@ class Samples:
         for hypothesis in self.fit(sample, affine, level):
             if hypothesis.model.is_likely:
                 yield from self.describe(hypothesis, level)
-
-    def match_one_pass(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
-        """Yield the matches with variances that one pass, E[x²] − E[x]², leaves."""
-        bounds = self.bound(sample, affine, level)
-        dtype = np.dtype(find_type(level.precision))
-        for fitted in fit_one_pass(sample.standard, *bounds, dtype) if bounds else ():
-            yield from self.describe(Hypothesis(sample, affine, *fitted), level)
 
     def allow_window(self, y: Floats, level: Level) -> Floats:
         """Return how far values that windows divide may be off."""

@@ -36,9 +36,6 @@ _ALONG_AXIS = 32
 _ALONG = 0.5
 """How much further off than other values those along an axis may be: their group's offset is guessed twice."""
 
-_RUN, _RUNS = 8, 12
-"""Values of a run, and how many runs are looked at, where some values may be wrong."""
-
 _MARGIN = 8.0
 """How much further off than rounding allows values may be: their group's mean and size are guessed."""
 
@@ -89,23 +86,17 @@ class Screen:
     ----------
     x, y : ndarray
         Of one shape.
-    affines, steps : sequence of AffineStep
-        The ways in which gamma and beta may have entered: of x̂ as it is, and also of a rounded x̂.
+    steps : sequence of AffineStep
+        The ways in which gamma and beta may have entered.
     dtype : numpy.dtype
         The dtype to which y was rounded.
     """
 
     def __init__(
-        self,
-        x: NDArray[Any],
-        y: NDArray[Any],
-        affines: Sequence[AffineStep],
-        steps: Sequence[AffineStep],
-        dtype: np.dtype[Any],
+        self, x: NDArray[Any], y: NDArray[Any], steps: Sequence[AffineStep], dtype: np.dtype[Any]
     ) -> None:
-        self._x, self._y, self._affines, self._steps, self._dtype = x, y, affines, steps, dtype
+        self._x, self._y, self._steps, self._dtype = x, y, steps, dtype
         self._refuted: dict[int, frozenset[int]] = {}
-        self._mostly: dict[int, bool] = {}
 
     def find_possible(self, grid: Grid, steps: Sequence[AffineStep]) -> list[AffineStep]:
         """Return the affine steps that values of the middle group do not refute for any divisor."""
@@ -113,52 +104,12 @@ class Screen:
         for axis in grid.axes:
             if axis != split:
                 steps = [step for step in steps if id(step) not in self._refute_along(axis)]
-        steps = self._screen(grid, grid.group_count // 2, steps, _spread_places(grid, _SCREENED))
+        middle = grid.locate_values(grid.group_count // 2, _spread_places(grid, _SCREENED))
+        steps = self._find_on_line(steps, middle)
         if grid.group_size > _LARGE:
-            steps = self._screen(grid, 0, steps, _spread_places(grid, _MANY_SCREENED), _CLOSELY)
-        return steps
-
-    def _screen(
-        self,
-        grid: Grid,
-        group: int,
-        steps: Sequence[AffineStep],
-        places: NDArray[np.intp],
-        margin: float = 1.0,
-    ) -> list[AffineStep]:
-        """Return the steps that values at some places of a group do not refute."""
-        index = grid.locate_values(group % grid.group_count, places)
-        return self._find_on_line(steps, index, margin)
-
-    def may_mostly_be(self, grid: Grid) -> bool:
-        """Whether values in some groups do not refute a way of grouping, but for wrong ones."""
-        split = None if grid.split is None else grid.split.axis
-        whole = [axis for axis in grid.axes if axis != split]
-        if whole and not all(self._mostly_lies_along(axis) for axis in whole):
-            return False
-        if grid.group_size > _LARGE:
-            parts = np.split(_spread_places(grid, _MANY_SCREENED), _MANY_SCREENED // _SCREENED)
-            found = [self._screen(grid, 0, self._affines, places, _CLOSELY) for places in parts]
-        elif whole:
-            return True
-        else:
-            places = _spread_places(grid, _SCREENED)
-            groups = 0, grid.group_count // 2, -1
-            found = [self._screen(grid, group, self._affines, places) for group in groups]
-        return 2 * sum(map(bool, found)) >= len(found)
-
-    def _mostly_lies_along(self, axis: int) -> bool:
-        """Whether a third of some short runs along an axis lie on lines: each wrong value spoils one run."""
-        if axis not in self._mostly:
-            length = min(_RUN, self._x.shape[axis])
-            found = []
-            for run in range(_RUNS):
-                index = [np.full(length, (2 * run + 1) * n // (2 * _RUNS)) for n in self._x.shape]
-                first = (self._x.shape[axis] - length) * run // (_RUNS - 1)
-                index[axis] = np.arange(first, first + length)
-                found.append(self._find_on_line(self._affines, tuple(index), _ALONG, self._typical_offset))
-            self._mostly[axis] = 3 * sum(map(bool, found)) >= len(found)
-        return self._mostly[axis]
+            first = grid.locate_values(0, _spread_places(grid, _MANY_SCREENED))
+            steps = self._find_on_line(steps, first, _CLOSELY)
+        return list(steps)
 
     def _refute_along(self, axis: int) -> frozenset[int]:
         """Return the identities of steps that values along an axis refute: groups with that axis hold some."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -101,9 +100,6 @@ class Search:
                 *self._find_windows(level),
                 *self._find_matrices(level),
             ]
-            if not any(match.is_certain for match in found):
-                one_pass = (self.samples.match_one_pass(*pair, level) for pair in self._candidates)
-                found += itertools.chain.from_iterable(one_pass)
             here = Fitting(number, found)
             if any(match.is_certain and match.is_usual for match in found):
                 return here

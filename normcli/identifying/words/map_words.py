@@ -14,8 +14,8 @@ from normcli.engine.sn.singular_values import SingularValue
 from normcli.identifying.maps.known_maps import UNTRAINED, find_untrained_eps
 from normcli.identifying.models.matrix_model import MOST_TRIED, Start, iterate
 from normcli.identifying.search.affine_step import WAYS
-from normcli.identifying.words.diagnosis import Diagnosis, add_clauses, join_words
-from normcli.identifying.words.match_words import format_axes, format_place
+from normcli.identifying.words.diagnosis import Diagnosis, join_words
+from normcli.identifying.words.match_words import format_axes
 from normcli.identifying.words.request_difference import try_request
 from normcli.norms.request import Request
 from normcli.norms.rules import Centre, ParameterRule
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from normcli.identifying.search.match import Match
     from normcli.norms.layout import Layout
     from normcli.norms.plan import Plan
-    from normcli.numerics.statistics.solution import Given
 
 _MOST_NUMBERS = 4
 """Numbers of a list that are said; of a longer one its least and its largest."""
@@ -41,9 +40,6 @@ _MOST_NAMES = 4
 
 _OF_LAYERS = ParameterRule.CHANNEL, ParameterRule.REDUCED
 """Where gamma lies of norms that are layers: along the channels or the reduced axes."""
-
-_AGREEING = 1e-3
-"""Stored statistics that are off by less than this part are the given ones."""
 
 
 def diagnose_map(found: Identification, plain: PlainMap, layout: Layout) -> Diagnosis:
@@ -54,15 +50,10 @@ def diagnose_map(found: Identification, plain: PlainMap, layout: Layout) -> Diag
         said = f"y is {formula} in each channel"
     elif plain.axes:
         said = f"y is {formula} for each index of {format_axes(plain.axes, layout)}"
-    exceptions, evidence = [], []
-    if (left := plain.exceptions) is not None:
-        exceptions = [f"except for {left.mismatches:,} of {left.compared:,} values"]
-        evidence = [f"the first value of another map is at {format_place(left.first)}"]
-    cause, unsaid = add_clauses(said, exceptions)
-    possible = [*found.known]
+    possible, evidence = [*found.known], []
     if plain.axes:
         shift = [] if _is_zero(plain.shift) else [f"b is {_format_numbers(plain.shift)}"]
-        evidence = [f"a is {_format_numbers(plain.scale)}", *shift, *evidence]
+        evidence = [f"a is {_format_numbers(plain.scale)}", *shift]
     elif plain.shift.any():
         centred = name_norms(match for match in found.doubtful if NORMS[match.norm].centre is Centre.MEAN)
         possible += centred
@@ -79,13 +70,13 @@ def diagnose_map(found: Identification, plain: PlainMap, layout: Layout) -> Diag
         possible = [name for name in possible if not name.startswith(UNTRAINED)]
         return Diagnosis(
             "affine", "running statistics are untrained: mean 0, variance 1",
-            (cause, f"eps is {untrained:g}", *unsaid), tuple(possible), "load the trained running statistics",
+            (said, f"eps is {untrained:g}"), tuple(possible), "load the trained running statistics",
         )  # fmt: skip
     hidden = list_hidden_by_map(found.question, plain)
     evidence += [f"any {join_words(hidden)} with unknown gamma and beta looks so"] if hidden else []
     more = ", or more than one sample" if found.question.x.shape[0] == 1 else ""
     return Diagnosis(
-        "affine", cause, (*unsaid, *evidence), (*possible, stored, "a scaler fitted elsewhere"),
+        "affine", said, tuple(evidence), (*possible, stored, "a scaler fitted elsewhere"),
         next_step=f"give --gamma and --beta{more}" if hidden else None,
     )  # fmt: skip
 
@@ -125,47 +116,6 @@ def format_evaluation(evaluation: Evaluation) -> str:
     return stored + WAYS[step.way] + absent
 
 
-def compare_stored(found: Identification, given: Given, plan: Plan) -> Diagnosis | None:
-    """Return which stored statistic is not the given one; None where they are, or are not seen."""
-    evaluation, name = found.evaluation, plan.norm.name
-    if evaluation is None or evaluation.mean.size != given.mean.size:
-        return _compare_gamma(found, given, plan)
-    mean, square = evaluation.mean.reshape(-1), evaluation.square.reshape(-1)
-    theirs, var = given.mean.reshape(-1), given.var.reshape(-1)
-    added, slack = square - var, _AGREEING * float(square.min())
-    same_mean = np.all(np.abs(mean - theirs) <= _AGREEING * np.sqrt(square))
-    same_added = np.ptp(added) <= slack and float(added.min()) > -_AGREEING * float(var.min())
-    eps, own, remedy = max(0.0, float(np.median(added))), plan.spec.eps or 0.0, None
-    if same_mean and same_added:
-        if abs(eps - own) <= slack:
-            return None
-        cause, remedy = f"eps is about {eps:.2g}, not {own:g}", f"normcli {name} … --eps {eps:.2g}"
-    elif same_mean or same_added:
-        cause = f"the running {'variance' if same_mean else 'mean'} is not what was given"
-    elif find_untrained_eps(evaluation) is not None:
-        return None
-    else:
-        cause = "the running mean and variance are not what was given"
-    evidence = f"y is {format_evaluation(evaluation)}"
-    return Diagnosis(found.kind.value, f"{name} differs: {cause}", (evidence,), remedy=remedy)
-
-
-def _compare_gamma(found: Identification, given: Given, plan: Plan) -> Diagnosis | None:
-    """Return that gamma is another, where every line of a map has beta at the running mean."""
-    plain, beta = found.plain, found.question.beta
-    if plain is None or plain.scale.size != given.mean.size:
-        return None
-    scale, shift, mean = (values.reshape(-1) for values in (plain.scale, plain.shift, given.mean))
-    wanted = 0.0 if beta is None else np.broadcast_to(beta.reshape(-1), mean.shape)
-    if np.any(
-        np.abs(scale * mean + shift - wanted) > _AGREEING * np.abs(scale * np.sqrt(given.var).reshape(-1))
-    ):
-        return None
-    used = scale * np.sqrt(given.var.reshape(-1) + (plan.spec.eps or 0.0))
-    evidence = f"with the running statistics, y has gamma ≈ {_format_numbers(used)}"
-    return Diagnosis(found.kind.value, f"{plan.norm.name} differs: gamma is not what was given", (evidence,))
-
-
 def list_hidden_by_map(asked: Question, plain: PlainMap) -> list[str]:
     """Return the norms that a gamma and a beta of each index would make a plain map."""
     if not plain.axes or asked.gamma is not None or asked.beta is not None:
@@ -198,8 +148,6 @@ def tell_sigma(plan: Plan, found: Identification) -> Diagnosis | None:
     """
     plain, spec, name = found.plain, plan.spec, plan.norm.name
     if spec.rows is None or plan.grid.kept or plain is None or plain.axes or plain.shift.any():
-        return None
-    if plain.exceptions is not None:
         return None
     factor = float(plain.scale.reshape(-1)[0])
     matrix = lay_matrix(plan, found.question.x).astype(np.float64)

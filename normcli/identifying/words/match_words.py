@@ -170,9 +170,6 @@ def list_exactness(match: Match, told: Sequence[Reproduction] = ()) -> Iterator[
         if more:
             yield f"as many bits are of {shorten_list([*more])}"
         match = best.match
-    elif match.cancelled is not None:
-        yield f"the variance is E[x²] − E[x]², off by up to {100.0 * match.cancelled:.2g} %"
-        return
     elif match.affine == ESTIMATED:  # what is exact depends on the gamma that was fitted
         return
     step = None if match.hypothesis is None else match.hypothesis.affine

@@ -14,7 +14,6 @@ from normcli.identifying.words.match_words import (
     format_steps,
     list_unused,
 )
-from normcli.norms.options import find_option
 from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode, GroupOrder
 from normcli.norms.table import NORMS
@@ -115,12 +114,13 @@ def _place_parameters(plan: Plan, match: Match, asked: Question) -> str:
     wanted = plan.request._replace(axes=match.axes) if plan.grid.axes != match.axes else plan.request
     moved = try_request(wanted, asked)
     step = None if match.hypothesis is None else match.hypothesis.affine
-    given = [p for p in (asked.gamma, asked.beta) if p is not None]
-    if moved is None or step is None or not given or all(p.shape == moved.parameters.shape for p in given):
+    placed = None if step is None else next((p for p in (step.scale, step.shift) if p is not None), None)
+    if moved is None or placed is None:
         return ""
-    placed = next((p for p in (step.scale, step.shift) if p is not None), None)
-    axes = () if placed is None else tuple(axis for axis, n in enumerate(placed.shape) if n > 1)
-    return f" {_name_axes('feature-axes', axes, (), plan.grid.layout).option}" if axes else ""
+    shapes = moved.adopt_parameters({"gamma": asked.gamma, "beta": asked.beta}).parameters
+    axes = tuple(axis for axis, n in enumerate(placed.shape) if n > 1)
+    known = axes in ((), tuple(axis for axis, n in enumerate(shapes.full_shape) if n > 1))
+    return "" if known else f" {_name_axes('feature-axes', axes, (), plan.grid.layout).option}"
 
 
 def try_request(request: Request, asked: Question) -> Plan | None:
@@ -144,14 +144,14 @@ def _compare_groups(plan: Plan, match: Match, asked: Question) -> list[OtherChoi
     there, own = theirs.grid.canonical, plan.grid.canonical
     if there == own:
         return []
-    if find_option("groups").belongs_to(plan.norm):
-        split = there.split
+    split = there.split
+    if plan.norm.needs_groups or (split is not None and plan.norm.takes_groups):
         order = GroupOrder.CONTIGUOUS if split is None else split.order
         for groups in (split.groups,) if split else (1, -1):
             other = try_request(plan.request._replace(groups=groups, group_order=order), asked)
             if other is not None and other.grid.canonical == there:
                 return [_name_groups(groups, order, plan.grid)]
-    elif there.split is not None:
+    if split is not None and not plan.norm.needs_groups:
         return None
     return [_name_axes("axes", there.axes, own.axes, layout)]
 
@@ -160,7 +160,7 @@ def _name_groups(groups: int, order: GroupOrder, grid: Grid) -> OtherChoice:
     if groups == grid.groups:
         return OtherChoice(f"groups are {order}", str(grid.group_order or ""), f"--group-order {order}")
     groups = grid.shape[grid.layout.channel or 0] if groups < 0 else groups
-    return OtherChoice(f"groups are {groups}", str(grid.groups), f"--groups {groups}")
+    return OtherChoice(f"groups are {groups}", str(grid.groups or 1), f"--groups {groups}")
 
 
 def _name_axes(word: str, there: Sequence[int], here: Sequence[int], layout: Layout) -> OtherChoice:
@@ -229,6 +229,6 @@ def _compare_parameters(plan: Plan, match: Match, asked: Question) -> Iterator[O
         yield OtherChoice("gamma and beta are exchanged")
     if "gamma" in WAYS[way] and way not in (ESTIMATED, "swapped") and way.startswith("1 +") != adds_one:
         factors = ("gamma", "1 + gamma") if adds_one else ("1 + gamma", "gamma")
-        yield OtherChoice(f"{factors[0]} multiplies", factors[1])
+        yield OtherChoice(f"{factors[0]} multiplies", factors[1], f"--gamma-offset {int(not adds_one)}")
     if match.order != tuple(sorted(match.order)):
         yield OtherChoice(f"axes of y are in the order {match.order}")

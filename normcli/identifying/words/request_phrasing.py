@@ -16,14 +16,12 @@ from normcli.identifying.question import Kind, Question
 from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.identifying.words.agreement import diagnose_casts, diagnose_closer_convention
 from normcli.identifying.words.diagnosis import MOST_WORDS, Diagnosis, add_clauses, count_words
-from normcli.identifying.words.map_words import compare_stored, tell_sigma
+from normcli.identifying.words.map_words import tell_sigma
 from normcli.identifying.words.match_words import choose_others, list_exactness
 from normcli.identifying.words.phrasing import (
     SUGGEST,
     diagnose,
     find_arithmetic,
-    is_mostly,
-    list_wrong,
     split_reason,
 )
 from normcli.identifying.words.request_difference import OtherChoice, find_remedy, list_other_choices
@@ -147,12 +145,13 @@ def diagnose_request(plan: Plan, found: Identification, given: Given | None = No
     given : Given or None
         Running statistics.
     """
-    told, name, near = diagnose(found), plan.norm.name, found.nearest
-    matches = found.matches
+    likely, less_likely = found.doubtful[:_MOST_DOUBTFUL], found.doubtful[_MOST_DOUBTFUL:]
+    same = {id(match) for match in likely if list_other_choices(plan, match, found.question) == []}
+    likely = tuple(sorted(likely, key=lambda match: id(match) not in same))
+    found = found._replace(doubtful=(*likely, *less_likely))
+    told, name, matches = diagnose(found), plan.norm.name, found.matches
     if found.claims and not matches:
         return told._replace(cause=f"{name} differs: {found.claims[0].cause}")
-    if told.verdict == Kind.NONE and found.unchanged is None and near is not None and is_mostly(near):
-        matches = (near.match, *near.others)
     compared = [(match, list_other_choices(plan, match, found.question)) for match in matches]
     requests = [(match, some) for match, some in compared if some is not None]
     if requests:
@@ -173,14 +172,18 @@ def diagnose_request(plan: Plan, found: Identification, given: Given | None = No
             "give --gamma and --beta" if match.affine == ESTIMATED else SUGGEST if also else None,
             told.fault if told.fault in faults or not faults else faults[0],
         )  # fmt: skip
-    if given is not None and (stored := compare_stored(found, given, plan)) is not None:
-        return stored
     if (estimated := tell_sigma(plan, found)) is not None:
         return estimated
+    if same and told.verdict == Kind.UNDECIDED and likely[0].is_rough:
+        precision = likely[0].precision.split(",")[0]
+        return told._replace(cause=f"{name} may differ by rounding in {precision} alone")
     clause = told.cause if found.reason is None else split_reason(found.reason)[0]
     causes = [f"{name} differs: {each}" for each in (clause, clause.rpartition(" (")[0] or clause)]
     return told._replace(cause=next((each for each in causes if count_words(each) <= MOST_WORDS), clause))
 
+
+_MOST_DOUBTFUL = 16
+"""Doubtful matches among which the norm that was asked for is looked for."""
 
 _TOLD = 8
 """Values that one request gives to the bit and a simpler one does not: fewer may be other roundings."""
@@ -209,8 +212,7 @@ def _contrast(
     given: Given | None,
 ) -> tuple[str, tuple[str, ...], str | None]:
     """Return how a match differs from the request: cause, evidence and remedy."""
-    name, near, layout = plan.norm.name, None if found.matches else found.nearest, plan.grid.layout
-    near = near if near is not None and near.mismatches else None
+    name = plan.norm.name
     remedy = find_remedy(plan, match, found.question, differences) if differences else None
     told = list(differences)
     if given is not None:
@@ -219,21 +221,15 @@ def _contrast(
     if (wrong := find_arithmetic(found, match)) is not None:
         told.append(OtherChoice(wrong.cause))
         remedy = remedy or wrong.fault.remedy
-    evidence = [] if near is None else [*list_wrong(near, layout)]
-    if near is not None and not told:
-        count = f"{near.mismatches:,} of {near.compared:,} values"
-        cause, unsaid = add_clauses(f"{name} differs in {count}", evidence[:-1])
-        return cause, (*unsaid, evidence[-1]), None
     exactness = [*list_exactness(match, found.reproductions)]
     if not told and match.is_far:
         largest = f"the largest difference is {match.max_ulp:.2g} ulp"
         return f"{name} differs: nothing known explains y", (largest,), None
     if not told:
         return f"{name} differs by rounding alone", tuple(exactness), None
-    if near is not None:
-        told.append(OtherChoice(f"{near.mismatches:,} of {near.compared:,} values are wrong"))
     cause, unsaid = _join_differences(name, told, (remedy or "").partition("--like ")[2])
-    if near is None and match.cancelled is None and exactness:
+    evidence = []
+    if exactness:
         together = {1: "with that", 2: "with both"}.get(len(told), "with all of these")
         evidence = [f"{together}, {exactness[0]}", *exactness[1:]]
     return cause, (*unsaid, *evidence), remedy

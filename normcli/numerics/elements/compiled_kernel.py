@@ -14,11 +14,10 @@ from normcli.numerics.elements.kernel import calculate_again
 from normcli.numerics.pairs import Pair, Triple, pair_root
 from normcli.numerics.statistics.divisor import find_freedom
 from normcli.numerics.sums.leaf_records import Leaves, count_values
+from normcli.numerics.sums.row_sums import measure_leaves
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from normcli.compiled import Kernel
@@ -294,19 +293,12 @@ def measure_parts(kernel: Kernel, rows: NDArray[Any], *, need_sum: bool) -> Leav
 
 
 def measure_rows(
-    plain: Callable[..., Leaves],
-    rows: NDArray[Any],
-    work: Workspace,
-    selected: Selected | None = None,
-    *,
-    need_sum: bool,
+    rows: NDArray[Any], work: Workspace, selected: Selected | None = None, *, need_sum: bool
 ) -> Leaves:
     """Measure leaves by whichever kernel is chosen.
 
     Parameters
     ----------
-    plain : callable
-        Measures them by NumPy, with the parameters that follow.
     rows : ndarray, shape (leaves, n)
     work : Workspace
     selected : ndarray of bool or None
@@ -316,14 +308,14 @@ def measure_rows(
     """
     kernel = find_kernel()
     if kernel is None or not is_served(rows.dtype):
-        return plain(rows, work, selected, need_sum=need_sum)
+        return measure_leaves(rows, work, selected, need_sum=need_sum)
     leaves = measure_parts(kernel, rows[None, :, None, :], need_sum=need_sum).reshape(rows.shape[:1])
     if selected is not None:
         leaves.count = count_values(rows, selected)
     again = leaves.extreme.copy()
     if again.any():
         part = None if selected is None else selected[again]
-        leaves.put(again, plain(rows[again], work, part, need_sum=need_sum))
+        leaves.put(again, measure_leaves(rows[again], work, part, need_sum=need_sum))
     return leaves
 
 

@@ -1,14 +1,13 @@
-"""The fixed sequences of doubles by which values are normalized, and what they take of each group.
+"""The fixed sequence of doubles by which values are normalized, and what they take of each group.
 
 For float64, NumPy has no fused instruction, so products have to be exact for another reason: x − mean is cut
 into T of 26 bits and a rest r, 1/divisor into H of 26 bits and a rest L; the quotient is then T·H, which is
-exact, and T·L + r/divisor, whose error is below 2⁻⁷⁴ of it. Each sequence ends with two sums, of all that is
+exact, and T·L + r/divisor, whose error is below 2⁻⁷⁴ of it. It ends with two sums, of all that is
 known less and more its error: where they differ, another way has to decide.
 """
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,6 @@ import numpy as np
 from normcli.numerics.bounds import (
     PRODUCT_BEFORE_BETA,
     QUOTIENT,
-    SHORT_ELEMENT,
     SMALL_TERMS,
 )
 from normcli.numerics.integers import widen_exactly
@@ -50,8 +48,6 @@ class Operands(NamedTuple):
     gamma, gamma_top, gamma_low : ndarray or None
         Gamma, its first 26 bits, and the others.
     beta : ndarray or None
-    beyond : ndarray of bool or None
-        Which values are not calculated by the sequence for short floats. None for no value.
     """
 
     centre: Any = None
@@ -64,7 +60,6 @@ class Operands(NamedTuple):
     gamma_top: Any = None
     gamma_low: Any = None
     beta: Any = None
-    beyond: Any = None
 
     def map(self, function: Callable[..., Any]) -> Operands:
         """Return the operands with a function (an index, a reshape) applied to each array."""
@@ -77,7 +72,7 @@ _TOP_BITS = ~((1 << 27) - 1)
 """The bits of a double that hold its sign, exponent and first 26 bits."""
 
 _LEAST_DIVISOR, _LARGEST_DIVISOR = 2.0**-600, 2.0**600
-_LEAST, _LARGEST = 2.0**-300, 2.0**300
+_LEAST, _LARGEST, _LEAST_MEAN = 2.0**-300, 2.0**300, 2.0**-800
 """With others, intermediate results could leave float64: values are then calculated by themselves."""
 
 
@@ -92,7 +87,7 @@ _OFF = 2.0**-101
 
 
 def prepare(elements: Elements) -> Operands:
-    """Return what float64 results are calculated with."""
+    """Return what results are calculated with."""
     _, mean, divisor, gamma, beta, *_ = elements
     if divisor is None:
         divisor = Pair(*(np.full((1,) * elements.x.ndim, value) for value in (1.0, 0.0)))
@@ -105,6 +100,8 @@ def prepare(elements: Elements) -> Operands:
     of_divisor = (hi.view(np.int64) & _TOP_BITS).view(np.float64)
     # Products of 26 and 27 bits are exact, and so is the first difference.
     low = (((1.0 - top * of_divisor) - top * (hi - of_divisor)) - top * divisor.lo) * factor
+    if mean is not None:
+        top = np.where((mean.mid != 0.0) & (np.abs(mean.hi) < _LEAST_MEAN), np.nan, top)
     operands = Operands(top=top, low=low, factor=factor, beta=beta)
     if gamma is not None:
         gamma = np.where(_find_beyond(gamma), np.nan, gamma)
@@ -116,57 +113,15 @@ def prepare(elements: Elements) -> Operands:
     return operands._replace(centre=mean.hi, second=mean.mid if mean.mid.any() else None, off=off)
 
 
-def prepare_short(elements: Elements) -> Operands:
-    """Return what results of 24 bits and fewer are calculated with."""
-    _, mean, divisor, gamma, beta, *_ = elements
-    centre, second = (None, None) if mean is None else mean[:2]
-    # Often 0: most sums are exact, and so is division by a power of two.
-    second = None if second is None or not second.any() else second + 0.0
-    divisor_hi = np.ones((1,) * elements.x.ndim) if divisor is None else divisor.hi
-    # A divisor below 2^-1024 is one of equal values: 0 · ∞ would not be 0.
-    factor = np.where(divisor_hi > 0.0, np.minimum(1.0 / divisor_hi, 2.0**1022), 1.0 / divisor_hi)
-    found = [_find_beyond(a) for a in (divisor_hi, centre, gamma, beta) if a is not None]
-    beyond = functools.reduce(np.logical_or, found) if any(map(np.any, found)) else None
-    return Operands(centre=centre, second=second, factor=factor, gamma=gamma, beta=beta, beyond=beyond)
-
-
-# -- the sequences
-
-
-def apply_short(raw: NDArray[Any], out: NDArray[Any], operands: Operands, work: Workspace) -> Selected | None:
-    """Write results of 24 bits and fewer; return which of them the sequence has not reached, or None."""
-    (x, _), beta = widen_exactly(raw, work), operands.beta
-    y = x if x is not raw else work.get("y", raw.shape)
-    last = x
-    if operands.centre is not None:
-        last = np.subtract(x, operands.centre, out=y)
-        if operands.second is not None:
-            np.subtract(y, operands.second, out=y)
-    np.multiply(last, operands.factor, out=y)
-    if operands.gamma is not None:
-        np.multiply(y, operands.gamma, out=y)
-    error = work.get("error", raw.shape)
-    np.multiply(np.abs(y, out=error), SHORT_ELEMENT.error, out=error)
-    if beta is not None:
-        np.add(y, beta, out=y)
-        error += SHORT_ELEMENT.error * np.abs(y)
-    other = work.get("other", out.shape, out.dtype)
-    store(out, np.subtract(y, error, out=work.get("end", raw.shape)))
-    store(other, np.add(y, error, out=y))
-    missed = _find_any(np.not_equal(out, other))
-    if missed is not None:
-        missed = _find_any(missed & ~np.isnan(y))
-    if operands.beyond is not None:
-        missed = _join(missed, np.broadcast_to(operands.beyond, raw.shape))
-    return missed
+# -- the sequence
 
 
 _LEAST_QUOTIENT, _LARGEST_QUOTIENT = 2.0**-600, 2.0**600
 """Quotients are right within these, where no product underflows."""
 
 
-def apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: Operands, work: Workspace) -> Selected | None:
-    """Write results of float64; return which of them the sequence has not reached, or None."""
+def apply_doubles(raw: NDArray[Any], out: NDArray[Any], operands: Operands, work: Workspace) -> Selected | None:
+    """Write results; return which of them the sequence has not reached, or None."""
     x, low = widen_exactly(raw, work)
     y = out if out.dtype == np.float64 and out.flags.c_contiguous else work.get("y", raw.shape)
     t, r = work.get("t", raw.shape), work.get("r", raw.shape)

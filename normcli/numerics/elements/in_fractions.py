@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,6 @@ import numpy as np
 
 from normcli.numerics.deciding import PRECISIONS, round_real, round_to
 from normcli.numerics.elements.kernel import apply
-from normcli.numerics.rational import round_once
 from normcli.numerics.rounding import store
 from normcli.numerics.workspace import Workspace
 
@@ -40,7 +38,7 @@ def normalize(
     parameters : Parameters
     """
     out = np.empty(raw.shape, dtype)
-    undecided = apply(np.ascontiguousarray(raw), out, solution, Workspace(), parameters, exact=True)
+    undecided = apply(np.ascontiguousarray(raw), out, solution, Workspace(), parameters)
     if undecided is not None:
         settle(raw, out, undecided, solution, parameters)
     return out
@@ -120,19 +118,3 @@ def find_exactly(
         return round_real(functools.partial(evaluate, number, tuple(map(Fraction, row))), rounding)
 
     return np.array(list(map(find, choose(solution.numbers, 0), *(choose(*column) for column in columns))))
-
-
-def round_to_odd(value: Fraction) -> float:
-    """Return a value as a double; if it is between two, as the one whose last bit is 1.
-
-    Rounded once more, to half as many bits, that is what the value itself would be rounded to.
-    """
-    nearest = round_once(value)
-    if math.isinf(nearest) or nearest == value:
-        return nearest
-    lower, upper = sorted((nearest, math.nextafter(nearest, math.inf if nearest < value else -math.inf)))
-    return lower if _is_odd(lower) else upper
-
-
-def _is_odd(value: float) -> bool:
-    return bool(np.float64(value).view(np.int64) & 1)

@@ -12,7 +12,7 @@ import numpy as np
 
 from normcli.numerics.bounds import PAIR
 from normcli.numerics.deciding import PRECISIONS, is_decided
-from normcli.numerics.pairs import Pair, Triple, pair_divide, pair_multiply, quick_two_sum, two_diff, two_sum
+from normcli.numerics.pairs import Pair, Triple, pair_divide, pair_multiply, quick_two_sum, two_sum
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ class Elements(NamedTuple):
         What x leaves of the values; None for nothing.
     error : float or ndarray
         How far off the divisor may be, as a part of it.
-    scale : ndarray of int or None
-        Mean and divisor are of the values times 2^scale; None for 0.
     """
 
     x: Any
@@ -56,15 +54,13 @@ class Elements(NamedTuple):
     beta: Any
     low: Any = None
     error: Any = KNOWN
-    scale: Any = None
 
     def map(self, function: Callable[[Any], Any]) -> Elements:
         """Return the elements with a function (an index, a reshape) applied to each array."""
-        others = self.gamma, self.beta, self.low, self.scale
-        gamma, beta, low, scale = (None if a is None else function(a) for a in others)
+        gamma, beta, low = (None if a is None else function(a) for a in (self.gamma, self.beta, self.low))
         mean, divisor = self.mean and self.mean.map(function), self.divisor and self.divisor.map(function)
         error = function(self.error) if np.ndim(self.error) else self.error
-        return Elements(function(self.x), mean, divisor, gamma, beta, low, error, scale)
+        return Elements(function(self.x), mean, divisor, gamma, beta, low, error)
 
 
 class Results(NamedTuple):
@@ -120,9 +116,7 @@ def multiply_back(elements: Elements) -> tuple[Pair, Any, Integers]:
     """Return (x − β) / γ · divisor + mean as a pair, its error, and the exponent of 2 beside both."""
     beta, gamma, divisor, mean = elements.beta, elements.gamma, elements.divisor, elements.mean
     assert divisor is not None  # of what is normalized
-    z, error, exponent = _centre(
-        elements._replace(mean=None if beta is None else _make_triple(beta), scale=None)
-    )
+    z, error, exponent = _centre(elements._replace(mean=None if beta is None else _make_triple(beta)))
     z, exponent = take_exponents(z, exponent)
     if gamma is not None:
         scale, k = take_exponents(_make_pair(gamma))
@@ -132,7 +126,7 @@ def multiply_back(elements: Elements) -> tuple[Pair, Any, Integers]:
     total, error, exponent = z, error * np.abs(z.hi), exponent + k
     if mean is not None:
         total, error, exponent = _add(total, error, exponent, mean)
-    return total, error, exponent if elements.scale is None else exponent - elements.scale
+    return total, error, exponent
 
 
 def _make_pair(values: Floats) -> Pair:
@@ -157,28 +151,12 @@ def _multiply(z: Pair, error: Any, factor: Pair, off: Any = 0.0) -> tuple[Pair, 
 
 def _centre(elements: Elements) -> tuple[Pair, Any, Integers]:
     """Return x + low − mean as a pair, its error as a part of it, and the exponent of 2 beside the pair."""
-    (hi, k), mean, error = np.frexp(elements.x), elements.mean, np.zeros(())
-    low = hi * 0.0 if elements.low is None else np.ldexp(elements.low, -k)
-    exponent = k if elements.scale is None else k + elements.scale
-    if mean is None:
-        return Pair(hi, low), error, exponent
-    own = np.frexp(mean.hi)[1]
-    largest = np.where(hi == 0.0, own, np.where(mean.hi == 0.0, exponent, np.maximum(exponent, own)))
-    of_x, of_mean = np.maximum(exponent - largest, _FARTHEST), np.maximum(own - largest, _FARTHEST) - own
-    lost = _find_lost(mean, of_mean)
-    hi, low, mean = np.ldexp(hi, of_x), np.ldexp(low, of_x), mean.map(lambda a: np.ldexp(a, of_mean))
-    difference, rest = two_diff(hi, mean.hi)
-    rest, least = two_sum(rest, low)
-    second, third = two_diff(rest, mean.mid)
-    # What is nearer to the first part than half its ulp equals it: the second part can then not cancel.
-    hi, low = two_sum(difference, second)
-    z = quick_two_sum(hi, low + (third + least - mean.lo))
-    lost += np.where((of_x == _FARTHEST) | (of_mean + own == _FARTHEST), 2.0 ** (_FARTHEST + 1), 0.0)
-    return z, np.where(lost > 0.0, lost / np.abs(z.hi) + PAIR.error, 0.0), largest
-
-
-_FARTHEST = -900
-"""Of x and its mean, one that is smaller by this power of two only tells on which side of the other it is."""
+    hi, exponent = np.frexp(elements.x)
+    low = hi * 0.0 if elements.low is None else np.ldexp(elements.low, -exponent)
+    if elements.mean is None:
+        return Pair(hi, low), np.zeros(()), exponent
+    z, error, exponent = _add(Pair(hi, low), 0.0, exponent, elements.mean.map(np.negative))
+    return z, np.where(error > 0.0, error / np.abs(z.hi) + PAIR.error, 0.0), exponent
 
 
 def take_exponents(pair: Pair, exponent: Any = 0) -> tuple[Pair, Integers]:
@@ -188,15 +166,16 @@ def take_exponents(pair: Pair, exponent: Any = 0) -> tuple[Pair, Integers]:
 
 
 _FAR = -400
+"""A number that is smaller than another by this power of two only tells on which side of it their sum is."""
 
 
 def _add(product: Pair, error: Any, exponent: Integers, term: Triple) -> tuple[Pair, Any, Integers]:
     """Return product + term and its error, in a unit of about the larger, and the exponent of that."""
     k = np.frexp(term.hi)[1]
     largest = np.where(term.hi == 0.0, exponent, np.where(product.hi == 0.0, k, np.maximum(exponent, k)))
-    # A number so small only tells on which side of the other the sum is.
     of_term, shift = np.maximum(k - largest, _FAR) - k, np.maximum(exponent - largest, _FAR)
-    lost = np.where((shift == _FAR) & (term.mid != 0.0), 2.0 ** (_FAR + 1), 0.0) + _find_lost(term, of_term)
+    is_far = ((shift == _FAR) & (product.hi != 0.0)) | ((of_term + k == _FAR) & (term.hi != 0.0))
+    lost = np.where(is_far, 2.0 ** (_FAR + 1), 0.0) + _find_lost(term, of_term)
     error = np.ldexp(error, shift) + lost
     product, term = product.map(lambda a: np.ldexp(a, shift)), term.map(lambda a: np.ldexp(a, of_term))
     first, rest = two_sum(product.hi, term.hi)
@@ -258,17 +237,14 @@ _FINITE = np.finfo(np.float64).max
 
 def _calculate_plainly(elements: Elements) -> tuple[Floats, Selected]:
     """Return what doubles give, and where that is the result: of infinities, NaN, and x = mean."""
-    x, mean, divisor, gamma, beta, low, _, scale = elements
-    y, rest = (a if a is None or scale is None else np.ldexp(a, scale) for a in (x, low))
-    chosen = ~np.isfinite(x)
+    x, mean, divisor, gamma, beta, low, _ = elements
+    y, chosen = x, ~np.isfinite(x)
     if mean is None:
         chosen = chosen | (x == 0.0)
     else:
-        is_mean = (y == mean.hi) & (mean.mid == (0.0 if rest is None else rest)) & (mean.lo == 0.0)
-        if scale is not None:
-            is_mean &= np.ldexp(y, -scale) == x
+        is_mean = (x == mean.hi) & (mean.mid == (0.0 if low is None else low)) & (mean.lo == 0.0)
         chosen = chosen | ~np.isfinite(mean.hi)
-        y = np.where(chosen, y - mean.hi, np.clip(y - mean.hi, -_FINITE, _FINITE))
+        y = np.where(chosen, x - mean.hi, np.clip(x - mean.hi, -_FINITE, _FINITE))
         chosen = chosen | is_mean
     if divisor is not None:
         y = y / divisor.hi

@@ -12,28 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import is_short_float
 from normcli.numerics.deciding import PRECISIONS
-from normcli.numerics.elements.in_doubles import Operands, apply_exact, apply_short, prepare, prepare_short
+from normcli.numerics.elements.in_doubles import Operands, apply_doubles, prepare
 from normcli.numerics.elements.in_pairs import Elements, calculate
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.rounding import store
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Selected
+    from normcli.dtypes import Floats
     from normcli.numerics.statistics.divisor import Solution
     from normcli.numerics.workspace import Workspace
 
-    Step = Callable[[NDArray[Any], NDArray[Any], Operands, Workspace], Selected | None]
-
 
 CHUNK = 1 << 16
-"""Float64 results that one call works on, and half of the shorter ones: of fewer, the calls take too long."""
+"""Values that one call works on: of fewer, the calls take too long."""
 
 
 class Parameters(NamedTuple):
@@ -51,9 +46,6 @@ class Parameters(NamedTuple):
 
 _NEITHER = Parameters()
 
-_FAINT = 2.0**-700
-"""Larger values do not tell the missing bits of a faint mean."""
-
 
 def apply(
     raw: NDArray[Any],
@@ -61,23 +53,19 @@ def apply(
     solution: Solution,
     work: Workspace,
     parameters: Parameters = _NEITHER,
-    *,
-    exact: bool,
 ) -> NDArray[np.intp] | None:
     """Write gamma * (x - mean) / divisor + beta to `out`, rounded once.
 
     Parameters
     ----------
     raw : ndarray
-        Of any float or integer dtype, not yet in the unit of the solution's scale; it is not written to.
+        Of any float or integer dtype; it is not written to.
     out : ndarray
         Of the shape of raw, any strides, not overlapping raw.
     solution : Solution
         Of as many axes as raw, to be broadcast against it.
     work : Workspace
     parameters : Parameters
-    exact : bool
-        Full float64 results; otherwise enough for 24 bits.
 
     Returns
     -------
@@ -86,12 +74,7 @@ def apply(
         the divisor allows two roundings of them. None if there are none.
     """
     mean = solution.mean if solution.centred else None
-    elements = Elements(raw, mean, solution.divisor, *parameters, error=solution.error, scale=solution.scale)
-    undecided = _apply(elements, out, work, exact=exact)
-    if solution.faint is None:
-        return undecided
-    close = np.flatnonzero((np.abs(raw) < _FAINT) & solution.faint)
-    return close if undecided is None else np.union1d(undecided, close)
+    return _apply(Elements(raw, mean, solution.divisor, *parameters, error=solution.error), out, work)
 
 
 def apply_affine(
@@ -111,40 +94,26 @@ def apply_affine(
     ndarray of int or None
         As of `apply`.
     """
-    exact = not is_short_float(out.dtype)
-    return _apply(Elements(values, None, None, *parameters), out, work, exact=exact)
+    return _apply(Elements(values, None, None, *parameters), out, work)
 
 
-def _apply(elements: Elements, out: NDArray[Any], work: Workspace, *, exact: bool) -> NDArray[np.intp] | None:
+def _apply(elements: Elements, out: NDArray[Any], work: Workspace) -> NDArray[np.intp] | None:
     """Apply the sequence to all values, and calculate those again that it has not reached."""
     raw = elements.x
     if not raw.size:
         return None
     with np.errstate(all="ignore"):
-        step, operands = (apply_exact, prepare(elements)) if exact else (apply_short, prepare_short(elements))
-        places = np.empty(0, np.intp)
-        x, lost = (raw, None) if elements.scale is None else _scale(raw, elements.scale)
-        if lost is None or not lost.all():
-            wide = _widen(x, out, operands)
-            if wide[0].ndim and wide[0].shape[-1] >= _LONG_LINE:
-                np.setbufsize(_SMALL_BUFFER)  # `errstate` restores it
-            places = _apply_by_chunks(step, *wide, work, most=CHUNK if exact else 2 * CHUNK)
-            np.setbufsize(_USUAL_BUFFER)
-        if lost is not None:
-            places = np.union1d(places, np.flatnonzero(lost))
+        wide = _widen(raw, out, prepare(elements))
+        if wide[0].ndim and wide[0].shape[-1] >= _LONG_LINE:
+            np.setbufsize(_SMALL_BUFFER)  # `errstate` restores it
+        places = _apply_by_chunks(*wide, work)
+        np.setbufsize(_USUAL_BUFFER)
         undecided = [
             calculate_again(elements, out, places[start : start + _TOGETHER])
             for start in range(0, len(places), _TOGETHER)
         ]
     found = [places for places in undecided if places is not None]
     return np.concatenate(found) if found else None
-
-
-def _scale(raw: NDArray[Any], k: NDArray[Any]) -> tuple[Floats, Selected]:
-    """Return values times 2ᵏ as doubles, and where these are not exact."""
-    x, low = widen_exactly(raw)
-    scaled = np.ldexp(x, k)
-    return scaled, (np.ldexp(scaled, -k) != x) | (False if low is None else low != 0.0)
 
 
 def calculate_again(
@@ -174,16 +143,17 @@ _TOGETHER = 1 << 12
 
 
 def _apply_by_chunks(
-    step: Step, raw: NDArray[Any], out: NDArray[Any], operands: Operands, work: Workspace, *, most: int
+    raw: NDArray[Any], out: NDArray[Any], operands: Operands, work: Workspace
 ) -> NDArray[np.intp]:
-    """Take a step for each chunk of so many values; return the places that it has not reached."""
+    """Apply the sequence chunk by chunk; return the places that it has not reached."""
     found: list[NDArray[np.intp]] = []
+    most = CHUNK
 
     def walk(raw: NDArray[Any], out: NDArray[Any], operands: Operands, start: int) -> None:
         length, size = raw.shape[0] if raw.ndim else 1, raw.size
         if size <= most or (raw.ndim == 1 and length <= 2 * most):
-            if (missed := step(raw, out, operands, work)) is not None:
-                found.append(np.flatnonzero(missed) + start)
+            if (missed := apply_doubles(raw, out, operands, work)) is not None:
+                found.append(np.flatnonzero(missed & ~np.isnan(raw)) + start)  # NaN stays what it is
         elif length == 1 or size // length > most:
             for i in range(length):
                 part = operands.map(lambda a, i=i: a[min(i, len(a) - 1)])

@@ -72,8 +72,7 @@ def replace_flat(plan: Plan, solution: Solution, count: Any) -> Solution:
     if not flat.any():
         return solution
     is_one, ask = plan.spec.zero_rule is not ZeroRule.NAN, solution.ask
-    one = 1.0 if solution.scale is None else np.ldexp(1.0, solution.scale)
-    hi = np.where(flat, one if is_one else np.nan, solution.divisor.hi)
+    hi = np.where(flat, 1.0 if is_one else np.nan, solution.divisor.hi)
     statistics = dict(solution.statistics)
     if is_one and "rstd" in statistics:
         statistics["rstd"] = np.where(flat, 1.0, statistics["rstd"])

@@ -36,10 +36,9 @@ from normcli.numerics.powers import (
 )
 from normcli.numerics.rational import ROOT_BITS, make_fraction, round_once
 from normcli.numerics.rational import scale as scale_fraction
-from normcli.numerics.rounding import Scaled, round_scaled, widen
 from normcli.numerics.statistics.divisor import Solution, add_eps, replace_zero, replace_zeros
-from normcli.numerics.sums.leaf_records import LeafRecords, Leaves, count_values
-from normcli.numerics.sums.row_sums import MAX_LEAF, cut_rows, measure_leaves
+from normcli.numerics.sums.leaf_records import LeafRecords, count_values
+from normcli.numerics.sums.row_sums import MAX_LEAF, cut_rows
 from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Integers, Selected
+    from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
     from normcli.numerics.sums.leaf_records import Read
 
@@ -58,14 +57,8 @@ _CHUNK = 1 << 13
 _LEAST_POWER = -1020
 """Powers below 2^−1020 of the largest change no bit of what is known; they are counted as large as that."""
 
-_LEAST_EXPONENT, _LARGEST_EXPONENT = -400, 400
-"""Groups whose lengths are not between these powers of 2 are scaled so that they are."""
-
-_NOTHING_BESIDE = 200
-"""A length that is 2⁻²⁰⁰ of eps changes no bit of their sum that is known."""
-
-_OUT_OF_RANGE = 5000
-"""Exponents of lengths that are 0 or infinite beside any value."""
+_LEAST_EXPONENT, _LARGEST_EXPONENT = -900, 1000
+"""Lengths that are roots, and not between these powers of 2, are calculated exactly."""
 
 
 @dataclass(eq=False, repr=False)
@@ -100,18 +93,14 @@ class Lengths:
     ----------
     count : int or ndarray
     length : Pair
-        Times 2^scale.
-    scale : ndarray of int or None
-        As of `Moments`.
     error : float or ndarray
-        How far off the lengths may be, as a part of them; 0 where they are exact.
+        How far off the lengths may be, as a part of them; 0 where they are exact, 1 where nothing is known.
     recall : callable or None
         Returns the length of a group, by its number, to so many bits; None if all are exact.
     """
 
     count: Any
     length: Pair
-    scale: NDArray[np.int64] | None = None
     error: Any = 0.0
     recall: Callable[[int, int], Fraction] | None = None
 
@@ -119,15 +108,13 @@ class Lengths:
         """Return the length of a group, to so many bits at least."""
         if self.recall is not None:
             return self.recall(group, bits)
-        kept = sum((Fraction(float(part[group])) for part in self.length), Fraction(0))
-        return kept if self.scale is None else scale_fraction(kept, -int(self.scale[group]))
+        return sum((Fraction(float(part[group])) for part in self.length), Fraction(0))
 
     def solve(self, plan: Plan) -> Solution:
         """Return the divisors of groups and their lengths."""
         spec, find_length, is_zero = plan.spec, self.find, self.length.hi == 0.0
-        own = 0 if self.scale is None else self.scale
-        norm = round_scaled(Scaled(self.length, -own))
-        self._settle(norm, own)
+        norm = self.length.hi.copy()
+        self._settle(norm)
 
         def ask(group: int, bits: int) -> tuple[Fraction, Fraction | None]:
             length, eps = make_fraction(0.0), make_fraction(spec.eps or 0.0)
@@ -136,24 +123,22 @@ class Lengths:
             divisor = max(length, eps) if spec.eps_mode is EpsMode.FLOOR else length + eps
             return make_fraction(0), replace_zero(divisor, spec.zero_rule)
 
-        plain = self._leave_to_eps(spec.eps)
-        square = length = plain.length  # eps is added to squares of p = 2 alone
-        divisor = replace_zeros(add_eps(square, length, spec.eps, spec.eps_mode, plain.scale), spec.zero_rule)
-        zero = np.zeros_like(length.hi)
-        mean = Triple(zero, zero, zero)
+        # eps is added to squares of p = 2 alone
+        divisor = replace_zeros(add_eps(self.length, self.length, spec.eps, spec.eps_mode), spec.zero_rule)
+        divisor = divisor.map(np.copy)
+        zero = np.zeros_like(norm)
+        mean = Triple(zero, zero.copy(), zero.copy())
         error = np.broadcast_to(self.error, norm.shape)
         off = np.where((error == 0.0) & (not spec.eps), 0.0, KNOWN)
-        solution = Solution(
-            mean, divisor, plain.scale, centred=False, statistics={"norm": norm}, ask=ask, error=off
-        )
+        solution = Solution(mean, divisor, centred=False, statistics={"norm": norm}, ask=ask, error=off)
         for group in np.flatnonzero(error > KNOWN).tolist():
             solution.settle(group, *ask(group, ROOT_BITS))
         return solution
 
-    def _settle(self, shown: Floats, k: Integers | int) -> None:
+    def _settle(self, shown: Floats) -> None:
         """Put lengths in place that what is known of them does not decide between two doubles."""
         value, own = take_exponents(self.length)
-        decided = is_decided(value, own - k, self.error, PRECISIONS["float64"]) | ~np.isfinite(shown)
+        decided = is_decided(value, own, self.error, PRECISIONS["float64"]) | ~np.isfinite(shown)
         for group in np.flatnonzero(~decided & (self.length.hi != 0.0)).tolist():
 
             def evaluate(bits: int, group: int = group) -> tuple[Fraction, Fraction]:
@@ -161,16 +146,6 @@ class Lengths:
                 return found, scale_fraction(found, -bits)
 
             shown[group] = round_real(evaluate)
-
-    def _leave_to_eps(self, eps: float | None) -> Lengths:
-        """Return the lengths, unscaled where eps is the divisor: values may be of any size there."""
-        if not eps or self.scale is None:
-            return self
-        length, scale = self.length, self.scale
-        small = np.ldexp(eps, scale) > np.ldexp(length.hi, _NOTHING_BESIDE)
-        hi, lo = round_scaled(Scaled(length, -scale)), 0.0  # of subnormal lengths no more is left
-        plain = Pair(np.where(small, hi, length.hi), np.where(small, lo, length.lo))
-        return Lengths(self.count, plain, np.where(small, 0, scale), self.error)
 
 
 def has_powers(p: float) -> bool:
@@ -185,7 +160,7 @@ def measure_powers(x: NDArray[Any], work: Workspace, selected: Selected | None =
     result.count[...] = count_values(x, selected)
     result.unit[...] = 1.0
     if p == 1.0:
-        sums = measure_rows(_measure_sizes, sizes, work, need_sum=True).require_exact()
+        sums = measure_rows(sizes, work, need_sum=True).require_exact()
         total, finite = distill(sums.sums, 2), np.isfinite(sums.sum_0)
         result.hi[...] = np.where(finite, total.terms[0], sums.sum_0)
         result.lo[...] = np.where(finite, total.terms[1], 0.0)
@@ -209,14 +184,6 @@ def measure_powers(x: NDArray[Any], work: Workspace, selected: Selected | None =
                 size.hi[left_out], size.lo[left_out] = np.inf, 0.0
             _sum_powers(size, result, p)
     return result
-
-
-def _measure_sizes(
-    sizes: NDArray[Any], work: Workspace, selected: Selected | None = None, *, need_sum: bool
-) -> Leaves:
-    """Measure leaves of |x|, of any dtype that `find_magnitudes` returns."""
-    wide = widen(sizes) if sizes.dtype.kind == "f" else sizes
-    return measure_leaves(wide, work, selected, need_sum=need_sum)
 
 
 def _find_unit(size: Pair, p: float) -> Pair:
@@ -282,34 +249,25 @@ def merge_powers(leaves: Powers, count: Any, read: Read, *, p: float) -> Lengths
         length = Pair(np.where(folded.extreme, 1.0, folded.hi), lo)  # any number in the place of unknown ones
         return Lengths(count, length, error=folded.extreme.astype(np.float64), recall=recall)
     unit = np.where(folded.count > 0, folded.unit, 0.0)
-    nothing = np.zeros_like(unit)
     usable = _is_usable(unit)
     size = np.where(usable, unit, 1.0)
-    length, exponent = Pair(size, np.where(usable, folded.lo, 0.0)), nothing.astype(np.int64)
+    length = Pair(size, np.where(usable, folded.lo, 0.0))
     error: Any = 0.0
     if has_powers(p):
         total = Pair(np.where(usable, folded.hi, 1.0), np.where(usable, folded.lo, 0.0))
         root, exponent = take_root(total, p)
-        mantissa, own_exponent = np.frexp(size)
+        mantissa, own = np.frexp(size)
         error = SUM_OF_POWERS.error / abs(p) + (np.abs(exponent) + 1) * LOGARITHM.error + POWER.error
-        length, exponent = pair_multiply(root, Pair(mantissa, 0.0)), exponent + own_exponent
-        error = np.where(usable & (np.abs(exponent) < _OUT_OF_RANGE), error, 0.0)
+        length, exponent = pair_multiply(root, Pair(mantissa, 0.0)), exponent + own
+        within = (exponent > _LEAST_EXPONENT) & (exponent < _LARGEST_EXPONENT)
+        length = length.map(lambda part: np.where(within, np.ldexp(part, np.where(within, exponent, 0)), 1.0))
+        error = np.where(usable, np.where(within, error, 1.0), 0.0)
     found = Pair(np.where(usable, length.hi, unit), np.where(usable, length.lo, 0.0))
-    return scale_lengths(Lengths(count, found, recall=recall), exponent, error)
+    return Lengths(count, found, error, recall)
 
 
 def _find_again(read: Read, p: float, group: int, bits: int) -> Fraction:
     return find_to_bits(read(group), p, bits)
-
-
-def scale_lengths(lengths: Lengths, exponent: Integers | int = 0, error: Any = 0.0) -> Lengths:
-    """Return lengths, given in units of 2^exponent, in the unit that their values are scaled to."""
-    hi, lo = lengths.length
-    exponent = np.clip(exponent, -_OUT_OF_RANGE, _OUT_OF_RANGE)
-    own = np.where(np.isfinite(hi) & (hi != 0.0), exponent + np.frexp(hi)[1], 0)
-    scale = np.clip(own, _LEAST_EXPONENT, _LARGEST_EXPONENT) - own
-    scaled = Pair(hi, lo).map(lambda part: np.ldexp(part, exponent + scale))
-    return Lengths(lengths.count, scaled, scale if scale.any() else None, error, lengths.recall)
 
 
 def find_length_of_all(values: Floats, p: float) -> float:
@@ -320,5 +278,4 @@ def find_length_of_all(values: Floats, p: float) -> float:
     lengths = merge_powers(leaves, values.size, lambda _: [values], p=p)
     if np.any(lengths.error > KNOWN):
         return round_once(lengths.find(0, ROOT_BITS))
-    scale = 0 if lengths.scale is None else lengths.scale
-    return float(round_scaled(Scaled(lengths.length, -scale))[0])
+    return float(lengths.length.hi[0])

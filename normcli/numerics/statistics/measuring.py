@@ -11,8 +11,6 @@ from normcli.numerics.elements.compiled_kernel import measure_rows
 from normcli.numerics.rational import NOTHING, sum_exactly
 from normcli.numerics.statistics.moments import find_moments
 from normcli.numerics.sums.leaf_records import Leaves, fold_leaves
-from normcli.numerics.sums.row_sums import measure_leaves
-from normcli.numerics.sums.short_row_sums import measure_short_leaves
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -41,19 +39,16 @@ class Method(NamedTuple):
     merge : callable
         Takes the records of groups, shape (groups, records), how many values are selected, and what yields the
         values of a group, by its number, that count; returns what `solve` takes.
-    measures_columns : bool
-        Whether `measure_columns` measures the same of groups that are laid out as columns.
     """
 
     records: type[LeafRecords]
     measure: Callable[..., Any]
     fold: Callable[[Any], Any]
     merge: Callable[[Any, Any, Read], Any]
-    measures_columns: bool = False
 
 
-def choose_method(plan: Plan, *, exact: bool) -> Method:
-    """Return how the groups of a plan are measured: with `exact` for float64 results, else for 24 bits."""
+def choose_method(plan: Plan) -> Method:
+    """Return how the groups of a plan are measured."""
     measurement = plan.norm.divisor.measurement
     if measurement is Measurement.EXTREMES:
         from normcli.numerics.statistics.order_statistics import Extremes, fold_extremes, measure_extremes
@@ -67,18 +62,15 @@ def choose_method(plan: Plan, *, exact: bool) -> Method:
         return Method(
             Powers, partial(measure_powers, p=p), partial(fold_powers, p=p), partial(merge_powers, p=p)
         )
-    return _measure_moments(exact=exact, centred=plan.norm.divisor.about_mean)
+    return _measure_moments(plan.norm.divisor.about_mean)
 
 
 @functools.cache
-def _measure_moments(*, exact: bool, centred: bool) -> Method:
-    plain = measure_leaves if exact else measure_short_leaves
-
+def _measure_moments(centred: bool) -> Method:
     def merge(leaves: Leaves, count: Any, read: Read) -> Moments:
         return find_moments(fold_leaves(leaves), count, lambda group: add_up(read(group)), centred=centred)
 
-    measure = partial(measure_rows, plain, need_sum=centred)
-    return Method(Leaves, measure, fold_leaves, merge, measures_columns=True)
+    return Method(Leaves, partial(measure_rows, need_sum=centred), fold_leaves, merge)
 
 
 def add_up(pieces: Iterable[NDArray[Any]]) -> ExactSums:

@@ -310,4 +310,4 @@ def _take(found: RoundedStatistics, centre: int, spread: int) -> tuple[Solution,
     undecided = (found.undecided[centre] | found.undecided[spread]) & found.finite[[centre, spread]].all(axis=0)
     exact = (found.error[[centre, spread]] == 0.0).all(axis=0) & ~undecided
     error = np.where(exact, 0.0, KNOWN)
-    return Solution(Triple(hi, mid, lo), divisor, None, centred=True, error=error), undecided
+    return Solution(Triple(hi, mid, lo), divisor, centred=True, error=error), undecided

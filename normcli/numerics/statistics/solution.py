@@ -11,8 +11,17 @@ from normcli.norms.rules import Centre, ZeroRule
 from normcli.numerics.bounds import PAIRS
 from normcli.numerics.deciding import is_double_decided
 from normcli.numerics.elements.in_pairs import SOLVED
-from normcli.numerics.pairs import Pair, Triple, is_zero, pair_divide, pair_root, two_prod, two_square
-from normcli.numerics.statistics.divisor import FAINT, Solution, add_eps, replace_zero, replace_zeros
+from normcli.numerics.pairs import (
+    Pair,
+    Triple,
+    invert_pair,
+    is_zero,
+    keep_endless,
+    pair_root,
+    two_prod,
+    two_square,
+)
+from normcli.numerics.statistics.divisor import Solution, add_eps, replace_zero, replace_zeros
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -114,11 +123,11 @@ def resolve(plan: Plan, groups: SquaredGroups, zero_rule: ZeroRule | None) -> So
     row, centred = plan.norm.divisor, plan.norm.divisor.about_mean
     assert row.spread is not None  # of every divisor that is a root of squares
     square, error = groups.square, groups.error + PAIRS.error
-    root = _keep_endless(square, pair_root(square))
-    divisor = _keep_endless(square, add_eps(square, root, plan.spec.eps, plan.spec.eps_mode, None))
+    root = keep_endless(square, pair_root(square))
+    divisor = keep_endless(square, add_eps(square, root, plan.spec.eps, plan.spec.eps_mode))
     usable = divisor if zero_rule is None else replace_zeros(divisor, zero_rule)
     shown = usable if zero_rule is ZeroRule.ONE else divisor
-    values = {row.square: square, row.spread: root, "rstd": _invert(shown)}
+    values = {row.square: square, row.spread: root, "rstd": invert_pair(shown)}
     values = {name: value for name, value in values.items() if name in row.statistics}
     undecided = np.broadcast_to(error > SOLVED, usable.hi.shape).copy()
     undecided |= ~is_double_decided(square, groups.error) if row.square in values else False
@@ -146,7 +155,7 @@ def resolve(plan: Plan, groups: SquaredGroups, zero_rule: ZeroRule | None) -> So
         return mean, divisor if zero_rule is None else replace_zero(divisor, zero_rule)
 
     off = SOLVED if plan.spec.eps else np.where(is_root & ~undecided & (mean.mid == 0.0), 0.0, SOLVED)
-    solution = Solution(mean, known, None, centred, statistics, error=off, ask=ask)
+    solution = Solution(mean, known, centred, statistics, error=off, ask=ask)
     for group in np.flatnonzero(undecided).tolist():
         found = _find_statistics(plan, *groups.ask(group), zero_rule)
         for name, shown_values in statistics.items():
@@ -171,24 +180,6 @@ def _is_beyond(values: Floats, least: float, most: float) -> Selected:
     if np.min(values, initial=most) > least and np.max(values, initial=least) < most:
         return np.zeros(values.shape, np.bool_)
     return np.asarray(~((values < most) & ((values > least) | (values == 0.0))))
-
-
-def _keep_endless(square: Pair, value: Pair) -> Pair:
-    """Return a root, or a sum of one, infinite where the square is: pairs give NaN there."""
-    endless = np.isinf(square.hi)
-    if not endless.any():
-        return value
-    return Pair(np.where(endless, np.inf, value.hi), np.where(endless, 0.0, value.lo))
-
-
-def _invert(divisor: Pair) -> Pair:
-    """Return 1/divisor, infinite where that is 0, and 0 where it is infinite."""
-    inverse = pair_divide(Pair(1.0, 0.0), divisor)
-    if np.isfinite(inverse.hi).all():
-        return inverse
-    plain = 1.0 / divisor.hi
-    ends = np.isinf(divisor.hi) | np.isinf(plain)
-    return Pair(np.where(ends, plain, inverse.hi), np.where(ends, 0.0, inverse.lo))
 
 
 def _find_statistics(
@@ -237,24 +228,8 @@ def leave_out(plan: Plan, solution: Solution) -> Solution:
     })  # fmt: skip
     if not centres:
         nothing = np.zeros_like(found.divisor.hi)
-        found.mean, found.centred, found.faint = Triple(nothing, nothing, nothing), False, None
-    return found if divides else _divide_by_1(found)
-
-
-def _divide_by_1(solution: Solution) -> Solution:
-    """Return a solution with the divisor 1, in the unit of the values."""
-    from fractions import Fraction
-
-    one = np.ones_like(solution.divisor.hi)
-    mean, scale = solution.mean.map(np.copy), solution.scale
-    found = replace(
-        solution, mean=mean, divisor=Pair(one, np.zeros_like(one)), scale=None, faint=None, error=0.0
-    )
-    if not solution.centred:
+        found.mean, found.centred = Triple(nothing, nothing, nothing), False
+    if divides:
         return found
-    faint = (np.abs(mean.hi) < FAINT) & (mean.hi != 0.0)
-    for group in np.flatnonzero(faint if scale is None else faint | (scale != 0)).tolist():
-        assert solution.ask is not None
-        exactly = solution.ask(group, 0)[0]
-        found.settle(group, exactly, Fraction(1))
-    return found
+    one = np.ones_like(found.divisor.hi)
+    return replace(found, divisor=Pair(one, np.zeros_like(one)), error=0.0)

@@ -89,8 +89,8 @@ _LONG = 256
 _BITS = 21
 """Bits of a part: 4096 products of two parts add up under 2⁵³."""
 
-_MANY_PARTS = 9
-"""What these leave of a value is 2⁻¹⁸⁹ of the largest: a mean is then nearly always known."""
+_PARTS, _MANY_PARTS = 4, 9
+"""What nine leave of a value is 2⁻¹⁸⁹ of the largest: a mean is then nearly always known."""
 
 
 def measure_leaves(
@@ -100,7 +100,7 @@ def measure_leaves(
     *,
     need_sum: bool,
 ) -> Leaves:
-    """Measure leaves of float64 values, or of integers of 64 bits.
+    """Measure leaves of values of any real dtype.
 
     Parameters
     ----------
@@ -113,10 +113,10 @@ def measure_leaves(
 
     Notes
     -----
-    Nearly all values fit into three parts, and a fourth of a few of them. Leaves that have more are cut again,
-    and sums that doubles cannot hold are rounded.
+    Nearly all values fit into four parts. Leaves that have more are cut again, and sums that doubles cannot
+    hold are rounded.
     """
-    leaves = _measure_in_parts(x, work, selected, 3, need_sum=need_sum)
+    leaves = _measure_in_parts(x, work, selected, _PARTS, need_sum=need_sum)
     again = leaves.are_rounded & ~leaves.extreme
     if again.any():
         part = None if selected is None else selected[again]
@@ -132,7 +132,7 @@ def _measure_in_parts(
     *,
     need_sum: bool,
 ) -> Leaves:
-    """Measure leaves whose values are cut into so many parts, and few into one more.
+    """Measure leaves whose values are cut into so many parts.
 
     t = (x + sigma) − sigma is a multiple of the last bit of sigma, and x − t is exact. The first part takes 21
     bits, and every further one the next 21. So all products of parts, and their sums, are whole numbers below
@@ -142,27 +142,25 @@ def _measure_in_parts(
     low, high = (extreme.reduce(x, axis=-1).astype(np.float64) for extreme in (np.minimum, np.maximum))
     largest = np.maximum(np.abs(low), np.abs(high))
     first: Any = np.frexp(largest)[1] - (_BITS - 1)
-    sigmas = [np.ldexp(1.5, first + (52 - _BITS * part))[:, None] for part in range(size + 1)]
+    sigmas = [np.ldexp(1.5, first + (52 - _BITS * part))[:, None] for part in range(size)]
     extreme = are_extreme(largest)
     left = np.zeros(rows, np.bool_)
     sums = [Dots(rows, n) for _ in range(size if need_sum else 0)]
     products = {(i, j): Dots(rows, n) for i in range(size) for j in range(i, size)}
-    few = np.zeros((size + 2, rows))
     slices = cut_rows(rows, n)
     buffers = [work.get(f"part {part}", (slices[0].stop, n)) for part in range(size + 1)]
     for s in slices:
         rest, *parts = (a[: s.stop - s.start] for a in (buffers[-1], *buffers[:-1]))
-        used = _cut(widen_exactly(x[s], work), [sigma[s] for sigma in sigmas[:size]], parts, rest)
+        used = _cut(widen_exactly(x[s], work), [sigma[s] for sigma in sigmas], parts, rest)
         if used == size:
-            left[s] |= _add_few(rest, parts, sigmas[size][s, 0], few[:, s])
+            left[s] = rest.any(axis=-1)
         for i in range(used):
             if need_sum:
                 sums[i].add(s, parts[i], ONES[:, :n])
             for j in range(i, used):
                 products[i, j].add(s, parts[i], parts[j])
-    total, lost = distill_within([*(dots.total() for dots in sums), few[-1] * float(need_sum)], 3)
+    total, lost = distill_within([dots.total() for dots in sums] or [np.zeros(rows)], 3)
     terms = {places: dots.total() for places, dots in products.items()}
-    terms.update({(i, size): few[i] for i in range(size + 1)})
     square, square_lost = distill_within(_join_terms(terms, n), 4)
     count = count_values(x, selected)
     leaves = make_leaves(total, square, extreme, count)
@@ -170,29 +168,6 @@ def _measure_in_parts(
     leaves.sum_left = lost * float(need_sum) + np.where(left, np.ldexp(float(n), last), 0.0)
     leaves.square_left = square_lost + np.where(left, np.ldexp(float(n), first + last + _BITS + 2), 0.0)
     return set_not_finite(leaves, x, largest)
-
-
-def _add_few(rest: Floats, parts: Sequence[Floats], sigma: Floats, few: Floats) -> Selected:
-    """Cut one part more of the few values that need it.
-
-    Its products with the parts, with itself and with 1 are added up in `few`. Returned are the rows of which
-    anything is left.
-    """
-    places = np.flatnonzero(rest != 0.0)  # of bool, which takes a tenth of the time
-    if len(places) > rest.size // _FEW:
-        return np.asarray(rest.any(axis=-1))
-    row, values = places // rest.shape[1], rest.reshape(-1)[places]
-    last = (values + sigma[row]) - sigma[row]
-    left = np.zeros(len(rest), np.bool_)
-    left[row[last != values]] = True
-    others = [part.reshape(-1)[places] for part in parts]
-    for number, other in enumerate((*others, last, np.ones_like(last))):
-        few[number] = np.bincount(row, other * last, len(rest))
-    return left
-
-
-_FEW = 16
-"""If more than one of so many values need another part, all of them are cut."""
 
 
 def _join_terms(terms: dict[tuple[int, int], Floats], n: int) -> list[Floats]:
@@ -207,7 +182,10 @@ def _join_terms(terms: dict[tuple[int, int], Floats], n: int) -> list[Floats]:
 
 
 _EXACT_TOGETHER = 512
-"""Eleven sums of so many products are below 2⁵³ units."""
+"""Nine sums of so many products are below 2⁵³ units."""
+
+_FEW = 16
+"""Where something is left of the first values, that of all is not looked for."""
 
 
 def _cut(

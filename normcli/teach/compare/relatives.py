@@ -93,7 +93,7 @@ def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
     if not eps or chosen.get("eps_mode") not in find_option("eps_mode").choices:
         chosen["eps_mode"] = None
     base = Request(row.name, layout=plan.grid.layout.text)._replace(**chosen)
-    if find_option("groups").belongs_to(row):
+    if row.needs_groups:
         channel = plan.grid.layout.channel
         counts = () if channel is None else (1, plan.grid.shape[channel])
         yield from (base._replace(groups=groups) for groups in dict.fromkeys(counts))

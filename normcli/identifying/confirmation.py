@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.identifying.faults.claim import Claim
+from normcli.identifying.faults.tables.parts import OF_REGIONS
+from normcli.identifying.faults.wrong_region import tell_places
 from normcli.identifying.models.window_model import gives
-from normcli.identifying.nearly.nearest import Nearest, Nearness
-from normcli.identifying.nearly.strange_groups import find_strange_groups
 from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.identifying.search.groups import widen
 from normcli.identifying.search.match import rank_matches
+from normcli.identifying.search.match_names import try_plan
 from normcli.identifying.search.samples import MOST_VALUES, Samples
+from normcli.identifying.strange_groups import find_strange_groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from normcli.identifying.search.hypothesis import Hypothesis
     from normcli.identifying.search.match import Match
+
+_MOST_STRANGE = 20
+"""Of groups that are strange, at most one in this many is an exception."""
 
 _MOST_PASSES = 3
 """Passes over a large tensor that confirm what fits a sample of it."""
@@ -35,27 +41,55 @@ class Confirmation:
     """
 
     def __init__(self, samples: Samples) -> None:
-        self.samples, self.nearness = samples, Nearness(samples)
+        self.samples = samples
 
-    def confirm(self, matches: Sequence[Match]) -> tuple[list[Match], Nearest | None]:
+    def confirm(self, matches: Sequence[Match]) -> tuple[tuple[Match, ...], tuple[Claim, ...]]:
         """Return the matches that hold for the whole tensor, the best first.
 
-        If none does, return also the best with its exceptions. Only the first few matches are tried, and none
-        whose eps is odder than the best's.
+        If none does, return also that the best holds but for some values. Only the first few matches are
+        tried, and none whose eps is odder than the best's.
         """
         matches = [match for match in matches if match.is_usual >= matches[0].is_usual]
         for _ in range(_MOST_PASSES):
             kept, strange = self._hold_against_all(matches)
-            if kept:
-                return kept, None
-            if not strange:
-                return [], None
+            if kept or not strange:
+                return tuple(kept), ()
             best, numbers = matches[0], next(iter(strange.values()))
             wider = self._fit_again(best, numbers)
             if not wider:
                 break
             matches = wider
-        return [], self.nearness.list_exceptions(best, numbers, self.samples.choose_loosest(best))
+        return (), self._claim_exceptions(best, numbers)
+
+    def _claim_exceptions(self, match: Match, strange: NDArray[np.intp]) -> tuple[Claim, ...]:
+        """Return the claim that a match holds but for values of strange groups; none where they are many."""
+        h = match.hypothesis
+        plan = try_plan(match.make_request(), self.samples.x.shape)
+        if h is None or plan is None or _MOST_STRANGE * len(strange) > plan.grid.group_count:
+            return ()
+        grid = replace(h.sample.grid, shape=self.samples.x.shape)
+        few = strange[: max(1, MOST_VALUES // grid.group_size)]
+        sample = self.samples.take(grid, few, h.sample.standard.divisor)
+        if sample is None:
+            return ()
+        level = self.samples.choose_loosest(match)
+        h = h._replace(sample=sample, model=h.model._replace(low=match.eps, high=match.eps))
+        with np.errstate(all="ignore"):
+            expected = h.approximate(match.eps)
+            is_right = np.abs(sample.actual - expected) <= self.samples.tolerate(h, level)
+        wrong = [(sample, ~(is_right | (np.isnan(sample.actual) & np.isnan(expected))))]
+        if sample.undefined is not None:
+            wrong.append((sample.undefined, self.samples.find_wrong(sample.undefined, h.affine)))
+        places = [
+            some.locate(*map(int, place))
+            for some, mask in wrong
+            for place in zip(*np.nonzero(mask), strict=True)
+        ]
+        if not places:
+            return ()
+        fault = OF_REGIONS["values"].fault
+        cause = f"{fault.words} {tell_places(len(places), min(places))}"
+        return (Claim((fault,), plan, (cause,), misfit=0.0, bits=match.bits),)
 
     def _hold_against_all(self, matches: Sequence[Match]) -> tuple[list[Match], dict[Any, NDArray[np.intp]]]:
         """Return the matches that explain all groups, and the groups that each hypothesis does not explain."""
@@ -63,9 +97,8 @@ class Confirmation:
         strange: dict[Any, NDArray[np.intp]] = {}
         for match in matches:
             h = match.hypothesis
-            if h is None or h.variance is not None:
-                is_whole = self._bears_out_window(match) if h is None else self._bears_out_one_pass(match, h)
-                kept += [match] * is_whole
+            if h is None:
+                kept += [match] * self._bears_out_window(match)
                 continue
             model = h.model._replace(low=match.eps, high=match.eps, bits=0.0, fine=0.0)
             key = (h.sample.grid, h.affine.way, h.affine.rounds_to, model)
@@ -91,15 +124,6 @@ class Confirmation:
             if found:
                 return rank_matches(found)
         return []
-
-    def _bears_out_one_pass(self, match: Match, hypothesis: Hypothesis) -> bool:
-        """Whether the variances of all groups are of one pass, with an eps that was found for a sample."""
-        level, sample = self.samples.choose_loosest(match), hypothesis.sample
-        found = (
-            () if some is None else self.samples.match_one_pass(some, hypothesis.affine, level)
-            for some in self.samples.take_all(sample.grid, sample.standard.divisor)
-        )
-        return all(any(m.eps_range[0] <= match.eps <= m.eps_range[1] for m in some) for some in found)
 
     def _bears_out_window(self, match: Match) -> bool:
         """Whether a window that was fitted to the first samples gives all."""

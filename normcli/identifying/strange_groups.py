@@ -5,7 +5,6 @@ In the mean over a group, roundings of single values cancel; an error of its sta
 
 from __future__ import annotations
 
-import math
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,14 +19,11 @@ from normcli.engine.inputs import Inputs, Selection
 from normcli.engine.run import run_into
 from normcli.engine.walk import Effort
 from normcli.identifying.models.error_bounds import LARGEST_RSTD, MOST
-from normcli.identifying.models.weight import CERTAIN
-from normcli.identifying.search.affine_step import ESTIMATED
-from normcli.norms.plan import ParameterShapes
+from normcli.norms.parameter_shapes import ParameterShapes
 from normcli.norms.rules import Centre
 from normcli.numerics.statistics.divisor import find_divisor
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -168,47 +164,3 @@ class _ExcessSink:
             wrong = np.isfinite(actual) != np.isfinite(expected)
             error = np.where(np.isfinite(error), error, np.where(wrong, np.inf, 0.0))
         return np.maximum(error, 0.0)
-
-
-_ROUNDED_TWICE = 1.0
-"""Units of the last place that a careful kernel's value is off at most: half of x̂'s, and half of its own."""
-
-
-class Moved(NamedTuple):
-    """The index of a group's first value, and the ratio of its values to the exact ones."""
-
-    first: tuple[int, ...]
-    factor: float
-
-
-def find_moved_group(hypothesis: Hypothesis, eps: float, dtype: np.dtype[Any]) -> Moved | None:
-    """Return the group whose factor is most off, if by more than the roundings of careful kernels.
-
-    Parameters
-    ----------
-    hypothesis : Hypothesis
-    eps : float
-    dtype : numpy.dtype
-        The dtype to which y was rounded.
-
-    Notes
-    -----
-    If n values are independently off by at most h ulp, their mean is off by more than
-    h · √(2 · ln(2 / δ) / n) with a probability of at most δ (Hoeffding 1963, theorem 2). A gamma that was
-    fitted to a column of such values is off by as much as they are.
-    """
-    sample = hypothesis.sample
-    actual, expected = sample.actual, hypothesis.approximate(eps)
-    counted = np.isfinite(actual) & np.isfinite(expected) & (expected != 0.0)
-    counts = counted.sum(axis=1)
-    most = _ROUNDED_TWICE * (2.0 if hypothesis.affine.way == ESTIMATED else 1.0)
-    log = math.log(2.0 * len(actual)) + CERTAIN * math.log(2.0)
-    with np.errstate(all="ignore"):
-        off = np.sign(expected) * (actual - expected) / measure_unit(expected, dtype)
-        total = np.abs(np.where(counted, off, 0.0).sum(axis=1))
-        excess = np.where(counts > 0, total - most * np.sqrt(2.0 * log * counts), 0.0) / np.maximum(counts, 1)
-    row = int(np.argmax(excess))
-    if not excess[row] > 0.0:
-        return None
-    ours, theirs = expected[row, counted[row]], actual[row, counted[row]]
-    return Moved(sample.locate(row, 0), float(theirs @ ours / (ours @ ours)))
