@@ -29,7 +29,7 @@ def choose_value(norm, name):
         "eps_mode": mode.value, "ddof": 1, "p": np.inf, "size": 3, "alpha": 0.5, "exponent": 0.5, "k": 2.0,
         "dtype": "float32", "like": frameworks[0] if frameworks else None,
         "range": (-1.0, 3.0), "quantiles": (10.0, 97.5), "no_mean": True, "no_scale": True, "rows": "L",
-        "iterations": 3, "u": (1.0, -0.5, 2.0, 0.0), "v": (*[0.25] * 71, 3.0),
+        "over": (1, 5), "iterations": 3, "u": (1.0, -0.5, 2.0, 0.0), "v": (*[0.25] * 71, 3.0),
     }[name]  # fmt: skip
 
 
@@ -43,6 +43,8 @@ def list_cases(*, fitted):
             needed = {"groups": 2} if norm.needs_groups else {}
             if fitted and option.name not in ("axes", "keep"):  # samples must share their statistics
                 needed["axes"] = "NCL" if norm.needs_groups else "NL"
+            if fitted and option.name == "over":
+                continue
             if option.name == "group_order":
                 needed["groups"] = 2
             if option.name == "iterations":
@@ -66,8 +68,8 @@ FITTED = [
     for case in list_cases(fitted=True)
     if case.values[0].axes is not AxesRule.CHANNEL_WINDOW and case.values[0].rows is None
 ]
-OF_NO_FIT = {"size", "alpha", "exponent", "k", "rows", "iterations", "u", "v"}
-"""The options of a window, which has statistics of each value, and of a matrix: there is nothing to fit."""
+OF_NO_FIT = {"over", "size", "alpha", "exponent", "k", "rows", "iterations", "u", "v"}
+"""Those of a window, which has statistics of each value, of a matrix, and of a part of a group: nothing to fit."""
 
 
 def write_arguments(options):

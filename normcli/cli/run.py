@@ -51,11 +51,12 @@ def run(arguments: Sequence[str]) -> int:
             return ExitCode.DONE
         # Not `main`, which makes of a broken pipe an exit code of its own.
         with commands.make_context(PROGRAM, list(arguments)) as context:
-            commands.invoke(context)
-            from normcli.cli.parameters.settings import NOTES  # not for those who ask for help
-
-            for write_note in context.meta.get(NOTES, ()):
-                write_note()
+            try:
+                commands.invoke(context)
+            except click.exceptions.Exit:  # of a verdict, which is an answer too
+                _write_notes(context)
+                raise
+            _write_notes(context)
         sys.stdout.flush()
     except BrokenPipeError:
         _close_stdout()
@@ -83,6 +84,13 @@ def run(arguments: Sequence[str]) -> int:
         message = f"a fault of normcli's own, {type(error).__name__}: {error}"
         return _report(f"{message} (NORMCLI_DEBUG=1 shows where)", ExitCode.OWN_FAULT)
     return _report("interrupted", ExitCode.INTERRUPTED) if _Interrupts.seen else ExitCode.DONE
+
+
+def _write_notes(context: click.Context) -> None:
+    from normcli.cli.parameters.settings import NOTES  # not for those who ask for help
+
+    for write_note in context.meta.get(NOTES, ()):
+        write_note()
 
 
 class _Interrupts:

@@ -45,7 +45,7 @@ _WORDS: tuple[HeaderLine, ...] = (("words", ("normcli help words",)),)
 _WINDOW_OPTIONS = ("size", "alpha", "exponent", "k")
 _WINDOW_MEMBERS = ("size", "before", "after", "alpha", "exponent", "k")
 
-_CHOSEN = ("range", "quantiles", "no_mean", "no_scale", "u", "v")
+_CHOSEN = ("range", "quantiles", "over", "no_mean", "no_scale", "u", "v")
 """The options that are members of JSON where they are given."""
 
 _FILLED = {
@@ -328,6 +328,8 @@ def format_options(plan: Plan) -> str:
         parts.append(f"range {find_option('range').format(spec.range)}")
     if spec.quantiles not in (None, QUARTILES):
         parts.append(f"quantiles {find_option('quantiles').format(spec.quantiles)} %")
+    if plan.request.over is not None:
+        parts.append(f"over {find_option('over').format(plan.request.over)}")
     if spec.window is not None:
         parts += [f"{name} {getattr(spec.window, name):g}" for name in _WINDOW_OPTIONS]
     if spec.like is not None:

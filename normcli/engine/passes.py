@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from normcli.engine.blocks import Sink, Source
     from normcli.engine.geometry import Geometry, Slices
     from normcli.engine.inputs import Inputs
-    from normcli.engine.survey import LeafSums
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.divisor import Solution
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
 
 BUFFER = 1 << 20
 """Bytes in a tile of a file that the compiled kernel writes: they stay in a core's cache while it works."""
+
+Found = TypeVar("Found")
 
 _READ_AGAIN = 1 << 16
 """Values of a group that are read again at once: exact sums take some twelve arrays of as many."""
@@ -99,16 +100,16 @@ class Passes(Tiles):
             self._write_all(solution, count)
         return self.statistics
 
-    def survey(self, add: Callable[[LeafSums], None]) -> None:
-        """Read the source once and pass what its leaves hold to `add`.
+    def survey(self, measure: Callable[..., Found], add: Callable[[Found], None]) -> None:
+        """Read the source once, measure its leaves, and pass what they hold to `add`.
 
         Parameters
         ----------
+        measure : callable
+            Called with leaves, shape (leaves, values), the numbers of their groups, and a workspace.
         add : callable
-            Called with the leaves of a tile, in any order, by one thread at a time.
+            Called with what `measure` returns, in any order, by one thread at a time.
         """
-        from normcli.engine.survey import join_sums, measure_sums  # for fitting alone
-
         geometry = self.geometry
         most = _SMALL_BLOCK if geometry.count <= _SHORT_GROUP else BLOCK
         are_leaves = self.whole and geometry.cut is None
@@ -121,9 +122,10 @@ class Passes(Tiles):
                 for piece in geometry.cut_leaves(x.reshape(len(groups), -1), part):
                     rows = piece.reshape(-1, piece.shape[-1])
                     numbers = groups.repeat(len(rows) // len(groups))
-                    batches.append(measure_sums(rows, numbers, work, need_sum=self.centred))
+                    batches.append(measure(rows, numbers, work, need_sum=self.centred))
             with self._lock:
-                add(join_sums(batches))
+                for batch in batches:
+                    add(batch)
 
         self.walk.expect(1)
         at_once = min(4, 4096 * geometry.count // most) if are_leaves else 1

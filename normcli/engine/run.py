@@ -76,6 +76,7 @@ def run(
         If `out` is not what it has to be.
     """
     require_place(out, plan, values)
+    _require_selection(plan, inputs)
     if _has_no_values(plan):
         return np.empty(
             plan.grid.shape, plan.choose_output_dtype(values.dtype)
@@ -151,6 +152,7 @@ def run_into(
     inputs : Inputs
     effort : Effort
     """
+    _require_selection(plan, inputs)
     is_known = inputs.given is not None and sink is None and inputs.selection is None
     if _has_no_values(plan) or is_known:
         return _fill_statistics(plan, inputs.given)
@@ -163,7 +165,14 @@ def measure(
     plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUTS, effort: Effort = DEFAULT_EFFORT
 ) -> dict[str, Floats]:
     """Return the statistics of a tensor's groups, of `Grid.stats_shape`; those given are not measured."""
-    return run_into(plan, values, None, inputs, effort)
+    small = None if _has_no_values(plan) else run_small(plan, values, inputs, None, effort, writes=False)
+    return run_into(plan, values, None, inputs, effort) if small is None else small[1]
+
+
+def _require_selection(plan: Plan, inputs: Inputs) -> None:
+    """Raise `UsageError` where statistics are to be over some places, by a caller that takes those of all."""
+    if plan.request.over is not None and inputs.selection is None:
+        raise UsageError("over is of the norm itself, check, backward and golden: leave it out here")
 
 
 def _has_no_values(plan: Plan) -> bool:

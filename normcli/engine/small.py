@@ -21,6 +21,7 @@ from normcli.numerics.elements.compiled_kernel import (
     name_statistics,
     normalize_groups,
 )
+from normcli.numerics.integers import widen_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,11 +81,18 @@ class _Layout:
 
 
 def run_small(
-    plan: Plan, values: NDArray[Any], inputs: Inputs, out: NDArray[Any] | None, effort: Effort
-) -> tuple[NDArray[Any], dict[str, Floats]] | None:
+    plan: Plan,
+    values: NDArray[Any],
+    inputs: Inputs,
+    out: NDArray[Any] | None,
+    effort: Effort,
+    *,
+    writes: bool = True,
+) -> tuple[Any, dict[str, Floats]] | None:
     """Normalize a small tensor as `run` does; return None where tiles have to be walked over.
 
-    Parameters are those of `run`; the plan has groups, and they have values.
+    Parameters are those of `run`, and whether there is a result beside the statistics; the plan has groups, and
+    they have values.
     """
     if (
         values.size > min(MOST_VALUES, effort.block, effort.whole)
@@ -97,16 +105,18 @@ def run_small(
         or not (values.flags.c_contiguous and values.flags.aligned)
     ):
         return None
+    values, rest = widen_exactly(values) if values.dtype.kind in "biu" else (values, None)
     kernel, is_affine = find_kernel(), inputs.gamma is not None or inputs.beta is not None
-    layout = None if kernel is None else _find_layout(plan, values.dtype, is_affine)
+    layout = None if kernel is None or rest is not None else _find_layout(plan, values.dtype, is_affine)
     if kernel is None or layout is None:
         return None
-    result = np.empty(plan.grid.shape, layout.dtype) if out is None else out
+    result = np.empty(plan.grid.shape, layout.dtype) if out is None and writes else out
     shape = plan.grid.stats_shape
     statistics = {name: np.empty(shape) for name in plan.norm.statistics}
     places = tuple([None if name is None else statistics[name] for name in layout.names])
     parameters = layout.lay_parameters(plan, inputs) if is_affine else ()
-    tensor = Groups(layout.lay(values), layout.lay(result), *parameters)
+    place = None if result is None else layout.lay(result)
+    tensor = Groups(layout.lay(values), place, *parameters)
     left = normalize_groups(kernel, layout.rule, tensor, places)
     return None if left.size else (result, statistics)
 

@@ -65,7 +65,7 @@ _KIND = FileKind(
 _STORED = {
     f"{option.name}_option" if option.name in ORDER_STATISTICS else option.name: option
     for option in OPTIONS
-    if option.kind not in (OptionKind.AXES, OptionKind.DTYPE, OptionKind.VECTOR)
+    if option.kind not in (OptionKind.AXES, OptionKind.DTYPE, OptionKind.VECTOR, OptionKind.SLICE)
 }
 """The options that are stored, by the names of their members, of which statistics have the first choice.
 

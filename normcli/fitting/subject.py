@@ -115,6 +115,8 @@ def require_fittable(plan: Plan) -> None:
         raise UsageError(
             f"{name} has the {size} of a whole matrix, which does not follow from those of its parts"
         )
+    if plan.request.over is not None:
+        raise UsageError("fit has statistics of whole groups: leave out over")
     if plan.spec.p is not None and plan.spec.p not in _LENGTHS:
         raise UsageError(f"fit has lengths of p = 2 and inf, not of p = {plan.spec.p:g}")
 

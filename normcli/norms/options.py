@@ -17,7 +17,7 @@ from normcli.dtypes import LARGEST_EXACT, OUTPUT_DTYPES, find_type
 from normcli.errors import UsageError
 from normcli.norms.divisors import LENGTH, WINDOW_POWER, Measurement
 from normcli.norms.norm import QUARTILES, Norm
-from normcli.norms.rules import EpsMode, GroupOrder, ParameterRule
+from normcli.norms.rules import AxesRule, EpsMode, GroupOrder, ParameterRule
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class OptionKind(enum.Enum):
     TEXT = "a text"
     PAIR = "two numbers"
     VECTOR = "a list of numbers"
+    SLICE = "a first place and the one after the last, such as 0:64"
     FLAG = "yes or no"
     AXES = "a list of axes, by number or letter"
     DTYPE = "the name of a dtype"
@@ -63,6 +64,12 @@ def _convert_vector(value: Any) -> tuple[float, ...]:
     return tuple(float(operator.pos(part)) for part in parts)
 
 
+def _convert_slice(value: Any) -> tuple[int, int]:
+    ends = (value.start or 0, value.stop) if isinstance(value, slice) else value
+    start, stop = map(operator.index, ends)
+    return start, stop
+
+
 def read_flag(value: Any) -> bool:
     """Return a bool from a boolean of any library, or from 0 or 1."""
     return bool(operator.index(value.item() if hasattr(value, "item") else value))
@@ -73,6 +80,7 @@ _CONVERTERS: Mapping[OptionKind, Callable[[Any], Any]] = {
     OptionKind.NUMBER: lambda value: float(operator.pos(value)),  # a string has no sign
     OptionKind.AXES: _convert_axes,
     OptionKind.PAIR: _convert_pair,
+    OptionKind.SLICE: _convert_slice,
     OptionKind.VECTOR: _convert_vector,
     OptionKind.FLAG: lambda value: read_flag(value) or None,  # what is not asked for is left open
 }
@@ -155,6 +163,8 @@ class Option(NamedTuple):
         try:
             if self.kind in (OptionKind.PAIR, OptionKind.VECTOR):
                 return self.convert([*map(float, text.split(","))])
+            if self.kind is OptionKind.SLICE:
+                return self.convert([*map(int, text.split(":"))])
             if self.kind is OptionKind.FLAG:
                 return _WORDS_OF_FLAGS[text]
             return NUMERIC_TYPES[self.kind](text) if self.kind in NUMERIC_TYPES else text
@@ -168,7 +178,8 @@ class Option(NamedTuple):
         if isinstance(value, float):
             short = f"{value:g}"
             return short if float(short) == value else repr(value)
-        return ",".join(map(self.format, value)) or "()" if isinstance(value, tuple) else str(value)
+        separator = ":" if self.kind is OptionKind.SLICE else ","
+        return separator.join(map(self.format, value)) or "()" if isinstance(value, tuple) else str(value)
 
     def describe(self, value: Any) -> Any:
         """Return a value as JSON has it, which knows no infinity: `read` gives it back."""
@@ -203,7 +214,7 @@ class Option(NamedTuple):
             find_type(value)
 
 
-_NEVER_TEXT = (*NUMERIC_TYPES, OptionKind.PAIR, OptionKind.VECTOR, OptionKind.FLAG)
+_NEVER_TEXT = (*NUMERIC_TYPES, OptionKind.PAIR, OptionKind.SLICE, OptionKind.VECTOR, OptionKind.FLAG)
 """The kinds whose values no string is."""
 
 
@@ -348,6 +359,11 @@ OPTIONS = (
         default=QUARTILES, metavar="LOW,HIGH", is_allowed=_is_quantiles,
         requirement=f"no two quantiles from 0 to 100 with up to {QUANTILE_DIGITS} decimals, such as 10,90",
     ),
+    Option(
+        "over", OptionKind.SLICE, "Places of the last axis that statistics are over; all are normalized.",
+        lambda norm: norm.axes is AxesRule.LAST, metavar="START:STOP",
+        is_allowed=lambda places: 0 <= places[0] < places[1], requirement="not an ascending pair of places",
+    ),
     Option("no_mean", OptionKind.FLAG, "Subtract nothing.", _has_optional_steps),
     Option("no_scale", OptionKind.FLAG, "Divide by nothing: only subtract.", _has_optional_steps),
     Option("dtype", OptionKind.DTYPE, "Of the output (and of a generated tensor).", choices=OUTPUT_DTYPES),
@@ -372,6 +388,6 @@ def list_own_options(norm: Norm) -> tuple[str, ...]:
     --------
     >>> from normcli.norms.table import NORMS
     >>> list_own_options(NORMS["rms"])
-    ('feature_axes', 'gamma_offset', 'groups', 'group_order', 'eps', 'eps_mode')
+    ('feature_axes', 'gamma_offset', 'groups', 'group_order', 'eps', 'eps_mode', 'over')
     """
     return tuple(option.name for option in OPTIONS if option.is_of is not None and option.is_of(norm))

@@ -64,6 +64,7 @@ class Request(NamedTuple):
     k: float | None = None
     range: tuple[float, float] | None = None
     quantiles: tuple[float, float] | None = None
+    over: tuple[int, int] | None = None
     no_mean: bool | None = None
     no_scale: bool | None = None
     dtype: str | None = None

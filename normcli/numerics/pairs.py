@@ -141,6 +141,19 @@ def pair_divide(a: Pair, b: Pair) -> Pair:
     return quick_two_sum(quotient, rest / b.hi)
 
 
+def invert_pair(a: Pair) -> Pair:
+    """Return 1/a; in a first double alone where that is infinite, NaN or 0."""
+    inverse, plain = pair_divide(Pair(1.0, 0.0), a), 1.0 / a.hi
+    special = ~np.isfinite(plain) | (plain == 0.0)
+    return Pair(np.where(special, plain, inverse.hi), np.where(special, 0.0, inverse.lo))
+
+
+def keep_endless(square: Pair, value: Pair) -> Pair:
+    """Return a root, or a sum of one, infinite where the square is: pairs give NaN there."""
+    endless = np.isinf(square.hi)
+    return Pair(np.where(endless, np.inf, value.hi), np.where(endless, 0.0, value.lo))
+
+
 def pair_root(a: Pair) -> Pair:
     """Return √a of a ≥ 0 with an error of about 2⁻¹⁰¹ of it."""
     root = np.sqrt(a.hi)

@@ -136,6 +136,8 @@ def select(plan: Plan, values: NDArray[Any], asked: SelectionRequest) -> Selecti
     masks = [] if asked.mask is None else [plan.grid.fit_mask(_to_booleans(asked.mask))]
     if asked.lengths is not None:
         masks.append(make_length_mask(plan, asked.lengths))
+    if plan.request.over is not None:
+        masks.append(_make_slice_mask(plan, plan.request.over))
     rule = asked.nan or (NanRule.OMIT if plan.spec.omits_nan else NanRule.PROPAGATE)
     if not masks and rule != NanRule.OMIT and asked.fill is not None:
         raise UsageError("fill is for values that do not count; all do without a mask, lengths or nan omit")
@@ -143,7 +145,22 @@ def select(plan: Plan, values: NDArray[Any], asked: SelectionRequest) -> Selecti
     if not masks and not omits_nan:
         return None
     mask = functools.reduce(operator.and_, masks) if masks else None
-    return Selection(mask, omits_nan, Fill(asked.fill or Fill.PASS))
+    return Selection(
+        mask, omits_nan, Fill(asked.fill or (Fill.PASS if plan.request.over is None else Fill.NORMALIZE))
+    )
+
+
+def _make_slice_mask(plan: Plan, places: tuple[int, int]) -> NDArray[np.bool_]:
+    """Return the mask of some places of the last axis reduced, of length 1 along all others."""
+    grid, (start, stop) = plan.grid, places
+    if grid.split is not None or not grid.axes:
+        raise UsageError("over is of a whole axis that is reduced; leave out groups")
+    axis = grid.axes[-1]
+    if stop > grid.shape[axis]:
+        name = grid.layout.name(axis)
+        raise UsageError(f"over {start}:{stop} is not within the axis {name} of {grid.shape[axis]}")
+    inside = (np.arange(grid.shape[axis]) >= start) & (np.arange(grid.shape[axis]) < stop)
+    return np.asarray(inside.reshape([-1 if at == axis else 1 for at in range(len(grid.shape))]))
 
 
 def make_length_mask(plan: Plan, lengths: tuple[int, ...]) -> NDArray[np.bool_]:

@@ -49,6 +49,7 @@ def normalize(
     k: float | None = None,
     range: tuple[float, float] | None = None,
     quantiles: tuple[float, float] | None = None,
+    over: tuple[int, int] | slice | None = None,
     no_mean: bool | None = None,
     no_scale: bool | None = None,
     like: FrameworkName | None = None,
@@ -117,6 +118,9 @@ def normalize(
         Of `minmax`: from where to where values come to lie; (0, 1) by default.
     quantiles : tuple of float, optional
         Of `robust`: the range between which values are divided by, in per cent; (25, 75) by default.
+    over : tuple of int or slice, optional
+        Of `ln`, `rms` and `lp`: the places of the last axis reduced that statistics are over; all values are
+        normalized with them.
     no_mean, no_scale : bool, optional
         Of `zscore` and `robust`: leave out the subtraction, or the division.
     like : str, optional

@@ -410,7 +410,7 @@ BAD = [
     pytest.param("bn batchnorm", USAGE, "bn and batchnorm are the same here", id="an alias"),
     pytest.param("l2 lp", USAGE, "l2 and lp are the same here", id="a preset"),
     pytest.param("bn foo", USAGE, "there is no norm 'foo'", id="unknown"),
-    pytest.param("bn ln:foo=1", USAGE, "ln:foo=1: ln has no option 'foo'; it has layout, axes, keep, feature-axes, gamma-offset, eps, eps-mode, ddof, like", id="unknown option"),
+    pytest.param("bn ln:foo=1", USAGE, "ln:foo=1: ln has no option 'foo'; it has layout, axes, keep, feature-axes, gamma-offset, eps, eps-mode, ddof, over, like", id="unknown option"),
     pytest.param("bn l1:p=3", USAGE, "l1:p=3: l1 has no option 'p'; it has", id="what a preset fixes"),
     pytest.param("bn ln:axes", USAGE, "'axes' is no KEY=VALUE, such as ln:axes=0", id="no value"),
     pytest.param("bn ln:axes=", USAGE, "'axes=' is no KEY=VALUE", id="empty value"),

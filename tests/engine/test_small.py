@@ -89,6 +89,24 @@ def test_the_result_goes_where_the_caller_wants_it():
     np.testing.assert_array_equal(out, run_small(x)[0])
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint8", ">i4", "bool"])
+def test_integers_are_doubles_where_these_hold_them(dtype):
+    x = (make() * 100.0).astype(dtype)
+    found, wanted = run_small(x), run_small(x.astype("f8"))
+    assert found[0].tobytes() == wanted[0].tobytes()
+    assert {name: a.tobytes() for name, a in found[1].items()} == {k: a.tobytes() for k, a in wanted[1].items()}
+
+
+def test_statistics_alone_are_those_of_the_result():
+    x = make()
+    plan = make_plan(REQUESTS[0], x.shape, x.dtype)
+    place, found = small.run_small(plan, x, NO_INPUTS, None, DEFAULT_EFFORT, writes=False)
+    assert place is None
+    assert {name: a.tobytes() for name, a in found.items()} == {
+        name: a.tobytes() for name, a in run_small(x)[1].items()
+    }
+
+
 class Watching:
     def expect(self, byte_count): ...
     def advance(self, byte_count): ...
@@ -109,7 +127,7 @@ LEFT_TO_TILES = [
     pytest.param({"effort": Effort(whole=119)}, id="two passes"),
     pytest.param({"x": np.asfortranarray(make())}, id="another memory order"),
     pytest.param({"x": make().astype(">f4")}, id="another byte order"),
-    pytest.param({"x": make().astype("i4")}, id="integers"),
+    pytest.param({"x": make().astype("i8") + 2**60 + 1}, id="integers that no doubles hold"),
     pytest.param({"x": make((2, 4, small.MOST_VALUES // 8 + 1))}, id="too large"),
     pytest.param({"request": Request("minmax")}, id="extremes"),
     pytest.param({"request": Request("lp", p=3.0)}, id="another length"),

@@ -40,7 +40,9 @@ def test_each_option_has_help_and_belongs_to_a_norm(option):
     ("norm", "names"),
     [
         pytest.param(
-            "rms", ("feature_axes", "gamma_offset", "groups", "group_order", "eps", "eps_mode"), id="rms"
+            "rms",
+            ("feature_axes", "gamma_offset", "groups", "group_order", "eps", "eps_mode", "over"),
+            id="rms",
         ),
         pytest.param("lrn", ("size", "alpha", "exponent", "k"), id="lrn"),
         pytest.param(

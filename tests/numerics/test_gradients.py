@@ -10,7 +10,7 @@ import pytest
 from normcli import backward
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.numerics.gradients.coefficients import Coefficients, _invert, find_p, flatten, solve_coefficients
+from normcli.numerics.gradients.coefficients import Coefficients, find_p, flatten, solve_coefficients
 from normcli.numerics.gradients.in_doubles import (
     SECOND_ORDER,
     U,
@@ -22,7 +22,7 @@ from normcli.numerics.gradients.in_doubles import (
 from normcli.numerics.gradients.in_fractions import solve_exactly, sum_powers
 from normcli.numerics.gradients.sums import GradientRows, GradientSums, find_deviations, needs_decimals
 from normcli.numerics.gradients.values import differentiate, find_shares, round_known
-from normcli.numerics.pairs import Pair
+from normcli.numerics.pairs import Pair, invert_pair
 from tests.results.test_backward import require_exact
 
 RNG = np.random.default_rng(29)
@@ -144,7 +144,7 @@ def test_pairs_decide_ordinary_values_within_their_bounds(norm, options):
 
 def test_the_inverse_of_0_and_of_infinity_has_no_low_part():
     with np.errstate(all="ignore"):
-        inverse = _invert(Pair(np.array([np.inf, 0.0, 4.0]), np.zeros(3)))
+        inverse = invert_pair(Pair(np.array([np.inf, 0.0, 4.0]), np.zeros(3)))
     np.testing.assert_array_equal(inverse, ([0.0, np.inf, 0.25], [0.0, 0.0, 0.0]))
 
 

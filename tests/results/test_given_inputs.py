@@ -307,3 +307,42 @@ def test_one_length_is_one():
         normalize(np.ones((3, 4, 2)), "bn", layout="NLC", lengths=[2])
     with pytest.raises(DataError, match="there are 2 lengths for 1 sample$"):
         normalize(np.ones((1, 4, 2)), "bn", layout="NLC", lengths=[2, 2])
+
+
+@pytest.mark.parametrize("norm", ["ln", "rms", "lp"])
+def test_statistics_over_a_slice_are_those_of_it_alone(norm, rng):
+    x = rng.normal(size=(3, 8)).astype("f4")
+    found = normalize(x, norm, over=slice(2, 6))
+    part = normalize(x[:, 2:6], norm)
+    for name, values in part.statistics.items():
+        np.testing.assert_array_equal(found.statistics[name], values)
+    np.testing.assert_array_equal(found.normalized[:, 2:6], part.normalized)
+    mask = np.isin(np.arange(8), range(2, 6))
+    np.testing.assert_array_equal(found.normalized, normalize(x, norm, mask=mask, fill="normalize").normalized)
+
+
+def test_values_beyond_a_slice_are_normalized_as_partial_rms_has_it(rng):
+    x = rng.normal(size=(3, 8))
+    expected = x / np.sqrt((x[:, :4] ** 2).mean(-1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(normalize(x, "rms", over=(0, 4)).normalized, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        pytest.param({"over": (0, 9)}, "over 0:9 is not within the axis c of 8", id="beyond the axis"),
+        pytest.param({"over": (3, 3)}, "over 3:3 is not an ascending pair of places", id="empty"),
+        pytest.param({"over": (0, 2), "groups": 2}, "over is of a whole axis that is reduced; leave out groups", id="groups"),
+        pytest.param({"over": 3}, "over 3 is not a first place and the one after the last", id="a number"),
+    ],
+)  # fmt: skip
+def test_a_slice_that_cannot_be_is_refused(options, told):
+    with pytest.raises(UsageError, match=told):
+        normalize(np.ones((3, 8)), "rms", **options)
+
+
+@pytest.mark.parametrize("arguments", [["explain", "--at", "0,0"], ["restore"]])
+def test_a_verb_that_takes_all_places_refuses_a_slice(arguments, normcli):
+    ran = normcli(arguments[0], "rms", "--shape", "2,8", "--over", "0:4", *arguments[1:])
+    assert (ran.code, ran.out) == (2, "")
+    assert "over is of the norm itself, check, backward and golden" in ran.err

@@ -115,6 +115,14 @@ def test_what_cannot_be_read(specification, message, store, tmp_path, zarr, monk
         load(specification)
 
 
+def test_folders_that_are_no_part_of_a_store_are_passed_over(tmp_path, zarr, x, recwarn):
+    group = zarr.create_group(tmp_path / "a.zarr")
+    group.create_array("x", data=x)
+    (tmp_path / "a.zarr" / "c" / "0").mkdir(parents=True)
+    assert (load(f"{tmp_path}/a.zarr").values == x).all()
+    assert not recwarn.list
+
+
 def test_a_damaged_chunk_is_named(tmp_path, zarr, x):
     path = tmp_path / "a.zarr"
     zarr.create_array(str(path), data=x, chunks=(2, 5, 7))

@@ -9,7 +9,6 @@ summed over the values in whose windows this one lies.
 
 from __future__ import annotations
 
-import functools
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from normcli.engine.inputs import fill_gradients, zero_unselected
 from normcli.engine.lrn.window_sums import add_neighbours, pad
 from normcli.engine.lrn.windows import MOST_VALUES
 from normcli.engine.passes import Passes
+from normcli.numerics.gradients.coefficients import is_within
 from normcli.numerics.gradients.in_fractions import round_exactly
 from normcli.numerics.gradients.values import KnownGradients, round_known
 from normcli.numerics.pairs import (
@@ -76,16 +76,12 @@ def differentiate_windows(window: Window, x: Floats, dy: Floats) -> KnownGradien
     first = pair_multiply(Pair(dy, zero), power)
     value = pair_add(first, pair_multiply(by, shares))
     error = _ERROR * (np.abs(first.hi) + np.abs(by.hi) * sizes.hi)
-    inside = functools.reduce(np.logical_and, map(_is_moderate, (x, dy, window.alpha, window.k)))
-    usable &= inside & (abs(window.exponent) <= _MOST)
+    for values in (x, dy, *np.array([window.alpha, window.k])):
+        usable &= is_within(values, _LEAST, _LARGEST)
+    usable &= abs(window.exponent) <= _MOST
     reach = max(window.before, window.after)
     unusable = _sum_along(Pair((~usable).astype(np.float64), zero), reach, reach).hi > 0.0
     return KnownGradients(value, error, unusable)
-
-
-def _is_moderate(values: Any) -> Any:
-    sizes = np.abs(values)
-    return ((sizes > _LEAST) & (sizes < _LARGEST)) | (sizes == 0.0)
 
 
 def _sum_along(values: Pair, before: int, after: int) -> Pair:

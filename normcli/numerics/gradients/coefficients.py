@@ -39,6 +39,8 @@ from normcli.numerics.gradients.sums import (
 )
 from normcli.numerics.pairs import (
     Pair,
+    invert_pair,
+    keep_endless,
     pair_divide,
     pair_multiply,
     pair_root,
@@ -149,7 +151,7 @@ def solve_coefficients(plan: Plan, sums: GradientSums) -> Coefficients:
     power, product, parts = powers.round(), products.round(), products.divide(times)
     extreme = extreme | power.lost | product.lost | parts.lost
     found, share = _solve(plan, sums, power.value, product.value, times.astype(np.float64)), parts.value
-    inverse = _invert(found.divisor)
+    inverse = invert_pair(found.divisor)
     peak = sums.peak if math.isinf(sums.p) else None
     further = GRADIENT_POWER.error if needs_decimals(sums.p) else 0.0
     coefficients = Coefficients(
@@ -163,10 +165,10 @@ def solve_given(plan: Plan, var: Floats, centre: Floats) -> Coefficients:
     zero = np.zeros_like(var)
     square = Pair(var, zero)
     divisor = add_eps(square, pair_root(square), plan.spec.eps, plan.spec.eps_mode)
-    divisor = Pair(np.where(np.isinf(var), np.inf, divisor.hi), np.where(np.isinf(var), 0.0, divisor.lo))
+    divisor = keep_endless(square, divisor)
     nothing, never = Pair(zero, zero), np.zeros(var.shape, np.bool_)
     coefficients = Coefficients(
-        Pair(centre, zero), zero, nothing, zero, nothing, _invert(divisor), nothing, None, never.copy()
+        Pair(centre, zero), zero, nothing, zero, nothing, invert_pair(divisor), nothing, None, never.copy()
     )
     unclear = (var != 0.0) & ~is_within(var, _LEAST, _LARGEST) & np.isfinite(var)
     return _mark(coefficients, divisor, unclear, never)
@@ -191,13 +193,6 @@ def is_within(values: Floats, least: float, largest: float) -> Selected:
 def _bound(quotient: RoundedNumbers) -> tuple[Pair, Floats]:
     """Return a pair, and an upper bound of its error."""
     return quotient.value, np.where(quotient.inexact, np.abs(quotient.value.hi) * PAIR.error, 0.0)
-
-
-def _invert(divisor: Pair) -> Pair:
-    """Return 1/divisor; in a first double alone where it is not finite, or 0."""
-    inverse, plain = pair_divide(Pair(1.0, 0.0), divisor), 1.0 / divisor.hi
-    special = ~np.isfinite(plain) | (plain == 0.0)
-    return Pair(np.where(special, plain, inverse.hi), np.where(special, 0.0, inverse.lo))
 
 
 class _DivisorAndSteepness(NamedTuple):

@@ -13,7 +13,6 @@ from normcli.numerics.pairs import (
     Pair,
     Triple,
     distill,
-    is_exact_quotient,
     multiply_by_count,
     pair_divide,
     quick_two_sum,
@@ -72,8 +71,7 @@ class Moments:
         freedom = np.asarray(find_freedom(plan, self.count), dtype=np.float64)
         freedom = np.where(freedom > 0.0, freedom, np.nan)
         parts = two_prod(np.asarray(self.times, dtype=np.float64), freedom)
-        square = _divide(self.square, parts)
-        error = self.error + np.where(_divides(self.square, square, parts), 0.0, PAIR.error)
+        square, error = pair_divide(self.square, parts), self.error + PAIR.error
         finite = np.isfinite(square.hi)
         if not finite.all():
             plain = self.square.hi / self.times / freedom
@@ -208,31 +206,3 @@ def _subtract_product(total: Sequence[Floats], quotient: Floats, count: Any) -> 
     """Return total − quotient · count, where the quotient is that of the first double."""
     product, error = multiply_by_count(quotient, count)
     return distill([total[0] - product, -error, *total[1:]], 3).terms
-
-
-def _divide(number: Pair, divisor: Pair) -> Pair:
-    """Return a quotient of pairs; NumPy divides by a power of two without any rounding."""
-    if _is_power_of_two(divisor):
-        return number.map(lambda a: a / divisor.hi)
-    return pair_divide(number, divisor)
-
-
-def _is_power_of_two(divisor: Pair) -> bool:
-    """Return whether all divisors are powers of two."""
-    return not divisor.lo.any() and bool((np.frexp(divisor.hi)[0] == 0.5).all())
-
-
-def _divides(number: Pair, quotient: Pair, divisor: Pair) -> Selected:
-    """Return where a quotient is exact."""
-    if _is_power_of_two(divisor):
-        return np.ones(quotient.hi.shape, np.bool_)
-    exact = np.zeros(quotient.hi.shape, np.bool_)
-    short = np.flatnonzero(
-        quotient.lo == quotient.lo.astype(np.float32)
-    )  # others have too many bits to be ties
-    if short.size and not divisor.lo.any():
-        n, q, d = (
-            part.map(lambda a: np.broadcast_to(a, exact.shape)[short]) for part in (number, quotient, divisor)
-        )
-        exact[short] = is_exact_quotient(n, q, d.hi)
-    return exact

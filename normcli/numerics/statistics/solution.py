@@ -11,7 +11,16 @@ from normcli.norms.rules import Centre, ZeroRule
 from normcli.numerics.bounds import PAIRS
 from normcli.numerics.deciding import is_double_decided
 from normcli.numerics.elements.in_pairs import SOLVED
-from normcli.numerics.pairs import Pair, Triple, is_zero, pair_divide, pair_root, two_prod, two_square
+from normcli.numerics.pairs import (
+    Pair,
+    Triple,
+    invert_pair,
+    is_zero,
+    keep_endless,
+    pair_root,
+    two_prod,
+    two_square,
+)
 from normcli.numerics.statistics.divisor import Solution, add_eps, replace_zero, replace_zeros
 from normcli.tuples import NamedTuple
 
@@ -114,11 +123,11 @@ def resolve(plan: Plan, groups: SquaredGroups, zero_rule: ZeroRule | None) -> So
     row, centred = plan.norm.divisor, plan.norm.divisor.about_mean
     assert row.spread is not None  # of every divisor that is a root of squares
     square, error = groups.square, groups.error + PAIRS.error
-    root = _keep_endless(square, pair_root(square))
-    divisor = _keep_endless(square, add_eps(square, root, plan.spec.eps, plan.spec.eps_mode))
+    root = keep_endless(square, pair_root(square))
+    divisor = keep_endless(square, add_eps(square, root, plan.spec.eps, plan.spec.eps_mode))
     usable = divisor if zero_rule is None else replace_zeros(divisor, zero_rule)
     shown = usable if zero_rule is ZeroRule.ONE else divisor
-    values = {row.square: square, row.spread: root, "rstd": _invert(shown)}
+    values = {row.square: square, row.spread: root, "rstd": invert_pair(shown)}
     values = {name: value for name, value in values.items() if name in row.statistics}
     undecided = np.broadcast_to(error > SOLVED, usable.hi.shape).copy()
     undecided |= ~is_double_decided(square, groups.error) if row.square in values else False
@@ -171,24 +180,6 @@ def _is_beyond(values: Floats, least: float, most: float) -> Selected:
     if np.min(values, initial=most) > least and np.max(values, initial=least) < most:
         return np.zeros(values.shape, np.bool_)
     return np.asarray(~((values < most) & ((values > least) | (values == 0.0))))
-
-
-def _keep_endless(square: Pair, value: Pair) -> Pair:
-    """Return a root, or a sum of one, infinite where the square is: pairs give NaN there."""
-    endless = np.isinf(square.hi)
-    if not endless.any():
-        return value
-    return Pair(np.where(endless, np.inf, value.hi), np.where(endless, 0.0, value.lo))
-
-
-def _invert(divisor: Pair) -> Pair:
-    """Return 1/divisor, infinite where that is 0, and 0 where it is infinite."""
-    inverse = pair_divide(Pair(1.0, 0.0), divisor)
-    if np.isfinite(inverse.hi).all():
-        return inverse
-    plain = 1.0 / divisor.hi
-    ends = np.isinf(divisor.hi) | np.isinf(plain)
-    return Pair(np.where(ends, plain, inverse.hi), np.where(ends, 0.0, inverse.lo))
 
 
 def _find_statistics(
