@@ -192,9 +192,9 @@ def _find_places(question: Question, cases: Sequence[Case]) -> tuple[Claim, ...]
     if plan is None:
         return ()
     given = {name: getattr(question, name) for name in ("gamma", "beta")}
-    fitted = (None if value is None else plan.fit_parameter(name, value) for name, value in given.items())
+    gamma, beta = (None if value is None else plan.fit_parameter(name, value) for name, value in given.items())
     dtype = choose_counting_dtype(question.y.dtype)
-    return claims_of_places(AskedNorm(plan, Inputs(*fitted)), question.x, question.y, dtype)
+    return claims_of_places(AskedNorm(plan, Inputs(gamma, beta)), question.x, question.y, dtype)
 
 
 def _identify(question: Question, norm: str | None, list_cases: Callable[[], Sequence[Case]]) -> Identification:
