@@ -194,6 +194,8 @@ def _require_whole(array: Any, source: str) -> None:
         raise DataError(f"{source} lies in {others[0]}, another file; {FOLLOW}")
     for name in others:
         _require_file(array.file.filename, name)
+    if array.fletcher32 and array.id.chunk_iter(lambda chunk: chunk.size < _CHECKSUM or None):
+        raise DataError(f"{source} is damaged: a chunk is shorter than its checksum")  # HDF5 reads on before it
 
 
 def _require_linked_files(h5py: Any, file: Any, key: str, depth: int = 0) -> None:
@@ -210,6 +212,9 @@ def _require_linked_files(h5py: Any, file: Any, key: str, depth: int = 0) -> Non
                 _require_linked_files(h5py, other, rest, depth + 1)
         return
 
+
+_CHECKSUM = 4
+"""Bytes of Fletcher's checksum behind a chunk."""
 
 _MOST_LINKS = 16
 """Files that external links lead through one after the other: HDF5 itself follows as many."""

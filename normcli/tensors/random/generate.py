@@ -9,8 +9,9 @@ import numpy as np
 
 from normcli.dtypes import find_type
 from normcli.errors import DataError, UsageError
-from normcli.tensors.random.recipe import RNGS, Recipe, check_memory, check_recipe
+from normcli.tensors.random.recipe import ITEM_BYTES, RNGS, Recipe, check_memory, check_recipe
 from normcli.tensors.tensor import Tensor
+from normcli.tensors.watched import expect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,8 +150,11 @@ def _draw(recipe: Recipe, count: int) -> NDArray[Any]:
     elif recipe.advances:
         stream.advance(recipe.skip)
     else:
+        advance = expect(recipe.skip * ITEM_BYTES)
         for start in range(0, recipe.skip, _SKIPPED_AT_ONCE):
-            _draw_from(stream, recipe, min(_SKIPPED_AT_ONCE, recipe.skip - start))
+            skipped = min(_SKIPPED_AT_ONCE, recipe.skip - start)
+            _draw_from(stream, recipe, skipped)
+            advance(skipped * ITEM_BYTES)
     return _draw_from(stream, recipe, count)
 
 
