@@ -50,9 +50,7 @@ class NumpyStream:
 
     def advance(self, count: int) -> None:
         """Pass over so many uniform values of `default_rng`, each of which takes one step of its PCG64."""
-        generator = self._generator
-        assert isinstance(generator, np.random.Generator)
-        generator.bit_generator.advance(count)  # type: ignore[attr-defined]  # not every bit generator has it
+        self._generator.bit_generator.advance(count)  # type: ignore[union-attr]  # not every one has it
 
     def integers(self, low: int, high: int, count: int) -> NDArray[np.int64]:
         """Draw integers from low to high − 1, as `randint` and `integers` do."""
