@@ -35,16 +35,16 @@ if TYPE_CHECKING:
     from normcli.norms.type_names import EpsModeName, FrameworkName, NanName, NormName
 
 
-def _adds_up(scaler: ExactScaler) -> bool:
+def _adds_up(scaler: Scaler) -> bool:
     return find_norm(scaler.norm)[0].divisor.measurement is not Measurement.QUANTILES
 
 
-def _of(*spreads: str) -> Callable[[Callable[[ExactScaler], Any]], property]:
+def _of(*spreads: str) -> Callable[[Callable[[Scaler], Any]], property]:
     """Make a method an attribute of fitted scalers whose norm divides by one of these statistics."""
 
-    def make(read: Callable[[ExactScaler], Any]) -> property:
+    def make(read: Callable[[Scaler], Any]) -> property:
         @functools.wraps(read)
-        def get(scaler: ExactScaler) -> Any:
+        def get(scaler: Scaler) -> Any:
             stats = vars(scaler).get("statistics_")
             if stats is None or stats.plan.norm.divisor.spread not in spreads:
                 what = "that is not fitted" if stats is None else f"of {scaler.norm}"
@@ -56,7 +56,7 @@ def _of(*spreads: str) -> Callable[[Callable[[ExactScaler], Any]], property]:
     return make
 
 
-class ExactScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Normalize each column with statistics over the samples.
 
     Parameters
@@ -252,7 +252,3 @@ class ExactScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32", "float16"]
         return tags
-
-
-Scaler = ExactScaler
-"""The short name. scikit-learn's checks take every class that is called so for its own `StandardScaler`."""

@@ -177,7 +177,7 @@ OPTIONS = [
 @pytest.mark.parametrize("rows", [1, 6, 201])
 def test_options_are_those_of_scikit_learn(norm, options, name, theirs, rows, rng):
     scaler = getattr(peer("sklearn.preprocessing"), name)(**theirs)
-    exact = peer("normcli.sklearn").ExactScaler(norm, **options, like="sklearn")
+    exact = peer("normcli.sklearn").Scaler(norm, **options, like="sklearn")
     x = rng.normal(5.0, 30.0, (rows, 4))
     x[:, 3] = 7.0
     expected = scaler.fit_transform(x)
@@ -290,3 +290,13 @@ def test_scikit_learn_loses_digits_far_from_zero():
     assert np.abs(theirs - exact).max() > 1e-10
     np.testing.assert_array_max_ulp(ours, exact, maxulp=3)
     np.testing.assert_array_equal([ours.min(axis=0), ours.max(axis=0)], [[0.0] * 20, [1.0] * 20])
+
+
+def test_a_pipeline_calls_it_scaler():
+    pytest.importorskip("sklearn")
+    from sklearn.pipeline import make_pipeline
+
+    from normcli.sklearn import Scaler
+
+    pipeline = make_pipeline(Scaler()).set_params(scaler__norm="minmax")
+    assert repr(pipeline["scaler"]) == "Scaler(norm='minmax')"

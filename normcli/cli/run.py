@@ -51,11 +51,12 @@ def run(arguments: Sequence[str]) -> int:
             return ExitCode.DONE
         # Not `main`, which makes of a broken pipe an exit code of its own.
         with commands.make_context(PROGRAM, list(arguments)) as context:
-            commands.invoke(context)
-            from normcli.cli.parameters.settings import NOTES  # not for those who ask for help
-
-            for write_note in context.meta.get(NOTES, ()):
-                write_note()
+            try:
+                commands.invoke(context)
+            except click.exceptions.Exit:  # of a verdict, which is an answer too
+                _write_notes(context)
+                raise
+            _write_notes(context)
         sys.stdout.flush()
     except BrokenPipeError:
         _close_stdout()
@@ -85,6 +86,13 @@ def run(arguments: Sequence[str]) -> int:
     return _report("interrupted", ExitCode.INTERRUPTED) if _Interrupts.seen else ExitCode.DONE
 
 
+def _write_notes(context: click.Context) -> None:
+    from normcli.cli.parameters.settings import NOTES  # not for those who ask for help
+
+    for write_note in context.meta.get(NOTES, ()):
+        write_note()
+
+
 class _Interrupts:
     """Whether there was a Ctrl-C: of the error that it raises Python makes others, or prints it and goes on."""
 
@@ -95,8 +103,9 @@ class _Interrupts:
     def catch(cls) -> None:
         """Take note of each from now on."""
         cls.seen = False
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not of a run in the background
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as a run in the background has it
             signal.signal(signal.SIGINT, cls._raise)
+        if sys.unraisablehook != cls._pass_over:
             cls._hook, sys.unraisablehook = sys.unraisablehook, cls._pass_over
 
     @classmethod

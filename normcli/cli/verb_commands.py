@@ -78,6 +78,8 @@ class Verb(NamedTuple):
         Options of other verbs that are an error, and the reason, which the help names too.
     find_folder : callable or None
         Returns the command of a folder, or None if there is none of that name.
+    without_norm : str
+        The verb that is asked instead, of a verb that is asked of a norm, where none is named.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Verb(NamedTuple):
     describe: Callable[[NamedNorm], str] | None = None
     refused: Mapping[tuple[str, ...], str] = MappingProxyType({})
     find_folder: Callable[[str], click.Command | None] | None = None
+    without_norm: str = ""
 
     def make_command(self) -> click.Command:
         """Return the verb's command, which has one for each norm if it is asked of a norm."""
@@ -301,6 +304,7 @@ class _VerbOfNorms(CommandGroup):
         )
         super().__init__(verb.name, subcommand_metavar=metavar, no_args_is_help=False, **settings)
         self._make_norm_command, self._find_folder = cache(verb.make_norm_command), verb.find_folder
+        self._without_norm = verb.without_norm
         self.others = ()
         self.params.append(LANGUAGE)
 
@@ -312,6 +316,8 @@ class _VerbOfNorms(CommandGroup):
             )
         known = {*ctx.help_option_names, *(name for param in self.params for name in param.opts)}
         if args and args[0].startswith("-") and args[0].partition("=")[0] not in known:
+            if self._without_norm:
+                return super().parse_args(ctx, [self._without_norm, *args])
             raise click.UsageError(
                 f"{ctx.info_name} needs a norm first: normcli {ctx.info_name} NORM {args[0]} …; the norms are "
                 f"{', '.join(NORMS)}",
@@ -323,6 +329,8 @@ class _VerbOfNorms(CommandGroup):
         """Return the command of the norm of that name, alias or preset."""
         if cmd_name.lower() in BY_ANY_NAME:
             return self._make_norm_command(cmd_name)
+        if cmd_name == self._without_norm:
+            return cast("click.Group", ctx.find_root().command).get_command(ctx.find_root(), cmd_name)
         return None if self._find_folder is None else self._find_folder(cmd_name)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.algorithms.table import CASTS
+from normcli.dtypes import get_largest
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -75,6 +76,9 @@ class Distribution:
 
 CONDITIONS = ("mean²/var", "max |x|", "Σx²")
 """The condition numbers of a group."""
+
+SHORT = "float16"
+"""The dtype whose sums soon overflow."""
 
 
 class Overflow(NamedTuple):
@@ -197,6 +201,12 @@ class Examination:
     judged: int = 0
     faint: int = 0
     beyond: int = 0
+
+    @property
+    def headroom(self) -> float | None:
+        """How often a group's largest sum of squares fits float16; below 1 it overflows; None without one."""
+        squares = self.conditions[CONDITIONS[-1]]
+        return get_largest(SHORT) / squares.largest if squares.largest > 0 else None
 
     @property
     def usual(self) -> list[Finding]:

@@ -132,9 +132,15 @@ def _measure_loss(y: Floats, dtype: np.dtype[Any], restored: NDArray[Any], step:
     overflows = int((np.isinf(x) & np.isfinite(y)).sum())
     if not is_float(dtype):
         return Loss(overflows=overflows)
-    bits = PRECISIONS.get(dtype.name, PRECISIONS["float64"]).bits
-    taken = np.ldexp(step / 2.0, np.frexp(y)[1] - bits)
+    taken = step / 2.0 * _find_ulp(y, dtype.name)
     taken = np.where((y == 0.0) | ~np.isfinite(y), 0.0, taken)
-    half = np.ldexp(0.5, np.frexp(x)[1] - PRECISIONS[restored.dtype.name].bits)
+    half = _find_ulp(x, restored.dtype.name) / 2.0
     lost = (taken > half) & np.isfinite(x)
     return Loss(int(lost.sum()), float(np.max(taken, initial=0.0)), overflows)
+
+
+def _find_ulp(values: Floats, dtype: str) -> Floats:
+    """Return a unit in the last place of each value, in a dtype."""
+    precision = PRECISIONS.get(dtype, PRECISIONS["float64"])
+    ulp: Floats = np.spacing(np.abs(values))  # of doubles
+    return np.ldexp(ulp, PRECISIONS["float64"].bits - precision.bits) if precision.bits < 53 else ulp

@@ -2,6 +2,7 @@
 
 * `intake`: callers' tensors and tables on their way to statistics
 * `judging`: verdicts on somebody's tensors
+* `notebook`: results as a notebook shows them
 * `statistics`: fitted statistics
 * `training`: running statistics, batch by batch
 """

@@ -32,7 +32,7 @@ from normcli.results.arrays import find_lazy, take
 from normcli.results.normalize import require_options
 from normcli.tensors.tensor import Tensor
 from normcli.writers.structured import write_json
-from normcli.writers.table import write
+from normcli.writers.table import write, write_html
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,6 +82,9 @@ class Judgement(Generic[Found]):
         text = io.StringIO()
         write(self.document, text, View())
         return text.getvalue().rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return write_html(self.document, View())
 
     def data(self) -> dict[str, Any]:
         """Return the JSON of the command's answer."""

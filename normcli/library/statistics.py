@@ -22,7 +22,7 @@ from normcli.norms.divisors import Measurement
 from normcli.norms.request import Choices, NanRule, Request
 from normcli.results.arguments import name_output_dtype, read_numbers
 from normcli.results.arrays import find_lazy, take
-from normcli.writers.table import write
+from normcli.writers.table import write, write_html
 
 if TYPE_CHECKING:
     import os
@@ -132,6 +132,9 @@ class Statistics:
         text = io.StringIO()
         write(StatisticsAnswer(self._stats, self._round()), text, View())
         return text.getvalue().rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return write_html(StatisticsAnswer(self._stats, self._round()), View())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Statistics):

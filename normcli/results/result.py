@@ -143,6 +143,12 @@ class Result:
         groups = f"{self.group_count} × {self.group_size}"
         return f"<Result: {self.plan.norm.name} of {self.plan.grid.shape}, groups {groups}, {self.dtype}>"
 
+    def _repr_html_(self) -> str:
+        from importlib import import_module  # of a floor above, which makes answers of results
+
+        html: str = import_module("normcli.library.notebook").show_result(self)
+        return html
+
     mean = Statistic("The mean of each group.")
     var = Statistic("The variance of each group, with the divisor n − ddof.")
     std = Statistic("The square root of `var`.")

@@ -26,6 +26,7 @@ from normcli.tensors.tables.column_choice import UNNAMED
 from normcli.tensors.tables.column_names import list_names
 from normcli.tensors.tables.delimited import read_delimited, write_delimited
 from normcli.tensors.tables.tables import AS_FOUND, Table
+from normcli.tensors.tables.text_columns import doubt_identifiers
 from normcli.tensors.tensor import STANDARD_STREAM, Tensor
 from normcli.tuples import NamedTuple
 
@@ -363,7 +364,7 @@ def _load_stream(
     if _is_file_at_start(stream):
         opened = Opened.describe(stream, name, path)
         return _hold_to(_load_whole(stream, name, key, options), opened)
-    with spool(stream, name) as whole:
+    with spool(stream, name, lambda head: _sniff(head[:_SNIFFED_BYTES], name)) as whole:
         tensor = _load_whole(whole, name, key, options)
         if isinstance(whole, io.BytesIO):
             return tensor
@@ -413,8 +414,13 @@ def _load_whole(
     if found.delimiter is None:
         options.refuse(name, but=("columns", "exclude"))
     values, note = found.read()
-    notes = "; ".join(text for text in (how, note) if text)
+    doubt = None
+    if options.columns is None and options.wanted is None:
+        doubt = doubt_identifiers(found.rows, found.chosen, values)
+    notes = "; ".join(text for text in (how, note, doubt) if text)
     columns = found.columns or options.wanted
+    suffix = next(suffix for suffix, one in FORMATS.items() if one is file_format)
+    found = found._replace(format_name="tsv" if found.delimiter == "\t" else suffix.removeprefix("."))
     return Tensor(values, name, columns, notes or None, found, has_no_dtype=True)
 
 

@@ -11,10 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from normcli.errors import DataError, NormError, UsageError
 from normcli.tensors.files import FORMATS, load, split_key
 from normcli.tensors.formats.npz import find_arrays
-from normcli.tensors.formats.safetensors import list_names
+from normcli.tensors.formats.safetensors import list_names, load_opaque
 from normcli.tensors.formats.store_places import find_place
 from normcli.tensors.tables.tables import AS_FOUND
 from normcli.tensors.tensor import STANDARD_STREAM
@@ -124,7 +126,7 @@ def list_keys(path: str) -> list[str]:
 
 
 def load_all(path: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an `.npz` or `.safetensors` file, by name.
+    """Return the arrays of an `.npz` or `.safetensors` file, by name; those that are not calculated with too.
 
     Raises
     ------
@@ -137,7 +139,20 @@ def load_all(path: str) -> dict[str, NDArray[Any]]:
     if not keys:
         load(path)  # which says what is wrong with it
         raise UsageError(f"{path} holds no arrays by name; .npz and .safetensors do")
-    return {key: load(f"{path}:{key}").values for key in keys}
+    return {key: _load_member(path, key) for key in keys}
+
+
+def _load_member(path: str, key: str) -> NDArray[Any]:
+    try:
+        return load(f"{path}:{key}").values
+    except DataError:
+        if path.lower().endswith(".safetensors"):
+            return load_opaque(path, key)
+        with np.load(path, allow_pickle=False) as archive:
+            if archive[key].dtype.kind != "c":
+                raise
+            values: NDArray[Any] = archive[key]
+            return values
 
 
 def describe_source(name: str) -> str:

@@ -24,8 +24,8 @@ STANDARD_STREAM = "-"
 """What stands for standard input and output where a file is named."""
 
 
-STREAMED = ("npy", "csv", "tsv", "json", "jsonl")
-"""The formats of a tensor on standard output; the first is the usual one."""
+STREAMED = ("npy", "csv", "tsv", "json", "jsonl", "parquet")
+"""The formats of a tensor on standard output; the first is the usual one of what is no table."""
 
 
 class Tensor(NamedTuple):

@@ -41,6 +41,8 @@ _DEEPEST = 4
 _INDENT = " " * 4
 """What stands before facts below a label that leaves them too little room beside it."""
 
+_NOTEBOOK = '<pre style="white-space: pre; overflow-x: auto; line-height: 1.2">{code}</pre>'
+
 UNBOUNDED = 1_000_000
 """A width that no line reaches."""
 
@@ -48,14 +50,27 @@ UNBOUNDED = 1_000_000
 def write(document: Document, stream: TextIO, view: View) -> None:
     """Write tables for a reader: coloured on a terminal, plain and never cut on a pipe."""
     text = io.StringIO()  # whole before any of it is written: an error leaves stdout empty
-    console = _make_console(text, view)
+    _print(document, _make_console(text, view), view)
+    stream.write(text.getvalue())
+
+
+def write_html(document: Document, view: View) -> str:
+    """Return the tables as HTML for a notebook, with the colours of the groups."""
+    make = functools.partial(Console, file=io.StringIO(), width=UNBOUNDED, soft_wrap=True, record=True)
+    console = make(color_system="truecolor", force_terminal=True)
+    console.push_theme(_make_theme(PALETTE))
+    _print(document, console, view)
+    html: str = console.export_html(inline_styles=True, code_format=_NOTEBOOK)
+    return html
+
+
+def _print(document: Document, console: Console, view: View) -> None:
     sections = (
         change_texts(section, spread_wide, spread_wide)
         for section in translate_sections(document.sections(view))
     )
     for line in _separate(_render(section, view) for section in sections):
         console.print(line)
-    stream.write(text.getvalue())
 
 
 def _make_console(stream: TextIO, view: View) -> Console:
@@ -67,9 +82,13 @@ def _make_console(stream: TextIO, view: View) -> Console:
     if not console.color_system:  # colours asked for, none announced
         console = make(color_system="256")
     palette = PALETTE_OF_16 if console.color_system == "standard" else PALETTE
-    styles = {_name_look(i): Style(color=text, bgcolor=ground) for i, (ground, text) in enumerate(palette)}
-    console.push_theme(Theme(styles))
+    console.push_theme(_make_theme(palette))
     return console
+
+
+def _make_theme(palette: Sequence[tuple[str, str]]) -> Theme:
+    """Return the styles of the groups' cells."""
+    return Theme({_name_look(i): Style(color=text, bgcolor=ground) for i, (ground, text) in enumerate(palette)})
 
 
 def _name_look(group: int) -> str:

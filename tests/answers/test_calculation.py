@@ -23,3 +23,16 @@ def test_how_many_values_a_window_holds(shape, counts):
     values = np.ones(shape)
     result = calculate(plan_request(Request("lrn", size=3), values), values)
     np.testing.assert_array_equal(count_group_values(result), counts)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "tsv"])
+def test_statistics_alone_are_a_line_a_group_without_values(form, normcli):
+    ran = normcli("bn", "--shape", "2,3,4", "-f", form, "--show", "stats")
+    assert len(ran.lines) == 3 + (form != "jsonl")
+    assert "normalized" not in ran.out
+    assert "input" not in ran.out
+    assert "4.75" in ran.out
+
+
+def test_statistics_beside_values_are_a_line_a_value(normcli):
+    assert len(normcli("bn", "--shape", "2,3,4", "-f", "csv", "--show", "stats,y").lines) == 25

@@ -298,3 +298,25 @@ class TestDeclaredAlgorithm:
         ran = normcli("check", "ln", "-i", "x.npy", "--actual", "y.npy", *options)
         assert (ran.code, ran.raw, ran.err.count("\n")) == (2, b"", 1)
         assert told in ran.err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "cause"),
+    [
+        pytest.param(lambda x, g, b: (x, np.roll(g, 1, 0), b), "gamma is rolled by 1.", id="of another sample"),
+        pytest.param(lambda x, g, b: (x, 1 + g, b), "1 + gamma multiplies, not gamma.", id="1 + gamma"),
+        pytest.param(lambda x, g, b: (x, g, 0 * b), "beta is not applied.", id="no beta"),
+    ],
+)
+def test_gamma_of_each_sample_and_head_is_judged(wrong, cause, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    x, g, b = (rng.normal(size=shape).astype("f4") for shape in ((3, 5, 8), (3, 8), (3, 8)))
+    _, gamma, beta = wrong(x, g, b)
+    y = normalize(x, "ln", layout="BND").normalized * gamma[:, None] + beta[:, None]
+    for name, values in {"x": x, "g": g, "b": b, "y": y}.items():
+        np.save(f"{name}.npy", values)
+    given = "--layout BND --feature-axes BD --gamma g.npy --beta b.npy"
+    ran = normcli("check", "ln", "-i", "x.npy", *given.split(), "--actual", "y.npy")
+    assert ran.code == 1
+    assert f"✗ ln differs: {cause}" in ran.out

@@ -350,3 +350,14 @@ def test_a_backward_pass_that_cannot_be_explained_is_one_line(arguments, code, t
     ran = normcli("explain", *arguments)
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1)
     assert told in ran.err
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_gradients_in_half_precision_are_explained(dtype, normcli):
+    line = ("ln", "--shape", "2,8", "--dist", "normal", "--dtype", dtype)
+    ran = normcli("explain", *line, "--backward", "--at", "0,1")
+    assert (ran.code, ran.err) == (0, "")
+    assert f"The result, rounded once, to {dtype}." in ran.out
+    told = float(ran.lines[-1].split()[-1])
+    dx = normcli("backward", *line, "--print", "dx").lines[1]
+    assert told == pytest.approx(float(dx), rel=1e-7)

@@ -152,15 +152,31 @@ def test_a_deviation_is_of_the_ddof_that_was_asked_for(ddof, others, rng, normcl
     assert np.load(tmp_path / "s.npz")["std"].tolist() == fields["std"]
 
 
-@pytest.mark.peers
-def test_emitted_scikit_learn_code_runs(rng, normcli, tmp_path):
+@pytest.mark.parametrize(
+    "norm",
+    [
+        *("zscore", "minmax", "minmax --range -1,1", "maxabs", "midrange"),
+        *("robust", "robust --quantiles 10,90", "robust --no-mean", "robust --no-scale", "zscore --no-mean"),
+    ],
+)
+def test_emitted_scikit_learn_code_runs(norm, rng, normcli, tmp_path):
     pytest.importorskip("sklearn")
     x = rng.standard_normal((40, 3)) * [1, 10, 0] + 4
     np.save(tmp_path / "x.npy", x)
     namespace = {}
-    exec(normcli("fit", "zscore", tmp_path / "x.npy", "--emit", "sklearn").out, namespace)
+    name, *options = norm.split()
+    exec(normcli("fit", name, tmp_path / "x.npy", *options, "--emit", "sklearn", "-q").out, namespace)
+    normcli("fit", name, tmp_path / "x.npy", *options, "-o", tmp_path / "s.npz", "-q")
+    normcli("apply", tmp_path / "s.npz", tmp_path / "x.npy", "-o", tmp_path / "y.npy", "-q")
     got = namespace["scaler"].transform(x)
-    np.testing.assert_allclose(got, normalize(x, "zscore").normalized, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(got, np.load(tmp_path / "y.npy"), rtol=1e-12, atol=1e-14)
+
+
+def test_what_no_scaler_does_is_not_emitted(normcli, tmp_path):
+    np.save(tmp_path / "x.npy", np.eye(3))
+    ran = normcli("fit", "lp", tmp_path / "x.npy", "--axes", "0", "--emit", "sklearn")
+    assert (ran.code, ran.out) == (2, "")
+    assert "has no scaler for lp; it has zscore, minmax, maxabs, robust" in ran.err
 
 
 @pytest.mark.peers

@@ -192,3 +192,15 @@ def test_every_verb_that_is_asked_of_a_norm_takes_or_refuses_a_selection_and_eva
             command = build(verb).get_command(click.Context(commands), "bn")
             has = {option for parameter in command.params for option in parameter.opts}
             assert {"--mask", "--lengths", "--nan", "--fill", "--eval", "--running-mean"} <= has, verb
+
+
+@pytest.mark.parametrize("norm", ["bn", "zscore", "minmax", "robust"])
+def test_fit_and_the_norms_say_of_each_other_what_each_is_for(norm, normcli):
+    told = " ".join(normcli(norm, "--help").out.split())
+    assert "normcli fit keeps those of one or many files, and normcli apply normalizes others with them" in told
+    told = " ".join(normcli("fit", norm, "--help").out.split())
+    assert "normcli NORM normalizes one tensor with its own, and keeps none" in told
+
+
+def test_norms_whose_samples_share_nothing_do_not_speak_of_fit(normcli):
+    assert "normcli fit" not in normcli("ln", "--help").out

@@ -134,6 +134,19 @@ def test_an_interval_of_one_number_is_printed_as_one(normcli, tmp_path):
     assert row.split()[4:7] == ["0.001", "0.001", "inside"]
 
 
+def test_check_without_a_norm_asks_which_it_is_and_says_so(files, normcli):
+    question = ("-i", files / "x.npy", "--actual", files / "y.npy", "--layout", "bnd")
+    ran = normcli("check", *question)
+    assert (ran.code, ran.out) == (0, normcli("identify", *question).out)
+    assert ran.err == "normcli: check: no norm is named, so this looks for one, as normcli identify does\n"
+
+
+def test_that_is_said_where_no_norm_is_found(files, normcli):
+    ran = normcli("check", "-i", files / "x.npy", "--actual", files / "x.npy")
+    assert ran.code == 1
+    assert "no norm is named" in ran.err
+
+
 def test_a_flat_gamma_of_all_heads_is_found(normcli, tmp_path, rng):
     x, gamma = rng.normal(size=(2, 5, 3, 8)).astype("f4"), rng.normal(size=24).astype("f4")
     np.save(tmp_path / "x.npy", x)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
@@ -266,11 +265,6 @@ class TestFilters:
         again = normcli("zscore", "-i", "-", "-o", "-", "-f", "json", stdin=ran.raw)
         assert again.json == [{"x": -1.0, "y": -1.0}, {"x": 1.0, "y": 1.0}]
 
-    def test_npy_is_the_usual_one(self, normcli):
-        ran = normcli("zscore", "-i", "p.csv", "-o", "-")
-        np.testing.assert_array_equal(np.load(io.BytesIO(ran.raw)), [[-1, -1], [1, 1]])
-        assert normcli("zscore", "-i", "p.csv", "-o", "-", "-f", "npy").raw == ran.raw
-
     @pytest.mark.parametrize("source", TABLES)
     def test_text_passes_through_from_every_format(self, source, normcli):
         ran = normcli(
@@ -300,7 +294,7 @@ class TestFilters:
         [
             (
                 "zscore -i p.csv -o - -f table",
-                "-o - writes the tensor: --format npy, csv, tsv, json, jsonl, not table",
+                "-o - writes the tensor: --format npy, csv, tsv, json, jsonl, parquet, not table",
             ),
             ("zscore -i p.csv -f npy", "--format npy is of tensors: -o - writes one"),
             ("bn --shape 2,3,4 -o - -f csv", "it holds rows of columns"),
@@ -332,10 +326,11 @@ class TestFilters:
 
     def test_nothing_that_no_terminal_shows_goes_to_one(self, normcli, monkeypatch):
         monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-        ran = normcli("zscore", "-i", "p.csv", "-o", "-")
-        assert (ran.code, ran.raw) == (2, b"")
-        assert "no terminal shows; --format csv, tsv, json, jsonl are text" in ran.err
-        assert normcli("zscore", "-i", "p.csv", "-o", "-", "-f", "csv").code == 0
+        for line in ("bn --shape 2,3 -o -", "zscore -i p.csv -o - -f npy"):
+            ran = normcli(*line.split())
+            assert (ran.code, ran.raw) == (2, b"")
+            assert "no terminal shows; --format csv, tsv, json, jsonl are text" in ran.err
+        assert normcli("zscore", "-i", "p.csv", "-o", "-").code == 0
 
     def test_generate_and_apply_are_filters_too(self, normcli):
         assert normcli("generate", "--shape", "2,3", "-f", "csv").lines == ["6,3,7", "4,6,9"]
@@ -702,3 +697,56 @@ class TestAmongJq:
     def test_an_indented_array_in_and_out(self):
         line = """jq -n '[{n: "ann", x: 1}, {n: "bob", x: 3}]' | normcli zscore -i - --columns x -o - -f json | jq -c 'map(.x)'"""
         assert [float(x) for x in json.loads(run_shell(line))] == [-1, 1]
+
+
+class TestStream:
+    """`-o -` keeps the format of the table that its tensor is columns of."""
+
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        Path("t.csv").write_text("n,x,y\na,1,2\nb,3,4\n")
+
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            pytest.param("t.csv", "n,x,y\na,-1.0,2\nb,1.0,4\n", id="csv"),
+            pytest.param("t.tsv", "n\tx\ty\na\t-1.0\t2\nb\t1.0\t4\n", id="tsv"),
+            pytest.param("s.csv", "n;x;y\na;-1.0;2\nb;1.0;4\n", id="semicolons"),
+            pytest.param(
+                "t.jsonl", '{"n": "a", "x": -1.0, "y": 2}\n{"n": "b", "x": 1.0, "y": 4}\n', id="JSON Lines"
+            ),
+        ],
+    )
+    def test_of_a_table_it_is_a_table(self, name, text, normcli):
+        Path("t.tsv").write_text("n\tx\ty\na\t1\t2\nb\t3\t4\n")
+        Path("s.csv").write_text("n;x;y\na;1;2\nb;3;4\n")
+        Path("t.jsonl").write_text('{"n": "a", "x": 1, "y": 2}\n{"n": "b", "x": 3, "y": 4}\n')
+        assert normcli("zscore", "-i", name, "--columns", "x", "-o", "-").out == text
+
+    def test_parquet_stays_parquet(self, normcli):
+        pytest.importorskip("pyarrow")
+        normcli("zscore", "-i", "t.csv", "--columns", "x", "-o", "t.parquet")
+        assert normcli("zscore", "-i", "t.parquet", "--columns", "x", "-o", "-").raw.startswith(b"PAR1")
+
+    def test_a_format_that_is_asked_for_counts(self, normcli):
+        ran = normcli("zscore", "-i", "t.csv", "--columns", "x", "-o", "-", "-f", "npy")
+        assert ran.raw.startswith(b"\x93NUMPY")
+
+    def test_of_applied_statistics_too(self, normcli):
+        normcli("fit", "zscore", "t.csv", "--columns", "x", "-o", "s.npz")
+        assert normcli("apply", "s.npz", "t.csv", "-o", "-").out == "n,x,y\na,-1.0,2\nb,1.0,4\n"
+
+    def test_a_tensor_without_a_table_is_npy(self, normcli):
+        assert normcli("ln", "--shape", "2,3", "-o", "-").raw.startswith(b"\x93NUMPY")
+
+
+def test_separators_of_thousands_are_said(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text('n,x\na,"1,234"\nb,"2,000"\nc,"900"\n')
+    ran = normcli("zscore", "-i", "t.csv", "--columns", "x", "--print", "mean")
+    assert ran.out == "1378.0\n"
+    assert ran.err == (
+        "normcli: t.csv: 1,234 is read as 1234: every number agrees with --thousands ,; "
+        "with --decimal , it is 1.234\n"
+    )

@@ -407,7 +407,9 @@ def test_outputs_are_of_the_batch_as_without_a_state(normcli, batches, tmp_path)
     assert (told.code, told.err) == (0, "")
     assert "bn · running statistics" in told.out
     assert saved.read_bytes() == (tmp_path / "plain.npy").read_bytes()
-    assert (tmp_path / "stats.json").read_bytes() == (tmp_path / "plain.json").read_bytes()
+    plain, stats = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("plain", "stats"))
+    assert stats | plain == stats
+    assert set(stats) - set(plain) == {"running_mean", "running_var"}
     printed = normcli(*line, "--state", state, "--print", "mean", "-o", saved)
     assert printed.out == normcli(*line, "--print", "mean").out
     streamed = normcli(*line, "--state", state, "-o", "-")
@@ -491,3 +493,24 @@ def test_a_long_run_says_how_many_lines_its_tables_hide(normcli, batches, tmp_pa
     text = normcli("bn", "--state", tmp_path / "bn.npz", *give(batches[:1] * 30)).out
     assert "74 of 90 lines hidden; --full shows all" in text
     assert "14 of 30 lines hidden; --full shows all" in text.split("gap:")[1]
+
+
+@pytest.mark.parametrize(("norm", "shape"), [("bn", "4,3"), ("in", "4,3,5")])
+def test_running_statistics_are_outputs_where_they_are_updated(norm, shape, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    line = (norm, "--shape", shape, "--running-mean", "0", "--running-var", "1")
+    ran = normcli(*line, "--stats-output", "s.json", "--print", "running_mean,running_var")
+    kept = json.loads(Path("s.json").read_text())
+    printed = [[float(cell) for cell in row.split("\t")] for row in ran.lines]
+    assert [kept["running_mean"], kept["running_var"]] == [
+        list(column) for column in zip(*printed, strict=True)
+    ]
+    normcli(norm, "--shape", shape, "--state", "k.npz")
+    state = read_state("k.npz", norm)
+    assert state.statistics.mean.tolist() == kept["running_mean"]
+
+
+def test_without_an_update_there_are_none_to_print(normcli):
+    ran = normcli("bn", "--shape", "4,3", "--print", "running_mean")
+    assert (ran.code, ran.out) == (2, "")
+    assert "--print running_mean: bn has mean, var" in ran.err

@@ -32,7 +32,6 @@ def list_commands():
         ("bn ln --shape 2,3", "ln is a norm, where a file goes; did you mean normcli compare bn ln?"),
         ("explain bn --shape 2,3 --at 0 0", "--at takes one word with commas: --at 0,0"),
         ("draw --shape 2,3", "draw needs a norm first: normcli draw NORM --shape …; the norms are bn, ln,"),
-        ("check -i x.npy --actual y.npy", "check needs a norm first: normcli check NORM -i …"),
         ("ln --groups 2 --shape 2,4", "No such option '--groups' of ln; it is an option of gn"),
         ("ln --dim 2 --shape 2,4", "No such option '--dim'; it is --axes here"),
         ("diff bn ln", "there is no norm or command 'diff'; the norms are bn, ln,"),

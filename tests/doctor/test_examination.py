@@ -124,3 +124,20 @@ def test_findings_of_other_groups_are_added():
     one.merge(Finding(parse_computation(NAMES[0]), overflow=Overflow(1, 7)))
     assert one.overflow == Overflow(1, 7)
     assert Finding(parse_computation(NAMES[0])).is_safe
+
+
+@pytest.mark.parametrize(
+    ("values", "room"),
+    [
+        pytest.param("[[3,4,0,0]]", 65504 / 25, id="within"),
+        pytest.param("[[300,400,0,0]]", 65504 / 250_000, id="beyond"),
+    ],
+)
+def test_the_headroom_of_half_precision_sums_is_told(values, room, normcli):
+    line = ("doctor", "rms", "--data", values, "--dtype", "float16")
+    assert f"float16 sums hold {room:.3g} × the largest Σx²" in normcli(*line).out
+    assert normcli(*line, "-f", "json").json["float16_headroom"] == room
+
+
+def test_zeros_have_no_headroom_to_tell(normcli):
+    assert "float16 sums hold" not in normcli("doctor", "rms", "--data", "[[0,0]]", "--dtype", "float16").out

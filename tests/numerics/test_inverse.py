@@ -252,3 +252,19 @@ def test_a_mean_far_from_its_divisor_comes_back(mean, divisor):
     check(
         Elements(x, Triple(mean * one, 0 * one, 0 * one), Pair(divisor * one, 0 * one), None, None), "float64"
     )
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("spread", [1.0, 1e-12, 1e12])
+def test_usual_doubles_are_decided_at_once_and_as_at_any_magnitude(centred, spread):
+    elements = draw(11, 2000, centred=centred, spread=spread)
+    values, decided = inverse._invert_usual(elements)
+    assert decided.mean() > 0.99
+    np.testing.assert_array_equal(values[decided], calculate(elements, "float64")[decided])
+
+
+def test_zeros_and_numbers_near_the_ends_are_left_to_arithmetic_at_any_magnitude():
+    odd = np.array([0.0, -0.0, np.nan, np.inf, 1e-300, 1e300])
+    one = np.ones(6)
+    elements = Elements(odd, Triple(one, 0 * one, 0 * one), Pair(one, 0 * one), None, None)
+    assert not inverse._invert_usual(elements)[1].any()

@@ -207,3 +207,42 @@ def test_a_model_of_torch_does_the_same_afterwards(normcli, tmp_path):
         module[place].bias = nn.Parameter(torch.from_numpy(saved[f"{place}.bias"]).double())
         module[place + 1] = nn.Identity()
     torch.testing.assert_close(module(x), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["npz", "safetensors"])
+def test_complex_tensors_are_passed_over_and_kept(form, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arrays = {
+        "c.weight": np.ones((2, 3), "f4"),
+        "c.bias": np.ones(2, "f4"),
+        "c.z": np.array([1 + 2j], "c8"),
+        **{f"n.{name}": np.ones(2, "f4") for name in ("weight", "bias", "running_mean", "running_var")},
+    }
+    if form == "npz":
+        np.savez("a.npz", **arrays)
+    else:
+        pytest.importorskip("safetensors.numpy").save_file(arrays, "a.safetensors")
+    line = ("fold", "bn", "--checkpoint", f"a.{form}", "--pairs", "c=n", "-o", "b.npz", "-q")
+    ran = normcli(*line)
+    assert ran.code == 0, ran.err
+    with np.load("b.npz") as saved:
+        assert set(saved) == {"c.weight", "c.bias", "c.z"}
+        assert saved["c.z"].tolist() == [1 + 2j]
+
+
+def test_tensors_of_an_unknown_dtype_are_written_as_they_were(normcli, tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    saving = pytest.importorskip("safetensors.torch")
+    monkeypatch.chdir(tmp_path)
+    arrays = {
+        "c.weight": torch.ones(2, 3),
+        "n.running_mean": torch.ones(2),
+        "n.running_var": torch.ones(2),
+        "e": torch.tensor([1.0, 2.0]).to(torch.float8_e8m0fnu),
+    }
+    saving.save_file(arrays, "a.safetensors")
+    ran = normcli("fold", "bn", "--checkpoint", "a.safetensors", "--pairs", "c=n", "-o", "b.safetensors", "-q")
+    assert ran.code == 0, ran.err
+    kept = saving.load_file("b.safetensors")["e"]
+    assert kept.dtype == torch.float8_e8m0fnu
+    assert kept.float().tolist() == [1.0, 2.0]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError, UsageError
-from normcli.tensors.tables.cells import MISSING
-from normcli.tensors.tables.delimited import find_delimiter, read_delimited, write_delimited
+from normcli.tensors.tables.delimited import Lines, find_delimiter, read_delimited, write_delimited
+from normcli.tensors.tables.numerals import MISSING
 from normcli.tensors.tables.tables import TableOptions
 from tests.marks import sampled
 
@@ -393,3 +393,26 @@ def test_written_floats_read_back_to_the_same_bits():
     stream = io.BytesIO()
     write_delimited(stream, values, None, None, ",")
     np.testing.assert_array_equal(read(stream.getvalue())[0], values)
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        pytest.param('"a",1.5', 1.5, id="in quotes"),
+        pytest.param('"a ""b"", c",2', 2.0, id="doubled"),
+        pytest.param('"a\nb","3"', 3.0, id="a line end"),
+        pytest.param('"a" b,4', 4.0, id="behind quotes"),
+        pytest.param('a "b",5', 5.0, id="inside a cell"),
+        pytest.param('"a"b"c,6', 6.0, id="quotes that csv takes otherwise"),
+        pytest.param('"a",NA', float("nan"), id="missing"),
+    ],
+)
+def test_rows_with_quotes_are_read_at_once_as_they_are_one_by_one(cells, numbers, monkeypatch):
+    def read_all():
+        table = open_table(f"n,x\n{cells}\n", columns="x")
+        return table.read()[0].tolist(), list(table.rows.read_columns([0]))
+
+    at_once = read_all()
+    np.testing.assert_array_equal(at_once[0], [[numbers]])
+    monkeypatch.setattr(Lines, "_split_quoted", lambda *_: None)
+    np.testing.assert_equal(read_all(), at_once)

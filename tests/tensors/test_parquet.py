@@ -226,3 +226,38 @@ def test_standard_input_is_told_by_its_first_bytes(path, normcli):
     with open(path, "rb") as stream:
         ran = normcli("zscore", "-i", "-", "--columns", "n", "--print", "mean", stdin=stream.read())
     assert ran.out == "4.0\n"
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "values"),
+    [
+        pytest.param(["1", "-20"], "int64", [1, -20], id="whole"),
+        pytest.param(["1", "2.5e3"], "double", [1.0, 2500.0], id="numbers"),
+        pytest.param(["True", "false"], "bool", [True, False], id="booleans"),
+        pytest.param(["2024-02-29", ""], "date32[day]", [datetime.date(2024, 2, 29), None], id="days"),
+        pytest.param(["2023-02-29", ""], "string", ["2023-02-29", ""], id="no day"),
+        pytest.param(["0123", "1"], "string", ["0123", "1"], id="a leading zero"),
+        pytest.param(["NA", "1"], "int64", [None, 1], id="missing"),
+        pytest.param(["NA", "x"], "string", ["NA", "x"], id="a word among text"),
+        pytest.param(["", "NA"], "string", ["", "NA"], id="nothing known"),
+        pytest.param(["1" * 19, "1"], "string", ["1" * 19, "1"], id="too long to be exact"),
+        pytest.param(['"a,b"', '"1"'], "string", ["a,b", "1"], id="quotes"),
+    ],
+)
+def test_columns_of_text_that_pass_through_have_the_type_that_fits_all(cells, kind, values, tmp_path):
+    (tmp_path / "x.csv").write_text("x,c\n" + "".join(f"{row}.5,{cell}\n" for row, cell in enumerate(cells)))
+    tensor = load(str(tmp_path / "x.csv"), TableOptions(columns="x"))
+    with (tmp_path / "y.parquet").open("wb") as stream:
+        FORMATS[".parquet"].write(stream, Saved.like(tensor, tensor.values))
+    column = parquet.read_table(tmp_path / "y.parquet").column("c")
+    assert (str(column.type), column.to_pylist()) == (kind, values)
+
+
+def test_columns_of_json_that_pass_through_have_the_type_that_fits_all(tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"x": 1, "n": 2, "s": "2"}\n{"x": 2, "n": null, "s": "3"}\n')
+    tensor = load(str(tmp_path / "x.jsonl"), TableOptions(columns="x"))
+    with (tmp_path / "y.parquet").open("wb") as stream:
+        FORMATS[".parquet"].write(stream, Saved.like(tensor, tensor.values))
+    table = parquet.read_table(tmp_path / "y.parquet")
+    assert table.column("n").to_pylist() == [2, None]
+    assert table.column("s").to_pylist() == ["2", "3"]

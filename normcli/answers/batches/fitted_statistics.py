@@ -115,13 +115,11 @@ class StatisticsAnswer:
         return self.fields[name]
 
 
-def _require(
-    answer: StatisticsAnswer, framework: str, axes: int | None = None, *, may_leave_out: bool = False
-) -> Plan:
+def _require(answer: StatisticsAnswer, framework: str, axes: int | None = None) -> Plan:
     plan = answer.plan
     if not {"mean", "std"} <= answer.fields.keys():
         raise UsageError(f"--emit {framework} takes a mean and a deviation; {plan.norm.name} has none")
-    if plan.norm.is_partial and not may_leave_out:
+    if plan.norm.is_partial:
         raise UsageError(f"--emit {framework} has both steps; these statistics were fitted for one or none")
     if axes is not None and len(plan.grid.kept) != axes:
         raise UsageError(
@@ -152,25 +150,56 @@ def _emit_keras(answer: StatisticsAnswer) -> str:
     return f"import keras\n\nkeras.layers.Normalization(axis={axis}, mean={mean}, variance={var}){names}"
 
 
-def _emit_sklearn(answer: StatisticsAnswer) -> str:
-    _require(answer, "sklearn", may_leave_out=True)
-    request = answer.stats.subject.request
-    left_out = {"with_mean": request.no_mean, "with_std": request.no_scale}
-    options = ", ".join(f"{name}=False" for name, is_left_out in left_out.items() if is_left_out)
-    mean, var, std = (answer.fields[name].reshape(-1) for name in ("mean", "var", "std"))
-    counts = answer.fields["count"].reshape(-1)
-    seen = repr(int(counts[0])) if (counts == counts[:1]).all() else f"np.array({counts.tolist()})"
-    columns = answer.plan.grid.columns
-    names = "" if columns is None else f"\nscaler.feature_names_in_ = np.array({list(columns)}, dtype=object)"
-    return f"""import numpy as np
-from sklearn.preprocessing import StandardScaler
+_SCALERS = {
+    "std": ("StandardScaler", "with_mean", "with_std"),
+    "range": ("MinMaxScaler", "", ""),
+    "norm": ("MaxAbsScaler", "", ""),
+    "iqr": ("RobustScaler", "with_centering", "with_scaling"),
+    "half_range": ("RobustScaler", "with_centering", "with_scaling"),
+}
+"""The statistic that a norm divides by → scikit-learn's scaler, and its options for both steps."""
 
-scaler = StandardScaler({options})
-scaler.mean_ = np.array({_format_list(mean)})
-scaler.var_ = np.array({_format_list(var)})
-scaler.scale_ = np.array({_format_list(np.where(std == 0.0, 1.0, std))})
-scaler.n_features_in_ = {len(mean)}
-scaler.n_samples_seen_ = {seen}{names}"""
+
+def _emit_sklearn(answer: StatisticsAnswer) -> str:
+    spread, request = str(answer.plan.norm.divisor.spread), answer.stats.subject.request
+    fields = {name: values.reshape(-1) for name, values in answer.fields.items()}
+    spread = "iqr" if spread == "q_range" else spread
+    if spread not in _SCALERS or (spread == "norm" and answer.plan.spec.p != math.inf):
+        raise UsageError(
+            f"--emit sklearn has no scaler for {request.norm}; it has zscore, minmax, maxabs, robust"
+        )
+    scaler, *steps = _SCALERS[spread]
+    left_out = dict(zip(steps, (request.no_mean, request.no_scale), strict=True))
+    options = [f"{name}=False" for name, is_left_out in left_out.items() if is_left_out]
+    divisor = next(fields[name] for name in (spread, "q_range", "iqr") if name in fields)
+    scale = np.where(divisor == 0.0, 1.0, divisor)
+    attributes: dict[str, NDArray[Any]] = {"scale_": scale}
+    if spread == "std":
+        attributes = {"mean_": fields["mean"], "var_": fields["var"], **attributes}
+    elif spread == "range":
+        low, high = request.range or (0.0, 1.0)
+        options += [f"feature_range=({low!r}, {high!r})"] if request.range else []
+        attributes = {"data_min_": fields["min"], "data_max_": fields["max"], "data_range_": divisor}
+        factor = (high - low) / scale
+        attributes |= {"scale_": factor, "min_": low - np.multiply(fields["min"], factor)}
+    elif spread == "norm":
+        attributes = {"max_abs_": divisor, **attributes}
+    else:
+        attributes = {"center_": fields[str(answer.plan.norm.centre.statistic)], **attributes}
+    lines = [f"scaler.{name} = np.array({_format_list(values)})" for name, values in attributes.items()]
+    lines.append(f"scaler.n_features_in_ = {len(scale)}")
+    if scaler != "RobustScaler":
+        counts = fields["count"]
+        seen = repr(int(counts[0])) if (counts == counts[:1]).all() else f"np.array({counts.tolist()})"
+        lines.append(f"scaler.n_samples_seen_ = {seen}")
+    columns = answer.plan.grid.columns
+    if columns is not None:
+        lines.append(f"scaler.feature_names_in_ = np.array({list(columns)}, dtype=object)")
+    return f"""import numpy as np
+from sklearn.preprocessing import {scaler}
+
+scaler = {scaler}({", ".join(options)})
+""" + "\n".join(lines)
 
 
 def _emit_json(answer: StatisticsAnswer) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.documents.document import Line, Page, describe_members, describe_value
+from normcli.documents.document import Line, Page, describe_members, describe_value, flatten_records
 from normcli.documents.matrix_blocks import build_blocks
 from normcli.documents.number_format import format_statistic
 from normcli.documents.plan_header import (
@@ -60,10 +60,16 @@ class Answer:
     result : Result
     tensor : Tensor
         Where the input came from, and the names of its columns.
+    statistics_alone : bool
+        Whether records and rows are one a group, without normalized values.
+    updated : mapping of str to ndarray
+        The running statistics after the batch, `running_mean` and `running_var`, where they are updated.
     """
 
     result: Result
     tensor: Tensor
+    statistics_alone: bool = field(default=False, kw_only=True)
+    updated: Mapping[str, NDArray[Any]] = field(default_factory=dict, kw_only=True)
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return the header and the parts that the view shows."""
@@ -102,7 +108,8 @@ class Answer:
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object per group: its index, count, statistics and normalized values."""
         result, plan = self.result, self.result.plan
-        views = {name: values.reshape(plan.grid.view_shape) for name, values in self._outputs.items()}
+        outputs = {} if self.statistics_alone else self._outputs
+        views = {name: values.reshape(plan.grid.view_shape) for name, values in outputs.items()}
         columns = {"count": count_group_values(result), **result.statistics}
         groups = plan.grid.walk_groups()
         for pieces in zip(*map(iterate_pieces, columns.values()), strict=True):
@@ -122,6 +129,10 @@ class Answer:
         from normcli.documents.long_table import iterate_long
 
         grid = self.result.plan.grid
+        if self.statistics_alone:
+            column = describe_column(grid, grid.group_index(0)) if grid.group_count else {}
+            names = (*grid.kept_names, *column, "count", *self.result.statistics)
+            return flatten_records(self.records(), names)
         return iterate_long(grid.layout.names, grid.shape, self.columns())
 
     def columns(self) -> dict[str, Column]:
@@ -175,7 +186,9 @@ class Answer:
             If the answer has no such field.
         """
         result = self.result
-        names = (*result.statistics, *result.plan.norm.vector_names, *FIELDS)
+        names = (*result.statistics, *self.updated, *result.plan.norm.vector_names, *FIELDS)
+        if name in self.updated:
+            return self.updated[name]
         if name not in names:
             raise UsageError(f"--print {name}: {result.plan.norm.name} has {', '.join(names)}")
         if name == "count":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from normcli.algorithms.practices import list_practices
 from normcli.algorithms.row_computation import parse_computation
 from normcli.answers.judging.distances import list_tolerance
+from normcli.doctor.examination import SHORT
 from normcli.documents.document import Line, Table, TableRow, describe_members, describe_value
 from normcli.documents.plan_header import (
     build_header,
@@ -95,6 +96,7 @@ class ExaminationAnswer:
             "groups_judged": found.judged,
             "values_beyond_dtype": found.beyond,
             "groups_with_var_up_to_eps": found.faint,
+            **({} if found.headroom is None else {f"{SHORT}_headroom": describe_value(found.headroom)}),
             "conditioning": {
                 name: {
                     "median": describe_value(one.median),
@@ -176,6 +178,8 @@ class ExaminationAnswer:
         ] * bool(eps)
         if found.beyond:
             notes.append(f"{format_count(found.beyond, 'value')} beyond {found.tolerance.dtype.name}")
+        if found.headroom is not None:
+            notes.append(f"{SHORT} sums hold {found.headroom:.3g} × the largest Σx²")
         columns = ("of each group", "median", "largest", "in group", "")
         return Table("conditioning", columns, (False, True, True, False, False), rows, "; ".join(notes) or None)
 

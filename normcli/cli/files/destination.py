@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from normcli.documents.document import Document, Drawable, View
     from normcli.tensors.files import FileFormat, Saved
     from normcli.tensors.formats.store_places import Place
+    from normcli.tensors.tables.tables import Table
     from normcli.tensors.tensor import Tensor
     from normcli.tensors.written_whole import Draft
 
@@ -84,7 +85,8 @@ class Destination(NamedTuple):
     path : str or None
         None is standard output, of text; `-` is standard output, of a tensor.
     format_name : str
-        The format of text, of pictures, and of a tensor.
+        The format of text, of pictures, and of a tensor; empty for a tensor on standard output in the format
+        of the table that it is made of.
     option : str
         The option that named the path.
     overwrite : bool
@@ -122,18 +124,32 @@ class Destination(NamedTuple):
             text.flush()
             text.detach()
 
-    def _find_format(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FileFormat:
+    def name_format(self, table: Table | None) -> str:
+        """Return the format that a tensor is written in, which may be columns of a table.
+
+        Raises
+        ------
+        UsageError
+            If its bytes would go to a terminal.
+        """
+        if self.format_name:
+            return self.format_name
+        format_name = STREAMED[0] if table is None else table.format_name
+        _refuse_bytes(format_name)
+        return format_name
+
+    def _find_format(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], table: Table | None = None
+    ) -> FileFormat:
         """Return the format of a tensor's file, or raise `UsageError` if such a tensor is not read back."""
         from normcli.tensors.files import FORMATS, require_holdable
 
-        suffix = f".{self.format_name}"
+        suffix = f".{self.name_format(table)}"
         chosen = f" --format {self.format_name}" if self.path == STANDARD_STREAM else ""
         require_holdable(suffix, f"{self.option} {self.path}{chosen}", shape, dtype)
         return FORMATS[suffix]
 
-    def start_tensor(
-        self, files: WholeFiles, values: NDArray[Any], dtype: np.dtype[Any]
-    ) -> NDArray[Any] | None:
+    def start_tensor(self, files: WholeFiles, tensor: Tensor, dtype: np.dtype[Any]) -> NDArray[Any] | None:
         """Return the array of an output file, to be filled while the result is calculated, or None.
 
         None where the input is in memory, on Windows, and for formats in which a value's place depends on those
@@ -143,7 +159,7 @@ class Destination(NamedTuple):
         ----------
         files : WholeFiles
             When it closes without an error the file takes its place, otherwise it vanishes.
-        values : ndarray
+        tensor : Tensor
             The input, whose shape is the output's.
         dtype : dtype
             The output's.
@@ -158,7 +174,8 @@ class Destination(NamedTuple):
 
             require_storable(dtype)
             return None
-        start = self._find_format(values.shape, dtype).start
+        values = tensor.values
+        start = self._find_format(values.shape, dtype, tensor.table).start
         if start is None or not isinstance(values, np.memmap) or not REPLACES_MAPPED:
             return None
         path = str(self.path)
@@ -179,7 +196,7 @@ class Destination(NamedTuple):
             folder = files.enter_context(open_folder(place.path, replaces=self.overwrite))
             write_store(folder, place.key, saved.values, saved.model)
             return
-        file_format = self._find_format(saved.values.shape, saved.values.dtype)
+        file_format = self._find_format(saved.values.shape, saved.values.dtype, saved.table)
         if self.path == STANDARD_STREAM:
             shown = sys.stdout.isatty()
             file_format.write(_escape_for_terminal() if shown else sys.stdout.buffer, saved)
@@ -254,12 +271,13 @@ def describe_written(destination: Destination, tensor: Tensor) -> Iterator[str]:
         yield "the result has taken the place of the input"
     table = tensor.table
     names = tensor.columns if table is None else table.rows.names
-    if destination.format_name in ("csv", "tsv") and names is not None and not reads_as_header(names):
+    format_name = destination.name_format(table)
+    if format_name in ("csv", "tsv") and names is not None and not reads_as_header(names):
         yield "the names of its columns look like data: --header yes reads what is written"
-    if table is None or not table.has_others or FORMATS[f".{destination.format_name}"].keeps_others:
+    if table is None or not table.has_others or FORMATS[f".{format_name}"].keeps_others:
         return
     others = (name_column(table.rows, place) for place in range(table.rows.width) if place not in table.chosen)
-    yield f"{destination.format_name} holds numbers alone, without the columns {', '.join(others)}"
+    yield f"{format_name} holds numbers alone, without the columns {', '.join(others)}"
 
 
 def print_document(document: Document, answer: AnswerOptions) -> None:
@@ -326,7 +344,8 @@ def _note_english(output: str) -> None:
 def choose_tensor_file(answer: AnswerOptions, shown: Sequence[str] = ()) -> Destination | None:
     """Return where a tensor goes; None where that is not asked for.
 
-    A file's name says its format. On standard output (`-`) it is --format, .npy by default.
+    A file's name says its format. On standard output (`-`) it is --format; by default that of a table that the
+    tensor is columns of, otherwise .npy.
 
     Parameters
     ----------
@@ -346,15 +365,21 @@ def choose_tensor_file(answer: AnswerOptions, shown: Sequence[str] = ()) -> Dest
         raise UsageError("--overwrite is of stores: a file is replaced in any case")
     if answer.output != STANDARD_STREAM:
         return choose_values_file(answer.output, shown=shown)
+    format_name = answer.format_name or ""
+    if format_name:
+        if format_name not in STREAMED:
+            raise UsageError(f"-o - writes the tensor: --format {', '.join(STREAMED)}, not {format_name}")
+        _refuse_bytes(format_name)
+    return Destination(STANDARD_STREAM, format_name)
+
+
+def _refuse_bytes(format_name: str) -> None:
+    """Raise `UsageError` if a format that is no text would be written to a terminal."""
     from normcli.tensors.files import FORMATS
 
-    format_name = answer.format_name or STREAMED[0]
-    if format_name not in STREAMED:
-        raise UsageError(f"-o - writes the tensor: --format {', '.join(STREAMED)}, not {format_name}")
     if not FORMATS[f".{format_name}"].is_text and sys.stdout.isatty():
         texts = ", ".join(name for name in STREAMED if FORMATS[f".{name}"].is_text)
         raise UsageError(f"-o - would write {format_name}, which no terminal shows; --format {texts} are text")
-    return Destination(STANDARD_STREAM, format_name)
 
 
 def _choose_store(output: str, *, overwrite: bool) -> Destination:

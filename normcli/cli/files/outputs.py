@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from normcli.cli.files.destination import (
@@ -22,6 +23,8 @@ from normcli.tuples import NamedTuple
 from normcli.writers import PAGE, PAINTED, PICTURES, SUFFIXES, WRITERS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from normcli.cli.parameters.settings import AnswerOptions, RunOptions
@@ -59,17 +62,25 @@ class Outputs(NamedTuple):
 
     def start(self, files: WholeFiles, problem: Problem) -> NDArray[Any] | None:
         """Return the array that the result is to be calculated into, if that lies in a file; else None."""
-        values = problem.tensor.values
-        dtype = problem.plan.choose_output_dtype(values.dtype)
-        return None if self.tensor is None else self.tensor.start_tensor(files, values, dtype)
+        dtype = problem.plan.choose_output_dtype(problem.tensor.values.dtype)
+        return None if self.tensor is None else self.tensor.start_tensor(files, problem.tensor, dtype)
 
-    def save(self, files: WholeFiles, problem: Problem, result: Result, out: NDArray[Any] | None) -> None:
-        """Write the statistics, and the tensor unless it was calculated into its file.
+    def save(
+        self,
+        files: WholeFiles,
+        problem: Problem,
+        result: Result,
+        out: NDArray[Any] | None,
+        updated: Mapping[str, NDArray[Any]] = MappingProxyType({}),
+    ) -> None:
+        """Write the statistics, also running ones, and the tensor unless it was calculated into its file.
 
         The files take their places when `files` closes.
         """
         if self.statistics is not None:
-            self.statistics.write_arrays(files, result.statistics, problem.plan.grid.group_columns)
+            self.statistics.write_arrays(
+                files, {**result.statistics, **updated}, problem.plan.grid.group_columns
+            )
         if self.tensor is not None and out is None:
             from normcli.tensors.files import Saved
 

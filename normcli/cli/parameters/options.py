@@ -52,7 +52,11 @@ def _declare_source(*, several: bool = False) -> tuple[Option, ...]:
     )
     return (
         *declare_inputs(f"{text} With --state, several are one batch each." if several else text),
-        option("--data", metavar="JSON", help="The tensor, typed in place: '[[1,2],[3,4]]', or 1,2,3."),
+        option(
+            "--data",
+            metavar="JSON",
+            help="The tensor, typed in place: '[[1,2],[3,4]]', 1,2,3, or as NumPy and PyTorch print it.",
+        ),
         option(
             "--residual", metavar="VALUE", help="Is added to the tensor first, in its dtype: a file or JSON."
         ),
@@ -85,6 +89,10 @@ TABLE_INPUT: tuple[Option, ...] = (
         help="Between the cells of a table: comma, semicolon, tab, bar or any character. [default: guessed]",
     ),
     option("--decimal", type=click.Choice((".", ",")), help="The decimal point of a table. [default: .]"),
+    option(
+        "--thousands", type=click.Choice((",", ".", "'", "space")),
+        help="What stands between the thousands of a table's numbers. [default: guessed]",
+    ),
     option(
         "--header", type=click.Choice(("yes", "no")),
         help="Whether a table's first row is names. [default: if no cell is a number, nor all missing]",
@@ -235,14 +243,18 @@ FORMAT = option("-f", "--format", "format_name", type=click.Choice(FORMATS), hel
 ANY_FORMAT = option("-f", "--format", "format_name", type=click.Choice(tuple(WRITERS)), help="[default: table]")
 ANY_OR_TENSOR_FORMAT = option(
     "-f", "--format", "format_name", type=click.Choice(tuple(dict.fromkeys((*WRITERS, *STREAMED)))),
-    help=f"Of the answer; with -o -, of the tensor: {', '.join(STREAMED)}. [default: table]",
+    help=f"Of the answer; with -o -, of the tensor: {', '.join(STREAMED)}. [default: table; with -o - its own]",
 )  # fmt: skip
 ANSWER_OR_TENSOR_FORMAT = option(
     "-f", "--format", "format_name", type=click.Choice(tuple(dict.fromkeys((*FORMATS, *STREAMED)))),
-    help=f"Of the answer; with -o -, of the tensor: {', '.join(STREAMED)}. [default: table]",
+    help=f"Of the answer; with -o -, of the tensor: {', '.join(STREAMED)}. [default: table; with -o - its own]",
 )  # fmt: skip
 TENSOR_FORMAT = option(
-    "-f", "--format", "format_name", type=click.Choice(STREAMED), help="Of the tensor on standard output."
+    "-f",
+    "--format",
+    "format_name",
+    type=click.Choice(STREAMED),
+    help="Of the tensor on standard output. [default: a table's own, or npy]",
 )
 ANSWER_FILE = output("Write the answer to a file, in the format that its name ends in.")
 
@@ -265,7 +277,8 @@ def _join_words(
 
 def print_of(norm: Norm) -> Option:
     """Return the option that prints fields of a norm's answer."""
-    return print_fields((*norm.all_statistics, *norm.vector_names, *FIELDS))
+    running = ("running_mean", "running_var") if norm.tracks else ()
+    return print_fields((*norm.all_statistics, *running, *norm.vector_names, *FIELDS))
 
 
 EMITTED = ("numpy", "torch", "keras", "flax", "tensorflow", "onnx")

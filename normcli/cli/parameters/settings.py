@@ -52,14 +52,15 @@ class SourceOptions(NamedTuple):
     exclude: str | None = None
     delimiter: str | None = None
     decimal: str | None = None
+    thousands: str | None = None
     header: str | None = None
     wanted: tuple[str, ...] | None = None
 
     @property
     def describes_table(self) -> bool:
         """Whether anything is said of a table."""
-        parts = (self.columns, self.exclude, self.delimiter, self.decimal, self.header, self.wanted)
-        return any(part is not None for part in parts)
+        named = ("columns", "exclude", "delimiter", "decimal", "thousands", "header", "wanted")
+        return any(getattr(self, name) is not None for name in named)
 
     def table(self) -> TableOptions:
         """Return how a table is read."""
@@ -71,6 +72,7 @@ class SourceOptions(NamedTuple):
             exclude=self.exclude,
             delimiter=None if self.delimiter is None else find_delimiter(self.delimiter),
             decimal=self.decimal or ".",
+            thousands=self.thousands,
             header=None if self.header is None else self.header == "yes",
             wanted=self.wanted,
         )

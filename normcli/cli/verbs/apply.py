@@ -159,7 +159,7 @@ def _use_one(one: Named, destination: Destination, use: Use, effort: Effort, *, 
     plan = use.plan(one.name, values)
     dtype = plan.choose_output_dtype(values.dtype)
     with WholeFiles() as files:
-        out = destination.start_tensor(files, values, dtype)
+        out = destination.start_tensor(files, tensor, dtype)
         with name_subject(one.name):
             if inverts:
                 result, loss = invert_stats(use, plan, values, out, effort)

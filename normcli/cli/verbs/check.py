@@ -298,4 +298,5 @@ CHECK = Verb(
         "-i x.npy --actual y.npy -f json",
     ),
     find_folder=_find_folder,
+    without_norm="identify",
 )

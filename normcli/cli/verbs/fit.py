@@ -67,6 +67,9 @@ def _fit(
 ) -> None:
     """Fit a norm to files: exact statistics over all of them, mergeable.
 
+    fit keeps statistics, to normalize other files with (normcli apply). normcli NORM normalizes one tensor with
+    its own, and keeps none.
+
     The stats file keeps exact sums: files fitted apart and merged, in any order, give the same bits. Quantiles
     (robust) follow from no sums: fit all their files at once. normcli merge, apply and invert use it.
 

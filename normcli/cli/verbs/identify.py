@@ -39,6 +39,7 @@ def _run(settings: Settings, actual: str | None, name: str | None, suggests: boo
       normcli identify -i x.npy --actual y.npy --gamma g.npy --beta b.npy -f json
       normcli identify -i x.npy --actual y.npy --suggest
     """
+    _say_where_check_asks(settings)
     if actual is None:
         raise UsageError("identify needs --actual FILE: the tensor that somebody's norm made of the input")
     wanted = None if name is None else find_norm(name)[0].name
@@ -62,6 +63,13 @@ def _run(settings: Settings, actual: str | None, name: str | None, suggests: boo
     told = diagnose(found)
     answer = IdentificationAnswer(found, told, source, theirs, layout.names)
     print_verdict(answer, settings.answer, ok=told.verdict == Kind.NORM)
+
+
+def _say_where_check_asks(settings: Settings) -> None:
+    """Say that `normcli check` without a norm asks which it is."""
+    context = click.get_current_context()
+    if context.parent is not None and context.parent.info_name == "check":
+        settings.run.note("check", "no norm is named, so this looks for one, as normcli identify does")
 
 
 def _print_suggestion(settings: Settings, found: Identification) -> None:

@@ -12,8 +12,9 @@ from normcli.cli.parameters import options
 from normcli.cli.problem import advise, load_problem
 from normcli.cli.verb_commands import NamedNorm, Verb
 from normcli.errors import UsageError
+from normcli.norms.rules import AxesRule
 from normcli.norms.table import find_norm
-from normcli.writers import PAGE, PARTS
+from normcli.writers import PAGE, PARTS, PICTURES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +45,15 @@ With --state the batch enters the running statistics, and the run is printed. -o
 of the batch, as they are without it. Several --input are a batch each; -o is then a folder."""
 
 
+_OF_FITTING = """
+
+The statistics are those of this tensor, and are not kept. normcli fit keeps those of one or many files, and
+normcli apply normalizes others with them."""
+
+_SHARED = (AxesRule.ALL_BUT_CHANNEL, AxesRule.FIRST)
+"""The default axes over which samples share statistics."""
+
+
 def _describe_norm(named: NamedNorm) -> str:
     norm = named.norm
     capital = norm.title[0].upper() + norm.title[1:]
@@ -56,7 +66,7 @@ def _describe_norm(named: NamedNorm) -> str:
         f"  {f'{parameters}:':<13} {norm.parameters.value}\n"
         f"  source:       {norm.source}\n\n"
         f"Also called {', '.join(other for other in norm.names if other != named.name)}."
-        f"{_OF_RUNNING if norm.tracks else ''}"
+        f"{_OF_RUNNING if norm.tracks else ''}{_OF_FITTING if norm.axes in _SHARED else ''}"
     )
 
 
@@ -106,7 +116,7 @@ def _run(settings: Settings, emit: str | None) -> None:
         result = problem.calculate(effort, out=out, statistics_alone=statistics_alone)
         if settings.run.strict:
             result.require_sound()
-        answer = Answer(result, problem.tensor)
+        answer = Answer(result, problem.tensor, statistics_alone=statistics_alone)
         if document is not None and document.format_name == PAGE:
             answer.page()  # refused before anything is said or saved
         fields = collect_fields(answer, settings.answer.fields)
@@ -142,7 +152,7 @@ def _asks_for_statistics_alone(answer: AnswerOptions) -> bool:
     """Whether the answer has no use for the normalized tensor: a file of any size then costs no memory."""
     if answer.fields:
         return _OF_VALUES.isdisjoint(answer.fields)
-    if answer.show is None or answer.format_name not in (None, "table", "markdown"):
+    if answer.show is None or answer.format_name in ("json", *PICTURES, PAGE):
         return False
     return _OF_VALUES.isdisjoint(answer.show)
 

@@ -189,5 +189,7 @@ def _enter(
     if not settings.run.quiet:
         settings.run.warn(f"{problem.plan.norm.name}: {problem.tensor.source}", *result.warnings)
     entry = TrackedBatch(problem.tensor.source, problem.plan, step, gap)
-    save = functools.partial(outputs.save, files, problem, result, out)
-    return _Batch(entry, Answer(result, problem.tensor), save)
+    mean, var = step.after.statistics
+    updated = {"running_mean": mean, "running_var": var}
+    save = functools.partial(outputs.save, files, problem, result, out, updated)
+    return _Batch(entry, Answer(result, problem.tensor, updated=updated), save)

@@ -42,7 +42,7 @@ class Constants(NamedTuple):
     source: str
 
 
-class Scaler(NamedTuple):
+class KnownScaler(NamedTuple):
     """a and b of each group of values, from all of them.
 
     Parameters
@@ -117,18 +117,18 @@ def _divide_by(measure: Callable[..., Any]) -> Callable[[Floats], tuple[Floats, 
 
 
 SCALERS = (
-    Scaler("StandardScaler(with_mean=False)", _divide_by(np.std), _SKLEARN),
-    Scaler(
+    KnownScaler("StandardScaler(with_mean=False)", _divide_by(np.std), _SKLEARN),
+    KnownScaler(
         "StandardScaler(with_std=False): the mean is subtracted, nothing divided",
         lambda rows: (np.ones(len(rows)), -rows.mean(axis=1)), _SKLEARN,
     ),
-    Scaler("RobustScaler(with_centering=False)", _fit_quantiles(25.0, 75.0, centred=False), _SKLEARN),
+    KnownScaler("RobustScaler(with_centering=False)", _fit_quantiles(25.0, 75.0, centred=False), _SKLEARN),
     *(
-        Scaler(f"RobustScaler(quantile_range=({q}, {100 - q}))", _fit_quantiles(q, 100 - q), _SKLEARN)
+        KnownScaler(f"RobustScaler(quantile_range=({q}, {100 - q}))", _fit_quantiles(q, 100 - q), _SKLEARN)
         for q in (1, 2, 5, 10, 20)
     ),
-    Scaler("a division by the sum", _divide_by(np.sum), "fractions of a whole"),
-    Scaler("a division by the largest value", _divide_by(np.max), "fractions of the largest"),
+    KnownScaler("a division by the sum", _divide_by(np.sum), "fractions of a whole"),
+    KnownScaler("a division by the largest value", _divide_by(np.max), "fractions of the largest"),
 )  # fmt: skip
 """Scalers that are no norm of the table, fitted to the values themselves."""
 

@@ -6,16 +6,29 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.numerics.deciding import is_decided
+from normcli.numerics.deciding import PRECISIONS, is_decided
 from normcli.numerics.elements.in_fractions import find_exactly
 from normcli.numerics.elements.in_pairs import Elements, multiply_back, round_pair, take_exponents
+from normcli.numerics.pairs import two_prod, two_sum
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from numpy.typing import NDArray
+
     from normcli.dtypes import Floats, Selected
     from normcli.numerics.deciding import Precision
     from normcli.numerics.statistics.divisor import Solution
+
+
+_RARE = 64
+"""Where more than one value in so many is not decided at once, all are calculated at any magnitude."""
+
+_USUAL = 2.0**400
+"""Products of this size and of its inverse have exact second parts."""
+
+_ROUNDINGS = 2.0**-100
+"""More than the roundings of second parts come to, as a part of product and mean."""
 
 
 def invert(elements: Elements, solution: Solution, precision: Precision) -> Floats:
@@ -37,6 +50,13 @@ def invert(elements: Elements, solution: Solution, precision: Precision) -> Floa
     """
     error = 0.0 if solution.ask is None else solution.error
     elements = elements._replace(error=error)
+    if solution.ask is not None and precision == PRECISIONS["float64"]:
+        quick = _invert_usual(elements)
+        if quick is not None:
+            values, decided = quick
+            places = np.flatnonzero(~decided)
+            if len(places) * _RARE <= values.size:
+                return _ask_at(places, values, elements, solution, precision)
     with np.errstate(all="ignore"):
         total, error, exponent = multiply_back(elements)
         total, own = take_exponents(total)
@@ -45,7 +65,36 @@ def invert(elements: Elements, solution: Solution, precision: Precision) -> Floa
         finite = _find_finite(elements)
         if not finite.all():
             values = np.where(finite, values, _invert_plainly(elements))
-    places = np.flatnonzero(finite & ~decided)
+    return _ask_at(np.flatnonzero(finite & ~decided), values, elements, solution, precision)
+
+
+def _invert_usual(elements: Elements) -> tuple[Floats, Selected] | None:
+    """Return x · divisor + mean rounded to doubles, and where that is decided; None of other requests.
+
+    Decided is no value of which the product is 0, not finite, or near the ends of float64's range.
+    """
+    x, mean, divisor, *others = elements[:6]
+    if divisor is None or any(part is not None for part in others):
+        return None
+    with np.errstate(all="ignore"):
+        total, low = two_prod(x, divisor.hi)
+        sizes = np.abs(total)
+        decided = (sizes > 1.0 / _USUAL) & (sizes < _USUAL)
+        low += x * divisor.lo
+        if mean is not None:
+            total, rest = two_sum(total, mean.hi)
+            low += rest + mean.mid
+            sizes += np.abs(mean.hi)
+        values, low = two_sum(total, low)
+        sizes *= elements.error + _ROUNDINGS
+        decided &= (values + (low - sizes) == values) & (values + (low + sizes) == values)
+    return values, decided
+
+
+def _ask_at(
+    places: NDArray[np.intp], values: Floats, elements: Elements, solution: Solution, precision: Precision
+) -> Floats:
+    """Return values, of which some are calculated anew in exact arithmetic."""
     if places.size:
         x, gamma, beta, low = elements.x, elements.gamma, elements.beta, elements.low
         columns = (x, 0.0), (low, 0.0), (gamma, 1.0), (beta, 0.0)

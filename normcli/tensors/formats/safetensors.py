@@ -40,6 +40,9 @@ _DAMAGED = "{} is no readable .safetensors file: it is damaged or cut short"
 _WIDENED = {"F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2"}
 """Dtypes that float32 holds, which they are read as; the library of bfloat16 knows them by these names."""
 
+_COMPLEX, _NAME = "C64", "safetensors"
+"""Complex numbers in the format; and under what a dtype of mere bytes keeps its name there."""
+
 _ALIGNMENT = 8
 """Headers are padded with spaces to a multiple of so many bytes, as the library does."""
 
@@ -123,7 +126,10 @@ def _describe(shape: tuple[int, ...], dtype: np.dtype[Any], start: int) -> dict[
 
 def name_dtype(dtype: np.dtype[Any]) -> str:
     """Return the format's name of a dtype, or raise `DataError` if it has none."""
-    name = next((name for name, other in _DTYPES.items() if other == dtype.name), None)
+    if dtype.metadata is not None and _NAME in dtype.metadata:
+        return str(dtype.metadata[_NAME])
+    known = {**_DTYPES, _COMPLEX: "complex64"}
+    name = next((name for name, other in known.items() if other == dtype.name), None)
     if name is None:
         raise DataError(f"safetensors has no {dtype}")
     return name
@@ -189,6 +195,22 @@ def find_regions(stream: BinaryIO, name: str) -> dict[str, Region | str]:
         refuse_changed(name)
     header.pop("__metadata__", None)
     return {key: _read_region(entry, _LENGTH_BYTES + length) for key, entry in header.items()}
+
+
+def load_opaque(path: str, key: str) -> NDArray[Any]:
+    """Return a tensor of a dtype that is not calculated with, as it lies in a file that was read before.
+
+    Its dtype is complex, or bytes that know their name in the format: `write_named` writes them as they were.
+    """
+    with open_regular(path) as stream:
+        text = _read_text(stream)
+        entry = json.loads(text)[key]
+        first, end = entry["data_offsets"]
+        stream.seek(_LENGTH_BYTES + len(text) + first)
+        name, shape = entry["dtype"], entry["shape"]
+        size = (end - first) // max(1, math.prod(shape))
+        dtype = np.dtype("<c8") if name == _COMPLEX else np.dtype(f"V{size}", metadata={_NAME: name})
+        return np.frombuffer(stream.read(end - first), dtype).reshape(shape)
 
 
 def _read_region(entry: Mapping[str, Any], start: int) -> Region | str:

@@ -7,7 +7,9 @@
 * `delimited`: CSV and its relatives
 * `json_records`: JSON records and JSON Lines
 * `line_records`: the lines of a delimited file, or several of a quoted cell
+* `numerals`: how cells write numbers, and what is missing
 * `parquet`: Parquet files
 * `rows`: rows on their way into a file
 * `tables`: columns that are numbers, and others that pass through
+* `text_columns`: columns that are no plain numbers: read otherwise, refused, doubted
 """

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import re
-import shlex
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from normcli.dtypes import LARGEST_EXACT
-from normcli.errors import DataError
-from normcli.printable import shorten
-from normcli.tensors.tables.column_choice import join_names, name_column
-from normcli.tensors.tables.tables import Block, NotWholeError
+from normcli.tensors.tables.column_choice import name_column
+from normcli.tensors.tables.numerals import AS_PYTHON, MISSING
+from normcli.tensors.tables.tables import Block, NotWholeError, TextError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import NoReturn
 
+    from normcli.tensors.tables.numerals import Numerals
     from normcli.tensors.tables.tables import Rows
 
-
-MISSING = ("", "-", "NA", "N/A", "#N/A", "<NA>", "nan", "null", "none")
-"""What stands in the cell of a missing value, in upper or lower case: it is read as NaN."""
 
 SPELLED_MISSING = {
     spelled: "nan"
@@ -32,31 +26,12 @@ SPELLED_MISSING = {
 }
 """How missing values are usually written, and as what Python reads NaN."""
 
-_MISSING = frozenset(word.lower() for word in MISSING)
-
-_WHOLE = re.compile(r"\s*[-+]?[0-9]+\s*")
-
-_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
+_WHOLE = re.compile(r"[-+]?[0-9]+")
 
 
 def list_text_dtypes(chosen: Sequence[int]) -> Sequence[type[np.generic]]:
     """Return the dtypes that numbers in text are read in, whichever columns they are of."""
     return np.float64, np.int64, np.uint64
-
-
-def to_number(cell: str, decimal: str = ".") -> float | None:
-    """Return the number that a cell holds, NaN for a missing one, or None if it holds neither."""
-    text = cell.strip()
-    if text.lower() in _MISSING:
-        return math.nan
-    if decimal != ".":
-        text = text.replace(".", "_").replace(decimal, ".")
-    if "_" in text or not text.isascii():  # Python would read 1_000 as a number
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 class CellReader:
@@ -67,11 +42,13 @@ class CellReader:
     rows : Rows
     chosen : sequence of int
     dtype : type
-    decimal : str
+    numerals : Numerals
     """
 
-    def __init__(self, rows: Rows, chosen: Sequence[int], dtype: type[np.generic], decimal: str = ".") -> None:
-        self._rows, self._chosen, self._dtype, self._decimal = rows, chosen, dtype, decimal
+    def __init__(
+        self, rows: Rows, chosen: Sequence[int], dtype: type[np.generic], numerals: Numerals = AS_PYTHON
+    ) -> None:
+        self._rows, self._chosen, self._dtype, self._numerals = rows, chosen, dtype, numerals
         self._values: list[list[float]] = []
         self._rounded: str | None = None
 
@@ -80,7 +57,7 @@ class CellReader:
 
         Raises
         ------
-        DataError
+        TextError
             If a chosen cell is not a number.
         NotWholeError
             If it is no whole number that the dtype can hold.
@@ -95,51 +72,27 @@ class CellReader:
         return Block(np.array(self._values, self._dtype).reshape(-1, len(self._chosen)), self._rounded)
 
     def _to_numbers(self, cells: Sequence[str], where: str) -> list[float]:
-        found = [to_number(cells[place], self._decimal) for place in self._chosen]
-        numbers = [number for number in found if number is not None]
-        if len(numbers) < len(found):
-            texts = [place for place, number in zip(self._chosen, found, strict=True) if number is None]
-            self._refuse(texts, cells, where)
-        for place, number in zip(self._chosen, numbers, strict=True):
-            if self._rounded is None and abs(number) >= LARGEST_EXACT and is_rounded(cells[place], number):
+        numbers = []
+        for place in self._chosen:
+            number = self._numerals.read(cells[place])
+            if number is None:
+                raise TextError(place, cells[place], where)
+            if (
+                self._rounded is None
+                and abs(number) >= LARGEST_EXACT
+                and self._is_rounded(cells[place], number)
+            ):
                 self._rounded = f"{cells[place].strip()} in {where}, column {name_column(self._rows, place)},"
+            numbers.append(number)
         return numbers
 
-    def _refuse(self, texts: Sequence[int], cells: Sequence[str], where: str) -> NoReturn:
-        """Raise an error with the first cell that is no number, and the option that leaves all such out."""
-        columns = [name_column(self._rows, place) for place in texts]
-        cell = shorten(cells[texts[0]])
-        remedies = [self._advise(set(texts))]
-        if self._rows.names is None and where == self._rows.first:
-            remedies.insert(0, "--header yes takes the first row for names")
-        if self._decimal == "." and any(_COMMA.fullmatch(cells[place].strip()) for place in texts):
-            remedies.insert(0, "--decimal , reads decimal commas")
-        what = f"{cell!r} is not a number; {', '.join(remedies)}"
-        raise DataError(f"{self._rows.name}, {where}, column {columns[0]}: {what}")
-
-    def _advise(self, texts: set[int]) -> str:
-        """Return the option, as it has to be given, that leaves columns out beside those that are left out."""
-        rows = self._rows
-        rest = [place for place in self._chosen if place not in texts]
-        if rows.is_picked:
-            names = shlex.quote(join_names([name_column(rows, place) for place in rest]))
-            return f"--columns {names} takes the others" if rest else "there are no others"
-        places = [place for place in range(rows.width) if place not in rest]
-        names = shlex.quote(join_names([name_column(rows, place) for place in places]))
-        return f"--exclude {names} leaves {'it' if len(places) == 1 else 'them'} out"
+    def _is_rounded(self, cell: str, number: float) -> bool:
+        """Whether a cell holds a whole number, and another than the float64 that it is read as."""
+        text = self._numerals.simplify(cell)
+        return _WHOLE.fullmatch(text) is not None and len(text) < 400 and int(text) != number
 
     def _to_whole(self, cell: str) -> int:
-        limits = np.iinfo(self._dtype)  # type: ignore[type-var]
-        if _WHOLE.fullmatch(cell) is None or not limits.min <= (number := int(cell.strip())) <= limits.max:
+        limits, text = np.iinfo(self._dtype), self._numerals.simplify(cell)  # type: ignore[type-var]
+        if _WHOLE.fullmatch(text) is None or not limits.min <= (number := int(text)) <= limits.max:
             raise NotWholeError
         return number
-
-
-def is_rounded(cell: str, number: float) -> bool:
-    """Whether a cell holds a whole number, and another than the float64 that it is read as."""
-    return _WHOLE.fullmatch(cell) is not None and len(cell) < 400 and int(cell.strip()) != number
-
-
-def is_missing(cell: str) -> bool:
-    """Whether the text of a cell, which may stand in quotes, is that of a missing value."""
-    return cell.strip('"').strip().lower() in _MISSING

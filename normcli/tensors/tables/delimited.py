@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import math
@@ -18,11 +19,13 @@ from normcli.errors import DataError, UsageError
 from normcli.printable import format_count, shorten
 from normcli.tensors.spool import keep_open
 from normcli.tensors.tables.arrow import find_formatter, find_parser, map_ahead
-from normcli.tensors.tables.cells import SPELLED_MISSING, CellReader, list_text_dtypes, to_number
+from normcli.tensors.tables.cells import SPELLED_MISSING, CellReader, list_text_dtypes
 from normcli.tensors.tables.column_choice import choose_columns
 from normcli.tensors.tables.line_records import LineRecords, count_ends, iterate_records, split_raw
+from normcli.tensors.tables.numerals import AS_PYTHON, Numerals, is_number_otherwise, list_padded
 from normcli.tensors.tables.rows import holds_nan, iterate_row_blocks, place_numbers, write_rows
 from normcli.tensors.tables.tables import Block, Table
+from normcli.tensors.tables.text_columns import settle_text
 from normcli.tensors.watched import expect
 
 if TYPE_CHECKING:
@@ -52,7 +55,7 @@ class Lines:
     is_picked = False
 
     def __init__(self, stream: BinaryIO, name: str, options: TableOptions, usual: str) -> None:
-        self.name, self.decimal = name, options.decimal
+        self.name, self.numerals = name, Numerals(options.decimal, options.thousands)
         self._stream = keep_open(stream, self)
         self.delimiter = options.delimiter or self._guess_delimiter(usual)
         first = self._read_first()
@@ -62,12 +65,16 @@ class Lines:
         cells = self._split_unquoted(filled[0])
         self.width = len(cells)
         self.first = f"line {first.index(filled[0]) + 1}"
-        has_header = _looks_like_header(cells, options.decimal) if options.header is None else options.header
+        has_header = _looks_like_header(cells, self.numerals) if options.header is None else options.header
         self.names = tuple(map(_read_name, self._split(filled[0]))) if has_header else None
-        self.is_doubtful = options.header is None and not has_header and _holds_text(cells, options.decimal)
+        self.is_doubtful = options.header is None and not has_header and _holds_text(cells, self.numerals)
         self._skipped = first.index(filled[0]) + 1 if has_header else 0
+        rows = (map(_unquote, split_raw(record, self.delimiter)) for record in filled[has_header:])
+        self.padded = frozenset(place for cells in rows for place in list_padded(cells))
 
     list_dtypes = staticmethod(list_text_dtypes)
+
+    settle_text = settle_text
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
         """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""
@@ -85,7 +92,7 @@ class Lines:
         parse = None
         if dtype is np.float64:
             size = self._stream.seek(0, io.SEEK_END)
-            parse = find_parser(size, self.width, chosen, self.delimiter, self.decimal)
+            parse = find_parser(size, self.width, chosen, self.delimiter, self.numerals.decimal)
         if parse is None:
             return ((records, None) for records in self._read_data())
         return map_ahead(lambda records: parse(records.data) if records.data else None, self._read_data())
@@ -114,7 +121,7 @@ class Lines:
             self.delimiter = delimiter
             filled = [record for record in self._read_first() if not _is_blank(record, delimiter)]
             counts = {len(split_raw(record, delimiter)) for record in filled}
-            if delimiter != self.decimal and len(counts) == 1 and counts != {1}:
+            if delimiter != self.numerals.decimal and len(counts) == 1 and counts != {1}:
                 return delimiter
         return usual
 
@@ -155,10 +162,12 @@ class Lines:
     ) -> Block | None:
         """Return the numbers of records, or None where anything may be wrong."""
         if not self._is_plain(records):
-            return None
+            rows = self._split_quoted(records) if dtype is np.float64 else None
+            return None if rows is None else self._parse_columns(list(zip(*rows, strict=True)), chosen)
         texts = records.texts
-        if self.decimal != ".":
-            texts = [text.replace(".", "_").replace(self.decimal, ".") for text in texts]
+        decimal = self.numerals.decimal
+        if decimal != ".":
+            texts = [text.replace(".", "_").replace(decimal, ".") for text in texts]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
@@ -172,13 +181,19 @@ class Lines:
                     encoding=None,
                 )
         except (ValueError, Warning):
-            return self._parse_missing(texts, chosen) if dtype is np.float64 else None
+            if dtype is not np.float64:
+                return None
+            return self._parse_columns(self._split_plain(texts), chosen)
         return None if len(values) != len(texts) else self._make_block(values)
 
-    def _parse_missing(self, texts: Sequence[str], chosen: Sequence[int]) -> Block | None:
-        """Return the numbers of records among which some are missing, or None where anything may be wrong."""
+    def _split_plain(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return the columns of records without quotes."""
         cells = self.delimiter.join(texts).split(self.delimiter)
-        columns = [[SPELLED_MISSING.get(cell, cell) for cell in cells[place :: self.width]] for place in chosen]
+        return [cells[place :: self.width] for place in range(self.width)]
+
+    def _parse_columns(self, columns: Sequence[Sequence[str]], chosen: Sequence[int]) -> Block | None:
+        """Return the numbers of columns of text, some perhaps missing; None where anything may be wrong."""
+        columns = [[SPELLED_MISSING.get(cell, cell) for cell in columns[place]] for place in chosen]
         text = "".join(chain.from_iterable(columns))
         if "_" in text or not text.isascii():  # Python would read 1_000 as a number
             return None
@@ -187,6 +202,18 @@ class Lines:
         except ValueError:
             return None
 
+    def _split_quoted(self, records: LineRecords) -> list[list[str]] | None:
+        """Return the cells of each row without quotes, all at once; None where a quote stands inside a cell."""
+        texts = [text for text in records.texts if self.width == 1 or not _is_blank(text, self.delimiter)]
+        beside = rf'[^\n"{re.escape(self.delimiter)}]'
+        if self.numerals.decimal != "." or re.search(f'"(?={beside})(?<={beside}")', "\n".join(texts)):
+            return None
+        try:
+            rows = list(csv.reader(texts, delimiter=self.delimiter))
+        except csv.Error:  # of a cell that is too long for it
+            return None
+        return rows if set(map(len, rows)) == {self.width} else None
+
     def _make_block(self, values: NDArray[Any]) -> Block | None:
         """Return numbers as a block, or None if one may have been rounded."""
         is_large = values.dtype == np.float64 and bool((np.abs(values) >= LARGEST_EXACT).any())
@@ -194,10 +221,28 @@ class Lines:
 
     def _parse_slowly(self, records: LineRecords, chosen: Sequence[int], dtype: type[np.generic]) -> Block:
         """Return the numbers of records cell by cell, or say where they are malformed."""
-        reader = CellReader(self, chosen, dtype, self.decimal)
-        for line, record in self._iterate_rows(records):
-            reader.add(self._split_unquoted(record, line), f"line {line}")
+        reader = CellReader(self, chosen, dtype, self.numerals)
+        for where, cells in self._split_rows(records):
+            reader.add(cells, where)
         return reader.finish()
+
+    def read_columns(self, places: Sequence[int]) -> Iterator[list[list[str]]]:
+        """Yield the texts of some columns, of some rows at a time, without quotes."""
+        for records in self._read_data():
+            if self._is_plain(records):
+                columns = self._split_plain(records.texts)
+            else:
+                rows = self._split_quoted(records) or [cells for _, cells in self._split_rows(records)]
+                columns = list(map(list, zip(*rows, strict=True))) or [[]] * self.width
+            yield [columns[place] for place in places]
+
+    def iterate_texts(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield the texts of each row's cells, and the line where the row begins."""
+        return chain.from_iterable(map(self._split_rows, self._read_data()))
+
+    def _split_rows(self, records: LineRecords) -> Iterator[tuple[str, list[str]]]:
+        for line, record in self._iterate_rows(records):
+            yield f"line {line}", self._split_unquoted(record, line)
 
     def _split(self, record: str, line: int = 0) -> list[str]:
         """Return the cells of a record as they stand there."""
@@ -236,7 +281,7 @@ def read_delimited(stream: BinaryIO, name: str, options: TableOptions, usual: st
     if lines.is_doubtful:
         doubt = "its first row has text and numbers, and is taken for data: --header yes takes it for names"
         note = doubt if note is None else f"{doubt}; {note}"
-    return Table(lines, chosen, lines.delimiter, lines.decimal), note
+    return Table(lines, chosen, lines.delimiter, lines.numerals.decimal), note
 
 
 def write_delimited(
@@ -365,16 +410,18 @@ def _read_name(cell: str) -> str:
 
 def reads_as_header(names: Sequence[str]) -> bool:
     """Whether a row of names is taken for a header when it is read back."""
-    return _looks_like_header(names, ".")
+    return _looks_like_header(names, AS_PYTHON)
 
 
-def _holds_text(cells: Sequence[str], decimal: str) -> bool:
-    return any(to_number(cell, decimal) is None for cell in cells)
+def _holds_text(cells: Sequence[str], numerals: Numerals) -> bool:
+    return any(numerals.read(cell) is None and not is_number_otherwise(cell) for cell in cells)
 
 
-def _looks_like_header(cells: Sequence[str], decimal: str) -> bool:
+def _looks_like_header(cells: Sequence[str], numerals: Numerals) -> bool:
     """Whether no cell is a number, and at least one is no missing value either."""
-    numbers = [to_number(cell, decimal) for cell in cells]
+    if any(map(is_number_otherwise, cells)):
+        return False
+    numbers = [numerals.read(cell) for cell in cells]
     return any(number is None for number in numbers) and all(
         number is None or math.isnan(number) for number in numbers
     )

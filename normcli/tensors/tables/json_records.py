@@ -19,8 +19,10 @@ from normcli.tensors.spool import keep_open
 from normcli.tensors.tables.cells import CellReader, list_text_dtypes
 from normcli.tensors.tables.column_choice import choose_columns, name_all
 from normcli.tensors.tables.delimited import quote
+from normcli.tensors.tables.numerals import AS_PYTHON
 from normcli.tensors.tables.rows import holds_nan, iterate_row_blocks, place_numbers, write_rows
 from normcli.tensors.tables.tables import Block, Table
+from normcli.tensors.tables.text_columns import settle_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -49,6 +51,9 @@ class Records:
     """
 
     is_picked = False
+    padded: frozenset[int] = frozenset()
+    numerals = AS_PYTHON
+    delimiter = None
 
     def __init__(self, stream: BinaryIO, name: str, *, is_lines: bool) -> None:
         self.name = name
@@ -62,6 +67,8 @@ class Records:
         self.first = "record 1"
 
     list_dtypes = staticmethod(list_text_dtypes)
+
+    settle_text = settle_text
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
         """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""
@@ -78,6 +85,11 @@ class Records:
                     yield [_encode(cell) for cell in cells]
                 else:
                     yield [quote(self._require_text(_to_text(cell)), delimiter) for cell in cells]
+
+    def read_columns(self, places: Sequence[int]) -> Iterator[list[list[str]]]:
+        """Yield some columns as JSON has their values, of some rows at a time."""
+        for _, rows in self._read_rows(AS_WRITTEN):
+            yield [[_encode(cells[place]) for cells in rows] for place in places]
 
     def _require_text(self, text: str) -> str:
         """Return a text, or raise an error if UTF-8 has it not."""
@@ -120,10 +132,14 @@ class Records:
         self, rows: Sequence[tuple[Any, ...]], first: int, chosen: Sequence[int], dtype: type[np.generic]
     ) -> Block:
         reader = CellReader(self, chosen, dtype)
-        for number, row in enumerate(rows, first):
-            cells = [_to_text(int(cell) if isinstance(cell, bool) else cell) for cell in row]
-            reader.add(cells, f"record {number}")
+        for where, cells in _name_texts(rows, first):
+            reader.add(cells, where)
         return reader.finish()
+
+    def iterate_texts(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield the texts of each record's cells, and the record's number."""
+        for first, rows in self._read_rows(AS_NUMBERS):
+            yield from _name_texts(rows, first)
 
 
 def read_records(
@@ -238,6 +254,11 @@ def _convert_quickly(rows: Sequence[tuple[Any, ...]], dtype: type[np.generic]) -
     except OverflowError:
         return None
     return None if (np.abs(values) >= LARGEST_EXACT).any() else Block(values)
+
+
+def _name_texts(rows: Sequence[tuple[Any, ...]], first: int) -> Iterator[tuple[str, list[str]]]:
+    for number, row in enumerate(rows, first):
+        yield f"record {number}", [_to_text(int(cell) if isinstance(cell, bool) else cell) for cell in row]
 
 
 def _to_text(cell: Any) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import shlex
-from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
@@ -16,6 +15,7 @@ from normcli.tensors.held_files import refuse_changed
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import keep_open
 from normcli.tensors.tables.arrow import find_missing, find_numbers
+from normcli.tensors.tables.cells import SPELLED_MISSING
 from normcli.tensors.tables.column_choice import choose_columns, join_names, name_all, name_column
 from normcli.tensors.tables.column_names import list_names
 from normcli.tensors.tables.delimited import quote
@@ -26,7 +26,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.tensors.tables.tables import TableOptions
+    from normcli.tensors.tables.tables import TableOptions, TextRows
+
+_TYPES = (
+    ("int64", "^-?(0|[1-9][0-9]{0,17})$"),
+    ("float64", r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?$"),
+    ("bool_", "^([tT]rue|[fF]alse|TRUE|FALSE)$"),
+    ("date32", "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
+)
+"""Types of Arrow's, and what the cells of a column of text match that is written as one."""
 
 MAGIC = b"PAR1"
 """The first bytes of a file."""
@@ -67,6 +75,7 @@ class Batches:
     first = "row 1"
 
     is_picked = False
+    padded: frozenset[int] = frozenset()
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         self.name = name
@@ -262,7 +271,8 @@ def write_parquet(
         Of the values' columns: numbers from 0 where there are none.
     table : Table or None
         Where the values came from: they are written in their places among its other columns, which keep their
-        types, and are strings where they came from text. What a Parquet file had no value for stays so.
+        types; where they came from text, that which all cells have: whole numbers, numbers, booleans, days, or
+        else strings. What a Parquet file had no value for stays so.
 
     Raises
     ------
@@ -276,49 +286,115 @@ def write_parquet(
 
     names = name_all(names or [str(place) for place in range(values.shape[1])], table, ".parquet")
     chosen = tuple(range(len(names))) if table is None else table.chosen
-    fields = [pyarrow.field(name, pyarrow.string()) for name in names]
-    metadata = None
+    fields, metadata = [pyarrow.field(name, pyarrow.string()) for name in names], None
     if table is not None and isinstance(table.rows, Batches):
         fields = list(table.rows.schema)
         metadata = _adapt(table.rows.schema.metadata, [names[place] for place in chosen], values.dtype)
+    elif table is not None and table.has_others:
+        for place, found in _find_types(table).items():
+            fields[place] = pyarrow.field(names[place], found)
     kind = pyarrow.from_numpy_dtype(values.dtype)
     for place in chosen:
         fields[place] = pyarrow.field(names[place], kind)
     schema = pyarrow.schema(fields, metadata)
-    repeated = [name for place, name in enumerate(names) if place not in chosen]
+    repeated = [field.name for field in fields if pyarrow.types.is_string(field.type)]
+    count = max(1, _GROUP_BYTES // (8 * len(names)))
+    start, waiting = 0, []
     with parquet.ParquetWriter(stream, schema, use_dictionary=repeated) as writer:
-        for block, others in _join_others(values, table, max(1, _GROUP_BYTES // (8 * len(names)))):
+        for length, others in _read_others(table, schema, len(values), count):
+            block = values[start : start + length]
+            if len(block) != length:
+                refuse_changed(table.rows.name if table is not None else "the input")
             columns = dict(others)
             for place, column in zip(chosen, np.ascontiguousarray(block.T), strict=True):
                 columns[place] = _make_column(kind, column, others.get(place))
-            if {len(column) for column in columns.values()} != {len(block)}:
-                refuse_changed(table.rows.name if table is not None else "the input")
             ordered = [columns[place] for place in range(len(names))]
-            writer.write_batch(pyarrow.RecordBatch.from_arrays(ordered, schema=schema))
+            waiting.append(pyarrow.RecordBatch.from_arrays(ordered, schema=schema))
+            start += length
+            if sum(map(len, waiting)) >= count or start == len(values):
+                writer.write_table(pyarrow.Table.from_batches(waiting), row_group_size=start)
+                waiting = []
             forget(values)
+    if start != len(values):
+        refuse_changed(table.rows.name if table is not None else "the input")
     if table is not None and table.opened is not None:
         table.opened.require_unchanged()
 
 
-def _join_others(
-    values: NDArray[Any], table: Table | None, count: int
-) -> Iterator[tuple[NDArray[Any], Mapping[int, Any]]]:
-    """Yield rows of a tensor, and the columns of the table that it was made from, by their places."""
+def _read_others(
+    table: Table | None, schema: Any, rows: int, count: int
+) -> Iterator[tuple[int, Mapping[int, Any]]]:
+    """Yield the length of some rows, and columns of the table that a tensor was made from, by their places."""
+    if table is not None and isinstance(table.rows, Batches):
+        for batch in table.rows.read_batches(table.rows.schema.names, count):
+            yield batch.num_rows, dict(enumerate(batch.columns))
+    elif table is not None and table.has_others:
+        for columns in _read_text_columns(table):
+            arrays = {
+                place: _write_as(array, schema.field(place).type, is_json=table.delimiter is None)
+                for place, array in columns.items()
+            }
+            yield len(next(iter(arrays.values()))), arrays
+    else:
+        for start in range(0, rows, count):
+            yield min(count, rows - start), {}
+
+
+def _read_text_columns(table: Table) -> Iterator[dict[int, Any]]:
+    """Yield columns of a table of text that are not of the tensor, as strings; of JSON as they stand there."""
     import pyarrow
 
-    if table is not None and isinstance(table.rows, Batches):
-        start = 0
-        for batch in table.rows.read_batches(table.rows.schema.names, count):
-            yield values[start : start + batch.num_rows], dict(enumerate(batch.columns))
-            start += batch.num_rows
-        return
-    cells = iter(()) if table is None or not table.has_others else table.rows.read_cells(None)
-    others = [] if table is None else [p for p in range(table.rows.width) if p not in table.chosen]
-    for start in range(0, len(values), count):
-        block = values[start : start + count]
-        rows = list(islice(cells, len(block)))
-        texts = {place: [_to_string(row[place]) for row in rows] for place in others}
-        yield block, {place: pyarrow.array(column, pyarrow.string()) for place, column in texts.items()}
+    others = [place for place in range(table.rows.width) if place not in table.chosen]
+    for columns in cast("TextRows", table.rows).read_columns(others):
+        yield {place: pyarrow.array(cells) for place, cells in zip(others, columns, strict=True)}
+
+
+def _find_types(table: Table) -> dict[int, Any]:
+    """Return the type of each column of a table of text that is not of the tensor: the first that fits all."""
+    import pyarrow
+
+    named = [(getattr(pyarrow, name)(), pattern) for name, pattern in _TYPES]
+    fitting: dict[int, list[tuple[Any, str]]] = {}
+    filled = set()
+    for columns in _read_text_columns(table):
+        for place, array in columns.items():
+            known = _leave_missing_out(array).drop_null()
+            fitting[place] = [one for one in fitting.get(place, named) if _fits(known, *one)]
+            if len(known):
+                filled.add(place)
+    return {place: kinds[0][0] for place, kinds in fitting.items() if kinds and place in filled}
+
+
+def _fits(array: Any, kind: Any, pattern: str) -> bool:
+    """Whether all strings match a pattern, and are then of a type."""
+    import pyarrow
+    from pyarrow import compute
+
+    if not compute.all(compute.match_substring_regex(array, pattern), min_count=0).as_py():
+        return False
+    try:
+        array.cast(kind)
+    except pyarrow.ArrowInvalid:  # a day that no month has
+        return False
+    return True
+
+
+def _leave_missing_out(array: Any) -> Any:
+    """Return strings, without those that stand for missing values."""
+    import pyarrow
+    from pyarrow import compute
+
+    missing = compute.is_in(array, pyarrow.array(SPELLED_MISSING))
+    return compute.if_else(missing, pyarrow.scalar(None, pyarrow.string()), array)
+
+
+def _write_as(array: Any, kind: Any, *, is_json: bool) -> Any:
+    """Return strings, which may be those of JSON's values, as the type that `_find_types` found for them."""
+    import pyarrow
+
+    if not pyarrow.types.is_string(kind):
+        return _leave_missing_out(array).cast(kind)
+    return pyarrow.array(map(_to_string, array.to_pylist()), kind) if is_json else array
 
 
 def _make_column(kind: Any, column: NDArray[Any], before: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from normcli.tensors.held_files import refuse_changed
 from normcli.tensors.pieces import forget
-from normcli.tensors.tables.cells import is_missing
+from normcli.tensors.tables.numerals import is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

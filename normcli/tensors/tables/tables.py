@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.tensors.held_files import Opened
+    from normcli.tensors.tables.numerals import Numerals
 
 
 class TableOptions(NamedTuple):
@@ -30,6 +31,8 @@ class TableOptions(NamedTuple):
         What stands between the cells of a line.
     decimal : str
         The decimal point of its numbers: `.` or `,`.
+    thousands : str or None
+        What stands between thousands: `,`, `.`, `'` or `space`; None where the file tells.
     header : bool or None
         Whether the first row is the names of the columns.
     wanted : tuple of str or None
@@ -42,6 +45,7 @@ class TableOptions(NamedTuple):
     exclude: str | None = None
     delimiter: str | None = None
     decimal: str = "."
+    thousands: str | None = None
     header: bool | None = None
     wanted: tuple[str, ...] | None = None
     takes_wanted: bool = False
@@ -56,11 +60,14 @@ class TableOptions(NamedTuple):
         but : sequence of str
             The options that are not refused.
         """
-        for name in ("columns", "exclude", "delimiter", "decimal", "header"):
+        for name in ("columns", "exclude", *_OF_CELLS):
             if name not in but and getattr(self, name) != getattr(AS_FOUND, name):
-                kind = "of CSV and TSV" if name in ("delimiter", "decimal", "header") else "of tables"
+                kind = "of CSV and TSV" if name in _OF_CELLS else "of tables"
                 raise UsageError(f"--{name} is {kind}; {subject} is none")
 
+
+_OF_CELLS = ("delimiter", "decimal", "thousands", "header")
+"""The options of tables of text alone."""
 
 AS_FOUND = TableOptions()
 """All columns of a table, as the file itself tells."""
@@ -85,6 +92,14 @@ class NotWholeError(Exception):
     """A cell is no whole number of the dtype that is asked for."""
 
 
+class TextError(Exception):
+    """A cell is no number, in the way in which numbers are read so far: its column, itself, and where it is."""
+
+    def __init__(self, place: int, cell: str, where: str) -> None:
+        super().__init__(place, cell, where)
+        self.place, self.cell, self.where = place, cell, where
+
+
 class Rows(Protocol):
     """The rows of a file, as often as they are asked for.
 
@@ -100,6 +115,8 @@ class Rows(Protocol):
         Where the first row stands, for messages: `line 1`.
     is_picked : bool
         Whether the caller named the columns to work on (`--columns`), and not those to leave out.
+    padded : frozenset of int
+        The columns with numbers that begin with a 0 and another digit, among the first rows.
     """
 
     name: str
@@ -107,6 +124,7 @@ class Rows(Protocol):
     width: int
     first: str
     is_picked: bool
+    padded: frozenset[int]
 
     def list_dtypes(self, chosen: Sequence[int]) -> Sequence[type[np.generic]]:
         """Return the dtypes that some columns are read in: the first that holds all exactly is taken."""
@@ -116,6 +134,30 @@ class Rows(Protocol):
 
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
         """Yield the texts of each row's cells for a file with a delimiter, or for JSON if that is None."""
+
+
+class TextRows(Rows, Protocol):
+    """Rows whose cells are texts.
+
+    Attributes
+    ----------
+    numerals : Numerals
+        How their numbers are written.
+    delimiter : str or None
+        Of the file; None if it is not delimited.
+    """
+
+    numerals: Numerals
+    delimiter: str | None
+
+    def read_columns(self, places: Sequence[int]) -> Iterator[list[list[str]]]:
+        """Yield the texts of some columns, of some rows at a time; of JSON as they are written there."""
+
+    def settle_text(self, chosen: Sequence[int], error: TextError) -> str:
+        """Take another way to read the chosen columns, and return a note of it, or raise `DataError`."""
+
+    def iterate_texts(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield the texts of each row's cells, and where the row stands, for messages."""
 
 
 class Table(NamedTuple):
@@ -130,6 +172,8 @@ class Table(NamedTuple):
         Of the file; None if it is not delimited.
     opened : Opened or None
         What the file was when it was opened, where other processes may write to it.
+    format_name : str
+        The file's: `csv`.
     """
 
     rows: Rows
@@ -137,6 +181,7 @@ class Table(NamedTuple):
     delimiter: str | None = None
     decimal: str = "."
     opened: Opened | None = None
+    format_name: str = "csv"
 
     @property
     def columns(self) -> tuple[str, ...] | None:
@@ -171,6 +216,16 @@ class Table(NamedTuple):
         DataError
             If a cell is not a number, or there are no rows.
         """
+        how = None
+        while True:
+            try:
+                values, note = self._read()
+            except TextError as error:
+                how = cast("TextRows", self.rows).settle_text(self.chosen, error)
+            else:
+                return values, "; ".join(filter(None, (how, note))) or None
+
+    def _read(self) -> tuple[NDArray[Any], str | None]:
         inexact: tuple[NDArray[Any], str] | None = None
         for dtype in self.rows.list_dtypes(self.chosen):
             try:

@@ -1,0 +1,101 @@
+"""How the cells of a table write numbers: decimal points, separators of thousands, words for missing values."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MISSING = ("", "-", "NA", "N/A", "#N/A", "<NA>", "nan", "null", "none")
+"""What stands in the cell of a missing value, in upper or lower case: it is read as NaN."""
+
+_MISSING = frozenset(word.lower() for word in MISSING)
+
+_PADDED = re.compile("0[0-9]+")
+
+SEPARATORS = {",": ",", ".": "[.]", "'": "['\u2019]", "space": "[ \u00a0\u2009\u202f]"}
+"""What may stand between the thousands of a number, as --thousands names it → the characters."""
+
+
+class Numerals(NamedTuple):
+    """How the cells of a table write numbers.
+
+    Parameters
+    ----------
+    decimal : str
+        The decimal point: `.` or `,`.
+    thousands : str or None
+        What stands between groups of three digits, as in `SEPARATORS`; None for nothing.
+    """
+
+    decimal: str = "."
+    thousands: str | None = None
+
+    def simplify(self, cell: str) -> str:
+        """Return the text of a cell as Python writes numbers, if it is one."""
+        text = cell.strip()
+        if self.is_grouped(text):
+            text = re.sub(SEPARATORS[str(self.thousands)], "", text)
+        if self.decimal != ".":
+            text = text.replace(".", "_").replace(self.decimal, ".")
+        return text
+
+    def read(self, cell: str) -> float | None:
+        """Return the number that a cell holds, NaN for a missing one, or None if it holds neither."""
+        text = cell.strip()
+        if text.lower() in _MISSING:
+            return math.nan
+        text = self.simplify(text)
+        if "_" in text or not text.isascii():  # Python would read 1_000 as a number
+            return None
+        try:
+            return float(text)
+        except ValueError:
+            return None
+
+    def is_grouped(self, text: str, least: int = 1) -> bool:
+        """Whether separators stand before every three digits of a text, at least so many of them."""
+        found = None if self.thousands is None else _match_grouped(self.decimal, self.thousands).fullmatch(text)
+        return found is not None and len(re.findall(SEPARATORS[str(self.thousands)], found[1])) >= least
+
+    def describe(self) -> str:
+        """Return the options that say so: `--decimal , --thousands .`."""
+        options = ["--decimal ,"] if self.decimal == "," else []
+        separator = '"\'"' if self.thousands == "'" else self.thousands
+        return " ".join([*options, *([f"--thousands {separator}"] if separator else [])])
+
+
+@lru_cache
+def _match_grouped(decimal: str, thousands: str) -> re.Pattern[str]:
+    """Return what matches a number with separators; its first group is the whole part."""
+    separator = SEPARATORS[thousands]
+    return re.compile(rf"([-+]?[1-9][0-9]{{0,2}}(?:{separator}[0-9]{{3}})+)(?:[{decimal}][0-9]*)?")
+
+
+AS_PYTHON = Numerals()
+"""A decimal point, and nothing between thousands."""
+
+
+def is_missing(cell: str) -> bool:
+    """Whether the text of a cell, which may stand in quotes, is that of a missing value."""
+    return cell.strip('"').strip().lower() in _MISSING
+
+
+def is_number_otherwise(cell: str) -> bool:
+    """Whether a cell is a number with separators between its thousands, of whichever kind."""
+    text = cell.strip()
+    ways = (
+        Numerals(decimal, separator) for decimal in ".," for separator in SEPARATORS if separator != decimal
+    )
+    return any(way.is_grouped(text) for way in ways)
+
+
+def list_padded(cells: Iterable[str]) -> list[int]:
+    """Return the places of a row's cells that begin with a 0 and another digit, as codes do."""
+    return [place for place, cell in enumerate(cells) if _PADDED.fullmatch(cell.strip())]

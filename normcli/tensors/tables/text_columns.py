@@ -1,0 +1,227 @@
+"""Columns whose cells are not what numbers are: read in another way, refused with a remedy, or doubted."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from normcli.errors import DataError
+from normcli.printable import agree, shorten
+from normcli.tensors.tables.column_choice import join_names, name_column
+from normcli.tensors.tables.numerals import SEPARATORS, Numerals, list_padded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.tensors.tables.tables import Rows, TextError, TextRows
+
+_MOST_ROWS = 1 << 20
+"""How many rows are looked at for text, which takes a few seconds."""
+
+_DOUBTED_ROWS = 1 << 16
+"""How many rows tell whether a column looks like an identifier."""
+
+_LEAST_DISTINCT, _LEAST_COUNTED = 20, 3
+"""From so many rows on, values that are all distinct, or that count on by 1, look like identifiers."""
+
+_LONG = re.compile(r"[-+]?[0-9]{4,}\D*")
+"""A number of four digits or more without a separator."""
+
+_IDENTIFYING = re.compile(r"(.*[ _-])?(id|ids|no|nr|number|key|code|zip|index|uid|uuid)|.+I[Dd]", re.IGNORECASE)
+
+
+class _CellsSeen:
+    """What the cells of a column have shown so far.
+
+    Attributes
+    ----------
+    ways : set of Numerals
+        Those in which all cells are numbers.
+    grouped, proved : set of Numerals
+        Those whose separators cells have; and have so that they are no decimal points.
+    first : (str, str) or None
+        The first cell that is no number as the table is read so far, and where it stands.
+    is_long : bool
+        Whether a number of four digits has no separator.
+    is_padded : bool
+        Whether a number begins with a 0 and another digit.
+    numbers : list of float
+        Of the first rows.
+    """
+
+    def __init__(self, ways: Iterable[Numerals]) -> None:
+        self.ways = set(ways)
+        self.grouped: set[Numerals] = set()
+        self.proved: set[Numerals] = set()
+        self.first: tuple[str, str] | None = None
+        self.is_long = self.is_padded = False
+        self.numbers: list[float] = []
+
+    def add(self, cell: str, where: str, ways: tuple[Numerals, ...]) -> None:
+        """Look at the cell of another row."""
+        readable, grouped, proved = _find_ways(cell, ways)
+        self.ways &= readable
+        self.grouped |= grouped
+        self.proved |= proved
+        self.is_long |= _LONG.fullmatch(cell) is not None
+        self.is_padded |= bool(list_padded([cell]))
+        number = ways[0].read(cell)
+        if number is None:
+            self.first = self.first or (cell, where)
+        elif len(self.numbers) < _DOUBTED_ROWS:
+            self.numbers.append(number)
+
+
+@lru_cache(1 << 16)
+def _find_ways(cell: str, ways: tuple[Numerals, ...]) -> tuple[frozenset[Numerals], ...]:
+    """Return the ways in which a cell is a number, those whose separators it has, and those it proves."""
+    grouped = [way for way in ways if way.is_grouped(cell.strip())]
+    proved = [way for way in grouped if way.is_grouped(cell.strip(), 2) or way.decimal in cell]
+    return frozenset(way for way in ways if way.read(cell) is not None), frozenset(grouped), frozenset(proved)
+
+
+def _list_ways(rows: TextRows) -> tuple[Numerals, ...]:
+    """Return how the numbers of a table may be written: first as they are read so far."""
+    own = rows.numerals
+    if rows.delimiter is None or own.thousands is not None:
+        return (own,)
+    found = [own, *(own._replace(thousands=separator) for separator in SEPARATORS if separator != own.decimal)]
+    if own.decimal == ".":
+        found += [Numerals(",", separator) for separator in (None, *SEPARATORS) if separator != ","]
+    return tuple(found)
+
+
+def settle_text(rows: TextRows, chosen: Sequence[int], error: TextError) -> str:
+    """Let a table be read in the way that makes all of its cells numbers, and return a note of it.
+
+    A separator of thousands is taken where every number agrees with it; a comma alone, as in 1,234, only where
+    commas also stand between the cells, or another number shows that it is no decimal comma.
+
+    Raises
+    ------
+    DataError
+        If there is none, or several would do; with the options that make all cells numbers.
+    """
+    ways = _list_ways(rows)
+    columns = {place: _CellsSeen(ways) for place in chosen}
+    columns[error.place].add(error.cell, error.where, ways)  # which may stand behind the rows looked at
+    for where, cells in islice(rows.iterate_texts(), _MOST_ROWS):
+        for place, column in columns.items():
+            column.add(cells[place], where, ways)
+    numbers = {place: column for place, column in columns.items() if column.ways}
+    used = {way for column in numbers.values() for way in column.grouped}
+    ways = tuple(way for way in ways if way.thousands is None or way in used or way == rows.numerals)
+    shared = [way for way in ways if all(way in column.ways for column in numbers.values())]
+    if not shared:
+        numbers = {place: column for place, column in columns.items() if column.first is None}
+        shared = [ways[0]]
+    guessed = [way for way in shared if way != ways[0] and _is_sure(way, rows, numbers)]
+    if len(numbers) < len(columns):
+        _refuse(rows, columns, numbers, [] if guessed or ways[0] in shared else shared)
+    if not guessed:
+        _refuse(rows, columns, numbers, shared)
+    rows.numerals = guessed[0]
+    cell = next(column.first[0] for column in columns.values() if column.first is not None)
+    others = [way for way in shared if way.decimal != rows.numerals.decimal]
+    also = (f"; with {way.describe()} it is {way.read(cell)}" for way in others)
+    return (
+        f"{cell.strip()} is read as {rows.numerals.simplify(cell)}: every number agrees with "
+        f"{rows.numerals.describe()}{''.join(also)}"
+    )
+
+
+def _is_sure(way: Numerals, rows: TextRows, columns: Mapping[int, _CellsSeen]) -> bool:
+    """Whether a separator of thousands is taken without being asked for."""
+    if way.decimal != rows.numerals.decimal or any(c.is_long and way in c.grouped for c in columns.values()):
+        return False
+    is_proved = any(way in column.proved for column in columns.values())
+    return is_proved or way.thousands != "," or rows.delimiter == ","
+
+
+def _refuse(
+    rows: TextRows,
+    columns: Mapping[int, _CellsSeen],
+    numbers: Mapping[int, _CellsSeen],
+    ways: Sequence[Numerals],
+) -> NoReturn:
+    """Raise an error with the first cell that is no number, and the options that make all cells numbers."""
+    texts = {place: column for place, column in columns.items() if place not in numbers}
+    place = next(place for place, column in (texts or columns).items() if column.first is not None)
+    cell, where = columns[place].first or ("", "")
+    such = "the others" if texts else "such numbers"
+    remedies = [f"{way.describe()} reads {'decimal commas' if way == Numerals(',') else such}" for way in ways]
+    if texts:
+        remedies.insert(0, _advise(rows, columns, texts))
+        if rows.names is None and where == rows.first:
+            remedies.insert(0, "--header yes takes the first row for names")
+    what = f"{shorten(cell)!r} is not a number; {', '.join(remedies)}"
+    raise DataError(f"{rows.name}, {where}, column {name_column(rows, place)}: {what}")
+
+
+def _advise(rows: TextRows, columns: Mapping[int, _CellsSeen], texts: Mapping[int, _CellsSeen]) -> str:
+    """Return the option that leaves columns of text out, and those that look like identifiers."""
+    rest = [place for place in columns if place not in texts]
+    if rows.is_picked:
+        names = shlex.quote(join_names([name_column(rows, place) for place in rest]))
+        return f"--columns {names} takes the others" if rest else "there are no others"
+    padded = {place for place in rest if columns[place].is_padded}
+    doubted = _find_identifiers(rows, {place: np.array(columns[place].numbers) for place in rest}, padded)
+    doubted = doubted if len(doubted) < len(rest) else []
+    advice = _advise_exclude(rows, [place for place in rest if place not in doubted])
+    names = ", ".join(name_column(rows, place) for place in doubted)
+    kind = agree(len(doubted), "looks like an identifier", "look like identifiers")
+    return f"{advice} ({names} {kind})" if doubted else advice
+
+
+def _advise_exclude(rows: Rows, rest: Sequence[int]) -> str:
+    """Return the option that leaves out all columns but the rest."""
+    places = [place for place in range(rows.width) if place not in rest]
+    names = shlex.quote(join_names([name_column(rows, place) for place in places]))
+    return f"--exclude {names} leaves {'it' if len(places) == 1 else 'them'} out"
+
+
+def doubt_identifiers(rows: Rows, chosen: Sequence[int], values: NDArray[Any]) -> str | None:
+    """Return a note of columns that look like identifiers, where others are left; None where none does.
+
+    Parameters
+    ----------
+    rows : Rows
+    chosen : sequence of int
+    values : ndarray
+        Shape (rows, chosen columns).
+    """
+    columns = dict(zip(chosen, values[:_DOUBTED_ROWS].T, strict=True))
+    found = _find_identifiers(rows, columns, rows.padded)
+    if not found or len(found) == len(chosen):
+        return None
+    names = ", ".join(name_column(rows, place) for place in found)
+    kind = agree(len(found), "looks like an identifier", "look like identifiers")
+    advice = _advise_exclude(rows, [place for place in chosen if place not in found])
+    return f"{names} {kind}, which has no mean to speak of; {advice}"
+
+
+def _find_identifiers(rows: Rows, columns: Mapping[int, NDArray[Any]], padded: Iterable[int]) -> list[int]:
+    """Return the columns with names of which each value is another whole number, or begins with a 0."""
+    names = rows.names
+    return [
+        place
+        for place, values in columns.items()
+        if names is not None and (place in padded or _is_numbering(names[place], values))
+    ]
+
+
+def _is_numbering(name: str, values: NDArray[Any]) -> bool:
+    if len(values) < _LEAST_COUNTED or values.dtype.kind not in "iuf":
+        return False
+    for part in (values[:64], values):  # most columns show in their first rows that they are none
+        if not (part == np.rint(part)).all() or len(np.unique(part)) < len(part):
+            return False
+    counts_on = bool((values[1:] == values[:-1] + 1).all())
+    return counts_on or len(values) >= _LEAST_DISTINCT or _IDENTIFYING.fullmatch(name) is not None
