@@ -262,6 +262,38 @@ def flux_rms_norm(x, gamma=None):
     return from_torch((wide / (wide.square().mean(-1, keepdim=True) + 1e-6).sqrt()).to(t.dtype) * gamma)
 
 
+@peer("rms", "mamba2", "transformers", LAST[:2], ("gamma",))
+def mamba2_rms_norm(x, gamma=None):
+    """With one group, without a gate, and with the eps of Mamba2Config."""
+    from transformers.models.mamba2.modeling_mamba2 import MambaRMSNormGated
+
+    return run_torch(MambaRMSNormGated(x.shape[-1], x.shape[-1], eps=1e-5), x, gamma)
+
+
+@peer("rms", "pixel-norm", "torch", FIRST)
+def pixel_norm(x):
+    """The line of pixel_norm, in torch."""
+    t = to_torch(x)
+    return from_torch(t * (t.square().mean(1, keepdim=True) + 1e-8).rsqrt())
+
+
+@peer("lp", "scale-norm", "torch", LAST)
+def scale_norm(x):
+    """The lines of ScaleNorm.forward with a scale of 1."""
+    t = to_torch(x)
+    return from_torch(t / t.norm(dim=-1, keepdim=True).clamp(min=1e-5))
+
+
+@peer("in", "revin", "torch", LAST[1:], BOTH)
+def revin(x, gamma=None, beta=None):
+    """The lines of RevIN._get_statistics and _normalize."""
+    t = to_torch(x)
+    gamma, beta = map(to_torch, fill(x, x.shape[-1], gamma, beta))
+    along = tuple(range(1, t.ndim - 1))
+    deviation = (t.var(along, keepdim=True, unbiased=False) + 1e-5).sqrt()
+    return from_torch((t - t.mean(along, keepdim=True)) / deviation * gamma + beta)
+
+
 @peer("ln", "dit", "torch", LAST[:2], BOTH)
 @peer("ln", "flux", "torch", LAST[:2], BOTH)
 def dit_layer_norm(x, gamma=None, beta=None, eps=1e-6):

@@ -19,11 +19,14 @@ from normcli.writers import write
 ROOT = Path(__file__).parent.parent
 
 
-def show(*lines: str, language: str = "en") -> str:
-    """Run shell lines from `samples/` and return them with what they print, as a console block."""
+SAMPLES = ROOT / "samples"
+
+
+def show(*lines: str, language: str = "en", folder: Path | None = None) -> str:
+    """Run shell lines from `samples/`, or a folder, and return them with what they print, as a console block."""
     shown: list[str] = []
     for line in lines:
-        done = _run(line, language, check=False)
+        done = _run(line, language, folder or SAMPLES, check=False)
         shown += [f"$ {line}", *(done.stdout + done.stderr).rstrip("\n").splitlines(), ""]
     return "\n".join(["```console", *shown[:-1], "```"])
 
@@ -43,10 +46,10 @@ def picture(line: str, words: str, folder: str = "", language: str = "en") -> st
     language : str
     """
     command, name = line.rsplit(" -o ", 1)
-    place = ROOT / "samples" / name
+    place = SAMPLES / name
     with tempfile.TemporaryDirectory() as scratch:
         drawn = Path(scratch) / place.name
-        _run(f"{command} -o {shlex.quote(str(drawn))}", language, check=True)
+        _run(f"{command} -o {shlex.quote(str(drawn))}", language, SAMPLES, check=True)
         fresh = drawn.read_bytes()
     if os.environ.get("NORMCLI_UPDATE_PICTURES"):
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -56,18 +59,18 @@ def picture(line: str, words: str, folder: str = "", language: str = "en") -> st
     return "\n".join(["```sh", line, "```", "", f"![{words}]({folder}{name})"])
 
 
-def _run(line: str, language: str, *, check: bool) -> subprocess.CompletedProcess[str]:
-    """Run a shell line in `samples/`, with the `normcli` of this Python and no colours."""
+def _run(line: str, language: str, folder: Path, *, check: bool) -> subprocess.CompletedProcess[str]:
+    """Run a shell line in a folder, with the `normcli` of this Python and no colours."""
     os.environ["LANGUAGE"] = language
     if line.startswith("normcli ") and not set(line) & _OF_THE_SHELL:
-        done = _run_here(shlex.split(line)[1:])
+        done = _run_here(shlex.split(line)[1:], folder)
         if check:
             done.check_returncode()
         return done
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = os.environ | {"PATH": path, "NO_COLOR": "1"}
     return subprocess.run(
-        ["bash", "-c", line], cwd=ROOT / "samples", capture_output=True, check=check, env=environment, text=True
+        ["bash", "-c", line], cwd=folder, capture_output=True, check=check, env=environment, text=True
     )
 
 
@@ -75,11 +78,11 @@ _OF_THE_SHELL = set("|&;<>$`*?~\\\n")
 """What a shell makes something of; a line without it and in quotes alone needs none."""
 
 
-def _run_here(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+def _run_here(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a command line in this process, which takes a tenth of the time of another."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     os.environ["NO_COLOR"] = "1"
-    with contextlib.chdir(ROOT / "samples"), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = run(arguments)
     printed, told = (stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
     return subprocess.CompletedProcess(arguments, code, printed, told)

@@ -124,6 +124,11 @@ COMMANDS = [  # tests/test_kills.py kills the same
     ),
 ]
 
+STORES = [
+    pytest.param("ln -i x.zarr -o y.npy", "y.npy", id="a store is read"),
+    pytest.param("fit zscore x.h5 -o y.npz", "y.npz", id="HDF5 is read"),
+]
+
 FAULTS = (errno.EIO, errno.ENOSPC, errno.EINTR)
 
 
@@ -170,6 +175,17 @@ def _learn(normcli, line, target):
 @pytest.mark.parametrize(("line", "name"), [case for case in COMMANDS if not case.marks])
 def test_one_call_that_fails(line, name, folder, normcli):
     try_faults(normcli, line, folder / name, in_every_way=0)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("mapped")
+@pytest.mark.parametrize(("line", "name"), STORES)
+def test_one_call_that_fails_where_stores_are_read(line, name, folder, normcli):
+    x = np.load("x.npy")
+    pytest.importorskip("zarr").create_array("x.zarr", data=x, chunks=(2, 3))
+    with pytest.importorskip("h5py").File("x.h5", "w") as file:
+        file.create_dataset("x", data=x, chunks=(2, 3))
+    try_faults(normcli, line, folder / name, in_every_way=4)
 
 
 @sampled

@@ -10,7 +10,14 @@ from tests.fuzz.mutations import mutate
 from tests.fuzz.runner import Fuzzer, judge
 from tests.fuzz.samples import FORMATS
 
-_LIBRARIES = {"parquet": "pyarrow", "hdf5": "h5py", "zarr": "zarr", "zarr2": "zarr", "chunk": "zarr"}
+_LIBRARIES = {
+    "parquet": "pyarrow",
+    "hdf5": "h5py",
+    "zarr": "zarr",
+    "zarr2": "zarr",
+    "chunk": "zarr",
+    "onnx": "onnxruntime",
+}
 
 CASES = [
     pytest.param(range(20), id="20 cases"),

@@ -12,6 +12,7 @@ from normcli.auditing.dump_file import DumpWriter
 from normcli.auditing.onnx_graph import Graph, find_norms
 from normcli.errors import DataError, MissingExtraError, UsageError
 from normcli.tensors.many import load_all
+from normcli.tensors.random.recipe import check_memory
 from normcli.tensors.written_whole import open_whole
 from normcli.version import __version__
 
@@ -84,7 +85,7 @@ def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) 
     options.log_severity_level = 4
     try:
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
-        feeds = _draw(session, seed) if inputs is None else _choose(session, load_all(inputs), inputs)
+        feeds = _draw(session, path, seed) if inputs is None else _choose(session, load_all(inputs), inputs)
         made = dict(zip(wanted, session.run([*wanted], feeds), strict=True))
     except (DataError, UsageError):
         raise
@@ -138,7 +139,7 @@ def _choose(session: Any, given: Mapping[str, NDArray[Any]], path: str) -> dict[
     return {name: given[name] for name in wanted}
 
 
-def _draw(session: Any, seed: int) -> dict[str, Any]:
+def _draw(session: Any, path: str, seed: int) -> dict[str, Any]:
     rng, feeds = np.random.default_rng(seed), {}
     for one in session.get_inputs():
         shape = [length if isinstance(length, int) else _OPEN_LENGTH for length in one.shape]
@@ -146,6 +147,7 @@ def _draw(session: Any, seed: int) -> dict[str, Any]:
             raise DataError(f"the input {one.name} is a {one.type}, which is not drawn; give --inputs")
         dtype = np.dtype(_TYPES[one.type])
         size = math.prod(shape)
+        check_memory(size, f"{path}: its input {one.name} of the shape {tuple(shape)}")
         drawn = rng.normal(size=size) if dtype.kind == "f" else rng.integers(0, 2, size)
         feeds[one.name] = drawn.astype(dtype).reshape(shape)
     return feeds

@@ -48,6 +48,16 @@ class BinCounts(NamedTuple):
     mean: float = math.nan
     std: float = math.nan
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Where the first bin begins and the last ends."""
+        return float(self.edges[0]), float(self.edges[-1])
+
+    def locate(self, value: float) -> float:
+        """Return where a value lies between the ends of the bins, from 0 to 1."""
+        low, high = (end / 2 for end in self.ends)  # the difference could overflow
+        return (value / 2 - low) / (high - low)
+
     def measure_bars(self, *, log: bool) -> list[float]:
         """Return the heights of the bars: the counts, or with `log` the logarithms of 1 + count."""
         counted = np.log1p(self.counts) if log else self.counts.astype(np.float64)

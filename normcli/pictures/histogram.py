@@ -25,8 +25,6 @@ from normcli.pictures.legend import LegendEntry
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from normcli.documents.bins import BinCounts
     from normcli.documents.scene import Data, Shape
     from normcli.pictures import Options
@@ -70,7 +68,7 @@ def draw_histograms(result: Result, entries: dict[int, LegendEntry], options: Op
             bars = counts.measure_bars(log=options.log)
             parts.append(_draw_one(counts, [bar / (tallest or 1) for bar in bars], width, entry, title))
             if apart or number == len(lines):
-                parts.append(_draw_scale(counts.edges, width))
+                parts.append(_draw_scale(counts, width))
         columns.append(stack(parts, 8))
     key = ["Tall line: mean. Half as tall: one standard deviation to each side. Dotted: 0."]
     key += ["Bars are as high as the logarithms of 1 + their counts."] if options.log else []
@@ -102,7 +100,7 @@ def _draw_one(counts: BinCounts, bars: list[float], width: float, entry: LegendE
 def _draw_marks(counts: BinCounts, width: float, top: float) -> Iterator[Shape]:
     """Yield a line for zero, the mean and a deviation to each side of it."""
     for name, place in counts.marks.items():
-        x = _find_place(place, counts.edges, width)
+        x = width * counts.locate(place)
         if name == "0":
             heights = np.arange(_HEIGHT, top, -2 * _DOT).tolist()
             yield from (Polyline(((x, y), (x, y - _DOT)), "gap") for y in heights)
@@ -111,17 +109,11 @@ def _draw_marks(counts: BinCounts, width: float, top: float) -> Iterator[Shape]:
         yield ShapeGroup((Polyline(((x, _HEIGHT), (x, upper)), "edge"),), role="mark", data=(("mark", name),))
 
 
-def _find_place(value: float, edges: NDArray[np.float64], width: float) -> float:
-    """Return where a value lies between the ends of the bins."""
-    low, high = float(edges[0]) / 2, float(edges[-1]) / 2  # the difference could overflow
-    return width * (value / 2 - low) / (high - low)
-
-
-def _draw_scale(edges: NDArray[np.float64], width: float) -> Panel:
+def _draw_scale(counts: BinCounts, width: float) -> Panel:
     """Return round numbers below the bins."""
     shapes: list[Shape] = []
-    for tick in choose_ticks(float(edges[0]), float(edges[-1])):
-        x = _find_place(tick, edges, width)
+    for tick in choose_ticks(*counts.ends):
+        x = width * counts.locate(tick)
         anchor = "start" if x < _TICK else "end" if x > width - _TICK else "middle"
         shapes.append(Polyline(((x, 0), (x, 4)), "axis"))
         shapes.append(Text(x, 14, f"{tick:.6g}", _TICK, "muted", anchor, mono=True))

@@ -131,15 +131,21 @@ def test_inputs_are_those_of_a_file(tmp_path):
         (["none.onnx"], 3, "none.onnx holds no norm that is known"),
         (["m.onnx", "-i", "y.npz"], 2, "y.npz has no x; the model takes x"),
         (["m.onnx", "-i", "wide.npz"], 3, "m.onnx cannot be run: "),
+        (
+            ["huge.onnx"],
+            3,
+            "huge.onnx: its input x of the shape (1099511627776, 3) needs 2.46e+04 GiB of memory",
+        ),
         (["run", "-i", "y.npz"], 2, "--inputs are of an ONNX model; a dump has its own"),
     ],
-    ids=["gone", "damaged", "no norm", "no such input", "other rank", "no model"],
+    ids=["gone", "damaged", "no norm", "no such input", "other rank", "huge", "no model"],
 )
 def test_refusals(normcli, tmp_path, monkeypatch, arguments, code, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.onnx").write_bytes(b"no model")
     write_model(tmp_path / "none.onnx", [node("Neg", "x")], TOKENS)
     write_model(tmp_path / "m.onnx", *_spread(list_rms()))
+    write_model(tmp_path / "huge.onnx", [node("LayerNormalization", "x g b")], (2**40, 3), {"g": G, "b": B}, 17)
     np.savez(tmp_path / "y.npz", y=np.ones(3))
     np.savez(tmp_path / "wide.npz", x=np.ones((2, 2), np.float32))
     ran = normcli("audit", *arguments)

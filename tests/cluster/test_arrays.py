@@ -76,6 +76,12 @@ def test_statistics_are_applied_and_undone_lazily(array, x):
     )
 
 
+def test_workers_of_another_version_are_refused(array, x, monkeypatch):
+    monkeypatch.setattr("normcli.cluster.arrays.__version__", "0.9")
+    with pytest.raises(DataError, match="a worker runs normcli .*, and the caller 0.9: install one version"):
+        normcli.normalize(array.from_array(x, chunks=(3, 2, 4, 2)), "bn").normalized.compute()
+
+
 def test_nothing_is_calculated_before_it_is_asked_for(array, x):
     reads = []
 

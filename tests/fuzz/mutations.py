@@ -27,7 +27,10 @@ _WORDS = (
     b"[" * 100_000, "\uffff".encode(), "\u2028".encode(), b"\\ud800",
 )  # fmt: skip
 
-_INTEGERS = (0, 1, 7, 255, 2**31 - 1, 2**31, 2**32 - 1, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
+_INTEGERS = (
+    0, 1, 7, 255, 2**31 - 1, 2**31, 2**32 - 1, 2**53 + 1, 2**62, 0x7FA00000, 0x7FF4 << 48, 2**63 - 1, 2**63, 2**64 - 1,
+)  # fmt: skip
+"""Among them two signalling NaNs, of four bytes and of eight."""
 
 
 def mutate(data: bytes, other: bytes, random: random.Random) -> bytes:

@@ -83,6 +83,8 @@ _OF_DUMPS: tuple[Command, ...] = (
     ("audit", "{file}", "--against", "{whole}"),
 )
 
+_OF_MODELS = (_OF_DUMPS[0], _OF_DUMPS[1], _OF_DUMPS[3])
+
 _OF_FOLDERS = tuple(("audit", "dump", *more) for more in ((), ("-f", "json"), ("--norm", "ln")))
 
 _OF_GOLDEN: tuple[Command, ...] = (("check", "golden"), ("check", "golden", "-f", "json"))
@@ -293,6 +295,19 @@ def _make_dump_npz() -> Iterator[bytes]:
         yield stream.getvalue()
 
 
+def _make_onnx() -> Iterator[bytes]:
+    from onnx import TensorProto, helper, numpy_helper
+
+    types = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (4, 3)) for name in "xy"]
+    held = [numpy_helper.from_array(np.arange(1, 4, dtype="f4") + n, name) for n, name in enumerate("gbmv")]
+    for kind, names in (("LayerNormalization", "gb"), ("BatchNormalization", "gbmv")):
+        graph = helper.make_graph(
+            [helper.make_node(kind, ["x", *names], ["y"], name="n")], "g", types[:1], types[1:], held
+        )
+        opsets = [helper.make_opsetid("", 17)]
+        yield helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+
+
 def _make_dump_folder() -> Iterator[bytes]:
     Path("dump").mkdir(exist_ok=True)
     for name, values in _list_recorded():
@@ -338,6 +353,7 @@ FORMATS = {
     "chunk": Format("", partial(_make_zarr, 3, "c/1/0"), _OF_ZARR, "x.zarr/c/1/0", is_part=True),
     "dump": Format(".safetensors", _make_dump, _OF_DUMPS),
     "dump npz": Format(".npz", _make_dump_npz, _OF_DUMPS),
+    "onnx": Format(".onnx", _make_onnx, _OF_MODELS),
     "dump folder": Format(".npy", _make_dump_folder, _OF_FOLDERS, "dump/a.input.npy", is_part=True),
     "golden": Format(".json", _make_golden, _OF_GOLDEN, "golden/manifest.json", _says_the_same),
 }

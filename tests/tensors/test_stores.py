@@ -115,6 +115,14 @@ def test_what_cannot_be_read(specification, message, store, tmp_path, zarr, monk
         load(specification)
 
 
+def test_folders_that_are_no_part_of_a_store_are_passed_over(tmp_path, zarr, x, recwarn):
+    group = zarr.create_group(tmp_path / "a.zarr")
+    group.create_array("x", data=x)
+    (tmp_path / "a.zarr" / "c" / "0").mkdir(parents=True)
+    assert (load(f"{tmp_path}/a.zarr").values == x).all()
+    assert not recwarn.list
+
+
 def test_a_damaged_chunk_is_named(tmp_path, zarr, x):
     path = tmp_path / "a.zarr"
     zarr.create_array(str(path), data=x, chunks=(2, 5, 7))
@@ -198,6 +206,17 @@ def test_datasets_of_hdf5_that_hold_nothing_or_too_much_or_lie_elsewhere(
     assert (ran.code, ran.raw, ran.err) == (3, b"", f"normcli: x.h5 {message}\n")
     followed = normcli("fit", "zscore", "x.h5", "--print", "mean", "--follow-links")
     assert (followed.code, followed.out) == ((0, "1.5\n") if "follow" in message else (3, ""))
+
+
+def test_a_chunk_of_hdf5_that_is_shorter_than_its_checksum(tmp_path, normcli):
+    """HDF5 2.0 reads on before the chunk, and the process ends by a signal."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        x = file.create_dataset("x", (4, 3), "f8", chunks=(2, 3), fletcher32=True)
+        x.id.write_direct_chunk((2, 0), b"123")
+    ran = normcli("ln", "-i", tmp_path / "x.h5")
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err == f"normcli: {tmp_path / 'x.h5'} is damaged: a chunk is shorter than its checksum\n"
 
 
 @pytest.mark.parametrize("hops", [1, 2])

@@ -140,7 +140,7 @@ def _draw_scale(counts: BinCounts, width: int) -> str:
     """Return a line with round numbers below their places, without those that would overlap."""
     length = width * len(counts.counts)
     line = ""
-    for tick in choose_ticks(float(counts.edges[0]), float(counts.edges[-1])):
+    for tick in choose_ticks(*counts.ends):
         text = f"{tick:.6g}"
         start = min(max(0, _find_place(counts, width, tick) - (len(text) - 1) // 2), length - len(text))
         if start >= len(line) + bool(line):
@@ -150,9 +150,8 @@ def _draw_scale(counts: BinCounts, width: int) -> str:
 
 def _find_place(counts: BinCounts, width: int, value: float) -> int:
     """Return the character at which a value lies."""
-    low, high = float(counts.edges[0]) / 2, float(counts.edges[-1]) / 2  # the difference could overflow
     length = width * len(counts.counts)
-    return min(max(0, math.floor((value / 2 - low) / (high - low) * length)), length - 1)
+    return min(max(0, math.floor(counts.locate(value) * length)), length - 1)
 
 
 def _list_owners(owners: Owners, count: int, view: View) -> Table:

@@ -6,7 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from normcli.errors import UsageError, name_subject
+from normcli.errors import DataError, UsageError, name_subject
 from normcli.language import keep_names
 from normcli.tensors.tensor import STANDARD_STREAM
 
@@ -204,10 +204,18 @@ def _is_number(text: str) -> bool:
 
 
 def _parse_values(text: str, option: str) -> Parsed:
-    """Return the numbers of JSON in place, which need no brackets around a single list."""
+    """Return the numbers of a printed array, or of JSON, which needs no brackets around a single list."""
     from normcli.tensors.formats.json_lists import parse_json
 
-    return parse_json(f"[{text}]" if _NUMBERS.fullmatch(text) else text, option)
+    try:
+        return parse_json(f"[{text}]" if _NUMBERS.fullmatch(text) else text, option)
+    except DataError:
+        from normcli.tensors.formats.printed_lists import spell_as_json
+
+        spelled = spell_as_json(text, option)
+        if spelled is None:
+            raise
+    return parse_json(spelled, option)
 
 
 def load_affine(

@@ -52,7 +52,11 @@ def _declare_source(*, several: bool = False) -> tuple[Option, ...]:
     )
     return (
         *declare_inputs(f"{text} With --state, several are one batch each." if several else text),
-        option("--data", metavar="JSON", help="The tensor, typed in place: '[[1,2],[3,4]]', or 1,2,3."),
+        option(
+            "--data",
+            metavar="JSON",
+            help="The tensor, typed in place: '[[1,2],[3,4]]', 1,2,3, or as NumPy and PyTorch print it.",
+        ),
         option(
             "--residual", metavar="VALUE", help="Is added to the tensor first, in its dtype: a file or JSON."
         ),

@@ -7,6 +7,7 @@
 * `members`: the members of stats and state files, checked
 * `npy`: NumPy's `.npy`
 * `npz`: NumPy's `.npz`
+* `printed_lists`: lists as NumPy and PyTorch print them
 * `safetensors`: safetensors files
 * `store_places`: the name of an array in a store
 * `stored_array`: an array of a store, chunk by chunk

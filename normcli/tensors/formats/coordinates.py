@@ -119,4 +119,5 @@ def _copy(zarr: Any, folder: Path, name: str, array: Any) -> None:
 
 def find_arrays(zarr: Any, root: Any) -> dict[str, Any]:
     """Return the arrays of a group, and of those in it, by name."""
-    return {name: one for name, one in root.members(max_depth=None) if isinstance(one, zarr.Array)}
+    with warnings.catch_warnings(action="ignore"):  # of folders that are no part of the store
+        return {name: one for name, one in root.members(max_depth=None) if isinstance(one, zarr.Array)}
