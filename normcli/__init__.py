@@ -6,11 +6,7 @@ array([[-1., -1.],
        [ 1.,  1.]])
 """
 
-from __future__ import annotations
-
-from normcli.version import __version__
-
-TYPE_CHECKING = False  # as in `typing`, whose import would come before anything can catch Ctrl-C
+TYPE_CHECKING = False  # as in `typing`: what is imported here comes before anything can catch Ctrl-C
 if TYPE_CHECKING:
     from normcli.auditing.record import record
     from normcli.errors import NormError
@@ -22,6 +18,7 @@ if TYPE_CHECKING:
     from normcli.results.backward import Gradients, backward
     from normcli.results.normalize import normalize
     from normcli.results.result import Result
+    from normcli.version import __version__
 
 __all__ = [
     "NORMS", "Gradients", "Judgement", "NormError", "Result", "Statistics", "Tracked", "__version__", "apply",
@@ -41,6 +38,7 @@ _HOMES = {
         "normcli.results.backward": ("Gradients", "backward"),
         "normcli.results.normalize": ("normalize",),
         "normcli.results.result": ("Result",),
+        "normcli.version": ("__version__",),
     }.items()
     for name in names
 }

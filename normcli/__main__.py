@@ -1,7 +1,6 @@
 """`python -m normcli`, and the console script: the command line with nothing that can go wrong before it."""
 
-from __future__ import annotations
-
+import _signal  # type: ignore[import-not-found]  # of which `signal` is made, and slowly imported
 import gc
 import os
 import sys
@@ -12,12 +11,14 @@ _OBJECTS = 50_000
 
 def main() -> None:
     """Run the command line; leave with its exit code."""
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # not of a run in the background
+        _signal.signal(_signal.SIGINT, lambda *_: os._exit(130))  # nothing is written before `run` takes over
     gc.set_threshold(_OBJECTS, *gc.get_threshold()[1:])
-    try:
-        from normcli.cli.run import run
+    from normcli.cli.run import run
 
+    try:
         code = run(sys.argv[1:])
-    except KeyboardInterrupt:  # while modules are still being imported
+    except KeyboardInterrupt:  # a second one, while the first is reported
         code = 130
     # Everything is written by now. Taking the modules down one by one, as a plain exit does, takes a fifth of
     # the time of a small calculation.

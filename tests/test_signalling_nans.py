@@ -29,6 +29,7 @@ def file(request, tmp_path):
         pytest.param("bn -i x.npy --gamma row.npy --beta row.npy", 0, id="gamma and beta"),
         pytest.param("draw bn -i x.npy -o out.svg", 0, id="a picture"),
         pytest.param("bn -i x.npy --mask x.npy", 3, id="a mask"),
+        pytest.param("check ln -i x.npy --actual x.npy", 1, id="half precision that was saved wider"),
     ],
 )
 def test_signalling_nans_are_nans_like_any_other(command, code, file, normcli, monkeypatch):

@@ -65,7 +65,8 @@ def _is_of(x: NDArray[Any], half: np.dtype[Any]) -> bool:
 
 
 def _holds(values: NDArray[Any], name: str) -> bool:
-    wide = values.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
+        wide = values.astype(np.float64)
     return bool(np.array_equal(round_to_half(wide, name), wide, equal_nan=True))
 
 

@@ -103,8 +103,9 @@ class _Interrupts:
     def catch(cls) -> None:
         """Take note of each from now on."""
         cls.seen = False
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not of a run in the background
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as a run in the background has it
             signal.signal(signal.SIGINT, cls._raise)
+        if sys.unraisablehook != cls._pass_over:
             cls._hook, sys.unraisablehook = sys.unraisablehook, cls._pass_over
 
     @classmethod

@@ -112,7 +112,7 @@ def examine(
         if values.size:
             ward.walk.expect(1)
             most = max(PIECE, min(MOST_VALUES, TOGETHER * geometry.count))
-            ward.walk.each(ward.examine_tile, whole=True, line=0, most=most)
+            ward.walk.each(ward.examine_tile, whole=True, most=most)
     return ward.total
 
 

@@ -95,7 +95,7 @@ class _InversePasses(Passes):
             losses.append(self._restore(tile, solution, work))
 
         self.walk.expect(1)
-        self.walk.each(restore, whole=None, line=1, most=_BLOCK)
+        self.walk.each(restore, whole=None, most=_BLOCK)
         overflows = sum(loss.overflows for loss in losses)
         return Loss(sum(loss.count for loss in losses), max(loss.bound for loss in losses), overflows)
 

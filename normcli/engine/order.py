@@ -79,7 +79,7 @@ class QuantilePasses(Passes):
             chosen = None if selected is None else selected.reshape(len(groups), -1)
             search.add(groups, x.reshape(len(groups), -1), chosen)
 
-        self.walk.each(add, whole=False, line=geometry.longest_leaf, most=MOST_VALUES)
+        self.walk.each(add, whole=False, most=MOST_VALUES)
 
 
 def find_quantiles(

@@ -17,7 +17,6 @@ from normcli.engine.geometry import Totals, find_lengths
 from normcli.engine.inputs import NO_INPUTS, TileSelection
 from normcli.engine.tiles import Tiles
 from normcli.engine.walk import BLOCK, DEFAULT_EFFORT, Walk
-from normcli.numerics.elements.kernel import SHORTEST_WIDE_LINE
 from normcli.numerics.statistics.solution import Given, solve, solve_given
 from normcli.numerics.workspace import Workspace
 
@@ -85,7 +84,7 @@ class Passes(Tiles):
         self.walk.expect(1 if self.whole or self.sink is None else 2)
         if self.whole:
             most = BLOCK if self.sink is None else self.most_written
-            self.walk.each(self._work_on_whole_groups, whole=True, line=self.geometry.longest_leaf, most=most)
+            self.walk.each(self._work_on_whole_groups, whole=True, most=most)
         else:
             with np.errstate(all="ignore"):
                 self._measure_in_passes()
@@ -129,9 +128,7 @@ class Passes(Tiles):
 
         self.walk.expect(1)
         at_once = min(4, 4096 * geometry.count // most) if are_leaves else 1
-        self.walk.each(
-            work_on, whole=self.whole, line=geometry.longest_leaf, most=most, at_once=max(1, at_once)
-        )
+        self.walk.each(work_on, whole=self.whole, most=most, at_once=max(1, at_once))
 
     def _count_all(self, selection: TileSelection) -> Floats:
         """Return how many values of each group count; the tensor is read only if NaN does not count."""
@@ -148,7 +145,7 @@ class Passes(Tiles):
             with self._lock:  # sums of whole numbers are exact in any order
                 counts[geometry.cut_groups(tile)] += found
 
-        self.walk.each(count, whole=False, line=SHORTEST_WIDE_LINE)
+        self.walk.each(count, whole=False)
         return counts
 
     # -- one pass
@@ -182,7 +179,7 @@ class Passes(Tiles):
             leaves = self.measure_rows(rows, tile, work, chosen)
             collected.put(tile, self.method.fold(leaves).reshape((-1, 1)))
 
-        self.walk.each(gather, whole=False, line=geometry.longest_leaf)
+        self.walk.each(gather, whole=False)
         records = collected.records.reshape((math.prod(geometry.kept_shape), -1))
         measured = self._merge(records, self.read_group)
         self._write_all(solve(self.plan, measured), measured.count)
@@ -201,7 +198,7 @@ class Passes(Tiles):
 
         self._keep_solution(geometry.everything, solution, count)
         if self.sink is not None:
-            self.walk.each(write, whole=False, line=SHORTEST_WIDE_LINE, most=self.most_written)
+            self.walk.each(write, whole=False, most=self.most_written)
 
     def read_group(self, number: int) -> Iterator[NDArray[Any]]:
         """Read a group again, and yield the values that count, piece by piece."""

@@ -233,10 +233,6 @@ class Tiles:
             return contextlib.nullcontext({})
         count = () if self.selection is None else (COUNT,)
         self._allocate_statistics((*self.plan.norm.statistics, *count), self.geometry.kept_shape)
-        if (
-            tile == self.geometry.everything
-        ):  # of a small tensor, all that follows would take longer than the sums
-            return contextlib.nullcontext({name: a.reshape(-1) for name, a in self.statistics.items()})
         return self._open_some_statistics(tile)
 
     @contextlib.contextmanager

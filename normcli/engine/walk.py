@@ -68,10 +68,6 @@ class Effort(NamedTuple):
 DEFAULT_EFFORT = Effort()
 
 
-_SMALL_BUFFER = 256
-"""The buffer of NumPy's iterator, shortened: operands that broadcast along rows shorter than it are copied."""
-
-
 def count_processors() -> int:
     """Return how many processors this process may use."""
     try:
@@ -129,15 +125,14 @@ class Walk:
         work_on: Work,
         *,
         whole: bool | None,
-        line: int,
         most: int = BLOCK,
         within: Slices | None = None,
         at_once: int = 1,
     ) -> None:
         """Work on every tile of about `most` values, of all or of those within a part that holds whole groups.
 
-        `whole` is as in `Geometry.tiles`; `line` is the length that operands broadcast along; `at_once` is for
-        what works on tiles part by part: how many times as large they are.
+        `whole` is as in `Geometry.tiles`; `at_once` is for what works on tiles part by part: how many times as
+        large they are.
         """
         block = min(self._block, most) * at_once
         tiles = self._geometry.tiles(whole, block, within)
@@ -145,14 +140,14 @@ class Walk:
         tile_count = -(-size // block)
         threads = 1 if tile_count <= 1 else min(self.effort.threads or count_processors(), tile_count)
         if threads == 1:
-            self._work_through(tiles, work_on, line)
+            self._work_through(tiles, work_on)
             return
         shared = _SharedTiles(tiles)
         failures: list[BaseException] = []
 
         def take_part() -> None:
             try:
-                self._work_through(shared, work_on, line)
+                self._work_through(shared, work_on)
             except BaseException as error:
                 shared.stop()
                 failures.append(error)
@@ -170,12 +165,10 @@ class Walk:
         if failures:
             raise failures[0]
 
-    def _work_through(self, tiles: Iterator[Slices], work_on: Work, line: int) -> None:
+    def _work_through(self, tiles: Iterator[Slices], work_on: Work) -> None:
         """Work on tiles until there are no more."""
         work = Workspace()
         with np.errstate(all="ignore"):
-            if line >= _SMALL_BUFFER:
-                np.setbufsize(_SMALL_BUFFER)
             for tile in tiles:
                 work_on(tile, work)
                 self._source.forget()

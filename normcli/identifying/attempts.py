@@ -148,8 +148,10 @@ class Trial(NamedTuple):
         return same
 
     def find_rough(self, eps: float | None) -> Selected:
-        """Return which values are not the exact ones, rounded."""
-        return ~self.find_equal(round_array(self._calculate(eps), self.dtype))
+        """Return which values of y are neither the exact ones, rounded, nor beta, which shows no arithmetic."""
+        rough: Selected = ~self.find_equal(round_array(self._calculate(eps), self.dtype))
+        shift = self.affine[1]
+        return rough if shift is None else rough & ~self.find_equal(round_array(shift, self.dtype))
 
     def describe(self, candidate: Candidate, attempt: Attempt, bits: float) -> Match:
         """Return a norm as a match."""

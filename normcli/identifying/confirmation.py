@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from normcli.identifying.search.match import Match
 
-_MOST_STRANGE = 20
-"""Of groups that are strange, at most one in this many is an exception."""
+_RARE, _FAR = 20, 8.0
+"""At most one value in so many is an exception; and by how many times what is allowed most of them are off."""
 
 _MOST_PASSES = 3
 """Passes over a large tensor that confirm what fits a sample of it."""
@@ -65,7 +65,7 @@ class Confirmation:
         """Return the claim that a match holds but for values of strange groups; none where they are many."""
         h = match.hypothesis
         plan = try_plan(match.make_request(), self.samples.x.shape)
-        if h is None or plan is None or _MOST_STRANGE * len(strange) > plan.grid.group_count:
+        if h is None or plan is None:
             return ()
         grid = replace(h.sample.grid, shape=self.samples.x.shape)
         few = strange[: max(1, MOST_VALUES // grid.group_size)]
@@ -76,8 +76,10 @@ class Confirmation:
         h = h._replace(sample=sample, model=h.model._replace(low=match.eps, high=match.eps))
         with np.errstate(all="ignore"):
             expected = h.approximate(match.eps)
-            is_right = np.abs(sample.actual - expected) <= self.samples.tolerate(h, level)
-        wrong = [(sample, ~(is_right | (np.isnan(sample.actual) & np.isnan(expected))))]
+            off = np.abs(sample.actual - expected) / self.samples.tolerate(h, level)
+        neither = np.isnan(sample.actual) & np.isnan(expected)
+        off = np.where(neither, 0.0, np.nan_to_num(off, nan=np.inf))
+        wrong = [(sample, off > 1.0)]
         if sample.undefined is not None:
             wrong.append((sample.undefined, self.samples.find_wrong(sample.undefined, h.affine)))
         places = [
@@ -85,7 +87,9 @@ class Confirmation:
             for some, mask in wrong
             for place in zip(*np.nonzero(mask), strict=True)
         ]
-        if not places:
+        is_far = float(np.median(off[off > 1.0])) >= _FAR if (off > 1.0).any() else True
+        is_rare = _RARE * len(places) * len(strange) <= len(few) * self.samples.x.size
+        if not (places and is_far and is_rare):
             return ()
         fault = OF_REGIONS["values"].fault
         cause = f"{fault.words} {tell_places(len(places), min(places))}"

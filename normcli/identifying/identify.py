@@ -15,6 +15,8 @@ import numpy as np
 
 from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
+from normcli.dtypes import is_half
+from normcli.engine.inputs import Inputs
 from normcli.errors import DataError
 from normcli.identifying.attempts import Candidate
 from normcli.identifying.confirmation import Confirmation
@@ -30,6 +32,7 @@ from normcli.identifying.faults.fault_search import (
     shows_nothing,
 )
 from normcli.identifying.faults.joint_search import choose_case_eps, open_joints
+from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.faults.variant import REGION_IDS
 from normcli.identifying.maps.known_maps import (
     SPECTRAL,
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.identifying.faults.case import Case
+    from normcli.identifying.faults.claim import Claim
     from normcli.identifying.maps.line_fit import PlainMap
     from normcli.identifying.models.standards import Standard
     from normcli.identifying.search.match import Match
@@ -171,6 +175,8 @@ def _find_faults(
     if subject is not None:
         return found._replace(claims=recover_used(subject, x, y, choose_counting_dtype(y.dtype)))
     claims = open_joints(list_cases(), in_parts=in_parts)
+    if not claims and in_parts and found.sampled:
+        claims = _find_places(found.question, list_cases())
     is_open = found.question.gamma is None and found.question.beta is None
     asked = OTHER_NORMS | GAMMAS if is_open else OTHER_NORMS
     told = [claim.leave_out(OTHER_NORMS) for claim in claims if not claim.ids <= asked]
@@ -178,6 +184,17 @@ def _find_faults(
     if not told and in_parts and not found.doubtful and found.plain is None:
         return found._replace(claims=recover_one(list_cases()))
     return found._replace(claims=keep_first(told))
+
+
+def _find_places(question: Question, cases: Sequence[Case]) -> tuple[Claim, ...]:
+    """Return which part of a large tensor is wrong, if its first groups are right."""
+    plan = next((case.plan for case in cases if not case.differs.any()), None)
+    if plan is None:
+        return ()
+    given = {name: getattr(question, name) for name in ("gamma", "beta")}
+    gamma, beta = (None if value is None else plan.fit_parameter(name, value) for name, value in given.items())
+    dtype = choose_counting_dtype(question.y.dtype)
+    return claims_of_places(AskedNorm(plan, Inputs(gamma, beta)), question.x, question.y, dtype)
 
 
 def _identify(question: Question, norm: str | None, list_cases: Callable[[], Sequence[Case]]) -> Identification:
@@ -249,7 +266,8 @@ def _tell_algorithm(found: Identification, list_cases: Callable[[], Sequence[Cas
     ways = [step.way for step in enumerate_affine_steps(x.shape, gamma, beta)]
     candidates = list(list_candidates(matches, ways))
     is_simple = found.plain is not None and found.plain.is_simple
-    if not (candidates or found.claims or found.reason or is_simple) and x.shape == y.shape:
+    is_told = candidates or found.claims or found.reason or is_simple
+    if is_half(y.dtype) and not is_told and x.shape == y.shape:
         natural = tuple(range(x.ndim))
         candidates = [Candidate(plan.request, ways[0], natural) for plan in list_near_plans(list_cases())]
     is_exact = any(match.equal == 1.0 for match in found.matches)

@@ -364,7 +364,7 @@ def _load_stream(
     if _is_file_at_start(stream):
         opened = Opened.describe(stream, name, path)
         return _hold_to(_load_whole(stream, name, key, options), opened)
-    with spool(stream, name) as whole:
+    with spool(stream, name, lambda head: _sniff(head[:_SNIFFED_BYTES], name)) as whole:
         tensor = _load_whole(whole, name, key, options)
         if isinstance(whole, io.BytesIO):
             return tensor

@@ -6,10 +6,6 @@ import contextlib
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _LEFT = re.compile(r"\.normcli-[0-9a-f]{16}\.(part|lock)")
 """What drafts and locks are called that stand in a folder under a name."""
@@ -52,19 +48,12 @@ def remove_leftovers(folder: Path) -> None:
 
     Whatever a living process has there is locked, and stays; so does everything where there are no locks.
     """
-    with contextlib.suppress(OSError):
-        for path in _find_left(folder):
-            with contextlib.suppress(OSError):
-                _remove_dead(path)
-
-
-def _find_left(folder: Path) -> Iterator[Path]:
-    with os.scandir(folder) as entries:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if _LEFT.fullmatch(entry.name) and (
-                entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
-            ):
-                yield Path(entry.path)
+            is_real = entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
+            if _LEFT.fullmatch(entry.name) and is_real:
+                with contextlib.suppress(OSError):
+                    _remove_dead(Path(entry.path))
 
 
 def _remove_dead(path: Path) -> None:

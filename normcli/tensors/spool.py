@@ -16,7 +16,7 @@ from normcli.tensors import mapped
 from normcli.tensors.watched import expect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -26,8 +26,8 @@ SMALLEST_SCRATCH = 1 << 23
 """From so many bytes on, results go to a temporary file if the input lies in a file."""
 
 
-def spool(stream: BinaryIO, name: str) -> BinaryIO:
-    """Read a stream to its end, into memory or, if it is large, into a temporary file.
+def spool(stream: BinaryIO, name: str, tell_format: Callable[[bytes], str]) -> BinaryIO:
+    """Read a stream to its end, into memory or, if it is large and of a known format, into a temporary file.
 
     Returns
     -------
@@ -37,11 +37,12 @@ def spool(stream: BinaryIO, name: str) -> BinaryIO:
     Raises
     ------
     DataError
-        If the temporary folder has no room.
+        If the temporary folder has no room, or the first bytes are of no format.
     """
     head = stream.read(mapped.SMALLEST_MAPPED + 1)
     if len(head) <= mapped.SMALLEST_MAPPED:
         return io.BytesIO(head)
+    tell_format(head)  # /dev/zero has no end
     with _explain(name), contextlib.ExitStack() as opened:
         spooled = opened.enter_context(open_temporary())
         while head:

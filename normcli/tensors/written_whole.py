@@ -103,7 +103,7 @@ def open_whole(
             if folder is not None:
                 at_end.callback(os.close, folder)
                 nameless = _open_nameless(target.parent)
-            draft = _name_draft(target)
+            draft = name_beside(target, "part", os.urandom(8))
             if nameless is None:
                 draft, stream = _open_named(target, at_end)
             else:
@@ -135,11 +135,6 @@ def open_whole(
                 later.append(Draft(place, at_end.pop_all()))
 
 
-def _name_draft(target: Path) -> Path:
-    """Return a name beside a target that no other file has."""
-    return name_beside(target, "part", os.urandom(8))
-
-
 @functools.cache
 def _clean_once(folder: Path) -> None:
     """Remove what processes that were killed have left in a folder; of many files, the first one alone."""
@@ -157,7 +152,7 @@ def _lock_draft(descriptor: int, draft: Path | None = None) -> bool:
 def _open_named(target: Path, at_end: contextlib.ExitStack) -> tuple[Path, BinaryIO]:
     """Open a draft beside a target, to be closed and removed at the end; return its name too."""
     while True:
-        draft = _name_draft(target)
+        draft = name_beside(target, "part", os.urandom(8))
         at_end.callback(draft.unlink, missing_ok=True)  # unless it has replaced the target
         stream = at_end.enter_context(draft.open("x+b"))
         if _lock_draft(stream.fileno(), draft):
@@ -167,7 +162,7 @@ def _open_named(target: Path, at_end: contextlib.ExitStack) -> tuple[Path, Binar
 def _make_draft_folder(target: Path, at_end: contextlib.ExitStack) -> Path:
     """Make a folder beside a target, locked until the end."""
     while True:
-        draft = _name_draft(target)
+        draft = name_beside(target, "part", os.urandom(8))
         draft.mkdir()
         descriptor = _open_descriptor(draft)
         if descriptor is None:

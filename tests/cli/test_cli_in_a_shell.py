@@ -242,6 +242,27 @@ def test_a_pipeline(served):
     assert subprocess.run(line, shell=True, capture_output=True, check=True, env=served).stdout == b"24\n"
 
 
+_INTERRUPT = (
+    "import signal, sys; from normcli.__main__ import main; interrupt = lambda *_: signal.raise_signal(2); "
+)
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        pytest.param("sys.meta_path.insert(0, type('', (), {'find_spec': interrupt})); main()", "", id="while it starts"),
+        pytest.param("sys.argv[1:] = ['norms']; sys.setprofile(lambda frame, event, _: frame.f_code.co_name == '_report'"
+                     " and event == 'call' and interrupt()); sys.stdout = None; main()", "", id="while it says why"),
+    ],
+)  # fmt: skip
+def test_an_interrupt_is_quiet_before_and_behind_what_a_run_catches(code, said):
+    process = subprocess.run(
+        [sys.executable, "-c", _INTERRUPT + code], capture_output=True, text=True, check=False
+    )
+    assert (process.returncode, process.stdout, process.stderr) == (130, "", said)
+
+
 def test_without_numpy_one_line_says_how_to_install_it():
     code = "import sys; sys.modules['numpy'] = None; sys.argv[1:] = ['bn', '--data', '[1,2]']; from normcli.__main__ import main; main()"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from normcli import fit
 from normcli.numerics.deciding import PRECISIONS, round_to
 from normcli.numerics.elements import in_fractions, inverse
 from normcli.numerics.elements.in_pairs import Elements
@@ -264,7 +265,17 @@ def test_usual_doubles_are_decided_at_once_and_as_at_any_magnitude(centred, spre
 
 
 def test_zeros_and_numbers_near_the_ends_are_left_to_arithmetic_at_any_magnitude():
-    odd = np.array([0.0, -0.0, np.nan, np.inf, 1e-300, 1e300])
-    one = np.ones(6)
+    odd = np.array([0.0, -0.0, np.nan, np.inf, 1e-300, 1e300, *np.ones(600)])
+    one = np.ones(len(odd))
     elements = Elements(odd, Triple(one, 0 * one, 0 * one), Pair(one, 0 * one), None, None)
-    assert not inverse._invert_usual(elements)[1].any()
+    assert not inverse._invert_usual(elements)[1][:6].any()
+    assert inverse._invert_usual(elements.map(lambda array: array[:60])) is None
+
+
+@pytest.mark.parametrize("count", [3, 300])
+def test_what_is_missing_stays_so_beside_what_is_usual(count, rng):
+    x = rng.normal(size=(count, 2))
+    x[1] = np.nan
+    stats = fit(x, "zscore", nan="omit")
+    back = stats.invert(stats.apply(x))
+    np.testing.assert_allclose(back, x, rtol=1e-15, atol=1e-15)

@@ -11,7 +11,7 @@ import pytest
 
 from normcli.errors import DataError
 from normcli.tensors.tables import arrow, delimited, line_records
-from normcli.tensors.tables.cells import MISSING
+from normcli.tensors.tables.cells import MISSING, CellReader
 from normcli.tensors.tables.delimited import Lines, read_delimited, write_delimited
 from normcli.tensors.tables.tables import AS_FOUND, TableOptions, TextError
 from tests.engine.test_engine import bits
@@ -221,12 +221,8 @@ def test_rows_behind_what_it_refuses_are_read_by_it_again(monkeypatch):
     monkeypatch.setattr(arrow, "LEAST_BYTES", 0)
     monkeypatch.setattr(line_records, "_BYTES_AT_ONCE", 64)
     slowly = []
-    parse = Lines._parse_slowly
-    monkeypatch.setattr(
-        Lines,
-        "_parse_slowly",
-        lambda self, records, *more: slowly.append(records) or parse(self, records, *more),
-    )
+    parse = CellReader.read
+    monkeypatch.setattr(CellReader, "read", lambda self, texts: slowly.append(texts) or parse(self, texts))
     text = "x,y\n" + "1,2.5\n" * 50 + '"3","4"\n' + "5,nAn\n" + "1,2.5\n" * 50
     values = read_delimited(io.BytesIO(text.encode()), "x.csv", AS_FOUND, ",")[0].read()[0]
     np.testing.assert_array_equal(values, [[1, 2.5]] * 50 + [[3, 4], [5, np.nan]] + [[1, 2.5]] * 50)

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError
+from normcli.tensors.files import _load_stream
 from normcli.tensors.mapped import Mapped, Region
 from normcli.tensors.spool import spool
+from normcli.tensors.tables.tables import AS_FOUND
 
 
 @pytest.fixture
@@ -22,7 +24,7 @@ def small_limit(monkeypatch):
 def test_only_what_is_large_goes_to_a_file(size, in_memory, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     data = np.random.default_rng(0).bytes(size)
-    with spool(io.BytesIO(data), "x") as spooled:
+    with spool(io.BytesIO(data), "x", len) as spooled:
         assert isinstance(spooled, io.BytesIO) == in_memory
         assert spooled.read() == data
         assert os.listdir(tmp_path) == []
@@ -32,7 +34,28 @@ def test_only_what_is_large_goes_to_a_file(size, in_memory, tmp_path, monkeypatc
 def test_a_folder_without_room_is_named_with_the_remedy(monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", "/dev/full")
     with pytest.raises(DataError, match=r"x cannot be stored in /dev/full: .*; set TMPDIR to a folder"):
-        spool(io.BytesIO(bytes(2000)), "x")
+        spool(io.BytesIO(bytes(2000)), "x", len)
+
+
+@pytest.mark.usefixtures("small_limit")
+def test_what_is_of_no_format_is_not_stored_to_its_end():
+    endless = io.BufferedReader(_Endless())
+    with pytest.raises(DataError, match=r"x is none of \.npy, .*, by its first bytes"):
+        _load_stream(endless, "x", None, AS_FOUND)
+
+
+class _Endless(io.RawIOBase):
+    """A stream of zeros, of which a test reads 1 MB at most."""
+
+    read_bytes = 0
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        self.read_bytes += len(buffer)
+        assert self.read_bytes < 1 << 20
+        return len(buffer)
 
 
 def test_a_mapped_array_is_found_when_its_file_has_no_name_any_more(tmp_path):

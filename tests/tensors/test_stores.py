@@ -208,6 +208,17 @@ def test_datasets_of_hdf5_that_hold_nothing_or_too_much_or_lie_elsewhere(
     assert (followed.code, followed.out) == ((0, "1.5\n") if "follow" in message else (3, ""))
 
 
+def test_a_chunk_of_hdf5_that_is_shorter_than_its_checksum(tmp_path, normcli):
+    """HDF5 2.0 reads on before the chunk, and the process ends by a signal."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        x = file.create_dataset("x", (4, 3), "f8", chunks=(2, 3), fletcher32=True)
+        x.id.write_direct_chunk((2, 0), b"123")
+    ran = normcli("ln", "-i", tmp_path / "x.h5")
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err == f"normcli: {tmp_path / 'x.h5'} is damaged: a chunk is shorter than its checksum\n"
+
+
 @pytest.mark.parametrize("hops", [1, 2])
 def test_what_links_of_hdf5_lead_to_is_a_file(hops, tmp_path, normcli, monkeypatch):
     """HDF5 waits for a writer of a pipe, and no signal but SIGKILL ends it."""

@@ -42,6 +42,15 @@ def test_writing_is_watched(written, told, normcli, monkeypatch):
     assert sum(told["expect"]) == sum(told["advance"]) == 200 * 100 * 8
 
 
+def test_skipping_is_watched(told, normcli, monkeypatch):
+    monkeypatch.setattr(RunOptions, "show_progress", lambda *_, **__: contextlib.nullcontext())
+    assert (
+        normcli("generate", "--shape", "2", "--skip", "3000", "--dtype", "float16", "--dist", "normal").code
+        == 0
+    )
+    assert (sum(told["expect"]), sum(told["advance"])) == (24_000, 24_000)
+
+
 def test_unpacking_is_watched(told, tmp_path, monkeypatch):
     monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
     np.savez_compressed(tmp_path / "x.npz", np.zeros(1000))

@@ -34,7 +34,8 @@ def _run(settings: Settings) -> None:
     from normcli.tensors.files import Saved
     from normcli.tensors.random.generate import generate
 
-    values = generate(make_recipe(settings.source)).values
+    with settings.run.show_progress():
+        values = generate(make_recipe(settings.source)).values
     with WholeFiles() as files:
         destination.write_tensor(files, Saved(values, key="x"))
 

@@ -64,7 +64,7 @@ class GroupBackwardPasses(GradientTiles):
     def _walk(self, work_on: Callable[[Slices, Workspace], None]) -> None:
         """Work on the tiles of the band, or on all where groups lie within them."""
         within = None if self.band is None else self.band.within
-        self.walk.each(work_on, whole=self.band is None, line=0, most=MOST_IN_TILE, within=within)
+        self.walk.each(work_on, whole=self.band is None, most=MOST_IN_TILE, within=within)
 
     def _work_on(self, index: Slices, work: Workspace) -> None:
         """Write dx of a tile, and add up what it has of the derivatives by gamma and beta."""
@@ -191,7 +191,7 @@ class GroupBackwardPasses(GradientTiles):
                 self.exact_sums.add_gradients(numbers[chosen], dy[chosen].astype(np.float64))
 
         self.walk.expect(1)
-        self.walk.each(add, whole=self.band is None, line=0, most=MOST_IN_TILE)
+        self.walk.each(add, whole=self.band is None, most=MOST_IN_TILE)
 
     def _add_tile(self, index: Slices, work: Workspace) -> None:
         tile = self.prepare(self.read_tile(index, work))

@@ -155,7 +155,7 @@ class WindowBackwardPasses(Passes):
             self.sink.put(index, place, work)
 
         self.walk.expect(1)
-        self.walk.each(work_on, whole=True, line=0, most=MOST_VALUES)
+        self.walk.each(work_on, whole=True, most=MOST_VALUES)
 
     def find_parameters(self) -> tuple[None, None]:
         """Return nothing: there are none."""

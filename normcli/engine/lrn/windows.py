@@ -250,7 +250,7 @@ class WindowPasses(Passes):
     def measure(self) -> dict[str, Floats]:
         """Apply the computation to every tile, write the results, and return the statistics."""
         self.walk.expect(1)
-        self.walk.each(self._compute, whole=True, line=0, most=MOST_VALUES)
+        self.walk.each(self._compute, whole=True, most=MOST_VALUES)
         return self.statistics
 
     def _compute(self, tile: Slices, work: Workspace) -> None:

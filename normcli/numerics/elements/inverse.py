@@ -14,8 +14,6 @@ from normcli.numerics.pairs import two_prod, two_sum
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from numpy.typing import NDArray
-
     from normcli.dtypes import Floats, Selected
     from normcli.numerics.deciding import Precision
     from normcli.numerics.statistics.divisor import Solution
@@ -50,26 +48,32 @@ def invert(elements: Elements, solution: Solution, precision: Precision) -> Floa
     """
     error = 0.0 if solution.ask is None else solution.error
     elements = elements._replace(error=error)
+    usual = None
     if solution.ask is not None and precision == PRECISIONS["float64"]:
-        quick = _invert_usual(elements)
-        if quick is not None:
-            values, decided = quick
-            places = np.flatnonzero(~decided)
-            if len(places) * _RARE <= values.size:
-                return _ask_at(places, values, elements, solution, precision)
+        usual = _invert_usual(elements)
     with np.errstate(all="ignore"):
-        total, error, exponent = multiply_back(elements)
-        total, own = take_exponents(total)
-        values = round_pair(total, own + exponent, precision)
-        decided = is_decided(total, own + exponent, np.ldexp(error, -own), precision)
+        values, decided = usual or _invert_any(elements, precision)
         finite = _find_finite(elements)
         if not finite.all():
             values = np.where(finite, values, _invert_plainly(elements))
-    return _ask_at(np.flatnonzero(finite & ~decided), values, elements, solution, precision)
+    places = np.flatnonzero(finite & ~decided)
+    if places.size:
+        x, gamma, beta, low = elements.x, elements.gamma, elements.beta, elements.low
+        columns = (x, 0.0), (low, 0.0), (gamma, 1.0), (beta, 0.0)
+        values.reshape(-1)[places] = find_exactly(_invert_one, columns, places, x.shape, solution, precision)
+    return values
+
+
+def _invert_any(elements: Elements, precision: Precision) -> tuple[Floats, Selected]:
+    """Return results calculated at any magnitude, and where they are decided."""
+    total, error, exponent = multiply_back(elements)
+    total, own = take_exponents(total)
+    decided = is_decided(total, own + exponent, np.ldexp(error, -own), precision)
+    return round_pair(total, own + exponent, precision), decided
 
 
 def _invert_usual(elements: Elements) -> tuple[Floats, Selected] | None:
-    """Return x · divisor + mean rounded to doubles, and where that is decided; None of other requests.
+    """Return x · divisor + mean rounded to doubles, and where that is decided; None if seldom, or with gamma.
 
     Decided is no value of which the product is 0, not finite, or near the ends of float64's range.
     """
@@ -88,18 +92,8 @@ def _invert_usual(elements: Elements) -> tuple[Floats, Selected] | None:
         values, low = two_sum(total, low)
         sizes *= elements.error + _ROUNDINGS
         decided &= (values + (low - sizes) == values) & (values + (low + sizes) == values)
-    return values, decided
-
-
-def _ask_at(
-    places: NDArray[np.intp], values: Floats, elements: Elements, solution: Solution, precision: Precision
-) -> Floats:
-    """Return values, of which some are calculated anew in exact arithmetic."""
-    if places.size:
-        x, gamma, beta, low = elements.x, elements.gamma, elements.beta, elements.low
-        columns = (x, 0.0), (low, 0.0), (gamma, 1.0), (beta, 0.0)
-        values.reshape(-1)[places] = find_exactly(_invert_one, columns, places, x.shape, solution, precision)
-    return values
+    is_rare = np.count_nonzero(~decided) * _RARE <= values.size
+    return (values, decided) if is_rare else None
 
 
 def _invert_one(

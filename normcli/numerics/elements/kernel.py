@@ -172,15 +172,12 @@ def _apply_by_chunks(
 _WIDE = 1024
 """Shorter lines are joined to about this length: NumPy takes a while for each line."""
 
-SHORTEST_WIDE_LINE = _WIDE // 2
-"""Lines of this length are left as they are."""
-
 
 def _widen(
     raw: NDArray[Any], out: NDArray[Any], operands: Operands
 ) -> tuple[NDArray[Any], NDArray[Any], Operands]:
     """Join short lines into longer ones, where the operands do not vary from line to line."""
-    if raw.ndim < 2 or raw.shape[-1] >= SHORTEST_WIDE_LINE:
+    if raw.ndim < 2 or raw.shape[-1] >= _WIDE // 2:
         return raw, out, operands
     lines, line = raw.shape[-2:]
     shapes = [a.shape[-2:] for a in operands if a is not None]

@@ -14,6 +14,7 @@ from normcli.numerics.pairs import (
     Triple,
     distill,
     multiply_by_count,
+    normalize,
     pair_divide,
     quick_two_sum,
     two_prod,
@@ -160,40 +161,19 @@ _LEAST = 2.0**-1000
 
 def _find_mean(leaves: Leaves, count: Any) -> tuple[Triple, Selected]:
     """Return Σx/n, and where the double nearest to it is not decided."""
-    zero = np.zeros_like(leaves.sum_0)
-    none = np.zeros(zero.shape, np.bool_)
     total, left = leaves.sums, leaves.sum_left
     known = not left.any()
-    if isinstance(count, int) and count & (count - 1) == 0:  # division is exact
-        hi, mid, lo = (part / count for part in total)
-        if known and not lo.any():
-            return Triple(hi, mid, zero), none
-        exact: Any = left == 0.0
-    else:
-        first = total[0] / count
-        if known and not total[1].any():  # what a quotient leaves is a double
-            left = _find_rest(total[0], first, count)
-            second = left / count
-            return Triple(first, second, _find_rest(left, second, count) / count), none
-        rest = _subtract_product(total, first, count)
-        second = rest[0] / count
-        rest = _subtract_product(rest, second, count)
-        third = rest[0] / count
-        exact = ~np.any(_subtract_product(rest, third, count), axis=0) & (left == 0.0)
-        hi, mid = two_sum(first, second)
-        mid, lo = two_sum(mid, third)
-        hi, mid = two_sum(hi, mid)
-        mid, lo = two_sum(mid, lo)
+    quotients: list[Floats] = []
+    rest: Sequence[Floats] = total
+    for _ in range(3):
+        quotients.append(rest[0] / count)
+        rest = _subtract_product(rest, quotients[-1], count)
+    exact = ~np.any(rest, axis=0) & (left == 0.0)
+    hi, mid, lo = normalize(Triple(*quotients))
     errors = [0.0 if known else _find_part(2.0 * left / count, size) for size in (hi, mid)]
     certain = is_double_decided(Pair(hi, mid), np.where(exact & (lo == 0.0), 0.0, PAIR.error + errors[0]))
     undecided = (~certain | np.greater(errors[1], _MEAN_KNOWN)) & np.isfinite(hi)
     return Triple(hi, mid, lo), undecided
-
-
-def _find_rest(total: Floats, quotient: Floats, count: Any) -> Floats:
-    """Return total − quotient · count of a quotient that was rounded: a double."""
-    product, error = multiply_by_count(quotient, count)
-    return np.asarray((total - product) - error)
 
 
 def _find_part(left: Floats, size: Floats) -> Floats:

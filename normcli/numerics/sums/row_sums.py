@@ -204,7 +204,7 @@ def _cut(
             np.subtract(source, part, out=rest)
             if low is not None and number == 1:
                 np.add(rest, low, out=rest)
-            if number % 2 == 0 and not rest[0, :_FEW].any() and not rest.any():
+            if number > 1 and not rest[0, :_FEW].any() and not rest.any():
                 return number
             source = rest
     return len(parts)

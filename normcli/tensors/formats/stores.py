@@ -35,7 +35,6 @@ from normcli.tensors.tensor import Tensor, choose_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import NoReturn
 
     from numpy.typing import NDArray
 
@@ -106,7 +105,9 @@ def _open_zarr(place: Place, source: str) -> Stored:
     zarr = _import("zarr", "a Zarr store")
     root = _open_root(zarr, place)
     if isinstance(root, zarr.Array):
-        array = root if place.key is None else _refuse_key(place)
+        if place.key is not None:
+            raise UsageError(f"{place.path} is one array, and holds none called {place.key!r}")
+        array = root
     else:
         arrays = find_arrays(zarr, root)
         named = arrays if place.key is not None else drop_coordinates(arrays)
@@ -122,7 +123,9 @@ def _make_stored(
     shape = tuple(array.shape)
     if any(chunk < 1 <= n for chunk, n in zip(chunks, shape, strict=True)):
         raise DataError(f"{source} is damaged: its chunks have the shape {tuple(chunks)}")
-    return Stored(source, array, tuple(chunks), version, _read_dimensions(names, len(shape)))
+    is_named = isinstance(names, list | tuple) and len(names) == len(shape)
+    dimensions = tuple(names) if is_named and all(isinstance(name, str) and name for name in names) else None
+    return Stored(source, array, tuple(chunks), version, dimensions)
 
 
 def _open_root(zarr: Any, place: Place) -> Any:
@@ -134,13 +137,6 @@ def _open_root(zarr: Any, place: Place) -> Any:
         store = GuardedStore(place.path, read_only=True)
     with warnings.catch_warnings(action="ignore"):  # of metadata that later versions will refuse
         return zarr.open(store, mode="r")
-
-
-def _read_dimensions(names: Any, ndim: int) -> tuple[str, ...] | None:
-    """Return the names of all axes; None of anything else."""
-    if not isinstance(names, list | tuple) or len(names) != ndim:
-        return None
-    return tuple(names) if all(isinstance(name, str) and name for name in names) else None
 
 
 def list_others(place: Place) -> list[str]:
@@ -194,6 +190,9 @@ def _require_whole(array: Any, source: str) -> None:
         raise DataError(f"{source} lies in {others[0]}, another file; {FOLLOW}")
     for name in others:
         _require_file(array.file.filename, name)
+    # HDF5 2.0 reads on before a chunk that is shorter than its checksum, of four bytes.
+    if array.fletcher32 and array.id.chunk_iter(lambda chunk: chunk.size < 4 or None):
+        raise DataError(f"{source} is damaged: a chunk is shorter than its checksum")
 
 
 def _require_linked_files(h5py: Any, file: Any, key: str, depth: int = 0) -> None:
@@ -222,10 +221,6 @@ def _require_file(beside: str, name: str) -> Path | None:
             open_regular(path).close()
             return path
     return None
-
-
-def _refuse_key(place: Place) -> NoReturn:
-    raise UsageError(f"{place.path} is one array, and holds none called {place.key!r}")
 
 
 _EXTRAS = {"zarr": "zarr", "h5py": "hdf5"}

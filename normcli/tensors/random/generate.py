@@ -9,8 +9,9 @@ import numpy as np
 
 from normcli.dtypes import find_type
 from normcli.errors import DataError, UsageError
-from normcli.tensors.random.recipe import RNGS, Recipe, check_memory, check_recipe
+from normcli.tensors.random.recipe import ITEM_BYTES, RNGS, Recipe, check_memory, check_recipe
 from normcli.tensors.tensor import Tensor
+from normcli.tensors.watched import expect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,9 +50,7 @@ class NumpyStream:
 
     def advance(self, count: int) -> None:
         """Pass over so many uniform values of `default_rng`, each of which takes one step of its PCG64."""
-        generator = self._generator
-        assert isinstance(generator, np.random.Generator)
-        generator.bit_generator.advance(count)  # type: ignore[attr-defined]  # not every bit generator has it
+        self._generator.bit_generator.advance(count)  # type: ignore[union-attr]  # not every one has it
 
     def integers(self, low: int, high: int, count: int) -> NDArray[np.int64]:
         """Draw integers from low to high − 1, as `randint` and `integers` do."""
@@ -149,8 +148,11 @@ def _draw(recipe: Recipe, count: int) -> NDArray[Any]:
     elif recipe.advances:
         stream.advance(recipe.skip)
     else:
+        advance = expect(recipe.skip * ITEM_BYTES)
         for start in range(0, recipe.skip, _SKIPPED_AT_ONCE):
-            _draw_from(stream, recipe, min(_SKIPPED_AT_ONCE, recipe.skip - start))
+            skipped = min(_SKIPPED_AT_ONCE, recipe.skip - start)
+            _draw_from(stream, recipe, skipped)
+            advance(skipped * ITEM_BYTES)
     return _draw_from(stream, recipe, count)
 
 

@@ -24,7 +24,7 @@ _BOUNDS: dict[str, tuple[float | None, float | None]] = {
 
 DISTRIBUTIONS = tuple(_BOUNDS)
 
-_ITEM_BYTES = 8
+ITEM_BYTES = 8
 
 _MOST_SKIPPED = 10**10
 """Values that are drawn one by one to be dropped, which takes minutes."""
@@ -146,7 +146,7 @@ def _check_range(recipe: Recipe) -> None:
 
 def check_memory(count: int, what: str) -> None:
     """Raise `DataError` if so many numbers take more memory than this machine has."""
-    needed = count * _ITEM_BYTES
+    needed = count * ITEM_BYTES
     present = _measure_memory()
     if present is not None and needed > present:
         gib = f"{needed / 2**30:.3g}" if needed < 2**1000 else "far too many"

@@ -9,14 +9,13 @@ import numpy as np
 
 from normcli.dtypes import LARGEST_EXACT
 from normcli.tensors.tables.column_choice import name_column
-from normcli.tensors.tables.numerals import AS_PYTHON, MISSING
+from normcli.tensors.tables.numerals import MISSING
 from normcli.tensors.tables.tables import Block, NotWholeError, TextError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from normcli.tensors.tables.numerals import Numerals
-    from normcli.tensors.tables.tables import Rows
+    from normcli.tensors.tables.tables import TextRows
 
 
 SPELLED_MISSING = {
@@ -39,21 +38,18 @@ class CellReader:
 
     Parameters
     ----------
-    rows : Rows
+    rows : TextRows
     chosen : sequence of int
     dtype : type
-    numerals : Numerals
     """
 
-    def __init__(
-        self, rows: Rows, chosen: Sequence[int], dtype: type[np.generic], numerals: Numerals = AS_PYTHON
-    ) -> None:
-        self._rows, self._chosen, self._dtype, self._numerals = rows, chosen, dtype, numerals
+    def __init__(self, rows: TextRows, chosen: Sequence[int], dtype: type[np.generic]) -> None:
+        self._rows, self._chosen, self._dtype, self._numerals = rows, chosen, dtype, rows.numerals
         self._values: list[list[float]] = []
         self._rounded: str | None = None
 
-    def add(self, cells: Sequence[str], where: str) -> None:
-        """Read a row, which stands in a line or a record that is named for messages.
+    def read(self, texts: Iterable[tuple[str, Sequence[str]]]) -> Block:
+        """Return rows as a block, of which each stands in a line or a record that is named for messages.
 
         Raises
         ------
@@ -62,13 +58,11 @@ class CellReader:
         NotWholeError
             If it is no whole number that the dtype can hold.
         """
-        if self._dtype is np.float64:
-            self._values.append(self._to_numbers(cells, where))
-        else:
-            self._values.append([self._to_whole(cells[place]) for place in self._chosen])
-
-    def finish(self) -> Block:
-        """Return the rows as a block."""
+        for where, cells in texts:
+            if self._dtype is np.float64:
+                self._values.append(self._to_numbers(cells, where))
+            else:
+                self._values.append([self._to_whole(cells[place]) for place in self._chosen])
         return Block(np.array(self._values, self._dtype).reshape(-1, len(self._chosen)), self._rounded)
 
     def _to_numbers(self, cells: Sequence[str], where: str) -> list[float]:

@@ -83,7 +83,7 @@ class Lines:
                 yield Block(values)
             else:
                 block = self._parse_quickly(records, chosen, dtype)
-                yield block or self._parse_slowly(records, chosen, dtype)
+                yield block or CellReader(self, chosen, dtype).read(self._split_rows(records))
 
     def _convert(
         self, chosen: Sequence[int], dtype: type[np.generic]
@@ -218,13 +218,6 @@ class Lines:
         """Return numbers as a block, or None if one may have been rounded."""
         is_large = values.dtype == np.float64 and bool((np.abs(values) >= LARGEST_EXACT).any())
         return None if is_large else Block(values)
-
-    def _parse_slowly(self, records: LineRecords, chosen: Sequence[int], dtype: type[np.generic]) -> Block:
-        """Return the numbers of records cell by cell, or say where they are malformed."""
-        reader = CellReader(self, chosen, dtype, self.numerals)
-        for where, cells in self._split_rows(records):
-            reader.add(cells, where)
-        return reader.finish()
 
     def read_columns(self, places: Sequence[int]) -> Iterator[list[list[str]]]:
         """Yield the texts of some columns, of some rows at a time, without quotes."""

@@ -75,7 +75,7 @@ class Records:
         choose = _get_all_of(chosen)
         for first, rows in self._read_rows(AS_NUMBERS):
             block = _convert_quickly(list(map(choose, rows)), dtype)
-            yield block or self._convert_slowly(rows, first, chosen, dtype)
+            yield block or CellReader(self, chosen, dtype).read(_name_texts(rows, first))
 
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
         """Yield the texts of each row's cells for a file with a delimiter, or for JSON if that is None."""
@@ -127,14 +127,6 @@ class Records:
         missing, more = names - item.keys(), item.keys() - names
         what = f"has no {_join(missing)}" if missing else f"also has {_join(more)}"
         raise DataError(f"{self.name}, record {number} {what}; all records have the names of the first")
-
-    def _convert_slowly(
-        self, rows: Sequence[tuple[Any, ...]], first: int, chosen: Sequence[int], dtype: type[np.generic]
-    ) -> Block:
-        reader = CellReader(self, chosen, dtype)
-        for where, cells in _name_texts(rows, first):
-            reader.add(cells, where)
-        return reader.finish()
 
     def iterate_texts(self) -> Iterator[tuple[str, list[str]]]:
         """Yield the texts of each record's cells, and the record's number."""

@@ -148,7 +148,10 @@ class TextRows(Rows, Protocol):
     """
 
     numerals: Numerals
-    delimiter: str | None
+
+    @property
+    def delimiter(self) -> str | None:
+        """What stands between the cells of a line."""
 
     def read_columns(self, places: Sequence[int]) -> Iterator[list[list[str]]]:
         """Yield the texts of some columns, of some rows at a time; of JSON as they are written there."""

@@ -155,8 +155,9 @@ def _refuse(
     texts = {place: column for place, column in columns.items() if place not in numbers}
     place = next(place for place, column in (texts or columns).items() if column.first is not None)
     cell, where = columns[place].first or ("", "")
-    such = "the others" if texts else "such numbers"
-    remedies = [f"{way.describe()} reads {'decimal commas' if way == Numerals(',') else such}" for way in ways]
+    of_commas = "decimal commas" if not texts else "the others"
+    such = "such numbers" if not texts else "the others"
+    remedies = [f"{way.describe()} reads {of_commas if way == Numerals(',') else such}" for way in ways]
     if texts:
         remedies.insert(0, _advise(rows, columns, texts))
         if rows.names is None and where == rows.first:
@@ -175,9 +176,12 @@ def _advise(rows: TextRows, columns: Mapping[int, _CellsSeen], texts: Mapping[in
     doubted = _find_identifiers(rows, {place: np.array(columns[place].numbers) for place in rest}, padded)
     doubted = doubted if len(doubted) < len(rest) else []
     advice = _advise_exclude(rows, [place for place in rest if place not in doubted])
-    names = ", ".join(name_column(rows, place) for place in doubted)
-    kind = agree(len(doubted), "looks like an identifier", "look like identifiers")
-    return f"{advice} ({names} {kind})" if doubted else advice
+    return f"{advice} ({_tell_identifiers(rows, doubted)})" if doubted else advice
+
+
+def _tell_identifiers(rows: Rows, places: Sequence[int]) -> str:
+    names = ", ".join(name_column(rows, place) for place in places)
+    return f"{names} {agree(len(places), 'looks like an identifier', 'look like identifiers')}"
 
 
 def _advise_exclude(rows: Rows, rest: Sequence[int]) -> str:
@@ -201,10 +205,8 @@ def doubt_identifiers(rows: Rows, chosen: Sequence[int], values: NDArray[Any]) -
     found = _find_identifiers(rows, columns, rows.padded)
     if not found or len(found) == len(chosen):
         return None
-    names = ", ".join(name_column(rows, place) for place in found)
-    kind = agree(len(found), "looks like an identifier", "look like identifiers")
     advice = _advise_exclude(rows, [place for place in chosen if place not in found])
-    return f"{names} {kind}, which has no mean to speak of; {advice}"
+    return f"{_tell_identifiers(rows, found)}: a mean of them says nothing; {advice}"
 
 
 def _find_identifiers(rows: Rows, columns: Mapping[int, NDArray[Any]], padded: Iterable[int]) -> list[int]:
