@@ -11,7 +11,7 @@ from normcli import NORMS, errors
 from normcli.checking.gradient_faults import list_faults
 from normcli.cli.commands import VERBS
 from normcli.cli.main import commands
-from normcli.cli.verbs.help import TOPICS
+from normcli.cli.verbs.reference.help import TOPICS
 from normcli.compiled import describe_kernel
 from normcli.errors import ExitCode, NormError
 from normcli.identifying.faults.claim import FAULTS as OF_KERNELS

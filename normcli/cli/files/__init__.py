@@ -1,1 +1,6 @@
-"""Files that a command line names: `sources` are read, `outputs` and a `destination` are written."""
+"""Files that a command line names.
+
+* `destination`: a file that is written, asked before any work whether it may be
+* `outputs`: the normalized tensor, its statistics and the answer, each to its destination
+* `sources`: tensors and parameters, from a file, JSON in place or a recipe
+"""

@@ -100,7 +100,7 @@ def _fit(
         paths = [*expand(files), *listed]
         _tell_repeated(settings.run.warn, paths)
         if settings.run.is_clustered:
-            from normcli.cli.verbs.on_cluster import locate_files
+            from normcli.cli.verbs.calculating.on_cluster import locate_files
 
             paths = locate_files(paths)
         named = list(name_tensors(paths, settings.source.table()))
@@ -111,7 +111,7 @@ def _fit(
             part = Shards(shard[1], shard[:1], digest_inputs(named))
             named = take_shard(named, settings.request, *shard)
         if settings.run.is_clustered:
-            from normcli.cli.verbs.on_cluster import fit_on_cluster
+            from normcli.cli.verbs.calculating.on_cluster import fit_on_cluster
 
             fitted = fit_on_cluster(settings, named, policy)
         else:

@@ -104,7 +104,7 @@ def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inv
     _refuse_exchanged(stats, files)
     paths = expand(files)
     if settings.run.is_clustered:
-        from normcli.cli.verbs.on_cluster import locate_files
+        from normcli.cli.verbs.calculating.on_cluster import locate_files
 
         paths = locate_files(paths)
     named = list(name_tensors(paths, settings.source.table()._replace(takes_wanted=True)))
@@ -123,7 +123,7 @@ def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inv
     use = Use(kept, **loaded, eps=request.eps, dtype=request.dtype, range=request.range)
     pairs = list(zip(named, destinations, strict=True))
     if settings.run.is_clustered:
-        from normcli.cli.verbs.on_cluster import use_on_cluster
+        from normcli.cli.verbs.calculating.on_cluster import use_on_cluster
 
         use_on_cluster(settings, use, pairs, _use_one, inverts=inverts)
         return

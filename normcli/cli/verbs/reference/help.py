@@ -302,7 +302,7 @@ def _list_faults(joint: str) -> Callable[[], Topic]:
 
 def read_symptoms() -> list[Symptom]:
     """Return the recipes of `symptoms.toml`, in the order of the file."""
-    text = (pkgutil.get_data("normcli.cli.verbs", "symptoms.toml") or b"").decode()
+    text = (pkgutil.get_data("normcli.cli.verbs.reference", "symptoms.toml") or b"").decode()
     return [Symptom(**row) for row in tomllib.loads(text)["recipes"]]
 
 

@@ -11,7 +11,7 @@ from normcli.cli.files.sources import require_one_stream
 from normcli.cli.parameters import options
 from normcli.cli.problem import load_problem
 from normcli.cli.verb_commands import SELECTION, Verb
-from normcli.cli.verbs.backward import ask_for_backward, load_gradient
+from normcli.cli.verbs.calculating.backward import ask_for_backward, load_gradient
 from normcli.writers import WRITERS
 
 if TYPE_CHECKING:
