@@ -45,7 +45,7 @@ _OF_WEIGHTS = ("weight", "bias", "running_mean", "running_var")
 _PAIRS = re.compile(r"(.+?\.(?:safetensors|npz)):([^=]*)=(.*)", re.IGNORECASE | re.DOTALL)
 
 
-class Held(NamedTuple):
+class HeldTensor(NamedTuple):
     """A tensor of a dump: what loads it, and about how many bytes of the dump it takes."""
 
     load: Callable[[], Tensor]
@@ -58,12 +58,12 @@ class RecordedLayer(NamedTuple):
     Parameters
     ----------
     settings : LayerSettings
-    tensors : mapping of str to Held
+    tensors : mapping of str to HeldTensor
         By role.
     """
 
     settings: LayerSettings
-    tensors: Mapping[str, Held]
+    tensors: Mapping[str, HeldTensor]
 
     @property
     def byte_count(self) -> int:
@@ -108,7 +108,7 @@ def open_dump(path: str, default: NormSpec | None = None) -> list[RecordedLayer]
         names = _open_archive(path)
         if path.lower().endswith(_SAFETENSORS):
             text = read_metadata(path).get(METADATA)
-    tensors: dict[str, dict[str, Held]] = {}
+    tensors: dict[str, dict[str, HeldTensor]] = {}
     for name, opens in names.items():
         layer, _, role = name.rpartition(".")
         if layer and role in ROLES:
@@ -122,20 +122,20 @@ def open_dump(path: str, default: NormSpec | None = None) -> list[RecordedLayer]
 
 
 def _find_tensors(
-    settings: LayerSettings, tensors: Mapping[str, Mapping[str, Held]]
-) -> Iterator[tuple[str, Held]]:
+    settings: LayerSettings, tensors: Mapping[str, Mapping[str, HeldTensor]]
+) -> Iterator[tuple[str, HeldTensor]]:
     """Yield the tensors of a layer, and of the layer whose weights it shares those that it has none of."""
     shared = tensors.get(settings.weights_of, {})
     yield from ((role, shared[role]) for role in _OF_WEIGHTS if role in shared)
     yield from tensors.get(settings.name, {}).items()
 
 
-def _open_folder(folder: Path) -> tuple[dict[str, Held], str | None]:
+def _open_folder(folder: Path) -> tuple[dict[str, HeldTensor], str | None]:
     """Return the tensors of a folder by name, and the text of its settings, if it has any."""
     try:
         files = sorted(file for file in folder.iterdir() if file.suffix == _SUFFIX and file.is_file())
         names = {
-            file.name.removesuffix(_SUFFIX): Held(partial(load, str(file)), file.stat().st_size)
+            file.name.removesuffix(_SUFFIX): HeldTensor(partial(load, str(file)), file.stat().st_size)
             for file in files
         }
         kept = folder / SETTINGS_FILE
@@ -150,14 +150,14 @@ def _open_folder(folder: Path) -> tuple[dict[str, Held], str | None]:
     return names, data.decode(errors="replace")
 
 
-def _open_archive(path: str) -> dict[str, Held]:
+def _open_archive(path: str) -> dict[str, HeldTensor]:
     """Return what loads each tensor of a safetensors or npz file, by name."""
     try:
         with open_regular(path) as stream:
             if path.lower().endswith(_SAFETENSORS):
                 regions, opened = find_regions(stream, path), Opened.describe(stream, path, Path(path))
                 return {
-                    key: Held(
+                    key: HeldTensor(
                         partial(_load_region, region, key, opened),
                         0 if isinstance(region, str) else region.byte_count,
                     )
@@ -172,7 +172,7 @@ def _open_archive(path: str) -> dict[str, Held]:
         load(path)  # which says what is wrong
         raise UsageError(f"{path} holds no tensors by name; .safetensors and .npz do")
     share = os.path.getsize(path) // len(keys)  # noqa: PTH202
-    return {key: Held(partial(load, f"{path}:{key}"), share) for key in keys}
+    return {key: HeldTensor(partial(load, f"{path}:{key}"), share) for key in keys}
 
 
 def _load_region(region: Region | str, key: str, opened: Opened) -> Tensor:
