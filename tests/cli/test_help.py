@@ -17,7 +17,7 @@ from normcli.errors import ExitCode, NormError
 from normcli.identifying.faults.claim import FAULTS as OF_KERNELS
 from normcli.norms.layout import CHANNEL_LAST_LAYOUTS, DEFAULT_LAYOUTS
 from normcli.norms.options import OPTIONS, list_own_options
-from normcli.tensors.files import FORMATS
+from normcli.tensors.formats.file_formats import FORMATS
 from normcli.version import __version__
 from normcli.writers import PICTURES, SUFFIXES, WRITERS
 from tests.conftest import ROOT

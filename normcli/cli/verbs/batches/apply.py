@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 from click import option
 
-from normcli.cli.files.destination import Destination, WholeFiles, choose_files_for, describe_written
+from normcli.cli.files.choose_destination import choose_files_for
+from normcli.cli.files.destination import Destination, WholeFiles, describe_written
 from normcli.cli.files.sources import load_affine
 from normcli.cli.parameters import options
 from normcli.cli.verb_commands import Verb
@@ -151,7 +152,7 @@ def _use_one(one: Named, destination: Destination, use: Use, effort: Effort, *, 
     from normcli.engine.run import run
     from normcli.fitting.subject import require_order
     from normcli.fitting.use import invert_stats
-    from normcli.tensors.files import Saved
+    from normcli.tensors.formats.file_formats import Saved
 
     tensor = one.load(use.wanted)
     values = tensor.values

@@ -128,7 +128,7 @@ def _list_tensor_files() -> Topic:
     what does not fit into memory, waits in a temporary file without a name, in the folder of TMPDIR.
     """
     from normcli.printable import format_bytes
-    from normcli.tensors.files import FORMATS, FileFormat
+    from normcli.tensors.formats.file_formats import FORMATS, FileFormat
     from normcli.tensors.mapped import SMALLEST_MAPPED
 
     def describe(form: FileFormat) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from click import option
 
-from normcli.cli.files.destination import choose_document_file
+from normcli.cli.files.choose_destination import choose_document_file
 from normcli.cli.files.sources import require_one_stream
 from normcli.cli.parameters import options
 from normcli.cli.problem import load_problem
