@@ -13,7 +13,7 @@ from normcli.engine.files import FileSource
 from normcli.errors import DataError
 from normcli.tensors import files
 from normcli.tensors import written_whole as whole
-from normcli.tensors.formats import npz
+from normcli.tensors.formats import file_formats, npz
 from tests.marks import slowly
 
 CHANGED = "x{suffix} changed while it was read; run again once nothing writes to it"
@@ -210,7 +210,7 @@ def test_a_result_may_take_the_place_of_its_input(mapped, normcli, monkeypatch):
 def test_no_answer_is_of_half_a_file_or_of_two(way, size, suffix, tmp_path, normcli):
     path = tmp_path / f"x{suffix}"
     with path.open("wb") as stream:
-        files.FORMATS[suffix].write(stream, files.Saved(np.zeros(size, "u1"), "x"))
+        file_formats.FORMATS[suffix].write(stream, file_formats.Saved(np.zeros(size, "u1"), "x"))
     command = [sys.executable, "-c", WRITER, str(path), str(size), way]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None

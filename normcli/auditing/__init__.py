@@ -5,6 +5,7 @@
 * `modules`: which norm a module is, by its class
 * `dump_file`: the file of a recorded run: tensors by name, settings of layers
 * `layer`: the layers of a run, opened
+* `alike`: layers whose norm nobody named, those alike asked once
 * `audit`: layers held against the exact norms
 * `running_check`: running statistics held against what batches make of them
 * `onnx_graph`: the norms of an ONNX graph

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.auditing.alike import KnownNorms
 from normcli.auditing.running_check import RUNNING, check_running
 from normcli.checking.check import NORMALIZED, check
 from normcli.checking.gate import make_gate
@@ -13,13 +14,11 @@ from normcli.checking.gradient_check import check_gradients, is_off_by_rounding
 from normcli.checking.tally import PIECE, Comparison
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.dtypes import is_half
-from normcli.engine.walk import DEFAULT_EFFORT, Effort
+from normcli.engine.walk import DEFAULT_EFFORT, Effort, count_processors
 from normcli.errors import DataError, NormError
+from normcli.fitting.workers import can_fork, run_in_processes
 from normcli.identifying.faults.open_case import AskedNorm
-from normcli.identifying.identify import identify
 from normcli.identifying.question import Question
-from normcli.identifying.search.affine_step import ESTIMATED
-from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.plan import make_plan
 from normcli.numerics.rounding import widen
@@ -51,6 +50,12 @@ if TYPE_CHECKING:
     Tolerate = Callable[..., Tolerance]
 
 INPUT, OUTPUT = "input", "output"
+
+MUCH = 1 << 26
+"""Bytes of a run whose layers are shared out between processes."""
+
+_WORKERS = 2
+"""Processes: each has a layer in memory."""
 
 _TWICE_ROUNDED = 2.0
 """Ulp of half precision by which a result may be off that is rounded before gamma, and after it."""
@@ -171,25 +176,57 @@ def audit(
     """
     found: list[LayerVerdict] = []
     is_first = True
-    for layer in layers:
-        verdict = judge_layer(layer, tolerate, effort)
-        keeps = is_first and verdict.ok is False
-        found.append(verdict if keeps else verdict._replace(detail=None))
-        is_first = is_first and not keeps
+    for layer, verdict in zip(layers, _judge_all(layers, tolerate, effort), strict=True):
+        if is_first and verdict.ok is False:
+            is_first = False
+            is_left_out = verdict.detail is None and verdict.settings.norm is not None
+            found.append(judge_layer(layer, tolerate, effort) if is_left_out else verdict)
+        else:
+            found.append(verdict._replace(detail=None))
     return Audit(tuple(found))
 
 
+def _judge_all(layers: Sequence[RecordedLayer], tolerate: Tolerate, effort: Effort) -> Iterator[LayerVerdict]:
+    """Yield the verdicts on layers; of a large run, from two processes, and then without details."""
+    known, size = KnownNorms(), sum(layer.byte_count for layer in layers)
+    observer = None if len(layers) == 1 else effort.observer
+    if observer is not None:  # which is told of layers, and not of the passes over each
+        observer.expect(size)
+        effort = effort._replace(observer=None)
+    most = effort.threads or count_processors()
+    verdicts: Iterator[LayerVerdict]
+    if min(most, len(layers)) < _WORKERS or size < MUCH or not can_fork():
+        verdicts = (judge_layer(layer, tolerate, effort, known) for layer in layers)
+    else:
+        single = effort._replace(threads=1)
+        verdicts = run_in_processes(
+            lambda number: judge_layer(layers[number], tolerate, single, known)._replace(detail=None),
+            range(len(layers)),
+            _WORKERS,
+        )
+    for layer, verdict in zip(layers, verdicts, strict=True):
+        if observer is not None:
+            observer.advance(layer.byte_count)
+        yield verdict
+
+
 def judge_layer(
-    layer: RecordedLayer, tolerate: Tolerate = choose_tolerance, effort: Effort = DEFAULT_EFFORT
+    layer: RecordedLayer,
+    tolerate: Tolerate = choose_tolerance,
+    effort: Effort = DEFAULT_EFFORT,
+    known: KnownNorms | None = None,
 ) -> LayerVerdict:
-    """Return the verdict on one layer; what keeps it from being judged is its `problem`."""
+    """Return the verdict on one layer; what keeps it from being judged is its `problem`.
+
+    `known` is asked before a norm that nobody named is looked for.
+    """
     try:
-        return _judge(layer, tolerate, effort)
+        return _judge(layer, tolerate, effort, known or KnownNorms())
     except NormError as error:
         return LayerVerdict(layer.settings, problem=str(error))
 
 
-def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort) -> LayerVerdict:
+def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: KnownNorms) -> LayerVerdict:
     settings = layer.settings
     if settings.problem:
         return LayerVerdict(settings, problem=settings.problem)
@@ -202,7 +239,11 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort) -> LayerVer
     parameters = {name: layer.load(role) for name, role in (("gamma", "weight"), ("beta", "bias"))}
     arrays = {name: None if one is None else one.values for name, one in parameters.items()}
     if request is None:
-        return blank._replace(parts=(_identify(tensor, actual, arrays),))
+        question = Question(tensor.values, actual.values, arrays["gamma"], arrays["beta"])
+        what, ulp = known.identify(question, settings.kind)
+        found = (float("nan") if ulp is None else ulp, actual.values.size, 0)
+        output = JudgedTensor(OUTPUT, ulp is not None, *found, what.cause, what.fault, what.remedy)
+        return blank._replace(parts=(output,))
     gate = _find_gate(layer, tensor)
     if gate is not None and settings.gates_input:
         gated = gate.activate() * tensor.values.astype(np.float64)
@@ -247,19 +288,6 @@ def _find_gate(layer: RecordedLayer, tensor: Tensor) -> Gate | None:
 def _summarize(role: str, found: Comparison, told: Diagnosis | None = None) -> JudgedTensor:
     cause, fault, remedy = (None,) * 3 if told is None else (told.cause, told.fault, told.remedy)
     return JudgedTensor(role, found.ok, found.max_ulp, found.compared, found.mismatches, cause, fault, remedy)
-
-
-def _identify(tensor: Tensor, actual: Tensor, arrays: Mapping[str, NDArray[Any] | None]) -> JudgedTensor:
-    """Return what made the output of a layer whose norm nobody named."""
-    ndim = tensor.values.ndim
-    if any(one is not None and one.ndim > ndim for one in arrays.values()):
-        raise DataError(f"its weight or bias has more axes than its input, which has {ndim}")
-    found = identify(Question(tensor.values, actual.values, arrays["gamma"], arrays["beta"]))
-    told = diagnose(found)
-    if found.matches and found.matches[0].affine == ESTIMATED and "gamma" not in told.cause:
-        told = told._replace(cause=f"{told.cause}, then a fitted gamma")
-    size, ulp = actual.values.size, found.matches[0].max_ulp if found.matches else float("nan")
-    return JudgedTensor(OUTPUT, bool(found.matches), ulp, size, 0, told.cause, told.fault, told.remedy)
 
 
 def _pair(layer: RecordedLayer, plan: Plan, roles: tuple[str, str]) -> Given | None:

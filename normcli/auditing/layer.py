@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from normcli.norms.norm_spec import NormSpec
     from normcli.tensors.mapped import Region
 
-    Load = Callable[[], Tensor]
 
 SETTINGS_FILE = "dump.json"
 """The file of a folder that has its layers' settings."""
@@ -46,18 +45,30 @@ _OF_WEIGHTS = ("weight", "bias", "running_mean", "running_var")
 _PAIRS = re.compile(r"(.+?\.(?:safetensors|npz)):([^=]*)=(.*)", re.IGNORECASE | re.DOTALL)
 
 
+class HeldTensor(NamedTuple):
+    """A tensor of a dump: what loads it, and about how many bytes of the dump it takes."""
+
+    load: Callable[[], Tensor]
+    byte_count: int
+
+
 class RecordedLayer(NamedTuple):
     """A layer of a dump.
 
     Parameters
     ----------
     settings : LayerSettings
-    loads : mapping of str to callable
-        Role → what loads the tensor.
+    tensors : mapping of str to HeldTensor
+        By role.
     """
 
     settings: LayerSettings
-    loads: Mapping[str, Load]
+    tensors: Mapping[str, HeldTensor]
+
+    @property
+    def byte_count(self) -> int:
+        """How many bytes of the dump it takes, at least 1."""
+        return max(1, sum(held.byte_count for held in self.tensors.values()))
 
     @property
     def name(self) -> str:
@@ -72,7 +83,7 @@ class RecordedLayer(NamedTuple):
         DataError
             If it cannot be read.
         """
-        return None if role not in self.loads else self.loads[role]()
+        return None if role not in self.tensors else self.tensors[role].load()
 
 
 def open_dump(path: str, default: NormSpec | None = None) -> list[RecordedLayer]:
@@ -97,7 +108,7 @@ def open_dump(path: str, default: NormSpec | None = None) -> list[RecordedLayer]
         names = _open_archive(path)
         if path.lower().endswith(_SAFETENSORS):
             text = read_metadata(path).get(METADATA)
-    tensors: dict[str, dict[str, Load]] = {}
+    tensors: dict[str, dict[str, HeldTensor]] = {}
     for name, opens in names.items():
         layer, _, role = name.rpartition(".")
         if layer and role in ROLES:
@@ -111,19 +122,22 @@ def open_dump(path: str, default: NormSpec | None = None) -> list[RecordedLayer]
 
 
 def _find_tensors(
-    settings: LayerSettings, tensors: Mapping[str, Mapping[str, Load]]
-) -> Iterator[tuple[str, Load]]:
+    settings: LayerSettings, tensors: Mapping[str, Mapping[str, HeldTensor]]
+) -> Iterator[tuple[str, HeldTensor]]:
     """Yield the tensors of a layer, and of the layer whose weights it shares those that it has none of."""
     shared = tensors.get(settings.weights_of, {})
     yield from ((role, shared[role]) for role in _OF_WEIGHTS if role in shared)
     yield from tensors.get(settings.name, {}).items()
 
 
-def _open_folder(folder: Path) -> tuple[dict[str, Load], str | None]:
+def _open_folder(folder: Path) -> tuple[dict[str, HeldTensor], str | None]:
     """Return the tensors of a folder by name, and the text of its settings, if it has any."""
     try:
         files = sorted(file for file in folder.iterdir() if file.suffix == _SUFFIX and file.is_file())
-        names: dict[str, Load] = {file.name.removesuffix(_SUFFIX): partial(load, str(file)) for file in files}
+        names = {
+            file.name.removesuffix(_SUFFIX): HeldTensor(partial(load, str(file)), file.stat().st_size)
+            for file in files
+        }
         kept = folder / SETTINGS_FILE
         if not os.path.lexists(kept):
             return names, None
@@ -136,13 +150,19 @@ def _open_folder(folder: Path) -> tuple[dict[str, Load], str | None]:
     return names, data.decode(errors="replace")
 
 
-def _open_archive(path: str) -> dict[str, Load]:
+def _open_archive(path: str) -> dict[str, HeldTensor]:
     """Return what loads each tensor of a safetensors or npz file, by name."""
     try:
         with open_regular(path) as stream:
             if path.lower().endswith(_SAFETENSORS):
                 regions, opened = find_regions(stream, path), Opened.describe(stream, path, Path(path))
-                return {key: partial(_load_region, region, key, opened) for key, region in regions.items()}
+                return {
+                    key: HeldTensor(
+                        partial(_load_region, region, key, opened),
+                        0 if isinstance(region, str) else region.byte_count,
+                    )
+                    for key, region in regions.items()
+                }
     except FileNotFoundError as error:
         raise DataError(f"{path}: there is no such file") from error
     except OSError as error:
@@ -151,7 +171,8 @@ def _open_archive(path: str) -> dict[str, Load]:
     if not keys:
         load(path)  # which says what is wrong
         raise UsageError(f"{path} holds no tensors by name; .safetensors and .npz do")
-    return {key: partial(load, f"{path}:{key}") for key in keys}
+    share = os.path.getsize(path) // len(keys)  # noqa: PTH202
+    return {key: HeldTensor(partial(load, f"{path}:{key}"), share) for key in keys}
 
 
 def _load_region(region: Region | str, key: str, opened: Opened) -> Tensor:
@@ -212,7 +233,7 @@ def pair_tensors(
             found.append(RecordedLayer(settings, {role: at for role, at in roles.items() if at is not None}))
     if not found:
         raise DataError(f"--pairs {pairs}: no tensor of {path} is called {first}")
-    if weights is not None and not any("weight" in layer.loads for layer in found):
+    if weights is not None and not any("weight" in layer.tensors for layer in found):
         raise DataError(f"--weights {weights} has no {found[0].name}.weight, nor one of another layer")
     return found
 

@@ -42,87 +42,87 @@ def import_verb(name: str) -> Verb:
     """Import the record of a verb."""
     match name:
         case "explain":
-            from normcli.cli.verbs.explain import EXPLAIN
+            from normcli.cli.verbs.teaching.explain import EXPLAIN
 
             return EXPLAIN
         case "compare":
-            from normcli.cli.verbs.compare import COMPARE
+            from normcli.cli.verbs.teaching.compare import COMPARE
 
             return COMPARE
         case "draw":
-            from normcli.cli.verbs.draw import DRAW
+            from normcli.cli.verbs.calculating.draw import DRAW
 
             return DRAW
         case "backward":
-            from normcli.cli.verbs.backward import BACKWARD
+            from normcli.cli.verbs.calculating.backward import BACKWARD
 
             return BACKWARD
         case "restore":
-            from normcli.cli.verbs.restore import RESTORE
+            from normcli.cli.verbs.teaching.restore import RESTORE
 
             return RESTORE
         case "check":
-            from normcli.cli.verbs.check import CHECK
+            from normcli.cli.verbs.judging.check import CHECK
 
             return CHECK
         case "identify":
-            from normcli.cli.verbs.identify import IDENTIFY
+            from normcli.cli.verbs.judging.identify import IDENTIFY
 
             return IDENTIFY
         case "audit":
-            from normcli.cli.verbs.audit import AUDIT
+            from normcli.cli.verbs.judging.audit import AUDIT
 
             return AUDIT
         case "doctor":
-            from normcli.cli.verbs.doctor import DOCTOR
+            from normcli.cli.verbs.judging.doctor import DOCTOR
 
             return DOCTOR
         case "golden":
-            from normcli.cli.verbs.golden import GOLDEN
+            from normcli.cli.verbs.judging.golden import GOLDEN
 
             return GOLDEN
         case "simulate":
-            from normcli.cli.verbs.simulate import SIMULATE
+            from normcli.cli.verbs.batches.simulate import SIMULATE
 
             return SIMULATE
         case "fit":
-            from normcli.cli.verbs.fit import FIT
+            from normcli.cli.verbs.batches.fit import FIT
 
             return FIT
         case "merge":
-            from normcli.cli.verbs.fit import MERGE
+            from normcli.cli.verbs.batches.fit import MERGE
 
             return MERGE
         case "apply":
-            from normcli.cli.verbs.apply import APPLY
+            from normcli.cli.verbs.batches.apply import APPLY
 
             return APPLY
         case "invert":
-            from normcli.cli.verbs.apply import INVERT
+            from normcli.cli.verbs.batches.apply import INVERT
 
             return INVERT
         case "fold":
-            from normcli.cli.verbs.fold import FOLD
+            from normcli.cli.verbs.batches.fold import FOLD
 
             return FOLD
         case "generate":
-            from normcli.cli.verbs.generate import GENERATE
+            from normcli.cli.verbs.calculating.generate import GENERATE
 
             return GENERATE
         case "norms":
-            from normcli.cli.verbs.list_tables import NORMS
+            from normcli.cli.verbs.reference.list_tables import NORMS
 
             return NORMS
         case "conventions":
-            from normcli.cli.verbs.list_tables import CONVENTIONS
+            from normcli.cli.verbs.reference.list_tables import CONVENTIONS
 
             return CONVENTIONS
         case "completion":
-            from normcli.cli.verbs.completion import COMPLETION
+            from normcli.cli.verbs.reference.completion import COMPLETION
 
             return COMPLETION
         case "help":
-            from normcli.cli.verbs.help import HELP
+            from normcli.cli.verbs.reference.help import HELP
 
             return HELP
         case _:
@@ -136,7 +136,7 @@ def _make_command(verb: str) -> click.Command:
 
 @cache
 def _make_norm_command(norm: str) -> click.Command:
-    from normcli.cli.verbs.normalize import NORMALIZE
+    from normcli.cli.verbs.calculating.normalize import NORMALIZE
 
     return NORMALIZE.make_norm_command(norm)
 

@@ -11,7 +11,7 @@ import click
 
 from normcli.cli.commands import VERBS
 from normcli.cli.main import commands
-from normcli.cli.verbs.help import TOPICS
+from normcli.cli.verbs.reference.help import TOPICS
 from normcli.norms.table import NORMS
 from normcli.version import __version__
 

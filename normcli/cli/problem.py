@@ -152,7 +152,7 @@ def adopt_eps(request: Request, state: State | None) -> Request:
 def load_running(given: RunningOptions, norm: str, columns: tuple[str, ...] | None = None) -> Running | None:
     """Return the running statistics of the options, or under `--eval` those of the state file.
 
-    In training the state file is read by `normcli.cli.verbs.track`, which replaces it.
+    In training the state file is read by `normcli.cli.verbs.batches.track`, which replaces it.
 
     Raises
     ------

@@ -45,7 +45,7 @@ def run(arguments: Sequence[str]) -> int:
     choose_language(find_language(arguments))
     try:
         if "_NORMCLI_COMPLETE" in os.environ:
-            from normcli.cli.verbs.completion import complete
+            from normcli.cli.verbs.reference.completion import complete
 
             complete(commands, arguments)
             return ExitCode.DONE

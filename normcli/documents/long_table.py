@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.tensors.pieces import forget
-from normcli.tensors.tables.delimited import to_cell
+from normcli.tensors.tables.delimited_writing import to_cell
 from normcli.tensors.watched import expect
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import MOST_AXES
-from normcli.errors import DataError, NormError, name_subject
+from normcli.errors import DataError, NormError
 from normcli.fitting.shards import Shards
 from normcli.fitting.statistics import Stats, round_stats
 from normcli.fitting.subject import Subject, is_dtype_name, require_fittable
@@ -364,59 +364,3 @@ def _read_quantiles(members: Members, plan: Plan, sums: Sums) -> Quantiles:
     parts = members.take_integers("quantile_parts", (*shape, 3), 0, shares.of - 1)
     count = (sums.count + sums.above + sums.below).astype(np.float64)
     return Quantiles(count, values, parts.reshape(-1, 3), shares)
-
-
-def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats:
-    """Return the statistics over the files of both: exact, so that their order does not matter.
-
-    Raises
-    ------
-    DataError
-        If they are not of the same norm, options, shape, columns and dtype.
-    """
-    other = _arrange(other, first.subject.columns, name)
-    mine, theirs = first.subject, other.subject
-    for what, a, b in (
-        ("norm", mine.request.norm, theirs.request.norm),
-        ("shape", mine.shape, theirs.shape),
-        ("dtype", mine.dtype, theirs.dtype),
-        ("NaN", *("omitted" if stats.omits_nan else "propagated" for stats in (first, other))),
-        *((field, getattr(mine.request, field), getattr(theirs.request, field)) for field in Request._fields),
-    ):
-        if a != b:
-            raise DataError(
-                f"{name} and {first_name} differ in {what}: {_format_choice(b)} and {_format_choice(a)}; "
-                "they cannot be merged"
-            )
-    if first.quantiles is not None:
-        raise DataError(
-            f"{name} and {first_name} hold quantiles, from which those of both do not follow; fit all at once"
-        )
-    with name_subject(f"{first_name} and {name}"):
-        added = first.add(other)
-    return added._replace(subject=mine._replace(columns=mine.columns or theirs.columns))
-
-
-def _arrange(stats: Stats, wanted: tuple[str, ...] | None, name: str) -> Stats:
-    """Return statistics with their columns in the order in which the names of these are wanted.
-
-    Raises
-    ------
-    DataError
-        If there are others.
-    """
-    names, grid = stats.subject.columns, stats.subject.plan(1).grid
-    if wanted is None or names is None or names == wanted:
-        return stats
-    last = len(grid.shape) - 1
-    if sorted(names) != sorted(wanted) or len(set(names)) < len(names) or last not in grid.kept or grid.groups:
-        raise DataError(f"{name} is of the columns {', '.join(names)}, not of {', '.join(wanted)}")
-    order = [names.index(column) for column in wanted]
-    groups = (
-        np.arange(grid.group_count).reshape(grid.stats_shape).take(order, grid.kept.index(last)).reshape(-1)
-    )
-    return stats._replace(subject=stats.subject._replace(columns=wanted), sums=stats.sums.take(groups))
-
-
-def _format_choice(value: Any) -> str:
-    return "the norm's own" if value is None else str(value)

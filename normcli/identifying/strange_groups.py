@@ -62,7 +62,7 @@ def find_strange_groups(
     dtype : numpy.dtype
         The dtype in whose last place distances are counted.
     """
-    plan, affine = _make_plan(hypothesis, eps, x), _spread(hypothesis.affine)
+    plan, affine = plan_hypothesis(hypothesis, eps, x), _spread(hypothesis.affine)
     geometry = find_geometry(plan)
     selection = None if hypothesis.sample.standard.missing is None else Selection(omits_nan=True)
     with open_source(y, plan, geometry) as source:
@@ -80,7 +80,7 @@ def _spread(affine: AffineStep) -> AffineStep:
     return affine.map(lambda values: np.broadcast_to(values, shape))
 
 
-def _make_plan(hypothesis: Hypothesis, eps: float, x: NDArray[Any]) -> Plan:
+def plan_hypothesis(hypothesis: Hypothesis, eps: float, x: NDArray[Any]) -> Plan:
     """Return the plan of the whole tensor, with gamma and beta where the hypothesis has them."""
     grid, affine = hypothesis.sample.grid, _spread(hypothesis.affine)
     plan = hypothesis.model.make_plan(grid.axes, x, eps)

@@ -13,9 +13,10 @@ from normcli.documents.document import View
 from normcli.engine.run import run
 from normcli.engine.walk import Effort
 from normcli.errors import MissingStatisticError, UsageError
+from normcli.fitting.merge import merge_stats
 from normcli.fitting.shards import require_all
 from normcli.fitting.statistics import round_stats, warn
-from normcli.fitting.stats_file import describe_stats, merge_stats, read_stats, write_stats
+from normcli.fitting.stats_file import describe_stats, read_stats, write_stats
 from normcli.fitting.use import Use, invert_stats
 from normcli.library.intake import arrange_axes, find_places, fit_sums
 from normcli.norms.divisors import Measurement
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.norms.type_names import EpsModeName, FrameworkName, GroupOrderName, NanName, NormName
 
-_RENAMED = {"norm_length": "norm"}
-"""The name of a statistic here → its name elsewhere, where `Statistics` has another attribute of that name."""
+_RENAMED = {"norm": "norm_length"}
+"""The name of a statistic → its name here, where `Statistics` has another attribute of that name."""
 
 
 class Statistics:
@@ -106,20 +107,16 @@ class Statistics:
     def __getattr__(self, name: str) -> NDArray[Any]:
         if name.startswith("_"):
             raise AttributeError(name)
-        fields = self._round().fields
-        found = fields.get(_RENAMED.get(name, name))
-        if found is None:
-            raise MissingStatisticError(
-                f"{self.norm} has no statistic {name}; it has {', '.join(self._names())}"
-            )
-        return found
+        fields = self._name_fields()
+        if name not in fields:
+            raise MissingStatisticError(f"{self.norm} has no statistic {name}; it has {', '.join(fields)}")
+        return fields[name]
 
-    def _names(self) -> list[str]:
-        given = {there: here for here, there in _RENAMED.items()}
-        return [given.get(name, name) for name in self._round().fields]
+    def _name_fields(self) -> dict[str, NDArray[Any]]:
+        return {_RENAMED.get(name, name): array for name, array in self._round().fields.items()}
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self._names()})
+        return sorted({*super().__dir__(), *self._name_fields()})
 
     def __repr__(self) -> str:
         lengths = ", ".join(
@@ -140,9 +137,12 @@ class Statistics:
         if not isinstance(other, Statistics):
             return NotImplemented
         mine, theirs = (
-            describe_stats(s._stats._replace(files=0, shards=s._stats.partial)) for s in (self, other)
+            {name: (array.dtype, array.shape, array.tobytes()) for name, array in members.items()}
+            for members in (
+                describe_stats(one._stats._replace(files=0, shards=one._stats.partial)) for one in (self, other)
+            )
         )
-        return mine.keys() == theirs.keys() and all(_is_same(mine[name], theirs[name]) for name in mine)
+        return mine == theirs
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_stats": self._stats, "_rounded": None}
@@ -225,8 +225,8 @@ class Statistics:
         DataError
             If `x` has other groups, or other columns; if shards are missing.
         """
-        self._require_all(partial)
-        return self._use(x, {"gamma": gamma, "beta": beta}, eps, dtype, threads, inverts=False)
+        affine = {"gamma": gamma, "beta": beta}
+        return self._use(x, affine, eps, dtype, threads, partial=partial, inverts=False)
 
     def invert(
         self,
@@ -244,12 +244,8 @@ class Statistics:
         Parameters, result and errors are those of `apply`; a gamma of 0 is a `UsageError`, for what it
         multiplied is lost.
         """
-        self._require_all(partial)
-        return self._use(y, {"gamma": gamma, "beta": beta}, eps, dtype, threads, inverts=True)
-
-    def _require_all(self, partial: bool) -> None:
-        if not partial:
-            require_all(self._stats.shards, "use")
+        affine = {"gamma": gamma, "beta": beta}
+        return self._use(y, affine, eps, dtype, threads, partial=partial, inverts=True)
 
     def _use(
         self,
@@ -259,8 +255,11 @@ class Statistics:
         dtype: DTypeLike | None,
         threads: int | None,
         *,
+        partial: bool,
         inverts: bool,
     ) -> Any:
+        if not partial:
+            require_all(self._stats.shards, "use")
         gamma, beta = (None if a is None else read_numbers(a, name) for name, a in affine.items())
         use = Use(self._stats, gamma, beta, eps, None if dtype is None else name_output_dtype(dtype))
         lazy = find_lazy(x)
@@ -351,10 +350,6 @@ def fit(
     request = Request.collect(norm, options)
     rule = Choices(request).pick_nan_rule(nan)
     return Statistics(fit_sums(x, request, rule, threads, None))
-
-
-def _is_same(mine: NDArray[Any], theirs: NDArray[Any]) -> bool:
-    return mine.dtype == theirs.dtype and mine.shape == theirs.shape and mine.tobytes() == theirs.tobytes()
 
 
 def load(path: str | os.PathLike[str]) -> Statistics:

@@ -1,4 +1,4 @@
-"""From `FILE`, `FILE:KEY` or `-` to a tensor, and back: the one registry of file formats."""
+"""From `FILE`, `FILE:KEY` or `-` to a tensor."""
 
 from __future__ import annotations
 
@@ -7,248 +7,33 @@ import os
 import re
 import stat
 import sys
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from normcli.dtypes import is_bfloat16
 from normcli.errors import DataError, UsageError
 from normcli.printable import format_bytes
-from normcli.tensors.formats import json_lists as nested
-from normcli.tensors.formats import npy, npz, safetensors
+from normcli.tensors.formats.file_formats import (
+    FORMATS,
+    SNIFFED_BYTES,
+    FileFormat,
+    find_format,
+    recognize_format,
+)
 from normcli.tensors.formats.store_places import find_place
 from normcli.tensors.held_files import Opened
 from normcli.tensors.mapped import Mapped
 from normcli.tensors.spool import spool
-from normcli.tensors.tables import json_records as records
-from normcli.tensors.tables import parquet
 from normcli.tensors.tables.column_choice import UNNAMED
 from normcli.tensors.tables.column_names import list_names
-from normcli.tensors.tables.delimited import read_delimited, write_delimited
 from normcli.tensors.tables.tables import AS_FOUND, Table
 from normcli.tensors.tables.text_columns import doubt_identifiers
 from normcli.tensors.tensor import STANDARD_STREAM, Tensor
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from normcli.tensors.formats.stored_array import Stored
     from normcli.tensors.tables.tables import TableOptions
 
 STANDARD_INPUT_NAME = "standard input"
 
-_SNIFFED_BYTES = 4096
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-class Saved(NamedTuple):
-    """A tensor on its way to a file.
-
-    Parameters
-    ----------
-    values : ndarray
-    key : str
-        Its name in an archive.
-    columns : tuple of str or None
-        The names of the last axis.
-    table : Table or None
-        The table that it was made from, in whose other columns' midst it is written.
-    model : Stored or None
-        The array of a store that it was made from.
-    """
-
-    values: NDArray[Any]
-    key: str
-    columns: tuple[str, ...] | None = None
-    table: Table | None = None
-    model: Stored | None = None
-
-    @classmethod
-    def like(cls, tensor: Tensor, values: NDArray[Any]) -> Saved:
-        """Return what was calculated from a tensor, value for value, as it is saved."""
-        return cls(values, nested.TENSOR_KEY, tensor.columns, tensor.table, tensor.stored)
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """The names of its columns, where it is a table of named columns, or stands among others' cells."""
-        if self.columns is None and self.table is not None and self.table.has_others:
-            return tuple(map(str, self.table.chosen))
-        return self.columns if self.values.ndim == 2 else None
-
-
-class FileFormat(NamedTuple):
-    """How one kind of file is read and written.
-
-    Parameters
-    ----------
-    read : callable
-        Returns the array of that key in a seekable stream, or the table that the stream is, and a note of how
-        it was read.
-    write : callable
-    refuses : callable
-        Returns what keeps an array of a shape and dtype from being read back as it was, or None.
-    limits : str
-        Which arrays those are.
-    has_keys : bool
-        Whether a file holds several arrays by name.
-    is_text : bool
-        Whether values are written as decimal digits.
-    keeps_others : bool
-        Whether columns of a table that are not of the tensor are written beside it.
-    start : callable or None
-        Writes the header of a file, and returns the array behind it, of a shape and dtype, to be filled in any
-        order. Large files of such formats are read where they lie. None where values have no fixed places.
-    """
-
-    read: Callable[[BinaryIO, str, str | None, TableOptions], tuple[NDArray[Any] | Table, str | None]]
-    write: Callable[[BinaryIO, Saved], None]
-    refuses: Callable[[tuple[int, ...], np.dtype[Any]], str | None] = lambda shape, dtype: None
-    limits: str = ""
-    has_keys: bool = False
-    is_text: bool = False
-    keeps_others: bool = False
-    start: Callable[[BinaryIO, tuple[int, ...], np.dtype[Any]], NDArray[Any]] | None = None
-
-    def measure_least(self, values: NDArray[Any]) -> int:
-        """Return the least size of an array's file in bytes; a value takes a digit and a separator as text."""
-        return 2 * values.size if self.is_text else values.nbytes
-
-
-def _refuse_bfloat16(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str | None:
-    return f"NumPy's formats have no {dtype}" if is_bfloat16(dtype) else None
-
-
-def _refuse_lost_lengths(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str | None:
-    return f"empty lists do not say what lengths {shape} has behind its 0" if 0 in shape[:-1] else None
-
-
-def _refuse_lines(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str | None:
-    if not shape or not shape[0]:
-        return f"lines hold the items of a first axis, and a tensor of the shape {shape} has none"
-    return _refuse_lost_lengths(shape, dtype)
-
-
-def _refuse_all_but_tables(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str | None:
-    if len(shape) == 2 and 0 not in shape:
-        return None
-    return f"it holds rows of columns, and this tensor has the shape {shape}; -f csv prints the answer's table"
-
-
-def _refuse_all_but_columns(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str | None:
-    problem = _refuse_all_but_tables(shape, dtype)
-    return problem or (None if dtype.name in parquet.DTYPES else f"Parquet files have no {dtype}")
-
-
-def _make_delimited(delimiter: str) -> FileFormat:
-    return FileFormat(
-        read=lambda stream, name, key, options: read_delimited(stream, name, options, delimiter),
-        write=lambda stream, saved: write_delimited(stream, saved.values, saved.names, saved.table, delimiter),
-        refuses=_refuse_all_but_tables,
-        limits="tensors of two axes, none of them empty",
-        is_text=True,
-        keeps_others=True,
-    )
-
-
-def _read_json(
-    stream: BinaryIO, name: str, key: str | None, options: TableOptions
-) -> tuple[NDArray[Any] | Table, str | None]:
-    if key is None and records.starts_like_records(stream.read(_SNIFFED_BYTES)):
-        return records.read_records(stream, name, options, is_lines=False)
-    stream.seek(0)
-    return nested.read_json(stream, name, key)
-
-
-def _write_json(stream: BinaryIO, saved: Saved) -> None:
-    if saved.names is not None:
-        records.write_records(stream, saved.values, saved.names, saved.table, is_lines=False)
-        return
-    stream.writelines(piece.encode() for piece in nested.NestedLists(saved.values).format_json())
-    stream.write(b"\n")
-
-
-def _read_json_lines(
-    stream: BinaryIO, name: str, key: str | None, options: TableOptions
-) -> tuple[NDArray[Any] | Table, str | None]:
-    if stream.read(_SNIFFED_BYTES).removeprefix(_BYTE_ORDER_MARK).lstrip()[:1] == b"{":
-        return records.read_records(stream, name, options, is_lines=True)
-    return records.read_lists(stream, name)
-
-
-def _write_json_lines(stream: BinaryIO, saved: Saved) -> None:
-    if saved.names is not None:
-        records.write_records(stream, saved.values, saved.names, saved.table, is_lines=True)
-    else:
-        records.write_lists(stream, saved.values)
-
-
-FORMATS: Mapping[str, FileFormat] = {
-    ".npy": FileFormat(
-        read=lambda stream, name, key, options: (npy.read_npy(stream, name), None),
-        write=lambda stream, saved: npy.write_npy(stream, saved.values),
-        refuses=_refuse_bfloat16,
-        limits="no bfloat16",
-        start=npy.start_npy,
-    ),
-    ".npz": FileFormat(
-        read=lambda stream, name, key, options: (npz.read_npz(stream, name, key), None),
-        write=lambda stream, saved: npz.write_npz(stream, {saved.key: saved.values}),
-        refuses=_refuse_bfloat16,
-        limits="no bfloat16",
-        has_keys=True,
-    ),
-    ".json": FileFormat(
-        _read_json,
-        _write_json,
-        _refuse_lost_lengths,
-        "no empty axis but the last",
-        has_keys=True,
-        is_text=True,
-        keeps_others=True,
-    ),
-    ".jsonl": FileFormat(
-        _read_json_lines,
-        _write_json_lines,
-        _refuse_lines,
-        "an item of the first axis a line",
-        is_text=True,
-        keeps_others=True,
-    ),
-    ".csv": _make_delimited(","),
-    ".tsv": _make_delimited("\t"),
-    ".safetensors": FileFormat(
-        read=lambda stream, name, key, options: (safetensors.read_safetensors(stream, name, key), None),
-        write=lambda stream, saved: safetensors.write_safetensors(stream, saved.key, saved.values),
-        has_keys=True,
-        start=partial(safetensors.start_safetensors, key=nested.TENSOR_KEY),
-    ),
-    ".parquet": FileFormat(
-        read=lambda stream, name, key, options: parquet.read_parquet(stream, name, options),
-        write=lambda stream, saved: parquet.write_parquet(stream, saved.values, saved.names, saved.table),
-        refuses=_refuse_all_but_columns,
-        limits="columns, of which none is empty, and no bfloat16",
-        keeps_others=True,
-    ),
-}
-"""Suffix → format. To add a format, add a module that reads and writes it, and an entry here."""
-
-_FROM_TORCH = (
-    "import torch; from safetensors.torch import save_file; x = torch.load('{path}', map_location='cpu')"
-)
-_FROM_NUMPY = (
-    "import pathlib, pickle; from safetensors.numpy import save_file; "
-    "x = pickle.loads(pathlib.Path('{path}').read_bytes())"
-)
-
-_PICKLES = {
-    **dict.fromkeys((".pt", ".pth", ".ckpt"), _FROM_TORCH),
-    **dict.fromkeys((".pkl", ".pickle"), _FROM_NUMPY),
-}
-"""The suffix of a file that is a pickle → what loads it in Python."""
 
 _KEYED = re.compile(rf"(.*?({'|'.join(map(re.escape, FORMATS))})):(.+)", re.IGNORECASE | re.DOTALL)
 """`FILE:KEY`: the file ends at the first known suffix before a colon."""
@@ -306,42 +91,6 @@ def load(specification: str, options: TableOptions = AS_FOUND) -> Tensor:
         raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
 
 
-def require_holdable(suffix: str, where: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Raise `UsageError` where a file would not be read back as an array of a shape and dtype.
-
-    Parameters
-    ----------
-    suffix : str
-        Of the file's format.
-    where : str
-        The option that names the file, and its name.
-    shape, dtype
-        The array's.
-    """
-    problem = FORMATS[suffix].refuses(shape, dtype)
-    if problem is not None:
-        others = ", ".join(other for other, form in FORMATS.items() if form.refuses(shape, dtype) is None)
-        raise UsageError(f"{where}: {problem}; {others} hold it")
-
-
-def find_format(path: str, option: str) -> FileFormat:
-    """Return the format of a path's suffix, or raise `UsageError` if it is not known."""
-    suffix = Path(path).suffix.lower()
-    if suffix in _PICKLES:
-        load = f"{_PICKLES[suffix].format(path=path)}; x = x if isinstance(x, dict) else {{'x': x}}"
-        save = f"save_file(x, '{Path(path).with_suffix('.safetensors')}')"
-        function = "torch.load" if _PICKLES[suffix] is _FROM_TORCH else "pickle.loads"
-        part = f"where the tensors are a part of it, choose that: x = {function}(…)['G']"
-        raise UsageError(
-            f"{option} {path} is a pickle, which may run anything when it is read; if you trust it: "
-            f'python -c "{load}; {save}"; {part}'
-        )
-    if suffix not in FORMATS:
-        what = f"the suffix {suffix}" if suffix else "no suffix"
-        raise UsageError(f"{option} {path} has {what}; {', '.join(FORMATS)} are known")
-    return FORMATS[suffix]
-
-
 def split_key(specification: str) -> tuple[Path, str | None]:
     """Return the file that `FILE` or `FILE:KEY` names, and the key if there is one."""
     if os.path.exists(specification):  # noqa: PTH110  # False, not an error, where the name is too long
@@ -364,7 +113,7 @@ def _load_stream(
     if _is_file_at_start(stream):
         opened = Opened.describe(stream, name, path)
         return _hold_to(_load_whole(stream, name, key, options), opened)
-    with spool(stream, name, lambda head: _sniff(head[:_SNIFFED_BYTES], name)) as whole:
+    with spool(stream, name, lambda head: recognize_format(head[:SNIFFED_BYTES], name)) as whole:
         tensor = _load_whole(whole, name, key, options)
         if isinstance(whole, io.BytesIO):
             return tensor
@@ -402,10 +151,10 @@ def _load_whole(
 
     Without a format the first bytes tell it.
     """
-    head = stream.read(_SNIFFED_BYTES)
+    head = stream.read(SNIFFED_BYTES)
     if not head:
         raise DataError(f"{name} is empty")
-    file_format = file_format or FORMATS[_sniff(head, name)]
+    file_format = file_format or FORMATS[recognize_format(head, name)]
     stream.seek(0)
     found, how = file_format.read(stream, name, key, options)
     if not isinstance(found, Table):
@@ -430,21 +179,3 @@ def _name_columns(tensor: Tensor, wanted: tuple[str, ...] | None) -> Tensor:
         return tensor
     notes = (tensor.note, UNNAMED.format(list_names(wanted)))
     return tensor._replace(columns=wanted, note="; ".join(note for note in notes if note))
-
-
-def _sniff(head: bytes, name: str) -> str:
-    """Return the suffix of the format that a file with these first bytes is of."""
-    if head.startswith(npy.MAGIC):
-        return ".npy"
-    if head.startswith(npz.MAGICS):
-        return ".npz"
-    if safetensors.starts_like_safetensors(head):
-        return ".safetensors"
-    if head.startswith(parquet.MAGIC):
-        return ".parquet"
-    text = head.removeprefix(_BYTE_ORDER_MARK).lstrip()
-    if text[:1] in (b"[", b"{"):
-        return ".jsonl" if records.starts_like_lines(text) else ".json"
-    if b"\x00" in head:
-        raise DataError(f"{name} is none of {', '.join(FORMATS)}, by its first bytes")
-    return ".tsv" if b"\t" in text.split(b"\n", 1)[0] else ".csv"

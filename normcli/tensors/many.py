@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.errors import DataError, NormError, UsageError
-from normcli.tensors.files import FORMATS, load, split_key
+from normcli.tensors.files import load, split_key
+from normcli.tensors.formats.file_formats import FORMATS
 from normcli.tensors.formats.npz import find_arrays
 from normcli.tensors.formats.safetensors import list_names, load_opaque
 from normcli.tensors.formats.store_places import find_place

@@ -11,7 +11,9 @@ import pytest
 from normcli import audit, normalize
 from normcli.answers.judging.audit_report import join_names
 from normcli.auditing.dump_file import SCHEMA
+from normcli.engine.walk import Effort
 from normcli.errors import DataError
+from normcli.fitting.workers import can_fork
 
 RNG = np.random.default_rng(11)
 X = (RNG.normal(size=(6, 8, 16)) + 3.0).astype(np.float32)
@@ -356,3 +358,35 @@ def test_an_output_that_is_missing_is_no_difference_of_the_norm(tmp_path):
     lacking = {role: values for role, values in make_layer().items() if role != "output"}
     told = audit(write(tmp_path / "one", {"a": make_layer()}), against=write(tmp_path / "two", {"a": lacking}))
     assert (told.ok, told.data()["first"]) == (False, None)
+
+
+class Watcher:
+    """An observer that keeps what it is told."""
+
+    def __init__(self):
+        self.expected, self.done = [], []
+
+    def expect(self, byte_count):
+        self.expected.append(byte_count)
+
+    def advance(self, byte_count):
+        self.done.append(byte_count)
+
+
+def test_progress_goes_layer_by_layer(tmp_path):
+    layers = {name: make_layer() for name in "abc"}
+    watcher = Watcher()
+    audit(write(tmp_path / "run", layers), effort=Effort(observer=watcher))
+    assert len(watcher.done) == 3
+    assert watcher.expected == [sum(watcher.done)]
+
+
+@pytest.mark.skipif(not can_fork(), reason="processes are forked")
+def test_two_processes_say_what_one_says(tmp_path, monkeypatch):
+    layers = {name: make_layer(eps=1e-2 if name in "cd" else 1e-5) for name in "abcde"}
+    path = write(tmp_path / "run", layers, {"b": {"norm": None, "options": {}}})
+    alone = audit(path, effort=Effort(threads=1))
+    monkeypatch.setattr("normcli.auditing.audit.MUCH", 1)
+    shared = audit(path, effort=Effort(threads=2))
+    assert str(shared) == str(alone)
+    assert shared.data() == alone.data()

@@ -10,7 +10,7 @@ import pytest
 import normcli
 from normcli.checking.check import check
 from normcli.checking.gate import ACTIVATIONS, Gate, make_gate
-from normcli.cli.verbs.check import GATE_ACTIVATIONS
+from normcli.cli.verbs.judging.check import GATE_ACTIVATIONS
 from normcli.errors import DataError, UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request

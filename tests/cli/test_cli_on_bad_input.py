@@ -197,7 +197,7 @@ def test_a_failed_write_leaves_the_old_output(normcli, folder, monkeypatch):
         stream.write(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("normcli.tensors.files.npy.write_npy", lambda stream, values: fail(stream, values))
+    monkeypatch.setattr("normcli.tensors.formats.npy.write_npy", lambda stream, values: fail(stream, values))
     ran = normcli("bn", "-i", "x.npy", "-o", "y.npy")
     assert (ran.code, ran.raw) == (DATA, b"")
     assert "y.npy cannot be written: No space left on device" in ran.err

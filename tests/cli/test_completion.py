@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 
-from normcli.cli.verbs.completion import SCRIPTS
+from normcli.cli.verbs.reference.completion import SCRIPTS
 from normcli.norms.table import NORMS
 from tests.marks import slowly
 

@@ -11,13 +11,13 @@ from normcli import NORMS, errors
 from normcli.checking.gradient_faults import list_faults
 from normcli.cli.commands import VERBS
 from normcli.cli.main import commands
-from normcli.cli.verbs.help import TOPICS
+from normcli.cli.verbs.reference.help import TOPICS
 from normcli.compiled import describe_kernel
 from normcli.errors import ExitCode, NormError
 from normcli.identifying.faults.claim import FAULTS as OF_KERNELS
 from normcli.norms.layout import CHANNEL_LAST_LAYOUTS, DEFAULT_LAYOUTS
 from normcli.norms.options import OPTIONS, list_own_options
-from normcli.tensors.files import FORMATS
+from normcli.tensors.formats.file_formats import FORMATS
 from normcli.version import __version__
 from normcli.writers import PICTURES, SUFFIXES, WRITERS
 from tests.conftest import ROOT

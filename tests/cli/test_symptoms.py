@@ -8,7 +8,7 @@ import shlex
 import numpy as np
 import pytest
 
-from normcli.cli.verbs.help import read_symptoms
+from normcli.cli.verbs.reference.help import read_symptoms
 
 RECIPES = read_symptoms()
 

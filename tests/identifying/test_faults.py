@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from normcli.checking.gradient_faults import list_faults
-from normcli.cli.verbs.help import JOINTS
+from normcli.cli.verbs.reference.help import JOINTS
 from normcli.identifying.faults.claim import FAULTS
 from normcli.identifying.words.diagnosis import MOST_WORDS, count_words
 

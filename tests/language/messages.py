@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normcli.checking.fault import Fault
-from normcli.cli.verbs.help import read_symptoms
+from normcli.cli.verbs.reference.help import read_symptoms
 from normcli.language.reading import PLACE, find_foreign_words
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ ROOMS = (
 """The files and folders whose texts are shown."""
 
 NO_ROOMS = (
-    "cli/manual.py", "cli/verbs/completion.py", "cli/run.py", "cli/parameters/types.py", "norms/calls.py", "norms/layout.py", "pictures/svg.py",
+    "cli/manual.py", "cli/verbs/reference/completion.py", "cli/run.py", "cli/parameters/types.py", "norms/calls.py", "norms/layout.py", "pictures/svg.py",
     "pictures/png.py", "results/result.py", "results/arguments.py", "running/state_file.py", "teach/value_index.py",
 )  # fmt: skip
 """Among them those that have no texts but the man page, code, and what errors say."""
@@ -132,7 +132,7 @@ def _list_of_page() -> Iterator[tuple[str, str]]:
 def _list_remarks() -> Iterator[tuple[str, str]]:
     """Yield what the tables of symptoms and of conventions say."""
     for row in read_symptoms():
-        yield from (("normcli/cli/verbs/symptoms.toml", text) for text in (row.symptom, row.fix))
+        yield from (("normcli/cli/verbs/reference/symptoms.toml", text) for text in (row.symptom, row.fix))
     path = PACKAGE / "norms" / "conventions.toml"
     rows = tomllib.loads(path.read_text(encoding="utf-8")).values()
     for row in (row for part in rows if isinstance(part, list) for row in part):
@@ -145,7 +145,7 @@ def _list_docstrings() -> Iterator[tuple[str, str]]:
     """Yield the docstrings that helps are made of."""
     from normcli.cli.commands import VERBS
     from normcli.cli.main import commands, import_verb
-    from normcli.cli.verbs.help import TOPICS
+    from normcli.cli.verbs.reference.help import TOPICS
     from normcli.writers import PICTURES, WRITERS
 
     yield "normcli/cli/main.py", commands.help or ""
@@ -155,7 +155,7 @@ def _list_docstrings() -> Iterator[tuple[str, str]]:
     for listings in TOPICS.values():
         for list_rows in listings:
             _, _, text = inspect.cleandoc(list_rows.__doc__ or "").partition("\n\n")
-            yield "normcli/cli/verbs/help.py", text
+            yield "normcli/cli/verbs/reference/help.py", text
     for module, function in (WRITERS | PICTURES).values():
         line = (getattr(import_module(module), function).__doc__ or "").split("\n")[0]
         yield module.replace(".", "/") + ".py", line.removeprefix("Write ").rstrip(".")

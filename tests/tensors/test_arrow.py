@@ -12,7 +12,8 @@ import pytest
 from normcli.errors import DataError
 from normcli.tensors.tables import arrow, delimited, line_records
 from normcli.tensors.tables.cells import MISSING, CellReader
-from normcli.tensors.tables.delimited import Lines, read_delimited, write_delimited
+from normcli.tensors.tables.delimited import Lines, read_delimited
+from normcli.tensors.tables.delimited_writing import to_cell, write_delimited
 from normcli.tensors.tables.tables import AS_FOUND, TableOptions, TextError
 from tests.engine.test_engine import bits
 
@@ -203,7 +204,7 @@ def test_the_same_text_is_written(values, delimiter, monkeypatch):
 
     expected = write()
     assert expected.decode().splitlines()[7].split(delimiter) == [
-        delimited.to_cell(value) for value in values[7].tolist()
+        to_cell(value) for value in values[7].tolist()
     ]
     monkeypatch.setattr(arrow, "LEAST_VALUES", 0)
     assert write() == expected

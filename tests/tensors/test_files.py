@@ -10,7 +10,8 @@ import pytest
 
 from normcli.dtypes import find_type
 from normcli.errors import DataError, UsageError
-from normcli.tensors.files import FORMATS, Saved, find_format, load, require_holdable
+from normcli.tensors.files import load
+from normcli.tensors.formats.file_formats import FORMATS, Saved, find_format, require_holdable
 from normcli.tensors.written_whole import require_writable
 
 X = np.random.default_rng(0).normal(size=(3, 4))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError
-from normcli.tensors.tables.delimited import write_delimited
+from normcli.tensors.tables.delimited_writing import write_delimited
 from normcli.tensors.tables.json_records import (
     read_lists,
     read_records,

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError, MissingExtraError, UsageError
-from normcli.tensors.files import FORMATS, Saved, load
+from normcli.tensors.files import load
+from normcli.tensors.formats.file_formats import FORMATS, Saved
 from normcli.tensors.tables import parquet as module
+from normcli.tensors.tables import parquet_writing
 from normcli.tensors.tables.tables import TableOptions
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -194,7 +196,7 @@ def test_a_full_disk_leaves_the_old_file(path, tmp_path, normcli, monkeypatch):
     def fail(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "_make_column", fail)
+    monkeypatch.setattr(parquet_writing, "_make_column", fail)
     ran = normcli("zscore", "-i", path, "--columns", "x,n", "--nan", "omit", "-o", target)
     assert (ran.code, ran.out, target.read_bytes()) == (3, "", b"old")
     assert ran.err.endswith("y.parquet cannot be written: No space left on device\n")

@@ -11,7 +11,8 @@ from safetensors.numpy import load_file, save_file
 
 from normcli import normalize
 from normcli.errors import DataError, UsageError
-from normcli.tensors.files import Saved, load
+from normcli.tensors.files import load
+from normcli.tensors.formats.file_formats import Saved
 from normcli.tensors.formats.safetensors import read_safetensors, starts_like_safetensors
 from normcli.tensors.mapped import Mapped
 from tests.tensors.test_files import save

@@ -1,34 +1,31 @@
-"""Where outputs go: a file or folder is asked once, before any work, whether it may be written there."""
+"""A file or standard output that documents, tensors and arrays are written to."""
 
 from __future__ import annotations
 
 import contextlib
 import io
-import itertools
 import os
 import sys
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 import click
 
-from normcli.cli.parameters.settings import NOTES
 from normcli.errors import ExitCode, UsageError
-from normcli.language import translate
-from normcli.printable import TerminalBytes, agree, make_printable
+from normcli.printable import TerminalBytes
 from normcli.tensors.formats.store_places import find_place
 from normcli.tensors.tensor import STANDARD_STREAM, STREAMED
 from normcli.tuples import NamedTuple
-from normcli.writers import PAINTED, PICTURES, SUFFIXES, has_letters, write, write_picture
+from normcli.writers import PICTURES, write, write_picture
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from normcli.cli.parameters.settings import AnswerOptions
     from normcli.documents.document import Document, Drawable, View
-    from normcli.tensors.files import FileFormat, Saved
+    from normcli.tensors.formats.file_formats import FileFormat, Saved
     from normcli.tensors.formats.store_places import Place
     from normcli.tensors.tables.tables import Table
     from normcli.tensors.tensor import Tensor
@@ -135,14 +132,14 @@ class Destination(NamedTuple):
         if self.format_name:
             return self.format_name
         format_name = STREAMED[0] if table is None else table.format_name
-        _refuse_bytes(format_name)
+        refuse_bytes(format_name)
         return format_name
 
     def _find_format(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], table: Table | None = None
     ) -> FileFormat:
         """Return the format of a tensor's file, or raise `UsageError` if such a tensor is not read back."""
-        from normcli.tensors.files import FORMATS, require_holdable
+        from normcli.tensors.formats.file_formats import FORMATS, require_holdable
 
         suffix = f".{self.name_format(table)}"
         chosen = f" --format {self.format_name}" if self.path == STANDARD_STREAM else ""
@@ -261,7 +258,7 @@ def _escape_for_terminal() -> BinaryIO:
 
 def describe_written(destination: Destination, tensor: Tensor) -> Iterator[str]:
     """Yield what there is to know of a file that is written: what it replaces, lacks or would be read as."""
-    from normcli.tensors.files import FORMATS
+    from normcli.tensors.formats.file_formats import FORMATS
     from normcli.tensors.held_files import Opened
     from normcli.tensors.tables.column_choice import name_column
     from normcli.tensors.tables.delimited import reads_as_header
@@ -307,179 +304,10 @@ def collect_fields(answer: HasFields, names: Sequence[str]) -> list[NDArray[Any]
     return fields
 
 
-def choose_document_file(answer: AnswerOptions, formats: Collection[str]) -> Destination:
-    """Return where a document goes, and in which format.
-
-    Parameters
-    ----------
-    answer : AnswerOptions
-    formats : collection of str
-        Those that the document has.
-
-    Raises
-    ------
-    UsageError
-        If the file's name ends in no such format or in another than was asked for, or cannot be written.
-    """
-    output, format_name = answer.output, answer.format_name
-    if output is None:
-        return Destination(None, format_name or "table")
-    named = SUFFIXES[require_file(output, [suffix for suffix, name in SUFFIXES.items() if name in formats])]
-    if format_name not in (None, named):
-        raise UsageError(f"--format {format_name} and --output {output} are two formats; give one")
-    if named == PAINTED and not has_letters():
-        _note_english(output)
-    return Destination(output, named)
-
-
-def _note_english(output: str) -> None:
-    """Say, once the picture is drawn, that its words are English: no font here has other letters."""
-    context = click.get_current_context(silent=True)
-    if context is not None and not context.params.get("quiet"):
-        reason = "no Chinese font is known here, so words in the PNG are English; in SVG, Chinese"
-        text = make_printable(f"normcli: {output}: {translate(reason)}")
-        context.meta.setdefault(NOTES, []).append(lambda: click.echo(text, err=True))
-
-
-def choose_tensor_file(answer: AnswerOptions, shown: Sequence[str] = ()) -> Destination | None:
-    """Return where a tensor goes; None where that is not asked for.
-
-    A file's name says its format. On standard output (`-`) it is --format; by default that of a table that the
-    tensor is columns of, otherwise .npy.
-
-    Parameters
-    ----------
-    answer : AnswerOptions
-    shown : sequence of str
-        The suffixes of files that show a result instead, for the message.
-
-    Raises
-    ------
-    UsageError
-        If the file's name ends in no format of tensors, or cannot be written; if the format is none of them, or
-        its bytes would go to a terminal.
-    """
-    if answer.output is not None and find_place(answer.output) is not None:
-        return _choose_store(answer.output, overwrite=answer.overwrite)
-    if answer.overwrite:
-        raise UsageError("--overwrite is of stores: a file is replaced in any case")
-    if answer.output != STANDARD_STREAM:
-        return choose_values_file(answer.output, shown=shown)
-    format_name = answer.format_name or ""
-    if format_name:
-        if format_name not in STREAMED:
-            raise UsageError(f"-o - writes the tensor: --format {', '.join(STREAMED)}, not {format_name}")
-        _refuse_bytes(format_name)
-    return Destination(STANDARD_STREAM, format_name)
-
-
-def _refuse_bytes(format_name: str) -> None:
+def refuse_bytes(format_name: str) -> None:
     """Raise `UsageError` if a format that is no text would be written to a terminal."""
-    from normcli.tensors.files import FORMATS
+    from normcli.tensors.formats.file_formats import FORMATS
 
     if not FORMATS[f".{format_name}"].is_text and sys.stdout.isatty():
         texts = ", ".join(name for name in STREAMED if FORMATS[f".{name}"].is_text)
         raise UsageError(f"-o - would write {format_name}, which no terminal shows; --format {texts} are text")
-
-
-def _choose_store(output: str, *, overwrite: bool) -> Destination:
-    """Return the store that a tensor goes to, or raise `UsageError` if it cannot be written."""
-    from normcli.tensors.written_whole import require_new_folder
-
-    place = cast("Place", find_place(output))
-    if not place.is_zarr or place.is_remote:
-        kind = "a URL" if place.is_zarr else "HDF5"
-        raise UsageError(f"--output {output}: {kind} is read, and not written; a .zarr folder is")
-    if os.path.isdir(place.path) and os.listdir(place.path):  # noqa: PTH112, PTH208
-        from normcli.tensors.formats.stores import list_others
-
-        others = list_others(place)
-        if others:
-            raise UsageError(
-                f"--output {output}: {', '.join(others)} of this store would be lost: name a new store"
-            )
-        if not overwrite:
-            raise UsageError(f"--output {output}: there is a store already; --overwrite replaces it")
-    require_new_folder(place.path, "--output", replaces=overwrite)
-    return Destination(output, STORE, overwrite=overwrite)
-
-
-def choose_values_file(
-    output: str | None, option: str = "--output", suffixes: Sequence[str] = (), shown: Sequence[str] = ()
-) -> Destination | None:
-    """Return the file where a tensor, or arrays by name, are saved; None where that is not asked for.
-
-    Parameters
-    ----------
-    output : str or None
-        The file, as the caller named it.
-    option : str
-    suffixes : sequence of str
-        The formats that will do; by default every one of tensors.
-    shown : sequence of str
-        Others that the option takes elsewhere, for the message.
-
-    Raises
-    ------
-    UsageError
-        If the file's name ends in none of them, or cannot be written.
-    """
-    if output is None:
-        return None
-    from normcli.tensors.files import FORMATS
-
-    suffix = require_file(output, suffixes or tuple(FORMATS), option, shown)
-    return Destination(output, suffix.removeprefix("."), option)
-
-
-def choose_files_for(names: Sequence[str], answer: AnswerOptions) -> list[Destination]:
-    """Return where the result of each of several files goes: in a folder, which is made, or in one file.
-
-    Raises
-    ------
-    UsageError
-        If several results would go to one file, or one cannot be written.
-    """
-    from pathlib import Path
-
-    output = str(answer.output)
-    paths = [output]
-    if find_place(output) is None and (output.endswith(os.sep) or os.path.isdir(output)):  # noqa: PTH112
-        paths = [str(Path(output, _name_result(name))) for name in names]
-        for path, next_path in itertools.pairwise(sorted(paths)):
-            if path == next_path:
-                raise UsageError(f"two of the files would both be written to {path}")
-        try:
-            Path(output).mkdir(exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"--output {output}: the folder cannot be made: {error.strerror}") from error
-    elif len(names) > 1:
-        folder = "FOLDER" if output == STANDARD_STREAM else output
-        raise UsageError(f"--output {output}: {len(names)} results need a folder: -o {folder}{os.sep}")
-    return [cast("Destination", choose_tensor_file(answer._replace(output=path))) for path in paths]
-
-
-def require_file(
-    path: str, suffixes: Sequence[str], option: str = "--output", shown: Sequence[str] = ()
-) -> str:
-    """Return the suffix of a file that may be written, or raise `UsageError`, naming the shown too."""
-    from normcli.tensors.written_whole import require_writable
-
-    require_writable(path, option)
-    suffix = os.path.splitext(path)[1].lower()  # noqa: PTH122  # pathlib is slow to import
-    if suffix not in suffixes:
-        what = f"the suffix {suffix}" if suffix else "no suffix"
-        listed = (*suffixes, *shown)
-        known = f"{', '.join(listed)} {agree(len(listed), 'is', 'are')} known"
-        raise UsageError(f"{option} {path} has {what}; {known}")
-    return suffix
-
-
-def _name_result(name: str) -> str:
-    """Return the name of what is made of a file: its own, with the key before the suffix if there is one."""
-    from pathlib import Path
-
-    if os.path.exists(name) or ":" not in os.path.basename(name):  # noqa: PTH110, PTH119
-        return Path(name).name
-    path, key = name.rsplit(":", 1)
-    return f"{Path(path).stem}-{key}.npy"

@@ -6,15 +6,8 @@ import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from normcli.cli.files.destination import (
-    STATISTICS_SUFFIXES,
-    Destination,
-    WholeFiles,
-    choose_document_file,
-    choose_tensor_file,
-    choose_values_file,
-    describe_written,
-)
+from normcli.cli.files.choose_destination import choose_document_file, choose_tensor_file, choose_values_file
+from normcli.cli.files.destination import STATISTICS_SUFFIXES, Destination, WholeFiles, describe_written
 from normcli.documents.number_format import format_shape
 from normcli.errors import UsageError
 from normcli.printable import format_bytes, format_count
@@ -82,7 +75,7 @@ class Outputs(NamedTuple):
                 files, {**result.statistics, **updated}, problem.plan.grid.group_columns
             )
         if self.tensor is not None and out is None:
-            from normcli.tensors.files import Saved
+            from normcli.tensors.formats.file_formats import Saved
 
             self.tensor.write_tensor(files, Saved.like(problem.tensor, result.normalized))
 

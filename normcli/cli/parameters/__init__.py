@@ -1,4 +1,6 @@
 """What a command line may say.
 
-`options`, of `types`; the `settings` that a verb is given.
+* `options`: the options that several commands share
+* `settings`: the options of one command line as typed records
+* `types`: texts read as values
 """

@@ -1,5 +1,8 @@
-"""The verbs of the command line, a file each; `normalize` is the command of a norm alone.
+"""The verbs of the command line, a file each.
 
-`check_backward`, `check_running`, `track` (running statistics), `emit` and `on_cluster` are what options of
-other verbs ask for.
+* `batches`: many files or batches
+* `calculating`: one tensor, its gradients, its picture, its code
+* `judging`: somebody else's numbers
+* `reference`: help, tables, completion
+* `teaching`: a student's questions
 """

@@ -18,15 +18,13 @@ from normcli.dtypes import LARGEST_EXACT
 from normcli.errors import DataError, UsageError
 from normcli.printable import format_count, shorten
 from normcli.tensors.spool import keep_open
-from normcli.tensors.tables.arrow import find_formatter, find_parser, map_ahead
+from normcli.tensors.tables.arrow import find_parser, map_ahead
 from normcli.tensors.tables.cells import SPELLED_MISSING, CellReader, list_text_dtypes
 from normcli.tensors.tables.column_choice import choose_columns
 from normcli.tensors.tables.line_records import LineRecords, count_ends, iterate_records, split_raw
 from normcli.tensors.tables.numerals import AS_PYTHON, Numerals, is_number_otherwise, list_padded
-from normcli.tensors.tables.rows import holds_nan, iterate_row_blocks, place_numbers, write_rows
 from normcli.tensors.tables.tables import Block, Table
 from normcli.tensors.tables.text_columns import settle_text
-from normcli.tensors.watched import expect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -275,83 +273,6 @@ def read_delimited(stream: BinaryIO, name: str, options: TableOptions, usual: st
         doubt = "its first row has text and numbers, and is taken for data: --header yes takes it for names"
         note = doubt if note is None else f"{doubt}; {note}"
     return Table(lines, chosen, lines.delimiter, lines.numerals.decimal), note
-
-
-def write_delimited(
-    stream: BinaryIO, values: NDArray[Any], names: Sequence[str] | None, table: Table | None, delimiter: str
-) -> None:
-    """Write a tensor of two axes, with the names of its columns if it has any.
-
-    Parameters
-    ----------
-    stream : BinaryIO
-    values : ndarray
-        Shape (rows, columns).
-    names : sequence of str or None
-        Of the values' columns.
-    table : Table or None
-        Where the values came from: they are written in their places among its other columns, as it is
-        delimited itself.
-    delimiter : str
-        Otherwise.
-    """
-    decimal = "."
-    if table is not None:
-        names = table.rows.names
-        if table.delimiter is not None and "\t" not in (delimiter, table.delimiter):
-            delimiter, decimal = table.delimiter, table.decimal
-
-    if names is not None:
-        stream.write(f"{delimiter.join(quote(name, delimiter) for name in names)}\n".encode())
-    between = delimiter if decimal != delimiter else f'"{delimiter}"'  # numbers are then in quotes
-    blocks = _format_blocks(values, between, decimal)
-    keeps_missing = table is not None and holds_nan(values)
-    if table is None or (table.is_whole and not keeps_missing and decimal != delimiter):
-        stream.writelines(text.encode() for text in blocks)
-        return
-    lines = (line for text in blocks for line in text.removesuffix("\n").split("\n"))
-    if decimal == delimiter:
-        numbers: Iterator[list[str]] = ([f'"{cell}"' for cell in line.split(between)] for line in lines)
-    elif table.span is not None and not keeps_missing:
-        numbers = ([line] for line in lines)
-    else:
-        numbers = (line.split(delimiter) for line in lines)
-    rows = map(delimiter.join, place_numbers(numbers, table, delimiter, keeps_missing=keeps_missing))
-    write_rows(stream, rows, "\n")
-    stream.write(b"\n")
-
-
-def _format_blocks(values: NDArray[Any], delimiter: str, decimal: str) -> Iterator[str]:
-    """Yield the lines of a tensor of two axes, some at a time."""
-
-    def format_block(rows: NDArray[Any]) -> str:
-        return "".join(f"{line}\n" for line in _format_rows(rows, delimiter, decimal))
-
-    format_quickly = find_formatter(values, delimiter, format_block) if decimal == "." else None
-    texts: Iterator[tuple[NDArray[Any], str]] = (
-        (rows, format_block(rows)) for rows in iterate_row_blocks(values)
-    )
-    if format_quickly is not None:
-        texts = map_ahead(format_quickly, iterate_row_blocks(values))
-    advance = expect(values.nbytes)
-    for rows, text in texts:
-        advance(rows.nbytes)
-        yield text
-
-
-def _format_rows(rows: NDArray[Any], delimiter: str, decimal: str) -> list[str]:
-    """Return the numbers of each row, in full precision, with a delimiter between them; booleans as 0 and 1.
-
-    They are formatted all at once, in a list's own text, which is faster than one by one.
-    """
-    numbers = rows.astype(np.uint8) if rows.dtype == np.bool_ else rows
-    text = repr(numbers.tolist())[2:-2].replace(".", decimal)
-    return [line.replace(", ", delimiter) for line in text.split("], [")]
-
-
-def to_cell(value: float | bool) -> str:
-    """Return a number as CSV and `--print` have it: in full precision, booleans as 0 and 1."""
-    return repr(int(value)) if isinstance(value, bool) else repr(value)
 
 
 def find_delimiter(word: str) -> str:

@@ -161,7 +161,7 @@ def judge_model(name: str, folder: Path) -> Iterator[Planted]:
     zooed, right = make(name), folder / "right.safetensors"
     record_run(zooed, right)
     layers = {layer.name: layer for layer in open_dump(str(right))}
-    known = [layer for layer in layers.values() if "gate" not in layer.loads]
+    known = [layer for layer in layers.values() if "gate" not in layer.tensors]
     for fault, plant in PLANTS.items():
         places = [
             layer.name

@@ -43,7 +43,7 @@ _SIZES = {
 _HEADS = {**_SIZES, "num_key_value_heads": 2, "max_position_embeddings": 64}
 
 TORCH: dict[str, tuple[str, dict[str, Any], str]] = {
-    "ResNet-50": ("ResNet", {"embedding_size": 16, "hidden_sizes": [32, 48, 64, 96]}, "image"),
+    "ResNet": ("ResNet", {"embedding_size": 16, "hidden_sizes": [32, 48, 64, 96], "depths": [1, 2, 2, 1]}, "image"),
     "ConvNeXt": ("ConvNext", {"hidden_sizes": [16, 32, 48, 64], "depths": [2, 2, 3, 2]}, "image"),
     "BERT": ("Bert", _SIZES, "text"),
     "Llama": ("Llama", _HEADS, "text"),
@@ -134,7 +134,7 @@ def _make_flax() -> Zooed:
     class Network(linen.Module):
         @linen.compact
         def __call__(self, x: Any) -> Any:
-            for _ in range(3):
+            for _ in range(2):
                 x = Block()(x)
             return x
 

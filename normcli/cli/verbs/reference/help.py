@@ -128,7 +128,7 @@ def _list_tensor_files() -> Topic:
     what does not fit into memory, waits in a temporary file without a name, in the folder of TMPDIR.
     """
     from normcli.printable import format_bytes
-    from normcli.tensors.files import FORMATS, FileFormat
+    from normcli.tensors.formats.file_formats import FORMATS, FileFormat
     from normcli.tensors.mapped import SMALLEST_MAPPED
 
     def describe(form: FileFormat) -> str:
@@ -302,7 +302,7 @@ def _list_faults(joint: str) -> Callable[[], Topic]:
 
 def read_symptoms() -> list[Symptom]:
     """Return the recipes of `symptoms.toml`, in the order of the file."""
-    text = (pkgutil.get_data("normcli.cli.verbs", "symptoms.toml") or b"").decode()
+    text = (pkgutil.get_data("normcli.cli.verbs.reference", "symptoms.toml") or b"").decode()
     return [Symptom(**row) for row in tomllib.loads(text)["recipes"]]
 
 

@@ -9,13 +9,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from normcli.cli.files.destination import (
-    WholeFiles,
-    choose_files_for,
-    choose_values_file,
-    collect_fields,
-    print_document,
-)
+from normcli.cli.files.choose_destination import choose_files_for, choose_values_file
+from normcli.cli.files.destination import WholeFiles, collect_fields, print_document
 from normcli.cli.files.outputs import Outputs, choose_outputs, require_distinct
 from normcli.cli.problem import adopt_eps, load_problem
 from normcli.errors import DataError, UsageError, name_subject

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from normcli.cli.files.destination import STORE, WholeFiles, choose_tensor_file
+from normcli.cli.files.choose_destination import choose_tensor_file
+from normcli.cli.files.destination import STORE, WholeFiles
 from normcli.cli.files.sources import load_affine
 from normcli.errors import UsageError
 from normcli.identifying.words.diagnosis import Diagnosis
@@ -63,7 +64,7 @@ def fit_on_cluster(settings: Settings, named: Sequence[Named], policy: Policy) -
     from normcli.cluster.files import fit_files
     from normcli.cluster.stores import fit_store
     from normcli.fitting.fit import Fitted
-    from normcli.fitting.stats_file import merge_stats
+    from normcli.fitting.merge import merge_stats
 
     files = [one for one in named if find_place(one.name) is None]
     stores = [one.name for one in named if find_place(one.name) is not None]
@@ -248,7 +249,7 @@ def _write_file(
 ) -> None:
     """Normalize an array into a file, unless it is no longer of a version; all of it is in memory meanwhile."""
     from normcli.cluster.sources import open_source
-    from normcli.tensors.files import Saved
+    from normcli.tensors.formats.file_formats import Saved
     from normcli.tensors.tensor import Tensor
     from normcli.version import __version__
 

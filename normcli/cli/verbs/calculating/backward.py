@@ -79,7 +79,7 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
     require_one_stream(settings, dy)
     from normcli.answers.calculating.gradients import GradientsAnswer
     from normcli.results.backward import BackwardProblem, calculate_backward
-    from normcli.tensors.files import Saved
+    from normcli.tensors.formats.file_formats import Saved
 
     problem = load_problem(settings)
     slope = load_gradient(settings, problem, dy, dy_seed)

@@ -8,7 +8,7 @@ from normcli.cli.files.sources import make_recipe, require_one_stream
 from normcli.cli.parameters import options
 from normcli.cli.problem import load_problem
 from normcli.cli.verb_commands import Verb
-from normcli.cli.verbs.backward import ask_for_backward, choose_seed, load_gradient
+from normcli.cli.verbs.calculating.backward import ask_for_backward, choose_seed, load_gradient
 from normcli.errors import UsageError
 from normcli.tensors.random.recipe import DEFAULT_RNG
 

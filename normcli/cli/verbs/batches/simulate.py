@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click import option
 
-from normcli.cli.files.destination import choose_document_file
+from normcli.cli.files.choose_destination import choose_document_file
 from normcli.cli.files.sources import load_input
 from normcli.cli.parameters import options
 from normcli.cli.parameters.types import parse_momentum

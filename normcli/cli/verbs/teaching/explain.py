@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from click import option
 
-from normcli.cli.files.destination import choose_document_file
+from normcli.cli.files.choose_destination import choose_document_file
 from normcli.cli.files.sources import require_one_stream
 from normcli.cli.parameters import options
 from normcli.cli.problem import load_problem
 from normcli.cli.verb_commands import SELECTION, Verb
-from normcli.cli.verbs.backward import ask_for_backward, load_gradient
+from normcli.cli.verbs.calculating.backward import ask_for_backward, load_gradient
 from normcli.writers import WRITERS
 
 if TYPE_CHECKING:

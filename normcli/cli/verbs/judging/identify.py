@@ -12,7 +12,7 @@ from normcli.cli.files.sources import load_actual, load_affine, load_input
 from normcli.cli.parameters import options
 from normcli.cli.parameters.types import NormName
 from normcli.cli.verb_commands import EVALUATION, SELECTION, Verb
-from normcli.cli.verbs.check import print_verdict
+from normcli.cli.verbs.judging.check import print_verdict
 from normcli.errors import UsageError
 from normcli.norms.table import find_norm
 from normcli.printable import format_count

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 from click import option
 
-from normcli.cli.files.destination import Destination, choose_values_file, collect_fields, print_document
+from normcli.cli.files.choose_destination import choose_values_file
+from normcli.cli.files.destination import Destination, collect_fields, print_document
 from normcli.cli.parameters import options
 from normcli.cli.parameters.types import Shard
 from normcli.cli.verb_commands import EVALUATION, NamedNorm, Verb
@@ -100,7 +101,7 @@ def _fit(
         paths = [*expand(files), *listed]
         _tell_repeated(settings.run.warn, paths)
         if settings.run.is_clustered:
-            from normcli.cli.verbs.on_cluster import locate_files
+            from normcli.cli.verbs.calculating.on_cluster import locate_files
 
             paths = locate_files(paths)
         named = list(name_tensors(paths, settings.source.table()))
@@ -111,7 +112,7 @@ def _fit(
             part = Shards(shard[1], shard[:1], digest_inputs(named))
             named = take_shard(named, settings.request, *shard)
         if settings.run.is_clustered:
-            from normcli.cli.verbs.on_cluster import fit_on_cluster
+            from normcli.cli.verbs.calculating.on_cluster import fit_on_cluster
 
             fitted = fit_on_cluster(settings, named, policy)
         else:
@@ -158,7 +159,8 @@ def _merge(settings: Settings, emit: str | None, *, partial: bool) -> None:
     if not settings.source.inputs:
         raise UsageError("merge needs stats files: normcli merge a.npz b.npz -o all.npz")
     destination = _choose_output(settings, emit)
-    from normcli.fitting.stats_file import merge_stats, read_stats
+    from normcli.fitting.merge import merge_stats
+    from normcli.fitting.stats_file import read_stats
     from normcli.tensors.many import expand
 
     files = expand(settings.source.inputs)

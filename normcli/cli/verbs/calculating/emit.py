@@ -34,7 +34,7 @@ def emit_code(settings: Settings, framework: str) -> None:
     if output is None and framework == MODEL:
         raise UsageError("--emit onnx makes a model, which is no text: -o FILE.onnx")
     if output is not None:
-        from normcli.cli.files.destination import require_file
+        from normcli.cli.files.choose_destination import require_file
 
         require_file(output, (suffix,))
     problem = load_problem(settings)

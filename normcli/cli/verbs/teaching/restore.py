@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from click import option
 
-from normcli.cli.files.destination import choose_document_file, leave_with_verdict
+from normcli.cli.files.choose_destination import choose_document_file
+from normcli.cli.files.destination import leave_with_verdict
 from normcli.cli.parameters import options
 from normcli.cli.problem import load_problem
 from normcli.cli.verb_commands import EVALUATION, SELECTION, NamedNorm, Verb

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from click import argument, option
 
-from normcli.cli.files.destination import ARCHIVES, WholeFiles, choose_values_file, print_document
+from normcli.cli.files.choose_destination import choose_values_file
+from normcli.cli.files.destination import ARCHIVES, WholeFiles, print_document
 from normcli.cli.files.sources import load_affine, load_optional, load_parameter
 from normcli.cli.parameters import options
 from normcli.cli.parameters.types import Framework, NormName

@@ -89,17 +89,17 @@ def _asks_for_tracking(settings: Settings) -> bool:
 
 def _run(settings: Settings, emit: str | None) -> None:
     if emit is not None:
-        from normcli.cli.verbs.emit import emit_code
+        from normcli.cli.verbs.calculating.emit import emit_code
 
         emit_code(settings, emit)
         return
     if _asks_for_tracking(settings):
-        from normcli.cli.verbs.track import track
+        from normcli.cli.verbs.batches.track import track
 
         track(settings)
         return
     if settings.run.is_clustered:
-        from normcli.cli.verbs.on_cluster import normalize_on_cluster
+        from normcli.cli.verbs.calculating.on_cluster import normalize_on_cluster
 
         normalize_on_cluster(settings)
         return

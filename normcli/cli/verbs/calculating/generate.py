@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from normcli.cli.files.destination import WholeFiles, choose_tensor_file
+from normcli.cli.files.choose_destination import choose_tensor_file
+from normcli.cli.files.destination import WholeFiles
 from normcli.cli.files.sources import make_recipe
 from normcli.cli.parameters import options
 from normcli.cli.verb_commands import Verb
@@ -31,7 +32,7 @@ def _run(settings: Settings) -> None:
     if answer.output in (None, STANDARD_STREAM):
         answer = answer._replace(output=STANDARD_STREAM, format_name=answer.format_name or "json")
     destination = cast("Destination", choose_tensor_file(answer))
-    from normcli.tensors.files import Saved
+    from normcli.tensors.formats.file_formats import Saved
     from normcli.tensors.random.generate import generate
 
     with settings.run.show_progress():

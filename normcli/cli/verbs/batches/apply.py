@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 from click import option
 
-from normcli.cli.files.destination import Destination, WholeFiles, choose_files_for, describe_written
+from normcli.cli.files.choose_destination import choose_files_for
+from normcli.cli.files.destination import Destination, WholeFiles, describe_written
 from normcli.cli.files.sources import load_affine
 from normcli.cli.parameters import options
 from normcli.cli.verb_commands import Verb
@@ -104,7 +105,7 @@ def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inv
     _refuse_exchanged(stats, files)
     paths = expand(files)
     if settings.run.is_clustered:
-        from normcli.cli.verbs.on_cluster import locate_files
+        from normcli.cli.verbs.calculating.on_cluster import locate_files
 
         paths = locate_files(paths)
     named = list(name_tensors(paths, settings.source.table()._replace(takes_wanted=True)))
@@ -123,7 +124,7 @@ def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inv
     use = Use(kept, **loaded, eps=request.eps, dtype=request.dtype, range=request.range)
     pairs = list(zip(named, destinations, strict=True))
     if settings.run.is_clustered:
-        from normcli.cli.verbs.on_cluster import use_on_cluster
+        from normcli.cli.verbs.calculating.on_cluster import use_on_cluster
 
         use_on_cluster(settings, use, pairs, _use_one, inverts=inverts)
         return
@@ -151,7 +152,7 @@ def _use_one(one: Named, destination: Destination, use: Use, effort: Effort, *, 
     from normcli.engine.run import run
     from normcli.fitting.subject import require_order
     from normcli.fitting.use import invert_stats
-    from normcli.tensors.files import Saved
+    from normcli.tensors.formats.file_formats import Saved
 
     tensor = one.load(use.wanted)
     values = tensor.values

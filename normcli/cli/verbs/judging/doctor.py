@@ -8,7 +8,8 @@ import click
 from click import option
 
 from normcli.algorithms.row_computation import parse_computation
-from normcli.cli.files.destination import choose_document_file, leave_with_verdict
+from normcli.cli.files.choose_destination import choose_document_file
+from normcli.cli.files.destination import leave_with_verdict
 from normcli.cli.parameters import options
 from normcli.cli.problem import load_problem, warn_of_input
 from normcli.cli.verb_commands import EVALUATION, NamedNorm, Verb

@@ -8,7 +8,7 @@ from click import argument, option
 
 from normcli.cli.parameters import options
 from normcli.cli.verb_commands import Verb
-from normcli.cli.verbs.check import TOLERANCES, print_verdict
+from normcli.cli.verbs.judging.check import TOLERANCES, print_verdict
 
 if TYPE_CHECKING:
     from normcli.cli.parameters.settings import Settings

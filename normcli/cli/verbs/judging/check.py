@@ -15,7 +15,7 @@ from normcli.cli.files.sources import load_actual, load_typed, require_one_strea
 from normcli.cli.parameters import options
 from normcli.cli.problem import Problem, load_problem, warn_of_input
 from normcli.cli.verb_commands import NamedNorm, Verb, make_command
-from normcli.cli.verbs import check_backward, check_running
+from normcli.cli.verbs.judging import check_backward, check_running
 from normcli.dtypes import OUTPUT_DTYPES
 from normcli.errors import UsageError, name_subject
 from normcli.norms.table import find_norm
@@ -171,7 +171,7 @@ def _run(
             raise UsageError("--accumulate is of --actual alone, without --gate, on one machine")
         tolerate = functools.partial(tolerate_derived, declared.name)
     if settings.run.is_clustered:
-        from normcli.cli.verbs.on_cluster import check_on_cluster
+        from normcli.cli.verbs.calculating.on_cluster import check_on_cluster
 
         if gate is not None:
             raise UsageError("--gate is of one machine; --scheduler and --workers check without it")

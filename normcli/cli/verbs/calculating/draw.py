@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click import option
 
-from normcli.cli.files.destination import Destination, choose_document_file
+from normcli.cli.files.choose_destination import choose_document_file
 from normcli.cli.parameters import options
 from normcli.cli.parameters.types import Word
 from normcli.cli.problem import Problem, load_problem, warn_of_input
@@ -19,6 +19,7 @@ from normcli.writers import PAINTED, PICTURES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from normcli.cli.files.destination import Destination
     from normcli.cli.parameters.settings import Settings
     from normcli.results.gradient_reach import GradientReach
 

@@ -10,7 +10,7 @@ from click import option
 from normcli.cli.files.destination import leave_with_verdict, print_document
 from normcli.cli.files.sources import load_actual, require_one_stream
 from normcli.cli.problem import load_problem, warn_of_input
-from normcli.cli.verbs.backward import ask_for_backward, load_gradient
+from normcli.cli.verbs.calculating.backward import ask_for_backward, load_gradient
 from normcli.errors import UsageError, name_subject
 from normcli.writers import GRADIENTS
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from normcli.cli.files.destination import choose_document_file
+from normcli.cli.files.choose_destination import choose_document_file
 from normcli.cli.files.sources import load_input
 from normcli.cli.parameters import options
 from normcli.cli.parameters.settings import RunningOptions

@@ -1,0 +1,91 @@
+"""Layers whose norm nobody named: of some alike one is identified, and its norm held against the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from normcli.checking.check import NORMALIZED, check
+from normcli.checking.ulp import choose_counting_dtype
+from normcli.engine.inputs import Inputs
+from normcli.errors import DataError
+from normcli.identifying.identify import identify
+from normcli.identifying.models.error_bounds import list_levels
+from normcli.identifying.question import Question, find_reason
+from normcli.identifying.search.affine_step import ESTIMATED, enumerate_affine_steps
+from normcli.identifying.strange_groups import find_strange_groups, plan_hypothesis
+from normcli.identifying.words.phrasing import diagnose
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from normcli.identifying.models.error_bounds import Level
+    from normcli.identifying.search.hypothesis import Hypothesis
+    from normcli.identifying.words.diagnosis import Diagnosis
+
+
+class _Finding(NamedTuple):
+    """A norm that an earlier layer had, and how well it was calculated there."""
+
+    hypothesis: Hypothesis
+    eps: float
+    level: Level
+    told: Diagnosis
+
+
+class KnownNorms:
+    """What was found of layers so far, by their class, shapes and dtypes."""
+
+    def __init__(self) -> None:
+        self._findings: dict[Hashable, list[_Finding]] = {}
+
+    def identify(self, question: Question, kind: str) -> tuple[Diagnosis, float | None]:
+        """Return what made the output of a layer of some class, and its distance in ulp; None without a norm.
+
+        Raises
+        ------
+        DataError
+            If gamma or beta has more axes than x.
+        """
+        tensors = question.x, question.y, question.gamma, question.beta
+        if any(one is not None and one.ndim > question.x.ndim for one in tensors):
+            raise DataError(f"its weight or bias has more axes than its input, which has {question.x.ndim}")
+        key = kind, *(None if one is None else (one.shape, one.dtype) for one in tensors)
+        findings = self._findings.setdefault(key, [])
+        if find_reason(question.x, question.y) is None:
+            for finding in findings:
+                ulp = _hold(finding, question)
+                if ulp is not None:
+                    return finding.told, ulp
+        found = identify(question)
+        told = diagnose(found)
+        if not found.matches:
+            return told, None
+        best = found.matches[0]
+        if best.affine == ESTIMATED and "gamma" not in told.cause:
+            told = told._replace(cause=f"{told.cause}, then a fitted gamma")
+        is_plain = best.affine != ESTIMATED and best.order == tuple(range(question.x.ndim))
+        if best.hypothesis is not None and is_plain and found.rounded_to is None and told.fault is None:
+            for level in list_levels(choose_counting_dtype(question.y.dtype)):
+                finding = _Finding(best.hypothesis, best.eps, level, told)
+                if _hold(finding, question) is not None:
+                    findings.append(finding)
+                    break
+        return told, best.max_ulp
+
+
+def _hold(finding: _Finding, question: Question) -> float | None:
+    """Return how far y is from a finding's norm in ulp; None if it was not calculated as well as there."""
+    x, y, gamma, beta, *_ = question
+    own = finding.hypothesis.affine
+    for step in enumerate_affine_steps(x.shape, gamma, beta):
+        if step.way == own.way:
+            hypothesis = finding.hypothesis._replace(affine=step._replace(rounds_to=own.rounds_to))
+            dtype = choose_counting_dtype(y.dtype)
+            if find_strange_groups(hypothesis, finding.eps, x, y, finding.level, dtype).size:
+                continue
+            plan, inputs = plan_hypothesis(hypothesis, finding.eps, x), Inputs(step.scale, step.shift)
+            plan = replace(plan, spec=plan.spec._replace(dtype=None))  # so that y's dtype counts
+            return check(plan, x, {NORMALIZED: y}, inputs).comparisons[NORMALIZED].max_ulp
+    return None

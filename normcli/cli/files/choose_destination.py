@@ -1,0 +1,193 @@
+"""The destination that `--output` names: asked once, before any work, whether it may be written."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from normcli.cli.files.destination import STORE, Destination, refuse_bytes
+from normcli.cli.parameters.settings import NOTES
+from normcli.errors import UsageError
+from normcli.language import translate
+from normcli.printable import agree, make_printable
+from normcli.tensors.formats.store_places import find_place
+from normcli.tensors.tensor import STANDARD_STREAM, STREAMED
+from normcli.writers import PAINTED, SUFFIXES, has_letters
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from normcli.cli.parameters.settings import AnswerOptions
+    from normcli.tensors.formats.store_places import Place
+
+
+def choose_document_file(answer: AnswerOptions, formats: Collection[str]) -> Destination:
+    """Return where a document goes, and in which format.
+
+    Parameters
+    ----------
+    answer : AnswerOptions
+    formats : collection of str
+        Those that the document has.
+
+    Raises
+    ------
+    UsageError
+        If the file's name ends in no such format or in another than was asked for, or cannot be written.
+    """
+    output, format_name = answer.output, answer.format_name
+    if output is None:
+        return Destination(None, format_name or "table")
+    named = SUFFIXES[require_file(output, [suffix for suffix, name in SUFFIXES.items() if name in formats])]
+    if format_name not in (None, named):
+        raise UsageError(f"--format {format_name} and --output {output} are two formats; give one")
+    if named == PAINTED and not has_letters():
+        _note_english(output)
+    return Destination(output, named)
+
+
+def _note_english(output: str) -> None:
+    """Say, once the picture is drawn, that its words are English: no font here has other letters."""
+    context = click.get_current_context(silent=True)
+    if context is not None and not context.params.get("quiet"):
+        reason = "no Chinese font is known here, so words in the PNG are English; in SVG, Chinese"
+        text = make_printable(f"normcli: {output}: {translate(reason)}")
+        context.meta.setdefault(NOTES, []).append(lambda: click.echo(text, err=True))
+
+
+def choose_tensor_file(answer: AnswerOptions, shown: Sequence[str] = ()) -> Destination | None:
+    """Return where a tensor goes; None where that is not asked for.
+
+    A file's name says its format. On standard output (`-`) it is --format; by default that of a table that the
+    tensor is columns of, otherwise .npy.
+
+    Parameters
+    ----------
+    answer : AnswerOptions
+    shown : sequence of str
+        The suffixes of files that show a result instead, for the message.
+
+    Raises
+    ------
+    UsageError
+        If the file's name ends in no format of tensors, or cannot be written; if the format is none of them, or
+        its bytes would go to a terminal.
+    """
+    if answer.output is not None and find_place(answer.output) is not None:
+        return _choose_store(answer.output, overwrite=answer.overwrite)
+    if answer.overwrite:
+        raise UsageError("--overwrite is of stores: a file is replaced in any case")
+    if answer.output != STANDARD_STREAM:
+        return choose_values_file(answer.output, shown=shown)
+    format_name = answer.format_name or ""
+    if format_name:
+        if format_name not in STREAMED:
+            raise UsageError(f"-o - writes the tensor: --format {', '.join(STREAMED)}, not {format_name}")
+        refuse_bytes(format_name)
+    return Destination(STANDARD_STREAM, format_name)
+
+
+def _choose_store(output: str, *, overwrite: bool) -> Destination:
+    """Return the store that a tensor goes to, or raise `UsageError` if it cannot be written."""
+    from normcli.tensors.written_whole import require_new_folder
+
+    place = cast("Place", find_place(output))
+    if not place.is_zarr or place.is_remote:
+        kind = "a URL" if place.is_zarr else "HDF5"
+        raise UsageError(f"--output {output}: {kind} is read, and not written; a .zarr folder is")
+    if os.path.isdir(place.path) and os.listdir(place.path):  # noqa: PTH112, PTH208
+        from normcli.tensors.formats.stores import list_others
+
+        others = list_others(place)
+        if others:
+            raise UsageError(
+                f"--output {output}: {', '.join(others)} of this store would be lost: name a new store"
+            )
+        if not overwrite:
+            raise UsageError(f"--output {output}: there is a store already; --overwrite replaces it")
+    require_new_folder(place.path, "--output", replaces=overwrite)
+    return Destination(output, STORE, overwrite=overwrite)
+
+
+def choose_values_file(
+    output: str | None, option: str = "--output", suffixes: Sequence[str] = (), shown: Sequence[str] = ()
+) -> Destination | None:
+    """Return the file where a tensor, or arrays by name, are saved; None where that is not asked for.
+
+    Parameters
+    ----------
+    output : str or None
+        The file, as the caller named it.
+    option : str
+    suffixes : sequence of str
+        The formats that will do; by default every one of tensors.
+    shown : sequence of str
+        Others that the option takes elsewhere, for the message.
+
+    Raises
+    ------
+    UsageError
+        If the file's name ends in none of them, or cannot be written.
+    """
+    if output is None:
+        return None
+    from normcli.tensors.formats.file_formats import FORMATS
+
+    suffix = require_file(output, suffixes or tuple(FORMATS), option, shown)
+    return Destination(output, suffix.removeprefix("."), option)
+
+
+def choose_files_for(names: Sequence[str], answer: AnswerOptions) -> list[Destination]:
+    """Return where the result of each of several files goes: in a folder, which is made, or in one file.
+
+    Raises
+    ------
+    UsageError
+        If several results would go to one file, or one cannot be written.
+    """
+    from pathlib import Path
+
+    output = str(answer.output)
+    paths = [output]
+    if find_place(output) is None and (output.endswith(os.sep) or os.path.isdir(output)):  # noqa: PTH112
+        paths = [str(Path(output, _name_result(name))) for name in names]
+        for path, next_path in itertools.pairwise(sorted(paths)):
+            if path == next_path:
+                raise UsageError(f"two of the files would both be written to {path}")
+        try:
+            Path(output).mkdir(exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--output {output}: the folder cannot be made: {error.strerror}") from error
+    elif len(names) > 1:
+        folder = "FOLDER" if output == STANDARD_STREAM else output
+        raise UsageError(f"--output {output}: {len(names)} results need a folder: -o {folder}{os.sep}")
+    return [cast("Destination", choose_tensor_file(answer._replace(output=path))) for path in paths]
+
+
+def require_file(
+    path: str, suffixes: Sequence[str], option: str = "--output", shown: Sequence[str] = ()
+) -> str:
+    """Return the suffix of a file that may be written, or raise `UsageError`, naming the shown too."""
+    from normcli.tensors.written_whole import require_writable
+
+    require_writable(path, option)
+    suffix = os.path.splitext(path)[1].lower()  # noqa: PTH122  # pathlib is slow to import
+    if suffix not in suffixes:
+        what = f"the suffix {suffix}" if suffix else "no suffix"
+        listed = (*suffixes, *shown)
+        known = f"{', '.join(listed)} {agree(len(listed), 'is', 'are')} known"
+        raise UsageError(f"{option} {path} has {what}; {known}")
+    return suffix
+
+
+def _name_result(name: str) -> str:
+    """Return the name of what is made of a file: its own, with the key before the suffix if there is one."""
+    from pathlib import Path
+
+    if os.path.exists(name) or ":" not in os.path.basename(name):  # noqa: PTH110, PTH119
+        return Path(name).name
+    path, key = name.rsplit(":", 1)
+    return f"{Path(path).stem}-{key}.npy"

@@ -1,0 +1,9 @@
+"""Verbs that calculate: one tensor, its gradients, its picture, its code.
+
+* `backward`: the derivatives of a loss by the tensor, gamma and beta
+* `draw`: the picture of the groups
+* `emit`: `--emit`: the request as code, or as an ONNX model
+* `generate`: the seeded tensor alone
+* `normalize`: the command of each norm
+* `on_cluster`: `--scheduler` and `--workers`: the verbs that a cluster can do
+"""
