@@ -39,7 +39,7 @@ def is_near(theirs: Floats, ours: Floats) -> bool:
     """Whether most groups have about the statistic that is expected."""
     with np.errstate(all="ignore"):
         near = np.abs(theirs - ours) <= NEAR * np.abs(theirs)
-    return 2 * np.count_nonzero(near) >= near.size
+    return bool(2 * np.count_nonzero(near) >= near.size)
 
 
 class Variant(NamedTuple):
