@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,9 +36,11 @@ class Graph:
     Parameters
     ----------
     model : onnx.ModelProto
+    folder : str
+        Where files of its constants are.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, folder: str) -> None:
         from onnx import numpy_helper
 
         self.nodes = list(model.graph.node)
@@ -50,7 +53,7 @@ class Graph:
         for node in self.nodes:
             if node.op_type == "Constant" and node.attribute[0].name == "value":
                 self.constants[node.output[0]] = node.attribute[0].t
-        self._read = numpy_helper.to_array
+        self._read = functools.partial(numpy_helper.to_array, base_dir=folder)
 
     def read(self, name: str) -> NDArray[Any] | None:
         """Return a constant; None of what is calculated."""

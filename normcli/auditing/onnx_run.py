@@ -13,11 +13,12 @@ from normcli.auditing.onnx_graph import Graph, find_norms
 from normcli.errors import DataError, MissingExtraError, UsageError
 from normcli.tensors.many import load_all
 from normcli.tensors.random.recipe import check_memory
+from normcli.tensors.spool import make_scratch
 from normcli.tensors.written_whole import open_whole
 from normcli.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,11 +31,14 @@ _EXTRA = "onnx"
 _OPEN_LENGTH = 2
 """The length of an axis of which the graph names no number."""
 
+_FOLDER = "session.model_external_initializers_file_folder_path"
+"""The option that says where the weights are that a model keeps in files of their own."""
+
 _TYPES = {
     "tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",
     "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(bool)": "bool", "tensor(uint8)": "uint8",
 }  # fmt: skip
-"""ONNX Runtime's names of types → NumPy's."""
+"""ONNX Runtime's names of types → NumPy's, of what is drawn, and written where it will lie."""
 
 
 def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) -> None:
@@ -69,25 +73,28 @@ def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) 
     if not Path(path).is_file():
         raise DataError(f"{path}: there is no such file")
     try:
-        model = onnx.load(path)
-        graph = Graph(model)
+        model = onnx.load(path, load_external_data=False)  # ONNX Runtime reads it, too
+        graph = Graph(model, str(Path(path).parent))
         norms = list(find_norms(graph))
     except Exception as error:  # of protobuf and onnx, many kinds
         raise DataError(f"{path} is no readable ONNX model") from error
     if not norms:
         raise DataError(f"{path} holds no norm that is known; exporters fold batch norms into convolutions")
     norms = [_name_sum(graph, norm) for norm in norms]
-    wanted = dict.fromkeys(
-        name for norm in norms for name in norm.tensors.values() if name not in graph.constants
-    )
-    _expose(model, [*wanted])
+    taken = [one for one in model.graph.input if one.name not in graph.constants]
+    feeds = _draw(taken, path, seed) if inputs is None else _choose(taken, load_all(inputs), inputs)
+    for one in taken:
+        _fix_shape(one, feeds[one.name].shape)
+    known = {*graph.constants, *feeds}
+    wanted = {name for norm in norms for name in norm.tensors.values()} - known
+    _expose(model, sorted(wanted))
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
+    options.add_session_config_entry(_FOLDER, str(Path(path).parent.resolve()))
     try:
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
-        feeds = _draw(session, path, seed) if inputs is None else _choose(session, load_all(inputs), inputs)
-        made = dict(zip(wanted, session.run([*wanted], feeds), strict=True))
-    except (DataError, UsageError):
+        made = {**feeds, **_run(session, feeds, wanted)}
+    except DataError:
         raise
     except Exception as error:  # ONNX Runtime's kinds have no common base
         raise DataError(f"{path} cannot be run: {str(error).splitlines()[0]}") from error
@@ -123,29 +130,58 @@ def _settle(norm: GraphNorm, made: Mapping[str, NDArray[Any]]) -> Any:
     )
 
 
-def _expose(model: Any, names: list[str]) -> None:
-    """Make tensors outputs of a model, whose types ONNX Runtime finds itself."""
+def _expose(model: Any, names: Iterable[str]) -> None:
+    """Make tensors the outputs of a model; ONNX Runtime finds their types and shapes itself."""
     from onnx import helper
 
-    there = {one.name for one in model.graph.output}
-    model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names if name not in there)
+    del model.graph.output[:], model.graph.value_info[:]
+    model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names)
 
 
-def _choose(session: Any, given: Mapping[str, NDArray[Any]], path: str) -> dict[str, Any]:
-    wanted = [one.name for one in session.get_inputs()]
+def _fix_shape(declared: Any, shape: tuple[int, ...]) -> None:
+    """Declare the lengths of an input that the graph leaves open, so that shapes behind it are known."""
+    for dim, length in zip(declared.type.tensor_type.shape.dim, shape, strict=False):
+        if not dim.HasField("dim_value"):
+            dim.dim_value = length
+
+
+def _run(session: Any, feeds: Mapping[str, NDArray[Any]], wanted: Container[str]) -> dict[str, NDArray[Any]]:
+    """Return outputs of a model; large ones of known shapes lie in temporary files from the first."""
+    binding = session.io_binding()
+    made: dict[str, NDArray[Any]] = {}
+    for name, values in feeds.items():
+        binding.bind_cpu_input(name, values)
+    # an empty shape stands for one of which nothing is known
+    asked = [one for one in session.get_outputs() if one.name in wanted]
+    for one in asked:
+        if one.type in _TYPES and one.shape and all(isinstance(length, int) for length in one.shape):
+            values = made[one.name] = make_scratch(tuple(one.shape), np.dtype(_TYPES[one.type]))
+            binding.bind_output(one.name, "cpu", 0, values.dtype.type, values.shape, values.ctypes.data)
+        else:
+            binding.bind_output(one.name, "cpu")
+    session.run_with_iobinding(binding)
+    outputs = zip(asked, binding.get_outputs(), strict=True)
+    return {one.name: made[one.name] if one.name in made else out.numpy() for one, out in outputs}
+
+
+def _choose(taken: Sequence[Any], given: Mapping[str, NDArray[Any]], path: str) -> dict[str, Any]:
+    wanted = [one.name for one in taken]
     missing = [name for name in wanted if name not in given]
     if missing:
         raise UsageError(f"{path} has no {missing[0]}; the model takes {', '.join(wanted)}")
-    return {name: given[name] for name in wanted}
+    return {name: np.ascontiguousarray(given[name]).reshape(given[name].shape) for name in wanted}
 
 
-def _draw(session: Any, path: str, seed: int) -> dict[str, Any]:
+def _draw(taken: Sequence[Any], path: str, seed: int) -> dict[str, Any]:
+    from onnx import helper
+
     rng, feeds = np.random.default_rng(seed), {}
-    for one in session.get_inputs():
-        shape = [length if isinstance(length, int) else _OPEN_LENGTH for length in one.shape]
-        if one.type not in _TYPES:
-            raise DataError(f"the input {one.name} is a {one.type}, which is not drawn; give --inputs")
-        dtype = np.dtype(_TYPES[one.type])
+    for one in taken:
+        declared = one.type.tensor_type
+        shape = [dim.dim_value if dim.HasField("dim_value") else _OPEN_LENGTH for dim in declared.shape.dim]
+        dtype = helper.tensor_dtype_to_np_dtype(declared.elem_type) if declared.elem_type else np.dtype(object)
+        if dtype.name not in _TYPES.values():
+            raise DataError(f"the input {one.name} is of {dtype.name}, which is not drawn; give --inputs")
         size = math.prod(shape)
         check_memory(size, f"{path}: its input {one.name} of the shape {tuple(shape)}")
         drawn = rng.normal(size=size) if dtype.kind == "f" else rng.integers(0, 2, size)

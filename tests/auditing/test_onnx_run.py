@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 from normcli import audit
+from normcli.auditing import onnx_run
+from normcli.tensors import spool
+from normcli.tensors.mapped import Mapped
+from normcli.tensors.spool import make_scratch
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -152,3 +156,29 @@ def test_refusals(normcli, tmp_path, monkeypatch, arguments, code, message):
     assert (ran.code, ran.out) == (code, "")
     assert ran.err.splitlines()[-1].startswith(f"normcli: {message}")
     assert len(ran.err.splitlines()) == 1
+
+
+def test_weights_in_files_of_their_own(tmp_path, monkeypatch):
+    path = write_model(tmp_path / "m.onnx", *_spread(list_rms()))
+    onnx.save_model(onnx.load(path), path, save_as_external_data=True, location="weights", size_threshold=0)
+    assert (tmp_path / "weights").exists()
+    monkeypatch.chdir(tmp_path)
+    assert audit("m.onnx").ok
+
+
+def test_large_outputs_lie_in_files(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(onnx_run, "make_scratch", lambda *of: made.append(make_scratch(*of)) or made[-1])
+    monkeypatch.setattr(spool, "SMALLEST_SCRATCH", 0)
+    told = audit(write_model(tmp_path / "m.onnx", *_spread(list_rms())))
+    assert told.ok
+    assert [one.shape for one in made] == [TOKENS]
+    assert isinstance(made[0], Mapped)
+
+
+def test_an_output_whose_shape_nobody_knows_before(tmp_path):
+    nodes = [onnx.helper.make_node("Compress", ["x", "m"], ["s"], axis=0), node("LayerNormalization", "s g b")]
+    held = {"m": np.array([True, False]), "g": G, "b": B}
+    told = audit(write_model(tmp_path / "m.onnx", nodes, TOKENS, held, 17))
+    assert told.ok
+    assert told.data()["layers"][0]["shape"] == [1, 5, C]
