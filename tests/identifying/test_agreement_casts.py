@@ -97,7 +97,7 @@ def test_shares_orders_and_who_has_them_are_said():
     assert told.evidence == (
         "100 % of the values have the bits of that order in float16",
         f"{share(FIRST, ONCE)} have them where the result alone is rounded, which was checked",
-        "so do mlx, onnx",
+        "so do mlx, onnx, dit, flux",
     )
     each = ask("mlx", EACH)
     assert each.cause == "ln agrees but for its bits: x̂, its product and the sum are rounded one by one"

@@ -117,11 +117,9 @@ def test_what_is_said_of_a_wrong_kernel(name):
         ("gamma is not applied, and eps is 1e-06, not 1e-05", "没有乘 gamma，且 eps 是 1e-06，而不是 1e-05"),
         ("gamma divides, and y is right, except for n=5", "除以了 gamma，且 y 只有一部分不对，在 n=5 处"),
         ("|gamma| multiplies for n=5 … 7, l ≥ 10", "乘的是 |gamma|，在 n=5 … 7, l ≥ 10 处"),
-        ("relu follows for every 2th n from 0 to 6", "之后又做了 ReLU，在 n 从 0 到 6 每隔 2 个的下标处"),
-        (
-            "relu follows for 4 of 8 indices of n, the first 1",
-            "之后又做了 ReLU，在 n 的 8 个下标中的 4 个处，首个为 1",
-        ),
+        ("relu follows for n=0, 2 … 6", "之后又做了 ReLU，在 n=0、2 … 6 处"),
+        ("relu follows for n=1, 2, 4 and 3 more", "之后又做了 ReLU，在 n=1、2、4 及另外 3 个下标处"),
+        ("this is so for l=0, 2 … 6, c ≥ 4", "仅有一部分如此，在 l=0、2 … 6, c ≥ 4 处"),
         ("y is right, except at (0, 3)", "y 只有一部分不对，在 (0, 3) 处"),
         (
             "y is right, except for 3 values, the first at (0, 3)",

@@ -49,7 +49,7 @@ STORED = {"running_mean": MEAN, "running_var": VAR}
     [
         pytest.param(ln(X), X, "ln", {"mask": np.arange(50) < 40}, "values count that are masked", id="mask"),
         pytest.param(ln(X, 1e-12), X, "ln", {}, "eps is at most ", id="eps of bert"),
-        pytest.param(skip_tail(), X, "ln", {}, "statistics are of the first 40 of 50 along c, and y is 0 for c ≥ 40", id="tail"),
+        pytest.param(skip_tail(), X, "ln", {}, "statistics are of the first 40 of 50 along c", id="tail"),
         pytest.param(ln(SMALL, 0.0, np.maximum(SMALL.astype("f8").var(-1, keepdims=True), 1e-5)), SMALL, "ln", {}, "eps is a floor, and is not added", id="floor"),
         pytest.param(np.broadcast_to(BETA, X.shape), X, "ln", {"beta": BETA}, "y is beta alone", id="beta"),
         pytest.param(rms(Z) * silu(X), X, "rms", {"gate": Z}, "x and the gate are exchanged", id="gate exchanged"),

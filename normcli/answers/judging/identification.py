@@ -111,9 +111,7 @@ class IdentificationAnswer:
             **describe_diagnosis(self.diagnosis),
             "matches": [_describe_match(match) for match in self.found.matches],
             "affine": None if self.found.plain is None else self._describe_map(self.found.plain),
-            "slip": None,  # of schema 1: faults have taken its place
             "doubtful": [_describe_match(match) for match in self.found.doubtful],
-            "nearest": None,  # of schema 1, too
             "computed": [
                 {"name": one.computation.name, "does": one.words}
                 | describe_members(one, "equal", "compared", "bits")
@@ -175,7 +173,6 @@ class IdentificationAnswer:
             "b": _drop_ones(plain.shift, plain),
             "may_be": list(self.found.known),
             "evaluation": stored,
-            "exceptions": None,  # of schema 1
         }
 
     def _to_cells(self, match: Match) -> tuple[str, ...]:

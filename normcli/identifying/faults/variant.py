@@ -38,7 +38,8 @@ def list_shifts(length: int) -> list[int]:
 def is_near(theirs: Floats, ours: Floats) -> bool:
     """Whether most groups have about the statistic that is expected."""
     with np.errstate(all="ignore"):
-        return bool(np.median(np.abs(theirs - ours) / np.abs(theirs)) <= NEAR)
+        near = np.abs(theirs - ours) <= NEAR * np.abs(theirs)
+    return bool(2 * np.count_nonzero(near) >= near.size)
 
 
 class Variant(NamedTuple):

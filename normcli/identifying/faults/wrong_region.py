@@ -62,7 +62,7 @@ def choose_bits(length: int, count: int) -> float:
 
 
 def _tell_indices(name: str, chosen: Selected) -> str:
-    """Return the words of some indices of an axis: a run of them, every other one, or a few."""
+    """Return the words of some indices of an axis: a run, regular ones, or the first few."""
     places, length = np.flatnonzero(chosen), len(chosen)
     first, last = int(places[0]), int(places[-1])
     steps = np.unique(np.diff(places))
@@ -71,10 +71,9 @@ def _tell_indices(name: str, chosen: Selected) -> str:
             return f"{name} ≥ {first}"
         return f"{name} < {last + 1}" if first == 0 else f"{name}={first} … {last}"
     if len(steps) == 1 and len(places) > _MOST_LISTED:
-        return f"every {steps[0]}th {name} from {first} to {last}"
-    if len(places) <= _MOST_LISTED:
-        return f"{name}={', '.join(map(str, places))}"
-    return f"{len(places)} of {length} indices of {name}, the first {first}"
+        return f"{name}={first}, {places[1]} … {last}"
+    listed, more = ", ".join(map(str, places[:_MOST_LISTED])), len(places) - _MOST_LISTED
+    return f"{name}={listed}" if more <= 0 else f"{name}={listed} and {more} more"
 
 
 def tell_places(count: int, first: Iterable[int]) -> str:

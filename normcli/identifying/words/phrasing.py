@@ -35,6 +35,7 @@ from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from normcli.checking.fault import Fault
+    from normcli.identifying.faults.claim import Claim
     from normcli.identifying.question import Identification, Question
     from normcli.identifying.search.match import Match
     from normcli.norms.layout import Layout
@@ -107,6 +108,22 @@ _EXCEPT = OF_REGIONS["values"].fault.words
 """The words of faults that are known by their place alone."""
 
 
+def tell_claim(claim: Claim) -> tuple[str, tuple[str, ...]]:
+    """Return what a claim says, as far as a cause has room for it behind its norm, and its evidence."""
+    room = MOST_WORDS - (_BEFORE_PLACE if claim.cause.startswith(_EXCEPT) else _BEFORE)
+    if count_words(claim.cause) <= room:
+        return claim.cause, claim.evidence
+    first, *others = claim.causes
+    unsaid = ", and ".join(others)
+    if claim.region is not None:
+        unsaid = f"{unsaid} {claim.region.words}" if unsaid else f"this is so {claim.region.words}"
+    return first, (*filter(None, [unsaid]), *claim.evidence)
+
+
+_BEFORE, _BEFORE_PLACE = 4, 2
+"""Words before a fault, as in `y is ln, but`; and before one known by its place alone, as in `ln differs`."""
+
+
 def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
     claims, size = found.claims, found.question.x.size
     if found.reason is not None:
@@ -118,9 +135,10 @@ def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
     if claims:
         first, *others = claims
         also = tuple(claim.cause for claim in others if claim.rank == first.rank)
-        cause, name, where = first.cause, first.plan.norm.name, first.cause.removeprefix(f"{_EXCEPT} ")
+        cause, evidence = tell_claim(first)
+        name, where = first.plan.norm.name, cause.removeprefix(f"{_EXCEPT} ")
         cause = f"y is {name}, but {cause}" if where == cause else f"y is {name}, except {where}"
-        return Diagnosis(Kind.FAULT, cause, first.evidence, also, first.fault.remedy, fault=first.fault.id)
+        return Diagnosis(Kind.FAULT, cause, evidence, also, first.fault.remedy, fault=first.fault.id)
     if found.plain is not None:
         return diagnose_map(found, found.plain, layout)
     if found.doubtful:

@@ -23,6 +23,7 @@ from normcli.identifying.words.phrasing import (
     diagnose,
     find_arithmetic,
     split_reason,
+    tell_claim,
 )
 from normcli.identifying.words.request_difference import OtherChoice, find_remedy, list_other_choices
 from normcli.tensors.mapped import fetch
@@ -151,7 +152,7 @@ def diagnose_request(plan: Plan, found: Identification, given: Given | None = No
     found = found._replace(doubtful=(*likely, *less_likely))
     told, name, matches = diagnose(found), plan.norm.name, found.matches
     if found.claims and not matches:
-        return told._replace(cause=f"{name} differs: {found.claims[0].cause}")
+        return told._replace(cause=f"{name} differs: {tell_claim(found.claims[0])[0]}")
     compared = [(match, list_other_choices(plan, match, found.question)) for match in matches]
     requests = [(match, some) for match, some in compared if some is not None]
     if requests:

@@ -30,14 +30,24 @@ _AT_ONCE = 1 << 22
 _COLUMNS = 48
 """Values that slices are told apart by."""
 
+_FEW, _NEAR, _LEAST = 64, 2.0**-6, 0.1
+"""Slices of y that are looked at first; and how near right ones which part of their values is, at least."""
+
 
 def _find_order(right: Floats, y: Floats) -> NDArray[np.intp] | None:
     """Return which right slice each slice of y is nearest to; None where two are nearest to one."""
     chosen = np.linspace(0, right.shape[1] - 1, min(_COLUMNS, right.shape[1])).astype(np.intp)
     ours, theirs = (np.nan_to_num(values[:, chosen]) for values in (right, y))
     sizes, step = (ours**2).sum(1), max(1, _AT_ONCE // len(ours))
+
+    def find_nearest(some: Floats) -> NDArray[np.intp]:
+        return np.asarray((sizes - 2.0 * some @ ours.T).argmin(1))
+
+    few = theirs[:: -(-len(theirs) // _FEW)]
+    if np.mean(np.abs(few - ours[find_nearest(few)]) <= _NEAR * (np.abs(few) + few.std())) < _LEAST:
+        return None
     parts = (theirs[start : start + step] for start in range(0, len(theirs), step))
-    order = np.concatenate([(sizes - 2.0 * part @ ours.T).argmin(1) for part in parts])
+    order = np.concatenate([*map(find_nearest, parts)])
     return order if len(np.unique(order)) == len(right) else None
 
 
