@@ -44,7 +44,7 @@ def read_onnx(path: str) -> tuple[dict[str, NDArray[Any]], list[NormedLayer], li
         model = onnx.load(path, load_external_data=False)
         graph = Graph(model, str(Path(path).parent))
         arrays = {name: values for name in graph.constants if (values := graph.read(name)) is not None}
-        norms = [one for one in find_norms(graph) if one.settings.norm == "bn" and one.settings.evaluation]
+        norms = [one for one in find_norms(graph) if one.settings.evaluation]
         outputs = {one.name for one in model.graph.output}
         found = [(layer, norm) for norm in norms if (layer := _find_layer(graph, norm.tensors, outputs))]
     except Exception as error:  # of protobuf and onnx, many kinds
