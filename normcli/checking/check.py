@@ -20,7 +20,7 @@ from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import DataError, UsageError
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
-from normcli.norms.parameter_shapes import ParameterShapes
+from normcli.norms.shapes.parameter_shapes import ParameterShapes
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

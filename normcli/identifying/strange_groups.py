@@ -19,8 +19,8 @@ from normcli.engine.tiling.blocks import open_source
 from normcli.engine.tiling.geometry import find_geometry
 from normcli.engine.walk import Effort
 from normcli.identifying.models.error_bounds import LARGEST_RSTD, MOST
-from normcli.norms.parameter_shapes import ParameterShapes
 from normcli.norms.rules import Centre
+from normcli.norms.shapes.parameter_shapes import ParameterShapes
 from normcli.numerics.statistics.divisor import find_divisor
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch
