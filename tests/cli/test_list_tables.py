@@ -750,3 +750,12 @@ def test_separators_of_thousands_are_said(normcli, tmp_path, monkeypatch):
         "normcli: t.csv: 1,234 is read as 1234: every number agrees with --thousands ,; "
         "with --decimal , it is 1.234\n"
     )
+
+
+@pytest.mark.parametrize(("given", "other"), [(("--thousands", "."), ","), (("--decimal", ",", "--thousands", ","), ".")])
+def test_a_separator_of_thousands_is_no_decimal_point(normcli, tmp_path, monkeypatch, given, other):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("a;b\n1.234;5\n4.567;4\n")
+    ran = normcli("zscore", "-i", "t.csv", *given, "--print", "mean")
+    assert (ran.code, ran.out) == (2, "")
+    assert f"is the decimal point as well; give --decimal {other} beside it" in ran.err

@@ -107,3 +107,11 @@ def test_a_variance_of_one_pass_in_bfloat16_is_named(spread, rounds):
 @pytest.mark.parametrize(("part", "said"), [(0.000312, "0.031"), (0.5, "50"), (16.2, "1,600")])
 def test_percents_are_said_without_an_exponent(part, said):
     assert _format_percent(part) == said
+
+
+def test_a_mean_that_half_precision_rounds_is_no_median():
+    x = round_to_half(draw((12, 64), "f8") + 1000.0, "float16")
+    mean, var = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+    y = round_to_half((x - round_to_half(mean, "float16")) / np.sqrt(var + EPS), "float16")
+    ids = name("ln", x.astype("f2"), y.astype("f2"))[0]
+    assert "stats-median" not in ids and "stats-rounded-mean" in ids

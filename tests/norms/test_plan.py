@@ -412,6 +412,7 @@ def place(request, shape, **given):
         pytest.param(Request("rms"), (2, 3, 4, 8), (96,), (1, 2, 3), id="flat over three axes"),
         pytest.param(Request("gn", groups=3), (2, 6, 4, 5), (3,), (1,), id="of each group"),
         pytest.param(Request("ln", axes=(1, 2)), (2, 3, 8), (3, 1), (1,), id="along one of the reduced axes"),
+        pytest.param(Request("ln"), (2, 2), (2, 1), (0,), id="of each row, though there are as many columns"),
     ],
 )
 def test_gamma_of_any_shape_that_broadcasts_is_taken_as_it_is(request_, shape, given, axes):
@@ -425,7 +426,6 @@ def test_gamma_of_any_shape_that_broadcasts_is_taken_as_it_is(request_, shape, g
         pytest.param(Request("ws"), (4, 4), (4,), (0,), id="rows or columns"),
         pytest.param(Request("bn"), (2, 5, 3, 5), (5,), (1,), id="channels or columns"),
         pytest.param(Request("gn", groups=5), (2, 5, 3, 5), (5,), (1,), id="groups or columns"),
-        pytest.param(Request("bn"), (2, 2), (2, 1), (1,), id="a column of a CSV file"),
         pytest.param(Request("ln"), (2, 3, 8), (), (2,), id="one number"),
         pytest.param(Request("ln", feature_axes=(1, 2)), (2, 3, 8), (3, 8), (1, 2), id="as it is asked for"),
     ],

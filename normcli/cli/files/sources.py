@@ -177,7 +177,14 @@ def load_parameter(name: str, text: str, columns: tuple[str, ...] | None = None)
     from normcli.tensors.files import load
 
     with name_subject(f"--{name}"):
-        return load(text).arrange(columns)
+        tensor = load(text)
+        values = tensor.arrange(columns)
+    is_column = tensor.table is not None and name in _AFFINE and values.shape[1:] == (1,)
+    return values[:, 0] if is_column else values
+
+
+_AFFINE = ("gamma", "beta")
+"""Parameters that a table may hold as its only column."""
 
 
 def load_typed(option: str, text: str, settings: Settings, columns: tuple[str, ...] | None) -> Tensor:
@@ -222,7 +229,7 @@ def load_affine(
     parameters: ParameterOptions, columns: tuple[str, ...] | None = None
 ) -> dict[str, NDArray[Any] | None]:
     """Return gamma and beta as they are given, by name; None where they are not."""
-    return {name: load_optional(name, getattr(parameters, name), columns) for name in ("gamma", "beta")}
+    return {name: load_optional(name, getattr(parameters, name), columns) for name in _AFFINE}
 
 
 def load_optional(name: str, text: str | None, columns: tuple[str, ...] | None = None) -> NDArray[Any] | None:

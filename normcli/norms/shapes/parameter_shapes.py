@@ -71,18 +71,21 @@ def shape_parameters(rule: ParameterRule, grid: Grid, features: tuple[int, ...] 
 def place_parameter(grid: Grid, shapes: ParameterShapes, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Return the ways in which a gamma of a shape lies along the tensor, as shapes at the view's rank.
 
-    The first is the one that is used: along the norm's own axes, then along channel groups, then as NumPy
-    broadcasts against the tensor or against its view, and a flat one along the last axes together.
+    The first is the one that is used: as NumPy broadcasts, where the shape has an axis for each of the tensor's;
+    then along the norm's own axes, along channel groups, as NumPy broadcasts against the tensor or its view, and a
+    flat one along the last axes together.
     """
     own = shapes.own or shapes
     every = range(len(grid.shape))
     column = shape[:1] if len(shape) == 2 and shape[1] == 1 else shape  # as a CSV file has it
     fitting = [fitted for given in (shape, column) for fitted in pad_shape(given, own.shape)]
-    full = [dict(zip(own.axes, fitted, strict=True)) for fitted in fitting]
+    spread = [dict(enumerate(fitted)) for fitted in pad_shape(shape, grid.shape)]
+    full = spread if len(shape) == len(grid.shape) else []
+    full = [*full, *(dict(zip(own.axes, fitted, strict=True)) for fitted in fitting)]
     full += [dict(enumerate(fitted)) for fitted in pad_shape(shape, own.full_shape)]
     if grid.split is not None and shape == (grid.split.groups,):
         full.append({grid.split.axis: grid.split.groups})
-    full += [dict(enumerate(fitted)) for fitted in pad_shape(shape, grid.shape)]
+    full += spread
     found = [grid.split_shape(tuple(along.get(axis, 1) for axis in every)) for along in full]
     found += pad_shape(shape, grid.view_shape)
     for first in reversed(every[:-1]):

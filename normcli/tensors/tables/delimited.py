@@ -53,6 +53,11 @@ class Lines:
     is_picked = False
 
     def __init__(self, stream: BinaryIO, name: str, options: TableOptions, usual: str) -> None:
+        if options.thousands == options.decimal:
+            other = {".": ",", ",": "."}[options.decimal]
+            raise UsageError(
+                f"--thousands {options.thousands} is the decimal point as well; give --decimal {other} beside it"
+            )
         self.name, self.numerals = name, Numerals(options.decimal, options.thousands)
         self._stream = keep_open(stream, self)
         self.delimiter = options.delimiter or self._guess_delimiter(usual)

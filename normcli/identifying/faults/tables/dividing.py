@@ -41,6 +41,8 @@ _NORMAL_MAD = 1.4826
 
 def _take_median(case: Case) -> Iterator[Variant]:
     median = np.median(case.x, case.axes, keepdims=True)
+    if is_half(case.dtype) and np.all(np.abs(median - case.mean) <= measure_unit(case.mean, case.dtype)):
+        return  # a mean that is rounded to half precision tells as much
     spread = np.median(np.abs(case.x - median), case.axes, keepdims=True)
     about = case.average((case.x - median) ** 2)
     yield from label([Variant(median), Variant(median, square=about)], what="median")
