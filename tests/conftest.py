@@ -238,4 +238,4 @@ def frozen():
 @pytest.fixture
 def few_records(monkeypatch):
     """Fold every three records of a group, so that small tensors show what large ones do."""
-    monkeypatch.setattr("normcli.engine.geometry.MOST_RECORDS", 3)
+    monkeypatch.setattr("normcli.engine.tiling.geometry.MOST_RECORDS", 3)

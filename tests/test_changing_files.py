@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from normcli.engine.files import FileSource
+from normcli.engine.tiling.files import FileSource
 from normcli.errors import DataError
 from normcli.tensors import files
 from normcli.tensors import written_whole as whole

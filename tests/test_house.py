@@ -167,17 +167,12 @@ def test_the_tests_of_a_room_are_found_by_its_name():
         assert any(tested == name or tested.startswith(f"{name}_") for name in names), path
 
 
-WITHOUT_A_LIST = {"cluster", "codegen", "compiled", "engine", "fitting", "language", "library"}
-WITHOUT_A_LIST |= {"running", "simulate", "writers"}
-"""Rooms whose docstring does not list their files yet."""
-
-
 @pytest.mark.parametrize(
     "folder",
     [
         pytest.param(path.parent, id=module)
         for module, path in MODULES.items()
-        if path.name == "__init__.py" and room(module) not in {"normcli", *WITHOUT_A_LIST}
+        if path.name == "__init__.py" and room(module) != "normcli"
     ],
 )
 def test_a_folder_lists_its_files(folder):

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.engine.files import lies_in_file
 from normcli.engine.run import run
+from normcli.engine.tiling.files import lies_in_file
 from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request

@@ -10,5 +10,6 @@
 * `running_check`: running statistics held against what batches make of them
 * `onnx_graph`: the norms of an ONNX graph
 * `onnx_run`: a run of an ONNX model, as a dump
+* `onnx_fold`: batch norms of an ONNX graph behind the layers that take them up
 * `runs`: two runs side by side
 """

@@ -88,7 +88,8 @@ def find_norms(graph: Graph) -> Iterator[GraphNorm]:
             yield chain
 
 
-def _read_attributes(node: Any) -> dict[str, Any]:
+def read_attributes(node: Any) -> dict[str, Any]:
+    """Return the attributes of a node by name."""
     from onnx import helper
 
     return {one.name: helper.get_attribute_value(one) for one in node.attribute}
@@ -142,7 +143,7 @@ _SUM_OF_SKIP = 3
 
 
 def _read_node(node: Any) -> GraphNorm:
-    rule, given = _NODES[node.op_type], _read_attributes(node)
+    rule, given = _NODES[node.op_type], read_attributes(node)
     options = {option: given[name] for name, option in rule.options.items() if name in given}
     options = {name: _shorten(value) for name, value in {**rule.defaults, **options}.items()}
     if node.op_type in ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"):
@@ -214,7 +215,7 @@ def _find_quotient(graph: Graph, root: str) -> Any:
 
 
 def _read_axes(graph: Graph, mean: Any) -> tuple[int, ...] | None:
-    given = _read_attributes(mean).get("axes")
+    given = read_attributes(mean).get("axes")
     if given is None and len(mean.input) > 1:
         given = graph.read(mean.input[1])
     return None if given is None else tuple(int(axis) for axis in np.asarray(given).reshape(-1))

@@ -12,15 +12,15 @@ import numpy as np
 from normcli.checking.half_precision import find_common_half
 from normcli.checking.tally import PIECE, Comparison, GroupTally
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
-from normcli.engine.blocks import open_source
-from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import COUNT, NO_INPUTS, Inputs
 from normcli.engine.run import measure, run, run_into
+from normcli.engine.tiling.blocks import open_source
+from normcli.engine.tiling.geometry import find_geometry
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import DataError, UsageError
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
-from normcli.norms.parameter_shapes import ParameterShapes
+from normcli.norms.shapes.parameter_shapes import ParameterShapes
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from normcli.checking.gate import Gate
     from normcli.checking.ulp import Tolerance
     from normcli.dtypes import Floats
-    from normcli.engine.blocks import Source
-    from normcli.engine.geometry import Geometry, Slices
     from normcli.engine.inputs import Selection
+    from normcli.engine.tiling.blocks import Source
+    from normcli.engine.tiling.geometry import Geometry, Slices
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
     from normcli.tensors.residual import Addends

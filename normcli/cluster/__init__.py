@@ -1,6 +1,14 @@
 """Statistics and normalization on dask: of its arrays, and of stores and files by the workers of a cluster.
 
-Needs the extra `dask`. What comes out is the same to the bit for any chunks, workers and order of arrival.
+Needs the extra `dask`. The result is the same to the bit for any chunks, workers and order of arrival.
+
+* `arrays`: arrays of dask, block by block
+* `blocks`: a worker's task for a block, and the sum of blocks
+* `checks`: somebody's tensor, held against the exact one block by block
+* `files`: each file by a worker
+* `session`: a cluster, connected to or started, and left
+* `sources`: the array that a worker's blocks are read from
+* `stores`: arrays of stores and files, block by block
 """
 
 import contextlib

@@ -1,1 +1,12 @@
-"""A request as code: by hand, in the arrays of NumPy or of a framework, and by the framework's own call."""
+"""A request as code: by hand, in the arrays of NumPy or of a framework, and by the framework's own call.
+
+* `arrays`: how each framework writes means, roots and the like
+* `by_hand`: the lines of a norm by hand
+* `formula`: a definition's formula over whole arrays
+* `inputs`: the code that makes or loads a tensor again
+* `lines`: lines of Python as a formatter leaves them
+* `model`: a request as an ONNX model
+* `module`: a request as a Python module
+* `own_call`: a framework's own call
+* `task`: the request, its plan and its framework
+"""

@@ -14,9 +14,9 @@ from normcli.algorithms.summation_orders import add_up
 from normcli.checking.check import calculate_rows
 from normcli.checking.ulp import choose_tolerance, measure_distance
 from normcli.doctor.examination import CONDITIONS, Distances, Distribution, Examination, Finding, Lost, Overflow
-from normcli.engine.blocks import open_parameter, open_source
-from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import Inputs, TileSelection
+from normcli.engine.tiling.blocks import open_parameter, open_source
+from normcli.engine.tiling.geometry import find_geometry
 from normcli.engine.walk import DEFAULT_EFFORT, Effort, Walk
 from normcli.errors import UsageError
 from normcli.norms.divisors import Measurement
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from normcli.algorithms.summation_orders import Values
     from normcli.checking.ulp import Tolerance
     from normcli.dtypes import Floats, Integers, Selected
-    from normcli.engine.blocks import Source
-    from normcli.engine.geometry import Slices
+    from normcli.engine.tiling.blocks import Source
+    from normcli.engine.tiling.geometry import Slices
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
 

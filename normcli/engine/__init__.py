@@ -1,11 +1,19 @@
 """The engine: reads a tensor in tiles, measures its groups, and writes the normalized tiles.
 
 The result depends on the values and the plan alone: to the bit it is the same for any number of threads,
-any size of tiles and any order of memory.
+any size of tiles and any order of memory. Other rooms call `run`, `backward`, `invert` and `single`.
 
-Other rooms call `run`, `backward`, `invert`, `single` (one group), and give `inputs` and a `walk.Effort`. A run
-goes through the `passes` over `tiles` of `blocks` of a `geometry`, of arrays in memory or in `files`, by NumPy
-or the compiled kernel (`compiled`, and `small` for small tensors).
-`order` runs norms of quantiles, `lrn` and `sn` norms that calculate something else;
-`gradients` are the backward pass of groups.
+* `backward`: the gradients of a tensor, gamma and beta
+* `gradients`: the backward pass of groups
+* `inputs`: gamma, beta, known statistics, and which values count
+* `invert`: a normalization undone
+* `lrn`: local response normalization
+* `order`: the passes of norms of quantiles
+* `passes`: the passes of all other norms of groups
+* `run`: a tensor normalized, or measured alone
+* `single`: one group, normalized by itself
+* `small`: a small tensor in one call of the compiled kernel
+* `sn`: spectral normalization
+* `tiling`: the tiles of a tensor
+* `walk`: a walk over tiles in threads
 """

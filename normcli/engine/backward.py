@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from normcli.engine.blocks import open_source
 from normcli.engine.run import open_run, require_place
+from normcli.engine.tiling.blocks import open_source
 from normcli.norms.divisors import Measurement
 from normcli.tuples import NamedTuple
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_short_float
-from normcli.engine.blocks import Spread
+from normcli.engine.tiling.blocks import Spread
 from normcli.norms.request import Fill
 from normcli.numerics.elements.in_pairs import round_to_odd
 from normcli.numerics.integers import widen_exactly
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
-    from normcli.engine.geometry import Geometry, Slices
+    from normcli.engine.tiling.geometry import Geometry, Slices
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.solution import Given, Measured
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
-    from normcli.engine.geometry import Slices
     from normcli.engine.inputs import Inputs
+    from normcli.engine.tiling.geometry import Slices
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.divisor import Solution

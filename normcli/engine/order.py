@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_long_integer, is_short_float
-from normcli.engine.blocks import ArraySource, open_source
-from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import Inputs
 from normcli.engine.passes import Passes
+from normcli.engine.tiling.blocks import ArraySource, open_source
+from normcli.engine.tiling.geometry import find_geometry
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError
 from normcli.numerics.statistics.ranks import RankSearch, find_shares, measure_quantiles
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Selected
-    from normcli.engine.geometry import Slices
     from normcli.engine.inputs import Selection
+    from normcli.engine.tiling.geometry import Slices
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.divisor import Solution

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from normcli.engine.compiled import open_compiled
-from normcli.engine.geometry import Totals, find_lengths
 from normcli.engine.inputs import NO_INPUTS, TileSelection
-from normcli.engine.tiles import Tiles
+from normcli.engine.tiling.compiled import open_compiled
+from normcli.engine.tiling.geometry import Totals, find_lengths
+from normcli.engine.tiling.tiles import Tiles
 from normcli.engine.walk import BLOCK, DEFAULT_EFFORT, Walk
 from normcli.numerics.statistics.solution import Given, solve, solve_given
 from normcli.numerics.workspace import Workspace
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
-    from normcli.engine.blocks import Sink, Source
-    from normcli.engine.geometry import Geometry, Slices
     from normcli.engine.inputs import Inputs
+    from normcli.engine.tiling.blocks import Sink, Source
+    from normcli.engine.tiling.geometry import Geometry, Slices
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.divisor import Solution

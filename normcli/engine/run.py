@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.compiled import find_kernel
-from normcli.engine.blocks import CopyingSource, open_sink, open_source
-from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.passes import Passes
 from normcli.engine.small import run_small
+from normcli.engine.tiling.blocks import CopyingSource, open_sink, open_source
+from normcli.engine.tiling.geometry import find_geometry
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.norms.divisors import Measurement
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
-    from normcli.engine.blocks import Sink, Source
-    from normcli.engine.geometry import Geometry
     from normcli.engine.inputs import Inputs
+    from normcli.engine.tiling.blocks import Sink, Source
+    from normcli.engine.tiling.geometry import Geometry
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.solution import Given

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.engine.run import run
+from normcli.engine.tiling.geometry import find_geometry
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.numerics.statistics.solution import Given
 from normcli.tuples import NamedTuple
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.geometry import Geometry
     from normcli.engine.inputs import Selection
+    from normcli.engine.tiling.geometry import Geometry
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
 

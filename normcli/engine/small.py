@@ -9,10 +9,10 @@ import numpy as np
 
 from normcli.compiled import find_kernel
 from normcli.dtypes import is_short_float
-from normcli.engine.blocks import open_parameter
-from normcli.engine.compiled import find_shape
-from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import NO_INPUTS
+from normcli.engine.tiling.blocks import open_parameter
+from normcli.engine.tiling.compiled import find_shape
+from normcli.engine.tiling.geometry import find_geometry
 from normcli.numerics.elements.compiled_kernel import (
     Groups,
     is_plan_served,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
-    from normcli.engine.geometry import Geometry
     from normcli.engine.inputs import Inputs
+    from normcli.engine.tiling.geometry import Geometry
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.elements.compiled_kernel import RowParameter, Rule

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from normcli.engine.geometry import find_lengths
+from normcli.engine.tiling.geometry import find_lengths
 from normcli.numerics.workspace import Workspace
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from normcli.engine.blocks import Source
-    from normcli.engine.geometry import Geometry, Slices
+    from normcli.engine.tiling.blocks import Source
+    from normcli.engine.tiling.geometry import Geometry, Slices
 
     Work = Callable[[Slices, Workspace], None]
 

@@ -1,1 +1,14 @@
-"""Statistics over many files: fitted, kept in a file, merged, used, and undone."""
+"""Statistics over many files: fitted, kept in a file, merged, used, and undone.
+
+* `fit`: the statistics of files, each read once
+* `gather`: the sums of one tensor
+* `merge`: the statistics of two stats files as one
+* `parts`: statistics from blocks of a tensor
+* `shards`: the part of the data that one of several commands fits
+* `statistics`: exact sums, and the statistics rounded from them
+* `stats_file`: the stats file
+* `subject`: the norm and the tensors that statistics are of
+* `sums`: sums without rounding, added in any order
+* `use`: tensors normalized with statistics, and that undone
+* `workers`: tasks in processes
+"""

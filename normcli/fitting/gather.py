@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine.blocks import open_source
-from normcli.engine.geometry import Geometry, join
 from normcli.engine.passes import Passes
+from normcli.engine.tiling.blocks import open_source
+from normcli.engine.tiling.geometry import Geometry, join
 from normcli.fitting.subject import find_batch, find_positions, has_images
 from normcli.fitting.sums import Sums, find_deviations, make_exact, round_deviations
 from normcli.numerics.elements.compiled_kernel import measure_rows

@@ -13,14 +13,14 @@ import numpy as np
 
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import find_type, get_eps
-from normcli.engine.blocks import open_source
-from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import Inputs, Selection
 from normcli.engine.run import run_into
+from normcli.engine.tiling.blocks import open_source
+from normcli.engine.tiling.geometry import find_geometry
 from normcli.engine.walk import Effort
 from normcli.identifying.models.error_bounds import LARGEST_RSTD, MOST
-from normcli.norms.parameter_shapes import ParameterShapes
 from normcli.norms.rules import Centre
+from normcli.norms.shapes.parameter_shapes import ParameterShapes
 from normcli.numerics.statistics.divisor import find_divisor
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
-    from normcli.engine.blocks import Source
-    from normcli.engine.geometry import Geometry, Slices
+    from normcli.engine.tiling.blocks import Source
+    from normcli.engine.tiling.geometry import Geometry, Slices
     from normcli.identifying.models.error_bounds import Level
     from normcli.identifying.search.affine_step import AffineStep
     from normcli.identifying.search.hypothesis import Hypothesis

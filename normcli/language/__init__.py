@@ -7,6 +7,9 @@ programs read (JSON, CSV, field names, files) never passes there, and stays as i
 
 The catalogues are gettext's: `normcli/language/zh/LC_MESSAGES/normcli.po`, compiled to `.mo` beside it. A
 message of an f-string stands there as `{0} of {1} differ`, its values numbered in their order.
+
+* `fonts`: fonts with Chinese letters on this machine
+* `reading`: a text, translated by the message that it was made of
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Functions beside `normalize` and `backward`.
 
+* `auditing`: recorded runs of models, judged
 * `intake`: callers' tensors and tables on their way to statistics
 * `judging`: verdicts on somebody's tensors
 * `notebook`: results as a notebook shows them

@@ -10,10 +10,9 @@
 * `request`: what a caller asks for
 * `norm_spec`: a norm with its options in one word: `gn:groups=4`
 * `plan`: a request resolved against a shape and dtype
-* `parameter_shapes`: the shapes of gamma and beta, and where one of another shape lies
 * `spec`: its numbers: eps of a dtype, windows, iterations
 * `layout`: the letters of axes
-* `axes`: which axes a request reduces
 * `grid`: groups of a shape: their numbers, indices and names
 * `type_names`: the names of norms and options as types, for editors and mypy
+* `shapes`: the axes that are reduced, and the shapes of gamma and beta
 """

@@ -36,12 +36,18 @@ class NormedLayer(NamedTuple):
         Whether the layer's weight is (in, out, …), as a transposed convolution's is.
     is_open : bool
         Whether the shape of the weight leaves that open.
+    eps : float or None
+        Of the norm; None where the file keeps none.
+    groups : int
+        Of the layer, where it is transposed.
     """
 
     layer: str
     norm: str
     transposed: bool = False
     is_open: bool = False
+    eps: float | None = None
+    groups: int = 1
 
 
 class FoldedPair(NamedTuple):
@@ -175,6 +181,7 @@ def fold_checkpoint(
         A state dict.
     pairs : sequence of NormedLayer
     eps : float
+        Of norms whose pair has none.
     eps_mode : EpsMode
 
     Returns
@@ -210,11 +217,13 @@ def fold_checkpoint(
 def _fold_pair(
     arrays: Mapping[str, NDArray[Any]], pair: NormedLayer, eps: float, eps_mode: EpsMode
 ) -> FoldedPair:
-    layer = Layer(arrays[f"{pair.layer}.weight"], arrays.get(f"{pair.layer}.bias"), transposed=pair.transposed)
+    weight, bias = (arrays.get(f"{pair.layer}.{member}") for member in ("weight", "bias"))
+    assert weight is not None  # of a layer that was found by it
+    layer = Layer(weight, bias, pair.groups, pair.transposed)
     members = [arrays.get(f"{pair.norm}.{member}") for member in _NORM_MEMBERS[:4]]
     gamma, beta, mean, var = members
     if mean is None or var is None:
         raise DataError(f"{pair.norm} keeps a running mean without a running variance")
-    norm = Affine(Given(mean, var), eps, gamma, beta, eps_mode)
+    norm = Affine(Given(mean, var), eps if pair.eps is None else pair.eps, gamma, beta, eps_mode)
     folded = fold(layer, norm)
     return FoldedPair(pair, folded, prove(layer, norm, folded))

@@ -1,4 +1,9 @@
-"""A writer for each format of a document, and for each kind of picture."""
+"""A writer for each format of a document, and for each kind of picture.
+
+* `markdown`: tables as GitHub shows them
+* `structured`: JSON, JSON lines, CSV, and single fields
+* `table`: tables for a terminal
+"""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ import pytest
 
 from normcli import normalize
 from normcli.engine import passes
-from normcli.engine.geometry import MOST_RECORDS, Totals, find_geometry
 from normcli.engine.inputs import Inputs
 from normcli.engine.run import measure, run
+from normcli.engine.tiling.geometry import MOST_RECORDS, Totals, find_geometry
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from normcli.engine.geometry import Geometry, find_lengths
+from normcli.engine.tiling.geometry import Geometry, find_lengths
 
 CASES = [
     ((2, 3, 4, 5), (0, 2, 3)),

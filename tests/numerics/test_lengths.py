@@ -12,8 +12,8 @@ import pytest
 
 from normcli import normalize
 from normcli.engine import passes as engine_passes
-from normcli.engine import tiles as engine_tiles
 from normcli.engine.run import measure
+from normcli.engine.tiling import tiles as engine_tiles
 from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.engine.blocks import Spread
 from normcli.engine.gradients.parameters import DoubleSums, ParameterSums
 from normcli.engine.gradients.tiles import Band, ReadTile, Tile, TileValues, choose_shift
 from normcli.engine.passes import Passes
+from normcli.engine.tiling.blocks import Spread
 from normcli.norms.request import Fill
 from normcli.norms.rules import Centre
 from normcli.numerics.gradients.coefficients import find_p
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers
-    from normcli.engine.blocks import Source
-    from normcli.engine.geometry import Slices
     from normcli.engine.gradients.coefficients import CoefficientSolver, SolvedGroups
     from normcli.engine.inputs import Inputs
+    from normcli.engine.tiling.blocks import Source
+    from normcli.engine.tiling.geometry import Slices
     from normcli.numerics.deciding import Bounded
     from normcli.numerics.gradients.coefficients import Coefficients
     from normcli.numerics.gradients.in_doubles import DoubleGroups

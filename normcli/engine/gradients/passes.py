@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers, Selected
-    from normcli.engine.blocks import Source
-    from normcli.engine.geometry import Slices
+    from normcli.engine.tiling.blocks import Source
+    from normcli.engine.tiling.geometry import Slices
     from normcli.numerics.deciding import Bounded
     from normcli.numerics.workspace import Workspace
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers, Selected
-    from normcli.engine.geometry import Slices
     from normcli.engine.gradients.coefficients import SolvedGroups
+    from normcli.engine.tiling.geometry import Slices
     from normcli.numerics.gradients.sums import GradientRows
 
 

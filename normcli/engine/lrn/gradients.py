@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
-    from normcli.engine.blocks import Source
-    from normcli.engine.geometry import Slices
+    from normcli.engine.tiling.blocks import Source
+    from normcli.engine.tiling.geometry import Slices
     from normcli.norms.spec import Window
     from normcli.numerics.deciding import Bounded
     from normcli.numerics.workspace import Workspace

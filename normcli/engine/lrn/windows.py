@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers, Selected
-    from normcli.engine.geometry import Slices
+    from normcli.engine.tiling.geometry import Slices
     from normcli.norms.plan import Plan
     from normcli.norms.spec import Window
     from normcli.numerics.deciding import Precision

@@ -1,6 +1,9 @@
 """Spectral normalization, the one norm whose groups are matrices.
 
-`singular_values` gives σ and the solution of groups, from `spectrum` or, where σ is estimated,
-`power_iterations`, both made of `exact_products`; `passes` normalize a tensor, differentiate it by `gradients`,
-and give u and v.
+* `exact_products`: products of matrices without rounding
+* `gradients`: the derivative of a matrix that is divided by σ
+* `passes`: the passes over a tensor, forward and back
+* `power_iterations`: the estimate of σ that frameworks divide by
+* `singular_values`: σ of each group, and the divisors that follow
+* `spectrum`: σ, enclosed as closely as anybody asks
 """

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine.blocks import open_source
-from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import NO_INPUTS, fill_gradients
 from normcli.engine.passes import Passes
 from normcli.engine.sn.gradients import differentiate_matrix, find_sigma_gradient
 from normcli.engine.sn.singular_values import SingularValue, SingularValues, choose_enclosure
+from normcli.engine.tiling.blocks import open_source
+from normcli.engine.tiling.geometry import find_geometry
 from normcli.errors import UsageError
 from normcli.norms.request import Fill
 from normcli.numerics.rational import round_once
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
-    from normcli.engine.blocks import Source
-    from normcli.engine.geometry import Slices
     from normcli.engine.inputs import Inputs
+    from normcli.engine.tiling.blocks import Source
+    from normcli.engine.tiling.geometry import Slices
     from normcli.norms.plan import Plan
 
 

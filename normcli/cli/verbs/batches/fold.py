@@ -79,13 +79,15 @@ def _run(settings: Settings, norm: str, **source: Any) -> None:
     and --rows is the axis of the rows of those whose shape leaves it open.
 
     Of bn, --checkpoint takes every norm of a state dict behind a layer that names tell: the module before it in
-    a Sequential, or conv1 of bn1. --dry-run lists these pairs and folds nothing; --pairs names others.
+    a Sequential, or conv1 of bn1. --dry-run lists these pairs and folds nothing; --pairs names others. Of an
+    ONNX model (the extra onnx) the graph tells pairs and eps; its constants are saved by name.
 
     \b
       normcli fold --conv-weight w.npy --running-mean m.npy --running-var v.npy -o folded.npz
       normcli fold --conv-weight hwio.npy --like keras --running-mean m.npy --running-var v.npy -o folded.npz
       normcli fold --conv-weight w.npy --conv-bias c.npy --gamma g.npy --beta b.npy --state bn.npz
       normcli fold --checkpoint resnet.safetensors --dry-run
+      normcli fold --checkpoint resnet.onnx -o plain.safetensors
       normcli fold --checkpoint net.npz --pairs '*.conv=*.norm' -o plain.npz
       normcli fold sn --conv-weight w.npy --u u.npy --v v.npy -o folded.npz
       normcli fold sn --checkpoint gan.safetensors -o plain.safetensors
@@ -130,8 +132,9 @@ def _fold_batch(settings: Settings, source: _Source) -> None:
 def _fold_norms(settings: Settings, source: _Source) -> None:
     """Fold every batch normalization of a state dict into the layer before it."""
     from normcli.answers.batches.folded_checkpoint import CheckpointFolding
-    from normcli.running.checkpoint_fold import find_pairs, fold_checkpoint, list_norms, read_pairs
-    from normcli.tensors.many import load_all
+    from normcli.auditing.onnx_fold import SUFFIX as ONNX
+    from normcli.auditing.onnx_fold import read_onnx
+    from normcli.running.checkpoint_fold import fold_checkpoint
 
     _require_one_source(source)
     other = _find_given(
@@ -150,30 +153,42 @@ def _fold_norms(settings: Settings, source: _Source) -> None:
         raise UsageError("--dry-run writes nothing: leave --output out")
     destination = choose_values_file(output, suffixes=ARCHIVES)
     eps, eps_mode, eps_from = _choose_eps(settings, None)
+    is_graph = path.lower().endswith(ONNX)
+    if is_graph and (eps_from is not None or source.pairs is not None):
+        raise UsageError(f"{path} has its pairs and eps itself: leave --pairs, --eps and --like out")
     with name_subject(f"--checkpoint {path}"):
-        arrays = load_all(path)
-        names = list_norms(arrays)
-        if not names:
-            raise DataError("no module keeps running statistics: NAME.running_mean and NAME.running_var")
-        if source.pairs is None:
-            pairs = find_pairs(arrays, is_ordered=path.endswith(".npz"))
-        else:
-            pairs = read_pairs(arrays, source.pairs.split(","))
-        if not pairs:
-            raise DataError(f"no name tells the layer before {_list_names(names)}; --pairs LAYER=NORM does")
+        arrays, pairs, names = read_onnx(path) if is_graph else _find_norms(path, source.pairs)
         folded, saved = ([], {}) if source.dry_run else fold_checkpoint(arrays, pairs, eps, eps_mode)
     left = [name for name in names if name not in {pair.norm for pair in pairs}]
-    for note in _describe_pairs(pairs, left, is_given=source.pairs is not None):
+    for note in _describe_pairs(pairs, left, is_given=is_graph or source.pairs is not None):
         settings.run.note(path, note)
-    if eps_from is None:
+    if eps_from is None and not is_graph:
         settings.run.note(path, f"it keeps no eps: {eps:g} is taken, and --eps says another")
     shapes = {pair.layer: arrays[f"{pair.layer}.weight"].shape for pair in pairs}
     origin = "" if eps_from is None else f" ({eps_from})"
-    document = CheckpointFolding(pairs, folded, shapes, left, saved, path, f"eps {eps:g}{origin}")
+    said = "eps of each norm" if is_graph else f"eps {eps:g}{origin}"
+    document = CheckpointFolding(pairs, folded, shapes, left, saved, path, said)
     if destination is not None:
         with WholeFiles() as files:
             destination.write_arrays(files, saved)
     print_document(document, settings.answer)
+
+
+def _find_norms(path: str, given: str | None) -> tuple[dict[str, NDArray[Any]], list[NormedLayer], list[str]]:
+    """Return a state dict, the pairs that are given or that names tell, and the names of its norms."""
+    from normcli.running.checkpoint_fold import find_pairs, list_norms, read_pairs
+    from normcli.tensors.many import load_all
+
+    arrays = load_all(path)
+    names = list_norms(arrays)
+    if not names:
+        raise DataError("no module keeps running statistics: NAME.running_mean and NAME.running_var")
+    if given is not None:
+        return arrays, read_pairs(arrays, given.split(",")), names
+    pairs = find_pairs(arrays, is_ordered=path.endswith(".npz"))
+    if not pairs:
+        raise DataError(f"no name tells the layer before {_list_names(names)}; --pairs LAYER=NORM does")
+    return arrays, pairs, names
 
 
 def _describe_pairs(pairs: Sequence[NormedLayer], left: Sequence[str], *, is_given: bool) -> Iterator[str]:
@@ -345,7 +360,11 @@ FOLD = Verb(
         *options.declare_affine(("gamma", "beta"), with_synonyms=False),
         option("--eps", type=float, help=f"As in training. [default: the state's, or {_NORM.eps:g}]"),
         *(options.declare(find_option(name)) for name in list_own_options(_MATRICES)),
-        option("--checkpoint", metavar="FILE", help="A state dict of torch's, as .npz or .safetensors."),
+        option(
+            "--checkpoint",
+            metavar="FILE",
+            help="A state dict of torch's as .npz or .safetensors, or an .onnx model.",
+        ),
         option("--pairs", metavar="LAYER=NORM,…", help="Of bn, with --checkpoint: the layer of each norm."),
         option("--dry-run", is_flag=True, help="With --checkpoint: list the pairs, and fold nothing."),
         option("--like", type=Framework(_NORM.name), help="Take a framework's eps, rows and order of axes."),

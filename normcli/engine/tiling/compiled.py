@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from normcli.compiled import Kernel
     from normcli.dtypes import Floats, Integers, Selected
-    from normcli.engine.geometry import Slices
-    from normcli.engine.tiles import Tiles
+    from normcli.engine.tiling.geometry import Slices
+    from normcli.engine.tiling.tiles import Tiles
     from normcli.numerics.elements.compiled_kernel import RowParameter
     from normcli.numerics.statistics.divisor import Solution
     from normcli.numerics.sums.leaf_records import LeafRecords

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from normcli.engine.geometry import find_lengths
+from normcli.engine.tiling.geometry import find_lengths
 from normcli.errors import DataError
 from normcli.tensors.mapped import Mapped
 from normcli.tensors.positions import BINARY, read_at, write_at
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.geometry import Geometry, Slices
+    from normcli.engine.tiling.geometry import Geometry, Slices
     from normcli.numerics.workspace import Workspace
 
     Move = Callable[[int, memoryview, int], int]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from normcli.engine.files import FileSink, FileSource, lies_in_file
-from normcli.engine.geometry import find_lengths
+from normcli.engine.tiling.files import FileSink, FileSource, lies_in_file
+from normcli.engine.tiling.geometry import find_lengths
 from normcli.numerics.elements.compiled_kernel import RowParameter
 from normcli.tensors.mapped import Mapped, fetch, require_unchanged
 from normcli.tensors.pieces import cut_boxes, forget
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.geometry import Geometry, Slices
+    from normcli.engine.tiling.geometry import Geometry, Slices
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import choose_arithmetic, is_short_float
-from normcli.engine.blocks import open_parameter
-from normcli.engine.geometry import find_lengths, join
 from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselected
+from normcli.engine.tiling.blocks import open_parameter
+from normcli.engine.tiling.geometry import find_lengths, join
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.numerics.elements.kernel import Parameters, apply, apply_affine
 from normcli.numerics.statistics.divisor import make_neutral
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
-    from normcli.engine.blocks import Sink, Source
-    from normcli.engine.geometry import Geometry, Slices
     from normcli.engine.inputs import Inputs
+    from normcli.engine.tiling.blocks import Sink, Source
+    from normcli.engine.tiling.geometry import Geometry, Slices
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.divisor import Solution
