@@ -9,7 +9,7 @@ import numpy as np
 
 from normcli.algorithms.row_computation import list_accumulations, parse_computation
 from normcli.algorithms.row_formula import RowFormula
-from normcli.dtypes import find_type
+from normcli.dtypes import find_type, is_half
 from normcli.identifying.question import Question
 from normcli.identifying.search.groups import put_back, take_groups
 from normcli.norms.plan import make_plan
@@ -60,4 +60,6 @@ def list_algorithms() -> Iterator[Plant]:
                 computation = parse_computation(accumulation.name)
                 y = put_back(plan.grid, computation.run(rows, formula, x.dtype))
                 name = f"{norm} by {computation.name} of {dtype}"
-                yield Plant(name, ALGORITHM, Question(x, y), plan)
+                in_half = is_half(np.dtype(find_type(accumulation.dtype)))
+                nearly = ("stats-half-sums",) if in_half else ()
+                yield Plant(name, ALGORITHM, Question(x, y), plan, nearly=nearly)

@@ -75,6 +75,8 @@ def _compare_claim(found: Identification, plant: Plant) -> Outcome:
     claimed = claim.fault.id
     if plant.truth is None:
         return Outcome.RIGHT if claimed in plant.nearly else Outcome.WRONG
+    if claimed in plant.nearly and claim.plan.grid.canonical == plant.truth.grid.canonical:
+        return Outcome.RIGHT
     if claimed == "stats-one-pass" and claim.plan.grid.canonical == plant.truth.grid.canonical:
         return Outcome.RIGHT if plant.one_pass else Outcome.AMONG
     return Outcome.AMONG if claimed in _OTHER_WORDS else Outcome.WRONG

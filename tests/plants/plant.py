@@ -40,7 +40,7 @@ class Plant:
     is_open : bool
         Whether gamma and beta are to be found.
     nearly : tuple of str
-        The faults that a map may be said to have: it is a norm but for these.
+        The faults that a map, or an algorithm, may be said to have: it is a norm but for these.
     one_pass : bool
         Whether its variances are E[x²] − E[x]²: a verdict that names the norm and says so is right.
     """
