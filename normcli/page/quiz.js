@@ -43,14 +43,14 @@ function* listQuestions(result) {
   }
   const [name, value] = [nameCell(cell), format(x[cell], data.cellDigits)];
   const members = result.members[result.owner[cell]];
-  const outside = order.filter((other) => !members.includes(other)).reverse();
+  const others = order.filter((other) => !members.includes(other)).reverse();
   const mate = members.at(members.at(-1) === cell ? 0 : -1);
   const [statistic] = Object.keys(result.statistics);
   const known = format(numbers.groups[result.owner[cell]].scope.values[statistic], data.cellDigits);
-  if (outside.length && !result.window) {
+  if (others.length && !result.window) {
     yield {
       text: say("{0} has {1} {2}. Which value shares it?", name, nameBoth(statistic), known),
-      options: [mate, ...outside.slice(0, 2)].sort((a, b) => a - b).map((other) => [nameCell(other), other === mate]),
+      options: [mate, ...others.slice(0, 2)].sort((a, b) => a - b).map((other) => [nameCell(other), other === mate]),
       answer: say("{0} and {1} are in group {2}, of {3}.", name, nameCell(mate), result.groups[result.owner[cell]], sayValues(result.counts[result.owner[cell]])),
     };
   }
@@ -58,7 +58,7 @@ function* listQuestions(result) {
   if (canEdit) yield askChange(result, cell, double, [[cell, 2 * x[cell]]]);
   if (picture) yield picture;
   // Of the cells in no group with this one, one of another sample and otherwise of the same place: does the batch matter?
-  const far = order.find((other) => place(other).every((at, axis) => (axis ? at === place(cell)[axis] : at !== place(cell)[axis]))) ?? outside[0];
+  const far = order.find((other) => place(other).every((at, axis) => (axis ? at === place(cell)[axis] : at !== place(cell)[axis]))) ?? others[0];
   const more = margin * 4;
   if (canEdit && far !== undefined) {
     const text = say("x at {0} becomes {1} larger.", nameCell(far), format(more, 2));

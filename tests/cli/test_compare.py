@@ -342,7 +342,7 @@ def test_a_page_says_below_which_norms_are_equal(normcli, tmp_path):
         == 0
     )
     text = (tmp_path / "c.html").read_text()
-    assert "<h2>equalities on this tensor</h2><p><b>ln:axes=CHW = gn:groups=1</b>" in text
+    assert "<h2>equalities on this tensor</h2><table><tr><td>ln:axes=CHW = gn:groups=1</td>" in text
     assert "bit for bit" in text
 
 

@@ -20,7 +20,7 @@ SHAPES = [(2, 4, 3, 3), (1, 4, 1, 9), (300, 4), (2, 4, 5000), (5, 4, 50, 60), (1
 
 def vary(name: str) -> list[dict[str, object]]:
     options = list_own_options(NORMS[name])
-    if "groups" in options:
+    if NORMS[name].needs_groups:
         return [{"groups": 2}, {"groups": 2, "group_order": "interleaved"}]
     if "p" in options:
         return [{}, {"p": 0}, {"p": 1}, {"p": 3}, {"p": 600.0}, {"p": np.inf}]

@@ -17,6 +17,7 @@ VALUES = {
     OptionKind.INTEGER: (0, 3), OptionKind.NUMBER: (0.1, 1e-5, 2.0, math.inf), OptionKind.TEXT: ("NCL",),
     OptionKind.AXES: ("CL", (0, -1), ("C",), 1), OptionKind.FRAMEWORK: ("torch",),
     OptionKind.PAIR: ((10.0, 97.5),), OptionKind.FLAG: (True,), OptionKind.VECTOR: ((0.5, -1.0, 0.0),),
+    OptionKind.SLICE: ((0, 4),),
 }  # fmt: skip
 ROWS = [pytest.param(option, id=option.name) for option in OPTIONS]
 

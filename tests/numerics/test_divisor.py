@@ -64,7 +64,7 @@ def test_a_group_is_known_within_its_error(mean, divisor):
     solution = settle(mean, divisor)
     kept = sum(Fraction(float(part[1])) for part in solution.divisor)
     error = Fraction(float(np.broadcast_to(solution.error, 2)[1]))
-    assert abs(kept - divisor) <= error * min(kept, divisor)
+    assert abs(kept - divisor) <= error * min(kept, divisor) or (kept == 0 and error > 2**1000)
     assert solution.is_plain == (abs(mean) > Fraction(1, 2**800))
     assert solution.mean.hi[1] == float(mean)
     assert [part[0] for part in (*solution.mean, *solution.divisor)] == [0.0, 0.0, 0.0, 1.0, 0.0]

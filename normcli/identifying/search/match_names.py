@@ -295,7 +295,8 @@ def _find_like(
             and _takes(convention, plan, affine)
         ):
             found.append(framework)
-            users += is_default and convention.eps is not EpsRule.GIVEN
+            shows = is_given or not plan.spec.gamma_offset  # 1 + gamma of no gamma shows nothing
+            users += is_default and shows and convention.eps is not EpsRule.GIVEN
     return tuple(found), users
 
 

@@ -113,8 +113,8 @@ class Solution:
         if divisor is not None:
             parts = split(min(divisor, make_fraction(_FINITE)), 2)
             kept = sum(map(make_fraction, parts), make_fraction(0.0))
-            off = abs(kept - divisor) / (min(kept, divisor) or 1)
-            error = float(min(off, make_fraction(_UNKNOWN)))
+            least = min(kept, divisor)
+            error = float(min(abs(kept - divisor) / least, make_fraction(_UNKNOWN))) if least else _UNKNOWN
         for array, value in zip((*self.divisor, *self.mean), (*parts, *split(mean, 3)), strict=True):
             array[group] = value
         if error:
