@@ -752,7 +752,9 @@ def test_separators_of_thousands_are_said(normcli, tmp_path, monkeypatch):
     )
 
 
-@pytest.mark.parametrize(("given", "other"), [(("--thousands", "."), ","), (("--decimal", ",", "--thousands", ","), ".")])
+@pytest.mark.parametrize(
+    ("given", "other"), [(("--thousands", "."), ","), (("--decimal", ",", "--thousands", ","), ".")]
+)
 def test_a_separator_of_thousands_is_no_decimal_point(normcli, tmp_path, monkeypatch, given, other):
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text("a;b\n1.234;5\n4.567;4\n")

@@ -71,8 +71,8 @@ def shape_parameters(rule: ParameterRule, grid: Grid, features: tuple[int, ...] 
 def place_parameter(grid: Grid, shapes: ParameterShapes, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Return the ways in which a gamma of a shape lies along the tensor, as shapes at the view's rank.
 
-    The first is the one that is used: as NumPy broadcasts, where the shape has an axis for each of the tensor's;
-    then along the norm's own axes, along channel groups, as NumPy broadcasts against the tensor or its view, and a
+    The first is the one that is used: as NumPy broadcasts, where the shape has as many axes as the tensor; then
+    along the norm's own axes, along channel groups, as NumPy broadcasts against the tensor or its view, and a
     flat one along the last axes together.
     """
     own = shapes.own or shapes

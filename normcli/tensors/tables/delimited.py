@@ -54,9 +54,9 @@ class Lines:
 
     def __init__(self, stream: BinaryIO, name: str, options: TableOptions, usual: str) -> None:
         if options.thousands == options.decimal:
-            other = {".": ",", ",": "."}[options.decimal]
+            same, other = options.decimal, {".": ",", ",": "."}[options.decimal]
             raise UsageError(
-                f"--thousands {options.thousands} is the decimal point as well; give --decimal {other} beside it"
+                f"--thousands {same} is the decimal point as well; give --decimal {other} beside it"
             )
         self.name, self.numerals = name, Numerals(options.decimal, options.thousands)
         self._stream = keep_open(stream, self)
