@@ -29,7 +29,12 @@ CASES = [
 @pytest.mark.parametrize("name", FORMATS)
 def test_damaged_files_end_as_documented(name, numbers, tmp_path):
     pytest.importorskip(_LIBRARIES.get(name, "numpy"))
-    assert list(Fuzzer(name, tmp_path).try_cases(numbers)) == []
+    few = numbers[:_RUNS] if name.startswith(("dump", "onnx")) else numbers
+    assert list(Fuzzer(name, tmp_path).try_cases(few)) == []
+
+
+_RUNS = 4
+"""Cases of recorded runs, each of which is judged layer by layer and takes a second."""
 
 
 def test_a_case_is_the_same_whatever_was_run_before_it():
