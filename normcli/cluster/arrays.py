@@ -23,6 +23,7 @@ from normcli.norms.request import Request
 from normcli.results.arguments import read_dtype, read_given, read_numbers
 from normcli.results.arrays import find_lazy
 from normcli.results.result import Result
+from normcli.results.surroundings import Surroundings
 from normcli.tuples import NamedTuple
 from normcli.version import __version__
 
@@ -115,6 +116,7 @@ class LazyResult(Result):
 _IN_MEMORY = (
     "residual",
     "residual_sum",
+    *Surroundings._fields,
     "mask",
     "lengths",
     "fill",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.numerics.deciding import Precision
+    from normcli.numerics.elements.activation import Activation
 
 
 SOLVED = 2.0**-90
@@ -27,6 +28,40 @@ SOLVED = 2.0**-90
 
 KNOWN = 2.0**-77
 """How far off a solution's divisors may be, as a part of them."""
+
+
+class Factor(NamedTuple):
+    """What results are multiplied by: value · 2^exponent.
+
+    Parameters
+    ----------
+    value : Pair
+        Of about 1.
+    exponent : ndarray of int
+    error : float or ndarray
+        How far off the value may be, as a part of it.
+    limits : ndarray or None
+        The factor where what it is made of is not finite.
+    """
+
+    value: Pair
+    exponent: Any
+    error: Any
+    limits: Any = None
+
+
+class Gated(NamedTuple):
+    """A gate that multiplies results behind an activation.
+
+    Parameters
+    ----------
+    values : ndarray
+        float64, which broadcasts against the results.
+    activation : Activation
+    """
+
+    values: Any
+    activation: Activation
 
 
 class Elements(NamedTuple):
@@ -45,6 +80,8 @@ class Elements(NamedTuple):
         What x leaves of the values; None for nothing.
     error : float or ndarray
         How far off the divisor may be, as a part of it.
+    gate : Gated or None
+        What multiplies the result.
     """
 
     x: Any
@@ -54,13 +91,15 @@ class Elements(NamedTuple):
     beta: Any
     low: Any = None
     error: Any = KNOWN
+    gate: Gated | None = None
 
     def map(self, function: Callable[[Any], Any]) -> Elements:
         """Return the elements with a function (an index, a reshape) applied to each array."""
         gamma, beta, low = (None if a is None else function(a) for a in (self.gamma, self.beta, self.low))
         mean, divisor = self.mean and self.mean.map(function), self.divisor and self.divisor.map(function)
         error = function(self.error) if np.ndim(self.error) else self.error
-        return Elements(function(self.x), mean, divisor, gamma, beta, low, error)
+        gate = self.gate and self.gate._replace(values=function(self.gate.values))
+        return Elements(function(self.x), mean, divisor, gamma, beta, low, error, gate)
 
 
 class Results(NamedTuple):
@@ -94,6 +133,16 @@ def calculate(elements: Elements, precision: Precision) -> Results:
         if elements.beta is not None:
             total, error, exponent = _add(total, error, exponent, _make_triple(elements.beta))
         plain, chosen = _calculate_plainly(elements)
+        if elements.gate is not None:
+            factor = elements.gate.activation.evaluate(elements.gate.values)
+            before = np.where(chosen, plain, round_pair(total, exponent, precision))
+            ordinary = np.isfinite(elements.gate.values)
+            plain = before * np.where(ordinary, np.ldexp(factor.value.hi, factor.exponent), factor.limits)
+            chosen = chosen | ~ordinary
+            z, k = take_exponents(total)
+            part = np.ldexp(error, -k) / np.abs(z.hi)
+            z, error = _multiply(z, np.where(error == 0.0, 0.0, part), factor.value, factor.error)
+            total, error, exponent = z, error * np.abs(z.hi), exponent + k + factor.exponent
         values = np.where(chosen, plain, round_pair(total, exponent, precision))
         undecided = ~(is_decided(total, exponent, error, precision) | chosen)
         return Results(values, undecided if undecided.any() else None)
@@ -237,7 +286,7 @@ _FINITE = np.finfo(np.float64).max
 
 def _calculate_plainly(elements: Elements) -> tuple[Floats, Selected]:
     """Return what doubles give, and where that is the result: of infinities, NaN, and x = mean."""
-    x, mean, divisor, gamma, beta, low, _ = elements
+    x, mean, divisor, gamma, beta, low, *_ = elements
     y, chosen = x, ~np.isfinite(x)
     if mean is None:
         chosen = chosen | (x == 0.0)

@@ -14,7 +14,7 @@ import numpy as np
 
 from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.elements.in_doubles import Operands, apply_doubles, prepare
-from normcli.numerics.elements.in_pairs import Elements, calculate
+from normcli.numerics.elements.in_pairs import Elements, Gated, calculate
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.rounding import store
 from normcli.tuples import NamedTuple
@@ -38,10 +38,13 @@ class Parameters(NamedTuple):
     ----------
     gamma, beta : ndarray or None
         Of as many axes as the values, to be broadcast against them; None for 1 and 0.
+    gate : Gated or None
+        What multiplies y, likewise.
     """
 
     gamma: Floats | None = None
     beta: Floats | None = None
+    gate: Gated | None = None
 
 
 _NEITHER = Parameters()
@@ -74,7 +77,9 @@ def apply(
         the divisor allows two roundings of them. None if there are none.
     """
     mean = solution.mean if solution.centred else None
-    return _apply(Elements(raw, mean, solution.divisor, *parameters, error=solution.error), out, work)
+    gamma, beta, gate = parameters
+    elements = Elements(raw, mean, solution.divisor, gamma, beta, error=solution.error, gate=gate)
+    return _apply(elements, out, work)
 
 
 def apply_affine(
@@ -94,7 +99,8 @@ def apply_affine(
     ndarray of int or None
         As of `apply`.
     """
-    return _apply(Elements(values, None, None, *parameters), out, work)
+    gamma, beta, gate = parameters
+    return _apply(Elements(values, None, None, gamma, beta, gate=gate), out, work)
 
 
 def _apply(elements: Elements, out: NDArray[Any], work: Workspace) -> NDArray[np.intp] | None:
@@ -103,15 +109,22 @@ def _apply(elements: Elements, out: NDArray[Any], work: Workspace) -> NDArray[np
     if not raw.size:
         return None
     with np.errstate(all="ignore"):
+        if elements.gate is not None:  # all values are calculated in pairs
+            return _calculate_all(elements, out, np.arange(raw.size))
         wide = _widen(raw, out, prepare(elements))
         if wide[0].ndim and wide[0].shape[-1] >= _LONG_LINE:
             np.setbufsize(_SMALL_BUFFER)  # `errstate` restores it
         places = _apply_by_chunks(*wide, work)
         np.setbufsize(_USUAL_BUFFER)
-        undecided = [
-            calculate_again(elements, out, places[start : start + _TOGETHER])
-            for start in range(0, len(places), _TOGETHER)
-        ]
+        return _calculate_all(elements, out, places)
+
+
+def _calculate_all(elements: Elements, out: NDArray[Any], places: NDArray[np.intp]) -> NDArray[np.intp] | None:
+    """Calculate values at any number of places as `calculate_again` does."""
+    undecided = [
+        calculate_again(elements, out, places[start : start + _TOGETHER])
+        for start in range(0, len(places), _TOGETHER)
+    ]
     found = [places for places in undecided if places is not None]
     return np.concatenate(found) if found else None
 
