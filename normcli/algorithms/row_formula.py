@@ -63,6 +63,10 @@ class RowFormula(NamedTuple):
         return ways[mode]()
 
 
+_DIVISORS = ("divisor", "wide_divisor", "stored_divisor")
+"""The fields of `RowElements` that follow from eps."""
+
+
 class RowElements(NamedTuple):
     """The numbers from which a kernel calculates the elements of rows.
 
@@ -74,6 +78,8 @@ class RowElements(NamedTuple):
         In the dtype of the sums.
     wide_divisor : ndarray of float64, shape (groups, 1)
         The divisor whose eps and root are calculated in float64.
+    stored_divisor : ndarray, shape (groups, 1)
+        The divisor of a variance that was rounded to the dtype of the result.
     gamma, beta : ndarray or None
         As they were given, and broadcast against the rows.
     dtype : dtype
@@ -84,6 +90,7 @@ class RowElements(NamedTuple):
     mean: Values
     divisor: Values
     wide_divisor: Values
+    stored_divisor: Values
     gamma: Values | None
     beta: Values | None
     dtype: np.dtype[Any]
@@ -99,8 +106,9 @@ class RowElements(NamedTuple):
     ) -> RowElements:
         """Return the elements of rows whose moments are known."""
         square = moments.square[:, None]
-        divisor, wide = formula.find_divisor(square), formula.find_divisor(square.astype(np.float64))
-        return cls(rows, moments.mean[:, None], divisor, wide, *affine, dtype)
+        stored = square.astype(dtype).astype(square.dtype)
+        divisors = (formula.find_divisor(each) for each in (square, square.astype(np.float64), stored))
+        return cls(rows, moments.mean[:, None], *divisors, *affine, dtype)
 
     @classmethod
     def of_each(
@@ -109,10 +117,8 @@ class RowElements(NamedTuple):
     ) -> RowElements:  # fmt: skip
         """Return the elements with each of several eps, which the divisors have a first axis for."""
         each = [cls.of(rows, moments, formula._replace(eps=eps), affine, dtype) for eps in every]
-        divisor, wide = (
-            np.stack(values) for values in zip(*((one.divisor, one.wide_divisor) for one in each), strict=True)
-        )
-        return each[0]._replace(divisor=divisor, wide_divisor=wide)
+        divisors = {name: np.stack([getattr(one, name) for one in each]) for name in _DIVISORS}
+        return each[0]._replace(**divisors)
 
     def take(self, columns: slice) -> RowElements:
         """Return the elements of some columns; gamma and beta have the shape of the rows."""
@@ -121,7 +127,7 @@ class RowElements(NamedTuple):
 
     def choose(self, every: NDArray[np.intp]) -> RowElements:
         """Return the elements for some of the eps, by their positions."""
-        return self._replace(divisor=self.divisor[every], wide_divisor=self.wide_divisor[every])
+        return self._replace(**{name: getattr(self, name)[every] for name in _DIVISORS})
 
     @property
     def inverse(self) -> Values:
@@ -178,6 +184,16 @@ def write_folded_wide_root(given: RowElements) -> Values:
     shift = given._replace(gamma=None).scale(np.zeros_like(factor))
     shift = fuse(np.broadcast_to(-given.mean, shift.shape), factor, shift)
     return fuse(given.rows, factor, shift)
+
+
+def write_from_stored(given: RowElements) -> Values:
+    """Return (x − mean) · (gamma/divisor), plus beta, of a mean, variance and 1/divisor that were rounded."""
+    mean, inverse = (
+        values.astype(given.dtype).astype(given.rows.dtype)
+        for values in (given.mean, 1.0 / given.stored_divisor)
+    )
+    factor = given._replace(beta=None).scale(inverse)
+    return given._replace(gamma=None).scale((given.rows - mean) * factor)
 
 
 def _scale_fused(given: RowElements, values: Values) -> Values:
