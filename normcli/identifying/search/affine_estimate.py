@@ -295,8 +295,8 @@ def list_possible(plain: Hypothesis, target: Target, mode: EpsMode) -> list[floa
     usual = list_usual(target.dtype)
     moved = plain._replace(model=plain.model._replace(eps_mode=mode))
     fit = regress(moved, usual, target)
-    possible = (fit.rest <= target.margin * fit.allowed).reshape(len(usual), -1).all(axis=1)
-    return list(itertools.compress(usual, possible))
+    refuted = np.reshape(~(fit.rest <= target.margin * fit.allowed), (len(usual), -1))
+    return [eps for eps, wrong in zip(usual, refuted, strict=True) if not wrong.any()]
 
 
 def take_few(plain: Hypothesis, target: Target) -> tuple[Hypothesis, Target]:
