@@ -81,6 +81,8 @@ def load_problem(settings: Settings, *, trains: bool = False) -> Problem:
         settings = settings.want(None if running is None or running.state is None else running.state.columns)
     require_one_stream(settings, settings.source.residual, settings.around.gate)
     tensor = load_input(settings)
+    if not any(value is not None for value in settings.around):
+        return make_problem(settings, tensor, running, trains=trains)
     around = load_surroundings(settings, tensor)
     request, values = around.prepare(settings.request, tensor.values)
     if values is not tensor.values:

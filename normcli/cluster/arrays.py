@@ -20,10 +20,9 @@ from normcli.errors import DataError, UsageError
 from normcli.fitting.statistics import round_stats, warn
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.results.arguments import read_dtype, read_given, read_numbers
+from normcli.results.arguments import AROUND, read_dtype, read_given, read_numbers
 from normcli.results.arrays import find_lazy
 from normcli.results.result import Result
-from normcli.results.surroundings import Surroundings
 from normcli.tuples import NamedTuple
 from normcli.version import __version__
 
@@ -116,7 +115,7 @@ class LazyResult(Result):
 _IN_MEMORY = (
     "residual",
     "residual_sum",
-    *Surroundings._fields,
+    *AROUND,
     "mask",
     "lengths",
     "fill",

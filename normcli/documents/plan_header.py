@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan
     from normcli.norms.spec import Iteration
-    from normcli.numerics.elements.in_pairs import Gated
+    from normcli.numerics.elements.activation import Gated
     from normcli.tensors.tensor import Tensor
 
     HeaderLine = tuple[str, tuple[str, ...]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from normcli.errors import UsageError
-from normcli.results.arguments import read_arguments
+from normcli.results.arguments import AROUND, read_arguments
 from normcli.results.arrays import find_lazy, take_place
 from normcli.results.calculate import calculate
 
@@ -225,7 +225,7 @@ def normalize(
 def require_options(function: str, options: Iterable[str], but: Iterable[str] = ()) -> None:
     """Raise `UsageError` if another function is given an option that is none of `normalize`'s."""
     known = normalize.__kwdefaults__ or {}
-    around = ("gate", "gate_act", "gate_order", "clip_output")  # what follows the norm is of `normalize` alone
-    unknown = [name for name in options if name not in known or name in (*but, *around, "strict")]
+    own = (*AROUND[1:], "strict")  # what follows the norm is of `normalize` alone
+    unknown = [name for name in options if name not in known or name in (*but, *own)]
     if unknown:
         raise UsageError(f"{function} has no option {unknown[0]!r}")

@@ -15,7 +15,7 @@ from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselect
 from normcli.engine.tiling.blocks import open_full, open_parameter
 from normcli.engine.tiling.geometry import find_lengths, join
 from normcli.engine.walk import DEFAULT_EFFORT
-from normcli.numerics.elements.in_pairs import Gated
+from normcli.numerics.elements.activation import Gated
 from normcli.numerics.elements.kernel import Parameters, apply, apply_affine
 from normcli.numerics.statistics.divisor import make_neutral
 from normcli.numerics.statistics.measuring import choose_method

@@ -14,13 +14,21 @@ import enum
 import itertools
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.elements.in_pairs import Factor, take_exponents
-from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, quick_two_sum, two_prod
+from normcli.numerics.pairs import (
+    Pair,
+    pair_add,
+    pair_divide,
+    pair_multiply,
+    quick_two_sum,
+    take_exponents,
+    two_prod,
+)
 from normcli.numerics.powers import INVERSE_LN2, count_digits, raise_two, use_digits
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -34,6 +42,26 @@ _FAR, _FAR_LEFT = 1000.0, -64.0
 """Beyond the first, e⁻ᶻ loses digits; left of the second, z · Φ(z) times any double is rounded to 0."""
 
 _complement = np.vectorize(math.erfc, otypes=[np.float64])
+
+
+class Factor(NamedTuple):
+    """What results are multiplied by: value · 2^exponent.
+
+    Parameters
+    ----------
+    value : Pair
+        Of about 1.
+    exponent : ndarray of int
+    error : float or ndarray
+        How far off the value may be, as a part of it.
+    limits : ndarray or None
+        The factor where what it is made of is not finite.
+    """
+
+    value: Pair
+    exponent: Any
+    error: Any
+    limits: Any = None
 
 
 class Activation(enum.StrEnum):
@@ -77,6 +105,20 @@ class Activation(enum.StrEnum):
                 share = Fraction((1 if z > 0 else small) / (1 + small))
             found = z * share if self is Activation.SILU else share
         return found, abs(found) / 2**bits
+
+
+class Gated(NamedTuple):
+    """A gate that multiplies results behind an activation.
+
+    Parameters
+    ----------
+    values : ndarray
+        float64, which broadcasts against the results.
+    activation : Activation
+    """
+
+    values: Any
+    activation: Activation
 
 
 def _find_sigmoid(z: Floats) -> Factor:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.numerics.deciding import Precision
-    from normcli.numerics.elements.in_pairs import Gated
+    from normcli.numerics.elements.activation import Gated
     from normcli.numerics.elements.kernel import Parameters
     from normcli.numerics.statistics.divisor import Solution
 

@@ -12,7 +12,15 @@ import numpy as np
 
 from normcli.numerics.bounds import PAIR
 from normcli.numerics.deciding import PRECISIONS, is_decided
-from normcli.numerics.pairs import Pair, Triple, pair_divide, pair_multiply, quick_two_sum, two_sum
+from normcli.numerics.pairs import (
+    Pair,
+    Triple,
+    pair_divide,
+    pair_multiply,
+    quick_two_sum,
+    take_exponents,
+    two_sum,
+)
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -20,7 +28,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.numerics.deciding import Precision
-    from normcli.numerics.elements.activation import Activation
+    from normcli.numerics.elements.activation import Gated
 
 
 SOLVED = 2.0**-90
@@ -28,40 +36,6 @@ SOLVED = 2.0**-90
 
 KNOWN = 2.0**-77
 """How far off a solution's divisors may be, as a part of them."""
-
-
-class Factor(NamedTuple):
-    """What results are multiplied by: value · 2^exponent.
-
-    Parameters
-    ----------
-    value : Pair
-        Of about 1.
-    exponent : ndarray of int
-    error : float or ndarray
-        How far off the value may be, as a part of it.
-    limits : ndarray or None
-        The factor where what it is made of is not finite.
-    """
-
-    value: Pair
-    exponent: Any
-    error: Any
-    limits: Any = None
-
-
-class Gated(NamedTuple):
-    """A gate that multiplies results behind an activation.
-
-    Parameters
-    ----------
-    values : ndarray
-        float64, which broadcasts against the results.
-    activation : Activation
-    """
-
-    values: Any
-    activation: Activation
 
 
 class Elements(NamedTuple):
@@ -206,12 +180,6 @@ def _centre(elements: Elements) -> tuple[Pair, Any, Integers]:
         return Pair(hi, low), np.zeros(()), exponent
     z, error, exponent = _add(Pair(hi, low), 0.0, exponent, elements.mean.map(np.negative))
     return z, np.where(error > 0.0, error / np.abs(z.hi) + PAIR.error, 0.0), exponent
-
-
-def take_exponents(pair: Pair, exponent: Any = 0) -> tuple[Pair, Integers]:
-    """Return a pair scaled to between 1/2 and 1, and the exponent of the power of two that was taken out."""
-    hi, k = np.frexp(pair.hi)
-    return Pair(hi, np.ldexp(pair.lo, -k)), exponent + k
 
 
 _FAR = -400

@@ -14,7 +14,7 @@ import numpy as np
 
 from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.elements.in_doubles import Operands, apply_doubles, prepare
-from normcli.numerics.elements.in_pairs import Elements, Gated, calculate
+from normcli.numerics.elements.in_pairs import Elements, calculate
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.rounding import store
 from normcli.tuples import NamedTuple
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
+    from normcli.numerics.elements.activation import Gated
     from normcli.numerics.statistics.divisor import Solution
     from normcli.numerics.workspace import Workspace
 
