@@ -15,7 +15,6 @@ from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselect
 from normcli.engine.tiling.blocks import open_full, open_parameter
 from normcli.engine.tiling.geometry import find_lengths, join
 from normcli.engine.walk import DEFAULT_EFFORT
-from normcli.numerics.elements.activation import Gated
 from normcli.numerics.elements.kernel import Parameters, apply, apply_affine
 from normcli.numerics.statistics.divisor import make_neutral
 from normcli.numerics.statistics.measuring import choose_method
@@ -68,7 +67,7 @@ class Tiles:
         self.gamma = open_parameter(plan, geometry, inputs.gamma, plan.spec.gamma_offset)
         self.beta = open_parameter(plan, geometry, inputs.beta)
         gate, self.clip = inputs.gate, inputs.clip
-        self.gate = None if gate is None else (open_full(plan, geometry, gate.values), gate.activation)
+        self.gate, self._gates = gate, None if gate is None else open_full(plan, geometry, gate.values)
         self.selection = None if inputs.selection is None else TileSelection(inputs.selection, plan, geometry)
         self.exact = not (is_short_float(source.dtype) and (sink is None or is_short_float(sink.dtype)))
         self.native = np.dtype(choose_arithmetic(source.dtype))
@@ -129,7 +128,9 @@ class Tiles:
         gamma, beta = (
             None if values is None else values.cut(tile, order) for values in (self.gamma, self.beta)
         )
-        gate = None if self.gate is None else Gated(self.gate[0].cut(tile, order), self.gate[1])
+        gate = self.gate
+        if gate is not None and self._gates is not None:
+            gate = gate._replace(values=self._gates.cut(tile, order))
         parameters = Parameters(gamma, beta, gate)
         out = place.transpose(order)
         self.normalize(raw, out, solution, parameters, work)
