@@ -118,6 +118,8 @@ def make_spec(chosen: Choices, window: Window | None, dtype: np.dtype[Any], grou
     """
     request, norm, mode = chosen.request, chosen.norm, chosen.pick("eps_mode")
     eps = _resolve_eps(chosen, dtype, group_size)
+    if request.eps_mode is not None and eps is None:
+        raise UsageError("eps_mode says where eps stands; give eps too")
     spec = NumericSpec(
         eps=eps,
         eps_mode=EpsMode(mode or EpsMode.OUTSIDE) if mode is not None or eps is not None else None,

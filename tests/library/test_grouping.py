@@ -81,7 +81,8 @@ def test_the_table_is_written_with_its_other_columns(normcli, tmp_path):
         (("--shape", "3,2", "--by", "foo"), "one table"),
         (("s.csv", "--by", "shop", "--emit", "numpy"), "--emit is of the whole tensor"),
         (("s.csv", "--by", "shop", "--clip", "0,1"), "beside --by"),
-        (("s.csv", "--by", "shop", "-f", "svg"), "--format is of the whole tensor"),
+        (("s.csv", "--by", "shop", "-o", "a.svg"), "no picture"),
+        (("s.csv", "--by", "shop", "-f", "html"), "no page"),
     ],
 )
 def test_refusals(normcli, words, message):

@@ -35,6 +35,9 @@ def normalize_groups(settings: Settings, by: str, emit: str | None) -> None:
     from normcli.tensors.formats.file_formats import Saved
 
     _refuse(settings, emit)
+    outputs = choose_outputs(settings.answer)
+    if outputs.document is not None and outputs.document.format_name in (PAGE, *PICTURES):
+        raise UsageError("--by has no page and no picture: leave it out, or write a table")
     source = settings.source
     if source.columns is None:
         settings = settings._replace(
@@ -45,7 +48,6 @@ def normalize_groups(settings: Settings, by: str, emit: str | None) -> None:
     except UsageError as error:
         raise UsageError(str(error).replace("--exclude", "--by")) from error
     labels = read_labels(tensor, by)
-    outputs = choose_outputs(settings.answer)
     plan = make_plan(settings.request, tensor.values.shape, tensor.values.dtype, tensor.columns)
     affine = {name: values for name, values in load_parameters(plan, settings).items() if values is not None}
     options: Mapping[str, Any] = settings.request._asdict()
@@ -92,7 +94,6 @@ def _refuse(settings: Settings, emit: str | None) -> None:
         "--fill": selection.fill, "--axes": settings.request.axes, "--keep": settings.request.keep,
         "--layout": settings.request.layout, "--scheduler": settings.run.scheduler,
         "--workers": settings.run.workers,
-        "--format": answer.format_name in (PAGE, *PICTURES),
     }  # fmt: skip
     refused = next((name for name, value in given.items() if value), None)
     if refused is not None:
