@@ -28,7 +28,9 @@ WORDS = """x = [
         pytest.param("[np.float64(1.5), np.float64(2.0)]", "[1.5,2.0]", id="scalars of numpy"),
         pytest.param("np.float64(1.5)", "1.5", id="a scalar of numpy"),
         pytest.param("array([ True, False])", "[true,false]", id="booleans"),
-        pytest.param("Parameter containing:\ntensor([1., 2.], requires_grad=True)", "[1.0,2.0]", id="a parameter"),
+        pytest.param(
+            "Parameter containing:\ntensor([1., 2.], requires_grad=True)", "[1.0,2.0]", id="a parameter"
+        ),
         pytest.param("array([[0, 1]], shape=(1, 2))", "[[0,1]]", id="a shape"),
         pytest.param(WORDS, "[[[1,2],[5,6]]]", id="comments"),
     ],
@@ -69,7 +71,10 @@ def test_other_dtypes_are_refused(normcli):
     ran = normcli("zscore", "--data", "tensor([1.+0.j], dtype=torch.complex64)")
     assert ran.code == 3
     ran = normcli("zscore", "--data", "tensor([1., 2.], dtype=torch.complex64)")
-    assert (ran.code, ran.err) == (3, "normcli: --data holds complex64; integers, booleans and floats are taken\n")
+    assert (ran.code, ran.err) == (
+        3,
+        "normcli: --data holds complex64; integers, booleans and floats are taken\n",
+    )
 
 
 def test_numpys_own_print_is_read_as_its_array(normcli):

@@ -148,8 +148,9 @@ class Case:
 
     def average(self, values: Floats) -> Floats:
         """Return the mean of each group; by `add.reduce`, which thousands of small arrays are quicker by."""
-        total: Floats = np.add.reduce(values, self.axes, keepdims=True)
-        return total / math.prod(values.shape[axis] for axis in self.axes)
+        count = math.prod(values.shape[axis] for axis in self.axes)
+        mean: Floats = np.add.reduce(values, self.axes, keepdims=True) / count
+        return mean
 
     @cached_property
     def own_mean(self) -> Floats:

@@ -89,4 +89,5 @@ def _read_dtype(options: str, name: str) -> np.dtype[Any] | None:
     dtype = found[1]
     if dtype not in OUTPUT_DTYPES and not re.fullmatch(r"u?int\d+|bool_?", dtype):
         raise DataError(f"{name} holds {dtype}; integers, booleans and floats are taken")
-    return np.dtype(find_type(dtype))
+    made: np.dtype[Any] = np.dtype(find_type(dtype))
+    return made
