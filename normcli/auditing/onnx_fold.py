@@ -25,7 +25,7 @@ _TRANSPOSED = {"Conv": False, "ConvTranspose": True, "Gemm": False}
 _ROLES = ("weight", "bias", "running_mean", "running_var")
 
 
-class FoldedPair(NamedTuple):
+class GraphPair(NamedTuple):
     """A layer of a graph and the batch norm behind it.
 
     Parameters
@@ -53,7 +53,7 @@ class OpenModel(NamedTuple):
     ----------
     model : onnx.ModelProto
     graph : Graph
-    pairs : list of FoldedPair
+    pairs : list of GraphPair
         The batch norms that stand behind a layer alone.
     norms : list of str
         The names of all batch norms of running statistics.
@@ -61,7 +61,7 @@ class OpenModel(NamedTuple):
 
     model: Any
     graph: Graph
-    pairs: list[FoldedPair]
+    pairs: list[GraphPair]
     norms: list[str]
 
     @classmethod
@@ -91,7 +91,7 @@ class OpenModel(NamedTuple):
             raise DataError("it is no readable ONNX model") from error
         if not found:
             raise DataError("its graph has no batch normalization of running statistics behind a layer")
-        pairs = [FoldedPair(_name_layer(layer), layer, norm) for layer, norm in found]
+        pairs = [GraphPair(_name_layer(layer), layer, norm) for layer, norm in found]
         return cls(model, graph, pairs, [norm.settings.name for norm in norms])
 
     def list_layers(self) -> tuple[dict[str, NDArray[Any]], list[NormedLayer]]:
