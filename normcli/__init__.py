@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from normcli.errors import NormError
     from normcli.library.auditing import audit
     from normcli.library.judging import Judgement, check, identify
-    from normcli.library.statistics import Statistics, apply, fit, invert, load, merge
+    from normcli.library.restoring import invert
+    from normcli.library.statistics import Statistics, apply, fit, load, merge
     from normcli.library.training import Tracked, track
     from normcli.norms.table import NORMS
     from normcli.results.backward import Gradients, backward
@@ -32,7 +33,8 @@ _HOMES = {
         "normcli.errors": ("NormError",),
         "normcli.library.auditing": ("audit",),
         "normcli.library.judging": ("Judgement", "check", "identify"),
-        "normcli.library.statistics": ("Statistics", "apply", "fit", "invert", "load", "merge"),
+        "normcli.library.restoring": ("invert",),
+        "normcli.library.statistics": ("Statistics", "apply", "fit", "load", "merge"),
         "normcli.library.training": ("Tracked", "track"),
         "normcli.norms.table": ("NORMS",),
         "normcli.results.backward": ("Gradients", "backward"),

@@ -270,6 +270,26 @@ def mamba2_rms_norm(x, gamma=None):
     return run_torch(MambaRMSNormGated(x.shape[-1], x.shape[-1], eps=1e-5), x, gamma)
 
 
+@peer("rms", "falcon-h1", "transformers", LAST[:2], ("gamma",))
+def falcon_h1_rms_norm(x, gamma=None):
+    """With one group, without a gate, and with the eps of FalconH1Config."""
+    from transformers.models.falcon_h1.modeling_falcon_h1 import FalconH1RMSNormGated
+
+    return run_torch(FalconH1RMSNormGated(x.shape[-1], eps=1e-5), x, gamma)
+
+
+@peer("rms", "qwen3-next", "transformers", LAST[:2], ("gamma",))
+def qwen3_next_rms_norm(x, gamma=None):
+    """With a gate of 64, whose silu is 64 in float32, divided out again."""
+    from transformers.models.qwen3_next.modeling_qwen3_next import Qwen3NextRMSNormGated
+
+    class WithoutGate(Qwen3NextRMSNormGated):
+        def forward(self, x):
+            return super().forward(x, x.new_full(x.shape, 64.0)) / 64.0
+
+    return run_torch(WithoutGate(x.shape[-1]), x, gamma)
+
+
 @peer("rms", "pixel-norm", "torch", FIRST)
 def pixel_norm(x):
     """The line of pixel_norm, in torch."""

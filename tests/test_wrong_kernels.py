@@ -14,7 +14,7 @@ from tests.plants import faults
 from tests.plants.faults import TABLE, list_wrong, make_wrong
 
 IDS = {
-    "before": "gate residual-missing residual-rounding residual-subtracted residual-twice",
+    "before": "gate input-rounded residual-missing residual-rounding residual-subtracted residual-twice",
     "order": "exchanged memory permuted reversed rolled transposed",
     "stats": (
         "absolute approximate averaged constant count ddof eps-floor eps-other eps-outside eps-scaled eps-subtracted eps-twice half-sums length "

@@ -63,6 +63,24 @@ class RowFormula(NamedTuple):
         return ways[mode]()
 
 
+class Divisors(NamedTuple):
+    """The divisor of each row in three precisions, shape (groups, 1), or (eps, groups, 1).
+
+    Parameters
+    ----------
+    usual : ndarray
+        In the dtype of the sums.
+    wide : ndarray of float64
+        Eps and the root are calculated in float64.
+    stored : ndarray
+        In the dtype of the sums, of a variance that was rounded to the dtype of the result.
+    """
+
+    usual: Values
+    wide: Values
+    stored: Values
+
+
 class RowElements(NamedTuple):
     """The numbers from which a kernel calculates the elements of rows.
 
@@ -70,10 +88,9 @@ class RowElements(NamedTuple):
     ----------
     rows : ndarray, shape (groups, values)
         The values, in the dtype of the sums.
-    mean, divisor : ndarray, shape (groups, 1)
+    mean : ndarray, shape (groups, 1)
         In the dtype of the sums.
-    wide_divisor : ndarray of float64, shape (groups, 1)
-        The divisor whose eps and root are calculated in float64.
+    divisors : Divisors
     gamma, beta : ndarray or None
         As they were given, and broadcast against the rows.
     dtype : dtype
@@ -82,8 +99,7 @@ class RowElements(NamedTuple):
 
     rows: Values
     mean: Values
-    divisor: Values
-    wide_divisor: Values
+    divisors: Divisors
     gamma: Values | None
     beta: Values | None
     dtype: np.dtype[Any]
@@ -99,8 +115,9 @@ class RowElements(NamedTuple):
     ) -> RowElements:
         """Return the elements of rows whose moments are known."""
         square = moments.square[:, None]
-        divisor, wide = formula.find_divisor(square), formula.find_divisor(square.astype(np.float64))
-        return cls(rows, moments.mean[:, None], divisor, wide, *affine, dtype)
+        stored = square.astype(dtype).astype(square.dtype)
+        divisors = Divisors(*map(formula.find_divisor, (square, square.astype(np.float64), stored)))
+        return cls(rows, moments.mean[:, None], divisors, *affine, dtype)
 
     @classmethod
     def of_each(
@@ -109,10 +126,8 @@ class RowElements(NamedTuple):
     ) -> RowElements:  # fmt: skip
         """Return the elements with each of several eps, which the divisors have a first axis for."""
         each = [cls.of(rows, moments, formula._replace(eps=eps), affine, dtype) for eps in every]
-        divisor, wide = (
-            np.stack(values) for values in zip(*((one.divisor, one.wide_divisor) for one in each), strict=True)
-        )
-        return each[0]._replace(divisor=divisor, wide_divisor=wide)
+        divisors = Divisors(*map(np.stack, zip(*(one.divisors for one in each), strict=True)))
+        return each[0]._replace(divisors=divisors)
 
     def take(self, columns: slice) -> RowElements:
         """Return the elements of some columns; gamma and beta have the shape of the rows."""
@@ -121,12 +136,13 @@ class RowElements(NamedTuple):
 
     def choose(self, every: NDArray[np.intp]) -> RowElements:
         """Return the elements for some of the eps, by their positions."""
-        return self._replace(divisor=self.divisor[every], wide_divisor=self.wide_divisor[every])
+        return self._replace(divisors=Divisors(*(some[every] for some in self.divisors)))
 
     @property
     def inverse(self) -> Values:
         """1 over the divisor, rounded."""
-        inverse: Values = self.divisor.dtype.type(1.0) / self.divisor
+        divisor = self.divisors.usual
+        inverse: Values = divisor.dtype.type(1.0) / divisor
         return inverse
 
     def scale(self, values: Values) -> Values:
@@ -144,7 +160,7 @@ def write_once(given: RowElements) -> Values:
 
 def write_divided(given: RowElements) -> Values:
     """Return (x − mean) / divisor, times gamma, plus beta."""
-    return given.scale((given.rows - given.mean) / given.divisor)
+    return given.scale((given.rows - given.mean) / given.divisors.usual)
 
 
 def write_scaled(given: RowElements) -> Values:
@@ -173,11 +189,21 @@ def write_folded_fused(given: RowElements) -> Values:
 
 def write_folded_wide_root(given: RowElements) -> Values:
     """Return x · a + b rounded once, a of gamma and a divisor in float64, b of beta − mean · a rounded once."""
-    inverse = (1.0 / given.wide_divisor).astype(given.rows.dtype)
+    inverse = (1.0 / given.divisors.wide).astype(given.rows.dtype)
     factor = given._replace(beta=None).scale(inverse)
     shift = given._replace(gamma=None).scale(np.zeros_like(factor))
     shift = fuse(np.broadcast_to(-given.mean, shift.shape), factor, shift)
     return fuse(given.rows, factor, shift)
+
+
+def write_from_stored(given: RowElements) -> Values:
+    """Return (x − mean) · (gamma/divisor), plus beta, of a mean, variance and 1/divisor that were rounded."""
+    mean, inverse = (
+        values.astype(given.dtype).astype(given.rows.dtype)
+        for values in (given.mean, 1.0 / given.divisors.stored)
+    )
+    factor = given._replace(beta=None).scale(inverse)
+    return given._replace(gamma=None).scale((given.rows - mean) * factor)
 
 
 def _scale_fused(given: RowElements, values: Values) -> Values:
@@ -189,7 +215,7 @@ def _scale_fused(given: RowElements, values: Values) -> Values:
 
 def write_wide_root(given: RowElements) -> Values:
     """Return (x − mean) · (1/divisor) of a divisor in float64, which is rounded then; gamma, beta fused."""
-    inverse = (1.0 / given.wide_divisor).astype(given.rows.dtype)
+    inverse = (1.0 / given.divisors.wide).astype(given.rows.dtype)
     return _scale_fused(given, (given.rows - given.mean) * inverse)
 
 

@@ -148,6 +148,12 @@ FORMS = (
     Cast("folded-fused", "as x · a + b in one rounding", elements.write_folded_fused),
     Cast("wide-root", "the root taken in float64", elements.write_wide_root),
     Cast("folded-wide-root", "as x · a + b, the root taken in float64", elements.write_folded_wide_root),
+    Cast(
+        "stored",
+        "mean, variance and divisor rounded first, products in the dtype of the sums",
+        elements.write_from_stored,
+        narrows=True,
+    ),
 )
 """Other orders of the same operations, which differ in the last place."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from normcli.cli.files.sources import load_input, load_optional, load_parameters
+from normcli.cli.files.sources import load_input, load_optional, load_parameters, load_typed, require_one_stream
 from normcli.errors import DataError, UsageError
 from normcli.norms.table import find_norm
 from normcli.tuples import NamedTuple
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from normcli.numerics.statistics.solution import Given
     from normcli.results.degenerate_groups import Degeneracy
     from normcli.results.result import Result
+    from normcli.results.surroundings import Surroundings
     from normcli.running.average import State
     from normcli.tensors.tensor import Tensor
 
@@ -78,7 +79,32 @@ def load_problem(settings: Settings, *, trains: bool = False) -> Problem:
     if settings.running.evaluation and settings.running.state is not None:
         running = load_running(settings.running, norm)
         settings = settings.want(None if running is None or running.state is None else running.state.columns)
-    return make_problem(settings, load_input(settings), running, trains=trains)
+    require_one_stream(settings, settings.source.residual, settings.around.gate)
+    tensor = load_input(settings)
+    if not any(value is not None for value in settings.around):
+        return make_problem(settings, tensor, running, trains=trains)
+    around = load_surroundings(settings, tensor)
+    request, values = around.prepare(settings.request, tensor.values)
+    if values is not tensor.values:
+        made = " and ".join(f"--{name}" for name in ("clip", "gate") if getattr(around, name) is not None)
+        settings = settings._replace(request=request)
+        tensor = tensor._replace(
+            values=values, source=f"{tensor.source} behind {made}", opened=None, stored=None
+        )
+    problem = make_problem(settings, tensor, running, trains=trains)
+    return problem._replace(inputs=around.surround(problem.inputs, problem.plan))
+
+
+def load_surroundings(settings: Settings, tensor: Tensor) -> Surroundings:
+    """Load the gate and the bounds that the options name."""
+    from normcli.results.surroundings import Surroundings, read_bounds
+
+    given = settings.around
+    clip = None if given.clip is None else read_bounds("--clip", given.clip, takes_percent=True)
+    text = given.clip_output
+    output = None if text is None else read_bounds("--clip-output", text, takes_percent=False)
+    gate = None if given.gate is None else load_typed("--gate", given.gate, settings, tensor.columns).values
+    return Surroundings(clip, gate, given.gate_act, given.gate_order, output)
 
 
 def make_problem(

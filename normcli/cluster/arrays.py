@@ -20,7 +20,7 @@ from normcli.errors import DataError, UsageError
 from normcli.fitting.statistics import round_stats, warn
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.results.arguments import read_dtype, read_given, read_numbers
+from normcli.results.arguments import AROUND, read_dtype, read_given, read_numbers
 from normcli.results.arrays import find_lazy
 from normcli.results.result import Result
 from normcli.tuples import NamedTuple
@@ -115,6 +115,7 @@ class LazyResult(Result):
 _IN_MEMORY = (
     "residual",
     "residual_sum",
+    *AROUND,
     "mask",
     "lengths",
     "fill",

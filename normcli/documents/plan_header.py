@@ -19,7 +19,7 @@ from normcli.tensors.formats.json_lists import describe_number
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan
     from normcli.norms.spec import Iteration
+    from normcli.numerics.elements.activation import Gated
     from normcli.tensors.tensor import Tensor
 
     HeaderLine = tuple[str, tuple[str, ...]]
@@ -191,11 +192,13 @@ def list_groups(plan: Plan, columns: Mapping[str, NDArray[Any]], view: View) -> 
     return build_excerpt(table, make_row, plan.grid.group_count, "group", view)
 
 
-def format_formula(plan: Plan, given: Container[str]) -> str:
+def format_formula(plan: Plan, given: Collection[str]) -> str:
     """Return the definition, with gamma and beta if they are given: `… · gamma + beta`."""
     gamma = f" · ({plan.spec.gamma_offset} + gamma)" if plan.spec.gamma_offset else " · gamma"
     affine = (text for name, text in (("gamma", gamma), ("beta", " + beta")) if name in given)
-    return plan.formula + "".join(affine)
+    gates = [name for name in given if name.startswith(_GATE)]
+    text = plan.formula + "".join(affine)
+    return f"({text}) · {gates[0][len(_GATE) + 1 : -1]}(gate)" if gates else text
 
 
 def name_output(given: Iterable[str]) -> str:
@@ -204,10 +207,15 @@ def name_output(given: Iterable[str]) -> str:
     return f"y, after {affine}" if affine else "y, normalized"
 
 
-def name_inputs(inputs: Inputs, gate: Gate | None = None) -> Mapping[str, NDArray[Any] | None]:
+_GATE = "gate "
+"""The label of a gate begins with it; its activation follows."""
+
+
+def name_inputs(inputs: Inputs, gate: Gate | Gated | None = None) -> Mapping[str, NDArray[Any] | None]:
     """Return gamma, beta, running statistics and the gate under the labels that they have in a header."""
     running = {} if inputs.given is None else dict(zip(_RUNNING, inputs.given, strict=True))
-    gates = {} if gate is None else {f"gate ({gate.activation})": gate.values}
+    gate = gate or inputs.gate
+    gates = {} if gate is None else {f"{_GATE}({gate.activation})": gate.values}
     return {"gamma": inputs.gamma, "beta": inputs.beta, **running, **gates}
 
 

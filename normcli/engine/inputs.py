@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_short_float
-from normcli.engine.tiling.blocks import Spread
+from normcli.engine.tiling.blocks import open_full
 from normcli.norms.request import Fill
 from normcli.numerics.elements.in_pairs import round_to_odd
 from normcli.numerics.integers import widen_exactly
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
     from normcli.engine.tiling.geometry import Geometry, Slices
     from normcli.norms.plan import Plan
+    from normcli.numerics.elements.activation import Gated
     from normcli.numerics.statistics.solution import Given, Measured
 
     Places = tuple[NDArray[np.intp], ...]
@@ -106,6 +107,10 @@ class Inputs(NamedTuple):
         Which values count; None if all do.
     measured : Moments, Lengths, Extremes, Quantiles or None
         What was measured of the groups elsewhere (of many files), to normalize with instead of their own.
+    gate : Gated or None
+        What multiplies the result before it is rounded; of the tensor's rank.
+    clip : tuple of float or None
+        The bounds that the result is brought between, once it is rounded.
     """
 
     gamma: NDArray[Any] | None = None
@@ -113,6 +118,8 @@ class Inputs(NamedTuple):
     given: Given | None = None
     selection: Selection | None = None
     measured: Measured | None = None
+    gate: Gated | None = None
+    clip: tuple[float, float] | None = None
 
     @property
     def parameters(self) -> dict[str, NDArray[Any]]:
@@ -121,9 +128,15 @@ class Inputs(NamedTuple):
         return {name: array for name, array in both.items() if array is not None}
 
     @property
+    def steps(self) -> tuple[str, ...]:
+        """What makes the result another than x̂: gamma, beta, a gate, bounds."""
+        around = {"gate": self.gate, "clip": self.clip}
+        return (*self.parameters, *(name for name, given in around.items() if given is not None))
+
+    @property
     def scales(self) -> bool:
-        """Whether gamma or beta is given."""
-        return bool(self.parameters)
+        """Whether the result is another than x̂."""
+        return bool(self.steps)
 
 
 NO_INPUTS = Inputs()
@@ -134,9 +147,7 @@ class TileSelection:
 
     def __init__(self, selection: Selection, plan: Plan, geometry: Geometry) -> None:
         self.omits_nan, self._fill = selection.omits_nan, selection.fill  # as in `Selection`
-        mask, grid = selection.mask, plan.grid
-        view = None if mask is None else mask.reshape(grid.split_shape(mask.shape))
-        self._mask = None if view is None else Spread(view, grid.view_shape, geometry)
+        self._mask = None if selection.mask is None else open_full(plan, geometry, selection.mask)
 
     @property
     def hides(self) -> bool:

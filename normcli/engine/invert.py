@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_float
+from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.passes import Passes
 from normcli.engine.run import open_run
+from normcli.engine.tiling.blocks import open_source
+from normcli.engine.tiling.geometry import find_geometry
 from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.elements.in_pairs import Elements
 from normcli.numerics.elements.inverse import invert as invert_elements
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.divisor import Solution
-    from normcli.numerics.statistics.solution import Measured
     from normcli.numerics.workspace import Workspace
 
 
@@ -78,18 +80,53 @@ def invert(
     with open_run(plan, values, out) as (place, geometry, source, sink):
         if not values.size:
             return place, Loss()
-        return place, _InversePasses(plan, geometry, source, sink, inputs, effort).invert(inputs.measured)
+        assert inputs.measured is not None
+        with np.errstate(all="ignore"):
+            solution = solve(plan, inputs.measured)
+        return place, _InversePasses(plan, geometry, source, sink, inputs, effort).invert(solution)
+
+
+def invert_by(
+    fitted: Plan, of: NDArray[Any], plan: Plan, values: NDArray[Any], inputs: Inputs, effort: Effort
+) -> tuple[NDArray[Any], Loss]:
+    """Undo a normalization with the statistics of another tensor's groups, as `invert` does.
+
+    Parameters
+    ----------
+    fitted : Plan
+        Of the other tensor, whose groups are those of `plan`, of any size.
+    of : ndarray
+        The other tensor, as it was before it was normalized.
+    plan, values, inputs, effort
+        As of `invert`; the inputs hold gamma and beta.
+    """
+    there = find_geometry(fitted)
+    with open_source(of, fitted, there) as other, open_run(plan, values, None) as opened:
+        place, geometry, source, sink = opened
+        if not values.size:
+            return place, Loss()
+        solution = _SolvingPasses(fitted, there, other, None, NO_INPUTS, effort).find()
+        return place, _InversePasses(plan, geometry, source, sink, inputs, effort).invert(solution)
+
+
+class _SolvingPasses(Passes):
+    """The pass that solves all groups at once, and keeps the solution."""
+
+    def find(self) -> Solution:
+        self.walk.expect(1)
+        self._measure_in_passes()
+        return self._found
+
+    def _write_all(self, solution: Solution, count: Any) -> None:
+        self._found = solution
 
 
 class _InversePasses(Passes):
     """The pass that undoes a normalization."""
 
-    def invert(self, measured: Measured | None) -> Loss:
+    def invert(self, solution: Solution) -> Loss:
         """Write the restored values; return what rounding may have cost them."""
-        assert measured is not None
         losses: list[Loss] = []
-        with np.errstate(all="ignore"):
-            solution = solve(self.plan, measured)
 
         def restore(tile: Slices, work: Workspace) -> None:
             losses.append(self._restore(tile, solution, work))

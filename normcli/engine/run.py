@@ -104,7 +104,7 @@ def make_copy(plan: Plan, values: NDArray[Any], inputs: Inputs) -> NDArray[Any] 
         size < _LEAST_COPIED
         or plan.grid.group_count * len(plan.norm.statistics) * _STATISTIC_BYTES <= size
         or isinstance(values, np.memmap)
-        or any(known is not None for known in (inputs.given, inputs.measured, inputs.selection))
+        or any(known is not None for known in inputs[2:])
         or not (is_served(values.dtype) and is_plan_served(plan, plan.grid.group_size))
         or find_kernel() is None
     ):

@@ -4,6 +4,7 @@
 * `intake`: callers' tensors and tables on their way to statistics
 * `judging`: verdicts on somebody's tensors
 * `notebook`: results as a notebook shows them
+* `restoring`: a tensor brought back to the scale of another
 * `statistics`: fitted statistics
 * `training`: running statistics, batch by batch
 """

@@ -76,7 +76,8 @@ class Judgement(Generic[Found]):
         return self.ok
 
     def __repr__(self) -> str:
-        return f"<Judgement: {'ok' if self.ok else 'not ok'}>"
+        said = "" if self.diagnosis is None else f": {self.diagnosis.cause}"
+        return f"<Judgement: {'ok' if self.ok else 'not ok'}{said}>"
 
     def __str__(self) -> str:
         text = io.StringIO()

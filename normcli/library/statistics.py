@@ -389,8 +389,3 @@ def merge(first: Statistics, *others: Statistics, partial: bool = False) -> Stat
 def apply(stats: Statistics, x: Any, **options: Any) -> Any:
     """Normalize a tensor with statistics: `stats.apply(x, **options)`."""
     return stats.apply(x, **options)
-
-
-def invert(stats: Statistics, y: Any, **options: Any) -> Any:
-    """Undo `apply`: `stats.invert(y, **options)`."""
-    return stats.invert(y, **options)

@@ -80,6 +80,8 @@ class Convention(NamedTuple):
     takes_beta : bool or None
         False where the framework's norm has a gamma alone.
     group_order : GroupOrder or None
+    gate_order : {"after", "before"} or None
+        Whether a gate multiplies the result or the tensor, where the framework's norm has one.
     gamma_offset : int
         Added to gamma before it multiplies.
     rounds_before_gamma : bool
@@ -130,6 +132,7 @@ class Convention(NamedTuple):
     parameters: ParameterRule | None = None
     takes_beta: bool | None = None
     group_order: GroupOrder | None = None
+    gate_order: Literal["after", "before"] | None = None
     gamma_offset: int = 0
     rounds_before_gamma: bool = False
     rounds_product: bool = False

@@ -80,6 +80,7 @@ FrameworkName = Literal[
     "caffe",
     "dit",
     "equinox",
+    "falcon-h1",
     "flax-linen",
     "flax-nnx",
     "flux",
@@ -98,6 +99,7 @@ FrameworkName = Literal[
     "paper-ws",
     "pixel-norm",
     "qwen3",
+    "qwen3-next",
     "revin",
     "scale-norm",
     "scipy",
@@ -121,3 +123,9 @@ NanName = Literal["propagate", "omit", "raise"]
 
 FillName = Literal["pass", "zero", "nan", "normalize"]
 """What becomes of values that do not count."""
+
+GateActivationName = Literal["silu", "sigmoid", "gelu", "none"]
+"""What a gate goes through before it multiplies."""
+
+GateOrderName = Literal["after", "before"]
+"""Whether a gate multiplies the norm's result or its tensor."""

@@ -154,6 +154,12 @@ def keep_endless(square: Pair, value: Pair) -> Pair:
     return Pair(np.where(endless, np.inf, value.hi), np.where(endless, 0.0, value.lo))
 
 
+def take_exponents(pair: Pair, exponent: Any = 0) -> tuple[Pair, Any]:
+    """Return a pair scaled to between 1/2 and 1, and the exponent of the power of two that was taken out."""
+    hi, k = np.frexp(pair.hi)
+    return Pair(hi, np.ldexp(pair.lo, -k)), exponent + k
+
+
 def pair_root(a: Pair) -> Pair:
     """Return √a of a ≥ 0 with an error of about 2⁻¹⁰¹ of it."""
     root = np.sqrt(a.hi)

@@ -76,7 +76,7 @@ def _take_fixed_logarithm(ratio: Fraction) -> int:
 
 
 _FIXED_LN2 = _take_fixed_logarithm(Fraction(2))
-_LN2 = _round_fixed(_FIXED_LN2)
+_LN2, INVERSE_LN2 = _round_fixed(_FIXED_LN2), _round_fixed((1 << 2 * _FIXED) // _FIXED_LN2)
 _SIXTH = _round_fixed((1 << _FIXED) // 6)
 _ARTANH = tuple(_round_fixed((2 << (2 * _FIXED)) // ((2 * k + 1) * _FIXED_LN2)) for k in range(8))
 
@@ -120,7 +120,7 @@ def raise_to_power(a: Pair, p: float, unit: Any = 1.0, exponent: Any = 0) -> Sca
     log = take_log2(a, unit, exponent)
     factor = math.copysign(min(abs(p), _LARGEST_LOGARITHM_FACTOR), p)  # 0 for any larger |p|, too, or 1
     product = two_prod(log.hi, factor)
-    return _exp2(quick_two_sum(product.hi, product.lo + log.lo * factor))
+    return raise_two(quick_two_sum(product.hi, product.lo + log.lo * factor))
 
 
 def raise_pair(a: Pair, p: float) -> Pair:
@@ -168,7 +168,7 @@ def take_root(a: Pair, p: float) -> Scaled:
     """Return a^(1/p) of a normalized, positive and finite pair, for any finite p other than 0."""
     mantissa, exponent = math.frexp(p)
     quotient = pair_divide(take_log2(a), Pair(mantissa, 0.0))
-    return _exp2(quotient.map(lambda part: np.ldexp(part, -exponent)))
+    return raise_two(quotient.map(lambda part: np.ldexp(part, -exponent)))
 
 
 def take_log2(a: Pair, unit: Any = 1.0, exponent: Any = 0) -> Pair:
@@ -209,7 +209,7 @@ def _sum_artanh(square: Pair) -> Pair:
     return series
 
 
-def _exp2(z: Pair) -> Scaled:
+def raise_two(z: Pair) -> Scaled:
     """Return 2ᶻ: the value is from 1 to 2."""
     inside = np.abs(z.hi) < _LARGEST_Z
     hi = np.clip(z.hi, -_LARGEST_Z, _LARGEST_Z)

@@ -10,7 +10,7 @@ import numpy as np
 from normcli.documents.assumptions import list_assumed
 from normcli.documents.excerpt import choose_drawn, make_index
 from normcli.documents.number_format import format_cells, format_shape
-from normcli.documents.plan_header import format_formula, format_reduction, name_output
+from normcli.documents.plan_header import format_formula, format_reduction, name_inputs, name_output
 from normcli.documents.scene import Panel, Scene, draw_lines, flow, stack, wrap
 from normcli.errors import UsageError
 from normcli.pictures import Options
@@ -149,11 +149,12 @@ def _draw_panel(
         body, words = _draw_groups(result, options, plans)
     called = [f"{name} · {plan.norm.title}"] if alone else [name, plan.norm.title]
     title = draw_lines(called, _TITLE, bold=True)
+    given = [name for name, values in name_inputs(result.inputs).items() if values is not None]
     width = max(_NARROWEST if alone else 0, title.width, *(part.width for part in body))
     if alone:
         facts = [*wrap([*_name_tensor(result, tensor), *facts], _FACTS, width), *_list_assumed(plans)]
     heading = stack(
-        [title, draw_lines([f"y = {format_formula(plan, result.inputs.parameters)}", *facts], _FACTS, "muted")],
+        [title, draw_lines([f"y = {format_formula(plan, given)}", *facts], _FACTS, "muted")],
         4,
     )
     return heading, body, f"{', '.join(format_reduction(plan))}. {words}"

@@ -3,6 +3,7 @@
 * `normalize`: `normcli.normalize`: every option an argument
 * `arguments`: arguments of Python functions as a plan, a tensor and inputs
 * `given_inputs`: gamma, beta, running statistics and masks, fitted to a plan
+* `surroundings`: bounds and a gate before and behind a norm
 * `arrays`: arrays and tables of other libraries, taken and given back
 * `foreign_arrays`: an array of another library as NumPy's, without importing that library
 * `calculate`: a plan carried out

@@ -27,12 +27,17 @@ if TYPE_CHECKING:
 
     from normcli.engine.inputs import Inputs
     from normcli.norms.plan import Plan
+    from normcli.results.surroundings import Surroundings
 
 Item = TypeVar("Item")
 
 
 _ALIASES = {"weight": "gamma", "bias": "beta"}
 """The frameworks' names of parameters, and the ones here."""
+
+
+AROUND = ("clip", "gate", "gate_act", "gate_order", "clip_output")
+"""The names of what stands around a norm: see `Surroundings`."""
 
 
 class Arguments(NamedTuple):
@@ -71,6 +76,9 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     values, addends = taken.values, _read_addends(taken, options)
     if addends is not None:
         values, request = addends.add(), request.adopt_dtype(addends.output_dtype)
+    around = _read_surroundings(taken, options)
+    if around is not None:
+        request, values = around.prepare(request, values)
     plan = make_plan(request.adopt_layout(taken.layout), values.shape, values.dtype, taken.columns)
     named = ("gamma", "beta", "mask")
     arrays = {name: _arrange(options[name], name, taken) for name in named if name in options}
@@ -81,6 +89,8 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     plan = plan.adopt_parameters({name: values for name, values in arrays.items() if name != "mask"})
     running = pair_running(given("running_mean"), given("running_var"))
     inputs = fit_inputs(plan, values, arrays, running, selection)
+    if around is not None:
+        inputs = around.surround(inputs, plan)
     threads = _convert("threads", given("threads"), operator.index, "is not an integer")
     keeps = _convert("statistics", given("statistics"), read_flag, "is not yes or no") is not False
     effort = Effort(threads=threads, keeps_statistics=keeps, keeps_copies=keeps)
@@ -113,6 +123,20 @@ def _read_addends(taken: Taken, options: Mapping[str, Any]) -> Addends | None:
             raise UsageError("residual_sum says how residual is added; give that too")
         return None
     return Addends(taken.values, _arrange(residual, "residual", taken), ResidualSum(kind or "rounded"))
+
+
+def _read_surroundings(taken: Taken, options: Mapping[str, Any]) -> Surroundings | None:
+    """Return what stands around the norm; None for nothing."""
+    given = {name: options[name] for name in AROUND if name in options}
+    if not given:
+        return None
+    from normcli.results.surroundings import Surroundings, read_bounds  # few calls have any
+
+    for name in given.keys() & {"clip", "clip_output"}:
+        given[name] = read_bounds(name, given[name], takes_percent=name == "clip")
+    if "gate" in given:
+        given["gate"] = _arrange(given["gate"], "gate", taken)
+    return Surroundings(**given)
 
 
 def require_threads(effort: Effort) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from normcli.errors import UsageError
-from normcli.results.arguments import read_arguments
+from normcli.results.arguments import AROUND, read_arguments
 from normcli.results.arrays import find_lazy, take_place
 from normcli.results.calculate import calculate
 
@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
     from normcli.norms.layout import AxisSpec
-    from normcli.norms.type_names import EpsModeName, FillName, FrameworkName, GroupOrderName, NanName, NormName
+    from normcli.norms.type_names import (
+        EpsModeName,
+        FillName,
+        FrameworkName,
+        GateActivationName,
+        GateOrderName,
+        GroupOrderName,
+        NanName,
+        NormName,
+    )
     from normcli.results.result import Result
 
 
@@ -55,6 +64,11 @@ def normalize(
     like: FrameworkName | None = None,
     residual: ArrayLike | None = None,
     residual_sum: str | None = None,
+    clip: tuple[float | str, float | str] | str | None = None,
+    gate: ArrayLike | None = None,
+    gate_act: GateActivationName | None = None,
+    gate_order: GateOrderName | None = None,
+    clip_output: tuple[float, float] | None = None,
     running_mean: ArrayLike | None = None,
     running_var: ArrayLike | None = None,
     mask: ArrayLike | None = None,
@@ -130,6 +144,18 @@ def normalize(
         Of the shape of `x`: x + residual is normalized, rounded to its dtype first as in frameworks.
     residual_sum : {'rounded', 'exact'}, optional
         `exact` rounds nothing before the norm: sums of floats are of float64, which has to hold them.
+    clip : tuple, optional
+        Bring the tensor between two bounds first: numbers, or percentiles of its values, ("0.5%", "99.5%").
+    gate : array_like, optional
+        z, of a shape that broadcasts to that of `x`: the result is norm(x) · act(z), the exact value, rounded
+        once; where `like` rounds x̂ before gamma, of the norm's rounded result.
+    gate_act : {"silu", "sigmoid", "gelu", "none"}, optional
+        act; silu by default.
+    gate_order : {"after", "before"}, optional
+        `before`: the result is norm(x · act(z)), whose product is rounded once, to float32, or to float64 where
+        x or z is of it; by default what `like` does, else `after`.
+    clip_output : tuple of float, optional
+        Bring the result between two bounds last, each rounded to its dtype.
     running_mean, running_var : array_like, optional
         Both or neither: normalize with these, as evaluation does, instead of its own statistics. They are of
         the shape (C), of `bn` and `in` alike; `track` updates them, as training does.
@@ -199,6 +225,7 @@ def normalize(
 def require_options(function: str, options: Iterable[str], but: Iterable[str] = ()) -> None:
     """Raise `UsageError` if another function is given an option that is none of `normalize`'s."""
     known = normalize.__kwdefaults__ or {}
-    unknown = [name for name in options if name not in known or name in (*but, "strict")]
+    own = (*AROUND[1:], "strict")  # what follows the norm is of `normalize` alone
+    unknown = [name for name in options if name not in known or name in (*but, *own)]
     if unknown:
         raise UsageError(f"{function} has no option {unknown[0]!r}")

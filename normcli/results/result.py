@@ -111,7 +111,7 @@ class Result:
     def _x_hat(self) -> NDArray[Any]:
         if not self.inputs.scales:
             return self._y
-        bare = self.inputs._replace(gamma=None, beta=None)
+        bare = self.inputs._replace(gamma=None, beta=None, gate=None, clip=None)
         return run(self.plan, self.input, bare, effort=self.effort)[0]
 
     @property

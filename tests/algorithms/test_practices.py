@@ -7,6 +7,7 @@ import os
 import numpy as np
 import pytest
 
+import normcli
 from normcli import NORMS
 from normcli.algorithms.practices import PRACTICES, Held
 from normcli.algorithms.row_computation import Accumulation, Computation, parse_computation
@@ -124,6 +125,18 @@ def test_kernels_that_were_followed_give_every_bit(row, norm):
         affine = {"gn": none, "rms": (both[0], None)}.get(norm, both)
         expected = CALLS[row.framework](norm, x, gamma.reshape(-1), beta.reshape(-1))
         np.testing.assert_array_equal(kernel.run(x, formula, x.dtype, affine), expected)
+
+
+@pytest.mark.peers
+def test_statistics_of_torchs_batch_norm_of_bfloat16_are_rounded_first():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(2)
+    x, gamma = (torch.tensor(rng.normal(0.5, 1.0, of)).bfloat16() for of in ((4, 5, 12, 12), (5,)))
+    y = torch.nn.functional.batch_norm(x, None, None, gamma, None, training=True)
+    x, y, gamma = (values.float().numpy() for values in (x, y, gamma))
+    found = normcli.identify(y, x, gamma=gamma).found
+    assert found.matches[0].norm == "bn"
+    assert (found.reproductions[0].computation.cast.name, found.reproductions[0].equal) == ("stored", 1.0)
 
 
 @pytest.mark.parametrize(("row", "norm"), of_rows(Held.VARIANCES))

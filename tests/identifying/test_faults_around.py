@@ -11,6 +11,7 @@ from normcli.checking.ulp import choose_counting_dtype
 from normcli.engine.inputs import Inputs
 from normcli.identifying.faults.fault_search import find_claims
 from normcli.identifying.faults.open_case import AskedNorm
+from normcli.numerics.rounding import round_to_half
 from normcli.tensors.residual import Addends, ResidualSum
 from tests.identifying.faulty import draw, draw_affine, plan, standardize
 
@@ -51,6 +52,20 @@ def test_what_became_of_the_residual_is_named(fault):
     for number, (dtype, mean) in enumerate((("f4", 0.0), ("f4", 30.0), ("f2", 0.0), ("f2", 30.0))):
         x, r = draw(SHAPES[number % 2], dtype, mean), draw(SHAPES[number % 2], dtype, 0.3, seed=7)
         assert tell(x, RESIDUAL[fault](x, r), residual=r) == fault, (dtype, mean)
+
+
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+@pytest.mark.parametrize("mean", [0.0, 30.0])
+def test_an_input_that_was_rounded_to_half_precision_is_named(half, mean):
+    x = draw(SHAPES[1], "f4", mean)
+    y = norm(round_to_half(x.astype("f8"), half))
+    told = normcli.check(y.astype("f4"), x, "ln").diagnosis
+    assert (told.fault, told.cause) == (
+        "before-input-rounded",
+        f"ln differs: x was rounded to {half} before the norm",
+    )
+    assert normcli.identify(y.astype("f4"), x).diagnosis.fault == "before-input-rounded"
+    assert tell(x, norm(x)) is None
 
 
 @pytest.mark.all_quick

@@ -77,6 +77,19 @@ def test_identify_names_the_algorithm_where_no_exact_norm_gives_the_bits(name, d
     assert f"{name} gives every bit: " in said
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_statistics_that_were_stored_in_half_precision_are_found(dtype):
+    """As torch's batch norm on a CPU: gamma over the divisor times x less the mean, all but these in float32."""
+    x, half = draw(dtype), find_type(dtype)
+    wide = x.astype(np.float32)
+    mean, var = (of(axis=1, keepdims=True).astype(half).astype("f4") for of in (wide.mean, wide.var))
+    inverse = (1 / np.sqrt(var + np.float32(1e-5))).astype(half).astype("f4")
+    gamma, beta = (np.linspace(*ends, SHAPE[1]).astype(half) for ends in ((0.5, 2.0), (-1.0, 1.0)))
+    y = ((wide - mean) * (inverse * gamma.astype("f4")) + beta.astype("f4")).astype(half)
+    found = reproduce(x, y, [Candidate(Request("ln"), "gamma, beta", (0, 1))], gamma=gamma, beta=beta)
+    assert (found[0].computation.cast.name, found[0].equal) == ("stored", 1.0)
+
+
 def test_nothing_is_named_where_the_exact_result_gives_every_bit():
     x = draw("float32")
     assert identify(Question(x, normalize(x, "ln").normalized)).reproductions == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -49,9 +50,10 @@ def renew(language: str, said: dict[str, str]) -> tuple[Catalog, list[str]]:
 
 
 def format_po(catalogue: Catalog) -> bytes:
+    """Return the text of a catalogue, without the line that names Babel's version."""
     file = io.BytesIO()
     write_po(file, catalogue, width=0, include_lineno=False, sort_output=True)
-    return file.getvalue()
+    return re.sub(rb'"Generated-By: [^"]*"\n', b"", file.getvalue())
 
 
 def compile_mo(catalogue: Catalog) -> bytes:

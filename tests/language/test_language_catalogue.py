@@ -67,9 +67,13 @@ def test_every_message_reads_back(catalogue):
 
 def test_the_compiled_catalogue_is_that_of_the_text():
     pytest.importorskip("babel")
-    from tests.language.catalogue import compile_mo, find_catalogue, format_po, load, renew
+    from babel.messages.mofile import read_mo
+
+    from tests.language.catalogue import find_catalogue, format_po, load, renew
 
     for language in LANGUAGES[1:]:
         path = find_catalogue(language)
-        assert path.with_suffix(".mo").read_bytes() == compile_mo(load(language))
+        with path.with_suffix(".mo").open("rb") as file:
+            compiled = {message.id: message.string for message in read_mo(file) if message.id}
+        assert compiled == {message.id: message.string for message in load(language) if message.id}
         assert path.read_bytes() == format_po(renew(language, {})[0])

@@ -23,6 +23,7 @@ def test_check_says_whether_all_agrees(x):
 def test_check_says_what_made_it_instead(x):
     judgement = check(normalize(x, "rms").normalized, x, "ln")
     assert not judgement.ok
+    assert repr(judgement).startswith("<Judgement: not ok: ln differs: y is root mean square normalization")
     assert "ln differs: y is root mean square normalization over c" in str(judgement)
     assert judgement.diagnosis.verdict == judgement.data()["diagnosis"]["verdict"] == "norm"
     assert judgement.data()["ok"] is False

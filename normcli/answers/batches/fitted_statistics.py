@@ -184,8 +184,8 @@ def _emit_sklearn(answer: StatisticsAnswer) -> str:
         attributes |= {"scale_": factor, "min_": low - np.multiply(fields["min"], factor)}
     elif spread == "norm":
         attributes = {"max_abs_": divisor, **attributes}
-    else:
-        attributes = {"center_": fields[str(answer.plan.norm.centre.statistic)], **attributes}
+    elif (middle := answer.plan.norm.centre.statistic) is not None:  # --no-mean has none
+        attributes = {"center_": fields[str(middle)], **attributes}
     lines = [f"scaler.{name} = np.array({_format_list(values)})" for name, values in attributes.items()]
     lines.append(f"scaler.n_features_in_ = {len(scale)}")
     if scaler != "RobustScaler":

@@ -74,7 +74,7 @@ class Answer:
     def sections(self, view: View) -> Iterator[Section]:
         """Return the header and the parts that the view shows."""
         result, plan = self.result, self.result.plan
-        affine = " and ".join(result.inputs.parameters)
+        affine = " and ".join(result.inputs.steps)
         yield self._build_header(view)
         if view.shows("input"):
             yield build_blocks("input", result.input, result, view)
@@ -85,7 +85,7 @@ class Answer:
             title = f"x̂, before {affine}" if affine else "x̂, which is y"
             yield build_blocks(title, result.standardized, result, view)
         if view.shows("y"):
-            yield build_blocks(name_output(result.inputs.parameters), result.normalized, result, view)
+            yield build_blocks(name_output(result.inputs.steps), result.normalized, result, view)
         if view.shows("check"):
             yield self._build_check()
 
@@ -100,6 +100,7 @@ class Answer:
             "stats_shape": list(plan.grid.keepdims_shape),
             "stats": describe_value(result.statistics),
             **describe_members(result, "gamma", "beta"),
+            **self._describe_surroundings(),
             **{name: describe_value(values) for name, values in self._outputs.items()},
             "check": {check.quantity: describe_members(check, *_CHECKED) for check in result.check},
             "warnings": list(result.warnings),
@@ -202,6 +203,11 @@ class Answer:
         result, plan = self.result, self.result.plan
         parameters = name_inputs(result.inputs)
         counting = list_selection(plan, result.input, result.selection, result.counts)
+        if result.inputs.clip is not None:
+            counting = (
+                *counting,
+                ("clip", (f"y is brought between {' and '.join(map(str, result.inputs.clip))}",)),
+            )
         title = f"{plan.norm.name} · {plan.norm.title}"
         return build_header(title, plan, list_facts(self.tensor, result.dtype), view, parameters, counting)
 
@@ -209,6 +215,11 @@ class Answer:
         selection, counts = self.result.selection, self.result.counts
         listed = None if counts is None else describe_value(counts.astype(np.int64))
         return {} if selection is None else {"counts": listed, **describe_selection(selection)}
+
+    def _describe_surroundings(self) -> Mapping[str, Any]:
+        gate, clip = self.result.inputs.gate, self.result.inputs.clip
+        gated = {} if gate is None else {"gate": describe_value(gate.values), "gate_act": str(gate.activation)}
+        return {**gated, **({} if clip is None else {"clip_output": list(clip)})}
 
     def _build_check(self) -> Line:
         checks = self.result.check

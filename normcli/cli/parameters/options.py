@@ -221,6 +221,30 @@ COUNTING = (
     ),
 )  # fmt: skip
 
+AROUND = {
+    "clip": option(
+        "--clip", metavar="LOW,HIGH",
+        help="Bring the tensor between two numbers first, or percentiles of its values: 0.5%,99.5%.",
+    ),
+    "gate": option(
+        "--gate", metavar="VALUE",
+        help="z, of a shape that broadcasts: norm(x) · act(z), rounded once; a file or JSON.",
+    ),
+    "gate_act": option(
+        "--gate-act", type=click.Choice(("silu", "sigmoid", "gelu", "none")),
+        help="What --gate goes through. [default: silu]",
+    ),
+    "gate_order": option(
+        "--gate-order", type=click.Choice(("after", "before")),
+        help="before: norm(x · act(z)), the product rounded to float32, or float64 where one of both is. "
+        "[default: as --like, or after]",
+    ),
+    "clip_output": option(
+        "--clip-output", metavar="LOW,HIGH", help="Bring the result between two numbers last."
+    ),
+}  # fmt: skip
+"""Bounds and a gate around the norm."""
+
 STATE = option("--state", metavar="FILE.npz", help="Where running statistics are kept between calls.")
 
 OVERWRITE = option("--overwrite", is_flag=True, help="Replace the .zarr store that -o names.")

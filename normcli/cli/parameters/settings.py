@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import click
 
-from normcli.errors import DegenerateError
+from normcli.errors import DegenerateError, UsageError
 from normcli.language import translate
 from normcli.norms.options import NAMES
 from normcli.norms.request import Request
@@ -76,6 +76,22 @@ class SourceOptions(NamedTuple):
             header=None if self.header is None else self.header == "yes",
             wanted=self.wanted,
         )
+
+
+class SurroundingOptions(NamedTuple):
+    """Bounds and a gate around the norm: see `normcli.results.surroundings`."""
+
+    clip: str | None = None
+    gate: str | None = None
+    gate_act: str | None = None
+    gate_order: str | None = None
+    clip_output: str | None = None
+
+    def refuse(self, reason: str) -> None:
+        """Raise `UsageError` with a reason if any is given."""
+        for name, value in self._asdict().items():
+            if value is not None:
+                raise UsageError(f"--{name.replace('_', '-')} {reason}")
 
 
 class ParameterOptions(NamedTuple):
@@ -216,6 +232,7 @@ class Settings(NamedTuple):
     request : Request
         The norm as it is named, and its options; of verbs that are not asked of a norm the name is empty.
     source : SourceOptions
+    around : SurroundingOptions
     parameters : ParameterOptions
     running : RunningOptions
     training : TrainingOptions
@@ -226,6 +243,7 @@ class Settings(NamedTuple):
 
     request: Request
     source: SourceOptions
+    around: SurroundingOptions
     parameters: ParameterOptions
     running: RunningOptions
     training: TrainingOptions

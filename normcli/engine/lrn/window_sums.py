@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.numerics.deciding import PRECISIONS, is_decided
-from normcli.numerics.elements.in_pairs import take_exponents
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import (
     Pair,
@@ -16,6 +15,7 @@ from normcli.numerics.pairs import (
     is_exact_quotient,
     pair_add,
     pair_add_any,
+    take_exponents,
     two_prod,
     two_square,
 )

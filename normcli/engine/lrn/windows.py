@@ -14,12 +14,13 @@ from normcli.engine.lrn.window_sums import WindowSums, count_in_windows, divide_
 from normcli.engine.passes import Passes
 from normcli.numerics.bounds import LOGARITHM, POWER
 from normcli.numerics.deciding import PRECISIONS, is_decided, round_real, round_to
-from normcli.numerics.elements.in_pairs import KNOWN, round_pair, take_exponents
+from normcli.numerics.elements.in_pairs import KNOWN, round_pair
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import (
     Pair,
     divide_by_count,
     quick_two_sum,
+    take_exponents,
     two_prod,
     two_sum,
 )

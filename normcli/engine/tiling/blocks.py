@@ -320,6 +320,12 @@ def open_parameter(
     return Spread(values.reshape(plan.parameters.view_shape), plan.grid.view_shape, geometry)
 
 
+def open_full(plan: Plan, geometry: Geometry, values: NDArray[Any]) -> Spread:
+    """Return values that broadcast against the tensor, of its rank, ready to be cut to tiles."""
+    grid = plan.grid
+    return Spread(values.reshape(grid.split_shape(values.shape)), grid.view_shape, geometry)
+
+
 def open_sink(out: NDArray[Any], geometry: Geometry) -> contextlib.AbstractContextManager[Sink]:
     """Open the sink that writes to an array: by position if it lies in a file."""
     if lies_in_file(out):

@@ -133,8 +133,8 @@ class CompiledTiles:
         index = np.unravel_index(left, x.shape[:2])
         rows = x[index].reshape(left.size, -1)
         results = np.empty(rows.shape, out.dtype)
-        some = Parameters(*(None if p is None else p.spread(left, rows.shape[1]) for p in parameters))
-        self._run.normalize(rows, results, solution, some, work)
+        gamma, beta = (None if p is None else p.spread(left, rows.shape[1]) for p in parameters)
+        self._run.normalize(rows, results, solution, Parameters(gamma, beta), work)
         out[index] = results.reshape(-1, *out.shape[2:])
 
     def _lay_parameters(self, tile: Slices, along: tuple[int, ...]) -> Rows:
@@ -278,6 +278,7 @@ def open_compiled(run: Tiles) -> CompiledTiles | None:
     if (
         kernel is None
         or (parameters and run.plan.spec.rounds_before_gamma)
+        or (run.gate, run.clip) != (None, None)
         or not (is_served(run.native) or is_long_integer(run.native))
         or not (run.sink is None or is_served(run.sink.dtype))
         or any(values.lies_in_file for values in parameters)

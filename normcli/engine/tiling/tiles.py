@@ -12,7 +12,7 @@ import numpy as np
 
 from normcli.dtypes import choose_arithmetic, is_short_float
 from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselected
-from normcli.engine.tiling.blocks import open_parameter
+from normcli.engine.tiling.blocks import open_full, open_parameter
 from normcli.engine.tiling.geometry import find_lengths, join
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.numerics.elements.kernel import Parameters, apply, apply_affine
@@ -66,6 +66,8 @@ class Tiles:
         self.plan, self.geometry, self.source, self.sink = plan, geometry, source, sink
         self.gamma = open_parameter(plan, geometry, inputs.gamma, plan.spec.gamma_offset)
         self.beta = open_parameter(plan, geometry, inputs.beta)
+        gate, self.clip = inputs.gate, inputs.clip
+        self.gate, self._gates = gate, None if gate is None else open_full(plan, geometry, gate.values)
         self.selection = None if inputs.selection is None else TileSelection(inputs.selection, plan, geometry)
         self.exact = not (is_short_float(source.dtype) and (sink is None or is_short_float(sink.dtype)))
         self.native = np.dtype(choose_arithmetic(source.dtype))
@@ -123,10 +125,17 @@ class Tiles:
         if self.sink is None:
             return
         place = self.sink.open(tile, work)
-        cut = (None if values is None else values.cut(tile, order) for values in (self.gamma, self.beta))
-        parameters = Parameters(*cut)
+        gamma, beta = (
+            None if values is None else values.cut(tile, order) for values in (self.gamma, self.beta)
+        )
+        gate = self.gate
+        if gate is not None and self._gates is not None:
+            gate = gate._replace(values=self._gates.cut(tile, order))
+        parameters = Parameters(gamma, beta, gate)
         out = place.transpose(order)
         self.normalize(raw, out, solution, parameters, work)
+        if self.clip is not None:
+            np.clip(out, *map(out.dtype.type, self.clip), out=out)
         self.fill_unselected(out, raw, self.select(raw, tile, order))
         self.sink.put(tile, place, work)
 
@@ -146,9 +155,14 @@ class Tiles:
         """Write normalized values to `out`, of the sink's dtype, with what broadcasts against them."""
         if self.plan.spec.rounds_before_gamma and any(values is not None for values in parameters):
             dtype = self.plan.choose_output_dtype(self.source.dtype)  # a sink may take more digits
-            standardized = np.empty(out.shape, dtype)
-            self._apply(raw, standardized, solution, Parameters(), work)
-            values = standardized.astype(out.dtype)
+            rounded = np.empty(out.shape, dtype)
+            bare, gate = parameters._replace(gate=None), parameters.gate
+            if gate is None:
+                self._apply(raw, rounded, solution, Parameters(), work)
+            else:  # y is rounded too
+                self.normalize(raw, rounded, solution, bare, work)
+                parameters = Parameters(gate=gate)
+            values = rounded.astype(out.dtype)
             undecided = apply_affine(values, out, parameters, work)
             _settle(values, out, undecided, make_neutral(out.ndim), parameters)
         else:

@@ -102,7 +102,9 @@ def fit_lines(x: Floats, y: Floats, axes: Axes, unit: Floats | float = 0.0, *, t
     with np.errstate(all="ignore"):
         counted = np.isfinite(x) & np.isfinite(y)
         x, y = np.where(counted, x, 0.0), np.where(counted, y, 0.0)
-        large_x, large_y = (math.frexp(float(np.abs(values).max(initial=0.0)))[1] for values in (x, y))
+        large_x, large_y = (
+            np.frexp(np.abs(values).max(others, keepdims=True, initial=0.0))[1] for values in (x, y)
+        )
         x, y = np.ldexp(x, -large_x), np.ldexp(y, -large_y)  # whose squares do not overflow
         unit = np.ldexp(unit, -large_y)
         weight = counted.astype(np.float64)

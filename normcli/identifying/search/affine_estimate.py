@@ -158,8 +158,11 @@ class Target(NamedTuple):
     margin: float = 1.0
 
     def fit(self, values: Floats) -> PlainMap:
-        """Return the gamma and beta of least squares that take values to y."""
-        return fit_lines(values, self.y, self.axes, through_zero=not self.shifts)
+        """Return the gamma and beta of least squares that take values to y; a further first axis is kept."""
+        axes = self.axes
+        if values.ndim > self.y.ndim:
+            axes = (0, *(1 + axis for axis in axes))
+        return fit_lines(values, self.y, axes, through_zero=not self.shifts)
 
     def read_step(self, lines: PlainMap) -> AffineStep:
         """Return lines as an affine step."""
@@ -244,17 +247,26 @@ def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]
 
 def regress_each(hypothesis: Hypothesis, every: Sequence[float], target: Target) -> Iterator[Fit]:
     """Yield gamma and beta of least squares for each eps."""
+    for eps in every:
+        lines, rest, allowed = regress(hypothesis, (eps,), target)
+        lines = PlainMap(target.axes, lines.scale[0], lines.shift[0])
+        yield Fit(lines, rest[0], allowed[0])
+
+
+def regress(hypothesis: Hypothesis, every: Sequence[float], target: Target) -> Fit:
+    """Return gamma and beta of least squares for all eps at once, shape (eps, *parameters)."""
     grid, standard = hypothesis.sample.grid, hypothesis.sample.standard
     level = Level(target.dtype.name, 0.0, _ROUNDINGS_OF_HALF if is_half(target.dtype) else _ROUNDINGS)
-    noise = measure_noise(standard, level)
-    for eps in every:
-        factors = hypothesis.measure_factors(eps)
-        rows = standard.values * factors
-        standardized, before = put_back(grid, rows), put_back(grid, noise.limit(factors, rows))
-        lines = target.fit(standardized)
-        slack = level.measure(np.abs(target.y) + np.abs(lines.shift)) + np.abs(lines.scale) * before
-        allowed = np.where(slack > 0.0, slack, level.measure(1.0))
-        yield Fit(lines, np.abs(target.y - lines.apply(standardized)), allowed)
+    factors = np.stack([hypothesis.measure_factors(eps) for eps in every])
+    rows = standard.values * factors
+    limits = measure_noise(standard, level).limit(factors, rows)
+    standardized, before = (
+        np.concatenate([put_back(grid, part)[np.newaxis] for part in parts]) for parts in (rows, limits)
+    )
+    lines = target.fit(standardized)
+    slack = level.measure(np.abs(target.y) + np.abs(lines.shift)) + np.abs(lines.scale) * before
+    allowed = np.where(slack > 0.0, slack, level.measure(1.0))
+    return Fit(lines, np.abs(target.y - lines.apply(standardized)), allowed)
 
 
 def weigh_fit(sample: Sample, target: Target, fit: Fit) -> float:
@@ -282,8 +294,9 @@ def list_possible(plain: Hypothesis, target: Target, mode: EpsMode) -> list[floa
     """Return the usual eps that values of a few lines do not refute."""
     usual = list_usual(target.dtype)
     moved = plain._replace(model=plain.model._replace(eps_mode=mode))
-    fits = zip(usual, regress_each(moved, usual, target), strict=True)
-    return [eps for eps, fit in fits if np.all(fit.rest <= target.margin * fit.allowed)]
+    fit = regress(moved, usual, target)
+    refuted = np.reshape(~(fit.rest <= target.margin * fit.allowed), (len(usual), -1))
+    return [eps for eps, wrong in zip(usual, refuted, strict=True) if not wrong.any()]
 
 
 def take_few(plain: Hypothesis, target: Target) -> tuple[Hypothesis, Target]:

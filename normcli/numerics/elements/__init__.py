@@ -1,5 +1,6 @@
 """Single elements, rounded once: in doubles, in pairs of doubles where these do not decide, else in fractions.
 
+* `activation`: what a gate goes through
 * `compiled_kernel`: the calls of the C
 * `in_doubles`: a sequence of doubles, with the bound of its error
 * `in_fractions`: what nothing else decides

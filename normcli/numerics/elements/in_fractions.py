@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.numerics.deciding import Precision
+    from normcli.numerics.elements.activation import Gated
     from normcli.numerics.elements.kernel import Parameters
     from normcli.numerics.statistics.divisor import Solution
 
@@ -62,7 +63,8 @@ def settle(
     parameters : Parameters
     """
     columns = (raw, 0.0), (parameters.gamma, 1.0), (parameters.beta, 0.0)
-    found = find_exactly(_normalize_one, columns, places, raw.shape, solution, PRECISIONS[out.dtype.name])
+    precision, gate = PRECISIONS[out.dtype.name], parameters.gate
+    found = find_exactly(_normalize_one, columns, places, raw.shape, solution, precision, gate)
     values = np.empty(len(places), out.dtype)
     store(values, found)
     out[np.unravel_index(places, raw.shape)] = values
@@ -81,6 +83,7 @@ def find_exactly(
     shape: tuple[int, ...],
     solution: Solution,
     precision: Precision,
+    gate: Gated | None = None,
 ) -> Floats:
     """Return exact results at some flat places of a shape, rounded once.
 
@@ -96,6 +99,8 @@ def find_exactly(
     solution : Solution
         Of as many axes, to be broadcast against it.
     precision : Precision
+    gate : Gated or None
+        What multiplies the results before they are rounded.
     """
     index = np.unravel_index(places, shape)
     recall = functools.cache(solution.recall)
@@ -107,14 +112,21 @@ def find_exactly(
         chosen: list[Any] = np.broadcast_to(array, shape)[index].tolist()
         return chosen
 
-    def evaluate(number: int, row: tuple[Fraction, ...], bits: int) -> tuple[Fraction, Fraction]:
+    def evaluate(number: int, z: Fraction, row: tuple[Fraction, ...], bits: int) -> tuple[Fraction, Fraction]:
         (mean, divisor), finer = recall(number, bits), recall(number, 2 * bits)[1]
         assert divisor is not None  # what is NaN is decided
         first, second = calculate(mean if solution.centred else Fraction(0), divisor, *row)
-        return first + second, Fraction(0) if divisor == finer else abs(first) / 2 ** (bits - 2)
+        value, error = first + second, Fraction(0) if divisor == finer else abs(first) / 2 ** (bits - 2)
+        if gate is None:
+            return value, error
+        factor, lost = gate.activation.evaluate_exactly(z, bits)
+        return value * factor, abs(value) * lost + error * (abs(factor) + lost)
 
     @functools.cache  # there may be many of equal values
-    def find(number: int, *row: float) -> float:
-        return round_real(functools.partial(evaluate, number, tuple(map(Fraction, row))), rounding)
+    def find(number: int, z: float, *row: float) -> float:
+        given = (Fraction(z), tuple(map(Fraction, row)))
+        return round_real(functools.partial(evaluate, number, *given), rounding)
 
-    return np.array(list(map(find, choose(solution.numbers, 0), *(choose(*column) for column in columns))))
+    gates = None if gate is None else gate.values
+    chosen = (choose(*column) for column in ((gates, 0.0), *columns))
+    return np.array(list(map(find, choose(solution.numbers, 0), *chosen)))

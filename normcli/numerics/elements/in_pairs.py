@@ -12,7 +12,15 @@ import numpy as np
 
 from normcli.numerics.bounds import PAIR
 from normcli.numerics.deciding import PRECISIONS, is_decided
-from normcli.numerics.pairs import Pair, Triple, pair_divide, pair_multiply, quick_two_sum, two_sum
+from normcli.numerics.pairs import (
+    Pair,
+    Triple,
+    pair_divide,
+    pair_multiply,
+    quick_two_sum,
+    take_exponents,
+    two_sum,
+)
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.numerics.deciding import Precision
+    from normcli.numerics.elements.activation import Gated
 
 
 SOLVED = 2.0**-90
@@ -45,6 +54,8 @@ class Elements(NamedTuple):
         What x leaves of the values; None for nothing.
     error : float or ndarray
         How far off the divisor may be, as a part of it.
+    gate : Gated or None
+        What multiplies the result.
     """
 
     x: Any
@@ -54,13 +65,15 @@ class Elements(NamedTuple):
     beta: Any
     low: Any = None
     error: Any = KNOWN
+    gate: Gated | None = None
 
     def map(self, function: Callable[[Any], Any]) -> Elements:
         """Return the elements with a function (an index, a reshape) applied to each array."""
         gamma, beta, low = (None if a is None else function(a) for a in (self.gamma, self.beta, self.low))
         mean, divisor = self.mean and self.mean.map(function), self.divisor and self.divisor.map(function)
         error = function(self.error) if np.ndim(self.error) else self.error
-        return Elements(function(self.x), mean, divisor, gamma, beta, low, error)
+        gate = self.gate and self.gate._replace(values=function(self.gate.values))
+        return Elements(function(self.x), mean, divisor, gamma, beta, low, error, gate)
 
 
 class Results(NamedTuple):
@@ -94,6 +107,16 @@ def calculate(elements: Elements, precision: Precision) -> Results:
         if elements.beta is not None:
             total, error, exponent = _add(total, error, exponent, _make_triple(elements.beta))
         plain, chosen = _calculate_plainly(elements)
+        if elements.gate is not None:
+            factor = elements.gate.activation.evaluate(elements.gate.values)
+            before = np.where(chosen, plain, round_pair(total, exponent, precision))
+            ordinary = np.isfinite(elements.gate.values)
+            plain = before * np.where(ordinary, np.ldexp(factor.value.hi, factor.exponent), factor.limits)
+            chosen = chosen | ~ordinary
+            z, k = take_exponents(total)
+            part = np.ldexp(error, -k) / np.abs(z.hi)
+            z, error = _multiply(z, np.where(error == 0.0, 0.0, part), factor.value, factor.error)
+            total, error, exponent = z, error * np.abs(z.hi), exponent + k + factor.exponent
         values = np.where(chosen, plain, round_pair(total, exponent, precision))
         undecided = ~(is_decided(total, exponent, error, precision) | chosen)
         return Results(values, undecided if undecided.any() else None)
@@ -157,12 +180,6 @@ def _centre(elements: Elements) -> tuple[Pair, Any, Integers]:
         return Pair(hi, low), np.zeros(()), exponent
     z, error, exponent = _add(Pair(hi, low), 0.0, exponent, elements.mean.map(np.negative))
     return z, np.where(error > 0.0, error / np.abs(z.hi) + PAIR.error, 0.0), exponent
-
-
-def take_exponents(pair: Pair, exponent: Any = 0) -> tuple[Pair, Integers]:
-    """Return a pair scaled to between 1/2 and 1, and the exponent of the power of two that was taken out."""
-    hi, k = np.frexp(pair.hi)
-    return Pair(hi, np.ldexp(pair.lo, -k)), exponent + k
 
 
 _FAR = -400
@@ -237,7 +254,7 @@ _FINITE = np.finfo(np.float64).max
 
 def _calculate_plainly(elements: Elements) -> tuple[Floats, Selected]:
     """Return what doubles give, and where that is the result: of infinities, NaN, and x = mean."""
-    x, mean, divisor, gamma, beta, low, _ = elements
+    x, mean, divisor, gamma, beta, low, *_ = elements
     y, chosen = x, ~np.isfinite(x)
     if mean is None:
         chosen = chosen | (x == 0.0)

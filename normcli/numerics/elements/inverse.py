@@ -8,8 +8,8 @@ import numpy as np
 
 from normcli.numerics.deciding import PRECISIONS, is_decided
 from normcli.numerics.elements.in_fractions import find_exactly
-from normcli.numerics.elements.in_pairs import Elements, multiply_back, round_pair, take_exponents
-from normcli.numerics.pairs import two_prod, two_sum
+from normcli.numerics.elements.in_pairs import Elements, multiply_back, round_pair
+from normcli.numerics.pairs import take_exponents, two_prod, two_sum
 
 if TYPE_CHECKING:
     from fractions import Fraction

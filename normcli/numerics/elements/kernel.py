@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
+    from normcli.numerics.elements.activation import Gated
     from normcli.numerics.statistics.divisor import Solution
     from normcli.numerics.workspace import Workspace
 
@@ -38,10 +39,13 @@ class Parameters(NamedTuple):
     ----------
     gamma, beta : ndarray or None
         Of as many axes as the values, to be broadcast against them; None for 1 and 0.
+    gate : Gated or None
+        What multiplies y, likewise.
     """
 
     gamma: Floats | None = None
     beta: Floats | None = None
+    gate: Gated | None = None
 
 
 _NEITHER = Parameters()
@@ -74,7 +78,9 @@ def apply(
         the divisor allows two roundings of them. None if there are none.
     """
     mean = solution.mean if solution.centred else None
-    return _apply(Elements(raw, mean, solution.divisor, *parameters, error=solution.error), out, work)
+    gamma, beta, gate = parameters
+    elements = Elements(raw, mean, solution.divisor, gamma, beta, error=solution.error, gate=gate)
+    return _apply(elements, out, work)
 
 
 def apply_affine(
@@ -94,7 +100,8 @@ def apply_affine(
     ndarray of int or None
         As of `apply`.
     """
-    return _apply(Elements(values, None, None, *parameters), out, work)
+    gamma, beta, gate = parameters
+    return _apply(Elements(values, None, None, gamma, beta, gate=gate), out, work)
 
 
 def _apply(elements: Elements, out: NDArray[Any], work: Workspace) -> NDArray[np.intp] | None:
@@ -103,15 +110,22 @@ def _apply(elements: Elements, out: NDArray[Any], work: Workspace) -> NDArray[np
     if not raw.size:
         return None
     with np.errstate(all="ignore"):
+        if elements.gate is not None:  # all values are calculated in pairs
+            return _calculate_all(elements, out, np.arange(raw.size))
         wide = _widen(raw, out, prepare(elements))
         if wide[0].ndim and wide[0].shape[-1] >= _LONG_LINE:
             np.setbufsize(_SMALL_BUFFER)  # `errstate` restores it
         places = _apply_by_chunks(*wide, work)
         np.setbufsize(_USUAL_BUFFER)
-        undecided = [
-            calculate_again(elements, out, places[start : start + _TOGETHER])
-            for start in range(0, len(places), _TOGETHER)
-        ]
+        return _calculate_all(elements, out, places)
+
+
+def _calculate_all(elements: Elements, out: NDArray[Any], places: NDArray[np.intp]) -> NDArray[np.intp] | None:
+    """Calculate values at any number of places as `calculate_again` does."""
+    undecided = [
+        calculate_again(elements, out, places[start : start + _TOGETHER])
+        for start in range(0, len(places), _TOGETHER)
+    ]
     found = [places for places in undecided if places is not None]
     return np.concatenate(found) if found else None
 

@@ -18,7 +18,7 @@ from normcli.norms.rules import EpsMode
 from normcli.numerics.bounds import LOGARITHM, POWER, SUM_OF_POWERS
 from normcli.numerics.deciding import PRECISIONS, is_decided, round_real
 from normcli.numerics.elements.compiled_kernel import measure_rows
-from normcli.numerics.elements.in_pairs import KNOWN, take_exponents
+from normcli.numerics.elements.in_pairs import KNOWN
 from normcli.numerics.integers import find_limits, find_magnitudes, widen_to_pair
 from normcli.numerics.pairs import (
     Pair,
@@ -28,6 +28,7 @@ from normcli.numerics.pairs import (
     find_least,
     pair_multiply,
     sum_pairs,
+    take_exponents,
 )
 from normcli.numerics.powers import (
     find_to_bits,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.numerics.deciding import PRECISIONS, is_decided
-from normcli.numerics.elements.in_pairs import take_exponents
-from normcli.numerics.pairs import Pair, Triple, distill, distill_within, normalize, two_prod
+from normcli.numerics.pairs import Pair, Triple, distill, distill_within, normalize, take_exponents, two_prod
 from normcli.numerics.rational import divide_once, make_fraction, round_once
 from normcli.numerics.rounding import Scaled, round_scaled
 from normcli.tuples import NamedTuple

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from normcli.checking.gate import ACTIVATIONS
+from normcli.dtypes import find_type
 from tests.plants.faults.kernel import (
     BN,
     EVALUATED,
@@ -20,7 +21,7 @@ from tests.plants.faults.kernel import (
     Kernel,
     Way,
 )
-from tests.plants.faults.row import Row, coarse
+from tests.plants.faults.row import Row, coarse, fine
 
 
 def _sum(k: Kernel, residual: Any) -> Array:
@@ -38,6 +39,10 @@ def _gate(k: Kernel, name: str) -> Array:
 
 def _activate(values: Array, k: Kernel) -> Array:
     return ACTIVATIONS["silu"](values.astype(np.float64)).astype(k.work)
+
+
+def _round_first(k: Kernel, dtype: str) -> Array:
+    return k.normalize(k.tensor.astype(find_type(dtype)).astype(k.work))
 
 
 def _sum_exactly(k: Kernel) -> Array:
@@ -59,6 +64,8 @@ WAYS = (
 HALVES = (Way("float16", 30), Way("bfloat16", 3), Way("bfloat16", 30))
 
 ROWS = (
+    fine("before-input-rounded", "norm of x in float16", lambda k: _round_first(k, "float16"), LN, RMS, BN, LN_ROWS, EVALUATED),
+    fine("before-input-rounded", "norm of x in bfloat16", lambda k: _round_first(k, "bfloat16"), LN_BARE, RMS, BN, RMS_ROWS),
     _residual_row("before-residual-missing", "norm of x without residual", lambda k: k.normalize(k.addend), LN, RMS, BN, LN_ROWS),
     _residual_row("before-residual-missing", "norm of the residual", lambda k: k.normalize(k.other), LN_BARE, RMS, EVALUATED),
     _residual_row("before-residual-twice", "norm of x + 2 residual", lambda k: k.normalize(_sum(k, 2 * _residual(k))), LN, RMS, BN, LN_ROWS),

@@ -58,18 +58,25 @@ def _apply(settings: Settings, stats: str | None, *, partial: bool) -> None:
     _use_statistics(settings, stats, partial=partial, inverts=False)
 
 
-def _invert(settings: Settings, stats: str | None, *, partial: bool) -> None:
+def _invert(settings: Settings, stats: str | None, *, partial: bool, of: str | None) -> None:
     """Undo what apply did.
 
     x = (y - beta) / gamma * divisor + mean. Each result is the exact one of its y, rounded once. What y lost
     when it was itself rounded stays lost: up to 0.5 ulp(y) * divisor. Values where that may be more than half a
     ulp of x are counted on standard error; all others come back to 1 ulp.
 
+    With --of STATS is a norm and its options, and each group is brought back by the statistics that the same
+    group of --of has itself: forecasts to the scale of their input, as RevIN does.
+
     \b
       normcli invert stats.npz y.npy -o x.npy
       normcli invert stats.npz 'normalized/*.npy' -o restored/ --dtype float64
       normcli invert stats.npz predictions.csv --columns price -o prices.csv
+      normcli invert in:like=revin forecast.npy --of input.npy -o restored.npy
     """
+    if of is not None:
+        _restore_by(settings, stats, of)
+        return
     _use_statistics(settings, stats, partial=partial, inverts=True)
 
 
@@ -138,6 +145,33 @@ def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inv
     settings.run.warn_of_files("invert" if inverts else "apply", notes)
 
 
+def _restore_by(settings: Settings, text: str | None, of: str) -> None:
+    """Undo a norm by the statistics of another tensor, and write the result."""
+    from normcli.cli.files.sources import load_file
+    from normcli.library.restoring import restore_by
+    from normcli.norms.norm_spec import parse_norm_spec
+    from normcli.norms.request import Request
+    from normcli.tensors.formats.file_formats import Saved
+
+    files, answer, given = settings.source.inputs, settings.answer, settings.request
+    if text is None or len(files) != 1 or answer.output is None:
+        raise UsageError("--of undoes a norm: normcli invert in:like=revin y.npy --of x.npy -o OUT")
+    if settings.run.is_clustered or given.range is not None:
+        raise UsageError("--of is of one machine, and without --range")
+    spec = parse_norm_spec(text)
+    own = {
+        **spec.own,
+        **{name: value for name in ("eps", "dtype") if (value := getattr(given, name)) is not None},
+    }
+    tensor, other = (load_file(name, settings) for name in (files[0], of))
+    request, affine = Request.collect(spec.name, own), load_affine(settings.parameters, tensor.columns)
+    (destination,) = choose_files_for([files[0]], answer)
+    with WholeFiles() as whole, settings.run.open_effort() as effort:
+        result, loss = restore_by(request, tensor.values, other.arrange(tensor.columns), affine, effort)
+        destination.write_tensor(whole, Saved.like(tensor, result))
+    settings.run.warn(files[0], *_describe_loss(loss, result.size))
+
+
 def _refuse_exchanged(stats: str, files: Sequence[str]) -> None:
     """Raise `UsageError` where not the first argument is a stats file, but one of the files to use it on."""
     from normcli.fitting.stats_file import is_stats_file
@@ -176,4 +210,6 @@ def _use_one(one: Named, destination: Destination, use: Use, effort: Effort, *, 
 
 APPLY = Verb("apply", _apply, options=_OPTIONS)
 
-INVERT = Verb("invert", _invert, options=_OPTIONS)
+_OF = option("--of", metavar="FILE", help="Undo a norm by the statistics of this tensor's own groups.")
+
+INVERT = Verb("invert", _invert, options=(*_OPTIONS, _OF))

@@ -28,6 +28,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         *options.of_problem(named, several=norm.tracks),
         *(options.TRACKING if norm.tracks else ()),
         *options.COUNTING,
+        *options.AROUND.values(),
         *options.SAVE,
         options.ANY_OR_TENSOR_FORMAT,
         options.print_of(norm),
@@ -91,16 +92,19 @@ def _run(settings: Settings, emit: str | None) -> None:
     if emit is not None:
         from normcli.cli.verbs.calculating.emit import emit_code
 
+        settings.around.refuse("is left out of --emit, which writes code of the norm alone")
         emit_code(settings, emit)
         return
     if _asks_for_tracking(settings):
         from normcli.cli.verbs.batches.track import track
 
+        settings.around.refuse("is of one tensor, and not of running statistics in training")
         track(settings)
         return
     if settings.run.is_clustered:
         from normcli.cli.verbs.calculating.on_cluster import normalize_on_cluster
 
+        settings.around.refuse("is of one machine; --scheduler and --workers normalize without it")
         normalize_on_cluster(settings)
         return
     outputs = choose_outputs(settings.answer)
@@ -118,6 +122,7 @@ def _run(settings: Settings, emit: str | None) -> None:
             result.require_sound()
         answer = Answer(result, problem.tensor, statistics_alone=statistics_alone)
         if document is not None and document.format_name == PAGE:
+            settings.around.refuse("is left out of a page, whose arithmetic is that of the norm alone")
             answer.page()  # refused before anything is said or saved
         fields = collect_fields(answer, settings.answer.fields)
         outputs.save(files, problem, result, out)

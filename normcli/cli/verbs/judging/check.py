@@ -84,6 +84,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
             type=click.Choice(GATE_ACTIVATIONS),
             help="What --gate goes through before it multiplies. [default: silu]",
         ),
+        *(one for name, one in options.AROUND.items() if name in ("clip", "gate_order")),
         *check_backward.OPTIONS,
         *(check_running.OPTIONS if named.norm.tracks else ()),
         *options.of_problem(named, but="dtype"),
@@ -101,8 +102,6 @@ def _run(
     accumulate: str | None,
     algorithm: str | None,
     cast: str | None,
-    gate: str | None,
-    gate_act: str | None,
     **actual: str | None,
 ) -> None:
     """Check a tensor against the exact result of a norm.
@@ -125,7 +124,8 @@ def _run(
     order, if --running-mean and --running-var are those before.
 
     With --residual, FILE should be the norm of x + residual; with --gate, the norm times the activation of the
-    gate: norm(x) · silu(z). Where it is not, the residual or the gate may be missing, doubled or elsewhere.
+    gate: norm(x) · silu(z), or under --gate-order before norm(x · silu(z)). Where it is
+    not, the residual or the gate may be missing, doubled or elsewhere.
 
     \b
       normcli check ln -i x.npy --actual y.npy
@@ -138,6 +138,7 @@ def _run(
       normcli check bn -i batch.npy --running-mean m.npy --running-var v.npy --actual-running-var after.npy
       normcli check golden
     """
+    gate, gate_act = settings.around.gate, settings.around.gate_act
     stored = check_running.take_paths(actual)
     if stored:
         limits = {"rtol": rtol, "atol": atol, "max_ulp": max_ulp}
@@ -147,8 +148,7 @@ def _run(
         return
     gradients = check_backward.take_options(actual)
     if gradients is not None:
-        if gate is not None or gate_act is not None:
-            raise UsageError("--gate is of the forward pass; check it without --backward and --actual-dx")
+        settings.around.refuse("is of the forward pass; check it without --backward and --actual-dx")
         if settings.run.is_clustered:
             raise UsageError("--backward is of one machine; --scheduler and --workers check normalized stores")
         if accumulate is not None or algorithm is not None or cast is not None:
@@ -161,6 +161,7 @@ def _run(
     from normcli.checking.check import NORMALIZED, check
     from normcli.checking.gate import make_gate
     from normcli.checking.ulp import choose_tolerance
+    from normcli.results.surroundings import GateOrder, find_gate_order
     from normcli.testing.declared_algorithm import read_declared, tolerate_derived
 
     tolerate: Callable[[np.dtype[Any]], Tolerance]
@@ -173,11 +174,14 @@ def _run(
     if settings.run.is_clustered:
         from normcli.cli.verbs.calculating.on_cluster import check_on_cluster
 
-        if gate is not None:
-            raise UsageError("--gate is of one machine; --scheduler and --workers check without it")
+        settings.around.refuse("is of one machine; --scheduler and --workers check without it")
         found = check_on_cluster(settings, paths, tolerate)
         print_verdict(found, settings.answer, ok=found.ok)
         return
+    if find_gate_order(settings.request, settings.around.gate_order) is GateOrder.AFTER:
+        settings = settings._replace(around=settings.around._replace(gate=None, gate_act=None, gate_order=None))
+    else:
+        gate = gate_act = None  # it multiplies what is loaded
     problem = load_problem(settings)
     plan, values = problem.plan, problem.tensor.values
     gates = None if gate is None else load_typed("--gate", gate, settings, plan.grid.columns).values

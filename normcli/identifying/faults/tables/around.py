@@ -1,4 +1,4 @@
-"""Faults of what stands around a norm in a block: the residual that is added before it, the gate behind it."""
+"""Faults of what stands around a norm in a block: a cast or a residual before it, the gate behind it."""
 
 from __future__ import annotations
 
@@ -83,6 +83,14 @@ def _activate(case: Case, gate: Gate, *names: str) -> Iterator[Variant]:
             yield _use(other, used=name, asked=gate.activation)
 
 
+def _round_input(case: Case) -> Iterator[Variant]:
+    """Round x to half precision before the norm, as autocast does; sums with a residual have another row."""
+    for name in () if case.addends else ("float16", "bfloat16"):
+        rounded = round_to_half(case.x, name)
+        if np.isfinite(rounded).all() and (rounded != case.x).any():
+            yield _use(_normalize(case, rounded), dtype=name)
+
+
 def _gate_first(case: Case) -> Iterator[Variant]:
     """Normalize the product of x and the activation of the gate, which half precision may have rounded."""
     gated, bare = case.x * case.factor, replace(case, gate=None)
@@ -107,6 +115,9 @@ def _roll_gate(case: Case, gate: Gate) -> Iterator[Variant]:
 
 
 AROUND: Sequence[Row] = (
+    Row(Fault("before-input-rounded", "x was rounded to {dtype} before the norm",
+              "leave x in its dtype: mixed precision rounds it", "norm(x.astype(np.float16))", ("float16",)),
+        _round_input, "moments"),
     Row(Fault("before-residual-missing", "the norm is of {left} alone", "add the residual before the norm",
               "norm(x)", ("x, or of the residual",)),
         _sum_otherwise(lambda x, r: [({"left": "x"}, [x]), ({"left": "the residual"}, [r])]),

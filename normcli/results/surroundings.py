@@ -1,0 +1,178 @@
+"""What stands around a norm: bounds and a gate before it, and a gate and bounds behind it."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import is_float, is_half
+from normcli.errors import DataError, UsageError
+from normcli.norms.request import Choices
+from normcli.numerics.elements.activation import Activation, Gated
+from normcli.numerics.elements.in_fractions import normalize
+from normcli.numerics.elements.kernel import Parameters
+from normcli.numerics.rounding import widen
+from normcli.numerics.statistics.divisor import make_neutral
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.engine.inputs import Inputs
+    from normcli.norms.plan import Plan
+    from normcli.norms.request import Request
+
+Bounds = tuple[str | float, str | float]
+"""A lower and a higher bound: numbers, or percentiles of the tensor such as `0.5%`."""
+
+
+class GateOrder(enum.StrEnum):
+    """Whether a gate multiplies the result, norm(x) · act(z), or the tensor, norm(x · act(z))."""
+
+    AFTER = "after"
+    BEFORE = "before"
+
+
+class Surroundings(NamedTuple):
+    """What a tensor goes through before the norm, and its result behind it; None for nothing.
+
+    Parameters
+    ----------
+    clip : tuple or None
+        What the tensor is brought between, first of all.
+    gate : ndarray or None
+        Of a shape that broadcasts to the tensor's.
+    gate_act : str or None
+        One of `Activation`; `silu` by default.
+    gate_order : str or None
+        One of `GateOrder`; by default that of the convention, else `after`.
+    clip_output : tuple of float or None
+        What the result is brought between, last of all.
+    """
+
+    clip: Bounds | None = None
+    gate: NDArray[Any] | None = None
+    gate_act: str | None = None
+    gate_order: str | None = None
+    clip_output: tuple[float, float] | None = None
+
+    def prepare(self, request: Request, values: NDArray[Any]) -> tuple[Request, NDArray[Any]]:
+        """Return the tensor as it enters the norm, and the request, whose output keeps the tensor's dtype.
+
+        Notes
+        -----
+        x · act(z) is rounded once, to float64 if x or z is of float64 or of integers, else to float32, in which
+        models multiply tensors of half precision too.
+
+        Raises
+        ------
+        UsageError
+            If a word is unknown, or belongs to a gate and there is none.
+        DataError
+            If the gate's shape does not broadcast to the tensor's.
+        """
+        self._require_words()
+        if self.clip is not None:
+            values = clip_values(values, self.clip)
+        if self.gate is None or find_gate_order(request, self.gate_order) is not GateOrder.BEFORE:
+            return request, values
+        narrow = all(is_float(one.dtype) and one.dtype.itemsize <= 4 for one in (values, self.gate))
+        dtype, gated = np.dtype(np.float32 if narrow else np.float64), self._fit_gate(values.shape)
+        product = normalize(values, dtype, make_neutral(values.ndim), Parameters(gate=gated))
+        return request.adopt_dtype(values.dtype.name if is_half(values.dtype) else None), product
+
+    def surround(self, inputs: Inputs, plan: Plan) -> Inputs:
+        """Return what a calculation is given, with the gate and the bounds behind the norm.
+
+        Raises
+        ------
+        UsageError
+            If each value has a window of its own.
+        DataError
+            If the gate's shape does not broadcast to the tensor's.
+        """
+        follows = self.gate is not None and find_gate_order(plan.request, self.gate_order) is GateOrder.AFTER
+        if plan.groups_overlap and (follows or self.clip_output is not None):
+            raise UsageError(f"{plan.norm.name} takes no gate and no bounds behind it")
+        gate = self._fit_gate(plan.grid.shape) if follows else None
+        return inputs._replace(gate=gate, clip=self.clip_output)
+
+    def _fit_gate(self, shape: tuple[int, ...]) -> Gated:
+        gate = self.gate
+        assert gate is not None
+        try:
+            np.broadcast_to(gate, shape)
+        except ValueError:
+            raise DataError(
+                f"the gate has the shape {gate.shape}, which does not broadcast to {shape}"
+            ) from None
+        gate = gate.reshape((1,) * (len(shape) - gate.ndim) + gate.shape)
+        return Gated(widen(gate), Activation(self.gate_act or Activation.SILU))
+
+    def _require_words(self) -> None:
+        for name, value, words in (
+            ("gate_act", self.gate_act, Activation), ("gate_order", self.gate_order, GateOrder),
+        ):  # fmt: skip
+            if value is not None and value not in tuple(words):
+                raise UsageError(f"{name} {value!r} is none of {', '.join(words)}")
+            if value is not None and self.gate is None:
+                raise UsageError(f"{name} says how a gate multiplies; give the gate too")
+
+
+def find_gate_order(request: Request, given: str | None) -> GateOrder:
+    """Return the order that is given, else the convention's, else `after`."""
+    return GateOrder(given or Choices(request).pick("gate_order") or GateOrder.AFTER)
+
+
+def read_bounds(name: str, given: Any, *, takes_percent: bool) -> Any:
+    """Return a lower and a higher bound, from `LOW,HIGH` or a sequence; percentiles stay texts.
+
+    Raises
+    ------
+    UsageError
+        If they are no two ascending numbers or percentiles.
+
+    Examples
+    --------
+    >>> read_bounds("clip", "0.5%,99.5%", takes_percent=True)
+    ('0.5%', '99.5%')
+    """
+    parts = given.split(",") if isinstance(given, str) else list(given)
+    try:
+        low, high = (one.strip() if _is_percent(one) and takes_percent else float(one) for one in parts)
+        sizes = [float(str(one).removesuffix("%")) for one in (low, high)]
+        shares = [size for one, size in zip((low, high), sizes, strict=True) if _is_percent(one)]
+        is_mixed, is_share = len(shares) == 1, all(0 <= share <= 100 for share in shares)
+        if (is_mixed or sizes[0] <= sizes[1]) and is_share:
+            return low, high
+    except (TypeError, ValueError):
+        pass
+    kind = "numbers or percentiles, such as 0.5%,99.5%" if takes_percent else "numbers, such as -10,10"
+    raise UsageError(f"{name} takes two ascending {kind}, not {given!r}")
+
+
+def _is_percent(bound: Any) -> bool:
+    return isinstance(bound, str) and bound.strip().endswith("%")
+
+
+def clip_values(values: NDArray[Any], bounds: Bounds) -> NDArray[Any]:
+    """Return a tensor brought between two bounds, each rounded to its dtype; of integers float64.
+
+    Percentiles are of all values but NaN, interpolated linearly as `numpy.percentile` does.
+    """
+    own = values if is_float(values.dtype) else values.astype(np.float64)
+    shares = [float(str(one).rstrip("%")) for one in bounds]
+    found = list(shares)
+    if any(map(_is_percent, bounds)):
+        counted = widen(own[~np.isnan(own)])
+        if not counted.size:
+            return own
+        found = [
+            float(np.percentile(counted, share)) if _is_percent(bound) else share
+            for bound, share in zip(bounds, shares, strict=True)
+        ]
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = (own.dtype.newbyteorder("=").type(bound) for bound in found)
+        return np.asarray(np.minimum(np.maximum(own, low), high))

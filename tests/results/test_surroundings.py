@@ -1,0 +1,239 @@
+"""Bounds and a gate around a norm: exact values, rounded once; frameworks; refusals."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+import normcli
+from normcli import normalize
+from normcli.errors import DataError, UsageError
+from normcli.numerics.deciding import PRECISIONS, round_to
+from normcli.numerics.elements.activation import Activation
+
+ACTIVATIONS = {
+    "silu": lambda z: z / (1 + mpmath.exp(-z)),
+    "sigmoid": lambda z: 1 / (1 + mpmath.exp(-z)),
+    "gelu": lambda z: z * mpmath.erfc(-z / mpmath.sqrt(2)) / 2,
+    "none": lambda z: z,
+}
+"""The published definitions."""
+
+
+def round_mpf(value, dtype):
+    """Return a number of many digits rounded once."""
+    sign, mantissa, exponent, _ = value._mpf_
+    exact = Fraction(mantissa) * Fraction(2) ** exponent * (-1) ** sign
+    return round_to(exact, PRECISIONS[dtype])
+
+
+def normalize_exactly(values, eps):
+    """Return x / √(mean square + eps) of a row, in 400 bits."""
+    square = sum(Fraction(v) ** 2 for v in values) / len(values) + Fraction(eps)
+    root = mpmath.sqrt(mpmath.mpf(square.numerator) / square.denominator)
+    return [mpmath.mpf(v) / root for v in values]
+
+
+@pytest.fixture(autouse=True)
+def _many_bits():
+    with mpmath.workprec(400):
+        yield
+
+
+def make_tensors(dtype, rows=3, width=8):
+    rng = np.random.default_rng(3)
+    x, z = rng.standard_normal((2, rows, width))
+    z[0] *= 8.0
+    z[1, :4] = [0.0, 30.0, -30.0, 1e-9]
+    return x.astype(dtype), z.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("act", ACTIVATIONS)
+def test_a_gate_behind_the_norm_gives_the_exact_product_rounded_once(act, dtype):
+    x, z = make_tensors(dtype, width=8 if dtype != "float64" else 4)
+    y = normalize(x, "rms", gate=z, gate_act=act).normalized
+    for row, gates, found in zip(x.tolist(), z.tolist(), y.tolist(), strict=True):
+        exact = [
+            a * ACTIVATIONS[act](mpmath.mpf(g))
+            for a, g in zip(normalize_exactly(row, 1e-5), gates, strict=True)
+        ]
+        assert found == [round_mpf(value, dtype) for value in exact]
+
+
+@pytest.mark.parametrize("act", ACTIVATIONS)
+def test_a_gate_before_the_norm_multiplies_the_tensor_which_is_rounded_to_float32(act):
+    x, z = make_tensors("float32")
+    product = [
+        [
+            round_mpf(mpmath.mpf(a) * ACTIVATIONS[act](mpmath.mpf(g)), "float32")
+            for a, g in zip(*pair, strict=True)
+        ]
+        for pair in zip(x.tolist(), z.tolist(), strict=True)
+    ]
+    expected = normalize(np.array(product, np.float32), "rms").normalized
+    found = normalize(x, "rms", gate=z, gate_act=act, gate_order="before").normalized
+    assert found.tobytes() == expected.tobytes()
+
+
+def test_a_product_of_half_precision_is_of_float32_and_the_output_of_half():
+    x, z = make_tensors("float16")
+    wide = normalize(x.astype("f4"), "rms", gate=z.astype("f4"), gate_order="before", dtype="float16")
+    found = normalize(x, "rms", gate=z, gate_order="before")
+    assert found.dtype == np.float16
+    assert found.normalized.tobytes() == wide.normalized.tobytes()
+
+
+def test_products_that_lie_between_two_floats_go_to_the_even_one():
+    x = np.array([[3.0, 3.0]], np.float32)  # x̂ is 1 without eps
+    z = np.array([[1.0 + 2.0**-24, 1.0 + 3 * 2.0**-24]])
+    y = normalize(x, "rms", gate=z, gate_act="none", eps=0.0).normalized
+    assert y.tolist() == [[1.0, 1.0 + 2.0**-22]]
+    half = normalize(x, "rms", gate=np.zeros((1, 2)), gate_act="sigmoid", gamma=1.0 + 2.0**-24, eps=0.0)
+    assert half.normalized.tolist() == [[0.5, 0.5]]
+
+
+@pytest.mark.parametrize(
+    ("act", "expected"),
+    [
+        ("silu", [np.inf, -0.0, np.nan]), ("sigmoid", [1.0, 0.0, np.nan]), ("gelu", [np.inf, -0.0, np.nan]),
+        ("none", [np.inf, -np.inf, np.nan]),
+    ],
+)  # fmt: skip
+def test_gates_that_are_not_finite_are_limits(act, expected):
+    x = np.array([[3.0, 3.0, 3.0]], np.float32)
+    y = normalize(x, "rms", gate=np.array([np.inf, -np.inf, np.nan]), gate_act=act, eps=0.0).normalized
+    np.testing.assert_array_equal(y[0], np.array(expected, np.float32))
+
+
+@pytest.mark.parametrize("z", [-64.0, -20.5, -1.0, -1e-8, 1e-8, 0.3, 7.0, 40.0])
+@pytest.mark.parametrize("act", ACTIVATIONS)
+def test_activations_are_known_to_any_number_of_bits(act, z):
+    value, error = Activation(act).evaluate_exactly(Fraction(z), 300)
+    with mpmath.workprec(5000):
+        exact = ACTIVATIONS[act](mpmath.mpf(z))
+        found = mpmath.mpf(value.numerator) / value.denominator
+        assert abs(found - exact) <= mpmath.mpf(error.numerator) / error.denominator
+
+
+@pytest.mark.parametrize("act", ACTIVATIONS)
+def test_activations_in_pairs_keep_their_bounds(act):
+    z = np.concatenate([np.linspace(-60, 60, 41), [-1e5, -999.0, -1e-300, 1e-12, 1e5]])
+    factor = Activation(act).evaluate(z)
+    errors = np.broadcast_to(factor.error, z.shape)
+    for number, hi, lo, k, error in zip(z.tolist(), *factor.value, factor.exponent, errors, strict=True):
+        with mpmath.workprec(3000):
+            exact = ACTIVATIONS[act](mpmath.mpf(number))
+            found = mpmath.ldexp(mpmath.mpf(float(hi)) + mpmath.mpf(float(lo)), int(k))
+            assert (
+                error == np.inf
+                or abs(found - exact) <= abs(exact) * error
+                or abs(exact) < mpmath.mpf(2) ** -2900
+            )
+
+
+def test_a_gate_broadcasts_and_gamma_and_groups_stay():
+    x, z = make_tensors("float32")
+    gamma = np.linspace(0.5, 2.0, 8)
+    whole = normalize(x, "rms", groups=2, gamma=gamma, gate=np.broadcast_to(z[0], x.shape))
+    row = normalize(x, "rms", groups=2, gamma=gamma, gate=z[0])
+    assert whole.normalized.tobytes() == row.normalized.tobytes()
+    wide = normalize(x, "rms", groups=2, gamma=gamma, dtype="float64").normalized
+    act = z[0].astype("f8") / (1 + np.exp(-z[0].astype("f8")))
+    np.testing.assert_allclose(row.normalized, wide * act, rtol=1e-6)
+
+
+def test_x_hat_and_the_check_are_of_the_norm_without_its_gate():
+    x, z = make_tensors("float32")
+    result = normalize(x, "rms", gate=z, clip_output=(-0.5, 0.5))
+    assert result.standardized.tobytes() == normalize(x, "rms").normalized.tobytes()
+    assert result.check[0].ok
+    assert np.abs(result.normalized).max() == 0.5
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("like", ["mamba2", "falcon-h1", "qwen3-next"])
+def test_gated_norms_of_transformers(like, dtype):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    x, z = torch.randn(2, 2, 5, 16).to(getattr(torch, dtype))
+    match like:
+        case "mamba2":
+            from transformers.models.mamba2.modeling_mamba2 import MambaRMSNormGated
+
+            module, options = MambaRMSNormGated(16, 8, eps=1e-5), {"groups": 2}
+        case "falcon-h1":
+            from transformers.models.falcon_h1.modeling_falcon_h1 import FalconH1RMSNormGated
+
+            module, options = FalconH1RMSNormGated(16, eps=1e-5, n_groups=2), {"groups": 2}
+        case _:
+            from transformers.models.qwen3_next.modeling_qwen3_next import Qwen3NextRMSNormGated
+
+            module, options = Qwen3NextRMSNormGated(16), {}
+    module.weight.data = torch.linspace(0.5, 1.5, 16)
+    module = module.to(x.dtype)
+    theirs = module(x, z).detach().float()
+    ours = normalize(x, "rms", like=like, gamma=module.weight.detach(), gate=z, **options).normalized.float()
+    torch.testing.assert_close(ours, theirs, rtol=1e-6 if dtype == "float32" else 2**-7, atol=1e-6)
+    other = normalize(
+        x, "rms", like=like, gate=z, gate_order="after" if like == "mamba2" else "before", **options
+    ).normalized.float()
+    assert (other - theirs).abs().max() > 0.1
+
+
+def test_clipping_as_of_ct_images():
+    """The lines of CTNormalization of nnU-Net 2.5: clip to percentiles, subtract, divide; here of the image itself."""
+    x = np.random.default_rng(0).integers(-1000, 2000, (40, 5)).astype(np.float32)
+    low, high = np.percentile(x, [0.5, 99.5])
+    clipped = np.clip(x, np.float32(low), np.float32(high))
+    found = normalize(x, "zscore", clip=("0.5%", "99.5%"), axes=(0, 1)).normalized
+    np.testing.assert_allclose(found, (clipped - clipped.mean()) / clipped.std(), rtol=1e-4, atol=1e-6)
+    assert (normalize(x, "zscore", clip="-100,100").input == np.clip(x, -100, 100)).all()
+
+
+def test_clipping_the_result_as_of_observations():
+    """VecNormalize.normalize_obs of stable-baselines3: clip((obs − mean) / √(var + eps), −10, 10)."""
+    x = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32)
+    mean, var = np.zeros(3), np.full(3, 1e-3)
+    found = normalize(x, "bn", eps=1e-8, running_mean=mean, running_var=var, clip_output=(-10, 10)).normalized
+    np.testing.assert_allclose(found, np.clip((x - mean) / np.sqrt(var + 1e-8), -10, 10), rtol=1e-6)
+
+
+def test_nan_is_neither_counted_by_percentiles_nor_clipped():
+    x = np.array([[1.0, np.nan, 3.0, 100.0]])
+    found = normalize(x, "ln", clip=("0%", "50%")).input
+    np.testing.assert_array_equal(found, [[1.0, np.nan, 3.0, 3.0]])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        pytest.param({"gate_act": "silu"}, UsageError, "give the gate too", id="act-alone"),
+        pytest.param({"gate": [1.0, 2.0], "gate_act": "relu"}, UsageError, "none of silu", id="act"),
+        pytest.param({"gate": [1.0, 2.0], "gate_order": "x"}, UsageError, "none of after", id="order"),
+        pytest.param({"gate": [1.0, 2.0, 3.0]}, DataError, "does not broadcast", id="shape"),
+        pytest.param({"clip": (2, 1)}, UsageError, "two ascending", id="descending"),
+        pytest.param({"clip": "1"}, UsageError, "two ascending", id="one"),
+        pytest.param({"clip": ("-1%", "5%")}, UsageError, "two ascending", id="share"),
+        pytest.param({"clip_output": ("1%", "5%")}, UsageError, "two ascending numbers", id="output-share"),
+    ],
+)
+@pytest.mark.all_quick
+def test_refusals(options, error, words):
+    with pytest.raises(error, match=words):
+        normalize([[1.0, 2.0]], "ln", **options)
+
+
+def test_windows_take_no_gate():
+    with pytest.raises(UsageError, match="no gate"):
+        normalize(np.ones((1, 3, 2)), "lrn", gate=2.0)
+
+
+def test_backward_has_no_gate():
+    with pytest.raises(UsageError, match="no option 'gate'"):
+        normcli.backward([[1.0, 2.0]], [[1.0, 2.0]], "ln", gate=[1.0, 2.0])
