@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
     Tolerate = Callable[..., Tolerance]
+
+Judged = TypeVar("Judged")
 
 INPUT, OUTPUT = "input", "output"
 
@@ -174,9 +176,15 @@ def audit(
         As of `check`: what is tolerated of values of a dtype.
     effort : Effort
     """
-    found: list[LayerVerdict] = []
+    known, found = KnownNorms(), list[LayerVerdict]()
+    judged = judge_each(
+        [layer.byte_count for layer in layers],
+        lambda number, own: judge_layer(layers[number], tolerate, own, known),
+        lambda verdict: verdict._replace(detail=None),
+        effort,
+    )
     is_first = True
-    for layer, verdict in zip(layers, _judge_all(layers, tolerate, effort), strict=True):
+    for layer, verdict in zip(layers, judged, strict=True):
         if is_first and verdict.ok is False:
             is_first = False
             is_left_out = verdict.detail is None and verdict.settings.norm is not None
@@ -186,28 +194,40 @@ def audit(
     return Audit(tuple(found))
 
 
-def _judge_all(layers: Sequence[RecordedLayer], tolerate: Tolerate, effort: Effort) -> Iterator[LayerVerdict]:
-    """Yield the verdicts on layers; of a large run, from two processes, and then without details."""
-    known, size = KnownNorms(), sum(layer.byte_count for layer in layers)
-    observer = None if len(layers) == 1 else effort.observer
-    if observer is not None:  # which is told of layers, and not of the passes over each
-        observer.expect(size)
+def judge_each(
+    sizes: Sequence[int],
+    judge: Callable[[int, Effort], Judged],
+    strip: Callable[[Judged], Judged],
+    effort: Effort,
+) -> Iterator[Judged]:
+    """Yield the judgement of each layer; of a large run from two processes.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        The bytes of each layer.
+    judge : callable
+        Takes the number of a layer.
+    strip : callable
+        Leaves the arrays out of a judgement that comes from another process.
+    effort : Effort
+        Its observer is told of layers, not of the passes over each, unless there is one layer.
+    """
+    observer = None if len(sizes) == 1 else effort.observer
+    if observer is not None:
+        observer.expect(sum(sizes))
         effort = effort._replace(observer=None)
-    most = effort.threads or count_processors()
-    verdicts: Iterator[LayerVerdict]
-    if min(most, len(layers)) < _WORKERS or size < MUCH or not can_fork():
-        verdicts = (judge_layer(layer, tolerate, effort, known) for layer in layers)
+    numbers, most = range(len(sizes)), effort.threads or count_processors()
+    judged: Iterator[Judged]
+    if min(most, len(sizes)) < _WORKERS or sum(sizes) < MUCH or not can_fork():
+        judged = (judge(number, effort) for number in numbers)
     else:
         single = effort._replace(threads=1)
-        verdicts = run_in_processes(
-            lambda number: judge_layer(layers[number], tolerate, single, known)._replace(detail=None),
-            range(len(layers)),
-            _WORKERS,
-        )
-    for layer, verdict in zip(layers, verdicts, strict=True):
+        judged = run_in_processes(lambda number: strip(judge(number, single)), numbers, _WORKERS)
+    for size, one in zip(sizes, judged, strict=True):
         if observer is not None:
-            observer.advance(layer.byte_count)
-        yield verdict
+            observer.advance(size)
+        yield one
 
 
 def judge_layer(

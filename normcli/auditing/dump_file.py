@@ -6,6 +6,7 @@ JSON of the settings, the layers in the order in which they ran. `normcli help d
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -16,6 +17,7 @@ import numpy as np
 
 from normcli.dtypes import LARGEST_EXACT
 from normcli.errors import DataError, UsageError, name_subject
+from normcli.norms.options import OptionKind, find_option
 from normcli.norms.request import Request
 from normcli.printable import shorten
 from normcli.tensors.formats.safetensors import format_header, name_dtype
@@ -48,7 +50,7 @@ class LayerSettings(NamedTuple):
     norm : str or None
         A name or alias of the table of norms; None where nobody knows which norm it is.
     options : mapping
-        Options of that norm, as golden files write them.
+        Options of that norm, as golden files or the command line write them.
     evaluation : bool
         Whether running statistics normalize.
     momentum : float, "none" or None
@@ -96,9 +98,21 @@ class LayerSettings(NamedTuple):
         if self.norm is None:
             return None
         try:
-            return Request.read(self.norm, self.options)
+            return Request.read(self.norm, dict(_read_option(*one) for one in self.options.items()))
         except UsageError as error:
             raise DataError(f"{self.name}: {error}") from error
+
+
+def _read_option(name: str, value: Any) -> tuple[str, Any]:
+    """Return an option as `Request.read` takes it: of text as the command line has it, of 1.0 for 1 too."""
+    name = name.replace("-", "_")
+    with contextlib.suppress(KeyError):  # which `Request.read` refuses
+        option = find_option(name)
+        if isinstance(value, str):
+            return name, option.parse(value)
+        if option.kind is OptionKind.INTEGER and isinstance(value, float) and value.is_integer():
+            return name, int(value)
+    return name, value
 
 
 _ROOM, _ROOM_OF_LAYER = 1 << 16, 1 << 12

@@ -7,7 +7,7 @@ import os
 import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from normcli.auditing.dump_file import METADATA, ROLES, LayerSettings, read_settings
 from normcli.errors import DataError, UsageError
@@ -98,6 +98,8 @@ def open_dump(path: str, default: NormSpec | None = None) -> list[RecordedLayer]
 
     Raises
     ------
+    UsageError
+        If a norm is given by default, and all layers have their own.
     DataError
         If there is no such file, it is damaged, or no tensor is called `NAME.input`.
     """
@@ -116,6 +118,10 @@ def open_dump(path: str, default: NormSpec | None = None) -> list[RecordedLayer]
     every = _assume_settings([name for name in tensors if "input" in tensors[name]], default)
     if text is not None:
         every = read_settings(text, path)
+        if default is not None and all(one.norm for one in every):
+            raise UsageError(f"--norm is of layers without settings; those of {path} have their own")
+        norm, options = _name_default(default)
+        every = [one if one.norm else one._replace(norm=norm, options=options) for one in every]
     if not every:
         raise DataError(f"{path}: no tensor is called NAME.input; --pairs says which tensors go together")
     return [RecordedLayer(one, dict(_find_tensors(one, tensors))) for one in every]
@@ -188,10 +194,12 @@ def _load_region(region: Region | str, key: str, opened: Opened) -> Tensor:
 
 
 def _assume_settings(names: Sequence[str], default: NormSpec | None) -> list[LayerSettings]:
-    norm, options = (
-        (None, {}) if default is None else (default.name, Request(default.name, **default.own).describe())
-    )
-    return [LayerSettings(name, norm, options) for name in names]
+    return [LayerSettings(name, *_name_default(default)) for name in names]
+
+
+def _name_default(default: NormSpec | None) -> tuple[str | None, dict[str, Any]]:
+    """Return the norm of layers without settings, and its options as settings have them."""
+    return (None, {}) if default is None else (default.name, Request(default.name, **default.own).describe())
 
 
 def pair_tensors(

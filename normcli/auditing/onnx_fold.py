@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 from normcli.auditing.onnx_graph import Graph, find_norms, read_attributes
 from normcli.errors import DataError, MissingExtraError
 from normcli.running.checkpoint_fold import NormedLayer
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
+
+    from normcli.auditing.onnx_graph import GraphNorm
 
 SUFFIX, EXTRA = ".onnx", "onnx"
 
@@ -22,57 +25,142 @@ _TRANSPOSED = {"Conv": False, "ConvTranspose": True, "Gemm": False}
 _ROLES = ("weight", "bias", "running_mean", "running_var")
 
 
-def read_onnx(path: str) -> tuple[dict[str, NDArray[Any]], list[NormedLayer], list[str]]:
-    """Return the constants of a model by name, the pairs that its graph tells, and its batch norms' names.
+class GraphPair(NamedTuple):
+    """A layer of a graph and the batch norm behind it.
 
-    A pair's constants are `NAME.weight`, `NAME.bias` …, of a matrix (out, in).
-
-    Raises
-    ------
-    MissingExtraError
-        Without onnx.
-    DataError
-        If the model cannot be read, or has no batch norm behind a layer.
+    Parameters
+    ----------
+    name : str
+        What the layer is called: its weight's name without `.weight`, or the node's.
+    layer : onnx.NodeProto
+    norm : GraphNorm
     """
-    try:
-        import onnx
-    except ImportError as error:
-        raise MissingExtraError.of(path, EXTRA) from error
-    if not Path(path).is_file():
-        raise DataError("there is no such file")
-    try:
-        model = onnx.load(path, load_external_data=False)
-        graph = Graph(model, str(Path(path).parent))
+
+    name: str
+    layer: Any
+    norm: GraphNorm
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether the layer's weight is a matrix (in, out)."""
+        return self.layer.op_type == "Gemm" and not read_attributes(self.layer).get("transB", 0)
+
+
+class OpenModel(NamedTuple):
+    """An ONNX model whose batch norms may be folded.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+    graph : Graph
+    pairs : list of GraphPair
+        The batch norms that stand behind a layer alone.
+    norms : list of str
+        The names of all batch norms of running statistics.
+    """
+
+    model: Any
+    graph: Graph
+    pairs: list[GraphPair]
+    norms: list[str]
+
+    @classmethod
+    def read(cls, path: str) -> OpenModel:
+        """Read a model.
+
+        Raises
+        ------
+        MissingExtraError
+            Without onnx.
+        DataError
+            If the model cannot be read, or has no batch norm behind a layer.
+        """
+        try:
+            import onnx
+        except ImportError as error:
+            raise MissingExtraError.of(path, EXTRA) from error
+        if not Path(path).is_file():
+            raise DataError("there is no such file")
+        try:
+            model = onnx.load(path)
+            graph = Graph(model, str(Path(path).parent))
+            norms = [one for one in find_norms(graph) if one.settings.evaluation]
+            outputs = {one.name for one in model.graph.output}
+            found = [(layer, norm) for norm in norms if (layer := _find_layer(graph, norm.tensors, outputs))]
+        except Exception as error:  # of protobuf and onnx, many kinds
+            raise DataError("it is no readable ONNX model") from error
+        if not found:
+            raise DataError("its graph has no batch normalization of running statistics behind a layer")
+        pairs = [GraphPair(_name_layer(layer), layer, norm) for layer, norm in found]
+        return cls(model, graph, pairs, [norm.settings.name for norm in norms])
+
+    def list_layers(self) -> tuple[dict[str, NDArray[Any]], list[NormedLayer]]:
+        """Return the constants of the model by name, and its pairs.
+
+        A pair's constants are `NAME.weight`, `NAME.bias` …, of a matrix (out, in).
+        """
+        graph = self.graph
         arrays = {name: values for name in graph.constants if (values := graph.read(name)) is not None}
-        norms = [one for one in find_norms(graph) if one.settings.evaluation]
-        outputs = {one.name for one in model.graph.output}
-        found = [(layer, norm) for norm in norms if (layer := _find_layer(graph, norm.tensors, outputs))]
-    except Exception as error:  # of protobuf and onnx, many kinds
-        raise DataError("it is no readable ONNX model") from error
-    if not found:
-        raise DataError("its graph has no batch normalization of running statistics behind a layer")
-    state = dict(arrays)
-    pairs: list[NormedLayer] = []
-    for layer, norm in found:
-        kept = [(f"{norm.settings.name}.{role}", norm.tensors[role]) for role in _ROLES]
-        name = layer.input[1].removesuffix(".weight") if layer.input[1].endswith(".weight") else layer.name
-        name = name or layer.output[0]
-        kept += [(f"{name}.{role}", own) for role, own in zip(_ROLES, layer.input[1:], strict=False) if own]
-        given = read_attributes(layer)
-        taken = {new: arrays[old] for new, old in kept}
-        if layer.op_type == "Gemm" and not given.get("transB", 0):
-            taken[f"{name}.weight"] = taken[f"{name}.weight"].T
-        for _, old in kept:
-            if len(graph.takers[old]) == 1:  # nothing else has this constant
-                state.pop(old, None)
-        state |= taken
-        pairs.append(
-            NormedLayer(
-                name, norm.settings.name, _TRANSPOSED[layer.op_type],
-                eps=norm.settings.options["eps"], groups=given.get("group", 1),
+        state = dict(arrays)
+        layers: list[NormedLayer] = []
+        for pair in self.pairs:
+            name, layer, norm = pair
+            kept = [(f"{norm.settings.name}.{role}", norm.tensors[role]) for role in _ROLES]
+            kept += [(f"{name}.{role}", own) for role, own in zip(_ROLES, layer.input[1:], strict=False) if own]
+            taken = {new: arrays[old] for new, old in kept}
+            if pair.is_turned:
+                taken[f"{name}.weight"] = taken[f"{name}.weight"].T
+            for _, old in kept:
+                if len(graph.takers[old]) == 1:  # nothing else has this constant
+                    state.pop(old, None)
+            state |= taken
+            groups, eps = read_attributes(layer).get("group", 1), norm.settings.options["eps"]
+            layers.append(
+                NormedLayer(name, norm.settings.name, _TRANSPOSED[layer.op_type], eps=eps, groups=groups)
             )
-        )  # fmt: skip
-    return state, pairs, [norm.settings.name for norm in norms]
+        return state, layers
+
+    def write(self, folded: Mapping[str, NDArray[Any]]) -> bytes:
+        """Return the model without the batch norms of its pairs, as a file has it.
+
+        Parameters
+        ----------
+        folded : mapping of str to ndarray
+            `NAME.weight` and `NAME.bias` of each pair.
+
+        Raises
+        ------
+        DataError
+            If it has 2 GiB or more, which no file of this format has.
+        """
+        from onnx import numpy_helper
+
+        nodes, constants = self.model.graph.node, self.model.graph.initializer
+        for pair in self.pairs:
+            name, layer, norm = pair
+            is_turned = pair.is_turned
+            behind = next(node for node in nodes if norm.tensors["output"] in node.output)
+            layer.output[0] = norm.tensors["output"]
+            nodes.remove(behind)
+            del layer.input[1:]
+            for role in _ROLES[:2]:
+                values = folded[f"{name}.{role}"]
+                values = values.T if is_turned and role == _ROLES[0] else values
+                layer.input.append(f"{name}.{role}/folded")
+                constants.append(numpy_helper.from_array(values, layer.input[-1]))
+        taken = {name for node in nodes for name in node.input}
+        for one in [one for one in constants if one.name not in taken]:
+            constants.remove(one)
+        try:
+            data: bytes = self.model.SerializeToString()
+        except ValueError as error:
+            raise DataError("the folded model has 2 GiB or more, which no ONNX file of its own has") from error
+        return data
+
+
+def _name_layer(layer: Any) -> str:
+    weight = layer.input[1]
+    return str(weight.removesuffix(".weight") if weight.endswith(".weight") else layer.name or layer.output[0])
 
 
 def _find_layer(graph: Graph, norm: Mapping[str, str], outputs: Collection[str]) -> Any:

@@ -11,7 +11,7 @@ from normcli.auditing.dump_file import LayerSettings
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -84,7 +84,7 @@ def find_norms(graph: Graph) -> Iterator[GraphNorm]:
     for node in graph.nodes:
         if node.op_type in _NODES:
             yield _read_node(node)
-        elif node.op_type == "Sqrt" and (chain := _read_chain(graph, node)) is not None:
+        elif node.op_type in _CHAINS and (chain := _CHAINS[node.op_type](graph, node)) is not None:
             yield chain
 
 
@@ -202,6 +202,33 @@ def _read_chain(graph: Graph, root: Any) -> GraphNorm | None:
     options = {"axes": axes, "eps": _shorten(eps)}
     name = quotient.name or quotient.output[0]
     return GraphNorm(LayerSettings(name, norm, options, kind="chain of nodes"), tensors)
+
+
+_EXPONENTS = {"ReduceL1": 1.0, "ReduceL2": 2.0}
+"""Kinds of nodes that make a length → its p."""
+
+
+def _read_length(graph: Graph, reduced: Any) -> GraphNorm | None:
+    """Return `lp` where x is divided by the larger of its length and eps, as torch exports `F.normalize`."""
+    x, axes = reduced.input[0], _read_axes(graph, reduced)
+    floor = graph.find_taker(reduced.output[0], "Clip", "Max")
+    if axes is None or floor is None:
+        return None
+    given = [number for name in floor.input if (number := graph.read_number(name)) is not None]
+    eps = read_attributes(floor).get("min", given[0] if given else None)
+    spread = graph.find_taker(floor.output[0], "Expand") or floor
+    quotient = graph.find_taker(spread.output[0], "Div")
+    if eps is None or quotient is None or quotient.input[0] != x:
+        return None
+    options = {"axes": axes, "eps": _shorten(float(eps)), "p": _EXPONENTS[reduced.op_type]}
+    settings = LayerSettings(quotient.name or quotient.output[0], "lp", options, kind="chain of nodes")
+    return GraphNorm(settings, {"input": x, "output": quotient.output[0]})
+
+
+_CHAINS: Mapping[str, Callable[[Graph, Any], GraphNorm | None]] = {
+    "Sqrt": _read_chain, **dict.fromkeys(_EXPONENTS, _read_length)
+}  # fmt: skip
+"""Kinds of nodes that a chain has one of → what reads the chain around it."""
 
 
 def _find_quotient(graph: Graph, root: str) -> Any:

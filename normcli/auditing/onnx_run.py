@@ -72,6 +72,8 @@ def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) 
         raise MissingExtraError.of(path, _EXTRA) from error
     if not Path(path).is_file():
         raise DataError(f"{path}: there is no such file")
+    if not Path(path).stat().st_size:
+        raise DataError(f"{path} is empty")
     try:
         model = onnx.load(path, load_external_data=False)  # ONNX Runtime reads it, too
         graph = Graph(model, str(Path(path).parent))

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.auditing.audit import INPUT, OUTPUT, compare_tensors, judge_layer
+from normcli.auditing.alike import KnownNorms
+from normcli.auditing.audit import INPUT, OUTPUT, compare_tensors, judge_each, judge_layer
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.dtypes import get_eps
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError
+from normcli.identifying.attempts import Candidate
+from normcli.identifying.reproduction import reproduce
+from normcli.identifying.search.affine_step import enumerate_affine_steps
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -27,6 +31,10 @@ if TYPE_CHECKING:
 _STATE = ("running_mean", "running_var", "running_mean_after", "running_var_after")
 
 
+_AS_NEAR = 2.0
+"""Runs are as near the exact norm as each other where one is off by no more than this times the other."""
+
+
 class LayerPair(NamedTuple):
     """One layer of two runs.
 
@@ -37,7 +45,9 @@ class LayerPair(NamedTuple):
     input, output : Comparison or None
         How far the second run's tensors are from the first's; None where a shape differs or one is missing.
     differences : tuple of str
-        What the second run has otherwise: settings, weights, running statistics.
+        What the second run has otherwise: settings, weights, running statistics, shapes.
+    algorithms : tuple of str or None
+        Which computation gives the bits of each run's output, where the runs part here; None where none does.
     """
 
     first: LayerVerdict
@@ -45,6 +55,7 @@ class LayerPair(NamedTuple):
     input: Comparison | None
     output: Comparison | None
     differences: tuple[str, ...] = ()
+    algorithms: tuple[str | None, str | None] = (None, None)
 
     @property
     def ok(self) -> bool:
@@ -64,12 +75,15 @@ class LayerPair(NamedTuple):
 
     @property
     def nearer(self) -> str | None:
-        """The run that is nearer the exact norm: `first`, `second`, or None where both are within an ulp.
+        """The run that is nearer the exact norm: `first`, `second`, or None where both are about as near.
 
         Of runs that take other inputs nothing is said.
         """
         one, other = self.first.max_ulp, self.second.max_ulp
-        if one is None or other is None or one == other or max(one, other) <= 1.0 or not self.takes_the_same:
+        if one is None or other is None or not self.takes_the_same:
+            return None
+        near, far = sorted((one, other))
+        if far <= max(1.0, _AS_NEAR * near):
             return None
         return "first" if one < other else "second"
 
@@ -127,14 +141,24 @@ def compare_runs(
         "first": tuple(name for name in mine if name not in others),
         "second": tuple(name for name in others if name not in mine),
     }
-    pairs, has_parted = [], False
-    for layer in first:
-        if layer.name in others:
-            pair = _pair(layer, others[layer.name], first, tolerate, effort)
-            pairs.append(_drop_details(pair) if has_parted or not pair.parts_here else pair)
-            has_parted = has_parted or pair.parts_here
-    if not pairs:
+    common = [(layer, others[layer.name]) for layer in first if layer.name in others]
+    if not common:
         raise DataError("the two runs have no layer in common")
+    known = KnownNorms()
+
+    def judge(number: int, own: Effort) -> LayerPair:
+        return _pair(*common[number], first, tolerate, own, known)
+
+    sizes = [one.byte_count + other.byte_count for one, other in common]
+    pairs, has_parted = list[LayerPair](), False
+    for number, pair in enumerate(judge_each(sizes, judge, _drop_details, effort)):
+        if has_parted or not pair.parts_here:
+            pairs.append(_drop_details(pair))
+        else:
+            has_parted = True
+            whole = pair if pair.first.detail is not None else judge(number, effort)
+            one, other = map(_name_algorithm, common[number], (whole.first, whole.second))
+            pairs.append(whole._replace(algorithms=(one, other)))
     return RunComparison(tuple(pairs), alone)
 
 
@@ -143,11 +167,24 @@ def _drop_details(pair: LayerPair) -> LayerPair:
 
 
 def _pair(
-    one: RecordedLayer, other: RecordedLayer, run: Sequence[RecordedLayer], tolerate: Tolerate, effort: Effort
-) -> LayerPair:
-    verdicts = judge_layer(one, tolerate, effort), judge_layer(other, tolerate, effort)
+    one: RecordedLayer, other: RecordedLayer, run: Sequence[RecordedLayer],
+    tolerate: Tolerate, effort: Effort, known: KnownNorms,
+) -> LayerPair:  # fmt: skip
+    verdicts = judge_layer(one, tolerate, effort, known), judge_layer(other, tolerate, effort, known)
     taken, given = (_compare(one, other, role, tolerate) for role in (INPUT, OUTPUT))
     return LayerPair(*verdicts, taken, given, tuple(_list_differences(one, other, run, tolerate)))
+
+
+def _name_algorithm(layer: RecordedLayer, verdict: LayerVerdict) -> str | None:
+    """Return the computation that gives every bit of a layer's output; None where none is known to."""
+    detail, actual = verdict.detail, layer.load(OUTPUT)
+    if detail is None or actual is None or layer.settings.evaluation or layer.settings.gate_act:
+        return None
+    x, given = detail.tensor.values, (detail.inputs.gamma, detail.inputs.beta)
+    way = next(iter(enumerate_affine_steps(x.shape, *given))).way
+    candidate = Candidate(detail.plan.request, way, tuple(range(x.ndim)))
+    told = reproduce(x, actual.values, [candidate], *given)
+    return told[0].computation.name if told and told[0].is_certain else None
 
 
 def _compare(one: RecordedLayer, other: RecordedLayer, role: str, tolerate: Tolerate) -> Comparison | None:
@@ -168,6 +205,10 @@ def _list_differences(
     one: RecordedLayer, other: RecordedLayer, run: Sequence[RecordedLayer], tolerate: Tolerate
 ) -> Iterator[str]:
     """Yield what the second run's layer has otherwise than the first's."""
+    for role in (INPUT, OUTPUT):
+        loaded = [tensor.values.shape for tensor in (one.load(role), other.load(role)) if tensor is not None]
+        if len({*loaded}) > 1:
+            yield f"its {role} is {loaded[1]}, not {loaded[0]}"
     mine, theirs = ({"norm": layer.settings.norm, **layer.settings.options} for layer in (one, other))
     for name in dict.fromkeys((*mine, *theirs)):
         if mine.get(name) != theirs.get(name):
@@ -178,15 +219,15 @@ def _list_differences(
     elif one.settings.momentum != other.settings.momentum:
         yield f"momentum is {other.settings.momentum}, not {one.settings.momentum}"
     for role in ("weight", "bias", *_STATE):
-        a, b = one.load(role), other.load(role)
-        if a is None and b is None:
+        mine_of, theirs_of = one.load(role), other.load(role)
+        if mine_of is None and theirs_of is None:
             continue
-        if a is None or b is None:
-            yield f"it has {'no' if b is None else 'a'} {role}"
+        if mine_of is None or theirs_of is None:
+            yield f"it has {'no' if theirs_of is None else 'a'} {role}"
         elif (found := _compare(one, other, role, tolerate)) is None:
             yield f"{role} has another shape"
         elif not found.ok:
-            owner = _find_owner(role, b.values, run)
+            owner = _find_owner(role, theirs_of.values, run)
             yield f"{role} is that of {owner}" if owner is not None else f"{role} is another"
 
 

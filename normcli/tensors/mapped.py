@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 
+from normcli.dtypes import require_real
 from normcli.errors import DataError
 from normcli.printable import format_bytes
 from normcli.tensors.positions import read_at
@@ -259,6 +260,8 @@ class Region(NamedTuple):
 
     def require_exact(self, name: str, available: int) -> None:
         """Raise `DataError` unless so many bytes are those of the values, no fewer and no more."""
+        if self.dtype.kind == "O":
+            require_real(self.dtype, name)
         if available < self.byte_count:
             self.refuse_short(name, available)
         if available > self.byte_count:

@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 
 from normcli import audit, normalize
+from normcli.algorithms.row_computation import parse_computation
+from normcli.algorithms.row_formula import RowFormula
 from normcli.answers.judging.audit_report import join_names
 from normcli.auditing.dump_file import SCHEMA
 from normcli.engine.walk import Effort
-from normcli.errors import DataError
+from normcli.errors import DataError, UsageError
 from normcli.fitting.workers import can_fork
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
 
 RNG = np.random.default_rng(11)
 X = (RNG.normal(size=(6, 8, 16)) + 3.0).astype(np.float32)
@@ -271,7 +275,7 @@ STATE = {
         pytest.param({"weight": np.ones(3)}, {}, "gamma has the shape (3,)", id="weight"),
         pytest.param({"output": X[:2]}, {}, "the shape is (2, 8, 16)", id="output"),
         pytest.param({}, {"norm": "nix"}, "there is no norm 'nix'", id="no norm"),
-        pytest.param({}, {"options": {"eps": "x"}}, "a: there is no option eps = \"x\"", id="eps"),
+        pytest.param({}, {"options": {"eps": "x"}}, "a: eps takes a number, not 'x'", id="eps"),
         pytest.param({}, {"options": {"eps": -1}}, "eps -1.0 is", id="eps below 0"),
         pytest.param({}, {"options": {"axes": [7]}}, "axes", id="no such axis"),
         pytest.param({"bias": np.ones((2, 3, 4, 5))}, {"norm": None, "options": {}}, "its weight or bias has", id="rank"),
@@ -390,3 +394,93 @@ def test_two_processes_say_what_one_says(tmp_path, monkeypatch):
     shared = audit(path, effort=Effort(threads=2))
     assert str(shared) == str(alone)
     assert shared.data() == alone.data()
+
+
+@pytest.mark.skipif(not can_fork(), reason="processes are forked")
+def test_two_processes_compare_runs_as_one_does(tmp_path, monkeypatch):
+    layers = {"a": make_layer(), "b": make_layer(), "c": make_layer()}
+    first = write(tmp_path / "one", layers)
+    second = write(tmp_path / "two", {**layers, "b": make_layer(eps=1e-2)})
+    expected = audit(first, against=second, effort=Effort(threads=1))
+    monkeypatch.setattr("normcli.auditing.audit.MUCH", 0)
+    found = audit(first, against=second, effort=Effort(threads=2))
+    assert found.data() == expected.data()
+    assert str(found) == str(expected)
+
+
+def test_progress_of_two_runs_goes_layer_by_layer(tmp_path):
+    layers, watcher = {"a": make_layer(), "b": make_layer()}, Watcher()
+    audit(
+        write(tmp_path / "one", layers),
+        against=write(tmp_path / "two", layers),
+        effort=Effort(observer=watcher),
+    )
+    assert len(watcher.done) == 2
+    assert watcher.expected == [sum(watcher.done)]
+
+
+def compute(computation):
+    formula = RowFormula.of(make_plan(Request("ln", axes=-1), X.shape, X.dtype))
+    y = parse_computation(computation).run(X.reshape(-1, 16), formula, X.dtype)
+    return {"input": X, "output": y.reshape(X.shape)}
+
+
+def test_where_runs_part_the_computation_of_each_is_named(tmp_path):
+    one, two = (
+        write(tmp_path / name, {"a": compute(name)}) for name in ("pairwise:float32", "one-pass:float32")
+    )
+    told = audit(one, against=two, max_ulp=1)
+    names = told.data()["layers"][0]["algorithms"]
+    assert names[1] == "one-pass:float32"
+    assert names[0] != names[1]
+    assert "the second   one-pass:float32 gives every bit" in str(told)
+    assert "the variance is E[x²] − E[x]²" in str(told)
+
+
+def test_runs_that_are_off_alike_are_both_blamed(tmp_path):
+    """Both lost gamma; one of them rounds it otherwise."""
+    wrong = {**make_layer(), "output": normalize(X, "ln", axes=-1).normalized}
+    other = {**wrong, "output": np.nextafter(wrong["output"], np.float32(9))}
+    told = audit(
+        write(tmp_path / "one", {"a": wrong}), against=write(tmp_path / "two", {"a": other}), max_ulp=0.5
+    )
+    assert told.data()["layers"][0]["nearer"] is None
+    assert "the first and the second   gamma and beta are not applied" in str(told)
+
+
+def test_an_output_of_another_shape_is_the_difference(tmp_path):
+    short = {**make_layer(), "output": X[:2]}
+    told = audit(write(tmp_path / "one", {"a": make_layer()}), against=write(tmp_path / "two", {"a": short}))
+    assert told.data()["first"] == "a"
+    assert "the second   its output is (2, 8, 16), not (6, 8, 16)" in str(told)
+
+
+@pytest.mark.parametrize("options", [{"axes": "-1", "eps": "1e-2"}, {"axes": [-1], "eps": 1e-2, "ddof": 0.0}])
+def test_options_are_read_as_the_command_line_has_them(tmp_path, options):
+    layer = make_layer(eps=1e-2)
+    assert audit(write(tmp_path / "run", {"a": layer}, {"a": {"norm": "ln", "options": options}})).ok
+
+
+def test_options_of_the_command_line_have_dashes(tmp_path):
+    y = normalize(X, "rms", gamma=GAMMA, gamma_offset=1, over=(0, 8)).normalized
+    layer = {"input": X, "output": y, "weight": GAMMA}
+    settings = {"norm": "rms", "options": {"gamma-offset": 1.0, "over": "0:8"}}
+    assert audit(write(tmp_path / "run", {"a": layer}, {"a": settings})).ok
+
+
+def test_a_norm_for_layers_that_have_their_own_is_refused(tmp_path):
+    path = write(tmp_path / "run", {"a": make_layer()})
+    with pytest.raises(UsageError, match=r"--norm is of layers without settings; those of .* have their own"):
+        audit(path, norm="rms")
+    unnamed = write(
+        tmp_path / "other", {"a": make_layer(), "b": make_layer()}, {"b": {"norm": None, "options": {}}}
+    )
+    assert audit(unnamed, norm="ln").ok
+
+
+def test_python_objects_are_no_tensor(normcli, tmp_path):
+    np.savez(tmp_path / "x.npz", **{"a.input": np.array([{}], dtype=object), "a.output": np.zeros(3)})
+    assert (
+        "holds Python objects"
+        in normcli("audit", tmp_path / "x.npz", "-f", "json").json["layers"][0]["problem"]
+    )

@@ -118,3 +118,20 @@ def test_refusals(normcli, tmp_path, arguments, code, message):
     ran = normcli("fold", "--checkpoint", *arguments)
     assert (ran.code, ran.out) == (code, "")
     assert ran.err.startswith(f"normcli: {message}")
+
+
+@pytest.mark.usefixtures("model")
+def test_the_folded_model_gives_what_the_model_gave(normcli):
+    assert normcli("fold", "--checkpoint", "m.onnx", "-o", "plain.onnx", "-q").code == 0
+    np.testing.assert_allclose(run("plain.onnx"), run("m.onnx"), rtol=1e-3, atol=1e-3)
+    graph = onnx.load("plain.onnx").graph
+    kinds = [node.op_type for node in graph.node]
+    assert kinds == ["Conv", "Relu", "ConvTranspose", "Flatten", "Gemm", "BatchNormalization"]
+    assert not [one.name for one in graph.initializer if one.name.startswith(("n1.", "n2.", "n3."))]
+
+
+@pytest.mark.usefixtures("model")
+def test_a_state_dict_is_saved_as_no_model(normcli):
+    np.savez("m.npz", **ARRAYS)
+    ran = normcli("fold", "--checkpoint", "m.npz", "-o", "plain.onnx")
+    assert (ran.code, ran.out) == (2, "")

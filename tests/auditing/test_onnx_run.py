@@ -54,6 +54,14 @@ LN_CHAIN = [
 ]  # fmt: skip
 
 
+def list_lp(floor, length):
+    """As torch's F.normalize is exported."""
+    return [
+        node(length, "x", "l", axes=[-1], keepdims=1), node(floor, "l eps", "f"), node("Shape", "x", "shape"),
+        node("Expand", "f shape", "e"), node("Div", "x e", "y"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("norm", "nodes", "shape", "opset"),
     [
@@ -68,6 +76,8 @@ LN_CHAIN = [
         ("rms", [node("SimplifiedLayerNormalization", "x g", axis=-1, epsilon=1e-6)], TOKENS, 17),
         ("rms", list_rms()[0], TOKENS, 13),
         ("ln", LN_CHAIN, TOKENS, 13),
+        ("lp", list_lp("Clip", "ReduceL2"), TOKENS, 17),
+        ("lp", list_lp("Max", "ReduceL1"), TOKENS, 17),
     ],
     ids=[
         "ln",
@@ -81,6 +91,8 @@ LN_CHAIN = [
         "simplified",
         "chain of rms",
         "chain of ln",
+        "chain of l2",
+        "chain of l1",
     ],
 )
 def test_a_norm_of_a_graph(tmp_path, norm, nodes, shape, opset):

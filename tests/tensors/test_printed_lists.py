@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError
-from normcli.tensors.formats.printed_lists import spell_as_json
+from normcli.tensors.formats.printed_lists import read_printed
 
 WORDS = """x = [
     # first sample
@@ -24,21 +24,57 @@ WORDS = """x = [
         pytest.param(
             "tensor([[1., nan], [-inf, +2]], device='cuda:0')", '[[1.0,"nan"],["-inf",2]]', id="torch"
         ),
+        pytest.param("tensor(3.)", "3.0", id="a scalar of torch"),
+        pytest.param("[np.float64(1.5), np.float64(2.0)]", "[1.5,2.0]", id="scalars of numpy"),
+        pytest.param("np.float64(1.5)", "1.5", id="a scalar of numpy"),
+        pytest.param("array([ True, False])", "[true,false]", id="booleans"),
+        pytest.param(
+            "Parameter containing:\ntensor([1., 2.], requires_grad=True)", "[1.0,2.0]", id="a parameter"
+        ),
+        pytest.param("array([[0, 1]], shape=(1, 2))", "[[0,1]]", id="a shape"),
         pytest.param(WORDS, "[[[1,2],[5,6]]]", id="comments"),
     ],
 )
 def test_what_is_printed_is_spelled_as_json(text, spelled):
-    assert spell_as_json(text, "--data") == spelled
+    assert read_printed(text, "--data").json == spelled
 
 
 @pytest.mark.parametrize("text", ["[1,,2]", "[,1]", "[a b]", "[[1 2]", "1 2", '["1"]', "[1] [2]x", "f([1](2))"])
 def test_anything_else_is_none(text):
-    assert spell_as_json(text, "--data") is None
+    assert read_printed(text, "--data") is None
 
 
 def test_numbers_that_were_left_out_are_missed():
     with pytest.raises(DataError, match="--data leaves out numbers"):
-        spell_as_json("[0 1 2 ... 7 8 9]", "--data")
+        read_printed("[0 1 2 ... 7 8 9]", "--data")
+    with pytest.raises(DataError, match="--data leaves out numbers"):
+        read_printed("array([0, 1, ..., 998], shape=(999,))", "--data")
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype"),
+    [
+        ("array([1., 2.], dtype=float32)", "float32"),
+        ("tensor([1, 2], dtype=torch.uint8)", "uint8"),
+        ("tensor([1., 2.], device='cuda:0', dtype=torch.float16, requires_grad=True)", "float16"),
+        ("tensor([1.0, 2.0], dtype=torch.bfloat16)", "bfloat16"),
+        ("array([1., 2.])", "float64"),
+    ],
+)
+def test_the_dtype_that_is_printed_counts(normcli, text, dtype):
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    assert normcli("zscore", "--data", text, "-f", "json").json["input"]["dtype"] == dtype
+
+
+def test_other_dtypes_are_refused(normcli):
+    ran = normcli("zscore", "--data", "tensor([1.+0.j], dtype=torch.complex64)")
+    assert ran.code == 3
+    ran = normcli("zscore", "--data", "tensor([1., 2.], dtype=torch.complex64)")
+    assert (ran.code, ran.err) == (
+        3,
+        "normcli: --data holds complex64; integers, booleans and floats are taken\n",
+    )
 
 
 def test_numpys_own_print_is_read_as_its_array(normcli):

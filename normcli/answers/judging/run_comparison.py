@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _MOST_NAMED = 3
 """Layers of one run alone that are named."""
 
+_RUNS = ("first", "second")
+
 _COLUMNS = ("layer", "norm", "input", "output", "nearer to exact")
 
 
@@ -47,7 +49,7 @@ class RunReport:
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return the table of layers, the report of `check` where the runs part, and the verdict."""
-        lines = zip(("first", "second"), ((make_printable(name),) for name in self.sources), strict=True)
+        lines = zip(_RUNS, ((make_printable(name),) for name in self.sources), strict=True)
         yield Facts("audit · two runs", tuple(lines))
         rows = [*map(self._build_row, self.found.pairs)]
         note = "input, output: ulp between the runs"
@@ -99,6 +101,7 @@ class RunReport:
                 "output": _describe(pair.output),
                 "differences": list(pair.differences),
                 "nearer": pair.nearer,
+                "algorithms": list(pair.algorithms),
                 "first_run": describe_layer(pair.first),
                 "second_run": describe_layer(pair.second),
             }
@@ -131,6 +134,19 @@ class RunReport:
         """Return the run that is further from the exact norm, and its verdict."""
         return ("first", pair.first) if pair.nearer == "second" else ("second", pair.second)
 
+    def _tell_causes(self, pair: LayerPair) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong with each run where they part, and which computation gives its bits."""
+        both = zip(_RUNS, (pair.first, pair.second), strict=True)
+        wrong = {run: tell(one) for run, one in both if one.ok is False}
+        if len(wrong) > len({*wrong.values()}):
+            wrong = {"first and the second": wrong["first"]}
+        for run, cause in wrong.items():
+            yield f"the {run}", make_printable(cause)
+        if len({*pair.algorithms}) > 1:
+            for run, algorithm in zip(_RUNS, pair.algorithms, strict=True):
+                if algorithm is not None:
+                    yield f"the {run}", f"{algorithm} gives every bit"
+
     def _build_row(self, pair: LayerPair) -> TableRow:
         name, norm = pair.first.settings.name, name_norm(pair.first)
         cells = (name, norm, _format(pair.input), _format(pair.output), pair.nearer or "")
@@ -143,11 +159,10 @@ class RunReport:
             count = format_count(len(found.pairs), "layer")
             return Line((f"{count} agree{'s' if len(found.pairs) == 1 else ''}", "in both runs"), mark=True)
         if parting is not None:
-            worse, verdict = self._choose(parting)
             second = [("the second", make_printable(text)) for text in parting.differences]
-            cause = [(f"the {worse}", make_printable(tell(verdict)))] if verdict.ok is False else []
+            causes = [*self._tell_causes(parting)]
             name = make_printable(parting.first.settings.name)
-            return Line((f"both runs part at {name}",), mark=False, details=(*second, *cause, *details))
+            return Line((f"both runs part at {name}",), mark=False, details=(*second, *causes, *details))
         if found.between is not None:
             before, after = found.between
             place = f"before {after}" if before is None else f"between {before} and {after}"

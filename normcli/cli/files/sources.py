@@ -217,12 +217,13 @@ def _parse_values(text: str, option: str) -> Parsed:
     try:
         return parse_json(f"[{text}]" if _NUMBERS.fullmatch(text) else text, option)
     except DataError:
-        from normcli.tensors.formats.printed_lists import spell_as_json
+        from normcli.tensors.formats.printed_lists import read_printed
 
-        spelled = spell_as_json(text, option)
-        if spelled is None:
+        printed = read_printed(text, option)
+        if printed is None:
             raise
-    return parse_json(spelled, option)
+    parsed = parse_json(printed.json, option)
+    return parsed if printed.dtype is None else parsed._replace(values=parsed.values.astype(printed.dtype))
 
 
 def load_affine(

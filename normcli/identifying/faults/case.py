@@ -147,8 +147,9 @@ class Case:
         return self.plan.spec.eps or 0.0
 
     def average(self, values: Floats) -> Floats:
-        """Return the mean of each group."""
-        mean: Floats = values.mean(self.axes, keepdims=True)
+        """Return the mean of each group; by `add.reduce`, which thousands of small arrays are quicker by."""
+        count = math.prod(values.shape[axis] for axis in self.axes)
+        mean: Floats = np.add.reduce(values, self.axes, keepdims=True) / count
         return mean
 
     @cached_property
@@ -287,7 +288,7 @@ class Case:
         noise = self.arithmetic * (_ROUNDINGS * terms + lost * shared)
         size = np.where(np.isfinite(values), values, 0.0)
         noise = np.minimum(noise, MOST * (usual + np.abs(size)))
-        return np.asarray(measure_unit(np.broadcast_to(size, self.y.shape), self.dtype) + noise)
+        return np.asarray(measure_unit(size, self.dtype) + noise)
 
     @cached_property
     def arithmetic(self) -> float:

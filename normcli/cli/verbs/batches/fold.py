@@ -18,6 +18,7 @@ from normcli.norms.options import find_option, list_own_options
 from normcli.norms.request import Choices
 from normcli.norms.table import NORMS, OF_MATRICES, find_norm
 from normcli.printable import format_count
+from normcli.tensors.written_whole import open_whole
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -80,14 +81,15 @@ def _run(settings: Settings, norm: str, **source: Any) -> None:
 
     Of bn, --checkpoint takes every norm of a state dict behind a layer that names tell: the module before it in
     a Sequential, or conv1 of bn1. --dry-run lists these pairs and folds nothing; --pairs names others. Of an
-    ONNX model (the extra onnx) the graph tells pairs and eps; its constants are saved by name.
+    ONNX model (the extra onnx) the graph tells pairs and eps; -o FILE.onnx is the model without these norms,
+    other files have its constants by name.
 
     \b
       normcli fold --conv-weight w.npy --running-mean m.npy --running-var v.npy -o folded.npz
       normcli fold --conv-weight hwio.npy --like keras --running-mean m.npy --running-var v.npy -o folded.npz
       normcli fold --conv-weight w.npy --conv-bias c.npy --gamma g.npy --beta b.npy --state bn.npz
       normcli fold --checkpoint resnet.safetensors --dry-run
-      normcli fold --checkpoint resnet.onnx -o plain.safetensors
+      normcli fold --checkpoint resnet.onnx -o plain.onnx
       normcli fold --checkpoint net.npz --pairs '*.conv=*.norm' -o plain.npz
       normcli fold sn --conv-weight w.npy --u u.npy --v v.npy -o folded.npz
       normcli fold sn --checkpoint gan.safetensors -o plain.safetensors
@@ -133,7 +135,7 @@ def _fold_norms(settings: Settings, source: _Source) -> None:
     """Fold every batch normalization of a state dict into the layer before it."""
     from normcli.answers.batches.folded_checkpoint import CheckpointFolding
     from normcli.auditing.onnx_fold import SUFFIX as ONNX
-    from normcli.auditing.onnx_fold import read_onnx
+    from normcli.auditing.onnx_fold import OpenModel
     from normcli.running.checkpoint_fold import fold_checkpoint
 
     _require_one_source(source)
@@ -151,13 +153,18 @@ def _fold_norms(settings: Settings, source: _Source) -> None:
     path, output = str(source.checkpoint), settings.answer.output
     if source.dry_run and output is not None:
         raise UsageError("--dry-run writes nothing: leave --output out")
-    destination = choose_values_file(output, suffixes=ARCHIVES)
-    eps, eps_mode, eps_from = _choose_eps(settings, None)
     is_graph = path.lower().endswith(ONNX)
+    graph_file = output if is_graph and output is not None and output.lower().endswith(ONNX) else None
+    destination = choose_values_file(None if graph_file else output, suffixes=ARCHIVES)
+    eps, eps_mode, eps_from = _choose_eps(settings, None)
     if is_graph and (eps_from is not None or source.pairs is not None):
         raise UsageError(f"{path} has its pairs and eps itself: leave --pairs, --eps and --like out")
     with name_subject(f"--checkpoint {path}"):
-        arrays, pairs, names = read_onnx(path) if is_graph else _find_norms(path, source.pairs)
+        model = OpenModel.read(path) if is_graph else None
+        if model is None:
+            arrays, pairs, names = _find_norms(path, source.pairs)
+        else:
+            (arrays, pairs), names = model.list_layers(), model.norms
         folded, saved = ([], {}) if source.dry_run else fold_checkpoint(arrays, pairs, eps, eps_mode)
     left = [name for name in names if name not in {pair.norm for pair in pairs}]
     for note in _describe_pairs(pairs, left, is_given=is_graph or source.pairs is not None):
@@ -168,6 +175,9 @@ def _fold_norms(settings: Settings, source: _Source) -> None:
     origin = "" if eps_from is None else f" ({eps_from})"
     said = "eps of each norm" if is_graph else f"eps {eps:g}{origin}"
     document = CheckpointFolding(pairs, folded, shapes, left, saved, path, said)
+    if model is not None and graph_file is not None:
+        with open_whole(graph_file) as stream:
+            stream.write(model.write(saved))
     if destination is not None:
         with WholeFiles() as files:
             destination.write_arrays(files, saved)
