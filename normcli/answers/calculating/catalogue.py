@@ -41,7 +41,7 @@ class Catalogue:
         rows = [TableRow(_format_norm(norm)) for norm in NORMS.values()]
         yield Table(None, columns, (False,) * len(columns), rows)
         presets = [TableRow(tuple(preset.values())) for preset in _list_presets()]
-        yield Table("presets", ("preset", "options", "source"), (False,) * 3, presets)
+        yield Table("presets", ("preset", "command", "source"), (False,) * 3, presets)
 
     def data(self) -> Mapping[str, Any]:
         """Return every row as an object, and the presets."""
@@ -73,8 +73,8 @@ class Catalogue:
 def _list_presets() -> Iterator[dict[str, str]]:
     for row in CONVENTIONS:
         if row.preset:
-            call = f"{row.norm} --like {row.framework}"
-            yield {"preset": row.preset, "options": call, "source": f"{row.version}: {row.source}"}
+            call = f"normcli {row.norm} --like {row.framework}"
+            yield {"preset": row.preset, "command": call, "source": f"{row.version}: {row.source}"}
 
 
 def _format_norm(norm: Norm) -> tuple[str, ...]:
