@@ -59,6 +59,18 @@ def test_what_agrees_says_nothing_and_a_wrong_command_says_what(command, code, e
     assert (error or "cause=\n") in output
 
 
+def test_a_recorded_run_leaves_a_page_and_one_that_cannot_be_read_none(tmp_path, served):
+    x = np.arange(12.0, dtype="f4").reshape(3, 4)
+    np.savez(tmp_path / "run.npz", **{"a.input": x, "a.output": x})
+    page = tmp_path / "normcli" / "page.html"
+    assert act("audit run.npz --norm ln", tmp_path, served)[0] == 1
+    assert "<html" in page.read_text()
+    page.unlink()
+    (tmp_path / "run.npz").write_bytes(b"PK")
+    assert act("audit run.npz --norm ln", tmp_path, served)[0] == 3
+    assert not page.exists()
+
+
 def test_the_hook_holds_the_folder_of_each_manifest(golden, served):
     entry = re.search(r"^  entry: (.*)$", (ROOT / ".pre-commit-hooks.yaml").read_text(), flags=re.M)[1]
     command = [*shlex.split(entry), str(golden / "manifest.json")]

@@ -239,6 +239,10 @@ def _has_parameters(norm: Norm) -> bool:
     return norm.parameters is not ParameterRule.NONE
 
 
+def _takes_eps(norm: Norm) -> bool:
+    return norm.eps is not None or norm.divisor.about_mean
+
+
 def _has_matrices(norm: Norm) -> bool:
     return norm.rows is not None
 
@@ -309,12 +313,12 @@ OPTIONS = (
         _ORDERS, default=GroupOrder.CONTIGUOUS.value,
     ),
     Option(
-        "eps", OptionKind.NUMBER, "Keeps the divisor from 0.", lambda norm: norm.eps is not None,
+        "eps", OptionKind.NUMBER, "Keeps the divisor from 0.", _takes_eps,
         is_allowed=lambda eps: 0 <= eps < math.inf, requirement="not a finite number ≥ 0",
     ),
     Option(
         "eps_mode", OptionKind.CHOICE, "√(var + eps) or √var + eps.",
-        lambda norm: norm.eps_mode in _MODES, _MODES,
+        lambda norm: norm.eps_mode in _MODES or (norm.eps is None and _takes_eps(norm)), _MODES,
     ),
     Option(
         "ddof", OptionKind.INTEGER, "The variance's divisor is n − ddof.",

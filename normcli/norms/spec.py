@@ -117,9 +117,12 @@ def make_spec(chosen: Choices, window: Window | None, dtype: np.dtype[Any], grou
         If the convention has no eps of its own and none is given, or eps has no place beside p.
     """
     request, norm, mode = chosen.request, chosen.norm, chosen.pick("eps_mode")
+    eps = _resolve_eps(chosen, dtype, group_size)
+    if request.eps_mode is not None and eps is None:
+        raise UsageError("eps_mode says where eps stands; give eps too")
     spec = NumericSpec(
-        eps=_resolve_eps(chosen, dtype, group_size),
-        eps_mode=None if mode is None else EpsMode(mode),
+        eps=eps,
+        eps_mode=EpsMode(mode or EpsMode.OUTSIDE) if mode is not None or eps is not None else None,
         ddof=chosen.pick("ddof"),
         zero_rule=chosen.pick("zero_rule"),
         flat_rule=chosen.pick("flat_rule"),

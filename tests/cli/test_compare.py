@@ -426,7 +426,7 @@ BAD = [
     pytest.param("bn gn", USAGE, "gn needs groups (--groups)", id="no groups"),
     pytest.param("bn gn:groups=3", USAGE, "groups 3 does not divide the length 4", id="groups"),
     pytest.param("bn ln --p 3", USAGE, "none of bn, ln has --p", id="an option of none"),
-    pytest.param("lp zscore --eps-mode inside", USAGE, "none of lp, zscore has --eps-mode", id="a place of none"),
+    pytest.param("lp robust --eps-mode inside", USAGE, "none of lp, robust has --eps-mode", id="a place of none"),
     pytest.param("bn ln --like caffe2", USAGE, "none of bn, ln has --like caffe2", id="a framework of none"),
     pytest.param("lp zscore --affine-seed 1", USAGE, "none of lp, zscore has --affine-seed", id="gamma of none"),
     pytest.param("bn lrn --axes CHW", USAGE, "lrn has a window along one axis", id="axes of a window"),

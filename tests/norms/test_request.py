@@ -76,8 +76,8 @@ def test_steps_that_are_left_out(request_, steps):
 
 
 def test_eps_is_for_norms_without_where_a_convention_brings_one():
-    with pytest.raises(UsageError, match="zscore has no option eps"):
-        Choices(Request("zscore", eps=0.5))
+    with pytest.raises(UsageError, match="robust has no option eps"):
+        Choices(Request("robust", eps=0.5))
     assert Choices(Request("zscore", eps=0.5, like="keras")).pick("eps") == 0.5
-    with pytest.raises(UsageError, match="zscore has no option eps_mode"):
-        Choices(Request("zscore", eps_mode="inside", like="keras"))
+    with pytest.raises(UsageError, match="robust has no option eps_mode"):
+        Choices(Request("robust", eps_mode="inside"))

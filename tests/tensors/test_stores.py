@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 
 import numpy as np
@@ -95,6 +96,26 @@ def test_chunks_that_were_never_written_are_the_fill_value(tmp_path, zarr):
     assert load(str(tmp_path / "a.zarr")).values.tolist() == [[1.0] * 4] * 2 + [[7.0] * 4] * 2
 
 
+@pytest.mark.parametrize("shape", [(2**31, 3), (40_000, 2)], ids=["gibibytes", "many small chunks"])
+@pytest.mark.parametrize("suffix", [".zarr", ".h5"])
+def test_a_shape_whose_chunks_are_not_there_is_refused(shape, suffix, tmp_path, zarr, normcli):
+    path = tmp_path / f"a{suffix}"
+    if suffix == ".zarr":
+        zarr.create_array(path, shape=shape, chunks=(2, 2), dtype="f8")[:4] = 1.0
+    else:
+        with pytest.importorskip("h5py").File(path, "w") as file:
+            file.create_dataset("x", shape, "f8", chunks=(2, 2))[:4] = 1.0
+    ran = normcli("fit", "zscore", path)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (3, "", 1)
+    assert re.search(r"but the store holds \d of its [\d,]+ chunks: it is damaged, or not filled yet", ran.err)
+
+
+def test_a_contiguous_dataset_that_was_never_written_is_refused_if_it_is_large(tmp_path, normcli):
+    with pytest.importorskip("h5py").File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", (2**24, 1), "f8")
+    assert "the store holds 0 of its 1 chunks" in normcli("zscore", "-i", tmp_path / "a.h5").err
+
+
 @pytest.mark.parametrize(
     ("specification", "message"),
     [
@@ -172,12 +193,14 @@ def _make_virtual(file):
         pytest.param(_make_null, "is a dataset without a shape, which holds nothing", id="null"),
         pytest.param(
             lambda file: file.create_dataset("x", (2**40, 2**20), "f4", chunks=(1024, 1024)),
-            "has the shape (1099511627776, 1048576), 4.61 EB: no file holds so much",
+            "has the shape (1099511627776, 1048576), but the store holds 0 of its 1,099,511,627,776 chunks: it is "
+            "damaged, or not filled yet (a store may hold chunks of its fill value too)",
             id="exbibytes",
         ),
         pytest.param(
             lambda file: file.create_dataset("x", (2**42, 2**20), "f8", chunks=(1024, 1024)),
-            "has the shape (4398046511104, 1048576), 36.9 EB: no file holds so much",
+            "has the shape (4398046511104, 1048576), but the store holds 0 of its 4,398,046,511,104 chunks: it is "
+            "damaged, or not filled yet (a store may hold chunks of its fill value too)",
             id="more than is counted",
         ),
         pytest.param(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
@@ -113,7 +114,31 @@ def _open_zarr(place: Place, source: str) -> Stored:
         named = arrays if place.key is not None else drop_coordinates(arrays)
         array = arrays[choose_key(named, place.path, place.key)]
     version = StoreVersion.describe(source, None if place.is_remote else f"{place.path}/{array.path}")
+    if version.folder is not None:
+        names = (name for _, _, files in os.walk(version.folder) for name in files)
+        _require_held(source, array, array.shards or array.chunks, sum(n not in _METADATA for n in names))
     return _make_stored(source, array, array.chunks, version, read_names(array))
+
+
+_METADATA = ("zarr.json", ".zarray", ".zattrs", ".zmetadata")
+"""Files of a Zarr array that are no chunks."""
+
+_MOST_MISSING = 1000
+"""Chunks of an array for each that its store holds: damaged metadata claim more."""
+
+_MOST_READ, _MOST_FILLED = 10_000, 1 << 26
+"""Missing chunks, and bytes of fill value, that are made within seconds."""
+
+
+def _require_held(source: str, array: Any, chunks: Sequence[int], held: int) -> None:
+    """Raise `DataError` if an array is large, and its store holds less than a thousandth of its chunks."""
+    count = math.prod(-(-n // max(1, chunk)) for n, chunk in zip(array.shape, chunks, strict=True))
+    size = math.prod(array.shape) * array.dtype.itemsize
+    if count > _MOST_MISSING * held and (size > _MOST_FILLED or count > _MOST_READ):
+        raise DataError(
+            f"{source} has the shape {tuple(array.shape)}, but the store holds {held:,} of its {count:,} "
+            "chunks: it is damaged, or not filled yet (a store may hold chunks of its fill value too)"
+        )
 
 
 def _make_stored(
@@ -175,6 +200,10 @@ def _open_hdf5(place: Place, source: str) -> Stored:
     array = arrays[choose_key(arrays, place.path, place.key)]
     _require_whole(array, source)
     chunks = array.chunks or choose_chunks(tuple(array.shape), array.dtype)
+    if array.chunks is not None:
+        _require_held(source, array, chunks, array.id.get_num_chunks())
+    elif not array.is_virtual:
+        _require_held(source, array, array.shape, int(array.id.get_storage_size() > 0))
     names = [dim.label or (dim[0].name.rpartition("/")[2] if len(dim) else "") for dim in array.dims]
     return _make_stored(source, array, chunks, version, names)
 

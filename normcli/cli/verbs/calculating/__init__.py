@@ -4,6 +4,7 @@
 * `draw`: the picture of the groups
 * `emit`: `--emit`: the request as code, or as an ONNX model
 * `generate`: the seeded tensor alone
+* `grouped`: `--by COLUMN`: rows normalized group by group
 * `normalize`: the command of each norm
 * `on_cluster`: `--scheduler` and `--workers`: the verbs that a cluster can do
 """

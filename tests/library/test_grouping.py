@@ -1,0 +1,91 @@
+"""Rows normalized group by group."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.library.grouping import normalize_by
+
+
+@pytest.mark.parametrize(("eps", "source"), [(1e-4, "TRL"), (1e-6, "verl")])
+def test_advantages_of_grpo(eps, source):
+    """(r − mean) / (std + eps) per prompt, with torch's std, ddof 1, as GRPOTrainer and verl's core_algos have it."""
+    rewards = np.random.default_rng(0).integers(0, 2, 24).astype(np.float32)
+    prompts = np.repeat([3, 1, 2, 0], 6)
+    rewards[prompts == 2] = 1.0
+    expected = np.empty(24)
+    for prompt in range(4):
+        group = rewards[prompts == prompt].astype(float)
+        expected[prompts == prompt] = (group - group.mean()) / (group.std(ddof=1) + eps)
+    found = normalize_by(rewards[:, None], [*map(str, prompts)], "zscore", ddof=1, eps=eps)
+    np.testing.assert_allclose(found.normalized[:, 0], expected, rtol=1e-6, atol=1e-7)
+    assert found.names == ["3", "1", "2", "0"]
+
+
+def test_eps_of_a_standard_score_is_added_to_the_deviation_or_the_variance():
+    x = np.array([[1.0], [2.0], [4.0]])
+    deviation = x.std()
+    np.testing.assert_allclose(normalize(x, "zscore", eps=0.5).normalized, (x - x.mean()) / (deviation + 0.5))
+    inside = normalize(x, "zscore", eps=0.5, eps_mode="inside").normalized
+    np.testing.assert_allclose(inside, (x - x.mean()) / np.sqrt(x.var() + 0.5))
+
+
+@pytest.mark.parametrize("norm", ["zscore", "minmax", "robust", "maxabs", "midrange"])
+def test_each_group_is_normalized_by_itself(norm):
+    x = np.random.default_rng(1).standard_normal((9, 2))
+    by = ["a", "b", "a", "c", "b", "a", "c", "c", "b"]
+    found = normalize_by(x, by, norm)
+    for number, name in enumerate(found.names):
+        rows = [row for row, other in enumerate(by) if other == name]
+        alone = normalize(x[rows], norm)
+        assert found.normalized[rows].tobytes() == alone.normalized.tobytes()
+        assert found.counts[number] == 3
+        for statistic, values in found.statistics.items():
+            np.testing.assert_array_equal(values[number], alone.statistics[statistic].reshape(-1))
+
+
+@pytest.fixture
+def shops(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.csv").write_text('shop,price,qty\nA,1,2\nB,5,4\nA,3,2\n"B, C",7,1\nB,9,8\n')
+
+
+@pytest.mark.usefixtures("shops")
+def test_means_of_shops_as_json_and_csv(normcli):
+    groups = json.loads(normcli("zscore", "s.csv", "--by", "shop", "-f", "json", "--quiet").out)["groups"]
+    means = {(group["group"], group["column"]): (group["count"], group["mean"]) for group in groups}
+    assert means[("B", "price")] == (2, 7.0)
+    assert means[("B, C", "qty")] == (1, 1.0)
+    lines = normcli("zscore", "s.csv", "--by", "shop", "-f", "csv").out.splitlines()
+    assert lines[:2] == ["group,column,count,mean,var,std,rstd", "A,price,2,2.0,1.0,1.0,1.0"]
+    assert "B, C" in normcli("zscore", "s.csv", "--by", "shop").out
+
+
+@pytest.mark.usefixtures("shops")
+def test_the_table_is_written_with_its_other_columns(normcli, tmp_path):
+    ran = normcli("zscore", "s.csv", "--by", "shop", "-o", "o.csv")
+    assert (tmp_path / "o.csv").read_text().splitlines()[1:4] == ["A,-1.0,0.0", "B,-1.0,-1.0", "A,1.0,0.0"]
+    assert "1 of 3 groups of rows" in ran.err
+
+
+@pytest.mark.usefixtures("shops")
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("s.csv", "--by", "foo"), "no column 'foo'"),
+        (("--shape", "3,2", "--by", "foo"), "one table"),
+        (("s.csv", "--by", "shop", "--emit", "numpy"), "--emit is of the whole tensor"),
+        (("s.csv", "--by", "shop", "--clip", "0,1"), "beside --by"),
+        (("s.csv", "--by", "shop", "-o", "a.svg"), "no picture"),
+        (("s.csv", "--by", "shop", "-f", "html"), "no page"),
+    ],
+)
+def test_refusals(normcli, words, message):
+    ran = normcli("zscore", *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
