@@ -39,7 +39,7 @@ class BinCounts(NamedTuple):
     others : int
         The number of values that are not finite, and in no bin.
     mean, std : float
-        Mean and deviation of the finite values, in double precision, for marks; NaN without finite values.
+        Mean and deviation of the values, in double precision, for marks; NaN unless all are finite.
     """
 
     counts: NDArray[np.intp]
@@ -169,7 +169,8 @@ def choose_bins(
         room = abs(low) / 2 or 0.5
         low, high = low - room, high + room
     steps = np.arange(count + 1) / count
-    return low * (1 - steps) + high * steps  # a difference could overflow
+    edges = low * (1 - steps) + high * steps  # a difference could overflow
+    return np.clip(np.maximum.accumulate(edges), low, high)  # between neighbours, rounding exchanges some
 
 
 def _find_width(values: NDArray[Any]) -> float:
@@ -192,8 +193,8 @@ def count_in_bins(values: NDArray[Any], edges: NDArray[np.float64]) -> BinCounts
     finite = values[np.isfinite(values)].astype(np.float64)
     places = np.clip(np.searchsorted(edges, finite, side="right") - 1, 0, len(edges) - 2)
     counts = np.bincount(places, minlength=len(edges) - 1)
-    if not finite.size:
-        return BinCounts(counts, edges, values.size)
+    if finite.size < max(1, values.size):
+        return BinCounts(counts, edges, values.size - finite.size)
     scale = float(np.abs(finite).max()) or 1.0  # squares could leave the range of doubles
     mean, std = float((finite / scale).mean()) * scale, float((finite / scale).std()) * scale
     return BinCounts(counts, edges, values.size - finite.size, mean, std)

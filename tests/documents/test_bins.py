@@ -81,3 +81,17 @@ def test_bars_may_be_as_high_as_logarithms():
     found = count_in_bins(np.array([0.0, 0.1, 0.2, 1.0]), np.array([0.0, 0.5, 1.0]))
     assert found.measure_bars(log=False) == [3.0, 1.0]
     assert found.measure_bars(log=True) == pytest.approx(np.log([4, 2]))
+
+
+def test_no_mean_is_marked_of_values_that_have_none():
+    found = count_in_bins(np.array([1.0, 3.0, np.nan]), np.array([0.0, 2.0, 4.0]))
+    assert (found.counts.tolist(), found.others) == ([1, 1], 1)
+    assert set(found.marks) == {"0"}
+
+
+def test_edges_between_neighbours_rise():
+    values = np.array([1.0, np.nextafter(1.0, 2.0), 1.0 + 2.0**-51])
+    edges = choose_bins([values], bins=40)
+    assert (np.diff(edges) >= 0.0).all()
+    assert count_in_bins(values, edges).counts.sum() == 3
+    assert (edges[0], edges[-1]) == (values[0], values[-1])
