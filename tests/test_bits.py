@@ -11,6 +11,7 @@ import pytest
 from normcli.norms.table import NORMS
 from tests.bits import __main__ as command
 from tests.bits.cases import COUNT, VARIATIONS, Case, list_cases
+from tests.marks import choose_some
 from tests.search.cells import DTYPES, list_cells
 
 CASES = list_cases()
@@ -38,7 +39,8 @@ def test_a_few_results_are_those_that_are_kept():
 
 @pytest.mark.slow
 def test_results_are_those_that_are_kept():
-    assert [case.name for case in CASES if case.hash() != KEPT[case.name]] == []
+    """Of three cases one; `.ci/run` compares all, in four environments."""
+    assert [case.name for case in choose_some(CASES, 3) if case.hash() != KEPT[case.name]] == []
 
 
 @pytest.mark.parametrize(
