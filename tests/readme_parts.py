@@ -89,10 +89,10 @@ def _run_here(arguments: list[str], folder: Path) -> subprocess.CompletedProcess
 
 
 def norm_table() -> str:
-    """Return the table of norms as Markdown."""
+    """Return the table of norms as Markdown, without that of presets behind it."""
     stream = io.StringIO()
     write(Catalogue(), "markdown", stream, View())
-    return stream.getvalue().rstrip("\n")
+    return stream.getvalue().partition("\n### ")[0].rstrip("\n")
 
 
 def python(code: str) -> str:

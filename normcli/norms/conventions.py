@@ -61,6 +61,8 @@ class Convention(NamedTuple):
         The names that `--like` and the command line use.
     version, source : str
         The version and file that were read.
+    preset : str
+        What the row is called, where people look for it as if for a norm of its own.
     modules : tuple of str
         The names of PyTorch modules that follow this row.
     eps : float, EpsRule or None
@@ -154,6 +156,7 @@ class Convention(NamedTuple):
     running: RunningRule | None = None
     precision: str = "that of the input"
     note: str = ""
+    preset: str = ""
     modules: tuple[str, ...] = ()
 
     @property

@@ -44,13 +44,16 @@ function makeParameterKnob(name) {
   };
 }
 
+/** The value of the input that its knob moves: the selected one, or the first, whose arithmetic is shown. */
+const findMoved = () => state.selected ?? 0;
+
 const KNOBS = {
   x: {
     scale: slide(least - margin, most + margin),
     isThere: () => x.length > 0 && canEdit,
-    label: () => (state.selected === null ? "x" : say("x at {0}", nameCell(state.selected))),
-    read: () => (state.selected === null ? null : x[state.selected]),
-    write: (value) => (x[state.selected] = value),
+    label: () => say("x at {0}", nameCell(findMoved())),
+    read: () => x[findMoved()],
+    write: (value) => (x[findMoved()] = value),
   },
   gamma: makeParameterKnob("gamma"),
   beta: makeParameterKnob("beta"),

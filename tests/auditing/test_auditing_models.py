@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]  # the frameworks warn of their own
 
-from tests.auditing.models.plants import judge_model  # noqa: E402
+from tests.auditing.models.plants import judge_model, judge_recorded  # noqa: E402
 from tests.auditing.models.zoo import NAMES, TORCH, make, record_run  # noqa: E402
 
 
@@ -74,6 +74,55 @@ def test_planted_faults_are_named(tmp_path):
     missed = [one for one in found if not one.ok]
     assert len(found) >= 10
     assert len(missed) <= 0.1 * len(found), missed
+
+
+@pytest.mark.parametrize("name", ["Keras", "Flax"])
+def test_faults_in_a_recorded_run_are_named(name, tmp_path):
+    pytest.importorskip(name.lower())
+    found = list(judge_recorded(name, tmp_path))
+    missed = [one for one in found if not one.ok]
+    assert len(found) >= 8
+    assert len(missed) <= 0.1 * len(found), missed
+
+
+@pytest.mark.parametrize(("name", "count"), [("BERT", 9), ("T5", 7), ("ConvNeXt", 13), ("ResNet", 23)])
+def test_exports_agree_in_onnx_runtime(name, count, tmp_path):
+    """Nodes of layer norms, chains of nodes of T5's norms, and batch norms that nothing has folded."""
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    zooed = make(name)
+    batch = {"input_ids": zooed.batch["input_ids"]} if "input_ids" in zooed.batch else zooed.batch
+    model = zooed.model.encoder if name == "T5" else zooed.model
+    torch.onnx.export(
+        First(model), tuple(batch.values()), tmp_path / "m.onnx", dynamo=False, opset_version=17,
+        training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False,
+    )  # fmt: skip
+    told = audit(tmp_path / "m.onnx")
+    assert told.ok, str(told)
+    assert len(told.found.layers) == count
+    graph = onnx.load(tmp_path / "m.onnx")
+    node = next((one for one in graph.graph.node if one.op_type.endswith("Normalization")), None)
+    if node is not None:
+        next(one for one in node.attribute if one.name == "epsilon").f = 0.5
+        onnx.save(graph, tmp_path / "other.onnx")
+        parted = audit(tmp_path / "m.onnx", against=tmp_path / "other.onnx").data()
+        assert parted["first"] == node.name
+        assert parted["layers"][0]["differences"] == [f"eps is 0.5, not {node_eps(told, node.name)}"]
+
+
+class First(torch.nn.Module):
+    """The first of a model's outputs."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, *batch):
+        return self.model(*batch)[0]
+
+
+def node_eps(told, name):
+    return next(one.settings.options["eps"] for one in told.found.layers if one.settings.name == name)
 
 
 def test_every_norm_of_the_models_is_known(tmp_path):

@@ -1,12 +1,12 @@
-"""Models of transformers with a fault planted into one norm: how often `audit` names the layer and the cause."""
+"""Models of transformers, Keras and Flax with a fault planted into one norm: how often `audit` names the layer and the cause."""
 
 from __future__ import annotations
 
 import tempfile
 from pathlib import Path
 
-from tests.auditing.models.plants import judge_model
-from tests.auditing.models.zoo import TORCH
+from tests.auditing.models.plants import judge_model, judge_recorded
+from tests.auditing.models.zoo import NAMES, TORCH
 from tests.bench.pairs import Row, Table
 
 AT_LEAST = 0.9
@@ -16,8 +16,8 @@ def measure() -> Table:
     """Plant every fault into every model, and print of which the layer or the cause is not named."""
     rows, every = [], []
     with tempfile.TemporaryDirectory() as folder:
-        for name in TORCH:
-            found = list(judge_model(name, Path(folder)))
+        for name in NAMES:
+            found = list((judge_model if name in TORCH else judge_recorded)(name, Path(folder)))
             for one in found:
                 if not one.ok:
                     print(f"{one.model}: {one.fault} at {one.place}: {one.named}: {one.said}", flush=True)

@@ -761,3 +761,19 @@ def test_a_separator_of_thousands_is_no_decimal_point(normcli, tmp_path, monkeyp
     ran = normcli("zscore", "-i", "t.csv", *given, "--print", "mean")
     assert (ran.code, ran.out) == (2, "")
     assert f"is the decimal point as well; give --decimal {other} beside it" in ran.err
+
+
+def test_norms_name_the_presets_with_what_they_are_asked_by_and_their_source(normcli):
+    printed = normcli("norms").out
+    presets = json.loads(normcli("norms", "-f", "json").out)["presets"]
+    rows = (
+        "in --like revin",
+        "rms --like qwen3",
+        "rms --like olmo2",
+        "rms --like pixel-norm",
+        "lp --like scale-norm",
+    )
+    assert [preset["command"] for preset in presets] == [f"normcli {row}" for row in rows]
+    for preset in presets:
+        assert preset["preset"] in printed
+        assert preset["source"] in printed

@@ -36,14 +36,16 @@ class Catalogue:
     """Every row of the table of norms."""
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return one table."""
+        """Return two tables: norms, and conventions that have names of their own."""
         columns = ("norm", "name", "axes by default", "formula", "eps", "gamma, beta", "source")
         rows = [TableRow(_format_norm(norm)) for norm in NORMS.values()]
         yield Table(None, columns, (False,) * len(columns), rows)
+        presets = [TableRow(tuple(preset.values())) for preset in _list_presets()]
+        yield Table("presets", ("preset", "command", "source"), (False,) * 3, presets)
 
     def data(self) -> Mapping[str, Any]:
-        """Return every row as an object."""
-        return {"schema": SCHEMA, "norms": list(self.records())}
+        """Return every row as an object, and the presets."""
+        return {"schema": SCHEMA, "norms": list(self.records()), "presets": list(_list_presets())}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object per norm."""
@@ -66,6 +68,13 @@ class Catalogue:
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line per norm, lists joined by spaces."""
         return flatten_records(self.records())
+
+
+def _list_presets() -> Iterator[dict[str, str]]:
+    for row in CONVENTIONS:
+        if row.preset:
+            call = f"normcli {row.norm} --like {row.framework}"
+            yield {"preset": row.preset, "command": call, "source": f"{row.version}: {row.source}"}
 
 
 def _format_norm(norm: Norm) -> tuple[str, ...]:

@@ -12,11 +12,16 @@ import numpy as np
 
 from normcli import audit
 from normcli.auditing.layer import open_dump
+from normcli.norms.plan import make_plan
+from normcli.norms.rules import Centre
+from normcli.tensors.formats.safetensors import read_metadata
 from tests.auditing.models.zoo import make, record_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from normcli.auditing.layer import RecordedLayer
 
 
 class Kernel(NamedTuple):
@@ -193,6 +198,45 @@ def judge_model(name: str, folder: Path) -> Iterator[Planted]:
             yield Planted(
                 name, fault, place, named, said or alone, is_named and re.search(says, said) is not None
             )
+
+
+def read_recorded(layer: RecordedLayer) -> Kernel | None:
+    """Return what the kernel of a recorded layer got; None of norms in groups of channels."""
+    tensors = {role: layer.load(role) for role in ("input", "weight", "bias", "running_mean", "running_var")}
+    x, gamma, beta, mean, var = (one if one is None else np.asarray(one.values) for one in tensors.values())
+    plan = make_plan(layer.settings.read_request(), x.shape, x.dtype)
+    if plan.grid.split is not None:
+        return None
+    shape = plan.parameters.full_shape
+    gamma, beta = (
+        otherwise if values is None else values.astype(np.float64).reshape(shape)
+        for values, otherwise in ((gamma, 1.0), (beta, 0.0))
+    )
+    running = (mean.reshape(shape), var.reshape(shape)) if layer.settings.evaluation else None
+    return Kernel(
+        x, gamma, beta, plan.grid.axes, plan.spec.eps, plan.norm.centre is Centre.MEAN, running=running
+    )
+
+
+def judge_recorded(name: str, folder: Path) -> Iterator[Planted]:
+    """Put the output of a wrong kernel into the recorded run of a model, one at a time, and yield what is said."""
+    from safetensors.numpy import load_file, save_file
+
+    right, wrong = folder / "right.safetensors", folder / "wrong.safetensors"
+    record_run(make(name), right)
+    kernels = {layer.name: read_recorded(layer) for layer in open_dump(str(right))}
+    for fault, plant in PLANTS.items():
+        places = [place for place, kernel in kernels.items() if kernel is not None and plant.of(kernel)]
+        if places:
+            place = places[zlib.crc32(f"{name} {fault}".encode()) % len(places)]
+            changed = np.float32(plant.change(kernels[place]))
+            save_file(
+                {**load_file(right), f"{place}.output": changed}, wrong, metadata=read_metadata(str(right))
+            )
+            told = audit(wrong).data()
+            said = next((one["cause"] for one in told["layers"] if one["name"] == told["first"]), None) or ""
+            ok = told["first"] == place and re.search(plant.says, said) is not None
+            yield Planted(name, fault, place, told["first"], said, ok)
 
 
 def _set_eps(zooed: Any, names: list[str]) -> str:
