@@ -36,3 +36,12 @@ def test_signalling_nans_are_nans_like_any_other(command, code, file, normcli, m
     monkeypatch.chdir(file.parent)
     ran = normcli(*command.split())
     assert (ran.code, "Warning" in ran.err) == (code, False), ran.err
+
+
+def test_a_column_of_a_table_that_holds_one_does_not_count_on(normcli, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    values = np.arange(64.0)
+    values.view("u8")[5] = SIGNALLING["float64"][1]
+    table = pyarrow.table({"id": values, "x": np.ones(64)})
+    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "x.parquet")
+    assert "Warning" not in normcli("zscore", "-i", tmp_path / "x.parquet", "--print", "mean").err

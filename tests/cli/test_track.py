@@ -142,7 +142,8 @@ def test_instance_normalization_is_tracked_too(normcli, batches, tmp_path):
         (("--eval", "--momentum", "0.1"), 2, "--momentum is for running statistics in training"),
     ],
 )
-def test_what_is_refused_and_changes_nothing(arguments, code, told, normcli, batches, tmp_path):
+def test_what_is_refused_and_changes_nothing(arguments, code, told, normcli, batches, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a checkout may be read-only
     state = tmp_path / "bn.npz"
     normcli("bn", "--state", state, "-i", batches[0])
     before = state.read_bytes()

@@ -223,7 +223,7 @@ def _is_numbering(name: str, values: NDArray[Any]) -> bool:
     if len(values) < _LEAST_COUNTED or values.dtype.kind not in "iuf":
         return False
     for part in (values[:64], values):  # most columns show in their first rows that they are none
-        if not (part == np.rint(part)).all() or len(np.unique(part)) < len(part):
+        if not np.isfinite(part).all() or (part != np.rint(part)).any() or len(np.unique(part)) < len(part):
             return False
     counts_on = bool((values[1:] == values[:-1] + 1).all())
     return counts_on or len(values) >= _LEAST_DISTINCT or _IDENTIFYING.fullmatch(name) is not None
