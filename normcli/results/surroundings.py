@@ -115,10 +115,11 @@ class Surroundings(NamedTuple):
         for name, value, words in (
             ("gate_act", self.gate_act, Activation), ("gate_order", self.gate_order, GateOrder),
         ):  # fmt: skip
+            option = f"--{name.replace('_', '-')}"
             if value is not None and value not in tuple(words):
-                raise UsageError(f"{name} {value!r} is none of {', '.join(words)}")
+                raise UsageError(f"{option} {value!r} is none of {', '.join(words)}")
             if value is not None and self.gate is None:
-                raise UsageError(f"{name} says how a gate multiplies; give the gate too")
+                raise UsageError(f"{option} says how a gate multiplies; give --gate too")
 
 
 def find_gate_order(request: Request, given: str | None) -> GateOrder:

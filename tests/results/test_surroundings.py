@@ -213,7 +213,7 @@ def test_nan_is_neither_counted_by_percentiles_nor_clipped():
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        pytest.param({"gate_act": "silu"}, UsageError, "give the gate too", id="act-alone"),
+        pytest.param({"gate_act": "silu"}, UsageError, "give --gate too", id="act-alone"),
         pytest.param({"gate": [1.0, 2.0], "gate_act": "relu"}, UsageError, "none of silu", id="act"),
         pytest.param({"gate": [1.0, 2.0], "gate_order": "x"}, UsageError, "none of after", id="order"),
         pytest.param({"gate": [1.0, 2.0, 3.0]}, DataError, "does not broadcast", id="shape"),
