@@ -195,7 +195,7 @@ def write_norms(site: Site) -> None:
     site.write(
         "norms/index",
         f"# {site.say('Norms', '归一化')}",
-        site.table("normcli norms"),
+        site.table("normcli norms").replace("\n### ", "\n## "),
         f"```{{toctree}}\n:hidden:\n\n{pages}\n```",
     )
 
