@@ -52,7 +52,7 @@ def test_each_option_has_help_and_belongs_to_a_norm(option):
         pytest.param("maxabs", (), id="maxabs"),
         pytest.param("wn", ("feature_axes", "gamma_offset"), id="wn"),
         pytest.param("minmax", ("feature_axes", "gamma_offset", "range"), id="minmax"),
-        pytest.param("zscore", ("ddof", "no_mean", "no_scale"), id="zscore"),
+        pytest.param("zscore", ("eps", "eps_mode", "ddof", "no_mean", "no_scale"), id="zscore"),
         pytest.param("robust", ("quantiles", "no_mean", "no_scale"), id="robust"),
     ],
 )

@@ -259,6 +259,8 @@ def draw_options(cell: Cell, stream: Stream) -> dict[str, Any]:
         "exponent": lambda: stream.pick((0.75, 0.5, 1.0, 8.0, 0.1)),
         "k": lambda: stream.pick((1.0, 2.0, 0.0, 1e-300)),
     }
+    if cell.row.eps is None:  # scores take an eps where one is given alone
+        del draws["eps"], draws["eps_mode"]
     return {name: draw() for name, draw in draws.items() if find_option(name).belongs_to(cell.row)}
 
 

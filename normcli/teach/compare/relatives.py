@@ -85,7 +85,7 @@ def _drop_layout(request: Request, plan: Plan, layout: str | None) -> Request:
 def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
     if (row.centre, row.divisor) != (plan.norm.centre, plan.norm.divisor) or plan.groups_overlap:
         return
-    eps = (plan.spec.eps or 0.0) if find_option("eps").belongs_to(row) else None
+    eps = None if row.eps is None else plan.spec.eps or 0.0
     if eps != row.eps and (row.eps, row.eps_mode) != (plan.norm.eps, plan.norm.eps_mode):
         return
     chosen: dict[str, Any] = {name: getattr(plan.spec, name, None) for name in list_own_options(row)}
