@@ -69,7 +69,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def shorten(text: str, most: int = 24) -> str:
-    """Return a text of at most so many characters, and an ellipsis if there were more."""
+    """Return a text cut to a number of characters, with an ellipsis where it was longer."""
     return text if len(text) <= most else f"{text[:most]}…"
 
 
@@ -119,13 +119,13 @@ _WIDE = (
     "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff"
     "\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\U0001f300-\U0001faff"
 )
-"""What takes two columns of a terminal: East Asian writing, its punctuation and emoji."""
+"""Characters that take two columns of a terminal: East Asian writing, its punctuation and emoji."""
 
 _CLOSING = "、。，．：；？！）】》」』”’"
-"""What begins no line."""
+"""Characters that no line begins with."""
 
 _OPENING = "（【《「『“‘"
-"""What ends no line."""
+"""Characters that no line ends with."""
 
 
 @functools.cache  # on use: so many characters make patterns that take longer than all others to compile

@@ -198,7 +198,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
 
     @_of("half_range", "iqr", "q_range")
     def center_(self) -> NDArray[np.float64] | None:
-        """Return what is subtracted."""
+        """Return the number that is subtracted from each column."""
         name = self.statistics_.plan.norm.centre.statistic
         return None if name is None else self._get(name)
 
@@ -237,7 +237,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
 
     @_of("range")
     def min_(self) -> NDArray[np.float64]:
-        """Return what is added after that."""
+        """Return the number that is added to each column after scaling."""
         low = (self.range or (0.0, 1.0))[0]
         added: NDArray[np.float64] = low - self.data_min_ * self.scale_
         return added

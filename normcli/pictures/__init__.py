@@ -26,7 +26,7 @@ PLOTS = ("groups", "histogram")
 
 
 class Options(NamedTuple):
-    """How a picture is drawn.
+    """The options of a picture.
 
     Parameters
     ----------

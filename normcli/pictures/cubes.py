@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     """The position of a cell among the shown ones: to the right, into the depth, downwards."""
 
     Bounds = tuple[tuple[float, float], ...]
-    """Where a box, or a face of one, begins and ends in each of the three directions, in cubes."""
+    """The begin and end of a box, or of its face, in each of three directions, in cubes."""
 
 UNIT = 26.0
 """The edge of a cube."""
 
 _COS, _SIN = 0.866, 0.5
-"""Of the 30° of an isometric view."""
+"""The cosine and sine of 30°, the angle of an isometric view."""
 
 _BREAK = 1.5
 """The width of a gap, in cubes."""
@@ -45,7 +45,7 @@ _MOST = (10, 8, 16)
 _TICK, _LABEL = 9.5, 13.0
 
 _SAMPLES = (0.12, 0.5, 0.88)
-"""How far along both edges of a face lie the points at which it is tested whether something hides it."""
+"""The positions along a face's edges, from 0 to 1, of the points that are tested for being hidden."""
 
 
 class Edge(NamedTuple):
@@ -69,12 +69,12 @@ class Edge(NamedTuple):
 
     @property
     def offsets(self) -> list[float]:
-        """Where each position begins, in cubes."""
+        """The begin of each position, in cubes."""
         return self.shown.spread(1, _BREAK)
 
     @property
     def extent(self) -> float:
-        """Where the last position ends."""
+        """The end of the last position, in cubes."""
         return self.offsets[-1] + 1
 
     @property

@@ -1,4 +1,4 @@
-"""What came of a calculation: the result, what the norm promises of it, and degenerate groups.
+"""Results of a calculation: statistics and values, checks of the norm's promises, degenerate groups.
 
 * `normalize`: `normcli.normalize`: every option an argument
 * `arguments`: arguments of Python functions as a plan, a tensor and inputs

@@ -171,7 +171,7 @@ def _give_strided(x: Any, give: Give, values: NDArray[Any]) -> Any:
 
 
 def take_place(out: Any) -> Any:
-    """Return the memory of an array that a result goes into: that of a tensor of torch as a NumPy array.
+    """Return the array into which a result is written; a tensor of torch as a NumPy array of the same memory.
 
     Raises
     ------

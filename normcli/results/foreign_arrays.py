@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _REFUSALS = (TypeError, ValueError, RuntimeError, BufferError, AttributeError)
-"""What libraries raise where NumPy cannot read an array of theirs."""
+"""The exceptions that libraries raise where NumPy cannot read their arrays."""
 
 
 def read_foreign(x: Any) -> NDArray[Any]:

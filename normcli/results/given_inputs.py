@@ -54,7 +54,7 @@ class SelectionRequest(NamedTuple):
 NO_PARAMETERS: Mapping[str, NDArray[Any] | None] = MappingProxyType({})
 
 RUNNING_NAMES = ("running_mean", "running_var")
-"""What messages call running statistics, unless the caller gives other names."""
+"""The names of running statistics in messages, unless the caller gives others."""
 
 
 def fit_inputs(

@@ -1,4 +1,4 @@
-"""How dx of every value changes with dy of one value."""
+"""The change of dx at every value by dy at one value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a norm promises of its output (mean 0, variance 1), and whether the output holds it."""
+"""The promises of a norm (mean 0, variance 1), checked on its output."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _SMALLEST_P = 1.0
 """Below, ‖x‖ₚ is no norm, and rounding single values can change it by any factor."""
 
 _ROUNDINGS = 4.0
-"""How many units in the last place of 1 a statistic may be off.
+"""The largest error of a statistic, in ulp of 1.
 
 Rounding moves each value by half of one at most, and the mean square of the values is 1 at most.
 """
 
 
 class Check(NamedTuple):
-    """How near the normalized groups are to the mean and variance that the norm promises.
+    """The distance of normalized groups from the mean and variance that the norm promises.
 
     The quantity is one of the group's own statistics, taken of its normalized values before gamma and beta.
 
@@ -119,7 +119,7 @@ def check_promises(
 
 
 def _iterate_groups(statistics: Mapping[str, Floats]) -> Iterator[dict[str, Floats]]:
-    """Yield the statistics of some groups at a time, as those of all may not fit into memory."""
+    """Yield the statistics of some groups at a time: the statistics of all may not fit into memory."""
     for pieces in zip(*map(iterate_pieces, statistics.values()), strict=True):
         yield dict(zip(statistics, pieces, strict=True))
 

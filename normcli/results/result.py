@@ -131,7 +131,7 @@ class Result:
 
     @property
     def selection(self) -> Selection | None:
-        """Which values count; None if all do."""
+        """The values that count towards statistics; None if all do."""
         return self.inputs.selection
 
     @property

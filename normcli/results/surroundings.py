@@ -1,4 +1,4 @@
-"""What stands around a norm: bounds and a gate before it, and a gate and bounds behind it."""
+"""The steps around a norm: bounds and a gate before it, a gate and bounds behind it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class GateOrder(enum.StrEnum):
 
 
 class Surroundings(NamedTuple):
-    """What a tensor goes through before the norm, and its result behind it; None for nothing.
+    """The steps around a norm; None for a step that is left out.
 
     Parameters
     ----------

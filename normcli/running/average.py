@@ -64,7 +64,7 @@ class State(NamedTuple):
         what: str,
         advise: Callable[[tuple[int, ...]], str] | None = None,
     ) -> None:
-        """Raise `DataError` unless there are statistics for each of the channels that something has.
+        """Raise `DataError` unless the statistics have one number for each channel.
 
         Parameters
         ----------
@@ -229,12 +229,12 @@ def _add_to_totals(state: State, batch: Given) -> tuple[Fixed, ...]:
 
 
 def _divide_totals(totals: tuple[Fixed, ...], batches: int, like: Given) -> Given:
-    """Return the averages of so many batches, in the shape of other statistics."""
+    """Return the averages of a number of batches, in the shape of other statistics."""
     return Given(*(divide_total(total, batches).reshape(like.mean.shape) for total in totals))
 
 
 def _weigh(rule: RunningRule, batches: int) -> tuple[float, float]:
-    """Return the weights of the kept and of the new statistics, after so many batches."""
+    """Return the weights of the kept and of the new statistics, given the number of earlier batches."""
     if rule.momentum is None:
         return batches / (batches + 1), 1.0 / (batches + 1)
     if rule.weight_of == "new":

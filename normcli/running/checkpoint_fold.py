@@ -23,7 +23,7 @@ _NORM_MEMBERS = ("weight", "bias", "running_mean", "running_var", "num_batches_t
 
 _NORM_STEM = re.compile("batch_?norm|normalization|norm|bn")
 _LAYER_STEMS = ("convolution", "conv", "linear", "fc", "dense")
-"""What stands in the name of a layer where that of its norm has `bn`: conv1 and bn1."""
+"""The parts of layers' names that correspond to `bn` in their norms' names: conv1 and bn1."""
 
 
 class NormedLayer(NamedTuple):

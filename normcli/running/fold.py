@@ -43,7 +43,7 @@ nn/layers/convolution.py, convolution_transpose.py and linear.py. All others are
 
 
 def find_order(framework: str | None, *, transposed: bool) -> tuple[str, ...]:
-    """Return the axes of a framework's weights: `in`, `out` and `…` for those of the kernel."""
+    """Return the axes of a framework's weights: `in`, `out` and `…` for the axes of the kernel."""
     return _KERNELS.get(framework or "", _TORCH)[transposed]
 
 
@@ -296,7 +296,7 @@ def draw_batch(layer: Layer, seed: int = 0) -> Floats:
 
 
 _ROUNDINGS = 64.0
-"""A difference of so many roundings of the largest value is rounding."""
+"""Differences of at most this many roundings of the largest value count as rounding."""
 
 
 def is_rounding(folded: Layer, proof: tuple[float, float]) -> bool:

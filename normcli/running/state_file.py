@@ -91,7 +91,7 @@ def read_state(path: str, norm: str) -> State | None:
 
 
 def require_state_path(path: str) -> None:
-    """Raise `UsageError` unless a path can be that of a state file."""
+    """Raise `UsageError` unless a path can name a state file."""
     if os.path.isdir(path) or path.endswith(os.sep):  # noqa: PTH112
         raise UsageError(f"--state {path}: this is a folder; give a file's name")
     if not path.lower().endswith(".npz"):

@@ -1,4 +1,4 @@
-"""How far the statistics and the output of one sample move as the batch around it changes."""
+"""The movement of one sample's statistics and output as the batch around it changes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DRAWS = 100
 
 
 class Movement(NamedTuple):
-    """How far a sample is moved by batches of a size, over the draws of the batch around it.
+    """The movement of a sample by batches of one size, over draws of the batch around it.
 
     Parameters
     ----------

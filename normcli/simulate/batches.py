@@ -64,7 +64,7 @@ class Population(NamedTuple):
 
     @property
     def sample_count(self) -> int:
-        """How many samples there are."""
+        """The number of samples."""
         return int(self.values.shape[self.axis])
 
     def require_batches(self, sizes: Sequence[int], option: str = "batches") -> None:
@@ -115,7 +115,7 @@ class Population(NamedTuple):
 
 
 class Quartiles(NamedTuple):
-    """Where numbers lie: a quarter of them below `low`, half below `median`, a quarter above `high`."""
+    """The quartiles of numbers: a quarter lie below `low`, half below `median`, a quarter above `high`."""
 
     low: float
     median: float

@@ -1,4 +1,4 @@
-"""What a student asks: how a value comes about, how norms differ, whether gamma and beta undo a norm.
+"""Answers for students: the arithmetic of one value, comparisons of norms, undoing a norm by gamma and beta.
 
 * `explain`: the arithmetic of one value, forward and backward, step by step
 * `compare`: norms side by side, and which of them are equal

@@ -33,7 +33,7 @@ RTOL, ATOL = 1e-4, 1e-4
 
 
 class Closeness(NamedTuple):
-    """How near a restored tensor is to the input, value by value.
+    """The distance of a restored tensor from the input, value by value.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where a value of a tensor lies: read off the command line, and as text for a reader."""
+"""The index of a value: read from the command line, and written for a reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where tensors come from and go: a file per format, and the generators. Knows nothing of norms.
+"""Reading, writing and generating tensors: one file per format. Nothing here knows of norms.
 
 * `files`: the registry of formats: from a name to a tensor, and back
 * `formats`: files that hold arrays

@@ -123,7 +123,7 @@ def _load_stream(
 
 
 def _hold_to(tensor: Tensor, opened: Opened) -> Tensor:
-    """Return what was read of a file; what is yet to be read of it will be held against what the file was.
+    """Return a tensor that was read from a file, with the file's identity for checks of later reads.
 
     Raises
     ------

@@ -25,7 +25,7 @@ FOLLOW = "--follow-links reads what stores link to"
 
 
 class NoFileError(DataError):
-    """What is to be read is a pipe, a socket or a device, where only a file will do."""
+    """The path is a pipe, a socket or a device, and only a regular file can be read."""
 
 
 class Links:
@@ -129,7 +129,7 @@ class StoreVersion(NamedTuple):
 
     @classmethod
     def describe(cls, name: str, folder: str | None) -> StoreVersion:
-        """Return what is in a folder now."""
+        """Return the version of a store: a hash of its folder's files; None for a store without a folder."""
         if folder is None:
             return cls(name, None, None)
         place = os.path.abspath(folder)  # noqa: PTH100  # resolves no links

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 _LEFT = re.compile(r"\.normcli-[0-9a-f]{16}\.(part|lock)")
-"""What drafts and locks are called that stand in a folder under a name."""
+"""The names of drafts and locks in a folder."""
 
 
 def name_beside(target: Path, kind: str, identity: bytes) -> Path:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from normcli.tensors.held_files import Opened, StoreVersion
 
 SMALLEST_MAPPED = 1 << 26
-"""Arrays of so many bytes and more are not read into memory, but worked on where they lie, tile by tile."""
+"""Arrays of at least this many bytes are mapped, not read into memory, and worked on tile by tile."""
 
 _PIECE = 1 << 20
 """Bytes that are read at a time."""
@@ -71,7 +71,7 @@ class Mapped(np.memmap[Any, Any]):
 
     @property
     def lies_in_file(self) -> bool:
-        """Whether this is a map, or a view of one: not so what is calculated from it."""
+        """Whether this is a memory map or a view of one; False for arrays that are calculated from it."""
         return self.descriptor is not None or self.whole is not None
 
     def __getitem__(self, index: Any) -> Any:
@@ -87,7 +87,7 @@ class Mapped(np.memmap[Any, Any]):
         return self._pick(np.asarray(offsets, np.intp))[()]
 
     def _pick(self, offsets: NDArray[np.intp]) -> NDArray[Any]:
-        """Return the values so many bytes behind the first one; those that lie near are read together."""
+        """Return the values at byte offsets from the first value; neighbours are read together."""
         whole, start = self._locate()
         wanted, inverse = np.unique(offsets, return_inverse=True)
         picked = np.empty(wanted.shape, self.dtype)
@@ -145,7 +145,7 @@ class Mapped(np.memmap[Any, Any]):
         return copy.transpose(np.argsort(order))
 
     def _read_runs(self, runs: NDArray[np.uint8], stride: int, place: int) -> None:
-        """Read runs of bytes, of shape (runs, bytes), that begin so many bytes apart."""
+        """Read runs of bytes at a fixed distance; return an array of shape (runs, bytes)."""
         count, length = runs.shape
         if count == 1:
             self._read_into(runs[0].data, place)
@@ -259,7 +259,7 @@ class Region(NamedTuple):
             raise DataError(f"{name} has the shape {self.shape}, which NumPy cannot hold") from error
 
     def require_exact(self, name: str, available: int) -> None:
-        """Raise `DataError` unless so many bytes are those of the values, no fewer and no more."""
+        """Raise `DataError` unless the available bytes are exactly the bytes of the values."""
         if self.dtype.kind == "O":
             require_real(self.dtype, name)
         if available < self.byte_count:
@@ -271,7 +271,7 @@ class Region(NamedTuple):
             )
 
     def refuse_short(self, name: str, available: int) -> NoReturn:
-        """Raise `DataError`: only so many bytes of the values are there."""
+        """Raise `DataError`: fewer bytes are available than the values have."""
         raise DataError(
             f"{name} is cut short: its header says {self.shape} {self.dtype}, "
             f"{self.byte_count} bytes; {available} are there"
@@ -318,7 +318,7 @@ def require_unchanged(*arrays: NDArray[Any] | None) -> None:
 
 
 def require_room(stream: BinaryIO, size: int) -> None:
-    """Raise `OSError` unless the disk of an open file has room for so many bytes more."""
+    """Raise `OSError` unless the disk of an open file has room for a number of further bytes."""
     free = _measure_free(stream)
     if free is not None and free < size:
         _refuse(errno.ENOSPC, size, free)

@@ -33,7 +33,7 @@ def iterate_pieces(values: NDArray[Any], size: int = PIECE) -> Iterator[NDArray[
 
 
 def find_places(test: Callable[..., NDArray[np.bool_]], *arrays: NDArray[Any]) -> Iterator[NDArray[np.intp]]:
-    """Yield the numbers, in C order, of the values of some arrays that pass a test: those of each piece.
+    """Yield, piece by piece, the flat indices (C order) of the values that pass a test.
 
     Examples
     --------

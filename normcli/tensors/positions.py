@@ -1,4 +1,4 @@
-"""What is done otherwise on Windows with open files: bytes are read and written by position, files replaced."""
+"""Operations on open files that differ on Windows: reading and writing by position, replacing files."""
 
 from __future__ import annotations
 

@@ -25,14 +25,14 @@ _MOST_INTEGER = np.iinfo(np.int64)
 
 
 class ResidualSum(enum.StrEnum):
-    """How x + residual is made: rounded to its dtype, as in frameworks, or rounding nothing before the norm."""
+    """How x + residual is summed: rounded to its dtype, as frameworks do, or exactly."""
 
     ROUNDED = "rounded"
     EXACT = "exact"
 
 
 class Addends(NamedTuple):
-    """What a tensor is the sum of.
+    """The two addends of a tensor: values and a residual.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Addends(NamedTuple):
 
     @property
     def output_dtype(self) -> str | None:
-        """What the output is rounded to: of exact sums the dtype of rounded ones; None if it is their own."""
+        """The dtype of the output of exact sums: that of rounded sums; None for the sum's own."""
         dtype = find_sum_dtype(self.values.dtype, self.residual.dtype)
         return dtype.name if self.kind is ResidualSum.EXACT and is_short_float(dtype) else None
 

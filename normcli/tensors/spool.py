@@ -1,4 +1,4 @@
-"""Temporary files for what is too large for memory. They have no name, and vanish with the process."""
+"""Temporary files for arrays that are too large for memory. They have no name and vanish with the process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PIECE = 1 << 20
 
 SMALLEST_SCRATCH = 1 << 23
-"""From so many bytes on, results go to a temporary file if the input lies in a file."""
+"""Results of at least this many bytes go to a temporary file if the input is a file."""
 
 
 def spool(stream: BinaryIO, name: str, tell_format: Callable[[bytes], str]) -> BinaryIO:

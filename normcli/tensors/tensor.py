@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from normcli.tensors.tables.tables import Table
 
 STANDARD_STREAM = "-"
-"""What stands for standard input and output where a file is named."""
+"""The file name that stands for standard input and output."""
 
 
 STREAMED = ("npy", "csv", "tsv", "json", "jsonl", "parquet")
@@ -29,7 +29,7 @@ STREAMED = ("npy", "csv", "tsv", "json", "jsonl", "parquet")
 
 
 class Tensor(NamedTuple):
-    """Values, and what to call them.
+    """A tensor: its values, and the name that messages give it.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Tensor(NamedTuple):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a person should know of the values before they calculate with them."""
+        """Notes on how the values were read, for the person who calculates with them."""
         notes = [self.note]
         if is_long_float(self.values.dtype):
             notes.append(f"{self.values.dtype} is calculated with as float64, to which its values are rounded")

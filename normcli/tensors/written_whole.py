@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _OPEN_FILES = "/proc/self/fd"
-"""Where Linux lists the open files of a process by descriptor, those without a name too."""
+"""The folder in which Linux lists a process's open files by descriptor, nameless files included."""
 
 _REMOVALS, _BETWEEN = 20, 0.1
 """How often a folder is removed that others still write to, and the seconds between."""

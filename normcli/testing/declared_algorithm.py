@@ -33,7 +33,7 @@ _USUAL = "two-pass", next(iter(CASTS))
 
 
 class DerivedBound(NamedTuple):
-    """How far each value may be off.
+    """The largest error that is allowed of each value.
 
     Parameters
     ----------

@@ -44,19 +44,19 @@ SUFFIXES = {
     ".txt": "table", ".json": "json", ".jsonl": "jsonl", ".csv": "csv", ".tsv": "tsv", ".md": "markdown",
     ".html": "html", ".htm": "html", ".svg": "svg", ".png": "png",
 }  # fmt: skip
-"""The end of a file's name → the format of what is written there."""
+"""The suffix of a file's name → the format written there."""
 
 PARTS = ("input", "stats", "xhat", "y", "check")
-"""What the table of a norm can show; all but `xhat` by default."""
+"""The parts that the table of a norm can show; all but `xhat` by default."""
 
 FIELDS = ("shape", "axes", "group_count", "group_size", "count", "xhat", "y", "gamma", "beta")
-"""What `--print` takes besides the norm's statistics."""
+"""The fields that `--print` takes beside the norm's statistics."""
 
 GRADIENTS = ("dx", "dgamma", "dbeta")
-"""What `--print` takes of a backward pass."""
+"""The fields that `--print` takes of a backward pass."""
 
 GRADIENT_PARTS = ("input", "dy", "dx", "parameters")
-"""What its table can show."""
+"""The parts that the table of a backward pass can show."""
 
 SYNONYMS = {"normalized": "y"}
 """Another name of a part or field → its name."""

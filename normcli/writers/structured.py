@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from normcli.documents.document import Document, View
 
 _AT_ONCE = 8192
-"""So many lines are written at once."""
+"""Lines written at once."""
 
 
 def write_json(document: Document, stream: TextIO, view: View) -> None:

@@ -36,7 +36,7 @@ _FIXED = str.maketrans(" \v", "\0\1")
 _LOOSE = str.maketrans("\0\1", " \v")
 
 _DEEPEST = 4
-"""A line is broken before operations within so many nested brackets at most."""
+"""The most nested brackets within which a line is broken before an operation."""
 
 _INDENT = " " * 4
 """What stands before facts below a label that leaves them too little room beside it."""

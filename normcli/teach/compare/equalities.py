@@ -1,4 +1,4 @@
-"""Which norms are the same norm on a tensor, why, and what still tells them apart.
+"""Norms that are equal on a tensor, the reason, and the options that still tell them apart.
 
 Whether two norms are the same is read off their plans, and then confirmed by the numbers: nothing is claimed
 that the numbers do not show.
@@ -40,7 +40,7 @@ PARAMETERS = ("gamma", "beta")
 
 
 class Likeness(enum.StrEnum):
-    """How two norms are alike."""
+    """The likeness of two norms."""
 
     IDENTICAL = "identical"
     COINCIDENT = "coincident"
@@ -137,7 +137,7 @@ def _compare(a: Member, b: Member) -> Equality | None:
 
 
 class _Apart(NamedTuple):
-    """How far two tensors lie apart.
+    """The distance of two tensors.
 
     Parameters
     ----------

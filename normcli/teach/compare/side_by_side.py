@@ -37,7 +37,7 @@ _STANDARD_SCORE = NORMS["zscore"]
 
 
 class BatchOfOne(NamedTuple):
-    """How a norm works on a batch of one sample.
+    """The behaviour of a norm on a batch of one sample.
 
     Parameters
     ----------

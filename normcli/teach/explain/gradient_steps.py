@@ -44,7 +44,7 @@ WORDS = {
     "‖x‖": "the length", "Σx²": "the sum of squares", "base": "the base of the power", "divisor": "the divisor",
     "x̂": "x̂", "y": "y",
 }  # fmt: skip
-"""What sentences call a name of the definitions."""
+"""The names of the definitions' symbols in sentences."""
 
 SYMBOLS = {
     "mean": Symbol("μ", r"\mu"), "var": ABOUT_MEAN.square, "√var": ABOUT_MEAN.root, "std": ABOUT_MEAN.root,
@@ -57,7 +57,7 @@ SYMBOLS = {
     "alpha": Symbol("α", r"\alpha"), "exponent": Symbol("exponent", r"\mathrm{exponent}"),
     "size": Symbol("size", r"\mathrm{size}"), "share": Symbol("share", r"\mathrm{share}", "share"),
 }  # fmt: skip
-"""How formulas write the names of the definitions."""
+"""The symbols of the definitions in formulas."""
 
 _DX = Symbol("dx", "dx")
 
@@ -219,7 +219,7 @@ class BackwardSteps(StepList):
 
     @functools.cached_property
     def _symbols(self) -> Mapping[str, Symbol]:
-        """How formulas write every name, and the derivatives by them."""
+        """The symbols of all names, and of the derivatives by them, in formulas."""
         symbols = dict(SYMBOLS)
         if self.spec.p is not None:
             symbols |= dict.fromkeys(("‖x‖", "norm"), name_length(self.spec.p))

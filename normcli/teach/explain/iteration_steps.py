@@ -1,4 +1,4 @@
-"""What power iterations do to a matrix, in sentences with numbers."""
+"""Power iterations on a matrix, told in sentences with numbers."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _UNSCALED = 2
 
 
 class Link(NamedTuple):
-    """How the loss changes with a name.
+    """The derivative of the loss by a name.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Chain:
 
     @property
     def scaled(self) -> Expression:
-        """What gives x̂, of a chain that scales."""
+        """The definition that gives x̂, in a chain that scales."""
         formula = self.own[1].formula
         assert formula is not None
         return formula
@@ -100,7 +100,7 @@ class Chain:
 
     @functools.cached_property
     def aliases(self) -> Mapping[str, str]:
-        """What else formulas call a name: the statistic that gives its value."""
+        """Another symbol of a name: the statistic that gives its value."""
         return {
             each.name: each.value.text
             for each in self.shared

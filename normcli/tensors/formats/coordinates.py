@@ -25,7 +25,7 @@ def read_names(array: Any) -> list[Any]:
 
 
 def list_coordinates(name: str, arrays: Mapping[str, Any]) -> list[str]:
-    """Return the names of the arrays that belong to one, by the names of all.
+    """Return the names of the coordinate arrays of an array, given the names of all arrays.
 
     Parameters
     ----------

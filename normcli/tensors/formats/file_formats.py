@@ -58,7 +58,7 @@ class Saved(NamedTuple):
 
     @classmethod
     def like(cls, tensor: Tensor, values: NDArray[Any]) -> Saved:
-        """Return what was calculated from a tensor, value for value, as it is saved."""
+        """Return an array of results, one for each value of a tensor, in the form in which it is saved."""
         return cls(values, nested.TENSOR_KEY, tensor.columns, tensor.table, tensor.stored)
 
     @property
@@ -70,7 +70,7 @@ class Saved(NamedTuple):
 
 
 class FileFormat(NamedTuple):
-    """How one kind of file is read and written.
+    """One file format: the functions that read and write it.
 
     Parameters
     ----------

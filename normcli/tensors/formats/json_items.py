@@ -128,7 +128,7 @@ def _skip_blanks(text: str, place: int) -> int:
 
 
 def _explain(problem: Exception | None) -> str:
-    """Return what is wrong with a JSON text."""
+    """Return the message for a JSON text that cannot be parsed."""
     if isinstance(problem, RecursionError):
         return "is nested too deeply"
     if isinstance(problem, ValueError) and not isinstance(problem, json.JSONDecodeError):
@@ -154,7 +154,7 @@ class Digits(str):
 
 
 class Decoders(NamedTuple):
-    """What parses one value, and several lines at once, with `_LINE_END` between them."""
+    """Two parsers: of one value, and of several lines joined by `_LINE_END`."""
 
     one: json.JSONDecoder
     lines: json.JSONDecoder

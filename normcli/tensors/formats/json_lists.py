@@ -29,14 +29,14 @@ DTYPE_KEY = "dtype"
 """The key of the tensor's dtype there, which the numbers of JSON do not show."""
 
 _FORMATTED_AT_ONCE = 8192
-"""How many values are formatted at a time: their text is in memory."""
+"""Values formatted at a time: their text is in memory."""
 
 _NOT_FINITE = frozenset(("nan", "inf", "+inf", "-inf"))
-"""What stands for numbers that strict JSON does not have."""
+"""The texts of numbers that strict JSON lacks: NaN and infinities."""
 
 
 class Parsed(NamedTuple):
-    """The array that a text holds, and what there is to know of how it was read."""
+    """The array that a text holds, and a note on how it was read."""
 
     values: NDArray[Any]
     note: str | None = None

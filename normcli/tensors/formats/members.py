@@ -1,4 +1,4 @@
-"""What stats and state files hold, taken member by member, each held against what it can be."""
+"""The members of stats and state files, each read with a check of its dtype, shape and range."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Members:
         return word
 
     def take_words(self, name: str, count: int) -> tuple[str, ...]:
-        """Return a member that is so many texts."""
+        """Return a member that holds `count` texts."""
         return self._take_texts(name, (count,))
 
     def require(self, name: str, right: Selected, values: NDArray[Any], problem: str) -> None:

@@ -34,7 +34,7 @@ _PIECE = 1 << 20
 """Bytes that are unpacked at a time."""
 
 _LEAST_UNPACKED = 1 << 26
-"""To so many bytes the members of a stats or state file may unpack, and to no more than the file itself has."""
+"""Bytes to which the members of any stats or state file may unpack; of a larger file, to its own size."""
 
 _MOST_NAMED = 8
 """The most arrays that a message names."""
@@ -46,7 +46,7 @@ _LARGEST_CHARACTER = 0x10FFFF
 """Of Unicode."""
 
 _LOCAL_HEADER = 30
-"""Bytes before a member's name; the last four are the lengths of the name and of what is behind it."""
+"""Bytes of a local header before the member's name; the last four are the lengths of name and extra field."""
 
 
 def find_arrays(archive: zipfile.ZipFile) -> dict[str, str]:
@@ -193,7 +193,7 @@ def _read_members(stream: BinaryIO) -> dict[str, NDArray[Any]]:
 
 
 def _require_characters(text: NDArray[Any]) -> None:
-    """Raise `ValueError` if text has what is no character; Python fails wherever it is used."""
+    """Raise `ValueError` if text holds code points beyond U+10FFFF, on which Python fails later."""
     codes = text.reshape(-1).view(np.uint32)
     if not text.dtype.isnative:
         codes = codes.byteswap()

@@ -44,7 +44,7 @@ _COMPLEX, _NAME = "C64", "safetensors"
 """Complex numbers in the format; and under what a dtype of mere bytes keeps its name there."""
 
 _ALIGNMENT = 8
-"""Headers are padded with spaces to a multiple of so many bytes, as the library does."""
+"""Headers are padded with spaces to a multiple of this many bytes, as the library pads them."""
 
 
 def starts_like_safetensors(head: bytes) -> bool:
@@ -119,7 +119,7 @@ def _write_header(stream: BinaryIO, key: str, shape: tuple[int, ...], dtype: np.
 
 
 def _describe(shape: tuple[int, ...], dtype: np.dtype[Any], start: int) -> dict[str, Any]:
-    """Return what a header says of a tensor whose values begin so many bytes behind it."""
+    """Return the header's entry of a tensor; offsets count from the end of the header."""
     end = start + math.prod(shape) * dtype.itemsize
     return {"dtype": name_dtype(dtype), "shape": shape, "data_offsets": [start, end]}
 
@@ -136,7 +136,7 @@ def name_dtype(dtype: np.dtype[Any]) -> str:
 
 
 def _write_text(stream: BinaryIO, members: Mapping[str, Any]) -> int:
-    """Write a header; return its length, with that of its length."""
+    """Write a header; return its length in bytes, the 8 bytes of the length field included."""
     return stream.write(format_header(members))
 
 

@@ -1,4 +1,4 @@
-"""Where an array of a chunked store lies, by name: `store.zarr`, `store.zarr:group/x`, `file.h5:x`."""
+"""The place of an array in a chunked store, by name: `store.zarr`, `store.zarr:group/x`, `file.h5:x`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KIND_OF = {".zarr": "zarr", ".h5": "hdf5", ".hdf5": "hdf5", ".nc": "hdf5"}
 
 
 class Place(NamedTuple):
-    """Where an array of a store lies.
+    """The place of an array in a store.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ CHUNK = 1 << 22
 """Bytes in a chunk of a store that is written, unless the input says otherwise."""
 
 _WRITERS = 4
-"""How many chunks are compressed and written at a time."""
+"""Chunks compressed and written at a time."""
 
 
 # -- opening
@@ -93,7 +93,7 @@ def open_store(place: Place, source: str) -> Stored:
 
 
 def limit_threads(count: int) -> None:
-    """Have Zarr read and unpack chunks in so many threads of this process, unless it was told how many.
+    """Set the number of threads in which Zarr reads and unpacks chunks, unless its own configuration sets it.
 
     It would take as many as there are processors, in each of the processes that share them.
     """
@@ -165,7 +165,7 @@ def _open_root(zarr: Any, place: Place) -> Any:
 
 
 def list_others(place: Place) -> list[str]:
-    """Return the names of the arrays of a Zarr store that neither are at a place nor belong to what is there.
+    """Return the names of the other arrays of a Zarr store: not the array at a place, nor its coordinates.
 
     Of what is no store, its files.
 

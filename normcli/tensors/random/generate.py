@@ -49,7 +49,7 @@ class NumpyStream:
         self._generator = np.random.RandomState(seed) if legacy else np.random.default_rng(seed)
 
     def advance(self, count: int) -> None:
-        """Pass over so many uniform values of `default_rng`, each of which takes one step of its PCG64."""
+        """Skip a number of uniform values of `default_rng`: one step of PCG64 for each."""
         self._generator.bit_generator.advance(count)  # type: ignore[union-attr]  # not every one has it
 
     def integers(self, low: int, high: int, count: int) -> NDArray[np.int64]:

@@ -29,7 +29,7 @@ _HIGH = bytes(spread >> 8 for spread in _SPREAD)
 
 
 def advance(engine: np.random.RandomState, count: int) -> None:
-    """Pass over so many words of 32 bits.
+    """Skip a number of 32-bit words of the stream.
 
     Examples
     --------

@@ -34,7 +34,7 @@ _LARGEST_BOUND = 1e38
 
 
 class Recipe(NamedTuple):
-    """How to make a tensor.
+    """A recipe of a generated tensor: shape, distribution, stream, seed.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def _check_range(recipe: Recipe) -> None:
 
 
 def check_memory(count: int, what: str) -> None:
-    """Raise `DataError` if so many numbers take more memory than this machine has."""
+    """Raise `DataError` if a number of float64 values takes more memory than this machine has."""
     needed = count * ITEM_BYTES
     present = _measure_memory()
     if present is not None and needed > present:

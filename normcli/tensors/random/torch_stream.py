@@ -26,7 +26,7 @@ _WIDE_RANGE = 2**28
 """From this range of integers on, torch takes 64 bits for each (2.13; older releases: from 2³² on)."""
 
 _AT_ONCE = 1 << 14
-"""How many normal values are made at once: what is computed on the way stays in the second cache."""
+"""Normal values made at once: few enough for intermediate arrays to stay in the L2 cache."""
 
 _LARGEST_SEED = 2**64 - 1
 _SMALLEST_SEED = -(2**63)
@@ -63,7 +63,7 @@ class TorchStream:
         self._leftover: float | None = None
 
     def pass_over(self, count: int, dist: str, span: float, dtype: str | None) -> None:
-        """Pass over so many values of a distribution, drawn at one time.
+        """Skip a number of values of a distribution that would be drawn in one call.
 
         Parameters
         ----------

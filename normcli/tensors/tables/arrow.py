@@ -1,4 +1,4 @@
-"""pyarrow (the extra `tables`) for large delimited files: what is read and written otherwise, only faster."""
+"""Large delimited files by pyarrow (the extra `tables`): the same results as without it, faster."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     Result = TypeVar("Result")
 
 LEAST_BYTES = 4 << 20
-"""From so many bytes of text on: importing pyarrow takes as long as reading some MiB without it."""
+"""The least bytes of text that pyarrow reads: importing it takes as long as reading some MiB without it."""
 
 LEAST_VALUES = LEAST_BYTES // 16
-"""From so many numbers on to be written."""
+"""The fewest numbers that pyarrow writes."""
 
 _DELIMITERS = ",;\t|"
 
@@ -93,7 +93,7 @@ def find_parser(size: int, width: int, chosen: Sequence[int], delimiter: str, de
 
 
 def _copy_column(chunks: Sequence[Any], column: NDArray[np.float64]) -> None:
-    """Copy the numbers of pyarrow's arrays, and NaN for what is missing.
+    """Copy the numbers of pyarrow's arrays; missing values become NaN.
 
     From their buffers: pyarrow's own way to NumPy imports pandas where that is installed.
     """

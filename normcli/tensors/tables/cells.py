@@ -1,4 +1,4 @@
-"""The texts of a table's cells as numbers: what is missing, what is whole, and what is none."""
+"""The cells of a table as numbers: missing values, whole numbers, and texts that are no numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SPELLED_MISSING = {
     for word in (*MISSING, "NaN")
     for spelled in (word, word.lower(), word.upper(), word.capitalize())
 }
-"""How missing values are usually written, and as what Python reads NaN."""
+"""The usual spellings of missing values, and of NaN in Python."""
 
 _WHOLE = re.compile(r"[-+]?[0-9]+")
 
@@ -34,7 +34,7 @@ def list_text_dtypes(chosen: Sequence[int]) -> Sequence[type[np.generic]]:
 
 
 class CellReader:
-    """From the texts of cells to numbers, one by one: what is slow, and exact about what is wrong.
+    """Read cells one by one: slow, with exact messages about wrong ones.
 
     Parameters
     ----------

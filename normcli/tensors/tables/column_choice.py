@@ -1,4 +1,4 @@
-"""Which columns of a table are worked on, and what columns are called in options and messages."""
+"""The choice of a table's columns, and their names in options and messages."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LISTED = 12
-"""How many names of columns a message lists."""
+"""The most column names that a message lists."""
 
 
 def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> list[int]:
-    """Return the places of the wanted names among those of a source.
+    """Return the positions of the wanted column names among the names of a source.
 
     Raises
     ------

@@ -37,7 +37,7 @@ DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
 """What may stand between cells, by name; the first that splits all of the first lines alike is taken."""
 
 _GUESSED_FROM = 20
-"""How many records are looked at to find the delimiter."""
+"""Records that are read to find the delimiter."""
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 """A number as JSON writes it."""

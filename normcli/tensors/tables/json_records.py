@@ -199,7 +199,7 @@ def write_lists(stream: BinaryIO, values: NDArray[Any]) -> None:
 
 
 def starts_like_records(head: bytes) -> bool:
-    """Whether the first bytes of a JSON text are those of an array of objects."""
+    """Whether a JSON text begins as an array of objects."""
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     return text[:1] == b"[" and text[1:].lstrip()[:1] == b"{"
 
@@ -231,7 +231,7 @@ def _encode(value: Any) -> str:
 
 
 def _get_all_of(keys: Sequence[Any]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a function that returns what is found under some keys."""
+    """Return a function that takes an object and returns its values under some keys."""
     if len(keys) > 1:
         return itemgetter(*keys)
     return lambda found: tuple(found[key] for key in keys)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _BYTES_AT_ONCE = 1 << 20
-"""How much is read at a time."""
+"""Bytes read at a time."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MISSING = ("", "-", "NA", "N/A", "#N/A", "<NA>", "nan", "null", "none")
-"""What stands in the cell of a missing value, in upper or lower case: it is read as NaN."""
+"""The cell texts, in upper or lower case, that are read as NaN."""
 
 _MISSING = frozenset(word.lower() for word in MISSING)
 
@@ -60,7 +60,7 @@ class Numerals(NamedTuple):
             return None
 
     def is_grouped(self, text: str, least: int = 1) -> bool:
-        """Whether separators stand before every three digits of a text, at least so many of them."""
+        """Whether a text has separators before every three digits, and at least a minimum of separators."""
         found = None if self.thousands is None else _match_grouped(self.decimal, self.thousands).fullmatch(text)
         return found is not None and len(re.findall(SEPARATORS[str(self.thousands)], found[1])) >= least
 
@@ -83,7 +83,7 @@ AS_PYTHON = Numerals()
 
 
 def is_missing(cell: str) -> bool:
-    """Whether the text of a cell, which may stand in quotes, is that of a missing value."""
+    """Whether the text of a cell, possibly in quotes, stands for a missing value."""
     return cell.strip('"').strip().lower() in _MISSING
 
 

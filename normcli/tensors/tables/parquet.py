@@ -36,7 +36,7 @@ _ROWS = 1 << 14
 """Rows that are read at a time."""
 
 _LISTED = 12
-"""How many columns a message lists."""
+"""The most columns that a message lists."""
 
 
 DTYPES = ("bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)))
@@ -44,10 +44,10 @@ DTYPES += ("float16", "float32", "float64")
 """The dtypes that columns of numbers have."""
 
 PANDAS = b"pandas"
-"""What pandas keeps its own words on a table under."""
+"""The metadata key under which pandas keeps its description of a table."""
 
 _ARROW_NAMES = {"halffloat": "float16", "float": "float32", "double": "float64"}
-"""What Arrow calls a type → NumPy's name, where they differ."""
+"""Arrow's name of a type → NumPy's name, where they differ."""
 
 
 class Batches:
@@ -190,7 +190,7 @@ class Batches:
 
 
 def _to_plain(cell: Any) -> Any:
-    """Return a cell as JSON has it: what is not finite as a word, bytes in hexadecimal digits."""
+    """Return a cell as JSON has it: non-finite numbers as words, bytes as hexadecimal digits."""
     if isinstance(cell, float) and not np.isfinite(cell):
         return str(cell)
     return cell.hex() if isinstance(cell, bytes) else cell

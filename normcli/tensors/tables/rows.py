@@ -23,10 +23,10 @@ _NAN_TEXTS = ("nan", '"nan"')
 """NaN as delimited files and JSON have it."""
 
 _VALUES_AT_ONCE = 1 << 15
-"""How many numbers are written at a time: their text is in memory."""
+"""Numbers written at a time: their text is in memory."""
 
 _ROWS_AT_ONCE = 1024
-"""How many rows are written at a time, where they are put together from several sources."""
+"""Rows written at a time where they are put together from several sources."""
 
 
 def place_numbers(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TableOptions(NamedTuple):
-    """What the caller says of a table; the file itself tells the rest.
+    """The caller's options for reading a table; the file itself tells the rest.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class TableOptions(NamedTuple):
     takes_wanted: bool = False
 
     def refuse(self, subject: str, *, but: Sequence[str] = ()) -> None:
-        """Raise `UsageError` if anything but some options is given, of what is no table or none of cells.
+        """Raise `UsageError` if options of tables are given for an input that is no table of text cells.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class TextRows(Rows, Protocol):
 
     @property
     def delimiter(self) -> str | None:
-        """What stands between the cells of a line."""
+        """The delimiter between the cells of a line."""
 
     def read_columns(self, places: Sequence[int]) -> Iterator[list[list[str]]]:
         """Yield the texts of some columns, of some rows at a time; of JSON as they are written there."""

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from normcli.tensors.tables.tables import Rows, TextError, TextRows
 
 _MOST_ROWS = 1 << 20
-"""How many rows are looked at for text, which takes a few seconds."""
+"""Rows that are searched for text, which takes a few seconds."""
 
 _DOUBTED_ROWS = 1 << 16
-"""How many rows tell whether a column looks like an identifier."""
+"""Rows by which a column is taken for an identifier."""
 
 _LEAST_DISTINCT, _LEAST_COUNTED = 20, 3
 """From so many rows on, values that are all distinct, or that count on by 1, look like identifiers."""
@@ -38,7 +38,7 @@ _IDENTIFYING = re.compile(r"(.*[ _-])?(id|ids|no|nr|number|key|code|zip|index|ui
 
 
 class _CellsSeen:
-    """What the cells of a column have shown so far.
+    """The findings on a column's cells so far.
 
     Attributes
     ----------
