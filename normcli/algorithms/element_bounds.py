@@ -52,7 +52,7 @@ class RowTask(NamedTuple):
 
 
 class Slack(NamedTuple):
-    """How far each value may be off, and which groups nothing is promised of.
+    """The largest error of each value, and the groups for which no bound holds.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Known(NamedTuple):
 
     @property
     def ratio(self) -> Floats:
-        """How far the inverse is off, as part of itself."""
+        """The relative error of the inverse."""
         return np.maximum(self.most / self.inverse - 1.0, 1.0 - self.least / self.inverse)
 
 

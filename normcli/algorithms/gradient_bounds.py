@@ -1,4 +1,4 @@
-"""How far the gradients of a backward pass may be off at most, value by value.
+"""Bounds of the errors of a backward pass's gradients, value by value.
 
 With g = dy · gamma, A = mean(g) and B = mean(g · x̂), dx = (g − A − x̂ · B)/D. The errors of a kernel's x̂
 and 1/D are those of its forward pass (`normcli.algorithms.element_bounds`). The sums A and B are off by γₖ
@@ -37,7 +37,7 @@ _ROUGH = 2.0**-16
 
 
 class GradientSlack(NamedTuple):
-    """How far gradients may be off.
+    """The largest errors of gradients.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ _LEAF = 25
 """Additions in turn in a leaf of a pairwise sum: of 128 values in 8 lanes, these, and up to 7 that are left."""
 
 _THREADS = 32
-"""That hold a part each of Welford's recurrence, at least."""
+"""The fewest vectors that each hold a part of Welford's recurrence."""
 
 
 class DtypePrecision(NamedTuple):
@@ -147,7 +147,7 @@ class GroupFacts(NamedTuple):
 
 
 class Drift(NamedTuple):
-    """How far statistics may be off at most, of shape (groups,).
+    """The largest errors of statistics, shape (groups,).
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ _CHUNK = 16
 """The vectors for which torch keeps one mean."""
 
 _LANES = 8
-"""Of a vector of float32 under AVX2."""
+"""The float32 values in a vector of AVX2."""
 
 
 class RowPart(NamedTuple):

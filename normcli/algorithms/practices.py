@@ -11,7 +11,7 @@ from normcli.tuples import NamedTuple
 
 
 class Held(enum.Enum):
-    """How far a row was held against the framework itself."""
+    """How closely a row was compared with the framework itself."""
 
     BITS = "to the bit (float32)"
     VARIANCES = "variances, not bits"

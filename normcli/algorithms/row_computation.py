@@ -24,7 +24,7 @@ _WORDS = ("ALGORITHM:DTYPE", "ALGORITHM:DTYPE:CAST")
 
 
 class Accumulation(NamedTuple):
-    """How statistics are found: an algorithm, and the dtype that its sums are kept in.
+    """The computation of statistics: an algorithm, and the dtype of its sums.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Accumulation(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As a command line has it: `two-pass:float32`."""
+        """The name on a command line: `two-pass:float32`."""
         return f"{self.algorithm.name}:{self.dtype}"
 
     def widen(self, rows: Values) -> Values:
@@ -56,14 +56,14 @@ class Accumulation(NamedTuple):
 
 
 class Computation(NamedTuple):
-    """How a norm is calculated, from the values to the result."""
+    """The computation of a norm, from the values to the result."""
 
     accumulation: Accumulation
     cast: Cast
 
     @property
     def name(self) -> str:
-        """As a command line has it: `two-pass:float32:statistics`; the usual cast order is left out."""
+        """The name on a command line: `two-pass:float32:statistics`; the usual cast order is left out."""
         usual = next(iter(CASTS))
         return self.accumulation.name + ("" if self.cast.name == usual else f":{self.cast.name}")
 

@@ -25,7 +25,7 @@ Item = TypeVar("Item")
 
 
 class Algorithm(NamedTuple):
-    """How mean and variance are accumulated.
+    """An algorithm that accumulates mean and variance.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType({row.name: row for row in
 """The common algorithms by name, the cheapest first: by operations for each value, then by reads."""
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
-"""What sums are kept in, the cheapest first."""
+"""The dtypes of sums, the cheapest first."""
 
 
 KERNELS = (

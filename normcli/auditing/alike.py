@@ -35,7 +35,7 @@ class _Finding(NamedTuple):
 
 
 class KnownNorms:
-    """What was found of layers so far, by their class, shapes and dtypes."""
+    """The findings on layers so far, by their class, shapes and dtypes."""
 
     def __init__(self) -> None:
         self._findings: dict[Hashable, list[_Finding]] = {}

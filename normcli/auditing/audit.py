@@ -94,7 +94,7 @@ class JudgedTensor(NamedTuple):
 
 
 class Detail(NamedTuple):
-    """What the report of `check` on one layer is made of."""
+    """The parts of the report of `check` on one layer."""
 
     plan: Plan
     tensor: Tensor

@@ -38,11 +38,11 @@ ROLES = (
     "input", "output", "weight", "bias", "running_mean", "running_var", "running_mean_after",
     "running_var_after", "grad_output", "grad_input", "grad_weight", "grad_bias", "gate",
 )  # fmt: skip
-"""What a tensor of a layer may be, behind the layer's name and a point."""
+"""The roles of a layer's tensors: the part of a tensor's name behind the layer's name and a point."""
 
 
 class LayerSettings(NamedTuple):
-    """What a dump says of one layer, beside its tensors.
+    """The settings of one layer in a dump, beside its tensors.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ class RecordedLayer(NamedTuple):
 
     @property
     def byte_count(self) -> int:
-        """How many bytes of the dump it takes, at least 1."""
+        """The bytes of its tensors in the dump, at least 1."""
         return max(1, sum(held.byte_count for held in self.tensors.values()))
 
     @property

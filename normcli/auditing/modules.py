@@ -1,4 +1,4 @@
-"""Which norm a module of PyTorch is, and with which settings: by its class and the table of conventions."""
+"""The norm and the settings of a PyTorch module, by its class and the table of conventions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from normcli.norms.norm import Norm
 
 _EPS = ("eps", "variance_epsilon", "epsilon")
-"""What modules call their eps."""
+"""The names of a module's attribute for eps."""
 
 _OPTIONS = {"groups": "num_groups", "size": "size", "alpha": "alpha", "exponent": "beta", "k": "k"}
 """Option → the attribute of torch's modules that holds it."""

@@ -96,7 +96,7 @@ def read_attributes(node: Any) -> dict[str, Any]:
 
 
 class _NodeRule(NamedTuple):
-    """How a kind of node is read.
+    """The reading of a kind of node: its norm, inputs and attributes.
 
     Parameters
     ----------

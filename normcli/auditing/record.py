@@ -35,7 +35,7 @@ _DTYPES = {
 """torch's names of dtypes → those of safetensors."""
 
 _COMPILED = "_orig_mod."
-"""What `torch.compile` puts before the names of a model's modules."""
+"""The prefix that `torch.compile` puts before the names of a model's modules."""
 
 _RUNNING = ("running_mean", "running_var")
 

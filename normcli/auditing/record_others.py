@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _ClassRule(NamedTuple):
-    """How a class of layers is read.
+    """The reading of a class of layers: its norm, settings and tensors.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ _Wrong = tuple["Fault", tuple[str, ...], Any]
 
 
 class GradientFinding(NamedTuple):
-    """How a gradient is wrong.
+    """A fault of a gradient.
 
     Parameters
     ----------

@@ -102,7 +102,7 @@ class GroupDifference(NamedTuple):
 
 @dataclass(slots=True)
 class Comparison:
-    """How far an array is from the exact one. Pieces may be added in any order and of any size.
+    """The distance of an array from the exact one. Pieces may be added in any order and of any size.
 
     Parameters
     ----------

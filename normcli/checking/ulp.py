@@ -1,4 +1,4 @@
-"""How far a value is from the exact one, in units of the last place of a dtype."""
+"""Distances from exact values, in units of the last place of a dtype."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EXPONENT = np.int64(0x7FF0_0000_0000_0000)
 
 
 ROUNDED_ONCE = 0.501
-"""How many ulp a result may be off that was rounded once: half of one, and a little for the comparison."""
+"""The largest distance in ulp of a result that was rounded once: a half, and a little for the comparison."""
 
 
 class _Format(NamedTuple):

@@ -43,7 +43,7 @@ VERBS: Mapping[str, str] = {
 """Verb → what it does."""
 
 _ALIKE = 0.7
-"""How alike a word must be to what is suggested for it, from 0 to 1: `help` is not like `lp`."""
+"""The least likeness, from 0 to 1, of a word and the name suggested for it: `help` is not like `lp`."""
 
 
 def complete_names(
@@ -67,7 +67,7 @@ class CommandGroup(click.Group):
     context_class = TranslatedContext
     subject = "norm or command"
     others: Sequence[str] = tuple(VERBS)
-    """What a word may be beside a norm."""
+    """The names of verbs, which a word may be beside a norm."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the tables."""

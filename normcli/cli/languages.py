@@ -26,7 +26,7 @@ LANGUAGE = click.Option(
 """Any command's; `find_language` has read it before anything is said."""
 
 _ANY_OPTIONS = "[OPTIONS]"
-"""What click writes in a usage for the options there are."""
+"""The word for all options in click's usage lines."""
 
 _UNWRAPPED = "\b\n"
 """Before a paragraph whose lines click leaves as they are."""

@@ -1,4 +1,4 @@
-"""What a verb works on: the tensor, the plan of the norm, gamma, beta, running statistics, a selection."""
+"""The subject of a verb: tensor, plan of the norm, gamma, beta, running statistics, selection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the work is: a bar on a terminal, of bytes, throughput and time left."""
+"""Progress of the work: a bar on a terminal with bytes, throughput and time left."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ _FOREIGN_OPTIONS = {
 """The frameworks' names of options, and the ones here."""
 
 _MOST_VERBS = 4
-"""So many verbs are named that have an option which another has not."""
+"""The most verbs that are named as having an option that is refused."""
 
 _MAY_BE_BLANK = "delimiter"
 """The option that may be a blank, which is one character of a table."""
@@ -260,7 +260,7 @@ def _require_files(norm: str, values: Mapping[str, Any]) -> None:
 
 
 _NAMES_FILE = re.compile("FILE|DIR|STATS|VALUE")
-"""What stands for a value that may be a file."""
+"""The metavar of a value that may be a file."""
 
 
 def _require_other_pipe(values: Mapping[str, Any]) -> None:

@@ -41,7 +41,7 @@ ALONE = Effort(threads=1)
 """Workers have threads of their own."""
 
 FAN_IN = 16
-"""So many parts are added by one task."""
+"""The number of parts that one task adds up."""
 
 
 def require_version(version: str) -> None:

@@ -48,7 +48,7 @@ _OF_FILES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 _STDERR = 2
 
 RETRIES = 3
-"""How often a task is tried again whose worker was lost."""
+"""How often a task is tried again after the loss of its worker."""
 
 
 class Session:

@@ -1,4 +1,4 @@
-"""Where a worker's blocks are read from: an array of a store, or of a file that blocks can be cut from."""
+"""The sources of a worker's blocks: an array of a store, or a file from which blocks can be cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How each framework writes the operations on arrays that a norm is made of. Data, no arithmetic."""
+"""Each framework's spelling of the array operations of a norm. Data, no arithmetic."""
 
 from __future__ import annotations
 

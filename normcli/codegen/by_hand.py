@@ -25,7 +25,7 @@ _ENDS = {0.0: "min", 100.0: "max"}
 
 
 _LEAST_LENGTH = 1e-12
-"""What vectors are divided by at least: the eps of torch, Flax and Equinox."""
+"""The least divisor of a vector: the eps of torch, Flax and Equinox."""
 
 
 class Line(NamedTuple):

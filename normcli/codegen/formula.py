@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from normcli.teach.formulas.expression import Expression
 
 _SUM, _PRODUCT, _POWER, _ATOM = range(4)
-"""How strongly a text holds together: what is less than its place needs stands in brackets."""
+"""The precedence of a text's operation: below the precedence of its place, it stands in brackets."""
 
 NAMES: Mapping[str, str] = {
     "x̂": "x_hat",

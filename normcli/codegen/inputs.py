@@ -22,7 +22,7 @@ _MOST_TYPED = 1000
 """Numbers that a module holds itself; more are loaded from a file."""
 
 _MOST_FILLED = 1 << 20
-"""Of more numbers it is not asked whether all are the same."""
+"""The most numbers that are tested for being all equal."""
 
 _ARCHIVE = re.compile(r"(?P<path>.+\.(?P<kind>npz|safetensors)):(?P<key>[^:]+)", re.IGNORECASE)
 

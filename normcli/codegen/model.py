@@ -23,7 +23,7 @@ OPSET = 23
 """The first with RMSNormalization."""
 
 _IR_VERSION = 11
-"""That of the release of ONNX that brought this opset, 1.18."""
+"""The IR version of ONNX 1.18, the release that brought this opset."""
 
 _OPERATORS = {ast.Add: "Add", ast.Sub: "Sub", ast.Mult: "Mul", ast.Div: "Div", ast.Pow: "Pow"}
 

@@ -1,4 +1,4 @@
-"""What code is written for."""
+"""The task for which code is written: a plan, its inputs, the source of its tensor."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class BinCounts(NamedTuple):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Where the first bin begins and the last ends."""
+        """The begin of the first bin and the end of the last."""
         return float(self.edges[0]), float(self.edges[-1])
 
     def locate(self, value: float) -> float:

@@ -65,10 +65,10 @@ _SHORT = 4096
 """The most values of an array that is formatted in one step."""
 
 GAP = "…"
-"""What stands for cells, rows or columns that are left out."""
+"""The sign for cells, rows or columns that are left out."""
 
 GUTTER = "   "
-"""What stands between facts on one line, and between matrices."""
+"""The space between facts on one line, and between matrices."""
 
 
 class Line(NamedTuple):

@@ -1,4 +1,4 @@
-"""Which part of a large tensor is shown, in text and in pictures: both ends of every long axis."""
+"""The part of a large tensor that is shown in text and pictures: both ends of every long axis."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Positions(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many they are."""
+        """The number of positions."""
         return len(self.shown)
 
     def open_gap(self, items: Sequence[Item], mark: Item) -> list[Item]:

@@ -204,7 +204,7 @@ class _Excerpt(NamedTuple):
 
     @property
     def note(self) -> str | None:
-        """How many values it hides."""
+        """The number of values that it hides."""
         size = math.prod(self.grid.shape)
         return format_hidden(size - self.texts.size, size, "value")
 

@@ -53,11 +53,11 @@ _TOLERATED = 2
 _APPROXIMATELY = r"\approx"
 
 _OPEN, _SUM, _PRODUCT, _POWER, _ATOM = range(5)
-"""How strongly a text holds together: from a negative number, not at all, to what never needs brackets."""
+"""The precedence of a text, from a negative number (the weakest) to one that never needs brackets."""
 
 
 class _Form(NamedTuple):
-    """How an operation is written.
+    """The spelling of an operation.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ _FORMS: Mapping[type[Operation], _Form] = {
 
 
 class _Notation:
-    """How expressions are written in plain text. Texts come with how strongly they hold together."""
+    """The writer of expressions in plain text. Each text comes with its precedence."""
 
     name, gap, sigma = "text", "…", "Σ"
     extremes: Mapping[type[Fold], str] = {Maximum: "max", Minimum: "min"}

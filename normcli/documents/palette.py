@@ -35,11 +35,11 @@ MOST_LOOKS = len(PALETTE) * len(HATCHES)
 """The most groups that can be told apart in one picture."""
 
 _GROUND, _LINES = 0.62, 0.22
-"""How much white a hatched colour's ground and its lines are mixed with: black text is readable on both."""
+"""The share of white in a hatched colour's ground and lines: black text is readable on both."""
 
 
 class Look(NamedTuple):
-    """How a group is filled.
+    """The fill of a group: a colour, or a hatched one.
 
     Parameters
     ----------

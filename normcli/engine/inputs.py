@@ -1,4 +1,4 @@
-"""What a calculation is given beside the tensor: gamma, beta, known statistics, and which values count."""
+"""The inputs of a calculation beside the tensor: gamma, beta, known statistics, the values that count."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COUNT = "count"
 
 
 class Selection(NamedTuple):
-    """Which values of a tensor count.
+    """A selection of a tensor's values: those that count towards statistics.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Selection(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What a calculation is given beside the tensor, of the shapes that its plan has for it.
+    """The inputs of a calculation beside the tensor, in the shapes of its plan.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class Inputs(NamedTuple):
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """What makes the result another than x̂: gamma, beta, a gate, bounds."""
+        """The steps after x̂: gamma, beta, a gate, bounds."""
         around = {"gate": self.gate, "clip": self.clip}
         return (*self.parameters, *(name for name, given in around.items() if given is not None))
 

@@ -1,4 +1,4 @@
-"""What other rooms call: a tensor is normalized into an array or a sink, or measured alone."""
+"""The engine's entry: normalize a tensor into an array or a sink, or measure it alone."""
 
 from __future__ import annotations
 

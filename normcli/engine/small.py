@@ -40,7 +40,7 @@ MOST_VALUES = 1 << 14
 
 
 class _Layout:
-    """How tensors in C order are given to the kernel: what does not change from call to call.
+    """The constant part of the kernel's arguments for tensors in C order: the same from call to call.
 
     Parameters
     ----------

@@ -178,7 +178,7 @@ def _search_quantiles(
 
 
 class Survey(NamedTuple):
-    """How tensors are read that are to have the subject of the first; it can be sent to other processes.
+    """The reader of tensors that share the subject of the first; it can be sent to other processes.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ SurveyAll: TypeAlias = "Callable[[Survey, Sequence[Named]], Iterable[Surveyed | 
 
 
 class _Fitting(NamedTuple):
-    """How tensors are fitted; the first is kept: it may be standard input."""
+    """The fitting of tensors; the first is kept, as it may be standard input."""
 
     survey: Survey
     first: Named

@@ -176,7 +176,7 @@ def _add_leaves(total: Fixed, square: Fixed, groups: Integers, batch: LeafSums) 
 
 
 class LeafSums(NamedTuple):
-    """What some leaves hold, one number for each of them.
+    """The measurements of some leaves, one number for each.
 
     Parameters
     ----------

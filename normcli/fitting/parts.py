@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 Box = tuple[slice, ...]
-"""Where a block lies in the tensor: a slice for each axis, without steps."""
+"""The place of a block in the tensor: a slice for each axis, without steps."""
 
 
 class Part(NamedTuple):

@@ -28,7 +28,7 @@ DIGEST = 16
 
 
 class Shards(NamedTuple):
-    """Which of several parts statistics are of, all of them too: so no part is merged with them twice.
+    """The parts of a tensor that statistics are of, so that no part is merged twice.
 
     Parameters
     ----------

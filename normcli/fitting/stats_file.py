@@ -78,7 +78,7 @@ _OPEN: Mapping[OptionKind, float | tuple[float, ...]] = {
     OptionKind.PAIR: (np.nan, np.nan),
     OptionKind.FLAG: -1,
 }
-"""What stands for an option that the caller left open; of words, the empty one."""
+"""The stored value of an option that the caller left open; the empty word for words."""
 
 _NAN_RULES = ("omit", "propagate")
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from normcli.results.result import Result
 
 _LONG_ULP = 1.0
-"""How far golden float64 may be from that calculated anew: other versions were off by up to 0.51 ulp."""
+"""The largest distance of golden float64 values from recalculated ones: older versions missed by 0.51 ulp."""
 
 
 class Golden(NamedTuple):

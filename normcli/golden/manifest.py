@@ -57,7 +57,7 @@ _MOST_SKIPPED = 10**6
 """Of a manifest that may have been changed, a recipe that skips more is not followed: it could take hours."""
 
 _DRAWN_WITHIN = 8.0
-"""How many machine epsilons drawn values may be apart: the logarithms of systems differ in their last bits."""
+"""The largest distance of drawn values, in machine epsilons: systems' logarithms differ in their last bits."""
 
 
 class GoldenSubject(NamedTuple):

@@ -34,7 +34,7 @@ _TITLE = "simulate batch-size · one sample, and the batch around it"
 
 @dataclass(frozen=True)
 class BatchSizeAnswer:
-    """How far one sample moves with the batch around it.
+    """The movement of one sample with the batch around it, as an answer.
 
     Parameters
     ----------

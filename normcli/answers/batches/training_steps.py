@@ -133,7 +133,7 @@ class TrainingAnswer:
 
     @property
     def _sentence(self) -> str:
-        """How far y is off at the end, and why the two differ."""
+        """The distance of y at the end, and why both differ."""
         last = self.found.steps[-1]
         return (
             f"At step {last.number}, y of the sample is off by {last.training.median:.3g} with its batch's "

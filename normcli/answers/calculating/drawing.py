@@ -39,7 +39,7 @@ _MARKS = {"0": "0", "−σ": "‹", "+σ": "›", "mean": "m"}
 _KEY = "m: mean, ‹ ›: one standard deviation to each side, 0: zero"
 
 _OUTPUTS = ("xhat", "y")
-"""What `--values` takes of the result."""
+"""The fields of the result that `--values` takes."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How far σ of power iterations is from the largest singular value, as a line of an answer."""
+"""The distance of power iterations' σ from the largest singular value, as a line of an answer."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 _MOST_MEMBERS = 8
-"""Of a longer group, the first values and the last are written."""
+"""The most values of a group that are written; of longer groups the first and the last."""
 
 _LEAST_MEAN = 1e-6
 """Below, the mean of a centred output is 0 but for rounding, and two digits of it will do."""

@@ -1,4 +1,4 @@
-"""Where what comes of one tensor goes: the normalized tensor, its statistics, and the answer."""
+"""The destinations of one tensor's results: the normalized tensor, its statistics, the answer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SHOWN_SUFFIXES = tuple(suffix for suffix, name in SUFFIXES.items() if name in _
 
 
 class Outputs(NamedTuple):
-    """Where things go; each may go nowhere.
+    """The destinations of results; None where a result is not written.
 
     Parameters
     ----------

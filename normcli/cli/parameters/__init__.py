@@ -1,4 +1,4 @@
-"""What a command line may say.
+"""Options and arguments of the command line.
 
 * `options`: the options that several commands share
 * `settings`: the options of one command line as typed records

@@ -102,7 +102,7 @@ TABLE_INPUT: tuple[Option, ...] = (
         help="Of a Zarr store or an HDF5 file: read what it links to elsewhere, too.",
     ),
 )  # fmt: skip
-"""How a table is read (CSV, TSV, JSON records, JSON Lines, Parquet), and a store."""
+"""Options for reading tables (CSV, TSV, JSON records, JSON Lines, Parquet) and stores."""
 
 RECIPE = (
     option("--shape", type=parse_shape, metavar="N,N,…", help="Generate a tensor of this shape instead."),
@@ -119,7 +119,7 @@ RECIPE = (
 )
 
 TENSOR: tuple[Option, ...] = (*_declare_source(), *TABLE_INPUT, *RECIPE)
-"""Where the one tensor comes from that a verb works on."""
+"""Options for the source of the one tensor that a verb works on."""
 
 
 def output(text: str, metavar: str = "FILE") -> Option:
@@ -327,7 +327,7 @@ LOOK = (
         help="[default: auto]",
     ),
 )
-"""What a table looks like."""
+"""Options for the look of a table."""
 
 COLOUR = LOOK[-1]
 

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 _MOST_NOTES = 3
-"""So many notes on files are written out; the others are counted."""
+"""The most notes on files that are written out; further ones are counted."""
 
 NOTES = "normcli.notes"
 """Under this a command's context keeps what is written when it has succeeded."""
 
 
 class SourceOptions(NamedTuple):
-    """Where the input comes from; None where nothing is said."""
+    """The options for the input's source; None for an option that is not given."""
 
     inputs: tuple[str, ...] = ()
     data: str | None = None
@@ -112,7 +112,7 @@ class RunningOptions(NamedTuple):
 
 
 class TrainingOptions(NamedTuple):
-    """How a batch enters the running statistics, and how long to wait for the file that keeps them."""
+    """The options for updating running statistics, and for waiting for their file."""
 
     momentum: float | str | None = None
     momentum_of: str | None = None
@@ -121,7 +121,7 @@ class TrainingOptions(NamedTuple):
 
 
 class SelectionOptions(NamedTuple):
-    """Which values count, and what becomes of the others."""
+    """The options for values that count, and for the fate of the others."""
 
     mask: str | None = None
     lengths: tuple[int, ...] | None = None
@@ -136,7 +136,7 @@ def _find_terminal_width() -> int:
 
 
 class AnswerOptions(NamedTuple):
-    """Where an answer goes and what it looks like."""
+    """The options for an answer's destination and look."""
 
     output: str | None = None
     overwrite: bool = False
@@ -164,7 +164,7 @@ class AnswerOptions(NamedTuple):
 
 
 class RunOptions(NamedTuple):
-    """How the work is done and what is said of it."""
+    """The options of a run: threads, notes, progress, errors."""
 
     threads: int | None = None
     quiet: bool = False

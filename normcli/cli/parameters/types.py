@@ -206,7 +206,7 @@ class LikeOption(click.Option):
 
 
 class Shard(click.ParamType[tuple[int, int]]):
-    """Which of several parts: `3/64`."""
+    """One of several parts: `3/64`."""
 
     name = "shard"
 

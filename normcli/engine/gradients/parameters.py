@@ -1,4 +1,4 @@
-"""What is added up for the derivatives by gamma and beta."""
+"""Sums for the derivatives by gamma and beta."""
 
 from __future__ import annotations
 

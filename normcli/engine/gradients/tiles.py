@@ -1,4 +1,4 @@
-"""What the passes of a backward pass hand to each other: values, tiles, and bands of groups."""
+"""Records that the passes of a backward pass hand to each other: values, tiles, bands of groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a loss changes with a matrix W that is divided by its largest singular value σ, or by an estimate of it.
+"""The gradient of a loss by a matrix W that is divided by its largest singular value σ, or by an estimate.
 
 Of a loss whose derivative by y = W/σ is g, and with the singular vectors u and v of length 1,
 

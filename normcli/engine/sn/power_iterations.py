@@ -91,7 +91,7 @@ class FixedColumn(NamedTuple):
 
 
 class Vectors(NamedTuple):
-    """What iterations leave: columns along v and u, which are not divided by their lengths."""
+    """The result of iterations: columns along v and u, not divided by their lengths."""
 
     v: FixedColumn
     u: FixedColumn

@@ -124,7 +124,7 @@ def approximate_largest(matrix: NDArray[Any]) -> float:
 
 @dataclass(slots=True)
 class SingularValues:
-    """Of each of some groups, how many values count, and its largest singular value."""
+    """For each of some groups, the number of values that count and the largest singular value."""
 
     count: Any
     values: Sequence[SingularValue]

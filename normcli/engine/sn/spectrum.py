@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
 
 _SLACK = 1.0 + 2.0**-20
-"""What bounds that are calculated in doubles are enlarged by."""
+"""The factor by which bounds are enlarged that are calculated in doubles."""
 
 _LEAST_GAP = 2.0**-16
 """Eigenvalues that are nearer to each other than this part of the largest are not told apart in doubles."""

@@ -1,4 +1,4 @@
-"""Where tiles come from and go to: arrays in memory, of any strides, as the runs of a geometry."""
+"""Sources and sinks of tiles: arrays in memory, of any strides, as the runs of a geometry."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SMALL = 1 << 16
 
 
 class Source(Protocol):
-    """What tiles are read from; `copies` says whether into buffers of their own."""
+    """A source of tiles; `copies` says whether tiles are buffers of their own."""
 
     dtype: np.dtype[Any]
     copies: bool
@@ -50,7 +50,7 @@ class Source(Protocol):
 
 
 class Sink(Protocol):
-    """What tiles are written to."""
+    """A sink of tiles."""
 
     dtype: np.dtype[Any]
 
@@ -62,7 +62,7 @@ class Sink(Protocol):
 
 
 class _Places:
-    """Where values that broadcast against a view lie along its runs.
+    """The place, along the runs of a view, of values that broadcast against it.
 
     Parameters
     ----------

@@ -31,11 +31,11 @@ SHORTEST_LEAF = 64
 """Shorter leaves would have more numbers in their records than values."""
 
 MOST_RECORDS = 16
-"""How many records of a group are kept; more are folded into one."""
+"""The most records of a group that are kept; further ones are folded into one."""
 
 
 Slices = tuple[slice, ...]
-"""Where a tile lies: one slice for each run, or for some of them."""
+"""The place of a tile: one slice for each run, or for some of them."""
 
 
 def find_lengths(slices: Slices) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What is done with one tile of a tensor: it is read, measured, solved and written by NumPy."""
+"""The work on one tile of a tensor by NumPy: reading, measuring, solving, writing."""
 
 from __future__ import annotations
 

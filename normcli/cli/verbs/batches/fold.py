@@ -42,7 +42,7 @@ _MATRICES = NORMS[OF_MATRICES]
 _SUFFIXES = (".json", *ARCHIVES)
 
 _MOST_NAMES = 5
-"""So many names of weights are written out in a note."""
+"""The most names of weights in a note."""
 
 _LAYER = (
     option(
@@ -55,7 +55,7 @@ _LAYER = (
 
 
 class _Source(NamedTuple):
-    """Where the layer is that is folded into, as it was given, or the layers of a state dict."""
+    """The options for the layer into which a norm is folded, or for the layers of a state dict."""
 
     conv_weight: str | None
     conv_bias: str | None

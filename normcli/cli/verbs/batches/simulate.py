@@ -27,7 +27,7 @@ _POPULATION = (1024, 8, 4, 4)
 """The shape of the population that is generated where none is named."""
 
 _GROUPS = 2
-"""Of channels, where a norm has groups and is asked for without a number."""
+"""The number of groups of channels where a norm in groups is asked for without one."""
 
 
 def _parse_sizes(_: click.Context, param: click.Parameter, text: str | None) -> tuple[int, ...] | None:

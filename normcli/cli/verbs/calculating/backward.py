@@ -32,7 +32,7 @@ DY_OPTIONS = (
     ),
     option("--dy-seed", type=int, metavar="SEED", help="Of a drawn dy. [default: one above --seed]"),
 )
-"""Where dy comes from."""
+"""The options for the source of dy."""
 
 
 def ask_for_backward(text: str) -> tuple[options.Option, ...]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from normcli.codegen.inputs import Source
 
 MODEL = "onnx"
-"""What is emitted as a file of a model, and not as text."""
+"""The targets that are emitted as the file of a model, not as text."""
 
 
 def emit_code(settings: Settings, framework: str) -> None:
