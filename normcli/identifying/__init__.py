@@ -1,4 +1,4 @@
-"""What made somebody's result: which norm, which convention, which fault.
+"""The judge: names the norm, the convention or the fault that made a tensor.
 
 * `question`: what is asked (x, y, gamma, beta), and what was found
 * `identify`: the order in which explanations are tried

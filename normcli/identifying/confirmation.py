@@ -1,4 +1,4 @@
-"""What fits a sample of a large tensor, held against all of it."""
+"""Matches of a sample, tested on all of a large tensor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which norm, over which axes, with which eps, reproduces a tensor: every hypothesis of a lattice is tried.
+"""The search for the norm, axes and eps that reproduce a tensor, over a lattice of hypotheses.
 
 The lattice is grouping × centred or not × affine step; what divides, with which ddof and eps, is solved for
 (see `evidence`). Hypotheses are tried on few groups first: most fail at once.

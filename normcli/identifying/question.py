@@ -1,4 +1,4 @@
-"""What is asked of a tensor, why there may be no answer, and what was found."""
+"""The question about a tensor, reasons for no answer, and the answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Question(NamedTuple):
-    """What was asked: the tensors, and the names of the axes.
+    """A question: the tensors, and the names of the axes.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Question(NamedTuple):
 
 
 class Kind(StrEnum):
-    """What was found of a tensor."""
+    """The kind of an answer about a tensor."""
 
     NORM = "norm"
     FAULT = "fault"

@@ -1,4 +1,4 @@
-"""Which algorithm gives a tensor's very bits, where the exact result does not.
+"""The algorithm that gives a tensor's bits, where the exact result does not.
 
 Each algorithm, dtype of sums and way to round is tried on a few groups first; what gives their bits, on more.
 """
@@ -38,7 +38,7 @@ FEW_VALUES, MOST_VALUES = 1 << 9, 1 << 14
 """Values that a computation is tried on first, and then."""
 
 LARGEST_GROUP = 1 << 12
-"""Of larger groups no algorithm is looked for: some go from value to value."""
+"""The largest groups for which an algorithm is looked for: some algorithms go from value to value."""
 
 MOST_SURVIVORS = 48
 """Computations that give equally many bits of the few values are held against more, up to so many."""

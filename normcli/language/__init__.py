@@ -28,12 +28,12 @@ LANGUAGES = ("en", "zh")
 """The languages that there are; English needs no catalogue."""
 
 VARIABLES = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
-"""Where gettext looks for a language, the first that is set first."""
+"""The environment variables in which gettext looks for a language; the first one that is set counts."""
 
 DOMAIN = "normcli"
 
 FOLDER = os.path.dirname(__file__)  # noqa: PTH120 - pathlib costs every run its import
-"""Where the catalogues lie: `zh/LC_MESSAGES/normcli.mo`."""
+"""The folder of the catalogues: `zh/LC_MESSAGES/normcli.mo`."""
 
 _ENGLISH = ("C", "POSIX", "en")
 

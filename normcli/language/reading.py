@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 PLACE = re.compile(r"\{(\d)([!#&@]?)\}")
-"""Where a message has a value: `{0}`.
+"""The place of a value in a message: `{0}`.
 
 In a translation, `{0!}` is a value that stays: names, or a path; `{0&}` are names that stay, with the
 other language's commas between them; `{0@}` are names that stay, without any mark between them; `{0#}` is a

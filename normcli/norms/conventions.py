@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class RunningRule(NamedTuple):
-    """How running statistics are updated; by default as in torch.
+    """The rule by which running statistics are updated; by default torch's.
 
     Parameters
     ----------

@@ -258,7 +258,7 @@ QUANTILE_RANGE = QUARTILE_RANGE._replace(
     spread="q_range",
     promises=(Promise("median", 0.0), Promise("q_range", 1.0)),
 )
-"""What stands for the interquartile range where a caller chooses other quantiles."""
+"""The statistic in place of the interquartile range where a caller chooses other quantiles."""
 SINGULAR_VALUE = Divisor(
     measurement=Measurement.SINGULAR_VALUE,
     statistics=("sigma",),

@@ -34,7 +34,7 @@ class Split(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """How many neighbours a sliding window holds before and after its own value."""
+    """The numbers of neighbours in a sliding window before and after its own value."""
 
     before: int
     after: int
@@ -42,7 +42,7 @@ class Reach(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid:
-    """How the values of a shape fall into groups that share one statistic each.
+    """The division of a shape's values into groups that share one statistic each.
 
     Arrays are reshaped to the *view* of the tensor: its own shape, except that a split axis becomes two:
     (groups, values of a group), or (values of a group, groups) if the groups are interleaved.

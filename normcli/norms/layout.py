@@ -10,7 +10,7 @@ from normcli.printable import format_count, make_printable
 from normcli.tuples import NamedTuple
 
 AxisSpec = str | int | Iterable[int | str]
-"""How a caller may name axes: `"CHW"`, `"1,2"`, `-1`, `(0, 2)` or `("N", 2)`."""
+"""A caller's names of axes: `"CHW"`, `"1,2"`, `-1`, `(0, 2)` or `("N", 2)`."""
 
 DEFAULT_LAYOUTS = {2: "NC", 3: "NCL", 4: "NCHW", 5: "NCDHW"}
 """The default layout by rank; axes of tensors of other ranks have numbers only."""

@@ -192,7 +192,7 @@ _WITH_EPS: Mapping[EpsMode | None, str] = {
     EpsMode.FLOOR: "max({root}, eps)",
     EpsMode.SQUARE_FLOOR: "√max({square}, eps)",
 }
-"""Where eps stands → the divisor as a formula has it."""
+"""The place of eps → the divisor in a formula."""
 
 
 def format_subscript(p: float | None) -> str:

@@ -41,7 +41,7 @@ _MOST_OF_NOTHING = 1 << 20
 
 @dataclass(frozen=True)
 class Plan:
-    """How one norm acts on one shape.
+    """A plan: one norm, resolved against one shape.
 
     Parameters
     ----------

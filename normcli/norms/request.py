@@ -27,7 +27,7 @@ class NanRule(enum.StrEnum):
 
 
 class Fill(enum.StrEnum):
-    """What becomes of values that do not count."""
+    """The fate of values that do not count."""
 
     PASS = "pass"
     ZERO = "zero"

@@ -47,7 +47,7 @@ class Centre(enum.Enum):
 
 
 class EpsMode(enum.StrEnum):
-    """Where eps stands in the divisor."""
+    """The place of eps in the divisor."""
 
     INSIDE = "inside"
     OUTSIDE = "outside"
@@ -64,7 +64,7 @@ class EpsRule(enum.Enum):
 
 
 class ZeroRule(enum.Enum):
-    """What becomes of a group whose divisor is 0; `Norm.format_zero` writes it for a norm."""
+    """The result of a group whose divisor is 0; `Norm.format_zero` writes it for a norm."""
 
     ZERO = "0"
     ONE = "x − centre"
@@ -72,7 +72,7 @@ class ZeroRule(enum.Enum):
 
 
 class FlatRule(enum.Enum):
-    """Which groups count as constant though their divisor is not 0; the value says how small it is."""
+    """The groups that count as constant though their divisor is not 0; the value says how small it is."""
 
     SMALL = "below 10 machine epsilons"
     SMALL_OF_ROUNDED = "of quartiles rounded to float64 below 10 of its machine epsilons"
@@ -98,7 +98,7 @@ class Refusal(enum.Enum):
 
 
 class GroupOrder(enum.StrEnum):
-    """Which channels are of group g of G: C/G neighbours, or g, g + G, g + 2G and so on."""
+    """The channels of group g of G: C/G neighbours, or g, g + G, g + 2G and so on."""
 
     CONTIGUOUS = "contiguous"
     INTERLEAVED = "interleaved"

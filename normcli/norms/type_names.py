@@ -113,19 +113,19 @@ FrameworkName = Literal[
 """The frameworks whose conventions are known."""
 
 EpsModeName = Literal["inside", "outside"]
-"""Where a caller may put eps."""
+"""The places in which a caller may put eps."""
 
 GroupOrderName = Literal["contiguous", "interleaved"]
-"""Which channels are of a group."""
+"""The orders of channels in groups."""
 
 NanName = Literal["propagate", "omit", "raise"]
 """The names of the effects of NaN."""
 
 FillName = Literal["pass", "zero", "nan", "normalize"]
-"""What becomes of values that do not count."""
+"""The fates of values that do not count."""
 
 GateActivationName = Literal["silu", "sigmoid", "gelu", "none"]
-"""What a gate goes through before it multiplies."""
+"""The activations of a gate."""
 
 GateOrderName = Literal["after", "before"]
 """Whether a gate multiplies the norm's result or its tensor."""

@@ -38,7 +38,7 @@ PRECISIONS = {
 }
 
 _OWN_ROUNDINGS = 2.0**-48
-"""What the test itself may be off, in units of a float's last place."""
+"""The error of the test itself, in units of a float's last place."""
 
 
 def is_decided(value: Pair, exponent: Integers, error: Any, precision: Precision) -> Selected:

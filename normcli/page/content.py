@@ -44,7 +44,7 @@ SLICE_CELLS = 1024
 """The most cells that are shown of a larger tensor: sixteen matrices of eight by eight."""
 
 LONGEST_SIDE = 32
-"""Of a slice, along one axis."""
+"""The most positions of a slice along one axis."""
 
 _MOST_KNOWN = 3
 """The most norms that a reader tells apart by their picture."""

@@ -132,7 +132,7 @@ class Cubes:
 
     @property
     def captions(self) -> list[str]:
-        """Which axes run where."""
+        """A caption: which axes run in which direction."""
         ways = ("to the right", "into the depth", "downwards")
         parts = [f"{edge.label} {way}" for edge, way in zip(self.edges, ways, strict=True) if edge.axes]
         return parts or ["one value"]

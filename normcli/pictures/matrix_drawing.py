@@ -51,7 +51,7 @@ _ONE = Positions((0,))
 """Stands for rows or columns where the tensor has no axis for them."""
 
 _ADVANCE = 0.6
-"""Of a character in nearly every monospaced font, as a part of the size."""
+"""The width of a character in nearly every monospaced font, as a part of the size."""
 
 
 class Flat:
@@ -95,7 +95,7 @@ class Flat:
 
     @property
     def caption(self) -> str:
-        """Which axes run where."""
+        """A caption: which axes run in which direction."""
         if not self._names:
             return "one value"
         if len(self._names) == 1:

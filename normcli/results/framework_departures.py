@@ -1,4 +1,4 @@
-"""Where a framework's own result differs from its convention: normcli says so and keeps to the convention."""
+"""Cases in which a framework's result differs from its convention: normcli says so and keeps the convention."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ class Result:
 
     @property
     def u(self) -> NDArray[np.float64]:
-        """Of `sn`: u of σ = uᵀXv, of length 1: (…, rows). The singular vector, or what iterations leave of it.
+        """For `sn`: the vector u of σ = uᵀXv, of length 1, shape (…, rows): singular, or an estimate.
 
         Rounded once. The largest number of a singular v is positive. As it was given, where u and v both were.
         NaN of a matrix of zeros, one that is not finite, and one with two largest singular values.
@@ -181,7 +181,7 @@ class Result:
 
     @property
     def v(self) -> NDArray[np.float64]:
-        """Of `sn`: v, likewise: (…, columns)."""
+        """For `sn`: the vector v of σ = uᵀXv, of length 1, shape (…, columns)."""
         return self._vectors[1]
 
     @functools.cached_property
@@ -193,7 +193,7 @@ class Result:
 
     @functools.cached_property
     def largest(self) -> NDArray[np.float64]:
-        """Of `sn`: the largest singular value, rounded once, also where `sigma` is an estimate of it."""
+        """For `sn`: the largest singular value, rounded once, also where `sigma` is an estimate."""
         self._require_matrices("largest singular value")
         if self.plan.spec.iteration is None:
             return self.sigma

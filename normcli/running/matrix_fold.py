@@ -66,7 +66,7 @@ class FoldedMatrix(NamedTuple):
 
     @property
     def off(self) -> float:
-        """How far σ is above the largest singular value, as a part of it; negative below it."""
+        """The relative excess of σ over the largest singular value; negative below it."""
         return self.sigma / self.largest - 1.0
 
     def prove(self) -> tuple[float, float]:

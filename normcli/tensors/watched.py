@@ -12,7 +12,7 @@ _LEAST = 1 << 26
 
 
 class Watch:
-    """What takes the progress of the run, as `normcli.engine.walk.Observer` has it; None of most."""
+    """The observer of the run's progress (`normcli.engine.walk.Observer`); None in most runs."""
 
     observer: ClassVar[Any] = None
 

@@ -23,7 +23,7 @@ _OPEN_FILES = "/proc/self/fd"
 """The folder in which Linux lists a process's open files by descriptor, nameless files included."""
 
 _REMOVALS, _BETWEEN = 20, 0.1
-"""How often a folder is removed that others still write to, and the seconds between."""
+"""The tries to remove a folder to which others still write, and the seconds between them."""
 
 _NEW_FILE = 0o666
 """The permissions of a new file, before the umask."""

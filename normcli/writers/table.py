@@ -31,7 +31,7 @@ _EQUALITY, _OPERATION = re.compile(" (?=[=≈] )"), re.compile(" [+−/·] ")
 """Before what a line of arithmetic may be broken."""
 
 _FIXED = str.maketrans(" \v", "\0\1")
-"""What stands for spaces, and for the fillers of wide characters, at which no line is broken."""
+"""Stand-ins for spaces, and for the fillers of wide characters, at which no line is broken."""
 
 _LOOSE = str.maketrans("\0\1", " \v")
 
@@ -39,7 +39,7 @@ _DEEPEST = 4
 """The most nested brackets within which a line is broken before an operation."""
 
 _INDENT = " " * 4
-"""What stands before facts below a label that leaves them too little room beside it."""
+"""The indent of facts below a label that leaves too little room beside it."""
 
 _NOTEBOOK = '<pre style="white-space: pre; overflow-x: auto; line-height: 1.2">{code}</pre>'
 

@@ -94,7 +94,7 @@ class Case:
 
     @cached_property
     def parts(self) -> frozenset[str]:
-        """What rows of tables may need: which parts the norm has, and which of its inputs were given."""
+        """The names of the norm's parts and of its given inputs, which rows of tables may need."""
         has = {
             "mean": self.centres, "moments": self.has_moments, "eps": self.eps, "gamma": self.has_gamma,
             "beta": self.has_beta, "stored": self.stored, "addends": self.addends, "gate": self.gate,

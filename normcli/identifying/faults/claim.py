@@ -1,4 +1,4 @@
-"""That a tensor has a fault: claims, the likeliest first, with the evidence for them in bits."""
+"""Claims that a tensor has a fault, the likeliest first, with their evidence in bits."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ _MOST_BITS = 24.0
 """No value shows more."""
 
 _FEW_NUMBERS = 8
-"""Of more numbers that were found, a row is less likely than one with fewer."""
+"""The most recovered numbers of a likely row; with more, a row ranks below rows with fewer."""
 
 _ALIKE, _CLOSE = 3.0, 0.05
-"""How far off a claim may be to be as likely as the best: times the best, and in units of rounding."""
+"""The misfit up to which a claim is as likely as the best: a factor, and an addend in units of rounding."""
 
 _NEAR_ROUNDINGS = 8.0
 """A number that moves no value by more roundings of half precision may be what its sums make."""
@@ -116,7 +116,7 @@ class Claim(NamedTuple):
 
     @property
     def evidence(self) -> tuple[str, ...]:
-        """What shows it."""
+        """The evidence, one sentence each."""
         if self.region is not None:
             return (*self.shown, *(["rounding explains every other value"] if self.region.words else []))
         return (*self.shown, "with that, rounding explains every value")

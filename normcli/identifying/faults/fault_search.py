@@ -1,4 +1,4 @@
-"""Which norm a tensor should have been: the one that was asked for, or each that makes one of its shape."""
+"""The norms that a tensor should have been: the one that was asked for, or every usual one of its shape."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ def _try(case: Case, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -
 
 
 _BESIDE_EPS = 0.1
-"""How well the eps that y shows has to agree with one in use."""
+"""The largest relative difference of the eps that y shows from a usual one."""
 
 
 def _find_eps(case: Case, square: Floats) -> float | None:
@@ -344,7 +344,7 @@ def _find_inside(case: Case, region: IndexRegion, rows: Sequence[Row]) -> Iterat
 
 
 _LEAST_SHOWN = 8
-"""Of fewer values nothing is said but that they are wrong."""
+"""The fewest values of a region whose content is named."""
 
 _MOST_WHOLE = 8
 """Rows whose exceptions are looked at, those with the fewest first."""

@@ -1,4 +1,4 @@
-"""Where a claim holds, and where it does not, and which step of a kernel may have made NaN, ∞ or 0 there."""
+"""The region in which a claim holds, and the step of a kernel that may have made NaN, ∞ or 0 elsewhere."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ _ROUNDINGS = 2.0
 
 
 class ValueSource(NamedTuple):
-    """What may have made a value that is not finite, or 0, and what to do about it."""
+    """A possible source of a value that is not finite, or 0, and its remedy."""
 
     words: str
     remedy: str

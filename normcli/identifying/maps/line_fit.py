@@ -27,7 +27,7 @@ _SIMPLE = 2
 
 
 _LEAST = 2.0**-60
-"""Of numbers up to 1, smaller ones weigh no more than this one."""
+"""The least number by which weights are taken, of numbers up to 1."""
 
 
 _LEAST_SPREAD = 2.0**-50
@@ -35,7 +35,7 @@ _LEAST_SPREAD = 2.0**-50
 
 
 _REFINEMENTS = 3
-"""How often the residuals of a line are fitted again, until a and b are those of least squares."""
+"""How often a line is fitted to its residuals again, until a and b are least squares."""
 
 
 class PlainMap(NamedTuple):

@@ -43,7 +43,7 @@ _ROUNDINGS = 3.0
 """Roundings of its terms that a map may be off: a kernel's of x − mean, two products and a sum."""
 
 _SHORTER = "float32"
-"""What maps of half precision are calculated in, and some of float64."""
+"""The dtype in which maps of half precision, and some of float64, are calculated."""
 
 _SHORT_ROUNDINGS = 4.0
 """The roundings of these."""
@@ -113,7 +113,7 @@ def _explains_all(
 
 
 BEYOND_SAMPLE = 4.0
-"""How many times further off than fitted values the other values of y's dtype may be."""
+"""The factor on the error of fitted values that other values may have."""
 
 
 def list_map_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:

@@ -1,4 +1,4 @@
-"""How well a result may have been calculated, and which factors then lead from standardized groups to y.
+"""Bounds of a kernel's errors, and the factors that lead from standardized groups to y within them.
 
 A kernel subtracts one mean from all values of a group, and multiplies them by one factor: what it has lost of
 the mean shifts all of them alike, and only what it rounds value by value makes them differ. Where values lie so
@@ -164,7 +164,7 @@ def _bound_closely(
 
 
 class Level(NamedTuple):
-    """How well a result was calculated.
+    """The precision of a calculation.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ class Level(NamedTuple):
 
 
 _CALCULATED = "float32"
-"""What kernels calculate half precision in, and some of them float64."""
+"""The dtype in which kernels calculate half precision, and some kernels float64."""
 
 _OF_SHORTER = (4.0, 32.0)
 """The roundings of float32 that a result of float64 may be off."""

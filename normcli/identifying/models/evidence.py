@@ -1,4 +1,4 @@
-"""What values say of the norm that made them: per group, which factors agree; over all groups, which eps.
+"""Evidence of values for a norm: the factors that fit each group, and the eps that fits all groups.
 
 A group's values are turned into x̂ with eps = 0, so that eps and ddof leave one unknown: the factor r of
 y = r · x̂, which is 1 without them. Every value, with what rounding allows it, bounds r from both sides; if the
@@ -37,7 +37,7 @@ _MOST_DIGITS = 16
 
 
 class Model(NamedTuple):
-    """How a divisor comes of a group, and the eps that all groups allow.
+    """A model of the divisor of groups, with the range of eps that all groups allow.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _NEAR = 2.0**-40
-"""How far off a singular value of LAPACK's may be, as a part of it."""
+"""The relative error of LAPACK's singular values."""
 
 _MOST_BITS = 60.0
 
@@ -179,7 +179,7 @@ class _Factors(NamedTuple):
 
     @property
     def bits(self) -> float:
-        """How many bits of a factor they tell."""
+        """The bits of a factor that they show."""
         return -math.log2(max((self.high - self.low) / self.high, 2.0**-_MOST_BITS))
 
 
@@ -209,7 +209,7 @@ _CONVERGED = 2.0**-45
 
 
 class Start(NamedTuple):
-    """What power iterations may have started from: one number for each row (u), or column (v)."""
+    """A possible start of power iterations: one number for each row (u) or column (v)."""
 
     name: str
     vector: tuple[float, ...]

@@ -55,13 +55,13 @@ class Standard:
 
     @cached_property
     def missing(self) -> Selected | None:
-        """Which values do not count; None if all do."""
+        """The values that do not count; None if all do."""
         missing: Selected = np.isnan(self.rows)
         return missing if missing.any() else None
 
     @cached_property
     def counts(self) -> Floats:
-        """How many values of each group count, shape (groups,)."""
+        """The number of values of each group that count, shape (groups,)."""
         counts: Floats = self.group_size - np.isnan(self.rows).sum(axis=1, dtype=np.float64)
         return counts
 
@@ -99,7 +99,7 @@ MOMENTS = tuple(divisor for divisor in DIVISORS if divisor.measurement is Measur
 """The divisors with an eps; the root of the mean square stands for lengths too."""
 
 STANDARDS = (*MOMENTS, *(divisor for divisor in DIVISORS if divisor.is_by_order))
-"""What groups are standardized by, each with the centre of the first norm that divides so, or none."""
+"""The divisors by which groups are standardized, each with the centre of the first norm that has it."""
 
 ROWS = {divisor: next(row for row in NORMS.values() if row.divisor == divisor) for divisor in DIVISORS}
 """The first norm that divides so."""

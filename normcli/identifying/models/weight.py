@@ -74,7 +74,7 @@ class Seen(NamedTuple):
 
     @property
     def _width(self) -> float:
-        """How exactly the best group's factor is known, as a part of it."""
+        """The relative uncertainty of the best group's factor."""
         return float(((self.largest - self.least) / self.largest).max(initial=0.0))
 
     def _count_each(self) -> Floats:

@@ -45,7 +45,7 @@ _OWN_ROUNDINGS = 2.0**-48
 """The relative error of the bounds themselves, as a part of the power."""
 
 _MARGIN = 4.0
-"""How much further off values may be that are too close to 0 for bounds of their own."""
+"""The factor on the error of values that are too close to 0 for bounds of their own."""
 
 _LEAST_VALUES = 3
 """The fewest values that refute a line: fewer always lie on one."""

@@ -1,4 +1,4 @@
-"""Which norms reproduce a tensor: ways of grouping, centring and dividing, tried on few values first.
+"""The search for norms that reproduce a tensor: groupings, centres and divisors, tried on few values first.
 
 * `groups`: the ways of grouping a shape
 * `affine_step`: the ways in which gamma and beta may have entered

@@ -322,7 +322,7 @@ _FEW = 1 << 9
 """Values that a hypothesis is tried on first."""
 
 _MARGIN = 4.0
-"""How many times further off values may be that are a part of a line."""
+"""The factor on the error of values where only a part of each line is fitted."""
 
 
 @functools.lru_cache(maxsize=8)  # of one grid, every divisor is tried in turn

@@ -1,4 +1,4 @@
-"""How gamma and beta may have entered: as they should, exchanged, as 1 + gamma, one of them, or not at all."""
+"""The ways in which gamma and beta may have entered: rightly, exchanged, as 1 + gamma, alone, or neither."""
 
 from __future__ import annotations
 

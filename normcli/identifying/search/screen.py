@@ -34,10 +34,10 @@ _ALONG_AXIS = 32
 """Values along an axis that are looked at."""
 
 _ALONG = 0.5
-"""How much further off than other values those along an axis may be: their group's offset is guessed twice."""
+"""The factor on the error of values along an axis: their group's offset is guessed twice."""
 
 _MARGIN = 8.0
-"""How much further off than rounding allows values may be: their group's mean and size are guessed."""
+"""The factor on the error of rounding: the mean and size of groups are guessed."""
 
 
 def measure_offset(x: Floats) -> float:
@@ -80,7 +80,7 @@ def _undo(y: Floats, step: AffineStep, slack: Floats, before: Floats) -> tuple[F
 
 
 class Screen:
-    """Which ways of grouping some values of x and y refute.
+    """The groupings that some values of x and y refute.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 _PATIENCE = 2
-"""How many levels further a usual eps is sought: one of many digits may be an artefact of rounding."""
+"""The levels beyond the first match at which a usual eps is sought: an eps of many digits may be rounding."""
 
 _MOST_DOUBTFUL = 256
 """The most hypotheses that are examined if y decides nothing, as with constant groups, and thousands fit."""
@@ -56,7 +56,7 @@ class Fitting(NamedTuple):
 
 
 class Search:
-    """What fits one input and one actual tensor in the input's order of axes.
+    """The matches of one input and one actual tensor in the input's order of axes.
 
     Parameters
     ----------

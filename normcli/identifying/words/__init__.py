@@ -1,4 +1,4 @@
-"""What was found, as a diagnosis: cause, evidence, what fits as well, what to do.
+"""The words of an answer: a diagnosis with cause, evidence, alternatives, remedy.
 
 * `diagnosis`: the record, and the list of verdicts
 * `phrasing`: what made a tensor

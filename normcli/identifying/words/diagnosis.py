@@ -29,7 +29,7 @@ _MOST_SHOWN = 3
 
 
 class Diagnosis(NamedTuple):
-    """What made somebody's tensor, as far as the data show; texts are clauses, without a stop at their end.
+    """A diagnosis of a tensor; texts are clauses, without a full stop.
 
     Parameters
     ----------

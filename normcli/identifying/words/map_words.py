@@ -39,7 +39,7 @@ _MOST_NUMBERS = 4
 _MOST_NAMES = 4
 
 _OF_LAYERS = ParameterRule.CHANNEL, ParameterRule.REDUCED
-"""Where gamma lies of norms that are layers: along the channels or the reduced axes."""
+"""The axes of gamma for norms that are layers: the channels or the reduced axes."""
 
 
 def diagnose_map(found: Identification, plain: PlainMap, layout: Layout) -> Diagnosis:

@@ -1,4 +1,4 @@
-"""What made a tensor, in one record: a norm, a fault, a map, a doubt, or nothing known."""
+"""The diagnosis of any answer: a norm, a fault, a map, a doubt, or nothing known."""
 
 from __future__ import annotations
 

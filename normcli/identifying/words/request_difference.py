@@ -1,4 +1,4 @@
-"""What sets a match apart from a request of a norm, and the options that make them the same."""
+"""The differences of a match from a request, and the options that remove them."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 _UNEXPLAINED = (Kind.NONE, Kind.UNDECIDED)
-"""What leaves open why a tensor differs."""
+"""The kinds of answer that leave open why a tensor differs."""
 
 
 def diagnose_actual(

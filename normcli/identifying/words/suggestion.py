@@ -1,4 +1,4 @@
-"""Which generated tensor tells apart what fits: the one whose results differ most between the candidates."""
+"""The generated tensor that tells candidates apart best: their results on it differ most."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
 
 _PAIR_ERROR, _FAR_ERROR, _GELU_ERROR = 2.0**-85, 2.0**-50, 2.0**-40
-"""How far off an activation may be, as a part of it: in pairs, far from 0, and by the C library's erfc."""
+"""The relative errors of activations: in pairs, far from 0, and by the C library's erfc."""
 
 _FAR, _FAR_LEFT = 1000.0, -64.0
 """Beyond the first, e⁻ᶻ loses digits; left of the second, z · Φ(z) times any double is rounded to 0."""

@@ -73,7 +73,7 @@ def is_plan_served(plan: Plan, count: int) -> bool:
 
 
 class Rule(NamedTuple):
-    """What groups are divided by, and how exactly: `struct rule` of kernel.h, in its order."""
+    """The rule of the divisor: the fields of `struct rule` in kernel.h, in its order."""
 
     freedom: float
     eps: float
@@ -123,7 +123,7 @@ class Groups(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """How many values of each group count, and what the sums of their squares are divided by.
+    """The number of values of each group, and the divisor of their sums of squares.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def apply_to_rows(
 
 
 class _Known(NamedTuple):
-    """What is known of groups beforehand.
+    """The statistics of groups that are given.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ class _Known(NamedTuple):
 
 
 class _Counted(NamedTuple):
-    """Which values count.
+    """The values that count.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Operands(NamedTuple):
-    """What values are calculated with: arrays of as many axes, to be broadcast against them, or None.
+    """The numbers with which values are calculated: arrays that broadcast against them, or None.
 
     Parameters
     ----------

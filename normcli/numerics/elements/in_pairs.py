@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 SOLVED = 2.0**-90
-"""How far off the divisors of moments may be, as a part of them: else a group is solved by fractions."""
+"""The largest relative error of moments' divisors: beyond it, a group is solved by fractions."""
 
 KNOWN = 2.0**-77
-"""How far off a solution's divisors may be, as a part of them."""
+"""The largest relative error of a solution's divisors."""
 
 
 class Elements(NamedTuple):

@@ -1,4 +1,4 @@
-"""How a loss changes with the values that are normalized: the backward pass of every norm of groups.
+"""The backward pass of every norm of groups: the derivatives of a loss by the values.
 
 Of a group with centre μ and divisor D, x̂ = (x − μ)/D, and of a loss whose derivative by x̂ is g,
 
@@ -67,7 +67,7 @@ _NEAR = 2.0**-40
 
 @dataclass(slots=True)
 class Coefficients:
-    """What the derivatives of groups' values are made of, one number for each group.
+    """The coefficients of the derivatives by groups' values, one number for each group.
 
     Parameters
     ----------

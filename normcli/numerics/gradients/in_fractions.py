@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class ExactCoefficients(NamedTuple):
-    """What the derivatives of one group's values are made of; see `coefficients`.
+    """The coefficients of the derivatives by one group's values; see `coefficients`.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ _LOST_BITS = 6
 """Factors of a term are three at most, and each is within 2⁴ units of the last bit that it was taken to."""
 
 NO_COEFFICIENTS = ExactCoefficients(2.0, *(Fraction(0),) * 4)
-"""Of a group of which nothing is normalized."""
+"""The coefficients of a group of which nothing is normalized."""
 
 
 def solve_exactly(

@@ -66,7 +66,7 @@ class GradientRows(NamedTuple):
 
     @property
     def factors(self) -> list[Floats]:
-        """What products are made of."""
+        """The factors of products."""
         return [*self.deviations, self.dy, *([] if self.gamma is None else [self.gamma])]
 
     def map(self, function: Any) -> GradientRows:

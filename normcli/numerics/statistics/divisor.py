@@ -1,4 +1,4 @@
-"""What the values of groups are divided by: how eps enters it, how it is scaled, what replaces its zeros."""
+"""Divisors of groups: the place of eps, scaling, the replacement of zeros."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def find_freedom(plan: Plan, count: Any) -> Any:
 
 @dataclass(eq=False, repr=False)
 class Solution:
-    """What a tile is normalized with, one value for each group.
+    """The numbers with which a tile is normalized, one for each group.
 
     Parameters
     ----------

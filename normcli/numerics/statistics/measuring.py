@@ -1,4 +1,4 @@
-"""How groups are measured that are cut into leaves, by what their norm divides by."""
+"""The measurement of groups that are cut into leaves, by the kind of their divisor."""
 
 from __future__ import annotations
 

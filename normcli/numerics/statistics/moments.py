@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class Moments:
-    """What is known of groups.
+    """The moments of groups, as far as they are known.
 
     Parameters
     ----------

@@ -219,7 +219,7 @@ class RoundedStatistics(NamedTuple):
 
 
 _LEAST, _LARGEST = 2.0**-900, 2.0**960
-"""What is not between these may over- or underflow as it is added up, and is calculated by itself."""
+"""Magnitudes between which sums neither over- nor underflow; other values are calculated one by one."""
 
 _THIRD = 2.0**-105
 """A bound of what two doubles leave, as a part of the first."""

@@ -177,7 +177,7 @@ class RankSearch:
 
     @property
     def passes(self) -> int:
-        """How often all values are to be added."""
+        """How often all values are added."""
         return -(-self._size // self._digit)
 
     @property

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 
 class Measured(Protocol):
-    """What was measured of groups."""
+    """The measurements of groups."""
 
     @property
     def count(self) -> Any:
-        """How many values are selected: in every group, or in each."""
+        """The number of values that are selected: one number for all groups, or one for each."""
         ...
 
     def solve(self, plan: Plan) -> Solution:
@@ -72,7 +72,7 @@ def solve(plan: Plan, measured: Measured) -> Solution:
 
 
 class SquaredGroups(NamedTuple):
-    """What is known of groups that are divided by a root of squares.
+    """Groups that are divided by a root of squares: the numbers that are known of them.
 
     Parameters
     ----------

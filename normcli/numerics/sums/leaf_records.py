@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class LeafRecords:
-    """What is measured of leaves, or of groups: a dataclass of arrays of one shape, one number for each leaf.
+    """The measurements of leaves or groups: a dataclass of arrays of one shape, one number for each leaf.
 
     Every kind has `count`, of how many values a record is, and `extreme`, whether their magnitudes differ so
     much, or are such, that the record does not hold what it should.

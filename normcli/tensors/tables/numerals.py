@@ -20,11 +20,11 @@ _MISSING = frozenset(word.lower() for word in MISSING)
 _PADDED = re.compile("0[0-9]+")
 
 SEPARATORS = {",": ",", ".": "[.]", "'": "['\u2019]", "space": "[ \u00a0\u2009\u202f]"}
-"""What may stand between the thousands of a number, as --thousands names it → the characters."""
+"""The separators of thousands: their names for --thousands → the characters."""
 
 
 class Numerals(NamedTuple):
-    """How the cells of a table write numbers.
+    """The spelling of numbers in a table's cells.
 
     Parameters
     ----------

@@ -77,10 +77,10 @@ _DEVIATIONS = 4.0
 """Counts that differ by more than this many standard deviations do not differ by luck."""
 
 _LEAST_DROPPED = 8
-"""Of fewer values nothing is said but that they are 0."""
+"""The fewest dropped values that show a dropout."""
 
 _LEAST_STEPS, _MOST_STEPS = 4, 1 << 15
-"""How many steps from 0 the furthest value of a grid is: on a finer one almost any number lies."""
+"""The fewest and the most steps from 0 to the furthest value: on a finer grid lies almost any number."""
 
 _NEAREST = 64
 """Levels nearest 0 among which the step of the grid is sought: larger ones are rounded by more."""

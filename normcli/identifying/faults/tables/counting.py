@@ -25,7 +25,7 @@ _MOST_PARTS = 64
 """A batch or a row is shared out among no more."""
 
 _MOST_NAMED = 8
-"""Of more parts none is named by itself."""
+"""The most parts of a group that are named one by one."""
 
 
 def _list_paddings(case: Case) -> list[int]:

@@ -57,7 +57,7 @@ def _take_constant(case: Case) -> Iterator[Variant]:
 
 
 _DIGITS = (1, 2, 3, 5, 8)
-"""How many digits a number has that y shows, and that is none in use."""
+"""The counts of significant digits to which a recovered number is rounded that is no usual one."""
 
 
 def _shorten(shown: float) -> Iterator[tuple[float, int]]:

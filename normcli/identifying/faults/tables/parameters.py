@@ -83,7 +83,7 @@ def _take_other_sample(case: Case) -> Iterator[Variant]:
 
 
 _MOST_PERMUTED = 2048
-"""Of more features no order is looked for."""
+"""The most features among which another order is looked for."""
 
 
 def _permute(case: Case) -> Iterator[Variant]:

@@ -39,7 +39,7 @@ OF_COPIES = (
     Row(Fault("where-infinite", "y is {what}", "find what makes ∞ there", "y[n] = np.inf",
               ("infinite", "for a part of the values")), _take_infinite),
 )  # fmt: skip
-"""What stands in a part of y in the place of the result."""
+"""Tensors that may stand in a part of y in place of the result."""
 
 NOT_FINITE = OF_COPIES[2:]
 
@@ -51,7 +51,7 @@ OF_REGIONS = {
         ("values", "y[3, 5] = np.nan", "for values here and there"),
     )
 }
-"""What stands in a part of y that a kernel left out: no row has a name for it."""
+"""The faults of a part of y that a kernel left out, where no other row names its content."""
 
 _COMPARE = "compare it with the right one"
 

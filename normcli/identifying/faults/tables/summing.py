@@ -60,7 +60,7 @@ _ON_LINES = 0.9
 
 
 class NarrowSums(NamedTuple):
-    """What sums in half precision make of a case: the algorithm, the variant, and which groups overflow."""
+    """A case with sums in half precision: the algorithm, the variant, the groups that overflow."""
 
     algorithm: str
     variant: Variant
@@ -107,7 +107,7 @@ def _sum_narrowly(case: Case) -> Iterator[Variant]:
 
 
 _FEWEST_GROUPS = 8
-"""Of fewer groups, errors of sums may be alike by chance."""
+"""The fewest groups in which errors of sums that are alike are no chance."""
 
 _SHARED = 8.0
 """The part of their errors that divisors share, at most, as a multiple of what is random of them."""
