@@ -401,7 +401,7 @@ def test_long_tables_take_little_memory(arguments, extra, long_table, tmp_path, 
         most = 75
     else:
         pytest.importorskip("pyarrow")
-        most = 60 + measure_peak_of_code("import numpy, pyarrow.csv")
+        most = 70 + measure_peak_of_code("import numpy, pyarrow.csv")
     assert measure_peak("zscore", "-i", long_table, "--exclude", "name", *arguments) < most
 
 
