@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from normcli.numerics.rational import find_exponent, make_fraction, round_once, scale
+from normcli.numerics.rational import divide_once, find_exponent, make_fraction, scale
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -88,8 +88,26 @@ FIRST_BITS, MOST_BITS = 300, 4800
 """Bits that roots are taken to at first; past the last, what is still undecided is taken for a tie."""
 
 
+class Enclosed(NamedTuple):
+    """The number value / unit, which is known to within error / unit: three integers.
+
+    Nothing is cancelled, as it is in a fraction: the common divisors of so long integers take longer to find
+    than everything else.
+    """
+
+    value: int
+    error: int
+    unit: int
+
+
+def enclose(value: Fraction, error: Fraction) -> Enclosed:
+    """Return a number and a bound of its error, which is 0 of an exact number, over one unit."""
+    (up, unit), (off, by) = value.as_integer_ratio(), error.as_integer_ratio()
+    return Enclosed(up * by, off * unit, unit * by)
+
+
 def round_real(
-    evaluate: Callable[[int], tuple[Fraction, Fraction]], rounding: Callable[[Fraction], float] = round_once
+    evaluate: Callable[[int], tuple[Fraction, Fraction]], rounding: Callable[[int, int], float] = divide_once
 ) -> float:
     """Return an exact value, rounded once.
 
@@ -99,7 +117,7 @@ def round_real(
         Takes the bits that irrational parts are wanted to; returns a value and a bound of its error, which is 0
         of an exact value.
     rounding : callable
-        Rounds a fraction: monotonic.
+        Rounds the quotient of two integers: monotonic.
 
     Examples
     --------
@@ -108,7 +126,7 @@ def round_real(
     >>> round_real(lambda bits: (find_root(two, bits), scale(two, -bits)))
     1.4142135623730951
     """
-    return round_reals(lambda _, bits: [evaluate(bits)], [0], rounding)[0]
+    return round_reals(lambda _, bits: [enclose(*evaluate(bits))], [0], rounding)[0]
 
 
 Bounded: TypeAlias = "tuple[Fraction, Fraction] | None"
@@ -116,50 +134,59 @@ Bounded: TypeAlias = "tuple[Fraction, Fraction] | None"
 
 
 def round_reals(
-    evaluate: Callable[[list[int], int], Sequence[Bounded]],
-    places: list[int],
-    rounding: Callable[[Fraction], float] = round_once,
+    evaluate: Callable[[list[Any], int], Sequence[Enclosed | None]],
+    places: list[Any],
+    rounding: Callable[[int, int], float] = divide_once,
 ) -> list[float]:
     """Return the exact values at some places, each rounded once.
 
     Parameters
     ----------
     evaluate : callable
-        Takes the places that are not decided yet, and bits as in `round_real`; returns what is known of each.
-    places : list of int
+        Takes the places that are not decided yet, and bits as in `round_real`; returns the number at each, or
+        None for NaN.
+    places : list
+        Of anything that a dictionary takes.
     rounding : callable
     """
-    found: dict[int, float] = {}
+    found: dict[Any, float] = {}
     left, bits = places, FIRST_BITS
     while left:
         for place, known in zip(left, evaluate(left, bits), strict=True):
             if known is None:
                 found[place] = math.nan
                 continue
-            value, error = known
-            if rounding(value - error) == rounding(value + error):
-                found[place] = rounding(value)
+            value, error, unit = known
+            if not error or rounding(value - error, unit) == rounding(value + error, unit):
+                found[place] = rounding(value, unit)
             elif bits >= MOST_BITS:
-                found[place] = rounding(_shorten(value, bits // 2))
+                found[place] = rounding(*_shorten(value, unit, bits // 2))
         left, bits = [place for place in left if place not in found], 2 * bits
     return [found[place] for place in places]
 
 
-def _shorten(value: Fraction, bits: int) -> Fraction:
-    """Return a value to so many bits."""
+def _shorten(up: int, down: int, bits: int) -> tuple[int, int]:
+    """Return a quotient to so many bits."""
+    value = make_fraction(up) / down
     unit = find_exponent(value) - bits
-    return scale(make_fraction(round(scale(value, -unit))), unit)
+    return scale(make_fraction(round(scale(value, -unit))), unit).as_integer_ratio()
 
 
 def round_to(value: Fraction, precision: Precision) -> float:
-    """Return the float of a dtype nearest to a value, ties to even, as a double; infinite beyond them."""
-    if not value or precision.bits == PRECISIONS["float64"].bits:
-        return round_once(value)
+    """Return the float of a dtype nearest to a value, as `round_quotient`."""
+    return round_quotient(*value.as_integer_ratio(), precision)
+
+
+def round_quotient(up: int, down: int, precision: Precision) -> float:
+    """Return the float of a dtype nearest to up / down, ties to even, as a double; infinite beyond them."""
+    if not up or precision.bits == PRECISIONS["float64"].bits:
+        return divide_once(up, down)
+    value = make_fraction(up) / down
     highest = max(find_exponent(value), precision.least)
     unit = highest - precision.bits + 1
     rounded = math.ldexp(round(scale(value, -unit)), unit) if highest < _ENDLESS else math.inf
     largest = math.ldexp(2.0 - 2.0 ** (1 - precision.bits), 1 - precision.least)
-    return math.copysign(rounded if abs(rounded) <= largest else math.inf, -1 if value < 0 else 1)
+    return math.copysign(rounded if abs(rounded) <= largest else math.inf, -1 if up < 0 else 1)
 
 
 _ENDLESS = 1024

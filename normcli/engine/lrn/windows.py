@@ -13,7 +13,7 @@ from normcli.engine.inputs import COUNT, zero_unselected
 from normcli.engine.lrn.window_sums import WindowSums, count_in_windows, divide_by_size, list_lines, sum_squares
 from normcli.engine.passes import Passes
 from normcli.numerics.bounds import LOGARITHM, POWER
-from normcli.numerics.deciding import PRECISIONS, is_decided, round_real, round_to
+from normcli.numerics.deciding import PRECISIONS, is_decided, round_quotient, round_real
 from normcli.numerics.elements.in_pairs import KNOWN, round_pair
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import (
@@ -220,7 +220,8 @@ def _round(
     total, own = take_exponents(number.value)
     exponent = np.clip(own + number.exponent, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)
     decided = is_decided(total, exponent, np.abs(total.hi) * _PRODUCT_ERROR, precision)
-    rounded, rounding = round_pair(total, exponent, precision), functools.partial(round_to, precision=precision)
+    rounded = round_pair(total, exponent, precision)
+    rounding = functools.partial(round_quotient, precision=precision)
     for place in list_lines(chosen & ~decided & (total.hi != 0.0)):
         parts = [1.0] if x is None else [part[place] for part in x if part is not None]
         value, base = sum(map(Fraction, parts), Fraction(0)), _find_base(sums, place, window)

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import functools
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.deciding import PRECISIONS, round_real, round_to
+from normcli.numerics.deciding import PRECISIONS, Enclosed, enclose, round_quotient, round_reals
+from normcli.numerics.elements.in_pairs import Elements
 from normcli.numerics.elements.kernel import apply
 from normcli.numerics.rounding import store
 from normcli.numerics.workspace import Workspace
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
     from normcli.numerics.deciding import Precision
-    from normcli.numerics.elements.activation import Gated
     from normcli.numerics.elements.kernel import Parameters
     from normcli.numerics.statistics.divisor import Solution
 
@@ -62,49 +64,50 @@ def settle(
         Of as many axes as raw, to be broadcast against it.
     parameters : Parameters
     """
-    columns = (raw, 0.0), (parameters.gamma, 1.0), (parameters.beta, 0.0)
-    precision, gate = PRECISIONS[out.dtype.name], parameters.gate
-    found = find_exactly(_normalize_one, columns, places, raw.shape, solution, precision, gate)
+    gate = parameters.gate
+    elements = Elements(raw, None, None, parameters.gamma, parameters.beta, gate=gate)
+    found = find_exactly(_find_line, elements, places, solution, PRECISIONS[out.dtype.name])
     values = np.empty(len(places), out.dtype)
     store(values, found)
     out[np.unravel_index(places, raw.shape)] = values
 
 
-def _normalize_one(
-    mean: Fraction, divisor: Fraction, x: Fraction, gamma: Fraction, beta: Fraction
-) -> tuple[Fraction, Fraction]:
-    return gamma * (x - mean) / divisor, beta
+class Line(NamedTuple):
+    """A value y of x: (x − centre) · slope + level; the slope is as exact as the divisor of a group."""
+
+    slope: Fraction
+    centre: Fraction
+    level: Fraction
+
+
+def _find_line(mean: Fraction, divisor: Fraction, gamma: Fraction, beta: Fraction) -> Line:
+    return Line(gamma / divisor, mean, beta)
 
 
 def find_exactly(
-    calculate: Callable[..., tuple[Fraction, Fraction]],
-    columns: Iterable[tuple[NDArray[Any] | None, float]],
+    find_line: Callable[[Fraction, Fraction, Fraction, Fraction], Line],
+    elements: Elements,
     places: NDArray[np.intp],
-    shape: tuple[int, ...],
     solution: Solution,
     precision: Precision,
-    gate: Gated | None = None,
 ) -> Floats:
-    """Return exact results at some flat places of a shape, rounded once.
+    """Return exact results at some flat places, rounded once.
 
     Parameters
     ----------
-    calculate : callable
-        Takes the mean (0 where nothing is subtracted) and the divisor of a value's group, and a number of each
-        column; returns two terms, the second exact, and the first as exact as the divisor is.
-    columns : iterable of (ndarray or None, float)
-        Arrays that broadcast against the shape, and what a number is where there is none.
+    find_line : callable
+        Takes mean (0 where nothing is subtracted) and divisor of a value's group, gamma and beta.
+    elements : Elements
+        Of which mean and divisor are not used.
     places : ndarray of int
-    shape : tuple of int
+        Flat indices into x.
     solution : Solution
-        Of as many axes, to be broadcast against it.
+        Of as many axes as x, to be broadcast against it.
     precision : Precision
-    gate : Gated or None
-        What multiplies the results before they are rounded.
     """
+    shape, gate = elements.x.shape, elements.gate
     index = np.unravel_index(places, shape)
     recall = functools.cache(solution.recall)
-    rounding = functools.partial(round_to, precision=precision)
 
     def choose(array: NDArray[Any] | None, otherwise: float) -> list[Any]:
         if array is None:
@@ -112,21 +115,37 @@ def find_exactly(
         chosen: list[Any] = np.broadcast_to(array, shape)[index].tolist()
         return chosen
 
-    def evaluate(number: int, z: Fraction, row: tuple[Fraction, ...], bits: int) -> tuple[Fraction, Fraction]:
+    @functools.cache
+    def find_integers(number: int, gamma: float, beta: float, bits: int) -> tuple[int, int, int, int, bool]:
+        """Return slope, slope · centre and level over one unit, the unit, and whether they are exact."""
         (mean, divisor), finer = recall(number, bits), recall(number, 2 * bits)[1]
         assert divisor is not None  # what is NaN is decided
-        first, second = calculate(mean if solution.centred else Fraction(0), divisor, *row)
-        value, error = first + second, Fraction(0) if divisor == finer else abs(first) / 2 ** (bits - 2)
+        mean = mean if solution.centred else Fraction(0)
+        slope, centre, level = find_line(mean, divisor, Fraction(gamma), Fraction(beta))
+        terms = slope, slope * centre, level
+        unit = math.lcm(*(term.denominator for term in terms))
+        rise, fall, base = (int(term * unit) for term in terms)
+        return rise, fall, base, unit, divisor == finer
+
+    def evaluate(row: tuple[Any, ...], bits: int) -> Enclosed:
+        x, low, z, *group = row
+        rise, fall, base, unit, is_exact = find_integers(*group, bits)
+        up, down = (Fraction(x) + Fraction(low) if low else x).as_integer_ratio()
+        part, unit = up * rise - down * fall, unit * down
+        value, error = part + down * base, 0 if is_exact else abs(part)
+        known = Enclosed(value << bits - 2, error, unit << bits - 2)
         if gate is None:
-            return value, error
-        factor, lost = gate.activation.evaluate_exactly(z, bits)
-        return value * factor, abs(value) * lost + error * (abs(factor) + lost)
+            return known
+        factor, lost = gate.activation.evaluate_exactly(Fraction(z), bits)
+        y, off = Fraction(known.value, known.unit), Fraction(known.error, known.unit)
+        return enclose(y * factor, abs(y) * lost + off * (abs(factor) + lost))
 
-    @functools.cache  # there may be many of equal values
-    def find(number: int, z: float, *row: float) -> float:
-        given = (Fraction(z), tuple(map(Fraction, row)))
-        return round_real(functools.partial(evaluate, number, *given), rounding)
-
-    gates = None if gate is None else gate.values
-    chosen = (choose(*column) for column in ((gates, 0.0), *columns))
-    return np.array(list(map(find, choose(solution.numbers, 0), *chosen)))
+    values = (elements.x, elements.low, None if gate is None else gate.values)
+    of_groups = ((solution.numbers, 0), (elements.gamma, 1.0), (elements.beta, 0.0))
+    columns = [*(choose(array, 0.0) for array in values), *(choose(*column) for column in of_groups)]
+    rows = list(zip(*columns, strict=True))
+    several = list(dict.fromkeys(rows))  # there may be many of equal values
+    rounding = functools.partial(round_quotient, precision=precision)
+    rounded = round_reals(lambda left, bits: [evaluate(row, bits) for row in left], several, rounding)
+    found = dict(zip(several, rounded, strict=True))
+    return np.array([found[row] for row in rows])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.numerics.deciding import PRECISIONS, is_decided
-from normcli.numerics.elements.in_fractions import find_exactly
+from normcli.numerics.elements.in_fractions import Line, find_exactly
 from normcli.numerics.elements.in_pairs import Elements, multiply_back, round_pair
 from normcli.numerics.pairs import take_exponents, two_prod, two_sum
 
@@ -58,9 +58,7 @@ def invert(elements: Elements, solution: Solution, precision: Precision) -> Floa
             values = np.where(finite, values, _invert_plainly(elements))
     places = np.flatnonzero(finite & ~decided)
     if places.size:
-        x, gamma, beta, low = elements.x, elements.gamma, elements.beta, elements.low
-        columns = (x, 0.0), (low, 0.0), (gamma, 1.0), (beta, 0.0)
-        values.reshape(-1)[places] = find_exactly(_invert_one, columns, places, x.shape, solution, precision)
+        values.reshape(-1)[places] = find_exactly(_find_line, elements, places, solution, precision)
     return values
 
 
@@ -96,10 +94,8 @@ def _invert_usual(elements: Elements) -> tuple[Floats, Selected] | None:
     return (values, decided) if is_rare else None
 
 
-def _invert_one(
-    mean: Fraction, divisor: Fraction, x: Fraction, low: Fraction, gamma: Fraction, beta: Fraction
-) -> tuple[Fraction, Fraction]:
-    return (x + low - beta) / gamma * divisor, mean
+def _find_line(mean: Fraction, divisor: Fraction, gamma: Fraction, beta: Fraction) -> Line:
+    return Line(divisor / gamma, beta, mean)
 
 
 def _find_finite(elements: Elements) -> Selected:

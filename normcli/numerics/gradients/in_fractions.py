@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.norms.rules import Centre, EpsMode, ZeroRule
-from normcli.numerics.deciding import PRECISIONS, round_reals, round_to
+from normcli.numerics.deciding import PRECISIONS, enclose, round_quotient, round_reals, round_to
 from normcli.numerics.gradients.sums import needs_decimals
 from normcli.numerics.powers import raise_exactly
 from normcli.numerics.rational import ROOT_BITS, add_eps, find_root, scale
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Integers
     from normcli.norms.plan import Plan
-    from normcli.numerics.deciding import Bounded
+    from normcli.numerics.deciding import Bounded, Enclosed
     from normcli.numerics.gradients.sums import GradientRows, GradientSums
 
 
@@ -252,8 +252,12 @@ def round_exactly(
     evaluate: Callable[[list[int], int], Sequence[Bounded]], places: Integers, dtype: np.dtype[Any]
 ) -> NDArray[Any]:
     """Return the exact values at some places in a dtype, rounded once; as `round_reals`."""
-    rounding = functools.partial(round_to, precision=PRECISIONS[dtype.name])
-    return round_values(np.array(round_reals(evaluate, places.tolist(), rounding)), dtype)
+    rounding = functools.partial(round_quotient, precision=PRECISIONS[dtype.name])
+
+    def enclose_all(places: list[int], bits: int) -> list[Enclosed | None]:
+        return [known and enclose(*known) for known in evaluate(places, bits)]
+
+    return round_values(np.array(round_reals(enclose_all, places.tolist(), rounding)), dtype)
 
 
 def round_values(values: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
