@@ -72,7 +72,8 @@ class Moments:
         freedom = np.asarray(find_freedom(plan, self.count), dtype=np.float64)
         freedom = np.where(freedom > 0.0, freedom, np.nan)
         parts = two_prod(np.asarray(self.times, dtype=np.float64), freedom)
-        square, error = pair_divide(self.square, parts), self.error + PAIR.error
+        is_shift = (np.frexp(parts.hi)[0] == 0.5) & (parts.lo == 0.0)  # by a power of two, nothing is rounded
+        square, error = pair_divide(self.square, parts), self.error + np.where(is_shift, 0.0, PAIR.error)
         finite = np.isfinite(square.hi)
         if not finite.all():
             plain = self.square.hi / self.times / freedom
