@@ -38,12 +38,21 @@ class Graph:
     model : onnx.ModelProto
     folder : str
         Where files of its constants are.
+
+    Raises
+    ------
+    ValueError
+        If a name is no UTF-8: protobuf gives it as bytes.
     """
 
     def __init__(self, model: Any, folder: str) -> None:
         from onnx import numpy_helper
 
         self.nodes = list(model.graph.node)
+        names = [one.name for one in (*self.nodes, *model.graph.input, *model.graph.initializer)]
+        names += [name for node in self.nodes for name in (node.op_type, *node.input, *node.output)]
+        if not all(isinstance(name, str) for name in names):
+            raise ValueError("a name is no UTF-8")
         self.makers = {name: node for node in self.nodes for name in node.output if name}
         self.takers: dict[str, list[Any]] = {}
         for node in self.nodes:

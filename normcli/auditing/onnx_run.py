@@ -181,7 +181,8 @@ def _draw(taken: Sequence[Any], path: str, seed: int) -> dict[str, Any]:
     for one in taken:
         declared = one.type.tensor_type
         shape = [dim.dim_value if dim.HasField("dim_value") else _OPEN_LENGTH for dim in declared.shape.dim]
-        dtype = helper.tensor_dtype_to_np_dtype(declared.elem_type) if declared.elem_type else np.dtype(object)
+        is_known = declared.elem_type in helper.get_all_tensor_dtypes()
+        dtype = helper.tensor_dtype_to_np_dtype(declared.elem_type) if is_known else np.dtype(object)
         if dtype.name not in _TYPES.values():
             raise DataError(f"the input {one.name} is of {dtype.name}, which is not drawn; give --inputs")
         size = math.prod(shape)

@@ -170,6 +170,31 @@ def test_refusals(normcli, tmp_path, monkeypatch, arguments, code, message):
     assert len(ran.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("verb", ["audit", "fold --checkpoint"])
+def test_a_name_that_is_no_text_is_damage(verb, normcli, tmp_path):
+    """Cases 3000550, 3003373 and 3005328 of the fuzzer: names of nodes and tensors with a byte changed."""
+    path = write_model(tmp_path / "m.onnx", *_spread(list_rms()))
+    whole = (tmp_path / "m.onnx").read_bytes()
+    output = [] if verb == "audit" else ["-o", tmp_path / "folded.onnx"]
+    for name in (b"y/Mul", b"\n\x01s"):
+        assert name in whole
+        (tmp_path / "m.onnx").write_bytes(whole.replace(name, name[:-1] + b"\xb2"))
+        ran = normcli(*verb.split(), path, *output)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (3, "", 1)
+        assert "is no readable ONNX model" in ran.err
+
+
+def test_an_input_of_no_dtype_that_onnx_has(normcli, tmp_path):
+    """Case 3018073 of the fuzzer."""
+    path = write_model(tmp_path / "m.onnx", *_spread(list_rms()))
+    model = onnx.load(path)
+    model.graph.input[0].type.tensor_type.elem_type = 65
+    onnx.save(model, path)
+    ran = normcli("audit", path)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (3, "", 1)
+    assert "the input x is of object, which is not drawn; give --inputs" in ran.err
+
+
 def test_weights_in_files_of_their_own(tmp_path, monkeypatch):
     path = write_model(tmp_path / "m.onnx", *_spread(list_rms()))
     onnx.save_model(onnx.load(path), path, save_as_external_data=True, location="weights", size_threshold=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import threading
@@ -134,6 +135,17 @@ def test_what_cannot_be_read(specification, message, store, tmp_path, zarr, monk
     zarr.create_array(str(tmp_path / "text.zarr"), shape=(2,), dtype="complex64")
     with pytest.raises((DataError, UsageError), match=message):
         load(specification)
+
+
+def test_an_axis_too_long_for_python_is_damage(tmp_path, zarr, normcli):
+    """Case 3005213 of the fuzzer: the first axis is empty, so that the shape holds no values."""
+    zarr.create_array(str(tmp_path / "a.zarr"), shape=(1, 2), chunks=(1, 2), dtype="f8", zarr_format=2)
+    described = tmp_path / "a.zarr" / ".zarray"
+    said = json.loads(described.read_text())
+    described.write_text(json.dumps(said | {"shape": [False, 10**30]}))
+    ran = normcli("bn", "-i", tmp_path / "a.zarr")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (3, "", 1)
+    assert "a.zarr is damaged: it has the shape (0, 1000000000000000000000000000000)" in ran.err
 
 
 def test_folders_that_are_no_part_of_a_store_are_passed_over(tmp_path, zarr, x, recwarn):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
@@ -144,8 +145,10 @@ def _require_held(source: str, array: Any, chunks: Sequence[int], held: int) -> 
 def _make_stored(
     source: str, array: Any, chunks: Sequence[int], version: Opened | StoreVersion, names: Any
 ) -> Stored:
-    """Return an array with its chunks; `DataError` if they hold nothing."""
+    """Return an array with its chunks; `DataError` if they hold nothing, or an axis is too long for Python."""
     shape = tuple(array.shape)
+    if any(n > sys.maxsize for n in shape):
+        raise DataError(f"{source} is damaged: it has the shape {shape}")
     if any(chunk < 1 <= n for chunk, n in zip(chunks, shape, strict=True)):
         raise DataError(f"{source} is damaged: its chunks have the shape {tuple(chunks)}")
     is_named = isinstance(names, list | tuple) and len(names) == len(shape)
