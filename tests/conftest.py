@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(config, items):
     asked = config.getoption("-m")
     left_out = {item for item in items if any(item.get_closest_marker(m) and m not in asked for m in ASKED_FOR)}
     if not EVERY_CASE:
-        for alike in group_cases(item for item in items if item.get_closest_marker("sampled")):
+        for alike in group_cases(item for item in items if item not in left_out):
             left_out.update(set(alike) - set(sample(alike)))
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
@@ -86,12 +86,6 @@ def pytest_collection_modifyitems(config, items):
 
 KERNELS = [NUMPY] if find_kernel() is None else [NUMPY, COMPILED]
 """What there is of the kernels, by what `NORMCLI_KERNEL` calls them."""
-
-QUICK_CASES = 2
-"""Of a test with more cases, so many are of the quick loop, the first and the last of them; the others count as slow.
-
-Of a test with the mark `all_quick` they all are: each of its cases runs lines of its own, as refusals do.
-"""
 
 
 def group_cases(items):
@@ -104,14 +98,16 @@ def group_cases(items):
 
 
 def mark_most_cases_slow(items):
-    """Mark what the quick loop can do without: most cases of a test that has many."""
+    """Mark as slow all cases of a test but the first and the last, and of a costly one all but the first.
+
+    Of a test with the mark `all_quick` none is: each of its cases runs lines of its own, as refusals do.
+    """
     for alike in group_cases(
         item for item in items if not any(map(item.get_closest_marker, ("slow", "all_quick")))
     ):
-        last = len(alike) - 1
-        kept = {round(number * last / (QUICK_CASES - 1)) for number in range(QUICK_CASES)}
-        for number, item in enumerate(alike):
-            if number not in kept:
+        kept = alike[:1] if alike[0].get_closest_marker("costly") else {alike[0], alike[-1]}
+        for item in alike:
+            if item not in kept:
                 item.add_marker(pytest.mark.slow)
 
 

@@ -10,8 +10,16 @@ import pytest
 EVERY_CASE = "NORMCLI_EVERY_CASE" in os.environ
 """Whether all cases are tried where otherwise some are drawn."""
 
+MOST_CASES = 16
+"""Of a test with more cases so many are tried, unless it is marked `all_quick`, and of a costly one `COSTLY_CASES`."""
+
+COSTLY_CASES = 5
+
 sampled = pytest.mark.sampled
 """Of a product of parameters, try as many cases as it takes to have every value of each."""
+
+costly = pytest.mark.costly
+"""A case of this test takes a good part of a second: few are tried, and one of them in the quick loop."""
 
 
 def choose_some(cases, every):
@@ -31,19 +39,24 @@ def slowly(cases):
 
 
 def sample(cases):
-    """Return some cases of a test, in their order: every value of every parameter is in one of them.
+    """Return the cases of a test that are tried where not every one is, in their order.
 
-    Which ones is drawn by the name of the test, so that it is the same in every run. Names given to the mark are
-    those of the parameters that count: others may follow from them.
+    Which ones is drawn by the name of the test, so that it is the same in every run. Cases with a value that no
+    case before them has come first. A test marked `sampled` keeps these and no others; names given to that mark
+    are the parameters that count, as others may follow from them.
     """
-    drawn = random.Random(cases[0].originalname).sample(cases, len(cases))
+    first = cases[0]
+    mark = first.get_closest_marker("sampled")
+    most = COSTLY_CASES if first.get_closest_marker("costly") else MOST_CASES
+    if mark is None and (len(cases) <= most or first.get_closest_marker("all_quick")):
+        return cases
+    drawn = random.Random(first.originalname).sample(cases, len(cases))
     drawn.sort(key=lambda case: case.get_closest_marker("slow") is not None)
-    mark = cases[0].get_closest_marker("sampled")
-    seen, kept = set(), set()
+    seen, new, others = set(), [], []
     for case in drawn:
         parameters = case.callspec.params
-        values = {(name, repr(parameters[name])) for name in mark.args or parameters}
-        if values - seen:
-            seen |= values
-            kept.add(case)
+        values = {(name, repr(parameters[name])) for name in (mark and mark.args) or parameters}
+        (new if values - seen else others).append(case)
+        seen |= values
+    kept = set(new if mark else (new + others)[:most])
     return [case for case in cases if case in kept]

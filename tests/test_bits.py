@@ -11,7 +11,7 @@ import pytest
 from normcli.norms.table import NORMS
 from tests.bits import __main__ as command
 from tests.bits.cases import COUNT, VARIATIONS, Case, list_cases
-from tests.marks import choose_some
+from tests.marks import choose_some, costly
 from tests.search.cells import DTYPES, list_cells
 
 CASES = list_cases()
@@ -32,6 +32,7 @@ def test_there_are_500_cases_of_every_norm_dtype_and_path():
         assert {name.split(", ", 2)[2] for name in names if name.split(", ")[0] == norm} >= wanted
 
 
+@costly
 @pytest.mark.usefixtures("either_kernel")
 def test_a_few_results_are_those_that_are_kept():
     assert [case.name for case in CASES[3::FEW] if case.hash() != KEPT[case.name]] == []
@@ -43,6 +44,7 @@ def test_results_are_those_that_are_kept():
     assert [case.name for case in choose_some(CASES, 3) if case.hash() != KEPT[case.name]] == []
 
 
+@costly
 @pytest.mark.parametrize(
     "variation", VARIATIONS, ids=lambda v: f"{v.threads} threads, {v.order}, {v.files} cuts"
 )

@@ -14,7 +14,7 @@ from normcli.errors import DataError
 from normcli.tensors import files
 from normcli.tensors import written_whole as whole
 from normcli.tensors.formats import file_formats, npz
-from tests.marks import slowly
+from tests.marks import costly, slowly
 
 CHANGED = "x{suffix} changed while it was read; run again once nothing writes to it"
 
@@ -204,6 +204,7 @@ def test_a_result_may_take_the_place_of_its_input(mapped, normcli, monkeypatch):
         assert ran.code == 0, (line, ran.err)
 
 
+@costly
 @pytest.mark.parametrize("way", ["truncate", pytest.param("replace", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("size", [1 << 16, pytest.param(1 << 22, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("suffix", [".npy", pytest.param(".safetensors", marks=pytest.mark.slow)])

@@ -17,6 +17,7 @@ from normcli.numerics.statistics.solution import Given
 from normcli.results.calculate import calculate
 from normcli.results.given_inputs import SelectionRequest, fit_inputs
 from tests.conftest import plan_request
+from tests.marks import costly
 from tests.reference.limits import ELEMENT
 from tests.reference.measuring import measure_result
 
@@ -41,6 +42,7 @@ def test_every_value_is_the_exact_one_rounded_once(norm, dtype, affine, eps_mode
     assert result.warnings == ()
 
 
+@costly
 @for_all(st.integers(1, 3), st.integers(1, 40), st.integers(1, 3000), st.integers(64, 5000), st.integers(1, 3))
 def test_no_bit_depends_on_tiles_threads_or_order(n, c, length, block, threads):
     rng = np.random.default_rng(n * c * length)

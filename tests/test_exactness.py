@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from normcli import normalize
-from tests.marks import sampled, slowly
+from tests.marks import costly, sampled, slowly
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.measuring import measure_result
 from tests.strategies import GROUPED, SCALERS, grouped_norms, options_for
@@ -106,6 +106,7 @@ WIDE_KINDS = [*KINDS, "mean 1e9", "mean 1e12", "mean 1e15", "scale 1e-20", "scal
               "scale 1e-300"]  # fmt: skip
 
 
+@costly
 @pytest.mark.parametrize("n", [32, *slowly([3, 500])])
 def test_float64_layer_norm(n):
     for kind in WIDE_KINDS:
@@ -229,6 +230,7 @@ def test_a_long_group_of_many_leaves(threshold):
     check(normalize(x.astype("float32"), "ln"))
 
 
+@costly
 @pytest.mark.usefixtures("few_records")
 @pytest.mark.parametrize("dtype", ["float64", *slowly(["float32"])])
 @pytest.mark.parametrize("kind", ["drifting", *slowly(["normal", "mean 1e3", "mean 1e6", "cancelling"])])
@@ -257,6 +259,7 @@ def cases(draw):
     return x, norm, options
 
 
+@costly
 @settings(max_examples=5 * settings().max_examples // 2)
 @given(cases())
 def test_any_tensor(case):

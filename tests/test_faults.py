@@ -10,7 +10,7 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.marks import sampled, slowly
+from tests.marks import costly, sampled, slowly
 
 _PATCHED = (
     "open", "fdopen", "read", "pread", "preadv", "write", "pwrite", "pwritev", "fsync", "link", "replace", "rename",
@@ -171,6 +171,7 @@ def _learn(normcli, line, target):
     return old, target.read_bytes(), disk.names
 
 
+@costly
 @pytest.mark.usefixtures("mapped")
 @pytest.mark.parametrize(("line", "name"), [case for case in COMMANDS if not case.marks])
 def test_one_call_that_fails(line, name, folder, normcli):
@@ -188,6 +189,7 @@ def test_one_call_that_fails_where_stores_are_read(line, name, folder, normcli):
     try_faults(normcli, line, folder / name, in_every_way=4)
 
 
+@costly
 @sampled
 @pytest.mark.slow
 @pytest.mark.usefixtures("mapped")

@@ -9,6 +9,7 @@ import pytest
 from tests.fuzz.mutations import mutate
 from tests.fuzz.runner import Fuzzer, judge
 from tests.fuzz.samples import FORMATS
+from tests.marks import costly
 
 _LIBRARIES = {
     "parquet": "pyarrow",
@@ -25,6 +26,7 @@ CASES = [
 ]
 
 
+@costly
 @pytest.mark.parametrize("numbers", CASES)
 @pytest.mark.parametrize("name", FORMATS)
 def test_damaged_files_end_as_documented(name, numbers, tmp_path):

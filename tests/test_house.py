@@ -19,7 +19,7 @@ import pytest
 
 from normcli import NORMS
 from tests.conftest import ROOT
-from tests.marks import slowly
+from tests.marks import costly, slowly
 
 PACKAGE = ROOT / "normcli"
 MODULES = {
@@ -268,6 +268,7 @@ def test_no_test_returns_before_it_asserts():
     assert silent == []
 
 
+@costly
 @pytest.mark.parametrize(
     ("arguments", "absent"),
     [

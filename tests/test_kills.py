@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests import forked
+from tests.marks import costly
 from tests.test_faults import COMMANDS
 
 pytestmark = pytest.mark.slow
@@ -40,6 +41,7 @@ def _kill_one(line, folder, moment):
     return forked.wait(process)
 
 
+@costly
 @pytest.mark.parametrize(("line", "name"), COMMANDS)
 def test_a_killed_run_leaves_the_old_output_or_the_new(line, name, folder):
     target = folder / name

@@ -23,7 +23,7 @@ from normcli.norms.request import Request
 from tests import forked
 from tests.conftest import is_writing
 from tests.engine.test_engine import SHAPES, bits
-from tests.marks import sampled, slowly
+from tests.marks import costly, sampled, slowly
 from tests.served import serve
 
 COMMAND = [sys.executable, "-m", "normcli"]
@@ -443,6 +443,7 @@ def test_memory_stays_as_low_when_both_ends_are_pipes(big, tmp_path):
     assert os.path.getsize(tmp_path / "y.npy") == os.path.getsize(big)
 
 
+@costly
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs Linux' /proc")
 @pytest.mark.usefixtures("interruptible")

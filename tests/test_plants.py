@@ -8,7 +8,7 @@ import pytest
 
 from normcli.identifying.words.phrasing import diagnose
 from tests.identifying.plain_words import require_plain_words
-from tests.marks import slowly
+from tests.marks import costly, slowly
 from tests.peers import PEERS
 from tests.plants import LISTS, list_all
 from tests.plants.algorithms import list_algorithms
@@ -76,12 +76,14 @@ def every(plants, number):
     return [pytest.param(plant, id=f"{plant.kind}: {plant.name}") for plant in [*plants][::number]]
 
 
+@costly
 @pytest.mark.parametrize("plant", [*every(list_maps(), 71), *slowly(every(list_maps(), 13))])
 def test_a_map_is_no_norm(plant):
     verdict = judge_in_plain_words(plant)
     assert verdict.outcome is Outcome.RIGHT, diagnose(verdict.found).sentence
 
 
+@costly
 @pytest.mark.slow
 @pytest.mark.parametrize("plant", every(list_algorithms(), 23))
 def test_what_an_algorithm_made_is_named(plant):
@@ -89,6 +91,7 @@ def test_what_an_algorithm_made_is_named(plant):
     assert verdict.outcome in (Outcome.RIGHT, Outcome.AMONG), diagnose(verdict.found).sentence
 
 
+@costly
 @pytest.mark.parametrize("plant", [*every(list_kernels(), 33), *slowly(every(list_kernels(), 9))])
 def test_what_a_kernel_made_of_data_off_centre_is_named(plant):
     verdict = judge_in_plain_words(plant)

@@ -14,6 +14,7 @@ import pytest
 
 from normcli import printable
 from normcli.printable import make_printable
+from tests.marks import costly
 
 
 @pytest.mark.parametrize(
@@ -86,6 +87,7 @@ def names_file(tmp_path, monkeypatch):
     return "x.json"
 
 
+@costly
 @pytest.mark.parametrize("options", ["-o - -f csv", "-o - -f jsonl", "-f csv", "-f tsv", "-f markdown", ""])
 def test_names_of_columns_do_nothing_to_a_terminal_and_reach_a_pipe_as_they_are(options, names_file, normcli):
     command = ["zscore", "-i", names_file, "--color", "never", *options.split()]

@@ -13,7 +13,7 @@ from normcli.norms.divisors import Measurement
 from normcli.norms.options import NAMES, OPTIONS, OptionKind, find_option
 from normcli.norms.rules import AxesRule, EpsMode, EpsRule
 from normcli.norms.table import NORMS
-from tests.marks import sampled, slowly
+from tests.marks import costly, sampled, slowly
 
 SHAPE = (4, 6, 12)
 
@@ -108,6 +108,7 @@ def test_golden_files_are_checked_with_the_options_that_they_were_written_with(
     assert normcli("check", folder, "-q").code == 0
 
 
+@costly
 @sampled("norm", "option")
 @pytest.mark.parametrize(("norm", "option", "options"), quickly(FITTED))
 def test_stats_files_are_merged_and_used_with_the_options_that_they_were_fitted_with(

@@ -292,6 +292,7 @@ def test_scikit_learn_loses_digits_far_from_zero():
     np.testing.assert_array_equal([ours.min(axis=0), ours.max(axis=0)], [[0.0] * 20, [1.0] * 20])
 
 
+@pytest.mark.slow
 def test_a_pipeline_calls_it_scaler():
     pytest.importorskip("sklearn")
     from sklearn.pipeline import make_pipeline

@@ -15,7 +15,7 @@ from normcli.compiled import VARIABLE
 from normcli.dtypes import find_type
 from normcli.norms.table import NORMS
 from tests.conftest import KERNELS
-from tests.marks import sampled, slowly
+from tests.marks import costly, sampled, slowly
 from tests.reference import measuring
 from tests.reference.groups import to_integers
 from tests.reference.limits import ELEMENT, STATISTIC
@@ -35,6 +35,7 @@ def find_worst(findings):
     return max(findings, key=lambda found: found.verdict.excess)
 
 
+@costly
 @sampled
 @pytest.mark.usefixtures("either_kernel")
 @pytest.mark.parametrize("norm", NORMS)
@@ -43,6 +44,7 @@ def test_a_few_cells_of_every_norm(norm):
     assert worst.verdict.excess <= 1.0, worst.describe()
 
 
+@costly
 @pytest.mark.slow
 @pytest.mark.parametrize("norm", NORMS)
 def test_many_cells_of_every_norm(norm, monkeypatch):
@@ -59,6 +61,7 @@ def test_many_cells_of_every_norm(norm, monkeypatch):
     assert worst.verdict.excess <= 1.0, worst.describe()
 
 
+@costly
 @sampled
 @pytest.mark.slow
 @pytest.mark.usefixtures("either_kernel")

@@ -10,6 +10,7 @@ import pytest
 from normcli.checking.check import check
 from normcli.engine.inputs import Inputs
 from normcli.identifying.faults.claim import FAULTS
+from tests.marks import costly
 from tests.plants import faults
 from tests.plants.faults import TABLE, list_wrong, make_wrong
 
@@ -70,6 +71,7 @@ def passes(wrong, y):
     return check(wrong.plan, wrong.x, {"normalized": y}, inputs, gate=wrong.gate).ok
 
 
+@costly
 @pytest.mark.all_quick
 @pytest.mark.parametrize("joint", JOINTS, ids=lambda joint: joint.__name__.split(".")[-1])
 def test_a_wrong_kernel_is_off_by_more_than_its_rounding(joint):
@@ -77,6 +79,7 @@ def test_a_wrong_kernel_is_off_by_more_than_its_rounding(joint):
     assert not [wrong.name for wrong in made if passes(wrong, wrong.y)]
 
 
+@costly
 @pytest.mark.all_quick
 @pytest.mark.parametrize("joint", JOINTS, ids=lambda joint: joint.__name__.split(".")[-1])
 def test_a_kernel_without_its_fault_is_right(joint):

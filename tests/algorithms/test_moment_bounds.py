@@ -10,6 +10,7 @@ import pytest
 from normcli.algorithms.moment_bounds import BOUNDS, DtypePrecision, GroupFacts, Order, bound_two_pass
 from normcli.algorithms.table import ALGORITHMS
 from normcli.dtypes import OUTPUT_DTYPES, find_type
+from tests.marks import costly
 
 SIZES = (1, 2, 3, 9, 33, 129, 300)
 VALUES = {
@@ -32,6 +33,7 @@ def test_every_algorithm_has_a_bound():
     assert BOUNDS.keys() == ALGORITHMS.keys()
 
 
+@costly
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_no_algorithm_goes_beyond_its_bounds(name, dtype):

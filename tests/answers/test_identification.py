@@ -15,6 +15,7 @@ from normcli.identifying.question import Question
 from normcli.identifying.words.phrasing import diagnose
 from normcli.tensors.tensor import Tensor
 from normcli.writers import write
+from tests.marks import costly
 
 X = np.random.default_rng(5).normal(1.0, 2.0, (4, 6, 5, 5)).astype("f4")
 SCREEN = 24
@@ -31,6 +32,7 @@ def render(document, view):
     return text.getvalue().splitlines()
 
 
+@costly
 @pytest.mark.parametrize(
     ("y", "hidden"),
     [

@@ -9,6 +9,7 @@ from normcli import normalize
 from normcli.auditing import alike
 from normcli.auditing.alike import KnownNorms
 from normcli.identifying.question import Question
+from tests.marks import costly
 
 RNG = np.random.default_rng(5)
 
@@ -36,6 +37,7 @@ def test_layers_alike_are_identified_once(asked):
     assert all(ulp <= 0.5 for _, ulp in found)
 
 
+@costly
 @pytest.mark.parametrize("other", [{"eps": 1e-3}, {"eps": 1e-6}, {"offset": 1.0}, {"shift": 0.5}])
 def test_what_another_layer_has_otherwise_is_found(asked, other):
     known, question = KnownNorms(), ask(**other)

@@ -385,6 +385,7 @@ def test_progress_goes_layer_by_layer(tmp_path):
     assert watcher.expected == [sum(watcher.done)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not can_fork(), reason="processes are forked")
 def test_two_processes_say_what_one_says(tmp_path, monkeypatch):
     layers = {name: make_layer(eps=1e-2 if name in "cd" else 1e-5) for name in "abcde"}
@@ -396,6 +397,7 @@ def test_two_processes_say_what_one_says(tmp_path, monkeypatch):
     assert shared.data() == alone.data()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not can_fork(), reason="processes are forked")
 def test_two_processes_compare_runs_as_one_does(tmp_path, monkeypatch):
     layers = {"a": make_layer(), "b": make_layer(), "c": make_layer()}

@@ -14,6 +14,7 @@ from normcli.checking.gradient_faults import list_faults
 from normcli.checking.ulp import choose_tolerance
 from normcli.dtypes import find_type
 from normcli.results.backward import BackwardProblem
+from tests.marks import costly
 
 FAULTS = {fault.id: fault for fault in list_faults()}
 OFFSETS = (0.0, 1.0, 10.0, 100.0)
@@ -190,6 +191,7 @@ def test_another_order_of_a_parameter_is_named(fault):
         assert found.sentence == "dgamma: its values are rolled by -2 along l."
 
 
+@costly
 @pytest.mark.parametrize("name", ["dgamma", "dbeta"])
 @pytest.mark.parametrize("factors", [False, True])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

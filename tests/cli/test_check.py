@@ -70,6 +70,7 @@ def test_a_difference_is_exit_code_1_with_its_place(normcli, folder):
     assert "at        n=1 c=2 h=0 w=1   group c=2" in ran.out
 
 
+@pytest.mark.slow
 def test_the_smallest_tolerances_pass_as_they_are_printed_and_smaller_ones_fail(normcli, folder):
     def judge(*limits):
         return normcli(*BN, "--actual", "bad.npy", *limits)

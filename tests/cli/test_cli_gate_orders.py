@@ -8,6 +8,8 @@ import math
 import numpy as np
 import pytest
 
+from tests.marks import costly
+
 erf = np.vectorize(math.erf)
 
 ACTIVATIONS = {
@@ -32,6 +34,7 @@ KERNELS = {
 }
 
 
+@costly
 @pytest.mark.parametrize(("order", "act", "groups"), KERNELS)
 def test_a_gated_kernel_agrees_with_its_own_order_activation_and_groups_alone(
     order, act, groups, normcli, tmp_path

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import is_writing
-from tests.marks import sampled, slowly
+from tests.marks import costly, sampled, slowly
 
 COMMAND = [sys.executable, "-m", "normcli"]
 
@@ -69,6 +69,7 @@ def test_a_reader_that_never_reads_ends_it_quietly():
     assert (process.returncode, process.stderr) == (0, b"")
 
 
+@costly
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_leaves_the_old_file_whole(tmp_path, number, code):
@@ -149,6 +150,7 @@ def test_a_file_whose_name_is_no_text(tmp_path):
     assert (ran.returncode, ran.stderr) == (0, b"")
 
 
+@costly
 @pytest.mark.parametrize(
     ("line", "code", "out", "err"),
     [

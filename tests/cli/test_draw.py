@@ -20,6 +20,7 @@ from normcli.pictures import svg
 from normcli.pictures.draw import draw
 from normcli.pictures.png import write
 from normcli.tensors.tensor import Tensor
+from tests.marks import costly
 from tests.strategies import options_for
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -110,6 +111,7 @@ def test_png_has_the_size_of_the_svg_times_the_scale(scale, normcli, folder):
     assert (height, width) == pytest.approx(size, abs=1)
 
 
+@pytest.mark.slow
 def test_png_has_the_groups_colours_and_text_where_no_font_is_installed(normcli, folder, monkeypatch):
     monkeypatch.setenv("FONTCONFIG_FILE", "/dev/null")
     assert normcli("draw", "bn", "--shape", "2,3", "--scale", 1, "-o", "x.png").code == 0
@@ -194,6 +196,7 @@ def test_a_picture_of_a_script_imports_no_rich(folder):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@costly
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
 def test_the_bytes_do_not_depend_on_the_run(hash_seed, normcli, folder):
     assert normcli("draw", "in", "--shape", "2,6,4,4", "-o", "here.svg").code == 0

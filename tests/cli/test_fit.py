@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from tests.marks import costly
 
 LENGTHS = (3, 1, 4)
 
@@ -152,6 +153,7 @@ def test_a_deviation_is_of_the_ddof_that_was_asked_for(ddof, others, rng, normcl
     assert np.load(tmp_path / "s.npz")["std"].tolist() == fields["std"]
 
 
+@costly
 @pytest.mark.parametrize(
     "norm",
     [

@@ -17,6 +17,7 @@ from normcli.engine.run import run
 from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from tests.marks import costly
 
 
 class Terminal(io.StringIO):
@@ -83,6 +84,7 @@ def test_what_is_expected_is_what_is_done(norm, values, passes):
     assert counter.expected == counter.done == passes * values.nbytes
 
 
+@costly
 @pytest.mark.parametrize(("options", "drawn"), [((), True), (("--quiet",), False)])
 def test_it_is_drawn_on_a_terminal_unless_quiet(options, drawn, tmp_path):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(1500, 1000)))

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from normcli.cli.verbs.reference.help import read_symptoms
+from tests.marks import costly
 
 RECIPES = read_symptoms()
 
 
+@costly
 @pytest.mark.parametrize("recipe", [pytest.param(row, id=row.symptom.replace(" ", "-")) for row in RECIPES])
 def test_the_command_of_a_recipe_names_the_cause(recipe, normcli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -39,6 +39,7 @@ from normcli.numerics.rounding import store
 from normcli.numerics.statistics.solution import Given
 from tests.compiled import find_stamp
 from tests.conftest import ROOT
+from tests.marks import costly
 
 KERNEL = find_kernel() if os.environ.get(VARIABLE) != NUMPY else None
 needs_kernel = pytest.mark.skipif(KERNEL is None, reason="the compiled kernel is not there, or not to be used")
@@ -175,6 +176,7 @@ SIZES = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 257, 1
 NAMES = ["ln", "rms", "bn", "in", "lp", "ws", "mvn", "zscore"]
 
 
+@costly
 @needs_kernel
 @pytest.mark.parametrize("variant", name_variants())
 @given(
@@ -372,6 +374,7 @@ def test_short_results_are_rounded_once_whatever_is_added(variant, dtype, given)
     compare(x.astype(DTYPES[dtype]), "rms", Kernel(KERNEL.module, variant), **parameters)
 
 
+@costly
 @needs_kernel
 @pytest.mark.parametrize("variant", name_variants())
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

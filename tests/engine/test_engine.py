@@ -21,7 +21,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.statistics.solution import Given
 from normcli.numerics.sums.leaf_records import Leaves, fold_leaves
-from tests.marks import sampled, slowly
+from tests.marks import costly, sampled, slowly
 
 pytestmark = pytest.mark.usefixtures("either_kernel")
 
@@ -64,6 +64,7 @@ OTHERS = [
 """With `FEW`: every shape with every norm and either dtype, and every norm with either dtype."""
 
 
+@costly
 @sampled
 @pytest.mark.parametrize(
     ("shape", "axes", "dtype", "norm"),
@@ -157,6 +158,7 @@ EITHER = [
 """Every shape with every norm, and either with all values."""
 
 
+@costly
 @sampled
 @pytest.mark.usefixtures("few_records")
 @pytest.mark.parametrize(

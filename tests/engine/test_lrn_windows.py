@@ -11,7 +11,7 @@ import pytest
 from normcli import backward, normalize
 from normcli.engine.lrn import window_sums
 from normcli.engine.lrn.window_sums import count_in_windows
-from tests.marks import sampled, slowly
+from tests.marks import costly, sampled, slowly
 from tests.reference.real import Real
 from tests.reference.rounding import round_once
 
@@ -74,6 +74,7 @@ def test_windows_are_exact(kind, exponent, constants):
     check(draw(kind), size=3, alpha=alpha, k=k, exponent=exponent)
 
 
+@costly
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("exponent", [0.75, 1.0, 0.5])
 def test_many_values_are_rounded_once(dtype, exponent):
@@ -232,6 +233,7 @@ def test_windows_whose_term_is_nearly_1_are_rounded_once(triple):
     check(np.array([triple[:2]]) * (2.0 / triple[2]), size=2, k=0.0, alpha=1.0, exponent=0.75)
 
 
+@costly
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [65, 160, 1000])
 def test_long_windows_are_exact(kind, size):

@@ -13,7 +13,7 @@ from normcli.engine.single import normalize_group
 from normcli.norms.options import list_own_options
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from tests.marks import sampled, slowly
+from tests.marks import costly, sampled, slowly
 
 SHAPES = [(2, 4, 3, 3), (1, 4, 1, 9), (300, 4), (2, 4, 5000), (5, 4, 50, 60), (1200, 4), (6, 2)]
 
@@ -27,6 +27,7 @@ def vary(name: str) -> list[dict[str, object]]:
     return [{}]
 
 
+@costly
 @sampled
 @pytest.mark.parametrize("dtype", ["float64", *slowly(["float16", "float32", "int32"])])
 @pytest.mark.parametrize("name", NORMS)
@@ -47,6 +48,7 @@ def test_a_group_alone_has_the_bits_that_it_has_in_the_tensor(name, dtype, rng, 
                 assert single.statistics == {n: a.reshape(-1)[group] for n, a in result.statistics.items()}
 
 
+@costly
 @pytest.mark.parametrize("scale", [1e300, 1e-300])
 @pytest.mark.parametrize("name", ["bn", "ln", "lp", "lrn"])
 def test_extreme_groups_too(name, scale, rng):

@@ -15,6 +15,7 @@ from normcli.fitting.statistics import round_stats
 from normcli.fitting.stats_file import _bound_sums, read_stats, write_stats
 from normcli.norms.request import Request
 from tests.fitting.test_fit import fit_arrays, make
+from tests.marks import costly
 from tests.strategies import GROUPED, options_for
 
 
@@ -283,6 +284,7 @@ def test_columns_of_other_or_no_certain_names_are_not(names, others, request_, r
         merge_stats(*stats, "1.npz", "2.npz")
 
 
+@costly
 @pytest.mark.parametrize("norm", GROUPED)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_every_norm_is_fitted_kept_and_used_to_the_bit(norm, dtype, normcli, tmp_path, rng):

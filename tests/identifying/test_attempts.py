@@ -11,8 +11,10 @@ from normcli.identifying.attempts import LEAST_SHARE, Trial
 from normcli.identifying.search.affine_step import enumerate_affine_steps
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from tests.marks import costly
 
 
+@costly
 @pytest.mark.parametrize("norm", ["ln", "rms"])
 def test_shares_are_those_of_each_attempt_alone_and_bounds_where_they_are_low(norm):
     rng = np.random.default_rng(3)

@@ -20,7 +20,7 @@ from normcli.identifying.strange_groups import find_strange_groups
 from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
 from normcli.norms.rules import EpsMode
-from tests.marks import sampled, slowly
+from tests.marks import costly, sampled, slowly
 
 SHAPE = (1601, 83)
 
@@ -56,6 +56,7 @@ NORMS = [
 ]
 
 
+@costly
 @sampled
 @pytest.mark.parametrize(("norm", "options", "shape"), NORMS)
 @pytest.mark.parametrize("off", [0.01, np.nan, -np.inf])

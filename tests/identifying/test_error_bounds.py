@@ -10,7 +10,7 @@ import pytest
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.words.phrasing import diagnose
-from tests.marks import EVERY_CASE, sampled, slowly
+from tests.marks import EVERY_CASE, costly, sampled, slowly
 
 ODD = {
     "3": lambda _, n: np.full(n, 3.0),
@@ -96,6 +96,7 @@ ASKED = [
 """The smallest kernel with every odd group, and each other with every fifth one; whose turn it is."""
 
 
+@costly
 @pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "odd", "turn"), ASKED)
 def test_nothing_wrong_in_an_odd_group_is_a_match(kernel, odd, turn):

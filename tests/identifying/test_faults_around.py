@@ -14,6 +14,7 @@ from normcli.identifying.faults.open_case import AskedNorm
 from normcli.numerics.rounding import round_to_half
 from normcli.tensors.residual import Addends, ResidualSum
 from tests.identifying.faulty import draw, draw_affine, plan, standardize
+from tests.marks import costly
 
 SHAPES = ((12, 64), (4, 6, 32))
 GAMMA, BETA = draw_affine(64)
@@ -54,6 +55,7 @@ def test_what_became_of_the_residual_is_named(fault):
         assert tell(x, RESIDUAL[fault](x, r), residual=r) == fault, (dtype, mean)
 
 
+@costly
 @pytest.mark.parametrize("half", ["float16", "bfloat16"])
 @pytest.mark.parametrize("mean", [0.0, 30.0])
 def test_an_input_that_was_rounded_to_half_precision_is_named(half, mean):

@@ -7,6 +7,7 @@ import pytest
 
 from normcli import check, normalize
 from normcli.identifying.faults import open_case
+from tests.marks import costly
 
 
 @pytest.fixture(params=["every value", "some places of each group"], autouse=True)
@@ -33,6 +34,7 @@ def blank(where):
 X = np.random.default_rng(7).standard_normal((256, 64)) * 3.0 + 20.0
 
 
+@costly
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("make", "cause"),

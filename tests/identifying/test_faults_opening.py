@@ -14,7 +14,7 @@ from normcli.identifying.faults.open_case import AskedNorm
 from normcli.norms.table import NORMS
 from normcli.numerics.statistics.solution import Given
 from tests.identifying.faulty import ask, draw, draw_affine, name, plan, standardize
-from tests.marks import sampled
+from tests.marks import costly, sampled
 
 X = draw((12, 64))
 GAMMA, BETA = draw_affine(64)
@@ -97,6 +97,7 @@ SOMETHING_ELSE = {
 }  # fmt: skip
 
 
+@costly
 @pytest.mark.parametrize("made", SOMETHING_ELSE)
 def test_what_is_no_fault_of_a_table_is_not_named(made):
     for number, dtype in enumerate(("float32", "bfloat16", "float64", "float16", "float32")):
@@ -129,6 +130,7 @@ def test_a_region_is_not_all_but_a_feature_that_is_right_by_chance():
 # -- whatever is asked
 
 
+@costly
 @pytest.mark.parametrize("norm", NORMS)
 def test_nothing_raises_and_nothing_warns_for_any_norm(norm):
     rng, options = np.random.default_rng(0), {"groups": 2} if norm == "gn" else {}
@@ -141,6 +143,7 @@ def test_nothing_raises_and_nothing_warns_for_any_norm(norm):
                 assert 1 in shape or 0 in shape or len(shape) < 4
 
 
+@costly
 @sampled
 @pytest.mark.parametrize("size", [1e300, 1e150, 1e-160, 1e-300, 5e-324])
 @pytest.mark.parametrize("norm", ["ln", "rms", "bn", "l2"])
@@ -156,6 +159,7 @@ def test_huge_and_tiny_numbers_neither_raise_nor_warn(norm, size):
             assert not [one for one in ids if one.startswith("after-")]
 
 
+@costly
 @pytest.mark.parametrize("gamma", [0.0, np.nan, np.inf, -1.0])
 def test_any_gamma_is_possible(gamma):
     given = np.full(64, gamma, "f4")

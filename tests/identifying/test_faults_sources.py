@@ -12,6 +12,7 @@ from normcli.engine.inputs import Inputs
 from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from tests.identifying.faulty import ask, draw, draw_affine, plan, standardize
+from tests.marks import costly
 
 X = draw((6, 16))
 G, B = draw_affine(16)
@@ -28,6 +29,7 @@ def tell(x, y, gamma=None, beta=None, norm="ln"):
     return diagnose_actual(subject, x, np.asarray(y, x.dtype), ok=False)
 
 
+@costly
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("index", "value", "cause"),
@@ -117,6 +119,7 @@ def test_a_sum_that_overflows_is_named_where_no_square_does(affine):
 DTYPES = {name: np.dtype(find_type(name)) for name in ("float16", "bfloat16")}
 
 
+@costly
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     ("norm", "algorithm"), [("ln", "one-pass"), ("ln", "two-pass"), ("ln", "tree"), ("rms", "one-pass")]

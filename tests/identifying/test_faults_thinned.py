@@ -7,6 +7,7 @@ import pytest
 
 from normcli.dtypes import find_type
 from tests.identifying.faulty import ask, draw, draw_affine, name, standardize
+from tests.marks import costly
 
 GAMMA, BETA = draw_affine(64)
 WAYS = [("f4", 0.0), ("f4", 30.0), ("f2", 0.0), ("f2", 30.0), ("f8", 3.0)]
@@ -17,6 +18,7 @@ def make(dtype, mean, shape=(24, 64)):
     return x, standardize(x) * GAMMA + BETA
 
 
+@costly
 @pytest.mark.parametrize("p", [0.1, 0.125, 0.5])
 def test_a_dropout_is_named_with_its_part(p):
     for dtype, mean in WAYS:

@@ -22,7 +22,7 @@ from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule, EpsRule
 from normcli.norms.table import NORMS
 from normcli.numerics.rounding import round_to_half
-from tests.marks import sampled, slowly
+from tests.marks import costly, sampled, slowly
 
 IMAGES = (4, 12, 5, 6)
 OF_FEW_WAYS = {2: (40, 6), 3: (5, 6, 25), 4: (3, 6, 5, 7), 5: (2, 6, 5, 3, 5)}
@@ -50,6 +50,7 @@ def best(found, **wanted):
     return [m for m in found.matches if all(getattr(m, k) == v for k, v in wanted.items())]
 
 
+@costly
 @sampled
 @pytest.mark.parametrize(
     ("dtype", "rank"),
@@ -156,6 +157,7 @@ PLANTED = [
 ]
 
 
+@costly
 @pytest.mark.parametrize(
     ("planted", "rank", "dtype"),
     [
@@ -201,6 +203,7 @@ def test_of_a_map_of_one_pair_no_mean_is_claimed(shift):
     assert "normalization" not in sentence
 
 
+@costly
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("groups", [3, *slowly([2, 4, 6])])
 def test_groups_of_channels_and_their_order(groups, interleaved):
@@ -225,6 +228,7 @@ STEPS = {
 }
 
 
+@costly
 @pytest.mark.parametrize(
     ("step", "axes"),
     [
@@ -253,6 +257,7 @@ def test_a_gamma_that_nobody_gave_is_fitted_and_said_to_be():
     assert "a fitted gamma" in diagnose(found).sentence
 
 
+@costly
 @pytest.mark.parametrize(
     ("norm", "beta"), [("ln", 1.0), pytest.param("bn", -0.3, marks=pytest.mark.slow), ("rms", None)]
 )
@@ -448,6 +453,7 @@ def test_groups_are_taken_and_put_back(shape, tmp_path, monkeypatch):
         np.testing.assert_array_equal(take_groups(grid, mapped), rows)
 
 
+@costly
 @pytest.mark.parametrize(
     "value",
     [
@@ -548,6 +554,7 @@ def test_two_values_of_a_line_show_no_map_however_large_they_are():
     assert identification.identify(Question(LARGE, ANY)).plain is None
 
 
+@costly
 @pytest.mark.parametrize("halve", [False, True], ids=["float32", "bfloat16 saved as float32"])
 def test_no_library_of_bfloat16_is_needed(halve, monkeypatch):
     x = make((16, 40))

@@ -82,6 +82,7 @@ def test_stored_statistics_are_compared_with_the_given_ones(made, words):
 # -- statistics that were never updated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("eps", [1e-5, *slowly([1e-3])])
 @pytest.mark.parametrize("given", [{}, *slowly([{"gamma": GAMMA, "beta": BETA}])])
 def test_untrained_statistics_are_named(eps, given):

@@ -10,7 +10,7 @@ from normcli.errors import UsageError
 from normcli.identifying.models.matrix_model import Start
 from normcli.identifying.models.matrix_model import iterate as _iterate
 from normcli.identifying.words.map_words import compare_sigma
-from tests.marks import slowly
+from tests.marks import costly, slowly
 
 
 @pytest.fixture
@@ -68,6 +68,7 @@ def test_identify_takes_a_start(normcli, w, rng, tmp_path):
     assert (match["norm"], match["iterations"], match["most_iterations"], match["start"]) == ("sn", 4, 4, "u")
 
 
+@costly
 @pytest.mark.parametrize(
     ("factor", "told"),
     [

@@ -10,6 +10,7 @@ from normcli.identifying.identify import identify
 from normcli.identifying.models.matrix_model import find_matrices
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.words.phrasing import diagnose
+from tests.marks import costly
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,7 @@ def test_of_rank_1_it_is_the_length(rng):
     assert {match.norm for match in found.matches} == {"lp"}
 
 
+@costly
 @pytest.mark.parametrize(("cells", "value"), [((0, 0), np.inf), ((0, 1), 5.0)])
 def test_what_is_no_one_factor_is_none(cells, value, rng):
     w = rng.normal(size=(6, 4))

@@ -26,7 +26,7 @@ from normcli.identifying.search.search import Search
 from normcli.identifying.words.phrasing import diagnose
 from tests.identifying.not_norms import make_far_plants, make_plants
 from tests.identifying.plain_words import require_plain_words
-from tests.marks import EVERY_CASE, slowly
+from tests.marks import EVERY_CASE, costly, slowly
 
 
 def choose_plants():
@@ -45,6 +45,7 @@ def make(shape, seed=0, dtype="float32"):
     return np.random.default_rng(seed).normal(0.7, 2.0, shape).astype(dtype)
 
 
+@costly
 @pytest.mark.parametrize("plant", [pytest.param(plant, id=plant.name) for plant in PLANTS])
 def test_no_norm_is_named_of_what_no_norm_made(plant):
     found = identify(Question(plant.x, plant.y))
@@ -68,6 +69,7 @@ def test_a_and_b_of_each_index_are_found(axis, dtype):
     np.testing.assert_allclose(found.shift, b, atol=16 * np.finfo(dtype).eps)
 
 
+@pytest.mark.slow
 def test_one_factor_for_all_is_told_with_its_fewest_digits():
     x = make((7, 5, 3))
     found = identify(Question(x, x * np.float32(0.5)))
@@ -103,6 +105,7 @@ def test_one_group_shows_no_eps(norm, factor):
     assert identify(Question(x, normalize(x, norm).normalized)).kind is Kind.NORM
 
 
+@costly
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("mean", [0.0, 30.0, 100.0])
@@ -129,6 +132,7 @@ IMAGES = np.random.default_rng(3).integers(0, 256, (2, 3, 5, 7)).astype("f4")
 MEAN, STD = (np.array(z, "f4")[:, None, None] for z in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
 
 
+@costly
 @pytest.mark.parametrize(
     ("x", "y", "words"),
     [
@@ -385,6 +389,7 @@ def test_values_of_evenly_spread_indices_are_picked_part_by_part_or_at_once(leng
     np.testing.assert_array_equal(_pick(values, lengths), expected)
 
 
+@costly
 @pytest.mark.parametrize(("norm", "mean"), [("rms", 0.0), ("ln", 2.0), ("rms", 20.0)])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_half_precision_whose_factors_are_nearly_one_is_no_plain_map(norm, mean, dtype):

@@ -18,7 +18,7 @@ from normcli.identifying.search.match import Furthest, Match
 from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from tests.marks import sampled, slowly
+from tests.marks import costly, sampled, slowly
 
 SHAPE = (11, 47)
 
@@ -40,6 +40,7 @@ COMPUTATIONS = [
 ]
 
 
+@costly
 @sampled
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("computation", COMPUTATIONS, ids=lambda one: one.name)
@@ -57,6 +58,7 @@ def test_what_gave_the_bits_is_found_or_the_bits_are_the_exact_ones(computation,
         assert computation.accumulation in [one.computation.accumulation for one in found]
 
 
+@costly
 @pytest.mark.parametrize(
     ("name", "dtype", "words"),
     [
@@ -77,6 +79,7 @@ def test_identify_names_the_algorithm_where_no_exact_norm_gives_the_bits(name, d
     assert f"{name} gives every bit: " in said
 
 
+@costly
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_statistics_that_were_stored_in_half_precision_are_found(dtype):
     """As torch's batch norm on a CPU: gamma over the divisor times x less the mean, all but these in float32."""
@@ -158,6 +161,7 @@ def divide(sums):
     return Computation(Accumulation(ALGORITHMS["one-pass"], sums), form)
 
 
+@costly
 @pytest.mark.skipif(not has_dtype("bfloat16"), reason="bfloat16 is of another library")
 @pytest.mark.parametrize(("seed", "eps"), [(19, 1e-5), (20, 1e-3), (27, 1e-6)])
 def test_an_eps_of_low_precision_sums_is_told_with_every_other_that_gives_the_bits(seed, eps):

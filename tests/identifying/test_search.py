@@ -312,6 +312,7 @@ def sum_in_half(x, gamma, eps=1e-5):
     return (x.astype("f4") / np.sqrt(square.astype("f4") + np.float32(eps)) * gamma.astype("f4")).astype("f2")
 
 
+@pytest.mark.slow
 def test_a_gamma_that_is_to_be_found_hides_no_sums_of_half_precision():
     x, gamma = make((16, 128), dtype="float16", mean=0.0), make(128, 1, "float16")
     exact = normalize(x.astype("f8"), "rms", axes=-1, eps=1e-5).normalized * gamma

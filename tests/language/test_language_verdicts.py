@@ -23,6 +23,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from tests.identifying.diagnoses import list_diagnoses
+from tests.marks import costly
 from tests.plants.faults import TABLE, make_wrong
 from tests.plants.wrong_kernels import ask
 
@@ -101,6 +102,7 @@ FIRST = {row.ids[0]: row for row in reversed(TABLE)}
 """The first wrong kernel of each fault."""
 
 
+@costly
 @pytest.mark.parametrize("name", FIRST)
 def test_what_is_said_of_a_wrong_kernel(name):
     asked = ask(make_wrong(FIRST[name], 0), is_checked=True)

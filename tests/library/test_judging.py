@@ -5,6 +5,7 @@ import pytest
 
 from normcli import check, identify, normalize
 from normcli.errors import DataError, UsageError
+from tests.marks import costly
 
 
 @pytest.fixture
@@ -53,6 +54,7 @@ def test_identify_takes_gamma_and_beta(x):
     assert identify(y, x, gamma=gamma, beta=beta).found.matches[0].norm == "ln"
 
 
+@costly
 @pytest.mark.parametrize(
     ("shape", "features", "lengths"),
     [

@@ -15,6 +15,7 @@ from normcli.numerics.elements.kernel import Parameters
 from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.rational import add_eps, find_root, round_once, sum_exactly
 from normcli.numerics.statistics.divisor import Solution
+from tests.marks import costly
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -58,6 +59,7 @@ def _choose_sizes(rng, count):
     return np.ldexp(rng.uniform(-1, 1, count), rng.integers(*ends.T))
 
 
+@costly
 @pytest.mark.parametrize("centred", [True, False])
 def test_values_of_any_size_are_normalized_with_statistics_of_any_size(centred, rng):
     for _ in range(300):

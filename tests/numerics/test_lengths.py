@@ -36,7 +36,7 @@ from normcli.numerics.statistics.lengths import (
 )
 from normcli.numerics.statistics.solution import solve
 from normcli.numerics.workspace import Workspace
-from tests.marks import sampled, slowly
+from tests.marks import costly, sampled, slowly
 
 EXACT = decimal.Context(100, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
 INF, NAN = math.inf, math.nan
@@ -243,6 +243,7 @@ def test_lengths_in_decimals_of_what_is_exact(p):
     assert split_exactly(find_to_bits([np.array([0.0, 5.0, 0.0])], p, SPLIT_BITS)) == split_exactly(Fraction(5))
 
 
+@pytest.mark.slow
 def test_a_length_just_above_its_largest_value_breaks_ties():
     """The second value makes the length larger by 2⁻¹⁵⁶⁵ of itself: the third is that much below a tie."""
     x = np.array([[2.0**127, 0.121 * 2.0**127, 0.0859375]]).astype(ml_dtypes.bfloat16)
@@ -320,6 +321,7 @@ def test_lengths_that_are_roots_of_sums_of_powers(p, has):
     assert has_powers(p) == has
 
 
+@costly
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("options", [{"p": 3.0}, {"p": 1.0}, {"p": -0.7}, {"p": INF}, {"p": 3.0, "eps": 0.5}])
 def test_the_divisor_is_recalled_to_as_many_bits_as_are_asked_for(options, whole, monkeypatch):

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from normcli.numerics.statistics import ranks as order
 from normcli.numerics.statistics.order_statistics import QUARTILES, Shares
 from normcli.numerics.statistics.ranks import RankSearch, find_ranks, make_keys, measure_quantiles, read_keys
-from tests.marks import slowly
+from tests.marks import costly, slowly
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, 5e-324, -5e-324, 1.7976931348623157e308, 1.0, -1.0, 1e-40]
 
@@ -56,6 +56,7 @@ def test_ranks_are_those_of_numpy_percentile(count, shares):
     assert ranks.max() < count
 
 
+@costly
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("digit", [11, *slowly([16, 4])])
 @settings(max_examples=30)

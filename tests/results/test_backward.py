@@ -11,7 +11,7 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.conventions import CONVENTIONS, find_convention
 from normcli.norms.rules import AxesRule, EpsRule
 from normcli.results.backward import draw_gradient
-from tests.marks import sampled
+from tests.marks import costly, sampled
 from tests.reference.backward import measure_gradients
 from tests.reference.limits import STATISTIC
 
@@ -213,6 +213,7 @@ def test_what_cancels_between_groups_is_decided_by_more_bits():
     require_exact(backward(np.array([row, row]), dy, "in", eps=0.1))
 
 
+@costly
 @sampled
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize(
@@ -257,6 +258,7 @@ def test_a_constant_column_of_zscore_is_only_centred():
     require_exact(found)
 
 
+@costly
 @sampled
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64"])
 @pytest.mark.parametrize("p", [3.0, 0.5, 1.25, -1.5, 16.0, 1 / 16, 0.01, -40.0, 1.0 + 1e-9])

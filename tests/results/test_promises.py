@@ -9,6 +9,7 @@ import pytest
 from normcli import normalize
 from normcli.engine.inputs import COUNT
 from normcli.results.promises import _combine, check_promises
+from tests.marks import costly
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -111,6 +112,7 @@ def test_moments_of_all_groups_follow_exactly_from_those_of_each(counts, rng):
     assert _combine(plan, measured) == {"mean": float(overall), "var": float(spread)}
 
 
+@costly
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
 @pytest.mark.parametrize("groups", [3, 5000])
 def test_the_length_of_all_groups_is_rounded_once(p, groups, rng):

@@ -14,6 +14,7 @@ from normcli.numerics.rational import sum_exactly
 from normcli.numerics.statistics.solution import Given
 from normcli.running.average import State, begin, choose_rule, update
 from normcli.running.state_file import read_state, replace_state
+from tests.marks import costly
 
 
 def run(batches, norm="bn", rule=None, **options):
@@ -60,6 +61,7 @@ def test_the_cumulative_average_weighs_all_batches_alike(rng):
     np.testing.assert_allclose(state.statistics.var, batches.var(1, ddof=1).mean(0), rtol=1e-13)
 
 
+@costly
 @pytest.mark.parametrize("start", [None, 7])
 def test_the_cumulative_average_of_many_batches_is_the_exact_one(start, rng, tmp_path):
     """Also of a state without sums, as earlier versions wrote them; and through a file."""

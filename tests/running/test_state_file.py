@@ -220,6 +220,7 @@ def test_a_process_that_was_killed_holds_no_state(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "exists"),
     [

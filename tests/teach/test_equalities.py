@@ -20,7 +20,7 @@ from normcli.teach.compare.equalities import Likeness, find_equalities
 from normcli.teach.compare.relatives import find_relatives
 from normcli.teach.compare.sameness_reasons import format_parameters
 from tests.conftest import plan_request
-from tests.marks import slowly
+from tests.marks import costly, slowly
 
 
 def test_quantiles_and_steps_that_are_left_out_make_other_norms():
@@ -145,6 +145,7 @@ def test_two_plans_have_one_partition_exactly_where_their_groups_hold_the_same_c
             assert (cells[i] == cells[j]) == (found[i] == found[j]), (plans[i], plans[j])
 
 
+@costly
 @pytest.mark.parametrize(
     ("shape", "dtype"),
     [
@@ -204,6 +205,7 @@ def list_layouts(rank):
     return {2: ["NC", "CN"], 3: ["NCL", "NLC", "LNC"], 4: ["NCHW", "NHWC", "HWCN"], 5: ["NCDHW", "NDHWC"]}[rank]
 
 
+@costly
 @pytest.mark.parametrize("norm", ["ws", *slowly(name for name in NORMS if name != "ws")])
 def test_a_relative_of_every_convention_in_every_layout_is_what_its_name_says(norm):
     rng, seen, row = np.random.default_rng(8), 0, NORMS[norm]

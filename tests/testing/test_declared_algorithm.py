@@ -15,7 +15,7 @@ from normcli.errors import UsageError
 from normcli.results.arguments import read_arguments
 from normcli.testing import assert_backward_matches, assert_matches, provocations
 from normcli.testing.declared_algorithm import derive_bounds, derive_gradient_bounds
-from tests.marks import sampled
+from tests.marks import costly, sampled
 
 RNG = np.random.default_rng(17)
 X = RNG.normal(3.0, 2.0, (6, 300)).astype(np.float32)
@@ -134,6 +134,7 @@ def differentiate(case, norm, sums, mode="inside"):
 EPS = {"ln": 1e-5, "rms": 1e-3}
 
 
+@costly
 @pytest.mark.parametrize(("norm", "dtype", "sums"), [
     ("ln", "float16", "float32"), ("ln", "float32", "float32"), ("ln", "float16", "float16"),
     ("rms", "float16", "float16"), ("rms", "float32", "float32"), ("ln", "float32", "float64"),

@@ -12,8 +12,10 @@ from normcli.checking.gradient_terms import make_terms
 from normcli.dtypes import OUTPUT_DTYPES, get_largest
 from normcli.errors import DataError, UsageError
 from normcli.testing import assert_matches, provocations
+from tests.marks import costly
 
 
+@costly
 @pytest.mark.parametrize(
     ("norm", "dtype"), [*((norm, "float32") for norm in NORMS), *(("bn", dtype) for dtype in OUTPUT_DTYPES)]
 )

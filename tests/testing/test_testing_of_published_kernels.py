@@ -7,6 +7,7 @@ import pytest
 
 from normcli import backward, normalize
 from normcli.testing import assert_backward_matches, assert_matches, provocations
+from tests.marks import costly
 from tests.testing.published import BACKWARD, FORWARD
 
 
@@ -29,6 +30,7 @@ def test_there_are_eight_at_least_and_each_has_its_report():
     assert len(set(reports)) == len(reports)
 
 
+@costly
 @pytest.mark.parametrize("wrong", FORWARD, ids=str)
 def test_a_wrong_forward_kernel_fails_and_is_explained(wrong):
     case, options = find(wrong)
