@@ -1,8 +1,7 @@
-"""Progress of the work: a bar on a terminal with bytes, throughput and time left."""
+"""Progress of the work: a bar on a terminal with bytes, throughput and time left; elsewhere one line, if it is long."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import threading
@@ -10,38 +9,47 @@ import time
 from typing import TYPE_CHECKING, Self, TextIO
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable
 
     from rich.progress import Progress
 
 PATIENCE = 1.0
 """Seconds of work before a bar appears: what is done sooner needs none."""
 
+LONG_PATIENCE = 10.0
+"""Seconds of work before a run without a terminal says how long it will take."""
 
-def show_progress(*, quiet: bool) -> AbstractContextManager[ProgressBar | None]:
-    """Return what draws a bar on standard error while it is open, or nothing where nobody would see it."""
-    if quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        return contextlib.nullcontext()
-    return ProgressBar(sys.stderr)
+SHORTEST = 1.0
+"""Seconds of work left that such a run tells of."""
 
 
-class ProgressBar:
-    """Watches a run, and after a second of it draws a bar that goes when the work is done.
+def watch_progress(say: Callable[[str], None]) -> Watcher:
+    """Return what shows on standard error how far a run is while it is open.
 
     Parameters
     ----------
-    stream : TextIO
-        A terminal.
+    say : callable
+        Writes a message there, where that is no terminal.
+    """
+    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        return ProgressBar(sys.stderr)
+    return Forecast(say)
+
+
+class Watcher:
+    """Watches a run: what is to be done and what is, in bytes.
+
+    Parameters
+    ----------
     patience : float
-        Seconds before it appears.
+        Seconds before anything is shown.
     """
 
-    def __init__(self, stream: TextIO, patience: float = PATIENCE) -> None:
-        self._stream, self._patience = stream, patience
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
         self._expected = self._done = 0
         self._started = time.monotonic()
         self._lock = threading.Lock()
-        self._bar: Progress | None = None
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -50,8 +58,7 @@ class ProgressBar:
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._closed = True  # an answer may be calculated on use, later than this
-            if self._bar is not None:
-                self._bar.stop()
+            self._close()
 
     def expect(self, byte_count: int) -> None:
         """Add bytes to what is to be done. Called once for each pass over a file, from any thread."""
@@ -62,15 +69,52 @@ class ProgressBar:
         """Add bytes to what is done. Called after each tile, from any thread."""
         with self._lock:
             self._done += byte_count
-            if self._closed:
+            seconds = time.monotonic() - self._started
+            if not self._closed and seconds >= self._patience:
+                self._show(seconds)
+
+    def _show(self, seconds: float) -> None:
+        """Show how far the run is, after so many seconds."""
+        raise NotImplementedError
+
+    def _close(self) -> None:
+        """Take away what is shown."""
+
+
+class Forecast(Watcher):
+    """Says once how long a run will take."""
+
+    def __init__(self, say: Callable[[str], None], patience: float = LONG_PATIENCE) -> None:
+        super().__init__(patience)
+        self._say = say
+
+    def _show(self, seconds: float) -> None:
+        left = seconds * (self._expected / self._done - 1.0)
+        if left >= SHORTEST:
+            self._say(f"{self._done / self._expected:.0%} done after {seconds:.0f} s, about {left:.0f} s to go")
+            self._closed = True
+
+
+class ProgressBar(Watcher):
+    """Draws a bar, which goes when the work is done."""
+
+    def __init__(self, stream: TextIO, patience: float = PATIENCE) -> None:
+        super().__init__(patience)
+        self._stream = stream
+        self._bar: Progress | None = None
+
+    def _show(self, seconds: float) -> None:
+        if self._bar is None:
+            if self._done >= self._expected:
                 return
-            if self._bar is None:
-                if time.monotonic() - self._started < self._patience or self._done >= self._expected:
-                    return
-                self._bar = _make_bar(self._stream)
-                self._bar.add_task("", total=self._expected, completed=self._done)
-                self._bar.start()
-            self._bar.update(self._bar.task_ids[0], total=self._expected, completed=self._done)
+            self._bar = _make_bar(self._stream)
+            self._bar.add_task("", total=self._expected, completed=self._done)
+            self._bar.start()
+        self._bar.update(self._bar.task_ids[0], total=self._expected, completed=self._done)
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
 
 
 def _make_bar(stream: TextIO) -> Progress:

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pytest
 
-from normcli.cli.progress import ProgressBar
+from normcli.cli.progress import Forecast, ProgressBar
 from normcli.engine.run import run
 from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
@@ -54,6 +54,42 @@ def test_work_that_goes_on_after_the_bar_is_gone_draws_none(monkeypatch):
         bar.expect(2_000_000)
     bar.advance(1_000_000)
     assert stream.getvalue() == ""
+
+
+def test_long_work_without_a_terminal_is_forecast_in_one_line(monkeypatch):
+    seconds = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: seconds[0])
+    said = []
+    with Forecast(said.append) as watcher:
+        watcher.expect(1000)
+        for number in range(1, 10):
+            seconds[0] = 4.0 * number
+            watcher.advance(100)
+    assert said == ["30% done after 12 s, about 28 s to go"]
+
+
+def test_work_that_is_nearly_done_is_not_forecast(monkeypatch):
+    seconds = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: seconds[0])
+    said = []
+    with Forecast(said.append) as watcher:
+        watcher.expect(1000)
+        watcher.advance(950)
+        seconds[0] = 11.0
+        watcher.advance(40)
+        watcher.advance(10)
+    watcher.expect(10**9)
+    watcher.advance(1)
+    assert said == []
+
+
+@pytest.mark.parametrize(("options", "said"), [((), True), (("-q",), False)])
+def test_a_run_of_many_batches_without_a_terminal_is_forecast(options, said, normcli, monkeypatch):
+    monkeypatch.setattr(Forecast.__init__, "__defaults__", (0.0,))
+    monkeypatch.setattr("normcli.cli.progress.SHORTEST", 0.0)
+    ran = normcli("simulate", "training", "--runs", "3", "--steps", "2", "--shape", "64,3", *options)
+    assert ran.code == 0
+    assert bool(re.fullmatch(r"normcli: progress: \d+% done after 0 s, about 0 s to go\n", ran.err)) is said
 
 
 class Counter:

@@ -182,7 +182,7 @@ def test_an_observer_sees_each_batch(words, normcli, monkeypatch):
 
         expect, advance = staticmethod(expected.append), staticmethod(done.append)
 
-    monkeypatch.setattr("normcli.cli.progress.show_progress", lambda quiet: Observer())
-    assert normcli("simulate", *words.split(), "--shape", "64,3", "-q").code == 0
+    monkeypatch.setattr("normcli.cli.progress.watch_progress", lambda say: Observer())
+    assert normcli("simulate", *words.split(), "--shape", "64,3").code == 0
     assert sum(expected) == sum(done)
     assert len(done) >= 6

@@ -107,11 +107,6 @@ def test_statistics_alone_are_those_of_the_result():
     }
 
 
-class Watching:
-    def expect(self, byte_count): ...
-    def advance(self, byte_count): ...
-
-
 ONES = np.ones((1, 4, 1, 1))
 
 LEFT_TO_TILES = [
@@ -121,7 +116,6 @@ LEFT_TO_TILES = [
     pytest.param({"inputs": Inputs(gamma=ONES.view(np.memmap))}, id="gamma in a file"),
     pytest.param({"inputs": Inputs(given=Given(ONES, ONES))}, id="running statistics"),
     pytest.param({"inputs": Inputs(selection=Selection(omits_nan=True))}, id="values that do not count"),
-    pytest.param({"effort": Effort(observer=Watching())}, id="somebody watches"),
     pytest.param({"effort": Effort(keeps_statistics=False)}, id="no statistics"),
     pytest.param({"effort": Effort(block=119)}, id="small tiles"),
     pytest.param({"effort": Effort(whole=119)}, id="two passes"),

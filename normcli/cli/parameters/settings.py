@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import TextIO
 
-    from normcli.cli.progress import ProgressBar
+    from normcli.cli.progress import Watcher
     from normcli.documents.document import View
     from normcli.engine.walk import Effort
     from normcli.tensors.tables.tables import TableOptions
@@ -186,13 +186,15 @@ class RunOptions(NamedTuple):
             yield Effort(self.threads, observer)
 
     @contextlib.contextmanager
-    def show_progress(self, *, beside: TextIO | None = None) -> Iterator[ProgressBar | None]:
-        """Draw a progress bar that ends with the block, unless a stream that the block writes is a terminal."""
-        from normcli.cli.progress import show_progress
+    def show_progress(self, *, beside: TextIO | None = None) -> Iterator[Watcher | None]:
+        """Show progress until the block ends, unless a stream that the block writes is a terminal."""
+        from normcli.cli.progress import watch_progress
         from normcli.tensors.watched import Watch
 
-        is_disturbed = beside is not None and beside.isatty()
-        with show_progress(quiet=self.quiet or is_disturbed) as Watch.observer:
+        if self.quiet or (beside is not None and beside.isatty()):
+            yield None
+            return
+        with watch_progress(lambda message: self.warn("progress", message)) as Watch.observer:
             try:
                 yield Watch.observer
             finally:
