@@ -1,4 +1,4 @@
-"""Progress of the work: a bar on a terminal with bytes, throughput and time left; elsewhere one line, if it is long."""
+"""Progress of long work: a bar with bytes, throughput and time left; one line where there is no terminal."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from dask.delayed import delayed
 
 from normcli.cluster.blocks import ALONE, require_sums, require_version
 from normcli.fitting.fit import fit
-from normcli.tensors.held_files import Links
+from normcli.tensors.held_files import Stores
 from normcli.version import __version__
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from normcli.cluster.session import Session
     from normcli.fitting.fit import Fitted, Policy, Survey, Surveyed
     from normcli.norms.request import Request
+    from normcli.tensors.held_files import StoreRules
     from normcli.tensors.many import Named
 
 Item = TypeVar("Item")
@@ -41,12 +42,12 @@ def run_each(session: Session, work: Callable[[Item], Outcome], items: Sequence[
         What a task raises; if the cluster fails.
     """
     task, shared = delayed(_run_one, pure=False), delayed(work)
-    return session.run([task(shared, item, __version__, Links.followed) for item in items]) if items else []
+    return session.run([task(shared, item, __version__, Stores.rules) for item in items]) if items else []
 
 
-def _run_one(work: Callable[[Item], Outcome], item: Item, version: str, follows_links: bool) -> Outcome:
+def _run_one(work: Callable[[Item], Outcome], item: Item, version: str, rules: StoreRules) -> Outcome:
     require_version(version)
-    Links.followed = follows_links
+    Stores.rules = rules
     return work(item)
 
 

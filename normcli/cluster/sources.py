@@ -14,7 +14,7 @@ from normcli.tensors.files import load
 from normcli.tensors.formats.store_places import find_place, locate
 from normcli.tensors.formats.stored_array import Stored
 from normcli.tensors.formats.stores import choose_chunks, limit_threads, open_store
-from normcli.tensors.held_files import Links, StoreVersion
+from normcli.tensors.held_files import StoreRules, Stores, StoreVersion
 from normcli.tuples import NamedTuple
 
 with require_dask():
@@ -30,18 +30,17 @@ class Origin(NamedTuple):
         A path as workers find it, or a URL.
     opened : bytes
         Another one each time: what was opened under a path before may no longer be there.
-    follows_links : bool
-        Whether the array may lie elsewhere.
+    rules : StoreRules
     """
 
     place: str
     opened: bytes
-    follows_links: bool
+    rules: StoreRules
 
     @classmethod
     def name(cls, source: str) -> Origin:
         """Return the origin that a text names, to be opened anew."""
-        return cls(locate(source), os.urandom(8), Links.followed)
+        return cls(locate(source), os.urandom(8), Stores.rules)
 
     def open(self) -> Stored:
         """Return the array, which a process opens once."""
@@ -50,7 +49,7 @@ class Origin(NamedTuple):
 
 @lru_cache(maxsize=16)  # of a worker, which reads many blocks of one array
 def _open_once(origin: Origin) -> Stored:
-    Links.followed = origin.follows_links
+    Stores.rules = origin.rules
     return open_source(origin.place)
 
 

@@ -28,10 +28,25 @@ class NoFileError(DataError):
     """The path is a pipe, a socket or a device, and only a regular file can be read."""
 
 
-class Links:
-    """Whether stores may refer to files elsewhere: a choice of the whole run, in `followed`."""
+class StoreRules(NamedTuple):
+    """What is read of stores.
 
-    followed: ClassVar = False
+    Parameters
+    ----------
+    follows_links : bool
+        Whether a store may refer to files elsewhere.
+    fills_missing : bool
+        Whether a large array of which the store holds next to nothing is read, as its fill value.
+    """
+
+    follows_links: bool = False
+    fills_missing: bool = False
+
+
+class Stores:
+    """The rules of the whole run."""
+
+    rules: ClassVar = StoreRules()
 
 
 def open_regular(path: str | Path, store: str | None = None) -> BinaryIO:
@@ -50,7 +65,7 @@ def open_regular(path: str | Path, store: str | None = None) -> BinaryIO:
     OSError
         If it cannot be opened, or is a folder.
     """
-    if store is not None and not Links.followed:
+    if store is not None and not Stores.rules.follows_links:
         real = os.path.realpath(path)
         if os.path.commonpath((real, store)) != store:
             raise DataError(f"{path} is a link to {real}; {FOLLOW}")

@@ -111,6 +111,22 @@ def test_a_shape_whose_chunks_are_not_there_is_refused(shape, suffix, tmp_path, 
     assert re.search(r"but the store holds \d of its [\d,]+ chunks: it is damaged, or not filled yet", ran.err)
 
 
+@pytest.mark.parametrize("suffix", [".zarr", ".h5"])
+def test_it_is_read_as_its_fill_value_where_that_is_asked_for(suffix, tmp_path, zarr, normcli):
+    path = tmp_path / f"a{suffix}"
+    if suffix == ".zarr":
+        zarr.create_array(path, shape=(20_002, 2), chunks=(2, 1), dtype="f8", fill_value=3.0)[:2] = 1.0
+    else:
+        with pytest.importorskip("h5py").File(path, "w") as file:
+            file.create_dataset("x", (20_002, 2), "f8", chunks=(2, 1), fillvalue=3.0)[:2] = 1.0
+    refused = normcli("fit", "zscore", path)
+    assert (refused.code, refused.out) == (3, "")
+    ran = normcli("fit", "zscore", path, "--fill-missing", "--print", "mean")
+    mean = (3.0 * 20_000 + 2.0) / 20_002
+    assert (ran.code, ran.err, ran.lines) == (0, "", [repr(mean)] * 2)
+    assert normcli("fit", "zscore", path).code == 3
+
+
 def test_a_contiguous_dataset_that_was_never_written_is_refused_if_it_is_large(tmp_path, normcli):
     with pytest.importorskip("h5py").File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("x", (2**24, 1), "f8")
@@ -206,13 +222,13 @@ def _make_virtual(file):
         pytest.param(
             lambda file: file.create_dataset("x", (2**40, 2**20), "f4", chunks=(1024, 1024)),
             "has the shape (1099511627776, 1048576), but the store holds 0 of its 1,099,511,627,776 chunks: it is "
-            "damaged, or not filled yet (a store may hold chunks of its fill value too)",
+            "damaged, or not filled yet; --fill-missing reads it as its fill value",
             id="exbibytes",
         ),
         pytest.param(
             lambda file: file.create_dataset("x", (2**42, 2**20), "f8", chunks=(1024, 1024)),
             "has the shape (4398046511104, 1048576), but the store holds 0 of its 4,398,046,511,104 chunks: it is "
-            "damaged, or not filled yet (a store may hold chunks of its fill value too)",
+            "damaged, or not filled yet; --fill-missing reads it as its fill value",
             id="more than is counted",
         ),
         pytest.param(

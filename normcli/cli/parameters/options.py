@@ -20,7 +20,7 @@ from normcli.cli.parameters.types import (
 )
 from normcli.norms.options import NUMERIC_TYPES, OPTIONS, OptionKind, find_option
 from normcli.norms.request import Fill, NanRule
-from normcli.tensors.held_files import Links
+from normcli.tensors.held_files import StoreRules, Stores
 from normcli.tensors.random.recipe import DISTRIBUTIONS, RNGS
 from normcli.tensors.tensor import STREAMED
 from normcli.writers import FIELDS, FORMATS, WRITERS
@@ -72,10 +72,14 @@ def _declare_bound(name: str, text: str) -> Option:
     return option(name, type=parse_number, metavar="NUMBER", help=text)
 
 
-def _follow_links(ctx: click.Context, param: click.Parameter, chosen: bool) -> None:
-    """Let stores refer to other files for as long as the command runs."""
-    Links.followed = chosen
-    ctx.call_on_close(lambda: setattr(Links, "followed", False))
+def _choose_rule(name: str) -> Callable[[click.Context, click.Parameter, bool], None]:
+    """Return the callback of an option that sets a rule of reading stores for as long as the command runs."""
+
+    def choose(ctx: click.Context, param: click.Parameter, chosen: bool) -> None:
+        Stores.rules = Stores.rules._replace(**{name: chosen})
+        ctx.call_on_close(lambda: setattr(Stores, "rules", StoreRules()))
+
+    return choose
 
 
 TABLE_INPUT: tuple[Option, ...] = (
@@ -98,8 +102,12 @@ TABLE_INPUT: tuple[Option, ...] = (
         help="Whether a table's first row is names. [default: if no cell is a number, nor all missing]",
     ),
     option(
-        "--follow-links", is_flag=True, expose_value=False, callback=_follow_links,
+        "--follow-links", is_flag=True, expose_value=False, callback=_choose_rule("follows_links"),
         help="Of a Zarr store or an HDF5 file: read what it links to elsewhere, too.",
+    ),
+    option(
+        "--fill-missing", is_flag=True, expose_value=False, callback=_choose_rule("fills_missing"),
+        help="Of such a store that holds next to no chunk of a large array: read the others as its fill value.",
     ),
 )  # fmt: skip
 """Options for reading tables (CSV, TSV, JSON records, JSON Lines, Parquet) and stores."""

@@ -30,7 +30,7 @@ from normcli.tensors.formats.coordinates import (
     read_names,
 )
 from normcli.tensors.formats.stored_array import Box, Chunked, Stored, describe_failure
-from normcli.tensors.held_files import FOLLOW, Links, Opened, StoreVersion, open_regular
+from normcli.tensors.held_files import FOLLOW, Opened, Stores, StoreVersion, open_regular
 from normcli.tensors.mapped import SMALLEST_MAPPED, fetch
 from normcli.tensors.pieces import forget
 from normcli.tensors.tensor import Tensor, choose_key
@@ -132,13 +132,18 @@ _MOST_READ, _MOST_FILLED = 10_000, 1 << 26
 
 
 def _require_held(source: str, array: Any, chunks: Sequence[int], held: int) -> None:
-    """Raise `DataError` if an array is large, and its store holds less than a thousandth of its chunks."""
+    """Raise `DataError` if an array is large, and its store holds less than a thousandth of its chunks.
+
+    Under `Stores.rules.fills_missing` it is read.
+    """
+    if Stores.rules.fills_missing:
+        return
     count = math.prod(-(-n // max(1, chunk)) for n, chunk in zip(array.shape, chunks, strict=True))
     size = math.prod(array.shape) * array.dtype.itemsize
     if count > _MOST_MISSING * held and (size > _MOST_FILLED or count > _MOST_READ):
         raise DataError(
             f"{source} has the shape {tuple(array.shape)}, but the store holds {held:,} of its {count:,} "
-            "chunks: it is damaged, or not filled yet (a store may hold chunks of its fill value too)"
+            "chunks: it is damaged, or not filled yet; --fill-missing reads it as its fill value"
         )
 
 
@@ -196,9 +201,9 @@ def _open_hdf5(place: Place, source: str) -> Stored:
     file = h5py.File(place.path, "r")
     arrays: dict[str, Any] = {}
     file.visititems(lambda name, item: arrays.update({name: item} if isinstance(item, h5py.Dataset) else {}))
-    if Links.followed and place.key:
+    if Stores.rules.follows_links and place.key:
         _require_linked_files(h5py, file, place.key)
-    if Links.followed and isinstance(linked := file.get(place.key or ""), h5py.Dataset):
+    if Stores.rules.follows_links and isinstance(linked := file.get(place.key or ""), h5py.Dataset):
         arrays[str(place.key)] = linked
     array = arrays[choose_key(arrays, place.path, place.key)]
     _require_whole(array, source)
@@ -218,7 +223,7 @@ def _require_whole(array: Any, source: str) -> None:
     others = [place[0] for place in array.external or ()]
     if array.is_virtual:
         others += [place.file_name for place in array.virtual_sources() if place.file_name != "."]
-    if others and not Links.followed:
+    if others and not Stores.rules.follows_links:
         raise DataError(f"{source} lies in {others[0]}, another file; {FOLLOW}")
     for name in others:
         _require_file(array.file.filename, name)
