@@ -83,8 +83,8 @@ def load(specification: str, options: TableOptions = AS_FOUND) -> Tensor:
         file_format = find_format(str(path), "input")
         with path.open("rb") as stream:
             opened = Opened.describe(stream, str(path), path)
-            tensor = _load_whole(stream, str(path), key, options, file_format)
-            return _hold_to(tensor, opened)._replace(source=specification)
+            tensor = _load_held(stream, opened, key, options, file_format)
+            return tensor._replace(source=specification)
     except FileNotFoundError as error:
         raise DataError(f"{path}: there is no such file") from error
     except OSError as error:
@@ -111,8 +111,7 @@ def _load_stream(
 ) -> Tensor:
     """Load a tensor from a stream, which is stored first unless it is a file (`< x.npy`) at its start."""
     if _is_file_at_start(stream):
-        opened = Opened.describe(stream, name, path)
-        return _hold_to(_load_whole(stream, name, key, options), opened)
+        return _load_held(stream, Opened.describe(stream, name, path), key, options)
     with spool(stream, name, lambda head: recognize_format(head[:SNIFFED_BYTES], name)) as whole:
         tensor = _load_whole(whole, name, key, options)
         if isinstance(whole, io.BytesIO):
@@ -120,6 +119,22 @@ def _load_stream(
         size = format_bytes(os.fstat(whole.fileno()).st_size)
         notes = [f"{size} spooled to a temporary file", tensor.note]
         return tensor._replace(note="; ".join(note for note in notes if note))
+
+
+def _load_held(
+    stream: BinaryIO,
+    opened: Opened,
+    key: str | None,
+    options: TableOptions,
+    file_format: FileFormat | None = None,
+) -> Tensor:
+    """Load a tensor from a file as `_load_whole`; if that fails, and the file changed meanwhile, say that."""
+    try:
+        tensor = _load_whole(stream, opened.name, key, options, file_format)
+    except DataError:
+        opened.require_unchanged()
+        raise
+    return _hold_to(tensor, opened)
 
 
 def _hold_to(tensor: Tensor, opened: Opened) -> Tensor:

@@ -33,7 +33,8 @@ class Cluster:
         )
         self.workers = []
 
-    def add_workers(self, count):
+    def add_workers(self, count, **options):
+        """Start workers; options are those of `subprocess.Popen`."""
         for _ in range(count):
             self.workers.append(
                 start(
@@ -46,6 +47,7 @@ class Cluster:
                         "--no-dashboard",
                     ),
                     *("--death-timeout", "60", "--local-directory", str(self.folder)),
+                    **options,
                 )
             )
 

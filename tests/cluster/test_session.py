@@ -85,6 +85,18 @@ def test_killed_workers_change_no_bit(cluster, x):
     assert read("y.zarr").tobytes() == library.normalize(x, "bn").normalized.tobytes()
 
 
+def test_a_worker_whose_clock_is_a_day_slow_changes_no_bit(cluster, x, tmp_path):
+    (tmp_path / "slow").mkdir()
+    (tmp_path / "slow" / "sitecustomize.py").write_text(
+        "import time\nnow = time.time\ntime.time = lambda: now() - 86400\n"
+    )
+    cluster.add_workers(1, env={**os.environ, "PYTHONPATH": str(tmp_path / "slow")})
+    cluster.add_workers(1)
+    made = run("bn", "-i", "x.zarr", "-o", "y.zarr", "--scheduler", cluster.address)
+    assert (made.returncode, made.stdout) == (0, "")
+    assert read("y.zarr").tobytes() == library.normalize(x, "bn").normalized.tobytes()
+
+
 @pytest.mark.parametrize(
     ("stopped", "victim"), [("scheduler", "scheduler"), ("workers", "workers"), ("workers", "scheduler")]
 )

@@ -477,6 +477,14 @@ def test_the_backward_pass_of_every_norm_verifies(norm, mapped, normcli, tmp_pat
     assert json.loads((tmp_path / "g" / "manifest.json").read_text())["recipe"] is None
 
 
+@pytest.mark.parametrize("exponent", [-310, -300, 300, 307])
+def test_a_backward_pass_at_the_ends_of_the_range_verifies(exponent, normcli, tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(2).normal(size=SHAPE) * 10.0**exponent)
+    assert normcli("golden", "ln", "-i", tmp_path / "x.npy", "--backward", "-o", tmp_path / "g").code == 0
+    ran = normcli("check", tmp_path / "g", "-f", "json")
+    assert (ran.code, ran.err, ran.json["ok"]) == (0, "", True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
