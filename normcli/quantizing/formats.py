@@ -1,0 +1,88 @@
+"""The table of formats that a norm's result is quantized to."""
+
+from __future__ import annotations
+
+import math
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class NumberGrid(NamedTuple):
+    """The numbers of a binary format.
+
+    Parameters
+    ----------
+    digits : int
+        The bits behind the leading one.
+    least : int
+        The exponent of the smallest normal number.
+    largest : float
+        The largest finite number.
+    is_integer : bool
+        Whether codes are integers in two's complement; others are a sign, an exponent and digits.
+    """
+
+    digits: int
+    least: int
+    largest: float
+    is_integer: bool = False
+
+    @property
+    def sign_place(self) -> int:
+        """The place of the sign's bit in a code: 7 of E4M3, 3 of E2M1."""
+        return self.digits + (math.frexp(self.largest)[1] - self.least).bit_length()
+
+
+FLOAT32 = NumberGrid(23, -126, (2.0 - 2.0**-23) * 2.0**127)
+E4M3 = NumberGrid(3, -6, 448.0)  # OFP8 of OCP, float8_e4m3fn of ml_dtypes: no infinities
+E5M2 = NumberGrid(2, -14, 57344.0)
+E2M1 = NumberGrid(1, 0, 6.0)
+INT8 = NumberGrid(0, 7, 127.0, is_integer=True)  # all are multiples of 1
+
+
+class QuantizedFormat(NamedTuple):
+    """One row of the table.
+
+    Parameters
+    ----------
+    name : str
+    grid : NumberGrid
+        The numbers that codes stand for.
+    scale : NumberGrid or None
+        The numbers that a scale may be; None for powers of two from 2⁻¹²⁷ to 2¹²⁷ (E8M0).
+    block : int or None
+        How many values of the last axis share a scale by default; None for all of them.
+    has_tensor_scale : bool
+        Whether the scales are themselves divided by a scale of the tensor, a float32.
+    source : str
+    """
+
+    name: str
+    grid: NumberGrid
+    scale: NumberGrid | None
+    block: int | None
+    has_tensor_scale: bool
+    source: str
+
+
+_MX = "OCP Microscaling Formats (MX) Specification 1.0, sections 5 and 6.3"
+
+FORMATS: Mapping[str, QuantizedFormat] = MappingProxyType(
+    {
+        row.name: row
+        for row in (
+            QuantizedFormat("int8", INT8, FLOAT32, None, False, "symmetric: amax / 127, −128 left out"),
+            QuantizedFormat("fp8-e4m3", E4M3, FLOAT32, None, False, "OCP 8-bit Floating Point Specification 1.0"),
+            QuantizedFormat("fp8-e5m2", E5M2, FLOAT32, None, False, "OCP 8-bit Floating Point Specification 1.0"),
+            QuantizedFormat("mxfp8", E4M3, None, 32, False, _MX),
+            QuantizedFormat("mxfp4", E2M1, None, 32, False, _MX),
+            QuantizedFormat("nvfp4", E2M1, E4M3, 16, True, "torchao's nvfp4_tensor: amax / (448 · 6), a float32"),
+        )
+    }
+)  # fmt: skip
+"""The formats by name."""

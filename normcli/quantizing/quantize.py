@@ -1,0 +1,291 @@
+"""A norm's exact result as scales and codes.
+
+The result is calculated in float64, rounded once. Where a value equals a boundary of a scale or a code, the norm
+is calculated again with that boundary subtracted, whose sign says on which side of it the exact value lies.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.errors import DataError, UsageError
+from normcli.norms.shapes.parameter_shapes import ParameterShapes
+from normcli.numerics.pairs import two_diff
+from normcli.quantizing.codes import encode, round_quotients
+from normcli.quantizing.formats import FORMATS
+from normcli.quantizing.scales import LEAST_POWER, ScaleRounding, find_scales, find_tensor_scale
+from normcli.results.arguments import read_arguments
+from normcli.results.calculate import calculate
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from normcli.dtypes import Floats, Selected
+    from normcli.engine.inputs import Inputs
+    from normcli.engine.walk import Effort
+    from normcli.norms.plan import Plan
+    from normcli.norms.type_names import NormName
+    from normcli.quantizing.formats import QuantizedFormat
+
+
+class Quantization(NamedTuple):
+    """What a result is quantized to.
+
+    Parameters
+    ----------
+    row : QuantizedFormat
+    per : str
+        Which values share a scale: `tensor`, `token` (the last axis), `channel` or `block:N`
+        (of the last axis).
+    rounding : str or None
+        One of `ScaleRounding`; None is the format's own.
+    """
+
+    row: QuantizedFormat
+    per: str
+    rounding: str | None = None
+
+
+class Quantized(NamedTuple):
+    """A tensor as scales and codes.
+
+    Parameters
+    ----------
+    codes : ndarray of int8 or uint8
+        Of the tensor's shape; the bits of a float, in the lower four for E2M1.
+    scales : ndarray
+        float32, or the bits of E8M0 or E4M3 as uint8. Of the tensor's rank: 1 along axes that share a scale, the
+        number of blocks along a last axis in blocks.
+    tensor_scale : ndarray of float32, shape ()
+        1 in formats without one.
+    error : float
+        The largest |code · scale − y|.
+    saturated, flushed : float
+        The share of values beyond the largest code, and of values other than 0 whose code is 0.
+    signal_to_noise : float
+        10 · log₁₀(Σy² / Σ(code · scale − y)²), in dB; inf where nothing is lost.
+    """
+
+    codes: NDArray[Any]
+    scales: NDArray[Any]
+    tensor_scale: NDArray[np.float32]
+    error: float
+    saturated: float
+    flushed: float
+    signal_to_noise: float
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays of a file, by name."""
+        return {name: getattr(self, name) for name in ("codes", "scales", "tensor_scale")}
+
+
+def read_quantization(name: str, per: str | None, rounding: str | None) -> Quantization:
+    """Return what a caller asks for.
+
+    Raises
+    ------
+    UsageError
+        If a word is unknown, or does not go with the format.
+    """
+    if name not in FORMATS:
+        raise UsageError(f"--quantize {name!r} is none of {', '.join(FORMATS)}")
+    row = FORMATS[name]
+    per = per or ("token" if row.block is None else f"block:{row.block}")
+    kind, _, size = per.partition(":")
+    is_block = kind == "block" and size.isdecimal() and int(size) > 0
+    if per not in ("tensor", "token", "channel") and not is_block:
+        raise UsageError(f"--per {per!r} is none of tensor, token, channel, block:N")
+    if row.block is not None and not is_block:
+        raise UsageError(f"--per {per}: scales of {name} are of blocks, such as block:{row.block}")
+    if rounding is not None and rounding not in tuple(ScaleRounding):
+        raise UsageError(f"--scale-rounding {rounding!r} is none of {', '.join(ScaleRounding)}")
+    if rounding is not None and row.scale is not None:
+        raise UsageError(f"--scale-rounding is of powers of two, mxfp8 and mxfp4: {name} rounds to nearest")
+    return Quantization(row, per, rounding)
+
+
+def quantize(
+    x: ArrayLike,
+    norm: NormName,
+    format_name: str,
+    *,
+    per: str | None = None,
+    scale_rounding: str | None = None,
+    **options: Any,
+) -> Quantized:
+    """Normalize a tensor and quantize the exact result, which is rounded by nothing before.
+
+    Parameters
+    ----------
+    x, norm, **options
+        As of `normalize`.
+    format_name : {"int8", "fp8-e4m3", "fp8-e5m2", "mxfp8", "mxfp4", "nvfp4"}
+    per : str, optional
+        Which values share a scale: `tensor`, `token`, `channel`, `block:32`; the format's own by default.
+    scale_rounding : {"floor", "ceil", "rceil", "even"}, optional
+        Of mxfp8 and mxfp4: how a scale becomes a power of two; `floor` by default.
+
+    Raises
+    ------
+    NormError
+        As `normalize`; if a word is unknown; if the result is not finite, or does not divide into blocks.
+
+    Examples
+    --------
+    >>> quantize([[3.0, -6.0]], "rms", "int8", eps=0).codes
+    array([[  64, -127]], dtype=int8)
+    """
+    asked = read_quantization(format_name, per, scale_rounding)
+    read = read_arguments(x, norm, options | {"dtype": "float64"})
+    return quantize_plan(read.plan, read.values, read.inputs, asked, read.effort)
+
+
+def quantize_plan(
+    plan: Plan, values: NDArray[Any], inputs: Inputs, asked: Quantization, effort: Effort
+) -> Quantized:
+    """Return scales and codes of a norm's exact result.
+
+    Parameters
+    ----------
+    plan : Plan
+        Whose output is float64.
+    values : ndarray
+    inputs : Inputs
+    asked : Quantization
+    effort : Effort
+
+    Raises
+    ------
+    UsageError
+        If the result is rounded on its way, or has a gate or bounds behind it.
+    DataError
+        If it is not finite, or does not divide into blocks.
+    """
+    if plan.spec.rounds_before_gamma or (inputs.gate, inputs.clip) != (None, None) or plan.groups_overlap:
+        raise UsageError("quantize takes no gate, no bounds, no windows and no rounding before gamma")
+    y = np.ascontiguousarray(calculate(plan, values, inputs, effort=effort).normalized)
+    if not np.isfinite(y).all():
+        raise DataError("quantize takes a finite result; NaN and infinities have no scale")
+    if not y.size:
+        raise DataError("quantize takes a tensor of one value at least")
+
+    def ask(places: Selected) -> None:
+        """Move values at some places to the next double on the side where the exact ones lie."""
+        if places.any():
+            signs = _compare(plan, values, inputs, effort, y, places)
+            y[places] = np.where(signs == 0.0, y[places], np.nextafter(y[places], np.copysign(np.inf, signs)))
+
+    return _quantize(y, asked, plan, ask)
+
+
+def _compare(
+    plan: Plan, values: NDArray[Any], inputs: Inputs, effort: Effort, y: Floats, places: Selected
+) -> Floats:
+    """Return the signs of what the exact results have beyond y, at some places.
+
+    Raises
+    ------
+    DataError
+        If beta − y is no double, so that the norm cannot subtract both at once.
+    """
+    shape = plan.grid.view_shape
+
+    def spread(parameter: NDArray[Any]) -> NDArray[Any]:
+        return np.broadcast_to(np.reshape(parameter, plan.parameters.view_shape), shape)
+
+    boundary = np.where(places, y, 0.0).reshape(shape)
+    beta = np.zeros(shape) if inputs.beta is None else spread(inputs.beta).astype(np.float64)
+    shift, rest = two_diff(beta, boundary)
+    if rest.any():
+        raise DataError("quantize: beta and a boundary between codes differ by more digits than float64 has")
+    every = ParameterShapes(plan.parameters.rule, tuple(range(len(shape))), shape, shape, shape)
+    gamma = None if inputs.gamma is None else spread(inputs.gamma)
+    moved = inputs._replace(gamma=gamma, beta=shift)
+    found = calculate(replace(plan, parameters=every), values, moved, effort=effort).normalized
+    return np.sign(found[places])
+
+
+def _quantize(y: Floats, asked: Quantization, plan: Plan, ask: Callable[[Selected], None]) -> Quantized:
+    """Quantize y, of which `ask` moves values that equal a boundary to where the exact ones lie."""
+    row = asked.row
+    view = _find_view(y.shape, asked.per, plan.grid.layout.channel)
+    parts = y.reshape(view)  # groups along the axes 0 and 2, the values of each along 1 and 3
+    sizes = np.abs(parts)
+    tensor_scale = 1.0
+    if row.has_tensor_scale:
+        found = find_tensor_scale(float(sizes.max()), row)
+        if found.is_boundary:
+            ask((sizes == sizes.max()).reshape(y.shape))
+            sizes = np.abs(parts)
+            found = find_tensor_scale(float(sizes.max()), row)
+        tensor_scale = float(found.values)
+    largest = sizes.max(axis=(1, 3), keepdims=True)
+    scaled = find_scales(largest, row, asked.rounding, tensor_scale)
+    if scaled.is_boundary.any():
+        ask(((sizes == largest) & scaled.is_boundary).reshape(y.shape))
+        largest = np.abs(parts).max(axis=(1, 3), keepdims=True)
+        scaled = find_scales(largest, row, asked.rounding, tensor_scale)
+    factors = scaled.values * tensor_scale
+    divisors = np.where(factors == 0.0, np.inf, factors)  # all codes of a scale 0 are 0
+    rounded = round_quotients(parts, divisors, row.grid)
+    if rounded.is_midpoint.any():
+        ask(rounded.is_midpoint.reshape(y.shape))
+        rounded = round_quotients(parts, divisors, row.grid)
+    lost = np.abs(rounded.values * factors - parts)
+    unit = float(np.abs(parts).max()) or 1.0  # so that no square overflows
+    noise, signal = (float(np.square(part / unit).sum()) for part in (lost, parts))
+    return Quantized(
+        encode(rounded.values, row.grid).reshape(y.shape),
+        _encode_scales(scaled.values, row).reshape(
+            _shape_scales(y.shape, view, asked.per, plan.grid.layout.channel)
+        ),
+        np.array(tensor_scale, np.float32),
+        float(lost.max()),
+        float(np.mean(rounded.is_saturated)),
+        float(np.mean((rounded.values == 0.0) & (parts != 0.0))),
+        10.0 * math.log10(signal / noise) if noise and signal else math.inf,
+    )
+
+
+def _find_view(shape: tuple[int, ...], per: str, channel: int | None) -> tuple[int, int, int, int]:
+    """Return a tensor's shape as four axes: groups, values, groups, values."""
+    size = math.prod(shape)
+    if per == "tensor":
+        return 1, size, 1, 1
+    if per == "channel":
+        if channel is None:
+            raise DataError("--per channel: the tensor has no channel axis")
+        return 1, math.prod(shape[:channel]), shape[channel], math.prod(shape[channel + 1 :])
+    last = shape[-1] if shape else 1
+    block = last if per == "token" else int(per.partition(":")[2])
+    if last % block:
+        raise DataError(
+            f"--per {per}: the last axis has {last} values, which do not divide into blocks of {block}"
+        )
+    return 1, 1, size // block, block
+
+
+def _shape_scales(
+    shape: tuple[int, ...], view: tuple[int, ...], per: str, channel: int | None
+) -> tuple[int, ...]:
+    """Return the shape of scales, of the tensor's rank."""
+    if per == "tensor" or not shape:
+        return (1,) * len(shape)
+    if per == "channel":
+        return tuple(length if axis == channel else 1 for axis, length in enumerate(shape))
+    return (*shape[:-1], shape[-1] // view[3])
+
+
+def _encode_scales(scales: Floats, row: QuantizedFormat) -> NDArray[Any]:
+    """Return scales as they are stored: float32, or the bits of E4M3 or E8M0."""
+    if row.scale is None:
+        return (np.frexp(scales)[1] - 1 + LEAST_POWER).astype(np.uint8)
+    return encode(scales, row.scale) if row.has_tensor_scale else scales.astype(np.float32)

@@ -1,0 +1,105 @@
+"""One scale for each group of values, by the rule of a format, and its codes."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.errors import DataError
+from normcli.quantizing.codes import round_quotients
+from normcli.quantizing.formats import FLOAT32
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from normcli.dtypes import Floats, Selected
+    from normcli.quantizing.formats import QuantizedFormat
+
+LEAST_POWER = 127
+"""The powers of two of E8M0 are from −127 to 127; its code is the power plus 127."""
+
+
+class ScaleRounding(enum.StrEnum):
+    """How a power of two is chosen, as torchao's `ScaleCalculationMode` names it.
+
+    `floor` is the rule of OCP's specification; `even` rounds amax to the digits of the codes first, halves up;
+    `rceil` is the least power by which nothing is beyond the largest code.
+    """
+
+    FLOOR = "floor"
+    CEIL = "ceil"
+    RCEIL = "rceil"
+    EVEN = "even"
+
+
+class Scales(NamedTuple):
+    """Scales of groups.
+
+    Parameters
+    ----------
+    values : ndarray of float64
+        The numbers that codes are multiplied by, without the tensor's scale.
+    is_boundary : ndarray of bool
+        Where the largest magnitude lies on a boundary between two scales.
+    """
+
+    values: Floats
+    is_boundary: Selected
+
+
+def find_tensor_scale(largest: float, row: QuantizedFormat) -> Scales:
+    """Return the scale of a whole tensor: its largest magnitude / (largest scale · largest code), a float32."""
+    assert row.scale is not None
+    return _divide(np.array(largest), row.scale.largest * row.grid.largest)
+
+
+def find_scales(
+    largest: Floats, row: QuantizedFormat, rounding: str | None, tensor_scale: float = 1.0
+) -> Scales:
+    """Return the scale of each group, from its largest magnitude.
+
+    Parameters
+    ----------
+    largest : ndarray of float64
+    row : QuantizedFormat
+    rounding : str or None
+        One of `ScaleRounding`, of powers of two alone; `floor` by default.
+    tensor_scale : float
+
+    Raises
+    ------
+    DataError
+        If a scale is beyond its format.
+    """
+    if row.scale is None:
+        return _find_powers(largest, row, ScaleRounding(rounding or ScaleRounding.FLOOR))
+    if not row.has_tensor_scale:
+        return _divide(largest, row.grid.largest)
+    found = round_quotients(largest, row.grid.largest * tensor_scale, row.scale)
+    return Scales(found.values, found.is_midpoint)
+
+
+def _divide(largest: Floats, divisor: float) -> Scales:
+    """Return quotients in float32; of zeros 1, and of what float32 rounds to 0 its least number."""
+    found = round_quotients(largest, divisor, FLOAT32)
+    if found.is_saturated.any():
+        raise DataError(f"a value of magnitude {float(np.max(largest)):g} has no scale in float32")
+    positive = np.maximum(found.values, float(np.finfo(np.float32).smallest_subnormal))
+    return Scales(np.where(largest == 0.0, 1.0, positive), found.is_midpoint)
+
+
+def _find_powers(largest: Floats, row: QuantizedFormat, rounding: ScaleRounding) -> Scales:
+    part, exponents = np.frexp(largest)
+    part, exponents = part * 2.0, exponents - 1 - int(np.frexp(row.grid.largest)[1] - 1)
+    top: Any = np.frexp(row.grid.largest)[0] * 2.0
+    raises, boundary = {
+        ScaleRounding.FLOOR: (np.zeros_like(exponents), 1.0),
+        ScaleRounding.CEIL: (part > 1.0, 1.0),
+        ScaleRounding.RCEIL: (part > top, top),
+        ScaleRounding.EVEN: (part >= 2.0 - 2.0 ** -(row.grid.digits + 1), 2.0 - 2.0 ** -(row.grid.digits + 1)),
+    }[rounding]
+    found = np.where(largest == 0.0, -LEAST_POWER, exponents + raises)
+    if (found > LEAST_POWER).any():
+        raise DataError(f"a value of magnitude {float(np.max(largest)):g} has no scale in E8M0")
+    return Scales(np.ldexp(1.0, np.maximum(found, -LEAST_POWER)), part == boundary)

@@ -1,0 +1,159 @@
+"""A norm's exact result as scales and codes, held against fractions and against ml_dtypes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from normcli import NormError, normalize
+from normcli.quantizing.codes import encode, round_quotients
+from normcli.quantizing.formats import E2M1, E4M3, E5M2, FORMATS, INT8, NumberGrid
+from normcli.quantizing.quantize import quantize
+from normcli.quantizing.scales import ScaleRounding, find_scales
+
+GRIDS = {"float8_e4m3fn": E4M3, "float8_e5m2": E5M2, "float4_e2m1fn": E2M1}
+
+
+def list_numbers(grid: NumberGrid) -> list[Fraction]:
+    """Return a grid's numbers from 0 up, by their definition."""
+    if grid.is_integer:
+        return [Fraction(n) for n in range(128)]
+    found, exponent = (
+        [Fraction(n) * Fraction(2) ** (grid.least - grid.digits) for n in range(1 << grid.digits)],
+        grid.least,
+    )
+    while found[-1] < grid.largest:
+        found += [
+            Fraction(n + (1 << grid.digits)) * Fraction(2) ** (exponent - grid.digits)
+            for n in range(1 << grid.digits)
+        ]
+        exponent += 1
+    return [number for number in found if number <= grid.largest]
+
+
+def round_exactly(value: Fraction, numbers: list[Fraction]) -> int:
+    """Return the place of the number that is nearest to a magnitude; of two, the even place."""
+    return min(range(len(numbers)), key=lambda n: (abs(numbers[n] - abs(value)), n % 2))
+
+
+@pytest.mark.parametrize("grid", [E4M3, E5M2, E2M1, INT8], ids=["e4m3", "e5m2", "e2m1", "int8"])
+def test_each_code_is_of_the_nearest_number(grid: NumberGrid):
+    numbers, random = list_numbers(grid), np.random.default_rng(3)
+    divisor = float(np.float32(random.uniform(0.01, 3)))
+    midpoints = [float((a + b) / 2) * divisor for a, b in zip(numbers, numbers[1:], strict=False)]
+    near = [np.nextafter(midpoints, way) for way in (0, np.inf)]
+    values = np.concatenate([midpoints, *near, random.standard_normal(300) * grid.largest * divisor / 2])
+    found = round_quotients(values, divisor, grid)
+    places = [round_exactly(Fraction(v) / Fraction(divisor), numbers) for v in values]
+    assert (
+        np.abs(encode(found.values, grid).astype(np.int64))
+        & 127
+        & ((1 << grid.sign_place) - 1 if not grid.is_integer else 127)
+    ).tolist() == places
+    assert found.is_midpoint[: len(midpoints)].all()
+    assert not found.is_midpoint[len(midpoints) :].any()
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_codes_are_those_of_ml_dtypes(name: str):
+    dtype = getattr(pytest.importorskip("ml_dtypes"), name)
+    grid = GRIDS[name]
+    values = np.random.default_rng(0).uniform(-grid.largest, grid.largest, 2000).astype(np.float32)
+    values[:1000] *= np.float32(2.0) ** -np.arange(1000, dtype=np.float32).clip(0, 20)
+    ours = encode(round_quotients(values.astype(np.float64), 1.0, grid).values, grid)
+    assert np.array_equal(ours, values.astype(dtype).view(np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("rounding", "powers"),
+    [("floor", [0, 0, 0, 1]), ("ceil", [0, 1, 1, 1]), ("rceil", [0, 0, 1, 1]), ("even", [0, 0, 1, 1])],
+)
+def test_a_power_of_two_is_chosen_by_its_rule(rounding: str, powers: list[int]):
+    assert {*ScaleRounding} == {"floor", "ceil", "rceil", "even"}
+    found = find_scales(np.array([4.0, 6.0, 7.0, 8.0]), FORMATS["mxfp4"], rounding)
+    assert np.log2(found.values).tolist() == powers
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("norm", ["ln", "rms", "lp"])
+def test_codes_and_scales_give_the_result_back(name: str, norm: str):
+    x = np.random.default_rng(1).standard_normal((4, 64)).astype(np.float32)
+    found = quantize(x, norm, name)
+    assert found.codes.shape == x.shape
+    assert found.signal_to_noise > (15 if "4" in name.split("-")[0] else 25)
+
+
+def test_nvfp4_has_a_scale_of_the_tensor_and_e4m3_ones_of_blocks():
+    x = np.random.default_rng(2).standard_normal((4, 64)).astype(np.float32)
+    y = normalize(x, "ln", dtype="float64").normalized
+    found = quantize(x, "ln", "nvfp4")
+    assert found.tensor_scale == np.float32(np.abs(y).max() / (448 * 6))
+    numbers = list_numbers(E4M3)
+    largest = np.abs(y).reshape(4, 4, 16).max(axis=-1)
+    ts = Fraction(float(found.tensor_scale))
+    places = [round_exactly(Fraction(v) / (6 * ts), numbers) for v in largest.ravel()]
+    assert found.scales.ravel().tolist() == places
+    grid = list_numbers(E2M1)
+    scales = np.repeat(found.scales, 16, axis=-1).ravel()
+    codes = [
+        round_exactly(Fraction(v) / (numbers[s] * ts), grid) for v, s in zip(y.ravel(), scales, strict=True)
+    ]
+    assert (found.codes.ravel() & 7).tolist() == codes
+
+
+def test_a_value_that_rounds_to_a_boundary_is_asked_on_which_side_it_lies():
+    # y = 2.5 + 2^-60 · z of the scale 1: float64 gives 2.5, whose code is 2; the exact value's is 3 above it.
+    for z, code in ((1.0, 3), (0.0, 2), (-1.0, 2)):
+        x = np.array([[127.0, 1.0]])
+        options = {"running_mean": [0.0, 0.0], "running_var": [1.0, 1.0], "eps": 0.0}
+        gamma, beta = np.array([1.0, z * 2.0**-60]), np.array([0.0, 2.5])
+        found = quantize(x, "bn", "int8", gamma=gamma, beta=beta, per="tensor", **options)
+        assert found.codes.tolist() == [[127, code]]
+
+
+def test_a_scale_lies_below_a_power_of_two_that_the_exact_result_does_not_reach():
+    x = np.array([[1.0] * 32])
+    options = {"running_mean": [0.0] * 32, "running_var": [1.0] * 32, "eps": 0.0}
+    beta, below = np.full(32, 4.0), np.full(32, -(2.0**-60))
+    assert quantize(x, "bn", "mxfp4", gamma=np.zeros(32), beta=beta, **options).scales.tolist() == [[127]]
+    assert quantize(x, "bn", "mxfp4", gamma=below, beta=beta, **options).scales.tolist() == [[126]]
+
+
+@pytest.mark.parametrize(
+    ("per", "shape"),
+    [("tensor", (1, 1, 1)), ("token", (2, 3, 1)), ("channel", (1, 3, 1)), ("block:4", (2, 3, 2))],
+)
+def test_scales_have_the_shape_of_what_shares_them(per: str, shape: tuple[int, ...]):
+    x = np.random.default_rng(1).standard_normal((2, 3, 8))
+    assert quantize(x, "ln", "int8", per=per).scales.shape == shape
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_zeros_have_the_code_0(name: str):
+    found = quantize(np.zeros((2, 32)), "rms", name)
+    assert not found.codes.any()
+    assert (found.error, found.flushed) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("fp6", {}, "is none of int8"),
+        ("int8", {"per": "row"}, "is none of tensor"),
+        ("mxfp4", {"per": "token"}, "scales of mxfp4 are of blocks"),
+        ("int8", {"scale_rounding": "ceil"}, "of powers of two"),
+        ("mxfp8", {"scale_rounding": "up"}, "is none of floor"),
+        ("mxfp8", {"per": "block:7"}, "do not divide into blocks of 7"),
+        ("int8", {"clip_output": (-1, 1)}, "takes no gate, no bounds"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(name: str, options: dict[str, object], message: str):
+    with pytest.raises(NormError, match=message):
+        quantize(np.ones((2, 32)), "ln", name, **options)
+
+
+def test_what_is_not_finite_has_no_scale():
+    with pytest.raises(NormError, match="takes a finite result"):
+        quantize(np.array([[1.0, np.nan]]), "ln", "int8")
