@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from normcli.library.statistics import Statistics, apply, fit, load, merge
     from normcli.library.training import Tracked, track
     from normcli.norms.table import NORMS
+    from normcli.quantizing.quantize import Quantized, quantize
     from normcli.results.backward import Gradients, backward
     from normcli.results.normalize import normalize
     from normcli.results.result import Result
     from normcli.version import __version__
 
 __all__ = [
-    "NORMS", "Gradients", "Judgement", "NormError", "Result", "Statistics", "Tracked", "__version__", "apply",
-    "audit", "backward", "check", "fit", "identify", "invert", "load", "merge", "normalize", "record", "track",
+    "NORMS", "Gradients", "Judgement", "NormError", "Quantized", "Result", "Statistics", "Tracked",
+    "__version__", "apply", "audit", "backward", "check", "fit", "identify", "invert", "load", "merge",
+    "normalize", "quantize", "record", "track",
 ]  # fmt: skip
 
 _HOMES = {
@@ -37,6 +39,7 @@ _HOMES = {
         "normcli.library.statistics": ("Statistics", "apply", "fit", "load", "merge"),
         "normcli.library.training": ("Tracked", "track"),
         "normcli.norms.table": ("NORMS",),
+        "normcli.quantizing.quantize": ("Quantized", "quantize"),
         "normcli.results.backward": ("Gradients", "backward"),
         "normcli.results.normalize": ("normalize",),
         "normcli.results.result": ("Result",),

@@ -30,7 +30,7 @@ class Rounded(NamedTuple):
     is_midpoint : ndarray of bool
         Where the quotient is halfway between two numbers of the grid.
     is_saturated : ndarray of bool
-        Where it is beyond the largest.
+        Where the nearest multiple of a unit is beyond the largest number.
     """
 
     values: Floats
@@ -57,8 +57,9 @@ def round_quotients(values: Floats, divisor: Any, grid: NumberGrid) -> Rounded:
         rest = np.abs(values) - quotients * divisor
         steps = np.where(is_midpoint & (rest != 0.0), np.nextafter(steps, np.copysign(np.inf, rest)), steps)
         is_midpoint &= rest == 0.0
-    found = np.minimum(np.rint(steps) * units, grid.largest)
-    return Rounded(np.copysign(found, values), is_midpoint, quotients > grid.largest)
+    nearest = np.rint(steps) * units
+    found = np.minimum(nearest, grid.largest)
+    return Rounded(np.copysign(found, values), is_midpoint, nearest > grid.largest)
 
 
 def find_units(sizes: Floats, grid: NumberGrid) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -45,6 +46,19 @@ E2M1 = NumberGrid(1, 0, 6.0)
 INT8 = NumberGrid(0, 7, 127.0, is_integer=True)  # all are multiples of 1
 
 
+class ScaleRounding(enum.StrEnum):
+    """How a power of two is chosen, as torchao's `ScaleCalculationMode` names it.
+
+    `floor` is the rule of OCP's specification; `even` rounds amax to the digits of the codes first, halves up;
+    `rceil` is the least power by which nothing is beyond the largest code.
+    """
+
+    FLOOR = "floor"
+    CEIL = "ceil"
+    RCEIL = "rceil"
+    EVEN = "even"
+
+
 class QuantizedFormat(NamedTuple):
     """One row of the table.
 
@@ -57,8 +71,6 @@ class QuantizedFormat(NamedTuple):
         The numbers that a scale may be; None for powers of two from 2⁻¹²⁷ to 2¹²⁷ (E8M0).
     block : int or None
         How many values of the last axis share a scale by default; None for all of them.
-    has_tensor_scale : bool
-        Whether the scales are themselves divided by a scale of the tensor, a float32.
     source : str
     """
 
@@ -66,22 +78,27 @@ class QuantizedFormat(NamedTuple):
     grid: NumberGrid
     scale: NumberGrid | None
     block: int | None
-    has_tensor_scale: bool
     source: str
 
+    @property
+    def has_tensor_scale(self) -> bool:
+        """Whether scales, being of few bits, are divided by a scale of the tensor, a float32."""
+        return self.scale is E4M3
 
+
+_OFP8 = "OCP 8-bit Floating Point Specification (OFP8) 1.0"
 _MX = "OCP Microscaling Formats (MX) Specification 1.0, sections 5 and 6.3"
 
 FORMATS: Mapping[str, QuantizedFormat] = MappingProxyType(
     {
         row.name: row
         for row in (
-            QuantizedFormat("int8", INT8, FLOAT32, None, False, "symmetric: amax / 127, −128 left out"),
-            QuantizedFormat("fp8-e4m3", E4M3, FLOAT32, None, False, "OCP 8-bit Floating Point Specification 1.0"),
-            QuantizedFormat("fp8-e5m2", E5M2, FLOAT32, None, False, "OCP 8-bit Floating Point Specification 1.0"),
-            QuantizedFormat("mxfp8", E4M3, None, 32, False, _MX),
-            QuantizedFormat("mxfp4", E2M1, None, 32, False, _MX),
-            QuantizedFormat("nvfp4", E2M1, E4M3, 16, True, "torchao's nvfp4_tensor: amax / (448 · 6), a float32"),
+            QuantizedFormat("int8", INT8, FLOAT32, None, "symmetric: amax / 127, −128 left out"),
+            QuantizedFormat("fp8-e4m3", E4M3, FLOAT32, None, _OFP8),
+            QuantizedFormat("fp8-e5m2", E5M2, FLOAT32, None, _OFP8),
+            QuantizedFormat("mxfp8", E4M3, None, 32, _MX),
+            QuantizedFormat("mxfp4", E2M1, None, 32, _MX),
+            QuantizedFormat("nvfp4", E2M1, E4M3, 16, "torchao's nvfp4_tensor: amax / (448 · 6), a float32"),
         )
     }
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """A norm's exact result as scales and codes.
 
-The result is calculated in float64, rounded once. Where a value equals a boundary of a scale or a code, the norm
-is calculated again with that boundary subtracted, whose sign says on which side of it the exact value lies.
+The result is calculated in float64, rounded once. Where a value equals a boundary of a scale or a code, the
+norm is calculated again with that boundary subtracted: the sign says on which side of it the exact value lies.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.shapes.parameter_shapes import ParameterShapes
 from normcli.numerics.pairs import two_diff
 from normcli.quantizing.codes import encode, round_quotients
-from normcli.quantizing.formats import FORMATS
-from normcli.quantizing.scales import LEAST_POWER, ScaleRounding, find_scales, find_tensor_scale
+from normcli.quantizing.formats import FORMATS, ScaleRounding
+from normcli.quantizing.scales import LEAST_POWER, find_scales, find_tensor_scale
 from normcli.results.arguments import read_arguments
 from normcli.results.calculate import calculate
 from normcli.tuples import NamedTuple
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.norms.type_names import NormName
     from normcli.quantizing.formats import QuantizedFormat
+    from normcli.results.result import Result
 
 
 class Quantization(NamedTuple):
@@ -52,19 +53,33 @@ class Quantization(NamedTuple):
     per: str
     rounding: str | None = None
 
+    @property
+    def rounding_name(self) -> str:
+        """The rule by which a scale is rounded to its format."""
+        return "nearest" if self.row.scale is not None else self.rounding or ScaleRounding.FLOOR
+
 
 class Quantized(NamedTuple):
     """A tensor as scales and codes.
 
     Parameters
     ----------
+    asked : Quantization
+    exact : Result
+        The norm's result in float64.
     codes : ndarray of int8 or uint8
         Of the tensor's shape; the bits of a float, in the lower four for E2M1.
     scales : ndarray
-        float32, or the bits of E8M0 or E4M3 as uint8. Of the tensor's rank: 1 along axes that share a scale, the
-        number of blocks along a last axis in blocks.
+        float32, or the bits of E8M0 or E4M3 as uint8. Of the tensor's rank: 1 along axes that share a scale,
+        the number of blocks along a last axis in blocks.
     tensor_scale : ndarray of float32, shape ()
         1 in formats without one.
+    numbers : ndarray of float64
+        The numbers that codes stand for.
+    values : ndarray of float64
+        The same times their scales.
+    factors : ndarray of float64
+        The numbers that codes are multiplied by, of the shape of `scales`.
     error : float
         The largest |code · scale − y|.
     saturated, flushed : float
@@ -73,9 +88,14 @@ class Quantized(NamedTuple):
         10 · log₁₀(Σy² / Σ(code · scale − y)²), in dB; inf where nothing is lost.
     """
 
+    asked: Quantization
+    exact: Result
     codes: NDArray[Any]
     scales: NDArray[Any]
     tensor_scale: NDArray[np.float32]
+    numbers: Floats
+    values: Floats
+    factors: Floats
     error: float
     saturated: float
     flushed: float
@@ -83,11 +103,18 @@ class Quantized(NamedTuple):
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays of a file, by name."""
-        return {name: getattr(self, name) for name in ("codes", "scales", "tensor_scale")}
+        """The arrays of a file, by name: no `tensor_scale` where the format has none."""
+        names = ("codes", "scales", "tensor_scale") if self.asked.row.has_tensor_scale else ("codes", "scales")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def losses(self) -> dict[str, float]:
+        """What the codes lose, by name."""
+        names = ("error", "saturated", "flushed", "signal_to_noise")
+        return {name: getattr(self, name) for name in names}
 
 
-def read_quantization(name: str, per: str | None, rounding: str | None) -> Quantization:
+def read_quantization(name: str | None, per: str | None, rounding: str | None) -> Quantization:
     """Return what a caller asks for.
 
     Raises
@@ -95,9 +122,12 @@ def read_quantization(name: str, per: str | None, rounding: str | None) -> Quant
     UsageError
         If a word is unknown, or does not go with the format.
     """
-    if name not in FORMATS:
+    if name is None:
+        given = "--scale-rounding" if per is None else "--per"
+        raise UsageError(f"{given} is of results in few bits: give --quantize {', '.join(FORMATS)}")
+    row = FORMATS.get(name)
+    if row is None:
         raise UsageError(f"--quantize {name!r} is none of {', '.join(FORMATS)}")
-    row = FORMATS[name]
     per = per or ("token" if row.block is None else f"block:{row.block}")
     kind, _, size = per.partition(":")
     is_block = kind == "block" and size.isdecimal() and int(size) > 0
@@ -171,7 +201,8 @@ def quantize_plan(
     """
     if plan.spec.rounds_before_gamma or (inputs.gate, inputs.clip) != (None, None) or plan.groups_overlap:
         raise UsageError("quantize takes no gate, no bounds, no windows and no rounding before gamma")
-    y = np.ascontiguousarray(calculate(plan, values, inputs, effort=effort).normalized)
+    exact = calculate(plan, values, inputs, effort=effort)
+    y = np.array(exact.normalized, order="C")
     if not np.isfinite(y).all():
         raise DataError("quantize takes a finite result; NaN and infinities have no scale")
     if not y.size:
@@ -183,7 +214,7 @@ def quantize_plan(
             signs = _compare(plan, values, inputs, effort, y, places)
             y[places] = np.where(signs == 0.0, y[places], np.nextafter(y[places], np.copysign(np.inf, signs)))
 
-    return _quantize(y, asked, plan, ask)
+    return _quantize(y, asked, exact, ask)
 
 
 def _compare(
@@ -210,13 +241,14 @@ def _compare(
     gamma = None if inputs.gamma is None else spread(inputs.gamma)
     moved = inputs._replace(gamma=gamma, beta=shift)
     found = calculate(replace(plan, parameters=every), values, moved, effort=effort).normalized
-    return np.sign(found[places])
+    signs: Floats = np.sign(found[places])
+    return signs
 
 
-def _quantize(y: Floats, asked: Quantization, plan: Plan, ask: Callable[[Selected], None]) -> Quantized:
+def _quantize(y: Floats, asked: Quantization, exact: Result, ask: Callable[[Selected], None]) -> Quantized:
     """Quantize y, of which `ask` moves values that equal a boundary to where the exact ones lie."""
-    row = asked.row
-    view = _find_view(y.shape, asked.per, plan.grid.layout.channel)
+    row, channel = asked.row, exact.plan.grid.layout.channel
+    view = _find_view(y.shape, asked.per, channel)
     parts = y.reshape(view)  # groups along the axes 0 and 2, the values of each along 1 and 3
     sizes = np.abs(parts)
     tensor_scale = 1.0
@@ -239,19 +271,24 @@ def _quantize(y: Floats, asked: Quantization, plan: Plan, ask: Callable[[Selecte
     if rounded.is_midpoint.any():
         ask(rounded.is_midpoint.reshape(y.shape))
         rounded = round_quotients(parts, divisors, row.grid)
-    lost = np.abs(rounded.values * factors - parts)
+    stored = rounded.values * factors
+    lost = np.abs(stored - parts)
     unit = float(np.abs(parts).max()) or 1.0  # so that no square overflows
     noise, signal = (float(np.square(part / unit).sum()) for part in (lost, parts))
+    shape = _shape_scales(y.shape, view, asked.per, channel)
     return Quantized(
-        encode(rounded.values, row.grid).reshape(y.shape),
-        _encode_scales(scaled.values, row).reshape(
-            _shape_scales(y.shape, view, asked.per, plan.grid.layout.channel)
-        ),
-        np.array(tensor_scale, np.float32),
-        float(lost.max()),
-        float(np.mean(rounded.is_saturated)),
-        float(np.mean((rounded.values == 0.0) & (parts != 0.0))),
-        10.0 * math.log10(signal / noise) if noise and signal else math.inf,
+        asked=asked,
+        exact=exact,
+        codes=encode(rounded.values, row.grid).reshape(y.shape),
+        scales=_encode_scales(scaled.values, row).reshape(shape),
+        tensor_scale=np.array(tensor_scale, np.float32),
+        numbers=rounded.values.reshape(y.shape),
+        values=stored.reshape(y.shape),
+        factors=factors.reshape(shape),
+        error=float(lost.max()),
+        saturated=float(np.mean(rounded.is_saturated)),
+        flushed=float(np.mean((rounded.values == 0.0) & (parts != 0.0))),
+        signal_to_noise=10.0 * math.log10(signal / noise) if noise and signal else math.inf,
     )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.errors import DataError
 from normcli.quantizing.codes import round_quotients
-from normcli.quantizing.formats import FLOAT32
+from normcli.quantizing.formats import FLOAT32, ScaleRounding
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -18,19 +17,6 @@ if TYPE_CHECKING:
 
 LEAST_POWER = 127
 """The powers of two of E8M0 are from −127 to 127; its code is the power plus 127."""
-
-
-class ScaleRounding(enum.StrEnum):
-    """How a power of two is chosen, as torchao's `ScaleCalculationMode` names it.
-
-    `floor` is the rule of OCP's specification; `even` rounds amax to the digits of the codes first, halves up;
-    `rceil` is the least power by which nothing is beyond the largest code.
-    """
-
-    FLOOR = "floor"
-    CEIL = "ceil"
-    RCEIL = "rceil"
-    EVEN = "even"
 
 
 class Scales(NamedTuple):

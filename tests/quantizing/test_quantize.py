@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -9,9 +10,9 @@ import pytest
 
 from normcli import NormError, normalize
 from normcli.quantizing.codes import encode, round_quotients
-from normcli.quantizing.formats import E2M1, E4M3, E5M2, FORMATS, INT8, NumberGrid
+from normcli.quantizing.formats import E2M1, E4M3, E5M2, FORMATS, INT8, NumberGrid, ScaleRounding
 from normcli.quantizing.quantize import quantize
-from normcli.quantizing.scales import ScaleRounding, find_scales
+from normcli.quantizing.scales import find_scales
 
 GRIDS = {"float8_e4m3fn": E4M3, "float8_e5m2": E5M2, "float4_e2m1fn": E2M1}
 
@@ -42,7 +43,7 @@ def round_exactly(value: Fraction, numbers: list[Fraction]) -> int:
 def test_each_code_is_of_the_nearest_number(grid: NumberGrid):
     numbers, random = list_numbers(grid), np.random.default_rng(3)
     divisor = float(np.float32(random.uniform(0.01, 3)))
-    midpoints = [float((a + b) / 2) * divisor for a, b in zip(numbers, numbers[1:], strict=False)]
+    midpoints = [float((a + b) / 2) * divisor for a, b in itertools.pairwise(numbers)]
     near = [np.nextafter(midpoints, way) for way in (0, np.inf)]
     values = np.concatenate([midpoints, *near, random.standard_normal(300) * grid.largest * divisor / 2])
     found = round_quotients(values, divisor, grid)

@@ -20,6 +20,8 @@ from normcli.cli.parameters.types import (
 )
 from normcli.norms.options import NUMERIC_TYPES, OPTIONS, OptionKind, find_option
 from normcli.norms.request import Fill, NanRule
+from normcli.quantizing.formats import FORMATS as FORMATS_OF_CODES
+from normcli.quantizing.formats import ScaleRounding
 from normcli.tensors.held_files import StoreRules, Stores
 from normcli.tensors.random.recipe import DISTRIBUTIONS, RNGS
 from normcli.tensors.tensor import STREAMED
@@ -252,6 +254,24 @@ AROUND = {
     ),
 }  # fmt: skip
 """Bounds and a gate around the norm."""
+
+QUANTIZING = (
+    option(
+        "--quantize", type=click.Choice(tuple(FORMATS_OF_CODES)),
+        help="Round the exact result to codes of few bits, and print scales, codes and what is lost; "
+        "-o saves them as .npz, .safetensors or .json.",
+    ),
+    option(
+        "--per", metavar="GROUP",
+        help="What shares a scale: tensor, token (the last axis), channel or block:N. "
+        "[default: token; of mxfp8 and mxfp4 block:32, of nvfp4 block:16]",
+    ),
+    option(
+        "--scale-rounding", type=click.Choice([rule.value for rule in ScaleRounding]),
+        help="Of mxfp8 and mxfp4: which power of two a scale becomes. [default: floor]",
+    ),
+)  # fmt: skip
+"""A norm whose result is stored in few bits."""
 
 STATE = option("--state", metavar="FILE.npz", help="Where running statistics are kept between calls.")
 

@@ -94,6 +94,14 @@ class SurroundingOptions(NamedTuple):
                 raise UsageError(f"--{name.replace('_', '-')} {reason}")
 
 
+class QuantizingOptions(NamedTuple):
+    """What a result is quantized to: see `normcli.quantizing.quantize.read_quantization`."""
+
+    quantize: str | None = None
+    per: str | None = None
+    scale_rounding: str | None = None
+
+
 class ParameterOptions(NamedTuple):
     """The affine step: values, or the seed that they are drawn from."""
 
@@ -235,6 +243,7 @@ class Settings(NamedTuple):
         The norm as it is named, and its options; of verbs that are not asked of a norm the name is empty.
     source : SourceOptions
     around : SurroundingOptions
+    quantizing : QuantizingOptions
     parameters : ParameterOptions
     running : RunningOptions
     training : TrainingOptions
@@ -246,6 +255,7 @@ class Settings(NamedTuple):
     request: Request
     source: SourceOptions
     around: SurroundingOptions
+    quantizing: QuantizingOptions
     parameters: ParameterOptions
     running: RunningOptions
     training: TrainingOptions

@@ -37,6 +37,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         *(options.TRACKING if norm.tracks else ()),
         *options.COUNTING,
         *options.AROUND.values(),
+        *options.QUANTIZING,
         *((_BY,) if norm.axes is AxesRule.FIRST else ()),
         *options.SAVE,
         options.ANY_OR_TENSOR_FORMAT,
@@ -98,6 +99,11 @@ def _asks_for_tracking(settings: Settings) -> bool:
 
 
 def _run(settings: Settings, emit: str | None, by: str | None = None) -> None:
+    if any(settings.quantizing):
+        from normcli.cli.verbs.calculating.quantized import quantize_norm
+
+        quantize_norm(settings, emit, by)
+        return
     if by is not None:
         from normcli.cli.verbs.calculating.grouped import normalize_groups
 

@@ -1,0 +1,124 @@
+"""The answer of `normcli NORM --quantize FORMAT`: scales and codes beside what they lose."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from normcli.documents.document import Facts, Line, Table, TableRow, describe_value, flatten_records
+from normcli.documents.excerpt import build_excerpt
+from normcli.documents.matrix_blocks import build_blocks
+from normcli.documents.number_format import format_shape, format_statistic
+from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts, name_inputs
+from normcli.printable import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from normcli.documents.document import Section, View
+    from normcli.quantizing.quantize import Quantized
+    from normcli.tensors.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class QuantizedAnswer:
+    """A document of a quantized result.
+
+    Parameters
+    ----------
+    quantized : Quantized
+    tensor : Tensor
+        Where the input came from.
+    """
+
+    quantized: Quantized
+    tensor: Tensor
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return the header, the scales, what the codes stand for, and what is lost."""
+        found = self.quantized
+        yield self._build_header(view)
+        if view.shows("stats"):
+            shape = found.factors.shape
+
+            def make_row(number: int) -> TableRow:
+                place = format_shape(_find_index(number, shape))
+                code = found.scales.flat[number]
+                unit = format_statistic(float(found.factors.flat[number]), view.digits)
+                return TableRow((place, unit, str(code.dtype) if code.dtype.kind == "f" else f"0x{code:02x}"))
+
+            table = Table(None, ("scale at", "one unit of a code", "stored as"), (False, True, True))
+            yield build_excerpt(table, make_row, found.factors.size, "scale", view)
+        if view.shows("y"):
+            title = "y, as scales and codes give it back"
+            yield build_blocks(title, found.values, found.exact, view)
+            yield build_blocks("codes, the numbers that they stand for", found.numbers, found.exact, view)
+        if view.shows("check"):
+            yield Line(tuple(self._list_losses()))
+
+    def _build_header(self, view: View) -> Facts:
+        found, plan = self.quantized, self.quantized.exact.plan
+        row, asked = found.asked.row, found.asked
+        facts = [
+            f"{row.name}: codes of {found.codes.dtype}, at most {row.grid.largest:g}",
+            f"a scale per {asked.per}",
+            format_count(found.scales.size, "scale"),
+            f"scale rounding: {asked.rounding_name}",
+        ]
+        if row.has_tensor_scale:
+            facts.append(f"tensor scale {format_statistic(float(found.tensor_scale), view.digits)}")
+        title = f"{plan.norm.name} · {plan.norm.title}, quantized"
+        source, more = list_facts(self.tensor), (("format", tuple(facts)),)
+        return build_header(title, plan, source, view, name_inputs(found.exact.inputs), more)
+
+    def _list_losses(self) -> Iterator[str]:
+        found = self.quantized
+        yield f"largest error {found.error:.4g}"
+        noise = found.signal_to_noise
+        yield "nothing is lost" if math.isinf(noise) else f"signal to noise {noise:.4g} dB"
+        yield f"{found.saturated:.3%} saturated"
+        yield f"{found.flushed:.3%} flushed to 0"
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the object of JSON."""
+        found = self.quantized
+        asked = found.asked
+        return {
+            **describe_plan(found.exact.plan, {"input": describe_tensor(self.tensor)}),
+            "quantize": {
+                "format": asked.row.name,
+                "per": asked.per,
+                "scale_rounding": asked.rounding_name,
+                "source": asked.row.source,
+            },
+            "codes": describe_value(found.codes),
+            "scales": describe_value(found.scales),
+            "tensor_scale": float(found.tensor_scale),
+            "scale_values": describe_value(found.factors),
+            "dequantized": describe_value(found.values),
+            **{name: describe_value(value) for name, value in found.losses.items()},
+        }
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object for each scale: its index, its number and how it is stored."""
+        found = self.quantized
+        for number in range(found.factors.size):
+            yield {
+                "scale": list(_find_index(number, found.factors.shape)),
+                "value": float(found.factors.flat[number]),
+                "stored": found.scales.flat[number].item(),
+            }
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line for each scale, the header first."""
+        return flatten_records(self.records(), ("scale", "value", "stored"))
+
+
+def _find_index(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the index of an element, counted in C order."""
+    index = []
+    for length in reversed(shape):
+        number, place = divmod(number, length)
+        index.append(place)
+    return tuple(reversed(index))

@@ -1,0 +1,59 @@
+"""`normcli NORM --quantize FORMAT`: the exact result as scales and codes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from normcli.cli.files.choose_destination import choose_values_file
+from normcli.cli.files.destination import Destination, WholeFiles
+from normcli.cli.problem import load_problem
+from normcli.errors import UsageError
+from normcli.writers import PAGE, PICTURES
+
+if TYPE_CHECKING:
+    from normcli.cli.parameters.settings import Settings
+
+_SUFFIXES = (".npz", ".safetensors", ".json")
+
+
+def quantize_norm(settings: Settings, emit: str | None, by: str | None) -> None:
+    """Quantize the result of a norm; save scales and codes, or print them with what is lost.
+
+    Raises
+    ------
+    NormError
+        As `normcli.quantizing.quantize.quantize`; if something is asked for that goes with no codes.
+    """
+    from normcli.answers.calculating.quantization import QuantizedAnswer
+    from normcli.quantizing.quantize import quantize_plan, read_quantization
+
+    asked = read_quantization(*settings.quantizing)
+    _refuse(settings, emit, by)
+    answer = settings.answer
+    destination = choose_values_file(answer.output, suffixes=_SUFFIXES)
+    problem = load_problem(settings._replace(request=settings.request._replace(dtype="float64")))
+    with WholeFiles() as files, settings.run.open_effort() as effort:
+        found = quantize_plan(problem.plan, problem.tensor.values, problem.inputs, asked, effort)
+        if settings.run.strict:
+            found.exact.require_sound()
+        if destination is not None:
+            destination.write_arrays(files, found.arrays)
+    settings.run.warn(found.exact.plan.norm.name, *found.exact.warnings)
+    if destination is None or answer.format_name or answer.show:
+        document = Destination(None, answer.format_name or "table")
+        document.write(QuantizedAnswer(found, problem.tensor), answer.view())
+
+
+def _refuse(settings: Settings, emit: str | None, by: str | None) -> None:
+    answer = settings.answer
+    given = {
+        "--emit": emit, "--by": by, "--print": answer.fields, "--stats-output": answer.stats_output,
+        "--state": settings.running.state, "--scheduler": settings.run.scheduler,
+        "--workers": settings.run.workers,
+        "--dtype": None if settings.source.shape else settings.request.dtype,
+    }  # fmt: skip
+    refused = next((name for name, value in given.items() if value), None)
+    if refused is not None:
+        raise UsageError(f"{refused} is of a result that is not quantized: leave it out beside --quantize")
+    if answer.format_name in (PAGE, *PICTURES):
+        raise UsageError("--quantize has no page and no picture: leave it out, or write a table")

@@ -1,0 +1,90 @@
+"""`NORM --quantize FORMAT` on the command line: scales, codes and what they lose."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import normalize, quantize
+from normcli.quantizing.formats import FORMATS
+
+RECIPE = ("--shape", "4,64", "--dist", "normal", "--dtype", "float32", "--seed", "7")
+
+
+@pytest.fixture
+def x(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert normcli("generate", *RECIPE, "-o", "x.npy").code == 0
+    return np.load("x.npy")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_json_has_codes_scales_and_losses(name, x, normcli):
+    found = quantize(x, "ln", name)
+    ran = normcli("ln", "-i", "x.npy", "--quantize", name, "-f", "json")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.json["quantize"]["format"] == name
+    assert np.array_equal(ran.json["codes"], found.codes)
+    assert np.array_equal(ran.json["scales"], found.scales)
+    assert np.array_equal(ran.json["dequantized"], found.values)
+    assert ran.json["tensor_scale"] == float(found.tensor_scale)
+    exact = normalize(x, "ln", dtype="float64").normalized
+    assert ran.json["error"] == np.abs(np.array(ran.json["dequantized"]) - exact).max()
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors", ".json"])
+def test_arrays_are_saved_under_their_names(suffix, x, normcli):
+    ran = normcli("rms", "-i", "x.npy", "--quantize", "nvfp4", "-o", f"q{suffix}")
+    assert (ran.code, ran.raw, ran.err) == (0, b"", "")
+    found = quantize(x, "rms", "nvfp4")
+    for key in ("codes", "scales", "tensor_scale"):
+        read = normcli("maxabs", "-i", f"q{suffix}:{key}", "-f", "json")
+        assert read.json["input"]["shape"] == list(getattr(found, key).shape)
+    if suffix == ".npz":
+        with np.load("q.npz") as saved:
+            assert saved["codes"].dtype == np.uint8
+            assert np.array_equal(saved["codes"], found.codes)
+
+
+def test_a_table_says_what_is_lost(normcli):
+    ran = normcli("rms", "--data", "[[3,-6,0,1],[0,0,0,0]]", "--quantize", "int8", "-q")
+    assert (ran.code, ran.err) == (0, "")
+    assert (
+        "int8: codes of int8, at most 127   a scale per token   2 scales   scale rounding: nearest" in ran.out
+    )
+    assert "   63 -127    0   21\n" in ran.out
+    assert ran.lines[-1] == (
+        "largest error 0.006966   signal to noise 48.7 dB   0.000% saturated   0.000% flushed to 0"
+    )
+    assert normcli("rms", "--shape", "2,4", "--quantize", "int8", "--show", "check").out.count("\n\n") == 1
+
+
+def test_what_is_not_lost_is_said(normcli):
+    ran = normcli("rms", "--data", "[[0,0]]", "--quantize", "int8", "--show", "check", "-q")
+    assert ran.lines[-1].startswith("largest error 0   nothing is lost")
+    told = normcli("rms", "--data", "[[0,0]]", "--quantize", "int8", "-f", "json", "-q").json
+    assert told["signal_to_noise"] == "inf"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--per", "token"), 2, "--per is of results in few bits: give --quantize int8"),
+        (("--scale-rounding", "even"), 2, "--scale-rounding is of results in few bits"),
+        (("--quantize", "int8", "--scale-rounding", "even"), 2, "--scale-rounding is of powers of two"),
+        (("--quantize", "int8", "--per", "row"), 2, "--per 'row' is none of tensor, token, channel, block:N"),
+        (("--quantize", "mxfp4", "--per", "token"), 2, "scales of mxfp4 are of blocks, such as block:32"),
+        (("--quantize", "int8", "--per", "block:7"), 3, "do not divide into blocks of 7"),
+        (("--quantize", "int8", "-f", "html"), 2, "--quantize has no page and no picture"),
+        (("--quantize", "int8", "--emit", "numpy"), 2, "--emit is of a result that is not quantized"),
+        (("--quantize", "int8", "--print", "mean"), 2, "--print is of a result that is not quantized"),
+        (("--quantize", "int8", "--clip-output", "-1,1"), 2, "takes no gate, no bounds"),
+        (("--quantize", "int8", "-o", "q.npy"), 2, "has the suffix .npy"),
+    ],
+)
+def test_what_does_not_go_together_is_one_line(words, code, message, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = normcli("ln", "--shape", "2,64", *words)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (code, "", 1)
+    assert message in ran.err
+    assert list(tmp_path.iterdir()) == []
