@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from normcli.quantizing.formats import NumberGrid
 
 
-class Rounded(NamedTuple):
+class GridNumbers(NamedTuple):
     """Quotients on a grid.
 
     Parameters
@@ -38,7 +38,7 @@ class Rounded(NamedTuple):
     is_saturated: Selected
 
 
-def round_quotients(values: Floats, divisor: Any, grid: NumberGrid) -> Rounded:
+def round_quotients(values: Floats, divisor: Any, grid: NumberGrid) -> GridNumbers:
     """Return values / divisor, rounded once to the numbers of a grid.
 
     Parameters
@@ -59,7 +59,7 @@ def round_quotients(values: Floats, divisor: Any, grid: NumberGrid) -> Rounded:
         is_midpoint &= rest == 0.0
     nearest = np.rint(steps) * units
     found = np.minimum(nearest, grid.largest)
-    return Rounded(np.copysign(found, values), is_midpoint, nearest > grid.largest)
+    return GridNumbers(np.copysign(found, values), is_midpoint, nearest > grid.largest)
 
 
 def find_units(sizes: Floats, grid: NumberGrid) -> Floats:
