@@ -64,7 +64,7 @@ WORDS_OF_EVERY_LANGUAGE = {
     "Ioffe", "Szegedy", "Ba", "Kiros", "Hinton", "Ulyanov", "Vedaldi", "Lempitsky", "Wu", "He", "Zhang", "Sennrich", "Salimans",
     "Kingma", "Qiao", "Miyato", "Krizhevsky", "et", "al", "Welford", "StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler",
     "LLaMA", "Markdown", "AlexNet", "GoogLeNet", "Caffe", "Python", "Lines", "pickle", "pandas", "Ctrl", "shell", "Runtime", "MeanVarianceNormalization",
-    "deprecated", "eval", "exact", "after", "before", "fuse", "long", "rank", "auto", "guessed", "pass", "propagate", "new", "outside", "inside", "rounded", "table", "randint",
+    "deprecated", "eval", "exact", "after", "before", "fuse", "long", "rank", "auto", "guessed", "pass", "propagate", "new", "outside", "inside", "rounded", "table", "randint", "token", "channel", "floor",
 }  # fmt: skip
 
 
