@@ -90,3 +90,26 @@ def encode(values: Floats, grid: NumberGrid) -> NDArray[Any]:
     steps = np.ldexp(sizes, grid.digits - exponents).astype(np.int64)
     bits = ((exponents - grid.least).astype(np.int64) << grid.digits) + steps
     return (bits | (np.signbit(values).astype(np.int64) << grid.sign_place)).astype(np.uint8)
+
+
+def decode(codes: NDArray[Any], grid: NumberGrid) -> Floats:
+    """Return the numbers of codes: integers themselves, floats by their bits; NaN where the bits are no number.
+
+    Examples
+    --------
+    >>> from normcli.quantizing.formats import E4M3
+    >>> decode(np.array([126, 184, 1], np.uint8), E4M3).tolist()
+    [448.0, -1.0, 0.001953125]
+    """
+    if grid.is_integer:
+        return codes.astype(np.float64)
+    size = 1 << grid.sign_place
+    steps = np.arange(size)
+    exponents, digits = steps >> grid.digits, steps & ((1 << grid.digits) - 1)
+    leading = np.where(exponents > 0, 1 << grid.digits, 0)
+    numbers = np.ldexp(
+        (digits + leading).astype(np.float64), np.maximum(exponents - 1, 0) + grid.least - grid.digits
+    )
+    numbers[numbers > grid.largest] = np.nan
+    found: Floats = np.concatenate([numbers, -numbers])[codes.astype(np.intp) & (2 * size - 1)]
+    return found

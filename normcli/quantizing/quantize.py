@@ -17,7 +17,8 @@ from normcli.norms.shapes.parameter_shapes import ParameterShapes
 from normcli.numerics.pairs import two_diff
 from normcli.quantizing.codes import encode, round_quotients
 from normcli.quantizing.formats import FORMATS, ScaleRounding
-from normcli.quantizing.scales import LEAST_POWER, find_scales, find_tensor_scale
+from normcli.quantizing.scales import encode_scales, find_scales, find_tensor_scale
+from normcli.quantizing.sharing import find_view, shape_scales
 from normcli.results.arguments import read_arguments
 from normcli.results.calculate import calculate
 from normcli.tuples import NamedTuple
@@ -248,7 +249,7 @@ def _compare(
 def _quantize(y: Floats, asked: Quantization, exact: Result, ask: Callable[[Selected], None]) -> Quantized:
     """Quantize y, of which `ask` moves values that equal a boundary to where the exact ones lie."""
     row, channel = asked.row, exact.plan.grid.layout.channel
-    view = _find_view(y.shape, asked.per, channel)
+    view = find_view(y.shape, asked.per, channel)
     parts = y.reshape(view)  # groups along the axes 0 and 2, the values of each along 1 and 3
     sizes = np.abs(parts)
     tensor_scale = 1.0
@@ -275,12 +276,12 @@ def _quantize(y: Floats, asked: Quantization, exact: Result, ask: Callable[[Sele
     lost = np.abs(stored - parts)
     unit = float(np.abs(parts).max()) or 1.0  # so that no square overflows
     noise, signal = (float(np.square(part / unit).sum()) for part in (lost, parts))
-    shape = _shape_scales(y.shape, view, asked.per, channel)
+    shape = shape_scales(y.shape, view, asked.per, channel)
     return Quantized(
         asked=asked,
         exact=exact,
         codes=encode(rounded.values, row.grid).reshape(y.shape),
-        scales=_encode_scales(scaled.values, row).reshape(shape),
+        scales=encode_scales(scaled.values, row).reshape(shape),
         tensor_scale=np.array(tensor_scale, np.float32),
         numbers=rounded.values.reshape(y.shape),
         values=stored.reshape(y.shape),
@@ -290,39 +291,3 @@ def _quantize(y: Floats, asked: Quantization, exact: Result, ask: Callable[[Sele
         flushed=float(np.mean((rounded.values == 0.0) & (parts != 0.0))),
         signal_to_noise=10.0 * math.log10(signal / noise) if noise and signal else math.inf,
     )
-
-
-def _find_view(shape: tuple[int, ...], per: str, channel: int | None) -> tuple[int, int, int, int]:
-    """Return a tensor's shape as four axes: groups, values, groups, values."""
-    size = math.prod(shape)
-    if per == "tensor":
-        return 1, size, 1, 1
-    if per == "channel":
-        if channel is None:
-            raise DataError("--per channel: the tensor has no channel axis")
-        return 1, math.prod(shape[:channel]), shape[channel], math.prod(shape[channel + 1 :])
-    last = shape[-1] if shape else 1
-    block = last if per == "token" else int(per.partition(":")[2])
-    if last % block:
-        raise DataError(
-            f"--per {per}: the last axis has {last} values, which do not divide into blocks of {block}"
-        )
-    return 1, 1, size // block, block
-
-
-def _shape_scales(
-    shape: tuple[int, ...], view: tuple[int, ...], per: str, channel: int | None
-) -> tuple[int, ...]:
-    """Return the shape of scales, of the tensor's rank."""
-    if per == "tensor" or not shape:
-        return (1,) * len(shape)
-    if per == "channel":
-        return tuple(length if axis == channel else 1 for axis, length in enumerate(shape))
-    return (*shape[:-1], shape[-1] // view[3])
-
-
-def _encode_scales(scales: Floats, row: QuantizedFormat) -> NDArray[Any]:
-    """Return scales as they are stored: float32, or the bits of E4M3 or E8M0."""
-    if row.scale is None:
-        return (np.frexp(scales)[1] - 1 + LEAST_POWER).astype(np.uint8)
-    return encode(scales, row.scale) if row.has_tensor_scale else scales.astype(np.float32)

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.errors import DataError
-from normcli.quantizing.codes import round_quotients
+from normcli.quantizing.codes import decode, encode, round_quotients
 from normcli.quantizing.formats import FLOAT32, ScaleRounding
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from normcli.dtypes import Floats, Selected
     from normcli.quantizing.formats import QuantizedFormat
 
@@ -89,3 +91,19 @@ def _find_powers(largest: Floats, row: QuantizedFormat, rounding: ScaleRounding)
     if (found > LEAST_POWER).any():
         raise DataError(f"a value of magnitude {float(np.max(largest)):g} has no scale in E8M0")
     return Scales(np.ldexp(1.0, np.maximum(found, -LEAST_POWER)), part == boundary)
+
+
+def encode_scales(scales: Floats, row: QuantizedFormat) -> NDArray[Any]:
+    """Return scales as they are stored: float32, or the bits of E4M3 or E8M0."""
+    if row.scale is None:
+        return (np.frexp(scales)[1] - 1 + LEAST_POWER).astype(np.uint8)
+    return encode(scales, row.scale) if row.has_tensor_scale else scales.astype(np.float32)
+
+
+def decode_scales(stored: NDArray[Any], row: QuantizedFormat) -> Floats:
+    """Return the numbers that stored scales are: bits as uint8, or the numbers themselves."""
+    if stored.dtype != np.uint8:
+        return stored.astype(np.float64)
+    if row.scale is None:
+        return np.ldexp(1.0, stored.astype(np.int64) - LEAST_POWER)
+    return decode(stored, row.scale) if row.has_tensor_scale else stored.astype(np.float64)

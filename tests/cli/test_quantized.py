@@ -88,3 +88,37 @@ def test_what_does_not_go_together_is_one_line(words, code, message, normcli, tm
     assert (ran.code, ran.out, ran.err.count("\n")) == (code, "", 1)
     assert message in ran.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("x")
+def test_check_says_which_rule_made_scales(normcli):
+    words = ("rms", "-i", "x.npy", "--quantize", "mxfp8")
+    assert normcli(*words, "--scale-rounding", "ceil", "-o", "q.npz").code == 0
+    given = ("--actual", "q.npz:codes", "--actual-scale", "q.npz:scales")
+    ran = normcli("check", *words, *given)
+    assert (ran.code, ran.err) == (1, "")
+    assert "✗ scales are rounded by ceil   8 of 8 scales differ\n  try   --scale-rounding ceil" in ran.out
+    assert "✓ all of 256 codes are exact" in ran.out
+    told = normcli("check", *words, *given, "-f", "json").json
+    assert (told["ok"], told["checked"][0]["fault"]) == (False, "scale-rounding")
+    right = normcli("check", *words, *given, "--scale-rounding", "ceil", "-f", "csv")
+    assert (right.code, right.lines[1]) == (0, "scales,True,8,0,,,")
+
+
+@pytest.mark.usefixtures("x")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--actual-scale", "x.npy"), "--actual-scale is of codes: --quantize says of which format"),
+        (("--quantize", "int8"), "there is nothing to check: give --actual FILE with codes"),
+        (
+            ("--quantize", "int8", "--actual", "x.npy", "--rtol", "0"),
+            "--rtol is of a result that is not quantized",
+        ),
+        (("--quantize", "int8", "--actual", "x.npy", "--backward"), "--backward is of a result that is not"),
+    ],
+)
+def test_what_check_does_not_do_is_one_line(words, message, normcli):
+    ran = normcli("check", "ln", "-i", "x.npy", *words)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert message in ran.err

@@ -15,7 +15,7 @@ from normcli.cli.files.sources import load_actual, load_typed, require_one_strea
 from normcli.cli.parameters import options
 from normcli.cli.problem import Problem, load_problem, warn_of_input
 from normcli.cli.verb_commands import NamedNorm, Verb, make_command
-from normcli.cli.verbs.judging import check_backward, check_running
+from normcli.cli.verbs.judging import check_backward, check_quantized, check_running
 from normcli.dtypes import OUTPUT_DTYPES
 from normcli.errors import UsageError, name_subject
 from normcli.norms.table import find_norm
@@ -85,6 +85,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
             help="What --gate goes through before it multiplies. [default: silu]",
         ),
         *(one for name, one in options.AROUND.items() if name in ("clip", "gate_order")),
+        *check_quantized.OPTIONS,
         *check_backward.OPTIONS,
         *(check_running.OPTIONS if named.norm.tracks else ()),
         *options.of_problem(named, but="dtype"),
@@ -123,6 +124,9 @@ def _run(
     With --actual-running-mean or -var, running statistics are checked: those after the batches of -i, in their
     order, if --running-mean and --running-var are those before.
 
+    With --quantize, --actual are codes and --actual-scale their scales: whether they are those of the exact
+    result, and which rule made them where they are not.
+
     With --residual, FILE should be the norm of x + residual; with --gate, the norm times the activation of the
     gate: norm(x) · silu(z), or under --gate-order before norm(x · silu(z)). Where it is
     not, the residual or the gate may be missing, doubled or elsewhere.
@@ -136,8 +140,15 @@ def _run(
       normcli check ln -i x.npy --backward --dy dy.npy --actual-dx dx.npy --actual-dgamma dgamma.npy
       normcli check bn -i x.zarr:x --actual y.zarr:y --workers 4
       normcli check bn -i batch.npy --running-mean m.npy --running-var v.npy --actual-running-var after.npy
+      normcli check rms -i x.npy --quantize fp8-e4m3 --actual q.npz:codes --actual-scale q.npz:scales
       normcli check golden
     """
+    if any(settings.quantizing) or actual.get("actual_scale") or actual.get("actual_tensor_scale"):
+        limits = {"rtol": rtol, "atol": atol, "max_ulp": max_ulp, "accumulate": accumulate}
+        quantized = check_quantized.check_codes(settings, actual | limits)
+        print_verdict(quantized, settings.answer, ok=quantized.ok)
+        return
+    actual = {name: path for name, path in actual.items() if name not in check_quantized.OWN}
     gate, gate_act = settings.around.gate, settings.around.gate_act
     stored = check_running.take_paths(actual)
     if stored:

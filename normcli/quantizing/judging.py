@@ -1,0 +1,270 @@
+"""Somebody's codes and scales, held against the exact ones; the rule that made them where they differ.
+
+A rule makes scales, or codes by given scales, in a way that kernels have. It is named only if it makes all of
+them, bit for bit.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import find_type
+from normcli.errors import DataError
+from normcli.printable import format_count
+from normcli.quantizing.codes import decode, find_units, round_quotients
+from normcli.quantizing.formats import FLOAT32, ScaleRounding
+from normcli.quantizing.scales import decode_scales, find_scales
+from normcli.quantizing.sharing import find_view, spread_scales
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats
+    from normcli.quantizing.formats import NumberGrid
+    from normcli.quantizing.quantize import Quantized
+
+_LARGEST = (448.0, 240.0, 57344.0, 127.0, 128.0, 127.5, 6.0, 1.0)
+"""What kernels divide the largest magnitude by: 240 is the largest number of E4M3 in AMD's variant."""
+
+_EPS = (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
+
+_SHORT = ("float32", "bfloat16", "float16")
+"""The dtypes that a kernel may have rounded the result to before it quantized it."""
+
+_BLOCKS = (16, 32, 64, 128)
+
+
+class QuantizedPart(NamedTuple):
+    """Codes or scales, compared.
+
+    Parameters
+    ----------
+    name : str
+        `codes` or `scales`.
+    total, different : int
+        How many there are, and how many of them differ from the exact ones.
+    fault : str or None
+        The id of the rule that made all of them; None where they are right, or no rule is known.
+    cause : str or None
+        What that rule does.
+    remedy : str or None
+        The option that asks for the same.
+    """
+
+    name: str
+    total: int
+    different: int
+    fault: str | None = None
+    cause: str | None = None
+    remedy: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether all are right."""
+        return not self.different
+
+    @property
+    def text(self) -> str:
+        """What differs, in a few words."""
+        count = format_count(self.total, self.name.removesuffix("s"))
+        return f"all of {count} are exact" if self.ok else f"{self.different:,} of {count} differ"
+
+
+class _Rule(NamedTuple):
+    """A way to make scales: of which values, in which groups, by which function of the largest magnitude."""
+
+    fault: str
+    cause: str
+    per: str
+    y: Floats
+    scale: Callable[[Floats], Floats]
+    remedy: str | None = None
+
+
+def judge_quantized(
+    found: Quantized,
+    codes: NDArray[Any] | None,
+    scales: NDArray[Any] | None,
+    tensor_scale: NDArray[Any] | None = None,
+) -> list[QuantizedPart]:
+    """Compare somebody's codes and scales with the exact ones; codes are judged by the scales beside them.
+
+    Parameters
+    ----------
+    found : Quantized
+        The exact ones.
+    codes : ndarray or None
+        Integers, the bits of floats as uint8 (also two in a byte, the first in its lower half), or numbers.
+    scales : ndarray or None
+        float32, the bits of E8M0 or E4M3 as uint8, or numbers. Of any grouping.
+    tensor_scale : ndarray or None
+        None means the exact one.
+
+    Raises
+    ------
+    DataError
+        If shapes do not fit.
+    """
+    parts, row, shape = [], found.asked.row, found.values.shape
+    exact = spread_scales(found.factors, shape)
+    theirs = exact
+    if scales is not None:
+        whole = float(found.tensor_scale if tensor_scale is None else np.float32(tensor_scale.reshape(-1)[0]))
+        theirs = spread_scales(decode_scales(scales, row) * (whole if row.has_tensor_scale else 1.0), shape)
+        parts.append(_judge_scales(found, theirs, exact, scales.size))
+    if codes is not None:
+        parts.append(_judge_codes(found, _read_codes(codes, found), theirs))
+    return parts
+
+
+def _read_codes(codes: NDArray[Any], found: Quantized) -> Floats:
+    """Return the numbers of somebody's codes."""
+    shape, grid = found.values.shape, found.asked.row.grid
+    if codes.dtype == np.uint8 and not grid.is_integer:
+        if codes.shape == (*shape[:-1], shape[-1] // 2) and grid.sign_place < 4:
+            codes = np.stack([codes & 15, codes >> 4], axis=-1).reshape(shape)
+        numbers = decode(codes, grid)
+    else:
+        numbers = codes.astype(np.float64)
+    if numbers.shape != shape:
+        raise DataError(f"codes have the shape {codes.shape}, not {shape}")
+    return numbers
+
+
+def _judge_scales(found: Quantized, theirs: Floats, exact: Floats, count: int) -> QuantizedPart:
+    differ = theirs != exact
+    if not differ.any():
+        return QuantizedPart("scales", count, 0)
+    channel = found.exact.plan.grid.layout.channel
+    wrong = max(1, round(count * float(differ.mean())))
+    for rule in _list_rules(found):
+        try:
+            view = find_view(theirs.shape, rule.per, channel)
+        except DataError:
+            continue
+        largest = np.abs(rule.y).reshape(view).max(axis=(1, 3), keepdims=True)
+        if np.array_equal(np.broadcast_to(rule.scale(largest), view), theirs.reshape(view)):
+            return QuantizedPart("scales", count, wrong, *rule[:2], rule.remedy)
+    return QuantizedPart("scales", count, wrong)
+
+
+def _list_rules(found: Quantized) -> Iterator[_Rule]:
+    """Yield the ways in which scales are made, the likely ones first."""
+    asked, y = found.asked, found.exact.normalized
+    row, per = asked.row, asked.per
+
+    def make(largest: Floats, rounding: str | None = asked.rounding) -> Floats:
+        return find_scales(largest, row, rounding, float(found.tensor_scale)).values * float(found.tensor_scale)
+
+    if row.scale is None:
+        for rounding in ScaleRounding:
+            scale = functools.partial(make, rounding=rounding)
+            remedy = f"--scale-rounding {rounding}"
+            yield _Rule("scale-rounding", f"scales are rounded by {rounding}", per, y, scale, remedy)
+    short = [(f", of y rounded to {dtype}", y.astype(find_type(dtype)).astype(np.float64)) for dtype in _SHORT]
+    for of, values in (("", y), *short):
+        if of:
+            yield _Rule("scale-rounded-y", f"scales are{of[1:]}", per, values, make)
+        for other in ("tensor", "token", "channel", *(f"block:{length}" for length in _BLOCKS)):
+            option = None if of else f"--per {other}"
+            yield _Rule("scale-group", f"scales are per {other}{of}", other, values, make, option)
+        if row.scale is FLOAT32:
+            yield from _list_divisions(per, values, of)
+    for of, values in (("", y), *short) if row.scale is FLOAT32 else ():
+        yield from _list_eps(per, values, of)
+
+
+def _list_divisions(per: str, y: Floats, of: str) -> Iterator[_Rule]:
+    """Yield the ways in which a float32 scale follows from the largest magnitude, amax."""
+    for divisor in _LARGEST:
+        for fault, words, scale in (
+            ("scale-largest", "amax / {0:g}", _divide),
+            ("scale-reciprocal", "amax · (1 / {0:g}) in float32", _multiply),
+            ("scale-inverse", "{0:g} / amax, the inverse", _invert),
+            ("scale-power-of-two", "amax / {0:g}, raised to a power of two", _raise_to_power),
+        ):
+            told = f"scales are {words.format(divisor)}{of}"
+            yield _Rule(fault, told, per, y, functools.partial(scale, divisor=divisor))
+
+
+def _list_eps(per: str, y: Floats, of: str) -> Iterator[_Rule]:
+    """Yield the ways in which an eps enters a float32 scale; one that changes no scale is found before."""
+    for divisor in _LARGEST:
+        for eps in _EPS:
+            added = functools.partial(_divide, divisor=divisor, eps=eps)
+            yield _Rule("scale-eps", f"scales are (amax + {eps:g}) / {divisor:g}{of}", per, y, added)
+            bounded = functools.partial(_divide, divisor=divisor, least=eps)
+            yield _Rule("scale-least", f"scales are max(amax, {eps:g}) / {divisor:g}{of}", per, y, bounded)
+
+
+def _divide(largest: Floats, divisor: float, eps: float = 0.0, least: float = 0.0) -> Floats:
+    if eps:  # in float32, sum by sum
+        largest = _round_to_float32(largest.astype(np.float32) + np.float32(eps))
+    return _round_to_float32(np.maximum(largest, least) / divisor)
+
+
+def _multiply(largest: Floats, divisor: float) -> Floats:
+    return _round_to_float32(largest.astype(np.float32) * np.float32(1.0 / divisor))
+
+
+def _invert(largest: Floats, divisor: float) -> Floats:
+    return _round_to_float32(divisor / np.where(largest == 0.0, np.inf, largest))
+
+
+def _raise_to_power(largest: Floats, divisor: float) -> Floats:
+    part, exponents = np.frexp(largest / divisor)
+    found: Floats = np.ldexp(1.0, exponents - (part == 0.5))
+    return found
+
+
+def _round_to_float32(values: NDArray[Any]) -> Floats:
+    return values.astype(np.float32).astype(np.float64)
+
+
+def _judge_codes(found: Quantized, theirs: Floats, scales: Floats) -> QuantizedPart:
+    grid, y = found.asked.row.grid, found.exact.normalized
+    divisors = np.where(scales == 0.0, np.inf, scales)
+    is_exact = np.array_equal(scales, spread_scales(found.factors, y.shape))
+    right = found.numbers if is_exact else round_quotients(y, divisors, grid).values
+    wrong = int(np.count_nonzero(right != theirs))
+    if wrong:
+        for fault, cause, made in _list_codes(y, divisors, grid):
+            if np.array_equal(made, theirs):
+                return QuantizedPart("codes", theirs.size, wrong, fault, cause)
+    return QuantizedPart("codes", theirs.size, wrong)
+
+
+def _list_codes(y: Floats, divisors: Floats, grid: NumberGrid) -> Iterator[tuple[str, str, Floats]]:
+    """Yield the ways in which codes are made with given scales: id, words, and the numbers of the codes."""
+    short = divisors.astype(np.float32)
+    yield "codes-truncated", "codes are cut off toward 0, not rounded to nearest", _step(y, divisors, grid, 0.0)
+    yield "codes-half-away", "codes halfway are rounded away from 0, not to even", _step(y, divisors, grid, 0.5)
+    for dtype in _SHORT:
+        rounded = y.astype(find_type(dtype))
+        values, of = rounded.astype(np.float32), f"of y rounded to {dtype}"
+        yield "codes-rounded-y", f"codes are {of}", _round(rounded.astype(np.float64), divisors, grid)
+        yield "codes-divided-short", f"codes are {of}, divided in float32", _round(values / short, 1.0, grid)
+        inverse = np.float32(1.0) / short
+        yield (
+            "codes-reciprocal",
+            f"codes are {of}, times 1 / scale in float32",
+            _round(values * inverse, 1.0, grid),
+        )
+
+
+def _round(values: NDArray[Any], divisors: Any, grid: NumberGrid) -> Floats:
+    return round_quotients(values.astype(np.float64), divisors, grid).values
+
+
+def _step(y: Floats, divisors: Floats, grid: NumberGrid, share: float) -> Floats:
+    """Return quotients on a grid: the step below in magnitude, or that of a value which is a share higher."""
+    quotients = np.abs(y) / divisors
+    units = find_units(quotients, grid)
+    sizes: Floats = np.minimum(np.floor(quotients / units + share) * units, grid.largest)
+    return np.copysign(sizes, y)

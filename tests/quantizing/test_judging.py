@@ -1,0 +1,105 @@
+"""Codes and scales of kernels, each with a way of its own to make them: they are told by it."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from normcli import NormError, normalize, quantize
+from normcli.quantizing.judging import judge_quantized
+
+SHAPE = (12, 128)
+
+
+@pytest.fixture(params=[0.0, 50.0], ids=["centred", "off centre"])
+def x(request):
+    return (np.random.default_rng(3).standard_normal(SHAPE) * 3 + request.param).astype(np.float32)
+
+
+def run_kernel(x, *, largest=448.0, eps=0.0, dtype="float32", power=False, axis=-1):
+    """Quantize to FP8 as a kernel in float32 does: a scale for each row."""
+    y = normalize(x, "ln").normalized.astype(dtype).astype(np.float32)
+    amax = np.abs(y).max(axis=axis, keepdims=True) + np.float32(eps)
+    scale = amax / np.float32(largest)
+    if power:
+        scale = np.exp2(np.ceil(np.log2(scale)))
+    return (y / scale).clip(-448, 448).astype(ml_dtypes.float8_e4m3fn).view(np.uint8), scale
+
+
+@pytest.mark.parametrize(
+    ("options", "fault", "words"),
+    [
+        ({"largest": 240.0}, "scale-largest", "amax / 240, of y rounded to float32"),
+        ({"eps": 1e-6}, "scale-eps", "(amax + 1e-06) / 448"),
+        ({"dtype": ml_dtypes.bfloat16}, "scale-rounded-y", "of y rounded to bfloat16"),
+        ({"dtype": "float16"}, "scale-rounded-y", "of y rounded to float16"),
+        ({"power": True}, "scale-power-of-two", "amax / 448, raised to a power of two"),
+        ({"axis": None}, "scale-group", "per tensor"),
+        ({"axis": 0}, "scale-group", "per channel, of y rounded to float32"),
+    ],
+)
+def test_the_rule_of_scales_is_named(options, fault, words, x):
+    scales, _ = judge_quantized(quantize(x, "ln", "fp8-e4m3"), *run_kernel(x, **options))
+    assert (scales.ok, scales.fault) == (False, fault)
+    assert words in scales.cause
+
+
+@pytest.mark.parametrize("rounding", ["ceil", "rceil", "even"])
+def test_another_rounding_of_powers_of_two_is_named_with_its_option(rounding, x):
+    theirs = quantize(x, "ln", "mxfp8", scale_rounding=rounding)
+    scales, codes = judge_quantized(quantize(x, "ln", "mxfp8"), theirs.codes, theirs.scales)
+    assert (scales.fault, scales.remedy) == ("scale-rounding", f"--scale-rounding {rounding}")
+    assert codes.ok  # by the scales beside them
+
+
+@pytest.mark.parametrize(
+    ("make", "fault"),
+    [
+        (lambda y, scale: np.trunc(y / scale), "codes-truncated"),
+        (lambda y, scale: np.rint(y.astype(ml_dtypes.bfloat16).astype("f8") / scale), "codes-rounded-y"),
+        (lambda y, scale: np.rint(y) * 0 + 5, None),
+    ],
+)
+def test_the_rule_of_codes_is_named(make, fault, x):
+    found = quantize(x, "ln", "int8")
+    y = normalize(x, "ln", dtype="float64").normalized
+    (codes,) = judge_quantized(found, make(y, found.factors).clip(-127, 127).astype(np.int8), None)
+    assert (codes.ok, codes.fault) == (False, fault)
+    assert codes.text.endswith("of 1,536 codes differ")
+
+
+def test_codes_of_four_bits_may_lie_two_in_a_byte(x):
+    found = quantize(x, "ln", "nvfp4")
+    packed = found.codes[:, ::2] | found.codes[:, 1::2] << 4
+    assert [part.ok for part in judge_quantized(found, packed, found.scales, found.tensor_scale)] == [
+        True,
+        True,
+    ]
+    assert not judge_quantized(found, packed ^ 1, found.scales)[1].ok
+
+
+@pytest.mark.parametrize("name", ["int8", "fp8-e4m3", "fp8-e5m2", "mxfp8", "mxfp4", "nvfp4"])
+def test_what_is_exact_is_right_as_bits_and_as_numbers(name, x):
+    found = quantize(x, "rms", name)
+    numbers = (found.numbers, found.factors / float(found.tensor_scale))
+    for codes, scales in ((found.codes, found.scales), numbers):
+        assert all(part.ok for part in judge_quantized(found, codes, scales))
+    wrong = found.codes.copy()
+    wrong[3, 5] ^= 1
+    assert [part.different for part in judge_quantized(found, wrong, found.scales)] == [0, 1]
+
+
+@pytest.mark.parametrize("shape", [(12,), (12, 1), (12, 128), ()])
+def test_scales_may_be_of_any_shape_that_goes_with_the_tensor(shape, x):
+    found = quantize(x, "ln", "int8", per="token" if shape else "tensor")
+    scales = found.scales.reshape(shape) if shape != (12, 128) else np.repeat(found.scales, 128, axis=1)
+    assert judge_quantized(found, None, scales)[0].ok
+
+
+def test_shapes_that_do_not_fit_are_refused(x):
+    found = quantize(x, "ln", "int8")
+    with pytest.raises(NormError, match=r"scales have the shape \(5, 1\), which does not go with \(12, 128\)"):
+        judge_quantized(found, None, np.ones((5, 1)))
+    with pytest.raises(NormError, match=r"codes have the shape \(12, 64\), not \(12, 128\)"):
+        judge_quantized(found, np.ones((12, 64), np.int8), None)
