@@ -49,29 +49,48 @@ def round_quotients(values: Floats, divisor: Any, grid: NumberGrid) -> GridNumbe
         Positive, of at most 32 bits, so that its product with a midpoint is a double; it broadcasts.
     grid : NumberGrid
     """
-    quotients = np.abs(values) / divisor
+    sizes = np.abs(values)
+    quotients = sizes / divisor
     units = find_units(quotients, grid)
-    steps = quotients / units
-    is_midpoint = steps - np.floor(steps) == 0.5
+    nearest = _round_to_units(quotients, units)
+    gap = nearest - quotients
+    np.abs(gap, out=gap)
+    gap += gap  # in place: new memory takes longer than the arithmetic
+    is_midpoint = gap == units
     if is_midpoint.any():  # by a quotient that was rounded, perhaps
-        rest = np.abs(values) - quotients * divisor
-        steps = np.where(is_midpoint & (rest != 0.0), np.nextafter(steps, np.copysign(np.inf, rest)), steps)
+        rest = np.where(is_midpoint, sizes - quotients * divisor, 0.0)
+        moved = np.nextafter(quotients, np.copysign(np.inf, rest))
+        nearest = np.where(rest == 0.0, nearest, _round_to_units(moved, units))
         is_midpoint &= rest == 0.0
-    nearest = np.rint(steps) * units
-    found = np.minimum(nearest, grid.largest)
-    return GridNumbers(np.copysign(found, values), is_midpoint, nearest > grid.largest)
+    is_saturated = nearest > grid.largest
+    np.minimum(nearest, grid.largest, out=nearest)
+    return GridNumbers(np.copysign(nearest, values, out=nearest), is_midpoint, is_saturated)
+
+
+_SHIFT = 2.0**52
+"""From it on, the distance of doubles is a whole number: adding it rounds to nearest, halves to even."""
+
+
+def _round_to_units(values: Floats, units: Floats) -> Floats:
+    """Return the nearest multiples of units, which are powers of two, to values of fewer than 2⁵² units."""
+    shift = units * _SHIFT
+    found: Floats = values + shift
+    found -= shift
+    return found
 
 
 def find_units(sizes: Floats, grid: NumberGrid) -> Floats:
     """Return the distance of a grid's numbers at some sizes."""
     if grid.is_integer:
         return np.ones_like(sizes)
-    return np.ldexp(1.0, _find_exponents(sizes, grid) - grid.digits)
+    units: Floats = (sizes.view(np.int64) & _EXPONENT).view(np.float64)
+    units = np.maximum(units, 2.0**grid.least)
+    units *= 2.0**-grid.digits
+    return units
 
 
-def _find_exponents(sizes: Floats, grid: NumberGrid) -> NDArray[np.int32]:
-    """Return the exponents that sizes have on a grid: those of subnormals and of 0 are the least."""
-    return np.where(sizes == 0.0, grid.least, np.maximum(np.frexp(sizes)[1] - 1, grid.least))
+_EXPONENT = 0x7FF << 52
+"""The bits of a double's exponent: alone they are the power of two below it."""
 
 
 def encode(values: Floats, grid: NumberGrid) -> NDArray[Any]:
@@ -85,11 +104,13 @@ def encode(values: Floats, grid: NumberGrid) -> NDArray[Any]:
     """
     if grid.is_integer:
         return values.astype(np.int8)
-    sizes = np.abs(values)
-    exponents = _find_exponents(sizes, grid)
-    steps = np.ldexp(sizes, grid.digits - exponents).astype(np.int64)
-    bits = ((exponents - grid.least).astype(np.int64) << grid.digits) + steps
-    return (bits | (np.signbit(values).astype(np.int64) << grid.sign_place)).astype(np.uint8)
+    as_double = np.abs(values)
+    as_double *= 2.0 ** (_LEAST_OF_DOUBLES - grid.least)  # whose subnormals are then the grid's
+    codes = (as_double.view(np.int64) >> (_DIGITS_OF_DOUBLES - grid.digits)).astype(np.uint8)
+    return codes | (np.signbit(values).view(np.uint8) << grid.sign_place).astype(np.uint8)
+
+
+_DIGITS_OF_DOUBLES, _LEAST_OF_DOUBLES = 52, -1022
 
 
 def decode(codes: NDArray[Any], grid: NumberGrid) -> Floats:

@@ -6,8 +6,8 @@ norm is calculated again with that boundary subtracted: the sign says on which s
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+import functools
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +15,11 @@ import numpy as np
 from normcli.errors import DataError, UsageError
 from normcli.norms.shapes.parameter_shapes import ParameterShapes
 from normcli.numerics.pairs import two_diff
-from normcli.quantizing.codes import encode, round_quotients
+from normcli.quantizing.blocks import find_largest, round_parts
+from normcli.quantizing.codes import decode
 from normcli.quantizing.formats import FORMATS, ScaleRounding
 from normcli.quantizing.scales import encode_scales, find_scales, find_tensor_scale
-from normcli.quantizing.sharing import find_view, shape_scales
+from normcli.quantizing.sharing import find_view, shape_scales, spread_scales
 from normcli.results.arguments import read_arguments
 from normcli.results.calculate import calculate
 from normcli.tuples import NamedTuple
@@ -60,7 +61,8 @@ class Quantization(NamedTuple):
         return "nearest" if self.row.scale is not None else self.rounding or ScaleRounding.FLOOR
 
 
-class Quantized(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Quantized:
     """A tensor as scales and codes.
 
     Parameters
@@ -75,10 +77,6 @@ class Quantized(NamedTuple):
         the number of blocks along a last axis in blocks.
     tensor_scale : ndarray of float32, shape ()
         1 in formats without one.
-    numbers : ndarray of float64
-        The numbers that codes stand for.
-    values : ndarray of float64
-        The same times their scales.
     factors : ndarray of float64
         The numbers that codes are multiplied by, of the shape of `scales`.
     error : float
@@ -94,13 +92,22 @@ class Quantized(NamedTuple):
     codes: NDArray[Any]
     scales: NDArray[Any]
     tensor_scale: NDArray[np.float32]
-    numbers: Floats
-    values: Floats
     factors: Floats
     error: float
     saturated: float
     flushed: float
     signal_to_noise: float
+
+    @functools.cached_property
+    def numbers(self) -> Floats:
+        """The numbers that codes stand for."""
+        return decode(self.codes, self.asked.row.grid)
+
+    @functools.cached_property
+    def values(self) -> Floats:
+        """The numbers that codes stand for, times their scales."""
+        values: Floats = self.numbers * spread_scales(self.factors, self.codes.shape)
+        return values
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -203,19 +210,20 @@ def quantize_plan(
     if plan.spec.rounds_before_gamma or (inputs.gate, inputs.clip) != (None, None) or plan.groups_overlap:
         raise UsageError("quantize takes no gate, no bounds, no windows and no rounding before gamma")
     exact = calculate(plan, values, inputs, effort=effort)
-    y = np.array(exact.normalized, order="C")
-    if not np.isfinite(y).all():
-        raise DataError("quantize takes a finite result; NaN and infinities have no scale")
+    y = np.ascontiguousarray(exact.normalized)
     if not y.size:
         raise DataError("quantize takes a tensor of one value at least")
 
-    def ask(places: Selected) -> None:
-        """Move values at some places to the next double on the side where the exact ones lie."""
-        if places.any():
-            signs = _compare(plan, values, inputs, effort, y, places)
-            y[places] = np.where(signs == 0.0, y[places], np.nextafter(y[places], np.copysign(np.inf, signs)))
+    def ask(y: Floats, places: Selected) -> Floats:
+        """Return values of which those at some places are the next double on the side of the exact ones."""
+        if not places.any():
+            return y
+        signs, moved = _compare(plan, values, inputs, effort, y, places), y.copy()
+        beside = np.nextafter(y[places], np.copysign(np.inf, signs))
+        moved[places] = np.where(signs == 0.0, y[places], beside)
+        return moved
 
-    return _quantize(y, asked, exact, ask)
+    return _quantize(y, asked, exact, ask, effort)
 
 
 def _compare(
@@ -246,48 +254,45 @@ def _compare(
     return signs
 
 
-def _quantize(y: Floats, asked: Quantization, exact: Result, ask: Callable[[Selected], None]) -> Quantized:
-    """Quantize y, of which `ask` moves values that equal a boundary to where the exact ones lie."""
+def _quantize(
+    y: Floats, asked: Quantization, exact: Result, ask: Callable[[Floats, Selected], Floats], effort: Effort
+) -> Quantized:
+    """Quantize y; `ask` moves values that equal a boundary to where the exact ones lie."""
     row, channel = asked.row, exact.plan.grid.layout.channel
-    view = find_view(y.shape, asked.per, channel)
-    parts = y.reshape(view)  # groups along the axes 0 and 2, the values of each along 1 and 3
-    sizes = np.abs(parts)
+    view = find_view(
+        y.shape, asked.per, channel
+    )  # groups along the axes 0 and 2, the values of each along 1 and 3
+    largest = find_largest(y.reshape(view))
+    if not np.isfinite(largest).all():
+        raise DataError("quantize takes a finite result; NaN and infinities have no scale")
     tensor_scale = 1.0
     if row.has_tensor_scale:
-        found = find_tensor_scale(float(sizes.max()), row)
-        if found.is_boundary:
-            ask((sizes == sizes.max()).reshape(y.shape))
-            sizes = np.abs(parts)
-            found = find_tensor_scale(float(sizes.max()), row)
-        tensor_scale = float(found.values)
-    largest = sizes.max(axis=(1, 3), keepdims=True)
+        whole = find_tensor_scale(float(largest.max()), row)
+        if whole.is_boundary:
+            y = ask(y, np.abs(y) == largest.max())
+            whole = find_tensor_scale(float(np.abs(y).max()), row)
+        tensor_scale = whole.values.item()
     scaled = find_scales(largest, row, asked.rounding, tensor_scale)
     if scaled.is_boundary.any():
-        ask(((sizes == largest) & scaled.is_boundary).reshape(y.shape))
-        largest = np.abs(parts).max(axis=(1, 3), keepdims=True)
-        scaled = find_scales(largest, row, asked.rounding, tensor_scale)
+        y = ask(y, ((np.abs(y.reshape(view)) == largest) & scaled.is_boundary).reshape(y.shape))
+        scaled = find_scales(find_largest(y.reshape(view)), row, asked.rounding, tensor_scale)
     factors = scaled.values * tensor_scale
-    divisors = np.where(factors == 0.0, np.inf, factors)  # all codes of a scale 0 are 0
-    rounded = round_quotients(parts, divisors, row.grid)
-    if rounded.is_midpoint.any():
-        ask(rounded.is_midpoint.reshape(y.shape))
-        rounded = round_quotients(parts, divisors, row.grid)
-    stored = rounded.values * factors
-    lost = np.abs(stored - parts)
-    unit = float(np.abs(parts).max()) or 1.0  # so that no square overflows
-    noise, signal = (float(np.square(part / unit).sum()) for part in (lost, parts))
+    rounding = round_parts(y.reshape(view), factors, row.grid, effort.threads)
+    if rounding.midpoints.size:
+        places = np.zeros(y.size, bool)
+        places[rounding.midpoints] = True
+        y = ask(y, places.reshape(y.shape))
+        rounding = round_parts(y.reshape(view), factors, row.grid, effort.threads)
     shape = shape_scales(y.shape, view, asked.per, channel)
     return Quantized(
         asked=asked,
         exact=exact,
-        codes=encode(rounded.values, row.grid).reshape(y.shape),
+        codes=rounding.codes.reshape(y.shape),
         scales=encode_scales(scaled.values, row).reshape(shape),
         tensor_scale=np.array(tensor_scale, np.float32),
-        numbers=rounded.values.reshape(y.shape),
-        values=stored.reshape(y.shape),
         factors=factors.reshape(shape),
-        error=float(lost.max()),
-        saturated=float(np.mean(rounded.is_saturated)),
-        flushed=float(np.mean((rounded.values == 0.0) & (parts != 0.0))),
-        signal_to_noise=10.0 * math.log10(signal / noise) if noise and signal else math.inf,
+        error=rounding.error,
+        saturated=rounding.saturated / y.size,
+        flushed=rounding.flushed / y.size,
+        signal_to_noise=rounding.signal_to_noise,
     )

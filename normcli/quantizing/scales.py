@@ -39,7 +39,7 @@ class Scales(NamedTuple):
 def find_tensor_scale(largest: float, row: QuantizedFormat) -> Scales:
     """Return the scale of a whole tensor: its largest magnitude / (largest scale · largest code), a float32."""
     assert row.scale is not None
-    return _divide(np.array(largest), row.scale.largest * row.grid.largest)
+    return _divide(np.array([largest]), row.scale.largest * row.grid.largest)
 
 
 def find_scales(
