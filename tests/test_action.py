@@ -45,6 +45,7 @@ def test_what_differs_is_shown_at_its_line_with_the_cause(golden, tmp_path, serv
     assert "ddof is 1, not 0" in summary
     assert output.startswith("cause=✗ ln differs: ddof is 1")
     assert "ddof is 1, not 0" in (tmp_path / "normcli" / "report.txt").read_text()
+    assert "ddof is 1, not 0" in (tmp_path / "normcli" / "page.html").read_text()
 
 
 @pytest.mark.usefixtures("golden")

@@ -24,11 +24,10 @@ from string import Template
 from typing import TYPE_CHECKING, TextIO
 
 from normcli.documents.palette import PALETTE
-from normcli.errors import UsageError
 from normcli.language import look_up, name_language, translate
 from normcli.page.attachments import format_further
 from normcli.page.content import choose_slice, make_content
-from normcli.page.entry_list import STYLE, format_entries
+from normcli.page.entry_list import STYLE, format_answer, format_entries
 from normcli.page.page_cubes import format_blocks
 from normcli.page.words import find_words
 from normcli.version import __version__
@@ -49,23 +48,18 @@ _KNOBS = ("x", "gamma", "beta", "eps")
 
 
 def write(document: Document, stream: TextIO, view: View) -> None:
-    """Write one page, without network, in which results of norms can be explored.
-
-    Raises
-    ------
-    UsageError
-        If the document is made of no results, and lists no layers.
-    """
+    """Write one page, without network: results of norms that can be explored, a list, or an answer as it is."""
+    make_page = getattr(document, "page", None)
+    if make_page is not None:
+        stream.write(_put_together(make_page(), view))
+        return
+    policy = f"default-src 'none'; style-src {_hash(STYLE)}; base-uri 'none'; form-action 'none'"
     make_list = getattr(document, "listing", None)
     if make_list is not None:
-        policy = f"default-src 'none'; style-src {_hash(STYLE)}; base-uri 'none'; form-action 'none'"
         pieces = format_entries(make_list(view), policy)
-        stream.writelines(piece.encode("ascii", "xmlcharrefreplace").decode() for piece in pieces)
-        return
-    make_page = getattr(document, "page", None)
-    if make_page is None:
-        raise UsageError("this answer is no page: --format html is for the results of norms")
-    stream.write(_put_together(make_page(), view))
+    else:
+        pieces = format_answer(document.sections(view), policy)
+    stream.writelines(piece.encode("ascii", "xmlcharrefreplace").decode() for piece in pieces)
 
 
 def _put_together(page: Page, view: View) -> str:

@@ -41,19 +41,23 @@ def format_section(section: Section) -> Iterator[str]:
     """Yield the pieces of a section's HTML."""
     match section:
         case Facts(title, facts):
-            yield f"<h2>{html.escape(title)}</h2>"
+            yield _format_heading(title)
             yield from _format_details([(label, GUTTER.join(words)) for label, words in facts])
         case Line(details=details):
             yield f"<p>{html.escape(GUTTER.join(section.marked))}</p>"
             yield from _format_details(details)
-        case Table(title, columns, _, rows):
-            yield f"<h2>{html.escape(title or '')}</h2>"
+        case Table(title, columns, _, rows, note):
+            yield _format_heading(title)
             yield f"<table><thead>{_format_row(columns, 'th')}</thead><tbody>"
             yield from (_format_row(row.cells if row else (GAP,) * len(columns), "td") for row in rows)
-            yield "</tbody></table>"
+            yield f"</tbody></table>{f'<p>{html.escape(note)}</p>' if note else ''}"
         case Formulas(title, equations):
             lines = "\n".join(GAP if equation is None else equation.text for equation in equations)
-            yield f"<h2>{html.escape(title)}</h2><pre>{html.escape(lines)}</pre>"
+            yield f"{_format_heading(title)}<pre>{html.escape(lines)}</pre>"
+
+
+def _format_heading(title: str | None) -> str:
+    return f"<h2>{html.escape(title)}</h2>" if title else ""
 
 
 def _format_details(details: Sequence[tuple[str, str]]) -> Iterator[str]:

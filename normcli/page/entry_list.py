@@ -1,4 +1,4 @@
-"""A page that lists entries, without script: each with its worst distance as a bar, and opening its answer."""
+"""Pages without script: an answer as it is; a list of entries, each with its worst distance and its answer."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import html
 import math
 from typing import TYPE_CHECKING
 
+from normcli.documents.document import Facts
 from normcli.documents.translation import translate_sections
-from normcli.language import name_language
+from normcli.language import name_language, translate
 from normcli.page.attachments import format_section
 
 if TYPE_CHECKING:
@@ -48,13 +49,8 @@ _CLASSES = {True: "good", False: "bad", None: "open"}
 
 
 def format_entries(listing: Listing, policy: str) -> Iterator[str]:
-    """Yield the pieces of the page's HTML, under a content security policy."""
-    title = html.escape(listing.title)
-    yield f'<!doctype html><html lang="{name_language()}"><head><meta charset="utf-8">'
-    yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>{title}</title><style>{STYLE}</style></head><body>"
-    yield f"<main><h1>{title}</h1>"
+    """Yield the pieces of a list's HTML, under a content security policy."""
+    yield from _begin(listing.title, policy)
     yield from _format_sections([listing.verdict])
     for entry in listing.entries:
         name, kind, said = map(html.escape, (entry.name, entry.kind, entry.said))
@@ -64,7 +60,28 @@ def format_entries(listing: Listing, policy: str) -> Iterator[str]:
         yield '<div class="answer">'
         yield from _format_sections(entry.sections)
         yield "</div></details>"
-    yield "</main></body></html>\n"
+    yield _END
+
+
+def format_answer(sections: Iterable[Section], policy: str) -> Iterator[str]:
+    """Yield the pieces of an answer's HTML, under a policy; its title is that of a first section of facts."""
+    first, *others = sections
+    title = first.title if isinstance(first, Facts) else "normcli"
+    yield from _begin(translate(title), policy)
+    yield from _format_sections([first._replace(title="") if isinstance(first, Facts) else first, *others])
+    yield _END
+
+
+_END = "</main></body></html>\n"
+
+
+def _begin(title: str, policy: str) -> Iterator[str]:
+    title = html.escape(title)
+    yield f'<!doctype html><html lang="{name_language()}"><head><meta charset="utf-8">'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield f"<title>{title}</title><style>{STYLE}</style></head><body>"
+    yield f"<main><h1>{title}</h1>"
 
 
 def _format_sections(sections: Iterable[Section]) -> Iterator[str]:

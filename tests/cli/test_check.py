@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import subprocess
@@ -116,6 +117,20 @@ def test_json(normcli, folder):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("line", [("check", "bn"), ("identify",)], ids=["check", "identify"])
+def test_a_page_says_what_the_table_says_without_a_script(line, normcli):
+    words = (*line, "-i", "x.npy", "--actual", "bad.npy")
+    page, table = normcli(*words, "-f", "html"), normcli(*words)
+    assert (page.code, page.err) == (table.code, table.err)
+    text = html.unescape(page.out)
+    title, *_, verdict = [text for text in table.lines if text and not text.startswith(" ")]
+    assert f"<h1>{title}</h1>" in text
+    assert verdict in text
+    assert "<script" not in text
+    assert "default-src 'none'" in text
+
+
 def test_lines_hold_each_group_that_differs(normcli, folder):
     arguments = [*BN, "--actual", "bad.npy", "--actual-rstd", "rstd.npy"]
     rows = normcli(*arguments, "-fcsv").lines

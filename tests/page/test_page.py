@@ -19,7 +19,6 @@ from normcli.answers.calculating.calculation import Answer
 from normcli.answers.calculating.catalogue import Catalogue
 from normcli.documents.document import Page, View
 from normcli.documents.palette import PALETTE
-from normcli.errors import UsageError
 from normcli.norms.rules import EpsMode
 from normcli.page.content import LONGEST_SIDE, MOST_CELLS, SLICE_CELLS, choose_slice, make_content
 from normcli.printable import make_printable
@@ -327,9 +326,11 @@ class Stub:
         return self._page
 
 
-def test_a_document_without_a_page_says_so():
-    with pytest.raises(UsageError, match="--format html is for the results of norms"):
-        render(Catalogue())
+def test_a_document_of_no_results_is_a_page_of_its_sections():
+    text = render(Catalogue())
+    assert "<h1>normcli</h1>" in text
+    assert "batch normalization" in text
+    assert "<script" not in text
 
 
 # -- the command line

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs `normcli $COMMAND`, shows a failure at line $LINE of $FILE, and leaves the report as a summary and as files, of `audit` also a page.
+# Runs `normcli $COMMAND`, shows a failure at line $LINE of $FILE, and leaves the report as a summary, as text and as a page.
 set -uo pipefail
 
 folder=$RUNNER_TEMP/normcli
@@ -8,8 +8,8 @@ read -ra words <<<"$COMMAND"
 normcli "${words[@]}" >"$folder/report.txt" 2>"$folder/messages.txt"
 code=$?
 cat "$folder/report.txt" "$folder/messages.txt"
-if [ "${words[0]}" = audit ] && ! normcli "${words[@]}" -q -f html >"$folder/page.html" 2>/dev/null && [ ! -s "$folder/page.html" ]; then
-    rm "$folder/page.html" # of a dump that cannot be read
+if ! normcli "${words[@]}" -q -f html >"$folder/page.html" 2>/dev/null && [ ! -s "$folder/page.html" ]; then
+    rm "$folder/page.html" # of what cannot be read
 fi
 {
     echo "### normcli ${COMMAND}"

@@ -55,7 +55,7 @@ TOLERANCES = (
 GATE_ACTIVATIONS = ("silu", "sigmoid", "gelu", "gelu-tanh", "relu", "tanh", "none")
 """Those of `normcli.checking.gate`, which a help is printed without."""
 
-_ANSWER = (*options.TABLE, *options.RUN)
+_ANSWER = (options.ANY_FORMAT, *options.LOOK, *options.RUN)
 
 
 def _list_options(named: NamedNorm) -> Sequence[options.Option]:

@@ -106,7 +106,8 @@ IDENTIFY = Verb(
         options.LAYOUT,
         *options.declare_affine(),
         *options.STARTS,
-        *options.TABLE,
+        options.ANY_FORMAT,
+        *options.LOOK,
         options.QUIET,
     ),
     refused={
