@@ -138,7 +138,7 @@ def read_quantization(name: str | None, per: str | None, rounding: str | None) -
         raise UsageError(f"--quantize {name!r} is none of {', '.join(FORMATS)}")
     per = per or ("token" if row.block is None else f"block:{row.block}")
     kind, _, size = per.partition(":")
-    is_block = kind == "block" and size.isdecimal() and int(size) > 0
+    is_block = kind == "block" and size.isascii() and size.isdecimal() and int(size) > 0
     if per not in ("tensor", "token", "channel") and not is_block:
         raise UsageError(f"--per {per!r} is none of tensor, token, channel, block:N")
     if row.block is not None and not is_block:

@@ -75,7 +75,9 @@ def test_what_is_not_lost_is_said(normcli):
         (("--quantize", "int8", "--per", "row"), 2, "--per 'row' is none of tensor, token, channel, block:N"),
         (("--quantize", "mxfp4", "--per", "token"), 2, "scales of mxfp4 are of blocks, such as block:32"),
         (("--quantize", "int8", "--per", "block:7"), 3, "do not divide into blocks of 7"),
-        (("--quantize", "int8", "-f", "html"), 2, "--quantize has no page and no picture"),
+        (("--quantize", "int8", "-f", "html"), 2, "--quantize has no --format html: it has table, json"),
+        (("--quantize", "int8", "-f", "npy"), 2, "--quantize has no --format npy"),
+        (("--quantize", "int8", "--per", "block:١"), 2, "is none of tensor"),
         (("--quantize", "int8", "--emit", "numpy"), 2, "--emit is of a result that is not quantized"),
         (("--quantize", "int8", "--print", "mean"), 2, "--print is of a result that is not quantized"),
         (("--quantize", "int8", "--clip-output", "-1,1"), 2, "takes no gate, no bounds"),
@@ -115,6 +117,7 @@ def test_check_says_which_rule_made_scales(normcli):
             ("--quantize", "int8", "--actual", "x.npy", "--rtol", "0"),
             "--rtol is of a result that is not quantized",
         ),
+        (("--quantize", "int8", "--actual", "x.npy", "--workers", "2"), "--quantize is of one machine"),
         (("--quantize", "int8", "--actual", "x.npy", "--backward"), "--backward is of a result that is not"),
     ],
 )

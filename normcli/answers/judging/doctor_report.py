@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from normcli.doctor.examination import Distribution, Examination, Finding, Lost
     from normcli.documents.document import Section, View
     from normcli.engine.inputs import Inputs
+    from normcli.quantizing.costs import FormatCost
     from normcli.tensors.tensor import Tensor
 
 _COLUMNS = ("worst ulp", "median", "var < 0", "var = 0", "overflow")
@@ -47,12 +48,15 @@ class ExaminationAnswer:
         Gamma and beta.
     required : Computation or None
         The algorithm that has to be safe; None if none has to.
+    costs : sequence of FormatCost
+        What formats of few bits cost the exact result.
     """
 
     found: Examination
     tensor: Tensor
     inputs: Inputs
     required: Computation | None = None
+    costs: Sequence[FormatCost] = ()
 
     @property
     def ok(self) -> bool:
@@ -76,7 +80,27 @@ class ExaminationAnswer:
         yield from self._list_findings(view)
         if list_practices(plan.norm.name):
             yield self._list_practices()
+        if self.costs:
+            yield self._list_costs()
         yield Line((self.sentence,), self.ok if self.required is not None else None)
+
+    def _list_costs(self) -> Table:
+        columns = (
+            "the exact result in",
+            "scale per",
+            "signal to noise",
+            "largest error",
+            "saturated",
+            "flushed to 0",
+        )
+        rows = [
+            TableRow((
+                cost.format, cost.per, f"{cost.signal_to_noise:.3g} dB", f"{cost.error:.3g}",
+                f"{cost.saturated:.2%}", f"{cost.flushed:.2%}",
+            ))
+            for cost in self.costs
+        ]  # fmt: skip
+        return Table(None, columns, (False, False, *(True,) * 4), rows)
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON."""
@@ -107,6 +131,7 @@ class ExaminationAnswer:
                 if one.place >= 0
             },
             "algorithms": list(self.records()),
+            "formats": [describe_members(cost, *cost._fields) for cost in self.costs],
             "frameworks": [
                 describe_members(row, "framework", "computation", "held", "source")
                 for row in list_practices(found.plan.norm.name)

@@ -8,7 +8,7 @@ from normcli.cli.files.choose_destination import choose_values_file
 from normcli.cli.files.destination import Destination, WholeFiles
 from normcli.cli.problem import load_problem
 from normcli.errors import UsageError
-from normcli.writers import PAGE, PICTURES
+from normcli.writers import FORMATS
 
 if TYPE_CHECKING:
     from normcli.cli.parameters.settings import Settings
@@ -55,5 +55,5 @@ def _refuse(settings: Settings, emit: str | None, by: str | None) -> None:
     refused = next((name for name, value in given.items() if value), None)
     if refused is not None:
         raise UsageError(f"{refused} is of a result that is not quantized: leave it out beside --quantize")
-    if answer.format_name in (PAGE, *PICTURES):
-        raise UsageError("--quantize has no page and no picture: leave it out, or write a table")
+    if answer.format_name not in (None, *FORMATS):
+        raise UsageError(f"--quantize has no --format {answer.format_name}: it has {', '.join(FORMATS)}")

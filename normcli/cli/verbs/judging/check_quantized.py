@@ -48,6 +48,8 @@ def check_codes(settings: Settings, given: Mapping[str, Any]) -> QuantizedVerdic
     if refused is not None:
         raise UsageError(f"--{refused.replace('_', '-')} is of a result that is not quantized")
     settings.around.refuse("is of a result that is not quantized")
+    if settings.run.is_clustered:
+        raise UsageError("--quantize is of one machine; --scheduler and --workers check normalized stores")
     if given["actual"] is None and given["actual_scale"] is None:
         raise UsageError("there is nothing to check: give --actual FILE with codes, or --actual-scale FILE")
     problem = load_problem(settings._replace(request=settings.request._replace(dtype="float64")))

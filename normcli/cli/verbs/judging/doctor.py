@@ -61,6 +61,7 @@ def _run(settings: Settings, require: str | None, max_ulp: float | None) -> None
 
     The tensor is rounded to --dtype first. Safe is an algorithm if no value is further off than is tolerated;
     the last line names the cheapest. --full shows the cast orders too: the statistics, or x̂, rounded first.
+    Last it prints what the exact result loses in each format of --quantize.
 
     \b
       normcli doctor ln -i x.npy --dtype float16
@@ -71,13 +72,15 @@ def _run(settings: Settings, require: str | None, max_ulp: float | None) -> None
     destination = choose_document_file(settings.answer, FORMATS)
     from normcli.answers.judging.doctor_report import ExaminationAnswer
     from normcli.doctor.doctor import examine, require_summed_statistics
+    from normcli.quantizing.costs import list_costs
 
     problem = load_problem(settings)
     require_summed_statistics(problem.plan)
     with settings.run.open_effort() as effort:
         warn_of_input(settings.run, problem, problem.calculate(effort, statistics_alone=True))
         found = examine(problem.plan, problem.tensor.values, problem.inputs, max_ulp, effort)
-    answer = ExaminationAnswer(found, problem.tensor, problem.inputs, required)
+        costs = list(list_costs(problem.plan, problem.tensor.values, problem.inputs, effort))
+    answer = ExaminationAnswer(found, problem.tensor, problem.inputs, required, costs)
     destination.write(answer, settings.answer.view())
     leave_with_verdict(ok=answer.ok)
 

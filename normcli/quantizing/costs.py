@@ -1,0 +1,59 @@
+"""What each format of few bits costs the result of a norm on some data."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from normcli.errors import NormError
+from normcli.quantizing.formats import FORMATS
+from normcli.quantizing.quantize import quantize_plan, read_quantization
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from normcli.engine.inputs import Inputs
+    from normcli.engine.walk import Effort
+    from normcli.norms.plan import Plan
+
+
+class FormatCost(NamedTuple):
+    """What one format costs: the members are those of `Quantized`."""
+
+    format: str
+    per: str
+    signal_to_noise: float
+    error: float
+    saturated: float
+    flushed: float
+
+
+MOST_VALUES = 1 << 22
+"""Of larger tensors no costs are listed."""
+
+
+def list_costs(plan: Plan, values: NDArray[Any], inputs: Inputs, effort: Effort) -> Iterator[FormatCost]:
+    """Yield what the formats cost that the result can be stored in.
+
+    Parameters
+    ----------
+    plan : Plan
+    values : ndarray
+    inputs : Inputs
+    effort : Effort
+    """
+    if values.size > MOST_VALUES:
+        return
+    exact = replace(plan, spec=plan.spec._replace(dtype="float64"))
+    for name in FORMATS:
+        asked = read_quantization(name, None, None)
+        with contextlib.suppress(
+            NormError
+        ):  # rows that do not divide into blocks, or a result that is not finite
+            found = quantize_plan(exact, values, inputs, asked, effort)
+            told = (found.signal_to_noise, found.error, found.saturated, found.flushed)
+            yield FormatCost(name, asked.per, *told)

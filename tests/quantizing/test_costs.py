@@ -1,0 +1,38 @@
+"""What formats cost on some data."""
+
+from __future__ import annotations
+
+from normcli import quantize
+from normcli.quantizing import costs
+from normcli.quantizing.formats import FORMATS
+
+LINE = ("doctor", "ln", "--shape", "4,64", "--dist", "normal", "--dtype", "float16")
+
+
+def test_doctor_says_what_each_format_costs(normcli):
+    told = normcli(*LINE, "-f", "json").json["formats"]
+    assert [one["format"] for one in told] == list(FORMATS)
+    ran = normcli(*LINE)
+    assert "the exact result in   scale per   signal to noise" in ran.out
+    for one in told:
+        line = next(line for line in ran.lines if line.startswith(f"{one['format']} "))
+        assert f"{one['signal_to_noise']:.3g} dB" in line
+
+
+def test_costs_are_those_of_the_codes(rng):
+    from normcli.engine.walk import DEFAULT_EFFORT
+    from normcli.results.arguments import read_arguments
+
+    x = rng.normal(size=(4, 64)).astype("f4")
+    read = read_arguments(x, "ln", {})
+    for cost in costs.list_costs(read.plan, read.values, read.inputs, DEFAULT_EFFORT):
+        found = quantize(x, "ln", cost.format)
+        assert cost[1:] == (found.asked.per, found.signal_to_noise, found.error, found.saturated, found.flushed)
+
+
+def test_formats_that_the_data_do_not_have_are_left_out(normcli, monkeypatch):
+    line = ("doctor", "ln", "--shape", "2,20", "-f", "json")
+    assert [one["format"] for one in normcli(*line).json["formats"]] == ["int8", "fp8-e4m3", "fp8-e5m2"]
+    monkeypatch.setattr(costs, "MOST_VALUES", 39)
+    assert normcli(*line).json["formats"] == []
+    assert "the exact result in" not in normcli(*line[:-2]).out
