@@ -13,7 +13,7 @@ def test_doctor_says_what_each_format_costs(normcli):
     told = normcli(*LINE, "-f", "json").json["formats"]
     assert [one["format"] for one in told] == list(FORMATS)
     ran = normcli(*LINE)
-    assert "the exact result in   scale per   signal to noise" in ran.out
+    assert "exact, stored as   scale per   signal to noise" in ran.out
     for one in told:
         line = next(line for line in ran.lines if line.startswith(f"{one['format']} "))
         assert f"{one['signal_to_noise']:.3g} dB" in line
@@ -35,4 +35,4 @@ def test_formats_that_the_data_do_not_have_are_left_out(normcli, monkeypatch):
     assert [one["format"] for one in normcli(*line).json["formats"]] == ["int8", "fp8-e4m3", "fp8-e5m2"]
     monkeypatch.setattr(costs, "MOST_VALUES", 39)
     assert normcli(*line).json["formats"] == []
-    assert "the exact result in" not in normcli(*line[:-2]).out
+    assert "exact, stored as" not in normcli(*line[:-2]).out

@@ -85,14 +85,7 @@ class ExaminationAnswer:
         yield Line((self.sentence,), self.ok if self.required is not None else None)
 
     def _list_costs(self) -> Table:
-        columns = (
-            "the exact result in",
-            "scale per",
-            "signal to noise",
-            "largest error",
-            "saturated",
-            "flushed to 0",
-        )
+        columns = ("exact, stored as", "scale per", "signal to noise", "error", "saturated", "flushed")
         rows = [
             TableRow((
                 cost.format, cost.per, f"{cost.signal_to_noise:.3g} dB", f"{cost.error:.3g}",
