@@ -37,6 +37,11 @@ DIVIDED = {
     "stats-eps-scaled": (X, (X - M) / np.sqrt(V + EPS * (X**2).max(-1, keepdims=True))),
     "stats-rounded-rstd": (X, (X - M) * (1 / D).astype("f2")),
     "stats-rounded-mean": (X, (X - M.astype("f2")) / D),
+    "stats-rounded-mean-squared": (
+        X,
+        (X - M.astype("f2"))
+        / np.sqrt((X * X).mean(-1, keepdims=True) - M.astype("f2").astype("f8") ** 2 + EPS),
+    ),
     "stats-rounded-variance": (X, (X - M) / np.sqrt(V.astype("f2").astype("f8") + EPS)),
 }
 

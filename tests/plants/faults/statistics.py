@@ -158,6 +158,11 @@ def _leave_undivided(k: Kernel) -> Array:
     return k.finish(divisor=np.ones_like(k.square))
 
 
+def _square_rounded(k, name):
+    mean = _round(k.mean, name)
+    return k.finish(mean, k.average(k.x * k.x) - mean * mean)
+
+
 def _round_both(k: Kernel, name: str) -> Array:
     return k.finish(_round(k.mean, name), divisor=1.0 / _round(1.0 / k.divisor, name))
 
@@ -256,6 +261,7 @@ _OTHERS = (
     fine("stats-rounded", "mean and rstd in bfloat16", lambda k: _round_both(k, "bfloat16"), LN_ROWS, BN),
     fine("stats-rounded-mean", "mean in bfloat16", lambda k: k.finish(_round(k.mean, "bfloat16")), LN, BN, LN_ROWS, GN),
     fine("stats-rounded-mean", "mean in float16", lambda k: k.finish(_round(k.mean, "float16")), LN, LN_ROWS),
+    fine("stats-rounded-mean-squared", "mean in bfloat16, squared too", lambda k: _square_rounded(k, "bfloat16"), LN, BN, LN_ROWS),
     fine("stats-rounded-variance", "variance in bfloat16", lambda k: k.finish(square=_round(k.square, "bfloat16")), LN, BN, RMS, LN_ROWS),
     fine("stats-rounded-variance", "variance in float16", lambda k: k.finish(square=_round(k.square, "float16")), LN, BN),
     fine("stats-one-pass", "E[x²] − E[x]² in float32", _pass_once, LN, BN, LN_ROWS, LN_BARE, ways=OFF),
