@@ -22,6 +22,7 @@ from normcli.identifying import identify as identification
 from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.models.matrix_model import find_start
 from normcli.identifying.question import Kind, Question
+from normcli.identifying.words.exchange import hint_exchange
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.layout import make_layout
@@ -258,6 +259,6 @@ def identify(
     question = Question(*asked, layout=layout, start=start)
     found = identification.identify(question, wanted)
     source, other = Tensor(taken.values, "x"), Tensor(theirs, "actual")
-    told = diagnose(found)
+    told = hint_exchange(question, diagnose(found))
     answer = IdentificationAnswer(found, told, source, other, names)
     return Judgement(told.verdict == Kind.NORM, found, answer, told)

@@ -47,6 +47,7 @@ def _run(settings: Settings, actual: str | None, name: str | None, suggests: boo
     from normcli.identifying.identify import identify
     from normcli.identifying.models.matrix_model import find_start
     from normcli.identifying.question import Kind, Question
+    from normcli.identifying.words.exchange import hint_exchange
     from normcli.identifying.words.phrasing import diagnose
     from normcli.norms.layout import make_layout
 
@@ -56,11 +57,12 @@ def _run(settings: Settings, actual: str | None, name: str | None, suggests: boo
     letters, start = settings.request.layout, find_start(settings.request)
     layout = make_layout(letters, source.values.ndim)
     asked = source.values, theirs.values, parameters.get("gamma"), parameters.get("beta")
-    found = identify(Question(*asked, layout=letters, start=start), wanted)
+    question = Question(*asked, layout=letters, start=start)
+    found = identify(question, wanted)
     if suggests:
         _print_suggestion(settings, found)
         return
-    told = diagnose(found)
+    told = hint_exchange(question, diagnose(found))
     answer = IdentificationAnswer(found, told, source, theirs, layout.names)
     print_verdict(answer, settings.answer, ok=told.verdict == Kind.NORM)
 
