@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from normcli.auditing.record import record
     from normcli.errors import NormError
     from normcli.library.auditing import audit
+    from normcli.library.grouping import GroupedRows, normalize_by
     from normcli.library.judging import Judgement, check, identify
     from normcli.library.restoring import invert
     from normcli.library.statistics import Statistics, apply, fit, load, merge
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from normcli.version import __version__
 
 __all__ = [
-    "NORMS", "Gradients", "Judgement", "NormError", "Quantized", "Result", "Statistics", "Tracked",
-    "__version__", "apply", "audit", "backward", "check", "fit", "identify", "invert", "load", "merge",
-    "normalize", "quantize", "record", "track",
+    "NORMS", "Gradients", "GroupedRows", "Judgement", "NormError", "Quantized", "Result", "Statistics",
+    "Tracked", "__version__", "apply", "audit", "backward", "check", "fit", "identify", "invert", "load",
+    "merge", "normalize", "normalize_by", "quantize", "record", "track",
 ]  # fmt: skip
 
 _HOMES = {
@@ -34,6 +35,7 @@ _HOMES = {
         "normcli.auditing.record": ("record",),
         "normcli.errors": ("NormError",),
         "normcli.library.auditing": ("audit",),
+        "normcli.library.grouping": ("GroupedRows", "normalize_by"),
         "normcli.library.judging": ("Judgement", "check", "identify"),
         "normcli.library.restoring": ("invert",),
         "normcli.library.statistics": ("Statistics", "apply", "fit", "load", "merge"),

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.errors import DataError
+from normcli.results.arguments import read_numbers
 from normcli.results.normalize import normalize
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from normcli.norms.type_names import NormName
 
@@ -41,14 +42,15 @@ class GroupedRows(NamedTuple):
     warnings: list[str]
 
 
-def normalize_by(x: NDArray[Any], by: Sequence[str], norm: NormName, **options: Any) -> GroupedRows:
+def normalize_by(x: ArrayLike, by: Sequence[Any], norm: NormName, **options: Any) -> GroupedRows:
     """Normalize the rows of each group by their own statistics: exact, each value rounded once.
 
     Parameters
     ----------
-    x : ndarray, shape (rows, columns)
-    by : sequence of str
-        The group of each row.
+    x : array_like, shape (rows, columns)
+        Or (rows,), which is a single column.
+    by : sequence
+        The group of each row: names, or numbers.
     norm : str
         One whose statistics rows share.
     **options
@@ -63,22 +65,24 @@ def normalize_by(x: NDArray[Any], by: Sequence[str], norm: NormName, **options: 
 
     Examples
     --------
-    >>> found = normalize_by(np.array([[1.0], [5.0], [3.0], [5.0]]), ["a", "b", "a", "b"], "zscore")
-    >>> found.names, found.statistics["mean"].tolist(), found.normalized[:, 0].tolist()
+    >>> found = normalize_by([1.0, 5.0, 3.0, 5.0], ["a", "b", "a", "b"], "zscore")
+    >>> found.names, found.statistics["mean"].tolist(), found.normalized.tolist()
     (['a', 'b'], [[2.0], [5.0]], [-1.0, 0.0, 1.0, 0.0])
     """
-    if len(by) != len(x) or not len(by):
-        raise DataError(f"there are {len(by)} groups' names for {len(x)} rows")
+    given = read_numbers(x, "x")
+    table = given[:, np.newaxis] if given.ndim == 1 else given
+    if not given.ndim or len(by) != len(table) or not len(by):
+        raise DataError(f"there are {len(by)} groups' names for {len(table) if given.ndim else 0} rows")
     places: dict[str, list[int]] = {}
     for row, name in enumerate(by):
-        places.setdefault(name, []).append(row)
+        places.setdefault(str(name), []).append(row)
     statistics: dict[str, list[NDArray[np.float64]]] = {}
     warned: dict[str, list[str]] = {}
     normalized = None
     for name, rows in places.items():
-        result = normalize(x[rows], norm, **options)
+        result = normalize(table[rows], norm, **options)
         if normalized is None:
-            normalized = np.empty(x.shape, result.dtype)
+            normalized = np.empty(table.shape, result.dtype)
         normalized[rows] = result.normalized
         for statistic, values in result.statistics.items():
             statistics.setdefault(statistic, []).append(values.reshape(-1))
@@ -89,6 +93,6 @@ def normalize_by(x: NDArray[Any], by: Sequence[str], norm: NormName, **options: 
         list(places),
         [len(rows) for rows in places.values()],
         {statistic: np.stack(values) for statistic, values in statistics.items()},
-        normalized,
+        normalized.reshape(given.shape),
         [f"{len(names)} of {len(places)} groups of rows: {kind}" for kind, names in warned.items()],
     )

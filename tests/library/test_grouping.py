@@ -7,8 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from normcli import normalize
-from normcli.library.grouping import normalize_by
+from normcli import NormError, normalize, normalize_by
 
 
 @pytest.mark.parametrize(("eps", "source"), [(1e-4, "TRL"), (1e-6, "verl")])
@@ -24,6 +23,18 @@ def test_advantages_of_grpo(eps, source):
     found = normalize_by(rewards[:, None], [*map(str, prompts)], "zscore", ddof=1, eps=eps)
     np.testing.assert_allclose(found.normalized[:, 0], expected, rtol=1e-6, atol=1e-7)
     assert found.names == ["3", "1", "2", "0"]
+
+
+def test_rewards_may_be_one_column_and_groups_numbers():
+    found = normalize_by([1, 5, 3, 5], np.array([7, 8, 7, 8]), "zscore")
+    assert (found.names, found.counts) == (["7", "8"], [2, 2])
+    assert found.normalized.tolist() == [-1.0, 0.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize(("x", "by"), [([1.0, 2.0], ["a"]), (3.0, ["a"]), ([], []), (["a"], ["b"])])
+def test_what_has_no_group_for_each_row_is_refused(x, by):
+    with pytest.raises(NormError):
+        normalize_by(x, by, "zscore")
 
 
 def test_eps_of_a_standard_score_is_added_to_the_deviation_or_the_variance():
