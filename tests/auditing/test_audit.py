@@ -75,6 +75,15 @@ def test_layers_that_are_wrong_in_one_way_are_one_line(tmp_path):
     assert line.endswith("✗ eps is 0.01, not 1e-05")
 
 
+def test_a_class_whose_layers_all_differ_alike_may_be_meant_so(tmp_path):
+    layers = {f"layers.{number}.norm": make_layer(eps=1e-2) for number in range(4)}
+    kinds = {name: {"kind": "model.MyNorm"} for name in layers}
+    last = str(audit(write(tmp_path / "run", layers, kinds))).splitlines()[-1]
+    assert last == "  try   record MyNorm as ln:eps=0.01, by also=, if every one is meant so"
+    layers["layers.3.norm"] = make_layer()
+    assert "also=" not in str(audit(write(tmp_path / "other", layers, kinds)))
+
+
 def test_what_a_dump_lacks_is_said_and_the_rest_is_judged(tmp_path):
     broken = make_layer()
     del broken["output"]

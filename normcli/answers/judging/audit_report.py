@@ -161,7 +161,28 @@ def build_summary(audit: Audit) -> Line:
         return Line((f"{agreeing} agree{'s' if len(layers) - unknown == 1 else ''}", *left), not unknown)
     count, name = format_count(len(layers), "layer"), make_printable(first.settings.name)
     found = f"{wrong:,} of {count} differ{'s' if wrong == 1 else ''}"
-    return Line((found, f"first bad layer: {name}", *left), mark=False)
+    return Line((found, f"first bad layer: {name}", *left), mark=False, details=tuple(_suggest_classes(layers)))
+
+
+_FEWEST_ALIKE = 3
+"""Layers of a class that differ in one way, all of them, before they are taken for what the class means."""
+
+
+def _suggest_classes(layers: Sequence[LayerVerdict]) -> Iterator[tuple[str, str]]:
+    """Yield for each class whose layers all differ alike what names it when it is recorded."""
+    by_class: dict[str, list[LayerVerdict]] = {}
+    for one in layers:
+        by_class.setdefault(one.settings.kind.rpartition(".")[2], []).append(one)
+    for kind, alike in by_class.items():
+        remedies = {None if one.ok or one.telling is None else one.telling.remedy for one in alike}
+        (remedy, *others) = remedies
+        called, *words = (remedy or "-").split()
+        if others or len(alike) < _FEWEST_ALIKE or called != "normcli":
+            continue
+        norm, _, *options = words
+        pairs = zip(options[::2], options[1::2], strict=True)
+        spec = ":".join([norm, *(f"{name.removeprefix('--')}={value}" for name, value in pairs)])
+        yield "try", f"record {make_printable(kind)} as {spec}, by also=, if every one is meant so"
 
 
 def _join_alike(layers: Sequence[LayerVerdict]) -> Iterator[list[LayerVerdict]]:
