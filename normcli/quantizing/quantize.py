@@ -200,23 +200,26 @@ def quantize_plan(
     asked : Quantization
     effort : Effort
 
+    A convention that rounds before gamma defines its result in the tensor's dtype: that is what is quantized.
+
     Raises
     ------
     UsageError
-        If the result is rounded on its way, or has a gate or bounds behind it.
+        If there is a gate, or bounds behind the norm, or groups overlap.
     DataError
         If it is not finite, or does not divide into blocks.
     """
-    if plan.spec.rounds_before_gamma or (inputs.gate, inputs.clip) != (None, None) or plan.groups_overlap:
-        raise UsageError("quantize takes no gate, no bounds, no windows and no rounding before gamma")
-    exact = calculate(plan, values, inputs, effort=effort)
-    y = np.ascontiguousarray(exact.normalized)
+    if (inputs.gate, inputs.clip) != (None, None) or plan.groups_overlap:
+        raise UsageError("quantize takes no gate, no bounds and no windows")
+    is_short = plan.spec.rounds_before_gamma and inputs.gamma is not None  # y is defined in a dtype of its own
+    exact = calculate(plan.change_spec(dtype=None) if is_short else plan, values, inputs, effort=effort)
+    y = np.ascontiguousarray(exact.normalized, np.float64)
     if not y.size:
         raise DataError("quantize takes a tensor of one value at least")
 
     def ask(y: Floats, places: Selected) -> Floats:
         """Return values of which those at some places are the next double on the side of the exact ones."""
-        if not places.any():
+        if is_short or not places.any():
             return y
         signs, moved = _compare(plan, values, inputs, effort, y, places), y.copy()
         beside = np.nextafter(y[places], np.copysign(np.inf, signs))

@@ -155,6 +155,24 @@ def test_what_does_not_go_together_is_refused(name: str, options: dict[str, obje
         quantize(np.ones((2, 32)), "ln", name, **options)
 
 
+@pytest.mark.parametrize("name", ["int8", "fp8-e4m3", "mxfp8"])
+def test_what_is_rounded_before_gamma_is_quantized_from_its_own_dtype(name: str):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    random = np.random.default_rng(4)
+    x = (random.standard_normal((4, 64)) * 3).astype(ml_dtypes.bfloat16)
+    gamma = random.standard_normal(64).astype(ml_dtypes.bfloat16)
+    y = normalize(x, "rms", like="llama", gamma=gamma).normalized.astype(np.float64)
+    found = quantize(x, "rms", name, like="llama", gamma=gamma)
+    largest = np.abs(y).reshape((*found.factors.shape, -1)).max(axis=-1)
+    numbers = list_numbers(FORMATS[name].grid)
+    if name != "mxfp8":
+        assert (found.factors == (largest / FORMATS[name].grid.largest).astype(np.float32)).all()
+    each = np.repeat(found.factors, 64 // found.factors.shape[-1], axis=-1)
+    places = [round_exactly(Fraction(v) / Fraction(f), numbers) for v, f in zip(y.flat, each.flat, strict=True)]
+    assert np.abs(found.numbers).ravel().tolist() == [float(numbers[place]) for place in places]
+    assert found.exact.dtype == x.dtype
+
+
 def test_what_is_not_finite_has_no_scale():
     with pytest.raises(NormError, match="takes a finite result"):
         quantize(np.array([[1.0, np.nan]]), "ln", "int8")

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from normcli.documents.document import Facts, Line, Table, TableRow, describe_value, flatten_records
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.matrix_blocks import build_blocks
@@ -69,7 +71,8 @@ class QuantizedAnswer:
         if row.has_tensor_scale:
             facts.append(f"tensor scale {format_statistic(float(found.tensor_scale), view.digits)}")
         title = f"{plan.norm.name} · {plan.norm.title}, quantized"
-        source, more = list_facts(self.tensor), (("format", tuple(facts)),)
+        own = found.exact.dtype if found.exact.dtype != np.float64 else None  # y is defined in it
+        source, more = list_facts(self.tensor, own), (("format", tuple(facts)),)
         return build_header(title, plan, source, view, name_inputs(found.exact.inputs), more)
 
     def _list_losses(self) -> Iterator[str]:
