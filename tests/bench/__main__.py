@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench import files, fitting, in_memory, search, startup, tables
+from tests.bench import files, fitting, in_memory, quantizing, search, startup, tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,6 +28,7 @@ SECTIONS = (
     "memory",
     "files",
     "growth",
+    "quantizing",
     "fit",
     "tables",
     "stores",
@@ -104,6 +105,8 @@ def main() -> int:
         measured += files.measure(options.runs, options.folder)
     if "growth" in chosen:
         measured.append(files.measure_growth(options.folder))
+    if "quantizing" in chosen:
+        measured.append(quantizing.measure(options.runs, options.folder))
     if "stores" in chosen:
         from tests.bench import stores  # on use: it needs zarr and dask
 
