@@ -27,6 +27,7 @@ def file(request, tmp_path):
         pytest.param("explain lrn -i x.npy --at 0,0", 0, id="a window"),
         pytest.param("bn -i x.npy --running-mean row.npy --running-var 1", 3, id="a running statistic"),
         pytest.param("bn -i x.npy --gamma row.npy --beta row.npy", 0, id="gamma and beta"),
+        pytest.param("identify -i x.npy --actual x.npy --gamma row.npy", 1, id="gamma of what is looked for"),
         pytest.param("draw bn -i x.npy -o out.svg", 0, id="a picture"),
         pytest.param("bn -i x.npy --mask x.npy", 3, id="a mask"),
         pytest.param("check ln -i x.npy --actual x.npy", 1, id="half precision that was saved wider"),

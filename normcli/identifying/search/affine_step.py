@@ -11,7 +11,7 @@ import numpy as np
 
 from normcli.checking.ulp import measure_unit
 from normcli.errors import DataError
-from normcli.numerics.rounding import store
+from normcli.numerics.rounding import store, widen
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) ->
     """
     if parameter is None:
         return []
-    values = np.asarray(parameter, dtype=np.float64)
+    values = widen(parameter)
     lengths = () if values.size == 1 else values.shape
     broadcast = (1,) * (len(shape) - len(lengths)) + lengths
     if 1 in lengths and all(n in (1, full) for n, full in zip(broadcast, shape, strict=False)):
