@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import concurrent.futures
 import math
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.engine.walk import count_processors
+from normcli.numerics.workspace import Workspace
 from normcli.quantizing.codes import encode, round_quotients
 from normcli.tuples import NamedTuple
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
     from normcli.quantizing.formats import NumberGrid
 
-_BLOCK = 1 << 17
+_BLOCK = 1 << 16
 """Values of a block."""
 
 
@@ -68,14 +70,16 @@ def round_parts(parts: Floats, factors: Floats, grid: NumberGrid, threads: int |
         At most so many; None means one for each processor.
     """
     codes = np.empty(parts.shape, np.int8 if grid.is_integer else np.uint8)
-    unit = max(float(parts.max()), -float(parts.min())) or 1.0  # so that no square overflows
+    unit = float(factors.max()) * grid.largest or 1.0  # so that no square overflows
     divisors = np.where(factors == 0.0, np.inf, factors)  # all codes of a scale 0 are 0
+    threaded = threading.local()
 
     def work(block: tuple[slice, ...]) -> tuple[NDArray[np.intp], float, int, int, float, float]:
         y, own = parts[block], (block[0], slice(None), block[2], slice(None))
-        found = round_quotients(y, divisors[own], grid)
-        codes[block] = encode(found.values, grid)
-        lost = found.values * factors[own]
+        memory = threaded.__dict__.setdefault("memory", Workspace())
+        found = round_quotients(y, divisors[own], grid, memory)
+        codes[block] = encode(found.values, grid, memory)
+        lost = np.multiply(found.values, factors[own], out=memory.get("sizes", y.shape))
         lost -= y
         np.abs(lost, out=lost)
         error = float(lost.max())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.numerics.workspace import Workspace
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ class GridNumbers(NamedTuple):
     is_saturated: Selected
 
 
-def round_quotients(values: Floats, divisor: Any, grid: NumberGrid) -> GridNumbers:
+def round_quotients(
+    values: Floats, divisor: Any, grid: NumberGrid, work: Workspace | None = None
+) -> GridNumbers:
     """Return values / divisor, rounded once to the numbers of a grid.
 
     Parameters
@@ -48,19 +51,24 @@ def round_quotients(values: Floats, divisor: Any, grid: NumberGrid) -> GridNumbe
     divisor : float or ndarray
         Positive, of at most 32 bits, so that its product with a midpoint is a double; it broadcasts.
     grid : NumberGrid
+    work : Workspace or None
+        Whose memory takes the numbers, until it is used again.
     """
-    sizes = np.abs(values)
-    quotients = sizes / divisor
-    units = find_units(quotients, grid)
-    nearest = _round_to_units(quotients, units)
-    gap = nearest - quotients
+    work, shape = work or Workspace(), values.shape
+    sizes = np.abs(values, out=work.get("sizes", shape))
+    quotients = np.divide(sizes, divisor, out=work.get("quotients", shape))
+    units = find_units(quotients, grid, work)
+    shift = np.multiply(units, _SHIFT, out=work.get("shift", shape))
+    nearest = np.add(quotients, shift, out=work.get("nearest", shape))
+    nearest -= shift
+    gap = np.subtract(nearest, quotients, out=shift)
     np.abs(gap, out=gap)
-    gap += gap  # in place: new memory takes longer than the arithmetic
+    gap += gap
     is_midpoint = gap == units
     if is_midpoint.any():  # by a quotient that was rounded, perhaps
         rest = np.where(is_midpoint, sizes - quotients * divisor, 0.0)
         moved = np.nextafter(quotients, np.copysign(np.inf, rest))
-        nearest = np.where(rest == 0.0, nearest, _round_to_units(moved, units))
+        nearest = np.where(rest == 0.0, nearest, (moved + units * _SHIFT) - units * _SHIFT)
         is_midpoint &= rest == 0.0
     is_saturated = nearest > grid.largest
     np.minimum(nearest, grid.largest, out=nearest)
@@ -68,23 +76,17 @@ def round_quotients(values: Floats, divisor: Any, grid: NumberGrid) -> GridNumbe
 
 
 _SHIFT = 2.0**52
-"""From it on, the distance of doubles is a whole number: adding it rounds to nearest, halves to even."""
+"""From it on, doubles are whole numbers: adding as many units rounds to units, halves to even."""
 
 
-def _round_to_units(values: Floats, units: Floats) -> Floats:
-    """Return the nearest multiples of units, which are powers of two, to values of fewer than 2⁵² units."""
-    shift = units * _SHIFT
-    found: Floats = values + shift
-    found -= shift
-    return found
-
-
-def find_units(sizes: Floats, grid: NumberGrid) -> Floats:
+def find_units(sizes: Floats, grid: NumberGrid, work: Workspace | None = None) -> Floats:
     """Return the distance of a grid's numbers at some sizes."""
+    units: Floats = (work or Workspace()).get("units", sizes.shape)
     if grid.is_integer:
-        return np.ones_like(sizes)
-    units: Floats = (sizes.view(np.int64) & _EXPONENT).view(np.float64)
-    units = np.maximum(units, 2.0**grid.least)
+        units[...] = 1.0
+        return units
+    np.bitwise_and(sizes.view(np.int64), _EXPONENT, out=units.view(np.int64))
+    np.maximum(units, 2.0**grid.least, out=units)
     units *= 2.0**-grid.digits
     return units
 
@@ -93,7 +95,7 @@ _EXPONENT = 0x7FF << 52
 """The bits of a double's exponent: alone they are the power of two below it."""
 
 
-def encode(values: Floats, grid: NumberGrid) -> NDArray[Any]:
+def encode(values: Floats, grid: NumberGrid, work: Workspace | None = None) -> NDArray[Any]:
     """Return the codes of numbers of a grid: int8 of integers, else sign, exponent and digits as uint8.
 
     Examples
@@ -104,9 +106,11 @@ def encode(values: Floats, grid: NumberGrid) -> NDArray[Any]:
     """
     if grid.is_integer:
         return values.astype(np.int8)
-    as_double = np.abs(values)
+    as_double: Floats = np.abs(values, out=(work or Workspace()).get("units", values.shape))
     as_double *= 2.0 ** (_LEAST_OF_DOUBLES - grid.least)  # whose subnormals are then the grid's
-    codes = (as_double.view(np.int64) >> (_DIGITS_OF_DOUBLES - grid.digits)).astype(np.uint8)
+    steps = as_double.view(np.int64)
+    steps >>= _DIGITS_OF_DOUBLES - grid.digits
+    codes = steps.astype(np.uint8)
     return codes | (np.signbit(values).view(np.uint8) << grid.sign_place).astype(np.uint8)
 
 
