@@ -1,8 +1,11 @@
 """A norm's exact result, stored in few bits: scales by a format's rule, and codes.
 
+* `blocks`: codes of a large tensor, block by block in threads
 * `codes`: numbers rounded once onto a format's grid
 * `costs`: what each format costs on some data
 * `formats`: the table of formats, a row for each
+* `judging`: somebody's codes and scales, and the rule that made them
 * `quantize`: a norm's result as scales and codes
 * `scales`: one scale for each group of values
+* `sharing`: the groups of values that share a scale
 """

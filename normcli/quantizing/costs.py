@@ -1,4 +1,4 @@
-"""What each format of few bits costs the result of a norm on some data."""
+"""The loss of a norm's result in each format of few bits, on some data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class FormatCost(NamedTuple):
-    """What one format costs: the members are those of `Quantized`."""
+    """The loss in one format; the members are those of `Quantized`."""
 
     format: str
     per: str
@@ -33,11 +33,11 @@ class FormatCost(NamedTuple):
 
 
 MOST_VALUES = 1 << 22
-"""Of larger tensors no costs are listed."""
+"""A larger tensor has no costs listed."""
 
 
 def list_costs(plan: Plan, values: NDArray[Any], inputs: Inputs, effort: Effort) -> Iterator[FormatCost]:
-    """Yield what the formats cost that the result can be stored in.
+    """Yield the loss in each format that the result can be stored in.
 
     Parameters
     ----------

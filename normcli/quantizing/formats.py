@@ -47,7 +47,7 @@ INT8 = NumberGrid(0, 7, 127.0, is_integer=True)  # all are multiples of 1
 
 
 class ScaleRounding(enum.StrEnum):
-    """How a power of two is chosen, as torchao's `ScaleCalculationMode` names it.
+    """The choice of a power of two, by the names of torchao's `ScaleCalculationMode`.
 
     `floor` is the rule of OCP's specification; `even` rounds amax to the digits of the codes first, halves up;
     `rceil` is the least power by which nothing is beyond the largest code.
@@ -79,6 +79,11 @@ class QuantizedFormat(NamedTuple):
     scale: NumberGrid | None
     block: int | None
     source: str
+
+    @property
+    def default_per(self) -> str:
+        """The values that share a scale where nothing else is asked for."""
+        return "token" if self.block is None else f"block:{self.block}"
 
     @property
     def has_tensor_scale(self) -> bool:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from normcli.quantizing.quantize import Quantized
 
 _LARGEST = (448.0, 240.0, 57344.0, 127.0, 128.0, 127.5, 6.0, 1.0)
-"""What kernels divide the largest magnitude by: 240 is the largest number of E4M3 in AMD's variant."""
+"""Divisors of the largest magnitude in kernels; 240 is the largest number of E4M3 in AMD's variant."""
 
 _EPS = (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
 
@@ -71,7 +71,7 @@ class QuantizedPart(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What differs, in a few words."""
+        """The count of differences, in words."""
         count = format_count(self.total, self.name.removesuffix("s"))
         return f"all of {count} are exact" if self.ok else f"{self.different:,} of {count} differ"
 
@@ -263,7 +263,7 @@ def _round(values: NDArray[Any], divisors: Any, grid: NumberGrid) -> Floats:
 
 
 def _step(y: Floats, divisors: Floats, grid: NumberGrid, share: float) -> Floats:
-    """Return quotients on a grid: the step below in magnitude, or that of a value which is a share higher."""
+    """Return quotients on a grid: the step below the magnitude, once a share of a step is added to it."""
     quotients = np.abs(y) / divisors
     units = find_units(quotients, grid)
     sizes: Floats = np.minimum(np.floor(quotients / units + share) * units, grid.largest)

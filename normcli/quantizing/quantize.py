@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class Quantization(NamedTuple):
-    """What a result is quantized to.
+    """A format for a result, and the groups that share a scale.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Quantized:
     ----------
     asked : Quantization
     exact : Result
-        The norm's result in float64.
+        The norm's result, in float64 unless a convention that rounds before gamma defines its dtype.
     codes : ndarray of int8 or uint8
         Of the tensor's shape; the bits of a float, in the lower four for E2M1.
     scales : ndarray
@@ -117,7 +117,7 @@ class Quantized:
 
     @property
     def losses(self) -> dict[str, float]:
-        """What the codes lose, by name."""
+        """The losses of the codes, by name."""
         names = ("error", "saturated", "flushed", "signal_to_noise")
         return {name: getattr(self, name) for name in names}
 
@@ -136,7 +136,7 @@ def read_quantization(name: str | None, per: str | None, rounding: str | None) -
     row = FORMATS.get(name)
     if row is None:
         raise UsageError(f"--quantize {name!r} is none of {', '.join(FORMATS)}")
-    per = per or ("token" if row.block is None else f"block:{row.block}")
+    per = per or row.default_per
     kind, _, size = per.partition(":")
     is_block = kind == "block" and size.isascii() and size.isdecimal() and int(size) > 0
     if per not in ("tensor", "token", "channel") and not is_block:

@@ -1,4 +1,4 @@
-"""Which values of a tensor share a scale."""
+"""The groups of a tensor's values that share a scale."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 import click
@@ -17,6 +18,8 @@ from normcli.errors import ExitCode, NormError
 from normcli.identifying.faults.claim import FAULTS as OF_KERNELS
 from normcli.norms.layout import CHANNEL_LAST_LAYOUTS, DEFAULT_LAYOUTS
 from normcli.norms.options import OPTIONS, list_own_options
+from normcli.quantizing import judging
+from normcli.quantizing.formats import FORMATS as CODES
 from normcli.tensors.formats.file_formats import FORMATS
 from normcli.version import __version__
 from normcli.writers import PICTURES, SUFFIXES, WRITERS
@@ -75,6 +78,10 @@ def test_a_preset_does_not_offer_what_it_fixes():
     assert "p" not in {parameter.name for parameter in build("l1").params}
 
 
+RULES = set(re.findall(r'"((?:scale|codes)-[a-z-]+)"', inspect.getsource(judging)))
+"""The ids of the rules by which somebody's scales and codes may be made."""
+
+
 @pytest.mark.parametrize(
     ("topic", "names"),
     [
@@ -83,6 +90,7 @@ def test_a_preset_does_not_offer_what_it_fixes():
         pytest.param("layouts", [*DEFAULT_LAYOUTS.values(), *CHANNEL_LAST_LAYOUTS.values()], id="layouts"),
         pytest.param("faults", [fault.id for fault in FAULTS], id="faults"),
         pytest.param("dumps", ["NAME.input", "NAME.grad_output", "normcli-dump/1"], id="dumps"),
+        pytest.param("codes", [*CODES, *RULES], id="codes"),
         pytest.param("words", ["rstd", "ulp", "numpy-legacy", "1c11", "x̂", "y"], id="words"),
     ],
 )
@@ -93,8 +101,12 @@ def test_a_topic_names_each_row_of_its_tables(topic, names, normcli):
     assert topic in normcli("help", "--help").out
 
 
+def test_rules_of_scales_and_codes_have_ids_of_their_own():
+    assert len(RULES) == 14
+
+
 def test_every_topic_is_tested():
-    assert [*TOPICS] == ["formats", "exit-codes", "layouts", "words", "dumps", "faults", "symptoms"]
+    assert [*TOPICS] == ["formats", "exit-codes", "layouts", "codes", "words", "dumps", "faults", "symptoms"]
 
 
 def test_help_lists_each_fault_with_its_cause_its_remedy_and_an_example(normcli):

@@ -10,7 +10,7 @@ from normcli.norms.options import NAMES
 from tests.language.test_language_answers import WORDS_OF_EVERY_LANGUAGE
 
 WORDS = {*WORDS_OF_EVERY_LANGUAGE, *NAMES, "foo", "id", "true", "false", "omit", "low", "high"}
-TOPICS = {"formats", "layouts", "words", "dumps", "faults", "symptoms"}
+TOPICS = {"formats", "layouts", "codes", "words", "dumps", "faults", "symptoms"}
 
 LINES = [
     "gn --groups 1 --shape 2,3,4",

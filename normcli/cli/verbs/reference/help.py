@@ -45,6 +45,7 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
       normcli help formats     what -i and -o take, what -f prints
       normcli help exit-codes  what the shell gets
       normcli help layouts     letters of axes; the channel and the batch axis
+      normcli help codes       formats of few bits, and the rules that make scales
       normcli help words       what the words of answers mean
       normcli help faults      what check and identify may find wrong
       normcli help symptoms    what people report, and the command that names its cause
@@ -203,6 +204,26 @@ def _list_layouts() -> Topic:
     }
 
 
+def _list_codes() -> Topic:
+    """List the formats of few bits that --quantize has.
+
+    A scale is the largest magnitude of the exact result over the largest code, rounded once to the numbers
+    that a scale may be; then each value over its scale is rounded once to a code. Files hold codes (int8, or
+    the bits of floats as uint8), scales (float32, or their bits as uint8) and, of nvfp4, tensor_scale.
+
+    check NORM --quantize takes codes as bits, as numbers, or two in a byte, and scales of any grouping. JSON
+    names the rule that made them: scale-rounding, scale-group, scale-rounded-y, scale-largest,
+    scale-reciprocal, scale-inverse, scale-power-of-two, scale-eps, scale-least, codes-rounded-y,
+    codes-truncated, codes-half-away, codes-divided-short or codes-reciprocal, as fault.
+    """
+    from normcli.quantizing.formats import FORMATS as CODES
+
+    return "Codes of few bits: --quantize", {
+        name: f"up to {row.grid.largest:g}, a scale per {row.default_per}: {row.source}"
+        for name, row in CODES.items()
+    }
+
+
 def _list_words() -> Topic:
     """List the words of answers."""
     return "Words", {
@@ -322,6 +343,7 @@ TOPICS: Mapping[str, Sequence[Callable[[], Topic]]] = {
     "formats": (_list_tensor_files, _list_answer_formats, _list_statistics_files),
     "exit-codes": (_list_exit_codes,),
     "layouts": (_list_layouts,),
+    "codes": (_list_codes,),
     "words": (_list_words,),
     "dumps": (_list_dump_members,),
     "faults": (_list_joints, *map(_list_faults, JOINTS)),
