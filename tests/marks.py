@@ -13,7 +13,7 @@ EVERY_CASE = "NORMCLI_EVERY_CASE" in os.environ
 MOST_CASES = 16
 """Of a test with more cases so many are tried, unless it is marked `all_quick`, and of a costly one `COSTLY_CASES`."""
 
-COSTLY_CASES = 5
+COSTLY_CASES = 2
 
 sampled = pytest.mark.sampled
 """Of a product of parameters, try as many cases as it takes to have every value of each."""

@@ -53,6 +53,7 @@ def test_no_bit_depends_on_threads_tiles_memory_order_or_files(variation):
     assert [case.name for case in CASES[7 :: 2 * FEW] if case.hash(variation) != KEPT[case.name]] == []
 
 
+@costly
 @pytest.mark.slow
 @pytest.mark.parametrize("name", command.list_environments())
 def test_no_bit_depends_on_the_processor_nor_on_variations(name):

@@ -222,6 +222,7 @@ def test_a_beta_that_cancels_leaves_the_bits_below():
     check(normalize(x, "ln", gamma=np.ones(64), beta=-plain[1]))
 
 
+@costly
 @pytest.mark.slow
 @pytest.mark.parametrize("threshold", [1e-4, 1.0])
 def test_a_long_group_of_many_leaves(threshold):

@@ -216,6 +216,7 @@ def run_shell(served, tmp_path):
 SAID = b"spooled to a temporary file"
 
 
+@costly
 @pytest.mark.parametrize(
     ("line", "norm", "says"),
     [
@@ -325,6 +326,7 @@ def measure_peak_of_code(lines: str, stdin=None, stdout=-1) -> int:
     return int(ran.stderr.split()[-1]) // 1024
 
 
+@costly
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
 @pytest.mark.parametrize(
@@ -381,6 +383,7 @@ def long_table(tmp_path_factory):
     path.unlink()
 
 
+@costly
 @sampled
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import ROOT
+from tests.marks import costly
 
 SAMPLES = ROOT / "samples"
 SCRIPTS = sorted(SAMPLES.glob("*.sh"))
@@ -49,6 +50,7 @@ def test_there_is_a_script_for_each_document():
     assert [script.name[:3] for script in SCRIPTS] == list(PRINTED)
 
 
+@costly
 @pytest.mark.slow
 @pytest.mark.parametrize("document", PRINTED)
 def test_a_script_prints_the_numbers_of_its_document(document, served):

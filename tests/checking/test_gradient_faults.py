@@ -211,6 +211,7 @@ def test_a_sum_in_half_precision_is_named(name, factors, dtype):
     assert found.fault.remedy == "accumulate in float32"
 
 
+@costly
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("inside", [False, True], ids=["blocks in float32", "blocks in half precision"])
 def test_so_is_a_sum_of_blocks(inside, dtype):

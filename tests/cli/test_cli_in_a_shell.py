@@ -119,6 +119,7 @@ def test_always_means_on_a_pipe_and_a_dumb_terminal_too(term, served):
     assert b"48;5;" in subprocess.run(command, capture_output=True, check=True, env=environment).stdout
 
 
+@costly
 @sampled
 @pytest.mark.parametrize("columns", [80, *slowly([200])])
 @pytest.mark.parametrize(

@@ -100,6 +100,7 @@ def test_a_large_file_is_drawn_without_normalizing_all_of_it(norm, normcli, fold
             assert float(cell.get("data-value")) == float(expected[index])
 
 
+@costly
 @pytest.mark.parametrize("scale", [None, 1, 1.5])
 def test_png_has_the_size_of_the_svg_times_the_scale(scale, normcli, folder):
     arguments = ["draw", "bn", "--shape", "2,3"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from tests.marks import slowly
+from tests.marks import costly, slowly
 
 X = np.random.default_rng(5).normal(1.0, 2.0, (4, 6, 50)).astype("f4")
 
@@ -44,6 +44,7 @@ def test_json_has_every_field_of_a_match(files, normcli):
     assert data["remedy"] == "normcli ln … --eps 0.001 --eps-mode outside --ddof 1"
 
 
+@costly
 @pytest.mark.parametrize("format_", ["jsonl", *slowly(["csv", "markdown"])])
 def test_every_format_names_it(format_, files, normcli):
     ran = normcli("identify", "-i", files / "x.npy", "--actual", files / "y.npy", "-f", format_)

@@ -19,6 +19,7 @@ from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.arguments import read_arguments
+from tests.marks import costly
 
 HALF = np.dtype(np.float16)
 
@@ -101,6 +102,7 @@ def test_float64_sums_of_easy_data_are_safe_in_every_dtype(norm, dtype):
         assert finding.distances.ulp.largest <= 0.51
 
 
+@costly
 @pytest.mark.parametrize(("block", "threads"), [(40, 1), (100, 3), (1 << 20, 1)])
 def test_nothing_depends_on_how_the_tensor_is_cut(block, threads, monkeypatch):
     monkeypatch.setattr("normcli.doctor.doctor.PIECE", 80)

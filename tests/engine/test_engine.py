@@ -117,6 +117,7 @@ def test_what_is_far_from_1_does_not_change_the_bits_of_others():
     np.testing.assert_array_equal(whole[:, others], evaluate(**usual)[:, others])
 
 
+@costly
 @sampled
 @pytest.mark.parametrize("shape", [(7,), (3, 5, 6, 4), (3, 100, 5), (2, 1, 9)], ids=str)
 @pytest.mark.parametrize("request_", [Request("lrn"), Request("lp", p=600.0)], ids=lambda r: r.norm)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from normcli.engine.tiling.geometry import Geometry, find_lengths
+from tests.marks import costly
 
 CASES = [
     ((2, 3, 4, 5), (0, 2, 3)),
@@ -36,6 +37,7 @@ def test_runs(shape, axes, dims, reduced):
     assert pairs == list(zip(dims, reduced, strict=True))
 
 
+@costly
 @pytest.mark.parametrize(("shape", "axes"), CASES, ids=str)
 def test_tiles_cover_each_value_once(shape, axes):
     geometry = Geometry.of(shape, axes)

@@ -33,6 +33,7 @@ def merge(paths, out):
     return out.read_bytes()
 
 
+@costly
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(7, 3), (7, 3, 4, 5)])
 def test_merged_in_any_order_it_is_the_file_of_one_fit_to_the_byte(shape, dtype, rng, tmp_path):
@@ -45,6 +46,7 @@ def test_merged_in_any_order_it_is_the_file_of_one_fit_to_the_byte(shape, dtype,
         assert merge(order, tmp_path / "merged.npz") == whole
 
 
+@costly
 @pytest.mark.parametrize("nan", ["propagate", "omit"])
 @pytest.mark.parametrize("norm", ["zscore", "maxabs", "minmax"])
 def test_what_is_not_finite_is_counted_once_however_often_it_is_merged(norm, nan, normcli, tmp_path):

@@ -14,6 +14,7 @@ import pytest
 
 from normcli import NORMS, backward, normalize
 from normcli.cli.run import run
+from tests.marks import costly
 from tests.strategies import options_for
 
 SHAPE = (2, 4, 3, 2)
@@ -477,6 +478,7 @@ def test_the_backward_pass_of_every_norm_verifies(norm, mapped, normcli, tmp_pat
     assert json.loads((tmp_path / "g" / "manifest.json").read_text())["recipe"] is None
 
 
+@costly
 @pytest.mark.parametrize("exponent", [-310, -300, 300, 307])
 def test_a_backward_pass_at_the_ends_of_the_range_verifies(exponent, normcli, tmp_path):
     np.save(tmp_path / "x.npy", np.random.default_rng(2).normal(size=SHAPE) * 10.0**exponent)

@@ -87,6 +87,7 @@ def test_gamma_and_beta_are_part_of_it():
     assert diagnose(found).cause == "y is ln, except for n=1051, c=64"
 
 
+@costly
 @pytest.mark.parametrize("dtype", ["float32", *slowly(["float16", "float64"])])
 def test_groups_that_are_rare_are_no_exceptions(dtype):
     x = make()

@@ -150,6 +150,7 @@ def mean_in_turn(x):
     return np.add.accumulate(x, axis=1, dtype=x.dtype)[:, -1:] / x.dtype.type(x.shape[1])
 
 
+@costly
 @sampled
 @pytest.mark.parametrize("odd", ["3", "3.1", "0", "about 3", "about 1000", "one last place"])
 @pytest.mark.parametrize(("shape", "eps"), [((8, 16), 1e-5), ((24, 67), 1e-3), ((3, 769), 1e-5)])

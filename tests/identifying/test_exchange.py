@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from normcli import identify, normalize
+from tests.marks import costly
 
 
+@costly
 @pytest.mark.parametrize("norm", ["ln", "bn", "rms", "zscore", "minmax"])
 @pytest.mark.parametrize("offset", [0.0, 30.0])
 def test_they_are_asked_after(norm, offset, rng):

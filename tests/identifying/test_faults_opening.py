@@ -188,6 +188,7 @@ def test_integers_are_named_as_floats_are():
     assert name("ln", x, y, rounded="f4")[0] == ["stats-ddof"]
 
 
+@costly
 @pytest.mark.slow
 @pytest.mark.parametrize("var", [0.0, -1.0, np.nan, 1e300])
 def test_any_running_statistics_are_possible(var):

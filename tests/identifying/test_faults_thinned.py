@@ -34,6 +34,7 @@ def test_relu_of_another_gamma_is_no_dropout():
     assert not [c for c in ask("ln", x, np.maximum(y, 0) * 2, GAMMA, BETA) if c.fault.id == "after-dropout"]
 
 
+@costly
 @pytest.mark.parametrize("step", [0.0312, 0.05, 1 / 32, 0.001])
 def test_a_grid_is_named_with_its_step(step):
     for dtype, mean in WAYS:
@@ -70,6 +71,7 @@ FEW = {
 """Data of few values."""
 
 
+@costly
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", FEW)
 def test_data_of_few_values_are_not_quantized(kind):

@@ -310,6 +310,7 @@ def test_float16_accumulation_is_told_from_float32():
     assert {m.precision for m in identify(x, normalize(x, "ln").normalized).matches} == {"float32"}
 
 
+@costly
 @pytest.mark.parametrize("like", ["llama", *slowly(["gemma", "torch"])])
 def test_whether_the_quotient_was_rounded_before_gamma(like):
     x, gamma = make((8, 64), dtype="float16"), make(64, 1, "float16")
@@ -542,6 +543,7 @@ def test_nan_that_a_group_should_have_elsewhere_is_judged(norm):
     assert diagnose(identification.identify(Question(x, y))).sentence
 
 
+@costly
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [1e300, 1e200, 1e154, 1e-154, 1e-300])
 def test_a_tensor_of_any_magnitude_is_identified(size):

@@ -16,7 +16,7 @@ from normcli.identifying.words.request_phrasing import diagnose_request
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.statistics.solution import Given
-from tests.marks import slowly
+from tests.marks import costly, slowly
 
 
 def draw(*shape):
@@ -44,6 +44,7 @@ def test_stored_statistics_are_read_off(given):
     assert "evaluation with running mean ≈" in diagnose(found).sentence
 
 
+@costly
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "words"),
@@ -82,6 +83,7 @@ def test_stored_statistics_are_compared_with_the_given_ones(made, words):
 # -- statistics that were never updated
 
 
+@costly
 @pytest.mark.slow
 @pytest.mark.parametrize("eps", [1e-5, *slowly([1e-3])])
 @pytest.mark.parametrize("given", [{}, *slowly([{"gamma": GAMMA, "beta": BETA}])])

@@ -13,6 +13,7 @@ from normcli.identifying.words.phrasing import diagnose
 from tests.marks import costly
 
 
+@costly
 @pytest.mark.parametrize(
     ("shape", "rows", "dtype"),
     [

@@ -94,6 +94,7 @@ def test_an_eps_that_takes_up_the_factor_is_no_match():
     assert "54.76" not in diagnose(found).sentence
 
 
+@costly
 @pytest.mark.slow
 @pytest.mark.parametrize("norm", ["ln", "rms"])
 @pytest.mark.parametrize("factor", [0.85, 0.3])

@@ -13,7 +13,7 @@ from normcli.norms.rules import AxesRule
 from normcli.norms.table import NORMS
 from normcli.numerics.statistics.solution import Given
 from tests.identifying.diagnoses import CLAIM, DOUBTFUL, FOUND, X, find, make_map, reproduce
-from tests.marks import slowly
+from tests.marks import costly, slowly
 
 EXACT = "every value is the exact one, rounded"
 ANNOTATED = FOUND._replace(
@@ -101,6 +101,7 @@ def test_statistics_of_the_batch_in_place_of_running_ones():
     assert told.remedy == "normcli bn … without --eval"
 
 
+@costly
 @pytest.mark.parametrize(
     ("made", "asked", "cause", "remedy"),
     [

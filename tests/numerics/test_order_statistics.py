@@ -21,6 +21,7 @@ from normcli.numerics.statistics.order_statistics import measure_extremes
 from normcli.numerics.statistics.ranks import find_shares, measure_quantiles
 from normcli.numerics.statistics.solution import solve
 from normcli.numerics.workspace import Workspace
+from tests.marks import costly
 from tests.reference.groups import solve_group
 from tests.reference.real import Real
 from tests.reference.rounding import round_once
@@ -71,6 +72,7 @@ def require_near(exact, parts, place, bits):
     assert off <= max(abs(Fraction(parts[place])) / 2**bits, Fraction(2.0**-1074 if parts[1] else 0.0))
 
 
+@costly
 @pytest.mark.parametrize("norm", BY_ORDER)
 @given(
     hnp.arrays(

@@ -13,6 +13,7 @@ from normcli.quantizing.codes import encode, round_quotients
 from normcli.quantizing.formats import E2M1, E4M3, E5M2, FORMATS, INT8, NumberGrid, ScaleRounding
 from normcli.quantizing.quantize import quantize
 from normcli.quantizing.scales import find_scales
+from tests.marks import costly
 
 GRIDS = {"float8_e4m3fn": E4M3, "float8_e5m2": E5M2, "float4_e2m1fn": E2M1}
 
@@ -39,6 +40,7 @@ def round_exactly(value: Fraction, numbers: list[Fraction]) -> int:
     return min(range(len(numbers)), key=lambda n: (abs(numbers[n] - abs(value)), n % 2))
 
 
+@costly
 @pytest.mark.parametrize("grid", [E4M3, E5M2, E2M1, INT8], ids=["e4m3", "e5m2", "e2m1", "int8"])
 def test_each_code_is_of_the_nearest_number(grid: NumberGrid):
     numbers, random = list_numbers(grid), np.random.default_rng(3)

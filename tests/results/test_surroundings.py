@@ -13,6 +13,7 @@ from normcli import normalize
 from normcli.errors import DataError, UsageError
 from normcli.numerics.deciding import PRECISIONS, round_to
 from normcli.numerics.elements.activation import Activation
+from tests.marks import costly
 
 ACTIVATIONS = {
     "silu": lambda z: z / (1 + mpmath.exp(-z)),
@@ -119,6 +120,7 @@ def test_activations_are_known_to_any_number_of_bits(act, z):
         assert abs(found - exact) <= mpmath.mpf(error.numerator) / error.denominator
 
 
+@costly
 @pytest.mark.parametrize("act", ACTIVATIONS)
 def test_activations_in_pairs_keep_their_bounds(act):
     z = np.concatenate([np.linspace(-60, 60, 41), [-1e5, -999.0, -1e-300, 1e-12, 1e5]])

@@ -17,7 +17,7 @@ from normcli.running.average import State
 from normcli.running.state_file import SCHEMA, hold, read_state, replace_state
 from normcli.tensors.locks import try_lock
 from tests.forked import FORKED, wait
-from tests.marks import slowly
+from tests.marks import costly, slowly
 
 STATE = State("bn", Given(np.array([1.0, 2.0]), np.array([0.5, 0.25])), 1e-3, "inside", 3)
 
@@ -220,6 +220,7 @@ def test_a_process_that_was_killed_holds_no_state(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@costly
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "exists"),

@@ -11,6 +11,7 @@ from normcli.tensors.random import mersenne_jump
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.mersenne_jump import advance
 from normcli.tensors.random.recipe import Recipe
+from tests.marks import costly
 
 
 @pytest.mark.parametrize("before", [0, 1, 623, 624, 1000])
@@ -34,6 +35,7 @@ def test_a_jump_of_jumps_is_one():
     assert once.randint(0, 2**62) == twice.randint(0, 2**62)
 
 
+@costly
 @pytest.mark.parametrize("dist", ["normal", "uniform", "randint"])
 def test_ten_thousand_million_values_are_passed_over_in_a_second(dist):
     started = time.process_time()

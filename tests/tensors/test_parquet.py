@@ -14,6 +14,7 @@ from normcli.tensors.formats.file_formats import FORMATS, Saved
 from normcli.tensors.tables import parquet as module
 from normcli.tensors.tables import parquet_writing
 from normcli.tensors.tables.tables import TableOptions
+from tests.marks import costly
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -168,6 +169,7 @@ def test_a_key_is_no_column(path):
 # -- the verbs
 
 
+@costly
 @pytest.mark.parametrize("norm", ["zscore", "minmax", "maxabs", "robust"])
 def test_the_verbs_say_of_parquet_what_they_say_of_csv(norm, path, tmp_path, normcli):
     wide = np.random.default_rng(3).normal(5, 2, (20, 3))

@@ -13,6 +13,7 @@ from normcli.tensors import watched
 from normcli.tensors.files import load
 from normcli.tensors.formats.json_lists import NestedLists
 from normcli.tensors.watched import Watch
+from tests.marks import costly
 
 
 @pytest.fixture
@@ -35,6 +36,7 @@ def test_formatting_is_watched(shape, told):
     assert told["expect"][0] == values.nbytes
 
 
+@costly
 @pytest.mark.parametrize("written", ["-f csv", "--print y", "-o - -f csv"])
 def test_writing_is_watched(written, told, normcli, monkeypatch):
     monkeypatch.setattr(RunOptions, "show_progress", lambda *_, **__: contextlib.nullcontext())

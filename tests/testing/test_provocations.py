@@ -32,6 +32,7 @@ def test_every_norm_and_dtype_has_them_and_what_is_exact_passes(norm, dtype):
         )
 
 
+@costly
 @pytest.mark.parametrize(
     ("dtype", "lost"),
     [
