@@ -273,9 +273,7 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
     inputs = fit_inputs(plan, tensor.values, arrays, before if settings.evaluation else None)
     inputs = around.surround(inputs, plan)
     checked = check(plan, tensor.values, {NORMALIZED: actual.values}, inputs, tolerate, effort)
-    told = diagnose_actual(
-        AskedNorm(plan, inputs), tensor.values, actual.values, ok=checked.ok, saved=checked.saved
-    )
+    told = diagnose_actual(AskedNorm(plan, inputs), tensor.values, actual.values, checked)
     output = _summarize(OUTPUT, checked.comparisons[NORMALIZED], told)
     if plan.spec.rounds_before_gamma and output.max_ulp <= _TWICE_ROUNDED and is_half(actual.values.dtype):
         output = output._replace(ok=True)  # x̂ near a tie, rounded to its other neighbour

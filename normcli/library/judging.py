@@ -185,7 +185,7 @@ def judge(
     arrays = {checking.NORMALIZED: actual}
     found = checking.check(plan, values, arrays, given, tolerate, effort, allowed, asked.addends)
     subject = AskedNorm(plan, given, asked.addends)
-    told = diagnose_actual(subject, values, actual, ok=found.ok, saved=found.saved)
+    told = diagnose_actual(subject, values, actual, found)
     tensor, sources = Tensor(values, "x"), dict.fromkeys(arrays, "actual")
     answer = Verdict(plan, tensor, name_inputs(given), sources, found, diagnosis=told)
     return Judgement(found.ok, found, answer, told)

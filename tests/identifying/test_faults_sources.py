@@ -10,8 +10,7 @@ from normcli.algorithms.row_formula import RowFormula
 from normcli.dtypes import find_type
 from normcli.engine.inputs import Inputs
 from normcli.identifying.faults.open_case import AskedNorm
-from normcli.identifying.words.request_phrasing import diagnose_actual
-from tests.identifying.faulty import ask, draw, draw_affine, plan, standardize
+from tests.identifying.faulty import ask, diagnose_exactly, draw, draw_affine, plan, standardize
 from tests.marks import costly
 
 X = draw((6, 16))
@@ -26,7 +25,7 @@ def fill(index, value, x=X, gamma=1.0, beta=0.0):
 
 def tell(x, y, gamma=None, beta=None, norm="ln"):
     subject = AskedNorm(plan(norm, x), Inputs(gamma, beta))
-    return diagnose_actual(subject, x, np.asarray(y, x.dtype), ok=False)
+    return diagnose_exactly(subject, x, np.asarray(y, x.dtype))
 
 
 @costly

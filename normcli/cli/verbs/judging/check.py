@@ -192,7 +192,7 @@ def _run(
 
         subject = AskedNorm(plan, problem.inputs, problem.tensor.addends)
         theirs = tensors[NORMALIZED].values
-        told = diagnose_actual(subject, values, theirs, ok=checked.ok, saved=checked.saved)
+        told = diagnose_actual(subject, values, theirs, checked)
     _report(settings, problem, checked, sources, told)
 
 
