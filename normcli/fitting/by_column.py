@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.errors import DataError
-from normcli.fitting.gather import Owners, gather
+from normcli.fitting.gather import SharedSums, gather
 from normcli.fitting.sums import Sums
 from normcli.tensors.held_files import refuse_changed
 from normcli.tensors.mapped import fetch
@@ -75,7 +75,7 @@ def gather_by_column(subject: Subject, tensor: Tensor, effort: Effort) -> tuple[
             sums = grown
         piece = fetch(tensor.values[rows])[np.newaxis]
         plan = subject._replace(labels=tuple(labels)).plan(1)
-        gather(plan, piece, effort, owners=Owners(sums, number_groups_of(own, width)))
+        gather(plan, piece, effort, shared=SharedSums(sums, number_groups_of(own, width)))
     order = sorted(numbers)
     if any("\0" in label for label in order):
         raise DataError(f"{tensor.source}: a value of {subject.by} has a character that no stats file can keep")

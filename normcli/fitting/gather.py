@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
 
-class Owners(NamedTuple):
+class SharedSums(NamedTuple):
     """Sums that a tensor's groups are added to, several perhaps to one.
 
     Parameters
@@ -50,7 +50,7 @@ class Owners(NamedTuple):
 
 
 def gather(
-    plan: Plan, values: NDArray[Any], effort: Effort, *, apart: bool = False, owners: Owners | None = None
+    plan: Plan, values: NDArray[Any], effort: Effort, *, apart: bool = False, shared: SharedSums | None = None
 ) -> Sums:
     """Return the sums of a tensor's groups.
 
@@ -66,16 +66,16 @@ def gather(
     apart : bool
         Each sample's are groups of their own, and the plan keeps the batch axis: of a block of a tensor, which
         does not hold all values of its samples, whose deviations are found later.
-    owners : Owners or None
+    shared : SharedSums or None
         None adds each group to a new sum of its own.
     """
-    sums = Sums.zeros(plan.grid.group_count) if owners is None else owners.sums
+    sums = Sums.zeros(plan.grid.group_count) if shared is None else shared.sums
     if values.size == 0:
         return sums
     positions = () if apart else find_positions(plan)
     geometry = Geometry.of(plan.grid.view_shape, positions or plan.grid.view_axes)
     images = has_images(plan) and not apart
-    numbers = None if owners is None else owners.numbers
+    numbers = None if shared is None else shared.numbers
     gatherer = _Gatherer(plan, geometry, sums, numbers, by_sample=bool(positions), images=images)
     with open_source(values, plan, geometry) as source, np.errstate(all="ignore"):
         Passes(plan, geometry, source, None, effort=effort).survey(measure_sums, gatherer.add)
