@@ -21,7 +21,7 @@ IDS = {
         "absolute approximate averaged constant count ddof eps-floor eps-other eps-outside eps-scaled eps-subtracted eps-twice half-sums length "
         "mean-square mean-subtracted median multiplied no-divisor no-mean not-rooted one-pass other-axes other-row overflow padded padded-mean "
         "padded-variance partial rounded rounded-mean rounded-mean-squared rounded-rstd rounded-variance shard tail-skipped unknown-both unknown-divisor "
-        "unknown-mean variance"
+        "unknown-mean underflow variance"
     ),
     "stored": "biased exchanged not-rooted rolled rooted-twice unused updated",
     "affine": (
