@@ -67,8 +67,8 @@ def test_plants_have_names_of_their_own():
 
 
 def passes(wrong, y):
-    inputs = Inputs(wrong.parameters.get("gamma"), wrong.parameters.get("beta"), wrong.given)
-    return check(wrong.plan, wrong.x, {"normalized": y}, inputs, gate=wrong.gate).ok
+    inputs = Inputs(wrong.parameters.get("gamma"), wrong.parameters.get("beta"), wrong.given, gate=wrong.gate)
+    return check(wrong.plan, wrong.x, {"normalized": y}, inputs).ok
 
 
 @costly

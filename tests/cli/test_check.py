@@ -84,7 +84,7 @@ def test_a_gate_multiplies_what_is_expected(normcli, folder):
     assert "gate (tanh)" in ran.out
     ran = normcli(*asked, "z.npy", "-fjson")
     assert (ran.code, ran.json["diagnosis"]["fault"]) == (1, "after-gate-activation")
-    assert normcli(*asked, "[1,2]").code == 3
+    assert normcli(*asked, "[1,2,3,4,5,6,7]").code == 3
     assert "give --gate too" in normcli(*BN, "--actual", "y.npy", "--gate-act", "tanh").err
     for more in (["--workers", 2], ["--backward", "--dy", "z.npy", "--actual-dx", "z.npy"]):
         assert "--gate is of " in normcli(*asked, "z.npy", *more).err

@@ -95,7 +95,8 @@ def _agrees_as(half: np.dtype[Any], subject: AskedNorm, values: NDArray[Any], ac
 def _diagnose(
     subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any], checked: Checked
 ) -> Diagnosis | None:
-    plan, inputs, _, gate = subject
+    plan, inputs, _ = subject
+    gate = inputs.gate
     if gate is None:
         told = diagnose_casts(plan, values, actual, inputs)
         if told is not None:
