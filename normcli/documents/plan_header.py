@@ -24,13 +24,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from normcli.checking.gate import Gate
     from normcli.documents.document import View
     from normcli.engine.inputs import Inputs, Selection
     from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan
     from normcli.norms.spec import Iteration
-    from normcli.numerics.elements.activation import Gated
     from normcli.tensors.tensor import Tensor
 
     HeaderLine = tuple[str, tuple[str, ...]]
@@ -211,10 +209,10 @@ _GATE = "gate "
 """The label of a gate begins with it; its activation follows."""
 
 
-def name_inputs(inputs: Inputs, gate: Gate | Gated | None = None) -> Mapping[str, NDArray[Any] | None]:
+def name_inputs(inputs: Inputs) -> Mapping[str, NDArray[Any] | None]:
     """Return gamma, beta, running statistics and the gate under the labels that they have in a header."""
     running = {} if inputs.given is None else dict(zip(_RUNNING, inputs.given, strict=True))
-    gate = gate or inputs.gate
+    gate = inputs.gate
     gates = {} if gate is None else {f"{_GATE}({gate.activation})": gate.values}
     return {"gamma": inputs.gamma, "beta": inputs.beta, **running, **gates}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import json
 import re
 import subprocess
@@ -42,6 +43,37 @@ def test_agreement_is_exit_code_0(normcli, folder):
     assert "actual   y.npy   float32   up to 0.501 ulp" in ran.out
 
 
+@pytest.mark.parametrize(
+    "limits", [{"--rtol": 1e-8, "--atol": 1e-9}, {"--rtol": 0, "--atol": 0}, {"--atol": 0}, {"--max-ulp": 0.6}]
+)
+def test_the_tolerance_that_is_suggested_passes_and_no_smaller_one_does(normcli, folder, limits):
+    x = np.random.default_rng(0).normal(3.0, 1.0, (8, 64)).astype("f4")
+    moved = x - x.mean(-1, keepdims=True)
+    np.save("x.npy", x)
+    np.save("y.npy", moved / np.sqrt(np.square(moved).mean(-1, keepdims=True) + np.float32(1e-5)))
+    asked = ["check", "ln", "-i", "x.npy", "--actual", "y.npy"]
+    told = normcli(*asked, *itertools.chain(*limits.items()), "-fjson").json["diagnosis"]
+    assert told["cause"] == "ln differs by rounding alone"
+    begin, _, suggested = told["remedy"].partition(" … ")
+    option, number = suggested.split()
+    assert begin == "normcli check ln"
+    for value, code in ((number, 0), (0.99 * float(number), 1)):
+        assert normcli(*asked, *itertools.chain(*{**limits, option: value}.items())).code == code
+
+
+def test_the_tolerance_of_a_gated_norm_is_suggested_too(normcli, folder):
+    x, z = np.random.default_rng(0).normal(size=(2, 64, 64)).astype("f2")
+    wide, gate = x.astype("f8"), z.astype("f8")
+    exact = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
+    y = exact.astype("f2") * (gate / (1 + np.exp(-gate))).astype("f2")
+    for name, values in {"x": x, "z": z, "y": y}.items():
+        np.save(f"{name}.npy", values)
+    asked = ["check", "ln", "-i", "x.npy", "--gate", "z.npy", "--actual", "y.npy"]
+    told = normcli(*asked, "--max-ulp", 0.6, "-fjson").json["diagnosis"]
+    assert told["cause"] == "ln differs by rounding alone"
+    assert normcli(*asked, *told["remedy"].partition(" … ")[2].split()).code == 0
+
+
 def test_a_gate_multiplies_what_is_expected(normcli, folder):
     z = np.random.default_rng(2).normal(size=SHAPE).astype("f4")
     np.save("z.npy", z)
@@ -52,7 +84,7 @@ def test_a_gate_multiplies_what_is_expected(normcli, folder):
     assert "gate (tanh)" in ran.out
     ran = normcli(*asked, "z.npy", "-fjson")
     assert (ran.code, ran.json["diagnosis"]["fault"]) == (1, "after-gate-activation")
-    assert normcli(*asked, "[1,2]").code == 3
+    assert normcli(*asked, "[1,2,3,4,5,6,7]").code == 3
     assert "give --gate too" in normcli(*BN, "--actual", "y.npy", "--gate-act", "tanh").err
     for more in (["--workers", 2], ["--backward", "--dy", "z.npy", "--actual-dx", "z.npy"]):
         assert "--gate is of " in normcli(*asked, "z.npy", *more).err

@@ -39,7 +39,5 @@ def ask(wrong: Wrong, *, is_checked: bool) -> Question:
         return question
     plan = wrong.plan
     fitted = {name: plan.fit_parameter(name, values) for name, values in wrong.parameters.items()}
-    inputs = Inputs(fitted.get("gamma"), fitted.get("beta"), wrong.given)
-    return question._replace(
-        layout=plan.grid.layout.text, subject=AskedNorm(plan, inputs, wrong.addends, wrong.gate)
-    )
+    inputs = Inputs(fitted.get("gamma"), fitted.get("beta"), wrong.given, gate=wrong.gate)
+    return question._replace(layout=plan.grid.layout.text, subject=AskedNorm(plan, inputs, wrong.addends))

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.checking.gate import Gate
     from normcli.dtypes import Floats
     from normcli.engine.inputs import Inputs
     from normcli.identifying.faults.variant import Variant
@@ -54,14 +53,11 @@ class AskedNorm(NamedTuple):
         gamma, beta and running statistics, of the plan's shapes.
     addends : Addends or None
         x and the residual that is added before the norm; None without one.
-    gate : Gate or None
-        The gate that multiplies the result; None without one.
     """
 
     plan: Plan
     inputs: Inputs
     addends: Addends | None = None
-    gate: Gate | None = None
 
     @property
     def is_open(self) -> bool:
@@ -101,7 +97,8 @@ def _open_at(
     subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], index: tuple[slice, ...]
 ) -> Case:
     """Return the case of the values at an index of the view."""
-    plan, inputs, addends, gate = subject
+    plan, inputs, addends = subject
+    gate, inputs = inputs.gate, inputs._replace(gate=None)
     shape = plan.grid.view_shape
 
     def see(values: NDArray[Any]) -> NDArray[Any]:
@@ -129,7 +126,7 @@ def _open_at(
     has = inputs.gamma is not None, inputs.beta is not None
     if addends is not None:
         addends = addends._replace(values=see(addends.values), residual=see(addends.residual))
-    gate = None if gate is None else gate._replace(values=see(gate.values))
+    gate = None if gate is None else gate._replace(values=see(np.broadcast_to(gate.values, plan.grid.shape)))
     view = take(x, shape), take(y, shape)
     return Case(plan, *view, dtype, gamma, beta, *has, stored, exact, addends=addends, gate=gate)
 
@@ -145,7 +142,7 @@ def open_wide_case(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: 
     subject, x, y, dtype
         As `open_case` takes them.
     """
-    if not MOST_VALUES < x.size <= MOST_IN_MEMORY or subject.gate is not None:
+    if not MOST_VALUES < x.size <= MOST_IN_MEMORY or subject.inputs.gate is not None:
         return None
     plan, step = subject.plan, -(-x.size // _MOST_WIDE)
     lengths = plan.grid.view_shape

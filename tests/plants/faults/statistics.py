@@ -19,6 +19,7 @@ from tests.plants.faults.kernel import (
     LN_BARE,
     LN_FEW,
     LN_ROWS,
+    LN_TINY,
     QK,
     RMS,
     RMS_ROWS,
@@ -49,6 +50,12 @@ def _overflow(k: Kernel) -> Array:
     """Return y of squares that are added up in float32, and rounded to float16."""
     total = (k.square * k.n).astype(np.float16).astype(k.work)
     return k.finish(square=total / k.n)
+
+
+def _underflow(k: Kernel, *, whole: bool) -> Array:
+    """Return y of a variance, or of squares, that float16 holds as 0."""
+    square = k.square if whole else (k.x - k.mean) ** 2
+    return k.finish(square=k.average(square.astype(np.float16).astype(k.work)))
 
 
 def _pad_mean(k: Kernel, *, follows: bool) -> Array:
@@ -274,6 +281,8 @@ _SUMS = (
     coarse("stats-half-sums", "one value after the other", _add_in_half, LN_ROWS, RMS_ROWS, LN, ways=HALVES, times=3),
     coarse("stats-overflow", "in every group", _overflow, LN_ROWS, RMS_ROWS, LN_BARE, ways=HALVES[:1], scale=90.0),
     coarse("stats-overflow", "in some groups", _overflow, LN_ROWS, RMS_ROWS, LN_BARE, ways=HALVES[:1], scale=30.0),
+    coarse("stats-underflow", "squares as 0", functools.partial(_underflow, whole=False), RMS, QK, LN_TINY, ways=HALVES[:1], scale=2e-4),
+    coarse("stats-underflow", "variance as 0", functools.partial(_underflow, whole=True), RMS, QK, LN_TINY, ways=HALVES[:1], scale=5e-5),
 )  # fmt: skip
 
 _FORMULAS = (
