@@ -19,10 +19,12 @@ from tests.plants.faults.kernel import (
     LN_BARE,
     LN_FEW,
     LN_ROWS,
+    LN_SLICE,
     LN_TINY,
     QK,
     RMS,
     RMS_ROWS,
+    RMS_SLICE,
     ZSCORE,
     Array,
     Kernel,
@@ -78,6 +80,13 @@ def _pad_both(k: Kernel) -> Array:
 def _take_from(k: Kernel, first: int, last: int) -> Array:
     """Return y of statistics of some of the features alone."""
     return _use(k, k.x[..., first:last])
+
+
+def _slice(k: Kernel, first: int, last: int) -> Array:
+    """Return y of statistics of another slice than the one asked for."""
+    x = k.x[..., first:last]
+    mean = x.mean(-1, keepdims=True) if np.ndim(k.mean) else 0.0
+    return k.finish(mean, ((x - mean) ** 2).mean(-1, keepdims=True))
 
 
 def _use(k: Kernel, values: Array) -> Array:
@@ -277,6 +286,17 @@ _OTHERS = (
 
 HALVES = tuple(Way(dtype, offset) for offset in (0, 3) for dtype in ("float16", "bfloat16"))
 
+_SLICES = tuple(
+    coarse(
+        "stats-slice",
+        f"over {first}:{last}",
+        functools.partial(_slice, first=first, last=last),
+        LN_SLICE,
+        RMS_SLICE,
+    )
+    for first, last in ((0, 72), (0, 41), (4, 40), (40, 72))
+)
+
 _SUMS = (
     coarse("stats-half-sums", "one value after the other", _add_in_half, LN_ROWS, RMS_ROWS, LN, ways=HALVES, times=3),
     coarse("stats-overflow", "in every group", _overflow, LN_ROWS, RMS_ROWS, LN_BARE, ways=HALVES[:1], scale=90.0),
@@ -352,4 +372,4 @@ _UNKNOWN = (
     ),
 )  # fmt: skip
 
-ROWS = (*_SUMS, *_COUNTS, *_SHARDS, *_OTHERS, *_FORMULAS, *_FLOORS, *_UNKNOWN)
+ROWS = (*_SUMS, *_SLICES, *_COUNTS, *_SHARDS, *_OTHERS, *_FORMULAS, *_FLOORS, *_UNKNOWN)
