@@ -153,7 +153,7 @@ def test_nan_spreads_within_its_group_or_counts_not():
     x, labels = [[1.0], [np.nan], [3.0], [5.0], [2.0]], ["a", "a", "b", "b", "a"]
     spread = fit(x, "zscore", by=labels)
     np.testing.assert_array_equal(spread.mean, [[np.nan], [4.0]])
-    assert spread.warnings == ("a 0: NaN spreads; --nan omit leaves such values out",)
+    assert spread.warnings == ("by=a 0: NaN spreads; --nan omit leaves such values out",)
     assert fit(x, "zscore", nan="omit", by=labels).mean.tolist() == [[1.5], [4.0]]
 
 
