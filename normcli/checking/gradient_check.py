@@ -146,8 +146,8 @@ def check_gradients(
     for name, array in actual.items():
         expected = exact.field(name)
         if expected is None:
-            why = "; give --gate" if name == "dgate" else ""
-            raise UsageError(f"{plan.norm.name} has no {name.removeprefix('d')}{why}")
+            missing = name.removeprefix("d")
+            raise UsageError(f"{plan.norm.name} has no {missing}{'; give --gate' if missing == 'gate' else ''}")
         array = _fit(name, array, expected.shape)
         found = Comparison(tolerate(choose_counting_dtype(array.dtype), scale=_find_scale(expected)))
         found.compare_all(array, expected, allowed.get(name))

@@ -368,3 +368,44 @@ def test_gamma_of_each_sample_and_head_is_judged(wrong, cause, normcli, tmp_path
     ran = normcli("check", "ln", "-i", "x.npy", *given.split(), "--actual", "y.npy")
     assert ran.code == 1
     assert f"✗ ln differs: {cause}" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("norm", "places", "words"),
+    [
+        ("ln", (0, 32), "statistics are over all of c, not 0:8"),
+        ("ln", (0, 9), "statistics are over 0:9 of c, not 0:8"),
+        ("rms", (4, 12), "statistics are over 4:12 of c, not 0:8"),
+        ("rms", (16, 32), "statistics are over 16:32 of c, not 0:8"),
+        ("lp", (0, 32), "values count that are not in the slice"),
+        ("lp", (0, 9), "nothing known explains y with that slice"),
+    ],
+)
+def test_the_slice_is_named_that_statistics_are_over(normcli, folder, norm, places, words):
+    x = np.random.default_rng(0).normal(1.0, 2.0, (16, 32)).astype("f4")
+    wide, part = x.astype("f8"), x[:, slice(*places)].astype("f8")
+    mean = part.mean(-1, keepdims=True) if norm == "ln" else 0.0
+    square = np.square(part - mean).mean(-1, keepdims=True) * (part.shape[1] if norm == "lp" else 1)
+    np.save("x.npy", x)
+    np.save("y.npy", ((wide - mean) / np.sqrt(square)).astype("f4"))
+    eps = [] if norm == "lp" else ["--eps", 1e-12]
+    ran = normcli("check", norm, "-i", "x.npy", "--actual", "y.npy", "--over", "0:8", *eps, "-fjson")
+    assert (ran.code, ran.json["diagnosis"]["cause"]) == (1, f"{norm} differs: {words}")
+
+
+def test_of_a_slice_other_faults_are_named_too(normcli, folder):
+    x = np.random.default_rng(0).normal(1.0, 2.0, (16, 32))
+    part = x[:, :8]
+    np.save("x.npy", x)
+    np.save("y.npy", (x - part.mean(-1, keepdims=True)) / np.sqrt(part.var(-1, keepdims=True) + 1e-3))
+    ran = normcli("check", "ln", "-i", "x.npy", "--actual", "y.npy", "--over", "0:8", "-fjson")
+    assert ran.json["diagnosis"]["cause"] == "ln differs: eps is 0.001, not 1e-05"
+
+
+def test_a_norm_of_all_values_is_no_norm_of_a_slice(normcli, folder):
+    x = np.random.default_rng(0).normal(1.0, 2.0, (16, 32)).astype("f4")
+    gamma = np.linspace(0.5, 1.5, 32)
+    np.save("x.npy", x)
+    np.save("y.npy", (normalize(x.astype("f8"), "ln").normalized * gamma).astype("f4"))
+    ran = normcli("check", "ln", "-i", "x.npy", "--actual", "y.npy", "--over", "0:8", "-fjson")
+    assert ran.json["diagnosis"]["cause"].startswith("ln differs: statistics are over all values,")

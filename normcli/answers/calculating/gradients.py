@@ -111,8 +111,10 @@ class GradientsAnswer:
         values = self.gradients.field(name)
         if values is None:
             norm = self.gradients.plan.norm
-            why = "; give --gate" if name == "dgate" else ""
-            raise UsageError(f"--print {name}: {norm.name} has no {name.removeprefix('d')}{why}")
+            raise UsageError(
+                f"--print {name}: {norm.name} has no "
+                f"{'gate; give --gate' if name == 'dgate' else name.removeprefix('d')}"
+            )
         return values
 
     @functools.cached_property

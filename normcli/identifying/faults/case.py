@@ -95,9 +95,11 @@ class Case:
     @cached_property
     def parts(self) -> frozenset[str]:
         """The names of the norm's parts and of its given inputs, which rows of tables may need."""
+        over = self.plan.request.over is not None
         has = {
             "mean": self.centres, "moments": self.has_moments, "eps": self.eps, "gamma": self.has_gamma,
-            "beta": self.has_beta, "stored": self.stored, "addends": self.addends, "gate": self.gate,
+            "beta": self.has_beta, "stored": self.stored is not None and not over, "addends": self.addends,
+            "gate": self.gate, "slice": over,
         }  # fmt: skip
         return frozenset(name for name, part in has.items() if part)
 

@@ -105,11 +105,13 @@ def _diagnose(
         return None if gate is not None else diagnose_closer_convention(plan, values, actual, inputs)
     option = checked.comparisons[NORMALIZED].suggest_option()
     asked = values, actual, inputs.gamma, inputs.beta
-    if inputs.selection is not None:  # what a fault's table says is of whole groups
+    if inputs.selection is not None and not subject.takes_slice:  # what a fault's table says is of whole groups
         if counts_masked(subject, values, actual, choose_counting_dtype(actual.dtype)):
-            cause = f"{plan.norm.name} differs: values count that are masked"
+            cause, remedy = "values count that are masked", "leave masked values out of mean and variance"
+            if plan.request.over is not None:
+                cause, remedy = "values count that are not in the slice", "take statistics over the slice"
             shown = "with all values counted, rounding explains every other value"
-            return Diagnosis(Kind.NORM, cause, (shown,), remedy="leave masked values out of mean and variance")
+            return Diagnosis(Kind.NORM, f"{plan.norm.name} differs: {cause}", (shown,), remedy=remedy)
         found = identify(Question(*asked, plan.grid.layout.text))
         return _diagnose_selected(plan, found, inputs.given, option)
     found = identify(Question(*asked, plan.grid.layout.text, subject=subject))
@@ -119,13 +121,17 @@ def _diagnose(
 
 
 def _diagnose_selected(plan: Plan, found: Identification, given: Given | None, option: str | None) -> Diagnosis:
-    """Return the diagnosis of a masked tensor: whether y is the norm without the mask."""
+    """Return the diagnosis of a tensor of which some values count: whether y is the norm of all."""
     if any(match.affine != ESTIMATED for match in found.matches):
         return diagnose_request(plan, found, given, option)
-    step = "check it without the mask, on values that all count"
-    return Diagnosis(
-        Kind.NONE, f"{plan.norm.name} differs: nothing known explains y with that mask", next_step=step
-    )
+    if plan.request.over is None:
+        cause, step = (
+            "nothing known explains y with that mask",
+            "check it without the mask, on values that all count",
+        )
+    else:
+        cause, step = "nothing known explains y with that slice", "check it without --over"
+    return Diagnosis(Kind.NONE, f"{plan.norm.name} differs: {cause}", next_step=step)
 
 
 def _diagnose_gated(

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.engine.inputs import Inputs
 from normcli.norms.plan import make_plan
 from normcli.numerics.elements.activation import Gated
 from normcli.numerics.rounding import widen
+from normcli.results.given_inputs import SelectionRequest, select
 from normcli.tensors.residual import Addends
 from tests.plants.faults import around, behind, order, parameters, statistics, stored, where
 from tests.plants.faults.kernel import Array, Kernel, Layer, Way, make_kernel
@@ -66,6 +68,13 @@ class Wrong:
     given: Given | None
     addends: Addends | None = None
     gate: Gated | None = None
+
+    @property
+    def inputs(self) -> Inputs:
+        """What is given beside x, in the shapes of the plan."""
+        fitted = {name: self.plan.fit_parameter(name, values) for name, values in self.parameters.items()}
+        selection = select(self.plan, self.x, SelectionRequest())
+        return Inputs(fitted.get("gamma"), fitted.get("beta"), self.given, selection, gate=self.gate)
 
 
 def list_wrong() -> Iterator[Wrong]:
