@@ -123,7 +123,10 @@ def _read_text_columns(table: Table) -> Iterator[dict[int, Any]]:
 
     others = [place for place in range(table.rows.width) if place not in table.chosen]
     for columns in cast("TextRows", table.rows).read_columns(others):
-        yield {place: pyarrow.array(cells) for place, cells in zip(others, columns, strict=True)}
+        yield {
+            place: pyarrow.array(cells) if isinstance(cells, list) else cells
+            for place, cells in zip(others, columns, strict=True)
+        }
 
 
 def _find_types(table: Table) -> dict[int, Any]:
