@@ -183,7 +183,7 @@ def list_groups(plan: Plan, columns: Mapping[str, NDArray[Any]], view: View) -> 
     """
 
     def make_row(group: int) -> TableRow:
-        cells = (_format_value(values.flat[group], view) for values in columns.values())
+        cells = (format_value(values.flat[group], view) for values in columns.values())
         return TableRow((plan.grid.group_name(group), *cells), None if plan.groups_overlap else group)
 
     table = Table(None, ("group", *columns), (False, *(True,) * len(columns)))
@@ -372,5 +372,6 @@ def _abbreviate(parameter: NDArray[Any], view: View, places: tuple[str, ...]) ->
     return format_shape(parameter.shape), *places, f"{texts}{more}"
 
 
-def _format_value(value: np.generic, view: View) -> str:
+def format_value(value: np.generic, view: View) -> str:
+    """Return an integer as it is, another number rounded for the reader."""
     return str(value) if value.dtype.kind in "iu" else format_statistic(float(value), view.digits)

@@ -20,6 +20,7 @@ from normcli.cli.parameters.types import (
 )
 from normcli.norms.options import NUMERIC_TYPES, OPTIONS, OptionKind, find_option
 from normcli.norms.request import Fill, NanRule
+from normcli.norms.rules import AxesRule
 from normcli.norms.type_names import GateActivationName, GateOrderName
 from normcli.quantizing.formats import FORMATS as FORMATS_OF_CODES
 from normcli.quantizing.formats import ScaleRounding
@@ -395,6 +396,14 @@ def of_norm(named: NamedNorm, *, but: str = "") -> list[Option]:
     left_out = {but, *named.fixed}
     rows = (row for row in OPTIONS if row.belongs_to(named.norm) and row.name not in left_out)
     return [declare(row, named.norm) for row in rows]
+
+
+def of_columns(norm: Norm) -> tuple[Option, ...]:
+    """Return the option that groups the rows of a table, of a norm of columns."""
+    text = (
+        "Of a table: each value of this column has statistics of its own, which its rows are normalized with."
+    )
+    return (option("--by", metavar="COLUMN", help=text),) if norm.axes is AxesRule.FIRST else ()
 
 
 def of_problem(named: NamedNorm, *, but: str = "", several: bool = False) -> list[Option]:

@@ -236,6 +236,10 @@ class Lines:
                 columns = list(map(list, zip(*rows, strict=True))) or [[]] * self.width
             yield [columns[place] for place in places]
 
+    def read_texts(self, place: int) -> Iterator[str]:
+        """Yield the text of each row's cell of a column."""
+        return chain.from_iterable(column for (column,) in self.read_columns([place]))
+
     def iterate_texts(self) -> Iterator[tuple[str, list[str]]]:
         """Yield the texts of each row's cells, and the line where the row begins."""
         return chain.from_iterable(map(self._split_rows, self._read_data()))
