@@ -68,7 +68,7 @@ def gather_by_column(subject: Subject, tensor: Tensor, effort: Effort) -> tuple[
     numbers: defaultdict[str, int] = defaultdict(itertools.count().__next__)
     sums, width = Sums.zeros(0), tensor.values.shape[1]
     for rows, labels in iterate_rows(tensor):
-        own = [numbers[label] for label in labels]
+        own = list(map(numbers.__getitem__, labels))
         if len(numbers) * width > len(sums.count):  # twice as many: labels that come one by one are copied once
             grown = Sums.zeros(2 * len(numbers) * width)
             grown.merge(sums, slice(0, len(sums.count)))

@@ -76,14 +76,13 @@ class Subject(NamedTuple):
         return make_plan(self.request, shape, dtype, self.columns)
 
     def name_group(self, number: int) -> str:
-        """Return the name of a group of values in messages: `c=1 price`, of grouped rows `north price`."""
+        """Return the name of a group of values in messages: `c=1 price`, of grouped rows `shop=north price`."""
         grid = self.plan(1).grid
         if self.by is None:
             return grid.group_name(number)
-        label, column = divmod(number, self.shape[-1])
-        return make_printable(
-            f"{self.labels[label]} {column if self.columns is None else self.columns[column]}"
-        )
+        row, place = divmod(number, self.shape[-1])
+        column = str(place) if self.columns is None else self.columns[place]
+        return make_printable(f"{self.by}={self.labels[row]} {column}")
 
 
 def name_dtype(dtype: np.dtype[Any]) -> str:

@@ -17,6 +17,7 @@ from normcli.norms.plan import make_plan
 from normcli.numerics.statistics.solution import solve
 from normcli.printable import format_count, shorten
 from normcli.tensors.mapped import Mapped, fetch
+from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch
 from normcli.tuples import NamedTuple
 
@@ -98,13 +99,14 @@ class Use(NamedTuple):
         by, labels = self.stats.subject.by, self.stats.subject.labels
         places = {label: place for place, label in enumerate(labels)}
         for rows, found in iterate_rows(tensor):
-            unknown = next((row for row, label in enumerate(found) if label not in places), None)
-            if unknown is not None:
+            numbers = [places.get(label, -1) for label in found]
+            if -1 in numbers:
+                unknown = numbers.index(-1)
                 raise DataError(
                     f"{tensor.source}, row {rows.start + unknown + 1}: there are no statistics of the group "
                     f"{shorten(found[unknown])!r} of {by}; fit it too, or leave its rows out"
                 )
-            yield rows, [places[label] for label in found]
+            yield rows, numbers
 
     def fit_inputs(self, plan: Plan) -> Inputs:
         """Return gamma, beta and the statistics in the shapes that the plan has for them."""
@@ -153,6 +155,7 @@ def use_stats(
         here = use.plan(tensor.source, part)
         _, loss = _use_inputs(here, part[np.newaxis], own, out[rows][np.newaxis], effort, inverts=inverts)
         total = total.add(loss) if total is not None and loss is not None else None
+        forget(out)
     return out, total
 
 

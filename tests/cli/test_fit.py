@@ -458,7 +458,7 @@ def test_statistics_of_groups_are_printed_and_merged(normcli, tmp_path):
     assert normcli("merge", "a.npz", "b.npz", "--print", "mean").lines == ["2.0", "2.0", "7.0", "6.0"]
     table = normcli("fit", "zscore", "s.csv", "--by", "shop")
     assert "rows by shop   2 groups" in table.out
-    assert table.err == "normcli: zscore: A qty: constant\n"
+    assert table.err == "normcli: zscore: shop=A qty: constant\n"
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "json", "parquet", "tsv"])
@@ -488,6 +488,7 @@ def test_groups_of_one_table_are_those_of_another_format(suffix, normcli, tmp_pa
     ("arguments", "code", "told"),
     [
         (["fit", "zscore", "s.csv", "--by", "town"], 3, "s.csv has no column 'town' to group its rows by; it has shop, price"),
+        (["fit", "zscore", "half.jsonl", "--by", "shop"], 3, "half.jsonl holds half a surrogate pair"),
         (["fit", "zscore", "x.npy", "--by", "shop"], 3, "--by is of tables; x.npy is none"),
         (["fit", "zscore", "none.csv", "--header", "no", "--by", "shop"], 3, "it has no names of columns"),
         (["fit", "robust", "s.csv", "--by", "shop"], 2, "robust has quantiles, which follow from no sums; normcli robust"),
@@ -504,6 +505,7 @@ def test_groups_of_one_table_are_those_of_another_format(suffix, normcli, tmp_pa
 @pytest.mark.usefixtures("shops")
 def test_what_is_wrong_with_groups_is_said_in_a_line(arguments, code, told, normcli, tmp_path):
     np.save(tmp_path / "x.npy", np.ones((2, 2)))
+    (tmp_path / "half.jsonl").write_text('{"shop": "\\ud800", "v": 1}\n')
     normcli("fit", "zscore", "s.csv", "--by", "shop", "-o", "st.npz", "-q")
     normcli("fit", "zscore", "s.csv", "--exclude", "shop", "-o", "plain.npz", "-q")
     ran = normcli(*arguments)
@@ -520,3 +522,28 @@ def test_the_column_of_groups_may_be_worked_on_where_it_is_named(normcli, tmp_pa
     assert [line.split(",")[:3] for line in lines[1:]] == [
         ["1", "g", "1.0"], ["1", "v", "7.0"], ["2", "g", "2.0"], ["2", "v", "9.0"],
     ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("shops")
+def test_names_of_groups_stay_as_they_are_in_other_languages(normcli, tmp_path):
+    (tmp_path / "w.csv").write_text("mean,std\nmean,1\nmean,3\n")
+    ran = normcli("fit", "zscore", "s.csv", "--by", "shop", "--lang", "zh", "-q")
+    assert "B, C   price " in ran.out
+    for verb in (["fit", "zscore"], ["zscore"]):
+        ran = normcli(*verb, "w.csv", "--by", "mean", "--lang", "zh", "-q")
+        assert any(line.startswith("mean   std ") for line in ran.lines)
+
+
+@pytest.mark.usefixtures("shops")
+def test_the_memory_of_a_result_in_a_file_is_released_as_it_is_written(normcli, tmp_path, monkeypatch):
+    """So that it does not grow with the number of rows: a result of 8 MiB and more goes to a temporary file."""
+    from normcli.fitting import use
+    from normcli.tensors import spool
+
+    forgotten = []
+    monkeypatch.setattr(spool, "SMALLEST_SCRATCH", 1)
+    monkeypatch.setattr(use, "forget", lambda values: forgotten.append(isinstance(values, np.memmap)))
+    normcli("fit", "zscore", "s.csv", "--by", "shop", "-o", "st.npz", "-q")
+    normcli("apply", "st.npz", "s.csv", "-o", "y.csv")
+    assert (tmp_path / "y.csv").read_text().startswith('shop,price,qty\nA,-1.0,0.0\n"B, C",-1.0,-1.0\n')
+    assert forgotten == [True]

@@ -15,7 +15,10 @@ from normcli.errors import DataError, UsageError
 from normcli.fitting import by_column
 from normcli.fitting.stats_file import read_stats
 from normcli.fitting.subject import choose_subject
+from normcli.fitting.use import Use, use_stats
 from normcli.norms.request import Request
+from normcli.tensors.files import load as load_tensor
+from normcli.tensors.tables.tables import TableOptions
 from normcli.tensors.tensor import GroupingColumn, Tensor
 
 NORMS = ["zscore", "minmax", "maxabs", "midrange"]
@@ -153,7 +156,7 @@ def test_nan_spreads_within_its_group_or_counts_not():
     x, labels = [[1.0], [np.nan], [3.0], [5.0], [2.0]], ["a", "a", "b", "b", "a"]
     spread = fit(x, "zscore", by=labels)
     np.testing.assert_array_equal(spread.mean, [[np.nan], [4.0]])
-    assert spread.warnings == ("a 0: NaN spreads; --nan omit leaves such values out",)
+    assert spread.warnings == ("by=a 0: NaN spreads; --nan omit leaves such values out",)
     assert fit(x, "zscore", nan="omit", by=labels).mean.tolist() == [[1.5], [4.0]]
 
 
@@ -174,8 +177,10 @@ def test_columns_go_by_their_names_and_so_does_a_column_of_groups(rng):
     other = found.apply(table[["w", "u", "v"]], by=labels)
     assert list(other.columns) == ["w", "u", "v"]
     np.testing.assert_array_equal(other[["u", "v", "w"]], found.apply(table, by=labels))
+    assert found.update(table, by=labels).samples == 120  # a list has no name, and is of the same column
     assert "rows by shop" in str(found)
-    assert repr(found).endswith("60 samples, 5 groups>")
+    assert "by shop" in found._repr_html_()
+    assert repr(found).endswith("120 samples, 5 groups>")
 
 
 def test_rows_that_do_not_fit_their_labels_are_refused(rng):
@@ -191,3 +196,43 @@ def test_labels_that_come_one_by_one_are_all_kept(monkeypatch):
     x = np.arange(40.0)[:, np.newaxis]
     labels = [f"{number % 20:02d}" for number in range(40)]
     assert fit(x, "zscore", by=labels).mean[:, 0].tolist() == [10.0 + number for number in range(20)]
+
+
+def test_a_table_that_changes_between_its_two_readings_is_refused(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("shop,v\nA,1\nB,2\n")
+    tensor = load_tensor(str(path), TableOptions(by="shop"))
+    path.write_text("shop,v\nB,1\nA,2\n")
+    with pytest.raises(DataError, match=r"s\.csv .*chang"):
+        by_column.gather_by_column(choose_subject(Request("zscore"), tensor), tensor, Effort())
+
+
+def test_what_rounding_has_cost_is_added_up(rng, monkeypatch):
+    x, labels = make_rows(rng)
+    stats = fit(x, "zscore", by=labels)._stats
+    y = Tensor(x.astype("float32"), "y", by=GroupingColumn("by", labels.__iter__))
+    found = []
+    for values in (1 << 17, 3):
+        monkeypatch.setattr(by_column, "_VALUES", values)
+        use = Use(stats, dtype="float64")
+        found.append(use_stats(use, use.plan("y", y.values), y, None, Effort(), inverts=True)[1])
+    assert found[0] == found[1]
+    assert found[0].count > 60
+
+
+def test_rows_that_are_read_are_released(rng, monkeypatch):
+    x, labels = make_rows(rng)
+    released = []
+    monkeypatch.setattr(by_column, "_VALUES", 30)
+    monkeypatch.setattr(by_column, "forget", released.append)
+    fit(x, "zscore", by=labels)
+    assert len(released) == 6
+
+
+def test_groups_of_an_array_in_blocks_are_refused():
+    array = pytest.importorskip("dask.array")
+    blocks = array.from_array(np.ones((4, 2)), chunks=2)
+    with pytest.raises(UsageError, match="of one in blocks, leave it out"):
+        fit(blocks, "zscore", by=["a", "a", "b", "b"])
+    with pytest.raises(UsageError, match="of one in blocks, leave it out"):
+        fit(np.ones((2, 2)), "zscore", by=["a", "b"]).apply(blocks, by=["a", "a", "b", "b"])

@@ -80,8 +80,8 @@ def find_splitter(
 ) -> Callable[[bytes], Any] | None:
     """Return a function that gives columns of lines as a table of pyarrow's; None where pyarrow is missing.
 
-    It takes lines without quotes, and returns None where one has another number of cells, or a cell is of another
-    type. Only numbers may be missing.
+    It takes lines without quotes, and returns None where one has another number of cells, or a cell is of
+    another type. Only numbers may be missing.
 
     Parameters
     ----------

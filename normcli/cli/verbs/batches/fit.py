@@ -17,6 +17,7 @@ from normcli.cli.parameters import options
 from normcli.cli.parameters.types import Shard
 from normcli.cli.verb_commands import EVALUATION, NamedNorm, Verb
 from normcli.errors import DataError, UsageError
+from normcli.language import keep_names
 from normcli.norms.request import Choices
 from normcli.printable import agree
 
@@ -220,6 +221,7 @@ def _show(stats: Stats, settings: Settings, emit: str | None, destination: Desti
     from normcli.fitting.stats_file import write_stats
     from normcli.writers.structured import write_fields
 
+    keep_names((*stats.subject.labels, *(stats.subject.columns or ())))
     rounded = round_stats(stats)
     answer, code = answer_fit(stats, rounded), None
     fields = collect_fields(answer, settings.answer.fields)

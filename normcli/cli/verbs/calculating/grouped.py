@@ -8,6 +8,7 @@ from normcli.cli.files.destination import WholeFiles
 from normcli.cli.files.outputs import choose_outputs
 from normcli.cli.files.sources import load_file, load_parameters
 from normcli.errors import DegenerateError, UsageError
+from normcli.language import keep_names
 from normcli.norms.table import find_norm
 from normcli.writers import PAGE, PICTURES
 
@@ -53,6 +54,7 @@ def normalize_groups(settings: Settings, by: str, emit: str | None) -> None:
         **given,
         **affine,
     )
+    keep_names(found.names)
     norm = find_norm(settings.request.norm)[0]
     if settings.run.strict and found.warnings:
         raise DegenerateError(f"{norm.name}: {'; '.join(found.warnings)}")
