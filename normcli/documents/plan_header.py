@@ -14,7 +14,6 @@ from normcli.norms.options import find_option
 from normcli.norms.request import Fill
 from normcli.norms.rules import EpsMode, GroupOrder, ParameterRule
 from normcli.norms.shapes.parameter_shapes import place_parameter
-from normcli.numerics.elements.activation import Activation
 from normcli.printable import format_count, make_printable
 from normcli.tensors.formats.json_lists import describe_number
 from normcli.tuples import NamedTuple
@@ -199,7 +198,7 @@ def format_formula(plan: Plan, given: Collection[str]) -> str:
     for name in given:
         if name.startswith(_GATE):
             act = name[len(_GATE) + 1 :].partition(")")[0]
-            gate = "gate" if act == Activation.NONE else f"{act}(gate)"
+            gate = "gate" if act == "none" else f"{act}(gate)"
             return f"{text} of x · {gate}" if name.endswith(_BEFORE) else f"({text}) · {gate}"
     return text
 
