@@ -130,7 +130,9 @@ def main() -> int:
     if "fit" in chosen:
         measured.append(fitting.measure(options.runs, options.folder))
     if "tables" in chosen:
-        measured.append(tables.measure(options.runs, options.folder))
+        measured += [
+            measure(options.runs, options.folder) for measure in (tables.measure, tables.measure_parquet)
+        ]
     if "search" in chosen:
         measured += search.measure(options.seconds, options.cell)
     if "judge" in chosen:

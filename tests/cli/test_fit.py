@@ -488,6 +488,7 @@ def test_groups_of_one_table_are_those_of_another_format(suffix, normcli, tmp_pa
     ("arguments", "code", "told"),
     [
         (["fit", "zscore", "s.csv", "--by", "town"], 3, "s.csv has no column 'town' to group its rows by; it has shop, price"),
+        (["fit", "zscore", "half.jsonl", "--by", "shop"], 3, "half.jsonl holds half a surrogate pair"),
         (["fit", "zscore", "x.npy", "--by", "shop"], 3, "--by is of tables; x.npy is none"),
         (["fit", "zscore", "none.csv", "--header", "no", "--by", "shop"], 3, "it has no names of columns"),
         (["fit", "robust", "s.csv", "--by", "shop"], 2, "robust has quantiles, which follow from no sums; normcli robust"),
@@ -504,6 +505,7 @@ def test_groups_of_one_table_are_those_of_another_format(suffix, normcli, tmp_pa
 @pytest.mark.usefixtures("shops")
 def test_what_is_wrong_with_groups_is_said_in_a_line(arguments, code, told, normcli, tmp_path):
     np.save(tmp_path / "x.npy", np.ones((2, 2)))
+    (tmp_path / "half.jsonl").write_text('{"shop": "\\ud800", "v": 1}\n')
     normcli("fit", "zscore", "s.csv", "--by", "shop", "-o", "st.npz", "-q")
     normcli("fit", "zscore", "s.csv", "--exclude", "shop", "-o", "plain.npz", "-q")
     ran = normcli(*arguments)

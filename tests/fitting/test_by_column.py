@@ -15,7 +15,10 @@ from normcli.errors import DataError, UsageError
 from normcli.fitting import by_column
 from normcli.fitting.stats_file import read_stats
 from normcli.fitting.subject import choose_subject
+from normcli.fitting.use import Use, use_stats
 from normcli.norms.request import Request
+from normcli.tensors.files import load as load_tensor
+from normcli.tensors.tables.tables import TableOptions
 from normcli.tensors.tensor import GroupingColumn, Tensor
 
 NORMS = ["zscore", "minmax", "maxabs", "midrange"]
@@ -137,6 +140,9 @@ def test_a_damaged_file_of_groups_is_refused(change, told, tmp_path):
         pytest.param(lambda s: fit([[1.0]], "robust", by=["a"]), UsageError, "robust has quantiles", id="quantiles"),
         pytest.param(lambda s: fit([1.0], "zscore", by=["a"]), UsageError, "a table of two axes", id="one axis"),
         pytest.param(lambda s: fit([[1.0]], "zscore", axes=(0, 1), by=["a"]), UsageError, "the first alone", id="axes"),
+        pytest.param(
+            lambda s: fit([[1.0]], "zscore", like="tensorflow", axes=(0,), by=["a"]), UsageError, "give --eps", id="eps"
+        ),
         pytest.param(lambda s: fit([[1.0]], "zscore", by=["a\0"]), DataError, "that no stats file can keep", id="NUL"),
         pytest.param(lambda s: fit([[np.nan]], "zscore", nan="raise", by=["a"]), DataError, "is NaN", id="NaN"),
         pytest.param(lambda s: s.apply([[1.0]], by=["a"], gamma=[2.0]), UsageError, "zscore has no gamma", id="gamma"),
@@ -174,8 +180,10 @@ def test_columns_go_by_their_names_and_so_does_a_column_of_groups(rng):
     other = found.apply(table[["w", "u", "v"]], by=labels)
     assert list(other.columns) == ["w", "u", "v"]
     np.testing.assert_array_equal(other[["u", "v", "w"]], found.apply(table, by=labels))
+    assert found.update(table, by=labels).samples == 120  # a list has no name, and is of the same column
     assert "rows by shop" in str(found)
-    assert repr(found).endswith("60 samples, 5 groups>")
+    assert "by shop" in found._repr_html_()
+    assert repr(found).endswith("120 samples, 5 groups>")
 
 
 def test_rows_that_do_not_fit_their_labels_are_refused(rng):
@@ -191,3 +199,69 @@ def test_labels_that_come_one_by_one_are_all_kept(monkeypatch):
     x = np.arange(40.0)[:, np.newaxis]
     labels = [f"{number % 20:02d}" for number in range(40)]
     assert fit(x, "zscore", by=labels).mean[:, 0].tolist() == [10.0 + number for number in range(20)]
+
+
+def test_a_table_that_changes_between_its_two_readings_is_refused(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("shop,v\nA,1\nB,2\n")
+    tensor = load_tensor(str(path), TableOptions(by="shop"))
+    path.write_text("shop,v\nB,1\nA,2\n")
+    with pytest.raises(DataError, match=r"s\.csv .*chang"):
+        by_column.gather_by_column(choose_subject(Request("zscore"), tensor), tensor, Effort())
+
+
+def test_what_rounding_has_cost_is_added_up(rng, monkeypatch):
+    x, labels = make_rows(rng)
+    stats = fit(x, "zscore", by=labels)._stats
+    y = Tensor(x.astype("float32"), "y", by=GroupingColumn("by", labels.__iter__))
+    found = []
+    for values in (1 << 17, 3):
+        monkeypatch.setattr(by_column, "_VALUES", values)
+        use = Use(stats, dtype="float64")
+        found.append(use_stats(use, use.plan("y", y.values), y, None, Effort(), inverts=True)[1])
+    assert found[0] == found[1]
+    assert found[0].count > 60
+
+
+def test_rows_that_are_read_are_released(rng, monkeypatch):
+    x, labels = make_rows(rng)
+    released = []
+    monkeypatch.setattr(by_column, "_VALUES", 30)
+    monkeypatch.setattr(by_column, "forget", released.append)
+    fit(x, "zscore", by=labels)
+    assert len(released) == 6
+
+
+def test_groups_of_an_array_in_blocks_are_refused():
+    array = pytest.importorskip("dask.array")
+    blocks = array.from_array(np.ones((4, 2)), chunks=2)
+    with pytest.raises(UsageError, match="of one in blocks, leave it out"):
+        fit(blocks, "zscore", by=["a", "a", "b", "b"])
+    with pytest.raises(UsageError, match="of one in blocks, leave it out"):
+        fit(np.ones((2, 2)), "zscore", by=["a", "b"]).apply(blocks, by=["a", "a", "b", "b"])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"like": "sklearn"},
+        {"like": "keras"},
+        {"like": "scipy"},
+        {"ddof": 1},
+        {"eps": 0.5},
+        {"no_mean": True},
+        {"no_scale": True},
+    ],
+    ids=str,
+)
+def test_conventions_hold_for_each_group_by_its_own_count(options):
+    """scikit-learn counts a group as constant by its number of values."""
+    x = np.array([[1.0], [1.0 + 2.0**-51], [5.0], [7.0], [11.0], [1.0], [1.0 + 2.0**-51], [3.0]])
+    labels = ["flat", "flat", "b", "b", "b", "flat", "flat", "one"]
+    found = fit(x, "zscore", by=labels, **options)
+    y = found.apply(x, by=labels)
+    for name in found.groups:
+        rows = pick(labels, name)
+        alone = fit(x[rows], "zscore", **options)
+        assert y[rows].tobytes() == alone.apply(x[rows]).tobytes()
+        assert found.invert(y, by=labels)[rows].tobytes() == alone.invert(y[rows]).tobytes()

@@ -159,8 +159,11 @@ class TextRows(Rows, Protocol):
     def delimiter(self) -> str | None:
         """The delimiter between the cells of a line."""
 
-    def read_columns(self, places: Sequence[int]) -> Iterator[list[list[str]]]:
-        """Yield the texts of some columns, of some rows at a time; of JSON as they are written there."""
+    def read_columns(self, places: Sequence[int]) -> Iterator[Sequence[Any]]:
+        """Yield the texts of some columns, of some rows at a time: lists, or arrays of pyarrow's.
+
+        Texts of JSON are as they are written there.
+        """
 
     def settle_text(self, chosen: Sequence[int], error: TextError) -> str:
         """Take another way to read the chosen columns, and return a note of it, or raise `DataError`."""
