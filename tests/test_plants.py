@@ -8,7 +8,7 @@ import pytest
 
 from normcli.identifying.words.phrasing import diagnose
 from tests.identifying.plain_words import require_plain_words
-from tests.marks import choose_some, costly, slowly
+from tests.marks import EVERY_CASE, choose_some, costly, slowly
 from tests.peers import PEERS
 from tests.plants import LISTS, list_all
 from tests.plants.algorithms import list_algorithms
@@ -139,6 +139,7 @@ def test_most_faults_are_named():
 
 
 @live
+@pytest.mark.skipif(not EVERY_CASE, reason="makes every plant, for a minute")
 def test_every_plant_has_a_kind_and_a_name_of_its_own():
     names = Counter((plant.kind, plant.name) for plant in list_all())
     assert not [name for name, count in names.items() if count > 1]
