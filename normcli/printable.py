@@ -95,6 +95,25 @@ def format_count(count: int, noun: str, plural: str | None = None) -> str:
     return f"{count:,} {agree(count, noun, plural or f'{noun}s')}"
 
 
+_LIMIT_DIGITS = 3
+"""Significant digits of a tolerance."""
+
+
+def format_up(value: float) -> str:
+    """Return a number ≥ 0 of three significant digits that is no smaller.
+
+    Examples
+    --------
+    >>> format_up(0.00021001), format_up(9895.0)
+    ('0.000211', '9900')
+    """
+    nearest = f"{value:.{_LIMIT_DIGITS - 1}e}"
+    if float(nearest) < value:
+        unit = float(f"1{nearest[nearest.index('e') :]}") / 10 ** (_LIMIT_DIGITS - 1)
+        nearest = f"{float(nearest) + unit:.{_LIMIT_DIGITS - 1}e}"
+    return f"{float(nearest):g}"
+
+
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
 
 

@@ -21,7 +21,7 @@ IDS = {
         "absolute approximate averaged constant count ddof eps-floor eps-other eps-outside eps-scaled eps-subtracted eps-twice half-sums length "
         "mean-square mean-subtracted median multiplied no-divisor no-mean not-rooted one-pass other-axes other-row overflow padded padded-mean "
         "padded-variance partial rounded rounded-mean rounded-mean-squared rounded-rstd rounded-variance shard tail-skipped unknown-both unknown-divisor "
-        "unknown-mean variance"
+        "slice unknown-mean underflow variance"
     ),
     "stored": "biased exchanged not-rooted rolled rooted-twice unused updated",
     "affine": (
@@ -67,8 +67,7 @@ def test_plants_have_names_of_their_own():
 
 
 def passes(wrong, y):
-    inputs = Inputs(wrong.parameters.get("gamma"), wrong.parameters.get("beta"), wrong.given)
-    return check(wrong.plan, wrong.x, {"normalized": y}, inputs, gate=wrong.gate).ok
+    return check(wrong.plan, wrong.x, {"normalized": y}, wrong.inputs).ok
 
 
 @costly

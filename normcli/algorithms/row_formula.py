@@ -73,7 +73,7 @@ class Divisors(NamedTuple):
     wide : ndarray of float64
         Eps and the root are calculated in float64.
     stored : ndarray
-        In the dtype of the sums, of a variance that was rounded to the dtype of the result.
+        In the dtype of the sums, of a sum of squares, a count and their quotient in the dtype of the result.
     """
 
     usual: Values
@@ -115,7 +115,8 @@ class RowElements(NamedTuple):
     ) -> RowElements:
         """Return the elements of rows whose moments are known."""
         square = moments.square[:, None]
-        stored = square.astype(dtype).astype(square.dtype)
+        count = rows.shape[-1]
+        stored = ((square * count).astype(dtype) / np.asarray(count).astype(dtype)).astype(square.dtype)
         divisors = Divisors(*map(formula.find_divisor, (square, square.astype(np.float64), stored)))
         return cls(rows, moments.mean[:, None], divisors, *affine, dtype)
 
@@ -197,13 +198,19 @@ def write_folded_wide_root(given: RowElements) -> Values:
 
 
 def write_from_stored(given: RowElements) -> Values:
-    """Return (x − mean) · (gamma/divisor), plus beta, of a mean, variance and 1/divisor that were rounded."""
-    mean, inverse = (
-        values.astype(given.dtype).astype(given.rows.dtype)
-        for values in (given.mean, 1.0 / given.divisors.stored)
-    )
+    """Return x · a + b rounded once, of a mean and a 1/divisor that were rounded to the result's dtype."""
+    return _fold_rounded(given, given.inverse)
+
+
+def write_from_stored_sums(given: RowElements) -> Values:
+    """Return the same where the sum of squares, the count and the variance were rounded so before."""
+    return _fold_rounded(given, 1.0 / given.divisors.stored)
+
+
+def _fold_rounded(given: RowElements, inverse: Values) -> Values:
+    mean, inverse = (v.astype(given.dtype).astype(given.rows.dtype) for v in (given.mean, inverse))
     factor = given._replace(beta=None).scale(inverse)
-    return given._replace(gamma=None).scale((given.rows - mean) * factor)
+    return fuse(given.rows, factor, given._replace(gamma=None).scale(-mean * factor))
 
 
 def _scale_fused(given: RowElements, values: Values) -> Values:

@@ -149,12 +149,14 @@ FORMS = (
     Cast("wide-root", "the root taken in float64", elements.write_wide_root),
     Cast("folded-wide-root", "as x · a + b, the root taken in float64", elements.write_folded_wide_root),
     Cast(
-        "stored",
-        "mean, variance and divisor rounded first, products in the dtype of the sums",
-        elements.write_from_stored,
+        "stored", "mean and divisor rounded first, then x · a + b in one rounding", elements.write_from_stored,
         narrows=True,
     ),
-)
+    Cast(
+        "stored-sums", "mean, sum of squares and divisor rounded first, then x · a + b in one rounding",
+        elements.write_from_stored_sums, narrows=True,
+    ),
+)  # fmt: skip
 """Other orders of the same operations, which differ in the last place."""
 
 

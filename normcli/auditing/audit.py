@@ -9,7 +9,6 @@ import numpy as np
 from normcli.auditing.alike import KnownNorms
 from normcli.auditing.running_check import RUNNING, check_running
 from normcli.checking.check import NORMALIZED, check
-from normcli.checking.gate import make_gate
 from normcli.checking.gradient_check import check_gradients, is_off_by_rounding
 from normcli.checking.tally import PIECE, Comparison
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
@@ -26,6 +25,7 @@ from normcli.numerics.statistics.solution import Given
 from normcli.results.backward import BackwardProblem
 from normcli.results.calculate import calculate
 from normcli.results.given_inputs import fit_given, fit_inputs
+from normcli.results.surroundings import GateOrder, Surroundings
 from normcli.running.average import begin, choose_rule
 from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import iterate_pieces
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from normcli.auditing.dump_file import LayerSettings
     from normcli.auditing.layer import RecordedLayer
     from normcli.checking.check import Checked
-    from normcli.checking.gate import Gate
     from normcli.checking.gradient_check import CheckedGradients
     from normcli.checking.ulp import Tolerance
     from normcli.engine.inputs import Inputs
@@ -264,19 +263,17 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
         found = (float("nan") if ulp is None else ulp, actual.values.size, 0)
         output = JudgedTensor(OUTPUT, ulp is not None, *found, what.cause, what.fault, what.remedy)
         return blank._replace(parts=(output,))
-    gate = _find_gate(layer, tensor)
-    if gate is not None and settings.gates_input:
-        gated = gate.activate() * tensor.values.astype(np.float64)
-        tensor, gate = tensor._replace(values=gated.astype(np.result_type(tensor.values, np.float32))), None
+    around = _find_surroundings(layer)
+    request, values = around.prepare(request, tensor.values)
+    tensor = tensor._replace(values=values)
     plan = make_plan(request, tensor.values.shape, tensor.values.dtype).adopt_parameters(arrays)
     before = _pair(layer, plan, ("running_mean", "running_var"))
     if settings.evaluation and before is None:
         return blank._replace(problem="the running statistics of evaluation are missing")
     inputs = fit_inputs(plan, tensor.values, arrays, before if settings.evaluation else None)
-    checked = check(plan, tensor.values, {NORMALIZED: actual.values}, inputs, tolerate, effort, gate=gate)
-    told = diagnose_actual(
-        AskedNorm(plan, inputs, gate=gate), tensor.values, actual.values, ok=checked.ok, saved=checked.saved
-    )
+    inputs = around.surround(inputs, plan)
+    checked = check(plan, tensor.values, {NORMALIZED: actual.values}, inputs, tolerate, effort)
+    told = diagnose_actual(AskedNorm(plan, inputs), tensor.values, actual.values, checked)
     output = _summarize(OUTPUT, checked.comparisons[NORMALIZED], told)
     if plan.spec.rounds_before_gamma and output.max_ulp <= _TWICE_ROUNDED and is_half(actual.values.dtype):
         output = output._replace(ok=True)  # x̂ near a tie, rounded to its other neighbour
@@ -296,13 +293,14 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
     return blank._replace(parts=tuple(parts), detail=detail)
 
 
-def _find_gate(layer: RecordedLayer, tensor: Tensor) -> Gate | None:
-    values = layer.load("gate")
-    if values is None and layer.settings.gate_act:
-        raise DataError(f"{layer.name}.gate is missing")
-    given = None if values is None else values.values
-    act = layer.settings.gate_act or None if given is not None else None
-    return make_gate(given, act, tensor.values.shape, f"{layer.name}.gate")
+def _find_surroundings(layer: RecordedLayer) -> Surroundings:
+    gate, settings = layer.load("gate"), layer.settings
+    if gate is None:
+        if settings.gate_act:
+            raise DataError(f"{layer.name}.gate is missing")
+        return Surroundings()
+    order = GateOrder.BEFORE if settings.gates_input else GateOrder.AFTER
+    return Surroundings(gate=gate.values, gate_act=settings.gate_act or None, gate_order=order)
 
 
 def _summarize(role: str, found: Comparison, told: Diagnosis | None = None) -> JudgedTensor:

@@ -6,7 +6,6 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from normcli.auditing.dump_file import LayerSettings
-from normcli.checking.gate import SILU
 from normcli.errors import UsageError
 from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.norm_spec import parse_norm_spec
@@ -14,6 +13,7 @@ from normcli.norms.options import find_option
 from normcli.norms.request import Choices, Request
 from normcli.norms.rules import AxesRule, ParameterRule
 from normcli.norms.table import find_norm
+from normcli.numerics.elements.activation import Activation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,7 +104,7 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
         momentum=momentum if learns else None,
         batches=int(counter) if learns and momentum == "none" and counter is not None else 0,
         kind=full, note=note, is_guess=bool(note),
-        gate_act=getattr(module, "activation", SILU) if kind.__name__.endswith(_GATED) else "",
+        gate_act=getattr(module, "activation", Activation.SILU.value) if kind.__name__.endswith(_GATED) else "",
         gates_input=kind.__name__ in _GATING_INPUT,
     )  # fmt: skip
 

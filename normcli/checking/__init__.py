@@ -3,7 +3,6 @@
 * `ulp`: distances in units of the last place of a dtype
 * `tally`: counts of distances, the worst value, mismatches of each group
 * `check`: a tensor or statistics held against the exact ones
-* `gate`: the gate that multiplies a norm's result in a block
 * `half_precision`: which half precision a tensor was saved from
 * `fault`: the record of a fault: id, words, remedy, example
 * `gradient_check`: gradients held against the exact ones

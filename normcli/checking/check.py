@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.checking.gate import Gate
     from normcli.checking.ulp import Tolerance
     from normcli.dtypes import Floats
     from normcli.engine.inputs import Selection
@@ -82,7 +81,6 @@ def check(
     tolerate: Callable[[np.dtype[Any]], Tolerance] = choose_tolerance,
     effort: Effort = DEFAULT_EFFORT,
     allowed: NDArray[np.float64] | None = None,
-    gate: Gate | None = None,
     addends: Addends | None = None,
 ) -> Checked:
     """Compare arrays with the exact result of a plan.
@@ -96,15 +94,13 @@ def check(
     actual : mapping of str to ndarray
         `normalized`, of the tensor's shape, and any statistics of the norm, by name.
     inputs : Inputs
-        Gamma, beta, running statistics and which values count, as `fit_inputs` returns them.
+        Gamma, beta, running statistics, which values count, and a gate that multiplies the result.
     tolerate : callable
         What is tolerated of values of a dtype; by default what torch's `assert_close` does.
     effort : Effort
         Nothing of the outcome depends on it.
     allowed : ndarray of float64 or None
         How far each value of the normalized tensor may be off, in place of what is tolerated of its dtype.
-    gate : Gate or None
-        What multiplies the exact result, before it is held against the normalized tensor.
     addends : Addends or None
         What the values are the sum of; they tell whether y was saved from half precision.
 
@@ -118,7 +114,7 @@ def check(
     Notes
     -----
     The exact values are calculated in float64, so of shorter floats 0.5 ulp is the most that is rounding. Those
-    of float64 are themselves rounded once; with a gate they are within 2 ulp, and as exact as its activation.
+    of float64 are themselves rounded once.
 
     Examples
     --------
@@ -147,13 +143,12 @@ def check(
     if NORMALIZED in actual:
         geometry = find_geometry(plan)
         with contextlib.ExitStack() as files:
-            source, limits, gates = (
+            source, limits = (
                 None if array is None else files.enter_context(open_source(array, plan, geometry))
-                for array in (actual[NORMALIZED], allowed, None if gate is None else gate.values)
+                for array in (actual[NORMALIZED], allowed)
             )
             assert source is not None
-            gating = None if gate is None or gates is None else (gate, gates)
-            sink = ComparingSink(plan, geometry, source, tolerances[NORMALIZED], limits, gating)
+            sink = ComparingSink(plan, geometry, source, tolerances[NORMALIZED], limits)
             statistics = run_into(plan, values, sink, inputs, effort)
         comparisons[NORMALIZED] = sink.comparison
     else:
@@ -195,8 +190,6 @@ class ComparingSink:
     tolerance : Tolerance
     limits : Source or None
         How far each value may be off; takes the place of the tolerance.
-    gate : tuple of Gate and Source, or None
-        What multiplies what is exact, and where its values are read.
     """
 
     dtype: np.dtype[Any] = np.dtype(np.float64)
@@ -208,14 +201,12 @@ class ComparingSink:
         source: Source,
         tolerance: Tolerance,
         limits: Source | None = None,
-        gate: tuple[Gate, Source] | None = None,
     ) -> None:
         windowed = plan.groups_overlap
         groups = None if windowed else GroupTally(geometry.kept_shape)
         self.comparison = Comparison(tolerance, groups)
         self._geometry, self._source, self._limits = geometry, source, limits
         self._lock = threading.Lock()
-        self._gate = gate
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
         """Return the buffer that a tile is to be written to."""
@@ -227,11 +218,6 @@ class ComparingSink:
         actual = self._source.read(tile, natural, work).reshape(-1)
         expected = values.reshape(-1)
         limits = None if self._limits is None else self._limits.read(tile, natural, work).reshape(-1)
-        if self._gate is not None:
-            gate, gates = self._gate
-            with np.errstate(all="ignore"):
-                expected *= gate.activate(gates.read(tile, natural, work).reshape(-1))
-            gates.forget()
         here = Comparison(self.comparison.tolerance)
         for start in range(0, expected.size, PIECE):
             part = slice(start, start + PIECE)

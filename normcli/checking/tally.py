@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.ulp import measure_distance
+from normcli.printable import format_up
 from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import find_places, forget, iterate_pieces
 from normcli.tensors.spool import make_scratch
@@ -223,6 +224,23 @@ class Comparison:
         if self.tolerance.derived:
             return None
         return Smallest(self.least_rtol, self.least_atol, self.max_ulp)
+
+    def suggest_option(self) -> str | None:
+        """Return the option that lets what differs pass, with the least number that does; None without one.
+
+        It is `--max-ulp` where that was asked for, otherwise the one of `--rtol` and `--atol` that grows less.
+        """
+        smallest, limits = self.smallest, self.tolerance
+        if smallest is None or self.ok:
+            return None
+        names = ("rtol", "atol") if limits.max_ulp is None else ("max_ulp",)
+        least = {name: getattr(smallest, name) for name in names}
+        passing = [name for name in names if least[name] < math.inf]
+        if not passing:
+            return None
+        own = {name: getattr(limits, name) for name in names}
+        name = min(passing, key=lambda name: least[name] / own[name] if own[name] else math.inf)
+        return f"--{name.replace('_', '-')} {format_up(least[name])}"
 
     def count_groups(self) -> int:
         """Return how many groups have a mismatch."""

@@ -101,7 +101,7 @@ class LazyResult(Result):
     @property
     def warnings(self) -> tuple[str, ...]:
         """A line for each kind of degenerate group, as far as statistics show it."""
-        return () if self.stats is None else warn(self.stats, round_stats(self.stats))
+        return () if self.stats is None else warn(self.stats)
 
     @functools.cached_property
     def check(self) -> tuple[Check, ...]:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from dask.delayed import delayed
 
-from normcli.engine.run import run
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.fitting.parts import add_parts, cut_stats, gather_part, holds_apart, join_parts
 from normcli.fitting.subject import choose_subject, require_fittable
 from normcli.fitting.sums import require_no_nan
-from normcli.fitting.use import Use, invert_stats
+from normcli.fitting.use import Use, use_stats
 from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Choices, NanRule
@@ -184,11 +183,8 @@ class BlockUse(NamedTuple):
         """Return the block, normalized (or inverted)."""
         require_version(version)
         block = np.ascontiguousarray(values)
-        if self.inverts:
-            use = self._cut(box, block.dtype)
-            return invert_stats(use, use.plan("the block", block), block, None, ALONE)[0]
-        plan, inputs = self.prepare(box, block)
-        return run(plan, block, inputs, None, ALONE)[0]
+        use, tensor = self._cut(box, block.dtype), Tensor(block, "the block")
+        return use_stats(use, use.plan(tensor.source, block), tensor, None, ALONE, inverts=self.inverts)[0]
 
     def _cut(self, box: Box, dtype: np.dtype[Any]) -> Use:
         """Return the statistics of a block's groups, and its part of gamma and beta."""

@@ -24,13 +24,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from normcli.checking.gate import Gate
     from normcli.documents.document import View
     from normcli.engine.inputs import Inputs, Selection
     from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan
     from normcli.norms.spec import Iteration
-    from normcli.numerics.elements.activation import Gated
     from normcli.tensors.tensor import Tensor
 
     HeaderLine = tuple[str, tuple[str, ...]]
@@ -185,7 +183,7 @@ def list_groups(plan: Plan, columns: Mapping[str, NDArray[Any]], view: View) -> 
     """
 
     def make_row(group: int) -> TableRow:
-        cells = (_format_value(values.flat[group], view) for values in columns.values())
+        cells = (format_value(values.flat[group], view) for values in columns.values())
         return TableRow((plan.grid.group_name(group), *cells), None if plan.groups_overlap else group)
 
     table = Table(None, ("group", *columns), (False, *(True,) * len(columns)))
@@ -211,10 +209,10 @@ _GATE = "gate "
 """The label of a gate begins with it; its activation follows."""
 
 
-def name_inputs(inputs: Inputs, gate: Gate | Gated | None = None) -> Mapping[str, NDArray[Any] | None]:
+def name_inputs(inputs: Inputs) -> Mapping[str, NDArray[Any] | None]:
     """Return gamma, beta, running statistics and the gate under the labels that they have in a header."""
     running = {} if inputs.given is None else dict(zip(_RUNNING, inputs.given, strict=True))
-    gate = gate or inputs.gate
+    gate = inputs.gate
     gates = {} if gate is None else {f"{_GATE}({gate.activation})": gate.values}
     return {"gamma": inputs.gamma, "beta": inputs.beta, **running, **gates}
 
@@ -374,5 +372,6 @@ def _abbreviate(parameter: NDArray[Any], view: View, places: tuple[str, ...]) ->
     return format_shape(parameter.shape), *places, f"{texts}{more}"
 
 
-def _format_value(value: np.generic, view: View) -> str:
+def format_value(value: np.generic, view: View) -> str:
+    """Return an integer as it is, another number rounded for the reader."""
     return str(value) if value.dtype.kind in "iu" else format_statistic(float(value), view.digits)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from normcli.engine.tiling.geometry import Geometry, Slices
     from normcli.norms.plan import Plan
     from normcli.numerics.elements.activation import Gated
+    from normcli.numerics.statistics.divisor import Solution
     from normcli.numerics.statistics.solution import Given, Measured
 
     Places = tuple[NDArray[np.intp], ...]
@@ -105,8 +106,9 @@ class Inputs(NamedTuple):
         Known statistics, one for each group of `Grid.running`, to normalize with instead of the groups' own.
     selection : Selection or None
         Which values count; None if all do.
-    measured : Moments, Lengths, Extremes, Quantiles or None
-        What was measured of the groups elsewhere (of many files), to normalize with instead of their own.
+    measured : Moments, Lengths, Extremes, Quantiles, Solution or None
+        What was measured of the groups elsewhere (of many files), or solved, to normalize with instead of their
+        own.
     gate : Gated or None
         What multiplies the result before it is rounded; of the tensor's rank.
     clip : tuple of float or None
@@ -117,7 +119,7 @@ class Inputs(NamedTuple):
     beta: NDArray[Any] | None = None
     given: Given | None = None
     selection: Selection | None = None
-    measured: Measured | None = None
+    measured: Measured | Solution | None = None
     gate: Gated | None = None
     clip: tuple[float, float] | None = None
 

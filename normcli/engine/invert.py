@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,11 @@ class Loss:
     count: int = 0
     bound: float = 0.0
     overflows: int = 0
+
+    def add(self, other: Loss) -> Loss:
+        """Return the loss of the values of both."""
+        bound = max(self.bound, other.bound)
+        return Loss(self.count + other.count, bound, self.overflows + other.overflows)
 
 
 def invert(
@@ -133,8 +139,7 @@ class _InversePasses(Passes):
 
         self.walk.expect(1)
         self.walk.each(restore, whole=None, most=_BLOCK)
-        overflows = sum(loss.overflows for loss in losses)
-        return Loss(sum(loss.count for loss in losses), max(loss.bound for loss in losses), overflows)
+        return functools.reduce(Loss.add, losses)
 
     def _restore(self, tile: Slices, solution: Solution, work: Workspace) -> Loss:
         assert self.sink is not None

@@ -90,7 +90,7 @@ class Passes(Tiles):
                 self._measure_in_passes()
         return self.statistics
 
-    def apply(self, known: Given | Measured) -> dict[str, Floats]:
+    def apply(self, known: Given | Measured | Solution) -> dict[str, Floats]:
         """Normalize with known or measured statistics; return them in the shape of the kept runs."""
         self.walk.expect(0 if self.sink is None else 1)
         with np.errstate(all="ignore"):

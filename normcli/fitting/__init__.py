@@ -1,5 +1,6 @@
 """Statistics over many files: fitted, kept in a file, merged, used, and undone.
 
+* `by_column`: rows grouped by a column, and the sums of each group
 * `fit`: the statistics of files, each read once
 * `gather`: the sums of one tensor
 * `merge`: the statistics of two stats files as one

@@ -8,6 +8,7 @@ from normcli.engine.inputs import Selection
 from normcli.engine.order import find_quantiles
 from normcli.engine.walk import Effort, count_processors
 from normcli.errors import DataError, UsageError
+from normcli.fitting.by_column import gather_by_column
 from normcli.fitting.gather import gather
 from normcli.fitting.statistics import Stats
 from normcli.fitting.subject import choose_subject, require_alike, require_order
@@ -211,7 +212,10 @@ class Survey(NamedTuple):
         require_alike(subject, values.shape, tensor.dtype, name, self.first)
         require_order(subject, tensor.dimensions, name)
         samples = values.shape[subject.plan(1).grid.layout.batch or 0]
-        sums = gather(subject.plan(samples), values, effort)
+        if tensor.by is None:
+            sums = gather(subject.plan(samples), values, effort)
+        else:
+            subject, sums = gather_by_column(subject, tensor, effort)
         if self.policy.nan == "raise":
             require_no_nan(sums, name)
         stats = Stats(subject, self.policy.nan == "omit", 1, samples, sums)

@@ -35,7 +35,23 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
 
-def gather(plan: Plan, values: NDArray[Any], effort: Effort, *, apart: bool = False) -> Sums:
+class SharedSums(NamedTuple):
+    """Sums that a tensor's groups are added to, several perhaps to one.
+
+    Parameters
+    ----------
+    sums : Sums
+    numbers : ndarray of int
+        The number of the sum, for each group of the tensor.
+    """
+
+    sums: Sums
+    numbers: NDArray[np.intp]
+
+
+def gather(
+    plan: Plan, values: NDArray[Any], effort: Effort, *, apart: bool = False, shared: SharedSums | None = None
+) -> Sums:
     """Return the sums of a tensor's groups.
 
     Where a sample has several values of a group, its leaves are its own: so what is kept of it depends on its
@@ -50,13 +66,17 @@ def gather(plan: Plan, values: NDArray[Any], effort: Effort, *, apart: bool = Fa
     apart : bool
         Each sample's are groups of their own, and the plan keeps the batch axis: of a block of a tensor, which
         does not hold all values of its samples, whose deviations are found later.
+    shared : SharedSums or None
+        None adds each group to a new sum of its own.
     """
-    sums = Sums.zeros(plan.grid.group_count)
+    sums = Sums.zeros(plan.grid.group_count) if shared is None else shared.sums
     if values.size == 0:
         return sums
     positions = () if apart else find_positions(plan)
     geometry = Geometry.of(plan.grid.view_shape, positions or plan.grid.view_axes)
-    gatherer = _Gatherer(plan, geometry, sums, by_sample=bool(positions), images=has_images(plan) and not apart)
+    images = has_images(plan) and not apart
+    numbers = None if shared is None else shared.numbers
+    gatherer = _Gatherer(plan, geometry, sums, numbers, by_sample=bool(positions), images=images)
     with open_source(values, plan, geometry) as source, np.errstate(all="ignore"):
         Passes(plan, geometry, source, None, effort=effort).survey(measure_sums, gatherer.add)
         gatherer.finish()
@@ -70,8 +90,17 @@ _LEAVES = 1 << 14
 class _Gatherer:
     """Adds the leaves of a survey to sums: exactly, so that their order does not matter."""
 
-    def __init__(self, plan: Plan, geometry: Geometry, sums: Sums, *, by_sample: bool, images: bool) -> None:
-        self.sums = sums
+    def __init__(
+        self,
+        plan: Plan,
+        geometry: Geometry,
+        sums: Sums,
+        numbers: NDArray[np.intp] | None,
+        *,
+        by_sample: bool,
+        images: bool,
+    ) -> None:
+        self.sums, self._numbers = sums, numbers
         self._images = images
         self._leaf_count = geometry.leaf_count
         self._batches: list[LeafSums] = []
@@ -88,7 +117,7 @@ class _Gatherer:
         """Add leaves, now or together with others."""
         self._batches.append(batch)
         self._leaves += len(batch.groups)
-        if self._leaves >= _LEAVES:
+        if self._leaves >= max(_LEAVES, len(self.sums.count)):
             self.finish()
 
     def finish(self) -> None:
@@ -101,6 +130,7 @@ class _Gatherer:
         sums, count = self.sums, batch.leaves.count
         outer, inner = np.divmod(batch.groups, self._samples * self._inner)
         groups = outer * self._inner + inner % self._inner
+        groups = groups if self._numbers is None else self._numbers[groups]
         lower_at(sums.low, groups, batch.low)
         raise_at(sums.high, groups, batch.high)
         for mine, found in (

@@ -27,6 +27,7 @@ def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats
         ("norm", mine.request.norm, theirs.request.norm),
         ("shape", mine.shape, theirs.shape),
         ("dtype", mine.dtype, theirs.dtype),
+        ("the column that groups rows", mine.by or "none", theirs.by or "none"),
         ("NaN", *("omitted" if stats.omits_nan else "propagated" for stats in (first, other))),
         *((field, getattr(mine.request, field), getattr(theirs.request, field)) for field in Request._fields),
     ):
@@ -41,7 +42,7 @@ def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats
         )
     with name_subject(f"{first_name} and {name}"):
         added = first.add(other)
-    return added._replace(subject=mine._replace(columns=mine.columns or theirs.columns))
+    return added._replace(subject=added.subject._replace(columns=mine.columns or theirs.columns))
 
 
 def _arrange(stats: Stats, wanted: tuple[str, ...] | None, name: str) -> Stats:

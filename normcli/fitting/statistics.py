@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.fitting.by_column import number_groups_of
 from normcli.fitting.shards import join_shards
 from normcli.fitting.subject import has_images
-from normcli.fitting.sums import solve_sums
+from normcli.fitting.sums import Sums, solve_sums
 from normcli.numerics.statistics.solution import solve
 from normcli.tuples import NamedTuple
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from normcli.fitting.shards import Shards
     from normcli.fitting.subject import Subject
-    from normcli.fitting.sums import Sums
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.order_statistics import Quantiles
     from normcli.numerics.statistics.solution import Measured
@@ -60,9 +60,12 @@ class Stats(NamedTuple):
     def take_columns(self, names: tuple[str, ...]) -> Stats:
         """Return the statistics of some columns; all where columns do not have statistics of their own."""
         grid, columns = self.subject.plan(self.samples).grid, self.subject.columns or ()
-        if grid.kept != (len(grid.shape) - 1,) or grid.split is not None or not set(names) <= set(columns):
+        last = len(grid.shape) - 1
+        if last not in grid.kept or grid.split is not None or not set(names) <= set(columns):
             return self
-        places, quantiles = np.array([columns.index(name) for name in names]), self.quantiles
+        numbers = np.arange(grid.group_count).reshape(grid.stats_shape)
+        places = numbers[..., [columns.index(name) for name in names]].reshape(-1)
+        quantiles = self.quantiles
         if quantiles is not None:
             count = quantiles.count if np.ndim(quantiles.count) == 0 else quantiles.count[places]
             values, parts = quantiles.values.map(lambda part: part[places]), quantiles.parts[places]
@@ -73,9 +76,20 @@ class Stats(NamedTuple):
     def add(self, other: Stats) -> Stats:
         """Return the statistics over the files of both, which have one subject; the sums are added in place."""
         shards = join_shards(self.shards, other.shards)
-        self.sums.merge(other.sums)
         files, samples = self.files + other.files, self.samples + other.samples
-        return self._replace(files=files, samples=samples, shards=shards)
+        labels = tuple(sorted({*self.subject.labels, *other.subject.labels}))
+        added = self.spread(labels)
+        added.sums.merge(other.spread(labels).sums)
+        return added._replace(files=files, samples=samples, shards=shards)
+
+    def spread(self, labels: tuple[str, ...]) -> Stats:
+        """Return the statistics with a row for each of some labels, its own among them; others are empty."""
+        if labels == self.subject.labels:
+            return self
+        numbers, width = {label: number for number, label in enumerate(labels)}, self.subject.shape[-1]
+        sums = Sums.zeros(len(labels) * width)
+        sums.merge(self.sums, number_groups_of([numbers[label] for label in self.subject.labels], width))
+        return self._replace(subject=self.subject._replace(labels=labels), sums=sums)
 
 
 class Rounded(NamedTuple):
@@ -118,7 +132,7 @@ def round_stats(stats: Stats) -> Rounded:
     return Rounded(plan, {name: values.reshape(shape) for name, values in fields.items()})
 
 
-def warn(stats: Stats, rounded: Rounded) -> tuple[str, ...]:
+def warn(stats: Stats) -> tuple[str, ...]:
     """Return warnings about groups that are empty, constant, or not finite: one line for each kind."""
     sums = stats.sums
     spread = sums.nan > 0
@@ -132,7 +146,7 @@ def warn(stats: Stats, rounded: Rounded) -> tuple[str, ...]:
         (infinite, "infinite values"),
         (constant, "constant"),
     )
-    return tuple(_format_warning(rounded.plan, chosen, kind) for chosen, kind in kinds if chosen.any())
+    return tuple(_format_warning(stats.subject, chosen, kind) for chosen, kind in kinds if chosen.any())
 
 
 def warn_of_nan(stats: Stats) -> tuple[str, ...]:
@@ -141,12 +155,12 @@ def warn_of_nan(stats: Stats) -> tuple[str, ...]:
     if not spread.any():
         return ()
     kind = "the statistics are NaN, and so is all that they are used on; fit --nan omit leaves NaN out"
-    return (_format_warning(stats.subject.plan(stats.samples), spread, kind),)
+    return (_format_warning(stats.subject, spread, kind),)
 
 
-def _format_warning(plan: Plan, chosen: NDArray[np.bool_], kind: str) -> str:
+def _format_warning(subject: Subject, chosen: NDArray[np.bool_], kind: str) -> str:
     numbers = np.flatnonzero(chosen)
-    names = ", ".join(plan.grid.group_name(int(number)) for number in numbers[:_NAMED])
+    names = ", ".join(subject.name_group(int(number)) for number in numbers[:_NAMED])
     more = f", … ({len(numbers)} groups)" if len(numbers) > _NAMED else ""
     return f"{names}{more}: {kind}"
 

@@ -2,11 +2,13 @@
 
 Its members are
 
-- `schema` ("normcli-stats/1");
+- `schema` ("normcli-stats/1"; of grouped rows "normcli-stats/2", which versions that know of none refuse);
 - what the statistics are of: `norm`, `axes`, `shape` (0 for the batch axis), `dtype`, `nan` (propagate or
   omit), and every other option by its name (`range_option`, as a statistic is called `range`), where NaN, -1
   and "" stand for the norm's own number, integer and word; where they were given, `feature_axes` as numbers;
 - where the tensors were tables with names, `columns`: the names of the places of the last axis;
+- of rows that were grouped by a column of a table, `by`, its name, and `by_values`, its values, sorted: the
+  first axis of all statistics;
 - `files` and `samples`, how many; of a fit by several commands, `shard_count`, how many parts there are,
   `shards`, the numbers of those that are held, and `shard_inputs`, a digest of what was shared out;
 - what is kept of each group, with the shape of the statistics as the last axes: `count` (finite values),
@@ -32,7 +34,7 @@ from normcli.dtypes import MOST_AXES
 from normcli.errors import DataError, NormError
 from normcli.fitting.shards import Shards
 from normcli.fitting.statistics import Stats, round_stats
-from normcli.fitting.subject import Subject, is_dtype_name, require_fittable
+from normcli.fitting.subject import Subject, is_dtype_name, require_fittable, require_groupable
 from normcli.fitting.sums import Sums
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.options import OPTIONS, OptionKind
@@ -58,8 +60,12 @@ if TYPE_CHECKING:
 
 SCHEMA = "normcli-stats/1"
 
+GROUPED_SCHEMA = "normcli-stats/2"
+
 _KIND = FileKind(
-    "stats", SCHEMA, "normcli fit NORM FILE… -o STATS.npz writes one; --stats-output keeps no exact sums"
+    "stats",
+    (SCHEMA, GROUPED_SCHEMA),
+    "normcli fit NORM FILE… -o STATS.npz writes one; --stats-output keeps no exact sums",
 )
 
 _STORED = {
@@ -135,12 +141,12 @@ def describe_stats(stats: Stats) -> dict[str, NDArray[Any]]:
     DataError
         If they are of no groups.
     """
-    request, sums = stats.subject.request, stats.sums
+    request, sums, by = stats.subject.request, stats.sums, stats.subject.by
     shape = stats.subject.plan(1).grid.stats_shape
     if 0 in shape:
         raise DataError("there are no groups, and so no statistics to keep")
     members: dict[str, Any] = {
-        "schema": SCHEMA,
+        "schema": SCHEMA if by is None else GROUPED_SCHEMA,
         "norm": request.norm,
         "axes": np.array(request.axes, dtype=np.int64),
         "shape": np.array(stats.subject.shape, dtype=np.int64),
@@ -156,6 +162,8 @@ def describe_stats(stats: Stats) -> dict[str, NDArray[Any]]:
     }
     if stats.subject.columns is not None:
         members["columns"] = np.array(stats.subject.columns, dtype=np.str_)
+    if by is not None:
+        members |= {"by": by, "by_values": np.array(stats.subject.labels, dtype=np.str_)}
     if stats.shards is not None:
         members |= {"shard_count": stats.shards.of, "shards": np.array(stats.shards.held, np.int64)}
         members |= {"shard_inputs": stats.shards.inputs} if stats.shards.inputs else {}
@@ -238,6 +246,8 @@ def read_stats(path: str) -> Stats:
     sums = _read_sums(members, plan.grid.stats_shape, samples)
     size = samples * plan.grid.group_size
     counted = sums.count + sums.nan + sums.above + sums.below
+    if subject.by is not None:  # each row is of one group
+        counted = counted.reshape(plan.grid.stats_shape).sum(axis=0)
     members.require(
         "count",
         counted == size,
@@ -284,16 +294,26 @@ def _read_subject(members: Members) -> Subject:
         members.refuse("dtype", f"is {dtype!r}, and no dtype of real numbers")
     options = {option.name: _restore(name, option, members) for name, option in _STORED.items()}
     request = Request(members.take_word("norm"), axes=axes, feature_axes=features, **options)
-    subject = Subject(request, lengths, dtype, names)
+    subject, is_grouped = Subject(request, lengths, dtype, names), members.take_word("schema") == GROUPED_SCHEMA
     try:
         plan = subject.plan(1)
         require_fittable(plan)
+        if is_grouped:
+            require_groupable(plan)
     except NormError as error:
         members.refuse("its norm", f"does not fit the shape and the options: {error}")
     batch = plan.grid.layout.batch or 0
     if lengths[batch]:
         members.refuse("shape", f"is {lengths}, and the length of its batch axis is not 0")
-    return subject
+    return subject._replace(by=members.take_word("by"), labels=_read_labels(members)) if is_grouped else subject
+
+
+def _read_labels(members: Members) -> tuple[str, ...]:
+    count, *_ = (*members.get_shape("by_values"), 0)
+    labels = members.take_words("by_values", count)
+    if not labels or list(labels) != sorted({*labels}):
+        members.refuse("by_values", "is no sorted list of different values")
+    return labels
 
 
 def _take_list(members: Members, name: str, low: int = 0, high: int = MOST_COUNTED) -> tuple[int, ...]:

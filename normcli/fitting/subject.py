@@ -9,9 +9,11 @@ import numpy as np
 
 from normcli.dtypes import find_type, is_real
 from normcli.errors import DataError, UsageError
+from normcli.norms.divisors import Measurement
 from normcli.norms.layout import find_layout, make_layout
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
+from normcli.printable import make_printable
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
     from normcli.tensors.tensor import Tensor
+
+_GROUPED = "NGC"
+"""The layout of grouped rows."""
 
 _LENGTHS = (2.0, math.inf)
 """The exponents of an ℓp length that sums of squares and extremes give."""
@@ -38,12 +43,18 @@ class Subject(NamedTuple):
         Of the tensors.
     columns : tuple of str or None
         The names of the places of their last axis.
+    by : str or None
+        The name of the column that rows are grouped by, where each group has a row of statistics.
+    labels : tuple of str
+        The values of that column, sorted.
     """
 
     request: Request
     shape: tuple[int, ...]
     dtype: str
     columns: tuple[str, ...] | None = None
+    by: str | None = None
+    labels: tuple[str, ...] = ()
 
     def has_columns(self) -> bool:
         """Whether the last axis can have names: it is not that of the samples."""
@@ -51,11 +62,27 @@ class Subject(NamedTuple):
         return plan.grid.layout.batch != len(self.shape) - 1
 
     def plan(self, samples: int) -> Plan:
-        """Return the plan for a tensor of so many samples."""
+        """Return the plan for a tensor of so many samples.
+
+        Grouped rows are a tensor of three axes: rows, groups, columns; where a row is of another group there is
+        nothing.
+        """
         dtype = np.dtype(find_type(self.dtype))
+        if self.by is not None:
+            request = self.request._replace(layout=_GROUPED)
+            return make_plan(request, (samples, len(self.labels), self.shape[-1]), dtype, self.columns)
         batch = make_plan(self.request, self.shape, dtype).grid.layout.batch
         shape = tuple(samples if axis == batch else n for axis, n in enumerate(self.shape))
         return make_plan(self.request, shape, dtype, self.columns)
+
+    def name_group(self, number: int) -> str:
+        """Return the name of a group of values in messages: `c=1 price`, of grouped rows `shop=north price`."""
+        grid = self.plan(1).grid
+        if self.by is None:
+            return grid.group_name(number)
+        row, place = divmod(number, self.shape[-1])
+        column = str(place) if self.columns is None else self.columns[place]
+        return make_printable(f"{self.by}={self.labels[row]} {column}")
 
 
 def name_dtype(dtype: np.dtype[Any]) -> str:
@@ -86,6 +113,8 @@ def choose_subject(request: Request, tensor: Tensor) -> Subject:
         require_fittable(make_plan(request._replace(iterations=None, u=None, v=None), shape, dtype))
     plan = make_plan(request, shape, dtype)
     require_fittable(plan)
+    if tensor.by is not None:
+        require_groupable(plan)
     layout, features = plan.grid.layout, request.feature_axes
     resolved = request._replace(
         norm=plan.norm.name,
@@ -98,7 +127,20 @@ def choose_subject(request: Request, tensor: Tensor) -> Subject:
     )
     lengths = tuple(0 if axis == layout.batch else n for axis, n in enumerate(shape))
     subject = Subject(resolved, lengths, name_dtype(dtype))
-    return subject._replace(columns=tensor.columns) if subject.has_columns() else subject
+    subject = subject._replace(columns=tensor.columns) if subject.has_columns() else subject
+    return subject if tensor.by is None else subject._replace(by=tensor.by.column)
+
+
+def require_groupable(plan: Plan) -> None:
+    """Raise `UsageError` unless the rows of each group can have statistics that follow from sums."""
+    norm, grid = plan.norm, plan.grid
+    if norm.divisor.measurement is Measurement.QUANTILES:
+        raise UsageError(
+            f"fit --by: {norm.name} has quantiles, which follow from no sums; normcli {norm.name} --by COLUMN "
+            "normalizes a table that fits into memory"
+        )
+    if len(grid.shape) != 2 or grid.kept != (1,) or grid.split or plan.request.feature_axes is not None:
+        raise UsageError("--by groups the rows of a table of two axes, and reduces the first alone")
 
 
 def require_fittable(plan: Plan) -> None:

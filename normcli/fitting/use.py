@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.engine.inputs import Inputs
 from normcli.engine.invert import Loss, invert
+from normcli.engine.run import run
 from normcli.errors import DataError, UsageError
+from normcli.fitting.by_column import iterate_rows, number_groups_of
 from normcli.fitting.statistics import find_moments
 from normcli.norms.plan import make_plan
-from normcli.printable import format_count
+from normcli.numerics.statistics.solution import solve
+from normcli.printable import format_count, shorten
+from normcli.tensors.mapped import Mapped, fetch
+from normcli.tensors.pieces import forget
+from normcli.tensors.spool import make_scratch
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from normcli.engine.walk import Effort
     from normcli.fitting.statistics import Stats
     from normcli.norms.plan import Plan
+    from normcli.tensors.tensor import Tensor
 
 
 class Use(NamedTuple):
@@ -64,15 +74,39 @@ class Use(NamedTuple):
             raise DataError(f"{name} has {axes}; the statistics are of tensors of {len(subject.shape)}")
         fitted = subject.plan(self.stats.samples)
         eps = fitted.spec.eps if self.eps is None else self.eps  # which may depend on all that was fitted
-        request = subject.request._replace(dtype=self.dtype, eps=eps, range=self.range or fitted.spec.range)
-        plan = make_plan(request, values.shape, values.dtype, self.wanted)
-        if plan.grid.stats_shape != fitted.grid.stats_shape:
-            kept = " ".join(plan.grid.kept_names)
+        request = fitted.request._replace(dtype=self.dtype, eps=eps, range=self.range or fitted.spec.range)
+        first = 0 if subject.by is None else 1  # of grouped rows, each is a group of its own here
+        plan = make_plan(request, (*(1,) * first, *values.shape), values.dtype, self.wanted)
+        found, wanted = (one.grid.stats_shape[first:] for one in (plan, fitted))
+        if found != wanted:
+            kept = " ".join(plan.grid.kept_names[first:])
             raise DataError(
-                f"{name} of the shape {values.shape} has {plan.grid.stats_shape} groups along {kept}; the "
-                f"statistics are of {fitted.grid.stats_shape}"
+                f"{name} of the shape {values.shape} has {found} groups along {kept}; the statistics are of "
+                f"{wanted}"
             )
         return plan
+
+    def iterate_rows(self, tensor: Tensor) -> Iterator[tuple[slice, list[int]]]:
+        """Yield some grouped rows of a tensor at a time, and where the statistics of each row's group stand.
+
+        Raises
+        ------
+        UsageError
+            If its rows are not grouped.
+        DataError
+            If a group is none that there are statistics of.
+        """
+        by, labels = self.stats.subject.by, self.stats.subject.labels
+        places = {label: place for place, label in enumerate(labels)}
+        for rows, found in iterate_rows(tensor):
+            numbers = [places.get(label, -1) for label in found]
+            if -1 in numbers:
+                unknown = numbers.index(-1)
+                raise DataError(
+                    f"{tensor.source}, row {rows.start + unknown + 1}: there are no statistics of the group "
+                    f"{shorten(found[unknown])!r} of {by}; fit it too, or leave its rows out"
+                )
+            yield rows, numbers
 
     def fit_inputs(self, plan: Plan) -> Inputs:
         """Return gamma, beta and the statistics in the shapes that the plan has for them."""
@@ -81,17 +115,62 @@ class Use(NamedTuple):
         return Inputs(gamma, beta, measured=find_moments(plan, self.stats))
 
 
-def invert_stats(
-    use: Use, plan: Plan, values: NDArray[Any], out: NDArray[Any] | None, effort: Effort
-) -> tuple[NDArray[Any], Loss]:
-    """Undo a normalization by `Use.fit_inputs`, each result rounded once; also return what rounding y has cost.
+def use_stats(
+    use: Use, plan: Plan, tensor: Tensor, out: NDArray[Any] | None, effort: Effort, *, inverts: bool
+) -> tuple[NDArray[Any], Loss | None]:
+    """Normalize a tensor, or undo that, each result rounded once; also return what rounding y has cost.
+
+    Parameters
+    ----------
+    use : Use
+    plan : Plan
+        `Use.plan` of the tensor.
+    tensor : Tensor
+        Whose rows are grouped where those of the statistics are.
+    out : ndarray or None
+        Where the result goes, as in `run`.
+    effort : Effort
+    inverts : bool
 
     Raises
     ------
+    DataError
+        If there are no statistics of the group of a row.
     UsageError
-        If gamma is 0 somewhere: what it multiplied is lost.
+        If what is undone had a gamma of 0 somewhere: what it multiplied is lost.
     """
-    inputs = use.fit_inputs(plan)
+    values, inputs = tensor.values, use.fit_inputs(plan)
+    if use.stats.subject.by is None:
+        return _use_inputs(plan, values, inputs, out, effort, inverts=inverts)
+    assert inputs.measured is not None
+    with np.errstate(all="ignore"):
+        solution = solve(plan, inputs.measured)
+    if out is None:
+        make = make_scratch if isinstance(values, Mapped) else np.empty
+        out = make(values.shape, plan.choose_output_dtype(values.dtype))
+    total = Loss() if inverts else None
+    for rows, places in use.iterate_rows(tensor):
+        part = fetch(values[rows])
+        own = inputs._replace(measured=solution.take(itemgetter(number_groups_of(places, part.shape[1]))))
+        here = use.plan(tensor.source, part)
+        _, loss = _use_inputs(here, part[np.newaxis], own, out[rows][np.newaxis], effort, inverts=inverts)
+        total = total.add(loss) if total is not None and loss is not None else None
+        forget(out)
+    return out, total
+
+
+def _use_inputs(
+    plan: Plan,
+    values: NDArray[Any],
+    inputs: Inputs,
+    out: NDArray[Any] | None,
+    effort: Effort,
+    *,
+    inverts: bool,
+) -> tuple[NDArray[Any], Loss | None]:
+    """Normalize values with inputs that hold statistics, or undo that."""
+    if not inverts:
+        return run(plan, values, inputs, out, effort)[0], None
     gamma = inputs.gamma
     if gamma is not None and (np.asarray(gamma, dtype=np.float64) + plan.spec.gamma_offset == 0.0).any():
         raise UsageError("gamma is 0 somewhere: what it multiplied is lost")

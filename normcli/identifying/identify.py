@@ -129,7 +129,7 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
     claims = find_claims(iter((subject,)), x, y, dtype, saved)
     if not claims or claims[0].fault.id in REGION_IDS:  # of the first groups
         claims = claims_of_places(subject, x, y, dtype) or claims
-    if subject.gate is not None:  # no norm alone is y
+    if subject.inputs.gate is not None:  # no norm alone is y
         claims = claims or recover_used(subject, x, y, choose_counting_dtype(y.dtype))
         return Identification(question, (), claims=claims)
     if claims and all(fault.id in REQUESTS for fault in claims[0].faults):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.errors import DataError
+from normcli.library.intake import group_rows
 from normcli.results.arguments import read_numbers
 from normcli.results.normalize import normalize
 from normcli.tuples import NamedTuple
@@ -71,11 +72,12 @@ def normalize_by(x: ArrayLike, by: Sequence[Any], norm: NormName, **options: Any
     """
     given = read_numbers(x, "x")
     table = given[:, np.newaxis] if given.ndim == 1 else given
-    if not given.ndim or len(by) != len(table) or not len(by):
-        raise DataError(f"there are {len(by)} groups' names for {len(table) if given.ndim else 0} rows")
+    column = group_rows(by, given)
+    if column is None or not len(by):
+        raise DataError("there are no rows to group")
     places: dict[str, list[int]] = {}
-    for row, name in enumerate(by):
-        places.setdefault(str(name), []).append(row)
+    for row, name in enumerate(column.read()):
+        places.setdefault(name, []).append(row)
     statistics: dict[str, list[NDArray[np.float64]]] = {}
     warned: dict[str, list[str]] = {}
     normalized = None

@@ -6,15 +6,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from normcli.engine.walk import Effort
-from normcli.errors import DataError
+from normcli.errors import DataError, UsageError
 from normcli.fitting import fit as fitting
 from normcli.norms.layout import make_layout
 from normcli.results.arrays import Taken, find_lazy, take
 from normcli.tensors.many import Named
 from normcli.tensors.tables.column_names import match_names
-from normcli.tensors.tensor import Tensor
+from normcli.tensors.tensor import GroupingColumn, Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from normcli.fitting.statistics import Stats
@@ -27,6 +29,7 @@ def fit_sums(
     nan: str,
     threads: int | None,
     wanted: tuple[str, ...] | None,
+    by: Sequence[Any] | None,
     *,
     is_update: bool = False,
 ) -> Stats:
@@ -37,13 +40,38 @@ def fit_sums(
         taken = arrange_axes(taken, request.layout)
     request = request.adopt_layout(taken.layout)
     if lazy is not None:
+        refuse_groups(by)
         found: Stats = lazy.work.fit_array(taken.values, request, nan)
         return found
     is_table = taken.columns is not None  # whose columns have no dtype in common
     tensor = Tensor(taken.values, "x", taken.columns, has_no_dtype=is_table)
     tensor = tensor._replace(values=tensor.arrange(wanted), columns=wanted or tensor.columns)
+    tensor = tensor._replace(by=group_rows(by, tensor.values))
     policy = fitting.Policy(nan)
     return fitting.fit(request, [Named("x", partial(_return, tensor))], policy, Effort(threads=threads)).stats
+
+
+def group_rows(by: Sequence[Any] | None, values: NDArray[Any]) -> GroupingColumn | None:
+    """Return the groups that a caller gives the rows of a table; a column of pandas or polars has a name.
+
+    Raises
+    ------
+    DataError
+        If there is not one for each row.
+    """
+    if by is None:
+        return None
+    labels, name = [str(value) for value in by], getattr(by, "name", None)
+    rows = len(values) if values.ndim else 0
+    if len(labels) != rows:
+        raise DataError(f"there are {len(labels)} groups' names for {rows} rows")
+    return GroupingColumn(name if isinstance(name, str) else "by", labels.__iter__)
+
+
+def refuse_groups(by: Sequence[Any] | None) -> None:
+    """Raise `UsageError` if rows are grouped that a scheduler reads in blocks."""
+    if by is not None:
+        raise UsageError("by groups the rows of an array in memory; of one in blocks, leave it out")
 
 
 def _return(tensor: Tensor, wanted: tuple[str, ...] | None) -> Tensor:

@@ -13,11 +13,10 @@ import numpy as np
 from normcli.answers.judging.check_verdict import Verdict
 from normcli.answers.judging.identification import IdentificationAnswer
 from normcli.checking import check as checking
-from normcli.checking.gate import make_gate
 from normcli.checking.ulp import choose_tolerance
 from normcli.documents.document import View
 from normcli.documents.plan_header import name_inputs
-from normcli.errors import DataError, UsageError
+from normcli.errors import DataError
 from normcli.identifying import identify as identification
 from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.models.matrix_model import find_start
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from normcli.checking.gate import Gate
     from normcli.checking.ulp import Tolerance
     from normcli.documents.document import Document
     from normcli.identifying.question import Identification
@@ -104,8 +102,6 @@ def check(
     max_ulp: float | None = None,
     rtol: float | None = None,
     atol: float | None = None,
-    gate: ArrayLike | None = None,
-    gate_act: str | None = None,
     **options: Any,
 ) -> Judgement[checking.Checked]:
     """Hold a tensor against the exact norm of another.
@@ -123,12 +119,9 @@ def check(
     rtol, atol : float, optional
         Instead: a value may be off by atol + rtol · |exact|. Without any of the three, they are what torch's
         `assert_close` takes for the dtype.
-    gate : array_like, optional
-        Of the shape of `x`: `actual` should be the norm times the activation of it.
-    gate_act : str, optional
-        That activation: silu (the default), sigmoid, gelu, gelu-tanh, relu, tanh or none.
     **options
-        Those of `normcli.normalize`, by the same names, and with the same defaults.
+        Those of `normcli.normalize`, by the same names, and with the same defaults; `gate`, `gate_act` and
+        `gate_order` too.
 
     Returns
     -------
@@ -150,12 +143,10 @@ def check(
     >>> bool(check([[-1.0, 1.5]], [[1.0, 3.0]], "ln", eps=0))
     False
     """
-    require_options("check", options, but=("out",))
+    require_options("check", options, but=("out",), takes_gate=True)
     tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
     lazy = find_lazy(x)
     if lazy is not None:
-        if gate is not None:
-            raise UsageError("a gate is of arrays in memory; compute x first")
         plan, parameters, found = lazy.work.check_array(actual, lazy.taken, norm, options, tolerate)
         hollow = Tensor(np.broadcast_to(np.zeros((), lazy.taken.values.dtype), plan.grid.shape), "x")
         return Judgement(
@@ -165,8 +156,7 @@ def check(
     theirs = read_numbers(actual, "actual")
     if theirs.shape != asked.plan.grid.shape:
         raise DataError(f"actual has the shape {theirs.shape}; x has {asked.plan.grid.shape}")
-    multiplies = make_gate(None if gate is None else read_numbers(gate, "gate"), gate_act, theirs.shape, "gate")
-    return judge(asked, theirs, tolerate, gate=multiplies)
+    return judge(asked, theirs, tolerate)
 
 
 def judge(
@@ -174,7 +164,6 @@ def judge(
     actual: NDArray[Any],
     tolerate: Callable[[np.dtype[Any]], Tolerance],
     allowed: NDArray[np.float64] | None = None,
-    gate: Gate | None = None,
 ) -> Judgement[checking.Checked]:
     """Hold a tensor against what was asked for.
 
@@ -185,7 +174,6 @@ def judge(
     actual : ndarray
     tolerate : callable
     allowed : ndarray or None
-    gate : Gate or None
         As of `normcli.checking.check.check`.
 
     Raises
@@ -195,11 +183,11 @@ def judge(
     """
     plan, values, given, effort = asked.plan, asked.values, asked.inputs, asked.effort
     arrays = {checking.NORMALIZED: actual}
-    found = checking.check(plan, values, arrays, given, tolerate, effort, allowed, gate, asked.addends)
-    subject = AskedNorm(plan, given, asked.addends, gate)
-    told = diagnose_actual(subject, values, actual, ok=found.ok, saved=found.saved)
+    found = checking.check(plan, values, arrays, given, tolerate, effort, allowed, asked.addends)
+    subject = AskedNorm(plan, given, asked.addends)
+    told = diagnose_actual(subject, values, actual, found)
     tensor, sources = Tensor(values, "x"), dict.fromkeys(arrays, "actual")
-    answer = Verdict(plan, tensor, name_inputs(given, gate), sources, found, diagnosis=told)
+    answer = Verdict(plan, tensor, name_inputs(given), sources, found, diagnosis=told)
     return Judgement(found.ok, found, answer, told)
 
 

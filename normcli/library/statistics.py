@@ -8,26 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.answers.batches.fitted_statistics import StatisticsAnswer
+from normcli.answers.batches.fitted_statistics import answer_fit
 from normcli.documents.document import View
-from normcli.engine.run import run
 from normcli.engine.walk import Effort
 from normcli.errors import MissingStatisticError, UsageError
 from normcli.fitting.merge import merge_stats
 from normcli.fitting.shards import require_all
 from normcli.fitting.statistics import round_stats, warn
 from normcli.fitting.stats_file import describe_stats, read_stats, write_stats
-from normcli.fitting.use import Use, invert_stats
-from normcli.library.intake import arrange_axes, find_places, fit_sums
+from normcli.fitting.use import Use, use_stats
+from normcli.library.intake import arrange_axes, find_places, fit_sums, group_rows, refuse_groups
 from normcli.norms.divisors import Measurement
 from normcli.norms.request import Choices, NanRule, Request
+from normcli.printable import format_count
 from normcli.results.arguments import name_output_dtype, read_numbers
 from normcli.results.arrays import find_lazy, take
+from normcli.tensors.tensor import Tensor
 from normcli.writers.table import write, write_html
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
 
 _RENAMED = {"norm": "norm_length"}
 """The name of a statistic → its name here, where `Statistics` has another attribute of that name."""
+
+
+_NO_OPTIONS = ("x", "norm", "nan", "by", "threads")
+"""The arguments of `fit` that are no options of the norm."""
 
 
 class Statistics:
@@ -90,6 +95,11 @@ class Statistics:
         return self._stats.subject.columns
 
     @property
+    def groups(self) -> tuple[str, ...] | None:
+        """The groups of rows, one for each row of the statistics, sorted; None where rows were not grouped."""
+        return None if self._stats.subject.by is None else self._stats.subject.labels
+
+    @property
     def plan(self) -> Plan:
         """Every choice that was made: axes, groups, eps and the rest; for a tensor of all samples."""
         return self._round().plan
@@ -97,7 +107,7 @@ class Statistics:
     @property
     def warnings(self) -> tuple[str, ...]:
         """A line for each kind of degenerate group: without values, constant, not finite."""
-        return warn(self._stats, self._round())
+        return warn(self._stats)
 
     def _round(self) -> Rounded:
         if self._rounded is None:
@@ -123,15 +133,16 @@ class Statistics:
             "N" if axis == self.plan.grid.layout.batch else str(n)
             for axis, n in enumerate(self._stats.subject.shape)
         )
-        return f"<Statistics: {self.norm} of ({lengths}), {self.samples:,} samples>"
+        grouped = "" if self.groups is None else f", {format_count(len(self.groups), 'group')}"
+        return f"<Statistics: {self.norm} of ({lengths}), {self.samples:,} samples{grouped}>"
 
     def __str__(self) -> str:
         text = io.StringIO()
-        write(StatisticsAnswer(self._stats, self._round()), text, View())
+        write(answer_fit(self._stats, self._round()), text, View())
         return text.getvalue().rstrip("\n")
 
     def _repr_html_(self) -> str:
-        return write_html(StatisticsAnswer(self._stats, self._round()), View())
+        return write_html(answer_fit(self._stats, self._round()), View())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Statistics):
@@ -152,7 +163,14 @@ class Statistics:
 
     # -- more data
 
-    def update(self, x: Any, *, nan: NanName | None = None, threads: int | None = None) -> Statistics:
+    def update(
+        self,
+        x: Any,
+        *,
+        by: Sequence[Any] | None = None,
+        nan: NanName | None = None,
+        threads: int | None = None,
+    ) -> Statistics:
         """Count another tensor, and return these statistics.
 
         Parameters
@@ -160,6 +178,8 @@ class Statistics:
         x : array_like
             Of the shape of the others but for the number of samples, and of their dtype; the columns of a table
             go by their names.
+        by : sequence, optional
+            The group of each row, where the statistics are of groups of rows.
         nan : {"raise"}, optional
             Refuse NaN in `x`; otherwise it does what `fit` was told.
         threads : int, optional
@@ -175,7 +195,9 @@ class Statistics:
         if subject.plan(1).norm.divisor.measurement is Measurement.QUANTILES:
             raise UsageError(f"{self.norm} has quantiles, which follow from no sums: fit all data at once")
         rule = NanRule.OMIT if self._stats.omits_nan else NanRule.PROPAGATE
-        added = fit_sums(x, subject.request, nan or rule, threads, subject.columns, is_update=True)
+        added = fit_sums(x, subject.request, nan or rule, threads, subject.columns, by, is_update=True)
+        if by is not None:
+            added = added._replace(subject=added.subject._replace(by=subject.by))
         self._stats = merge_stats(self._stats, added, "the statistics", "x")
         self._rounded = None
         return self
@@ -191,6 +213,7 @@ class Statistics:
         self,
         x: Any,
         *,
+        by: Sequence[Any] | None = None,
         gamma: ArrayLike | None = None,
         beta: ArrayLike | None = None,
         eps: float | None = None,
@@ -205,6 +228,8 @@ class Statistics:
         x : array_like
             With the groups that there are statistics of; other axes may have other lengths. The columns of a
             table go by their names.
+        by : sequence, optional
+            The group of each row, where the statistics are of groups of rows.
         gamma, beta : array_like, optional
             y = gamma · x̂ + beta.
         eps : float, optional
@@ -223,15 +248,17 @@ class Statistics:
         Raises
         ------
         DataError
-            If `x` has other groups, or other columns; if shards are missing.
+            If `x` has other groups, or other columns, or a row of a group without statistics; if shards are
+            missing.
         """
         affine = {"gamma": gamma, "beta": beta}
-        return self._use(x, affine, eps, dtype, threads, partial=partial, inverts=False)
+        return self._use(x, by, affine, eps, dtype, threads, partial=partial, inverts=False)
 
     def invert(
         self,
         y: Any,
         *,
+        by: Sequence[Any] | None = None,
         gamma: ArrayLike | None = None,
         beta: ArrayLike | None = None,
         eps: float | None = None,
@@ -245,11 +272,12 @@ class Statistics:
         multiplied is lost.
         """
         affine = {"gamma": gamma, "beta": beta}
-        return self._use(y, affine, eps, dtype, threads, partial=partial, inverts=True)
+        return self._use(y, by, affine, eps, dtype, threads, partial=partial, inverts=True)
 
     def _use(
         self,
         x: Any,
+        by: Sequence[Any] | None,
         affine: Mapping[str, ArrayLike | None],
         eps: float | None,
         dtype: DTypeLike | None,
@@ -261,20 +289,23 @@ class Statistics:
         if not partial:
             require_all(self._stats.shards, "use")
         gamma, beta = (None if a is None else read_numbers(a, name) for name, a in affine.items())
+        if (by is None) != (self._stats.subject.by is None):
+            raise UsageError(
+                f"these statistics are of {'all rows: leave out' if by else 'groups of rows: give'} by"
+            )
         use = Use(self._stats, gamma, beta, eps, None if dtype is None else name_output_dtype(dtype))
         lazy = find_lazy(x)
         taken = take(x, "x") if lazy is None else lazy.taken
         taken = arrange_axes(taken, self._stats.subject.request.layout)
         if lazy is not None:
+            refuse_groups(by)
             return taken.give(lazy.work.use_statistics(use, taken.values, inverts=inverts))
-        effort = Effort(threads=threads)
         places = find_places(taken, use.wanted)
         values = taken.values if places is None else taken.values[..., places]
-        plan = use.plan("x", values)
-        if inverts:
-            result = invert_stats(use, plan, values, None, effort)[0]
-        else:
-            result = run(plan, values, use.fit_inputs(plan), None, effort)[0]
+        tensor = Tensor(values, "x", by=group_rows(by, values))
+        result, _ = use_stats(
+            use, use.plan("x", values), tensor, None, Effort(threads=threads), inverts=inverts
+        )
         return taken.give(result if places is None else result[..., np.argsort(places)])
 
     # -- kept
@@ -311,6 +342,7 @@ def fit(
     no_scale: bool | None = None,
     like: FrameworkName | None = None,
     nan: NanName | None = None,
+    by: Sequence[Any] | None = None,
     threads: int | None = None,
 ) -> Statistics:
     """Return the statistics of a norm over a tensor's samples, to be updated, merged, kept and used.
@@ -327,6 +359,9 @@ def fit(
         As of `normalize`.
     nan : {"propagate", "omit", "raise"}, optional
         What becomes of NaN, as of `normalize`.
+    by : sequence, optional
+        The group of each row of a table, such as a column of pandas: each group has a row of statistics, in the
+        order of `Statistics.groups`.
     threads : int, optional
 
     Raises
@@ -345,11 +380,14 @@ def fit(
     >>> stats = fit([[1.0, 2.0], [3.0, 6.0]], "minmax")
     >>> stats.min, stats.range
     (array([1., 2.]), array([2., 4.]))
+    >>> shops = fit([[1.0], [5.0], [3.0]], "zscore", by=["north", "south", "north"])
+    >>> shops.groups, shops.mean.tolist(), shops.apply([[4.0], [6.0]], by=["north", "south"]).tolist()
+    (('north', 'south'), [[2.0], [5.0]], [[2.0], [1.0]])
     """
-    options = {name: value for name, value in locals().items() if name not in ("x", "norm", "nan", "threads")}
+    options = {name: value for name, value in locals().items() if name not in _NO_OPTIONS}
     request = Request.collect(norm, options)
     rule = Choices(request).pick_nan_rule(nan)
-    return Statistics(fit_sums(x, request, rule, threads, None))
+    return Statistics(fit_sums(x, request, rule, threads, None, by))
 
 
 def load(path: str | os.PathLike[str]) -> Statistics:

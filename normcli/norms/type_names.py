@@ -124,7 +124,7 @@ NanName = Literal["propagate", "omit", "raise"]
 FillName = Literal["pass", "zero", "nan", "normalize"]
 """The fates of values that do not count."""
 
-GateActivationName = Literal["silu", "sigmoid", "gelu", "none"]
+GateActivationName = Literal["silu", "sigmoid", "gelu", "gelu-tanh", "relu", "tanh", "none"]
 """The activations of a gate."""
 
 GateOrderName = Literal["after", "before"]

@@ -36,7 +36,10 @@ _ALIASES = {"weight": "gamma", "bias": "beta"}
 """The frameworks' names of parameters, and the ones here."""
 
 
-AROUND = ("clip", "gate", "gate_act", "gate_order", "clip_output")
+GATE = ("gate", "gate_act", "gate_order")
+"""The names of a gate's options."""
+
+AROUND = ("clip", *GATE, "clip_output")
 """The names of what stands around a norm: see `Surroundings`."""
 
 

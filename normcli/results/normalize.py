@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from normcli.errors import UsageError
-from normcli.results.arguments import AROUND, read_arguments
+from normcli.results.arguments import GATE, read_arguments
 from normcli.results.arrays import find_lazy, take_place
 from normcli.results.calculate import calculate
 
@@ -149,7 +149,7 @@ def normalize(
     gate : array_like, optional
         z, of a shape that broadcasts to that of `x`: the result is norm(x) · act(z), the exact value, rounded
         once; where `like` rounds x̂ before gamma, of the norm's rounded result.
-    gate_act : {"silu", "sigmoid", "gelu", "none"}, optional
+    gate_act : {"silu", "sigmoid", "gelu", "gelu-tanh", "relu", "tanh", "none"}, optional
         act; silu by default.
     gate_order : {"after", "before"}, optional
         `before`: the result is norm(x · act(z)), whose product is rounded once, to float32, or to float64 where
@@ -222,10 +222,12 @@ def normalize(
     return result
 
 
-def require_options(function: str, options: Iterable[str], but: Iterable[str] = ()) -> None:
+def require_options(
+    function: str, options: Iterable[str], but: Iterable[str] = (), *, takes_gate: bool = False
+) -> None:
     """Raise `UsageError` if another function is given an option that is none of `normalize`'s."""
     known = normalize.__kwdefaults__ or {}
-    own = (*AROUND[1:], "strict")  # what follows the norm is of `normalize` alone
+    own = ("clip_output", "strict", *(() if takes_gate else GATE))  # what follows the norm is seldom of others
     unknown = [name for name in options if name not in known or name in (*but, *own)]
     if unknown:
         raise UsageError(f"{function} has no option {unknown[0]!r}")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "normcli-state/1"
 
-_KIND = FileKind("state", SCHEMA, "a run with --state FILE.npz writes one")
+_KIND = FileKind("state", (SCHEMA,), "a run with --state FILE.npz writes one")
 
 _EPS_MODES = (EpsMode.INSIDE.value, EpsMode.OUTSIDE.value)
 

@@ -7,6 +7,7 @@ import os
 import re
 import stat
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -23,11 +24,11 @@ from normcli.tensors.formats.store_places import find_place
 from normcli.tensors.held_files import Opened
 from normcli.tensors.mapped import Mapped
 from normcli.tensors.spool import spool
-from normcli.tensors.tables.column_choice import UNNAMED
+from normcli.tensors.tables.column_choice import UNNAMED, find_grouping
 from normcli.tensors.tables.column_names import list_names
 from normcli.tensors.tables.tables import AS_FOUND, Table
 from normcli.tensors.tables.text_columns import doubt_identifiers
-from normcli.tensors.tensor import STANDARD_STREAM, Tensor
+from normcli.tensors.tensor import STANDARD_STREAM, GroupingColumn, Tensor
 
 if TYPE_CHECKING:
     from normcli.tensors.tables.tables import TableOptions
@@ -176,7 +177,7 @@ def _load_whole(
         options.refuse(name)
         return _name_columns(Tensor(found, name, note=how, has_no_dtype=file_format.is_text), options.wanted)
     if found.delimiter is None:
-        options.refuse(name, but=("columns", "exclude"))
+        options.refuse(name, but=("columns", "exclude", "by"))
     values, note = found.read()
     doubt = None
     if options.columns is None and options.wanted is None:
@@ -185,7 +186,10 @@ def _load_whole(
     columns = found.columns or options.wanted
     suffix = next(suffix for suffix, one in FORMATS.items() if one is file_format)
     found = found._replace(format_name="tsv" if found.delimiter == "\t" else suffix.removeprefix("."))
-    return Tensor(values, name, columns, notes or None, found, has_no_dtype=True)
+    by = None
+    if options.by is not None:
+        by = GroupingColumn(options.by, partial(found.rows.read_texts, find_grouping(found.rows, options.by)))
+    return Tensor(values, name, columns, notes or None, found, has_no_dtype=True, by=by)
 
 
 def _name_columns(tensor: Tensor, wanted: tuple[str, ...] | None) -> Tensor:

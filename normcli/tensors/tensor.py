@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from normcli.dtypes import is_long_float
@@ -10,7 +11,7 @@ from normcli.tensors.tables.column_names import match_names
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
@@ -26,6 +27,25 @@ STANDARD_STREAM = "-"
 
 STREAMED = ("npy", "csv", "tsv", "json", "jsonl", "parquet")
 """The formats of a tensor on standard output; the first is the usual one of what is no table."""
+
+
+class GroupingColumn(NamedTuple):
+    """The column that the rows of a table are grouped by.
+
+    Parameters
+    ----------
+    column : str
+        Its name.
+    read : callable
+        Yields the value of each row as text, empty where it is missing.
+    """
+
+    column: str
+    read: Callable[[], Iterator[str]]
+
+    def cut(self, rows: slice) -> GroupingColumn:
+        """Return the column of some rows."""
+        return self._replace(read=lambda: islice(self.read(), rows.start, rows.stop))
 
 
 class Tensor(NamedTuple):
@@ -52,6 +72,8 @@ class Tensor(NamedTuple):
         The array of a store that it was read from.
     addends : Addends or None
         What it is the sum of, where a residual was added.
+    by : GroupingColumn or None
+        The column that its rows are grouped by, where they are.
     """
 
     values: NDArray[Any]
@@ -63,6 +85,7 @@ class Tensor(NamedTuple):
     opened: Opened | StoreVersion | None = None
     stored: Stored | None = None
     addends: Addends | None = None
+    by: GroupingColumn | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:

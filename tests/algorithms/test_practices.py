@@ -15,6 +15,7 @@ from normcli.algorithms.row_formula import RowFormula
 from normcli.algorithms.table import ALGORITHMS, CASTS, FORMS, KERNELS
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from tests.marks import slowly
 from tests.peers import run_torch
 
 EPS = 1e-5
@@ -128,15 +129,24 @@ def test_kernels_that_were_followed_give_every_bit(row, norm):
 
 
 @pytest.mark.peers
-def test_statistics_of_torchs_batch_norm_of_bfloat16_are_rounded_first():
+@pytest.mark.parametrize(("dtype", "name"), [("bfloat16", "stored-sums"), ("float16", "stored")])
+@pytest.mark.parametrize("norm", ["bn", "in"])
+@pytest.mark.parametrize("names", [("gamma",), *slowly([(), ("gamma", "beta")])], ids=" and ".join)
+def test_statistics_of_torchs_norms_of_half_precision_are_rounded_first(norm, names, dtype, name):
     torch = pytest.importorskip("torch")
-    rng = np.random.default_rng(2)
-    x, gamma = (torch.tensor(rng.normal(0.5, 1.0, of)).bfloat16() for of in ((4, 5, 12, 12), (5,)))
-    y = torch.nn.functional.batch_norm(x, None, None, gamma, None, training=True)
-    x, y, gamma = (values.float().numpy() for values in (x, y, gamma))
-    found = normcli.identify(y, x, gamma=gamma).found
-    assert found.matches[0].norm == "bn"
-    assert (found.reproductions[0].computation.cast.name, found.reproductions[0].equal) == ("stored", 1.0)
+    rng, half = np.random.default_rng(2), getattr(torch, dtype)
+    x, *both = (torch.tensor(rng.normal(0.5, 1.0, of)).to(half) for of in ((4, 6, 13, 9), (6,), (6,)))
+    given = dict(zip(("gamma", "beta"), both, strict=True))
+    given = {each: given[each] for each in names}
+    options = {"weight": given.get("gamma"), "bias": given.get("beta")}
+    if norm == "in":
+        y = torch.nn.functional.instance_norm(x, **options)
+    else:
+        y = torch.nn.functional.batch_norm(x, None, None, **options, training=True)
+    given = {each: values.float().numpy() for each, values in given.items()}
+    found = normcli.identify(y.float().numpy(), x.float().numpy(), **given).found
+    assert found.matches[0].norm == norm
+    assert name in [one.computation.cast.name for one in found.reproductions if one.equal == 1.0]
 
 
 @pytest.mark.parametrize(("row", "norm"), of_rows(Held.VARIANCES))

@@ -96,6 +96,10 @@ def main() -> int:
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)} [default: all]")
     options = parser.parse_args()
     chosen = options.sections or SECTIONS
+    unknown = [name for name in chosen if name not in SECTIONS]
+    if unknown:
+        filtered = "; plants are chosen by --only" if "judge" in chosen else ""
+        parser.error(f"no section is {', '.join(unknown)}; sections: {', '.join(SECTIONS)}{filtered}")
     measured: list[Table] = []
     if "startup" in chosen:
         measured.append(startup.measure(3 * options.runs))
@@ -126,13 +130,18 @@ def main() -> int:
     if "fit" in chosen:
         measured.append(fitting.measure(options.runs, options.folder))
     if "tables" in chosen:
-        measured.append(tables.measure(options.runs, options.folder))
+        measured += [
+            measure(options.runs, options.folder) for measure in (tables.measure, tables.measure_parquet)
+        ]
     if "search" in chosen:
         measured += search.measure(options.seconds, options.cell)
     if "judge" in chosen:
         from tests.bench import judge  # which needs the extra [peers]
 
-        measured += judge.measure(options.verdicts, options.only, options.every)
+        try:
+            measured += judge.measure(options.verdicts, options.only, options.every)
+        except ValueError as error:
+            parser.error(f"--only: {error}")
     text = to_markdown(measured)
     print(text)
     if options.record:

@@ -98,3 +98,36 @@ def _measure_case(case: Case, source: Path, target: Path, runs: int) -> Row:
         ratio, limit, *map(str, peaks), str(PEAK_AT_MOST),
     )  # fmt: skip
     return Row(cells, ok and max(peaks) <= PEAK_AT_MOST)
+
+
+ROWS = 200_000
+
+BY_PYARROW = (
+    "import sys, pyarrow.csv, pyarrow.parquet\n"
+    "read = pyarrow.csv.read_csv if sys.argv[1].endswith('.csv') else pyarrow.parquet.read_table\n"
+    "pyarrow.parquet.write_table(read(sys.argv[1]), sys.argv[2])"
+)
+
+
+def measure_parquet(runs: int, folder: str | None) -> Table:
+    """Measure a table with columns that are no numbers, from CSV and from Parquet to Parquet."""
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        source, target = Path(name) / "x.csv", Path(name) / "y.parquet"
+        generator = np.random.default_rng(0)
+        with source.open("w") as stream:
+            stream.write("id,shop,day,a,b,c,note\n")
+            for row, (a, b, c) in enumerate(generator.normal(100, 10, (ROWS, 3)).tolist()):
+                others = f"s{row % 977:04d},shop {row % 50},2024-01-{row % 28 + 1:02d}"
+                stream.write(f"{others},{a:.4f},{b:.4f},{c:.4f},note {row % 13}\n")
+        copy = source.with_suffix(".parquet")
+        by_pyarrow = [sys.executable, "-c", BY_PYARROW]
+        run_process([*by_pyarrow, str(source), str(copy)])
+        rows = []
+        for path in (source, copy):
+            ours = [*NORMCLI, "zscore", "-i", str(path), "--columns", "a,b,c", "-o", str(target), "--quiet"]
+            commands = ours, [*by_pyarrow, str(path), str(target)]
+            times = take_turns([lambda c=command: run_process(c) for command in commands], runs)
+            ratio, limit, ok = judge(compare(*times), 1.5)
+            rows.append(Row((path.suffix, *(f"{median(each):.2f}" for each in times), ratio, limit), ok))
+    title = f"`zscore` of 3 of 7 columns of {ROWS:,} rows to Parquet: seconds and ratio"
+    return Table(title, ("from", "normcli", "pyarrow, read and write", "ratio", "at most"), rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import json
 import re
 import subprocess
@@ -42,6 +43,37 @@ def test_agreement_is_exit_code_0(normcli, folder):
     assert "actual   y.npy   float32   up to 0.501 ulp" in ran.out
 
 
+@pytest.mark.parametrize(
+    "limits", [{"--rtol": 1e-8, "--atol": 1e-9}, {"--rtol": 0, "--atol": 0}, {"--atol": 0}, {"--max-ulp": 0.6}]
+)
+def test_the_tolerance_that_is_suggested_passes_and_no_smaller_one_does(normcli, folder, limits):
+    x = np.random.default_rng(0).normal(3.0, 1.0, (8, 64)).astype("f4")
+    moved = x - x.mean(-1, keepdims=True)
+    np.save("x.npy", x)
+    np.save("y.npy", moved / np.sqrt(np.square(moved).mean(-1, keepdims=True) + np.float32(1e-5)))
+    asked = ["check", "ln", "-i", "x.npy", "--actual", "y.npy"]
+    told = normcli(*asked, *itertools.chain(*limits.items()), "-fjson").json["diagnosis"]
+    assert told["cause"] == "ln differs by rounding alone"
+    begin, _, suggested = told["remedy"].partition(" … ")
+    option, number = suggested.split()
+    assert begin == "normcli check ln"
+    for value, code in ((number, 0), (0.99 * float(number), 1)):
+        assert normcli(*asked, *itertools.chain(*{**limits, option: value}.items())).code == code
+
+
+def test_the_tolerance_of_a_gated_norm_is_suggested_too(normcli, folder):
+    x, z = np.random.default_rng(0).normal(size=(2, 64, 64)).astype("f2")
+    wide, gate = x.astype("f8"), z.astype("f8")
+    exact = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
+    y = exact.astype("f2") * (gate / (1 + np.exp(-gate))).astype("f2")
+    for name, values in {"x": x, "z": z, "y": y}.items():
+        np.save(f"{name}.npy", values)
+    asked = ["check", "ln", "-i", "x.npy", "--gate", "z.npy", "--actual", "y.npy"]
+    told = normcli(*asked, "--max-ulp", 0.6, "-fjson").json["diagnosis"]
+    assert told["cause"] == "ln differs by rounding alone"
+    assert normcli(*asked, *told["remedy"].partition(" … ")[2].split()).code == 0
+
+
 def test_a_gate_multiplies_what_is_expected(normcli, folder):
     z = np.random.default_rng(2).normal(size=SHAPE).astype("f4")
     np.save("z.npy", z)
@@ -52,7 +84,7 @@ def test_a_gate_multiplies_what_is_expected(normcli, folder):
     assert "gate (tanh)" in ran.out
     ran = normcli(*asked, "z.npy", "-fjson")
     assert (ran.code, ran.json["diagnosis"]["fault"]) == (1, "after-gate-activation")
-    assert normcli(*asked, "[1,2]").code == 3
+    assert normcli(*asked, "[1,2,3,4,5,6,7]").code == 3
     assert "give --gate too" in normcli(*BN, "--actual", "y.npy", "--gate-act", "tanh").err
     for more in (["--workers", 2], ["--backward", "--dy", "z.npy", "--actual-dx", "z.npy"]):
         assert "--gate is of " in normcli(*asked, "z.npy", *more).err
@@ -336,3 +368,44 @@ def test_gamma_of_each_sample_and_head_is_judged(wrong, cause, normcli, tmp_path
     ran = normcli("check", "ln", "-i", "x.npy", *given.split(), "--actual", "y.npy")
     assert ran.code == 1
     assert f"✗ ln differs: {cause}" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("norm", "places", "words"),
+    [
+        ("ln", (0, 32), "statistics are over all of c, not 0:8"),
+        ("ln", (0, 9), "statistics are over 0:9 of c, not 0:8"),
+        ("rms", (4, 12), "statistics are over 4:12 of c, not 0:8"),
+        ("rms", (16, 32), "statistics are over 16:32 of c, not 0:8"),
+        ("lp", (0, 32), "values count that are not in the slice"),
+        ("lp", (0, 9), "nothing known explains y with that slice"),
+    ],
+)
+def test_the_slice_is_named_that_statistics_are_over(normcli, folder, norm, places, words):
+    x = np.random.default_rng(0).normal(1.0, 2.0, (16, 32)).astype("f4")
+    wide, part = x.astype("f8"), x[:, slice(*places)].astype("f8")
+    mean = part.mean(-1, keepdims=True) if norm == "ln" else 0.0
+    square = np.square(part - mean).mean(-1, keepdims=True) * (part.shape[1] if norm == "lp" else 1)
+    np.save("x.npy", x)
+    np.save("y.npy", ((wide - mean) / np.sqrt(square)).astype("f4"))
+    eps = [] if norm == "lp" else ["--eps", 1e-12]
+    ran = normcli("check", norm, "-i", "x.npy", "--actual", "y.npy", "--over", "0:8", *eps, "-fjson")
+    assert (ran.code, ran.json["diagnosis"]["cause"]) == (1, f"{norm} differs: {words}")
+
+
+def test_of_a_slice_other_faults_are_named_too(normcli, folder):
+    x = np.random.default_rng(0).normal(1.0, 2.0, (16, 32))
+    part = x[:, :8]
+    np.save("x.npy", x)
+    np.save("y.npy", (x - part.mean(-1, keepdims=True)) / np.sqrt(part.var(-1, keepdims=True) + 1e-3))
+    ran = normcli("check", "ln", "-i", "x.npy", "--actual", "y.npy", "--over", "0:8", "-fjson")
+    assert ran.json["diagnosis"]["cause"] == "ln differs: eps is 0.001, not 1e-05"
+
+
+def test_a_norm_of_all_values_is_no_norm_of_a_slice(normcli, folder):
+    x = np.random.default_rng(0).normal(1.0, 2.0, (16, 32)).astype("f4")
+    gamma = np.linspace(0.5, 1.5, 32)
+    np.save("x.npy", x)
+    np.save("y.npy", (normalize(x.astype("f8"), "ln").normalized * gamma).astype("f4"))
+    ran = normcli("check", "ln", "-i", "x.npy", "--actual", "y.npy", "--over", "0:8", "-fjson")
+    assert ran.json["diagnosis"]["cause"].startswith("ln differs: statistics are over all values,")

@@ -394,3 +394,156 @@ def test_notes_on_many_files_are_written_for_the_first_and_counted(data, normcli
     lines = normcli("invert", "many.npz", *(f"y/{name}" for name in names), "-o", "x/").err.splitlines()
     assert ["may be more than 1 ulp" in line for line in lines] == [True, True, True, False]
     assert lines[-1] == "normcli: invert: 2 more such notes, each of a file"
+
+
+@pytest.fixture
+def shops(tmp_path, monkeypatch):
+    """Tables of two shops: the fitted one, and others."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.csv").write_text('shop,price,qty\nA,1,2\n"B, C",5,4\nA,3,2\n"B, C",9,8\n')
+    (tmp_path / "new.csv").write_text('qty,shop,day,price\n4,A,mon,2\n6,"B, C",tue,11\n')
+    (tmp_path / "third.csv").write_text("shop,price,qty\nA,1,2\nD,5,4\n")
+    (tmp_path / "none.csv").write_text("price,qty\n1,2\n")
+
+
+@pytest.mark.usefixtures("shops")
+def test_rows_of_another_table_are_normalized_by_their_groups_and_back(normcli, tmp_path):
+    assert normcli("fit", "zscore", "-i", "s.csv", "--by", "shop", "-o", "st.npz", "-q").code == 0
+    assert normcli("apply", "st.npz", "new.csv", "-o", "y.csv").code == 0
+    assert (tmp_path / "y.csv").read_text() == 'qty,shop,day,price\n2.0,A,mon,0.0\n0.0,"B, C",tue,2.0\n'
+    assert normcli("invert", "st.npz", "y.csv", "-o", "x.csv").code == 0
+    assert (tmp_path / "x.csv").read_text() == 'qty,shop,day,price\n4.0,A,mon,2.0\n6.0,"B, C",tue,11.0\n'
+    piped = normcli("apply", "st.npz", "-", "-o", "-", stdin=(tmp_path / "new.csv").read_bytes())
+    assert piped.out == (tmp_path / "y.csv").read_text()
+    alone = normcli("apply", "st.npz", "new.csv", "--columns", "price", "-o", "-")
+    assert alone.out == 'qty,shop,day,price\n4,A,mon,0.0\n6,"B, C",tue,2.0\n'
+
+
+@pytest.mark.usefixtures("shops")
+def test_a_row_of_a_group_that_was_never_seen_is_one_error_and_nothing_is_written(normcli, tmp_path):
+    normcli("fit", "zscore", "s.csv", "--by", "shop", "-o", "st.npz", "-q")
+    for files in (["third.csv"], ["s.csv", "third.csv"]):
+        ran = normcli("apply", "st.npz", *files, "-o", "out/")
+        assert (ran.code, ran.out) == (3, "")
+        told = "third.csv, row 2: there are no statistics of the group 'D' of shop; fit it too, or leave its rows out"
+        assert ran.err == f"normcli: {told}\n"
+        assert not [*tmp_path.glob("out/*")]
+
+
+@pytest.mark.usefixtures("shops")
+def test_statistics_of_groups_are_printed_and_merged(normcli, tmp_path):
+    rows = (tmp_path / "s.csv").read_text().splitlines(keepends=True)
+    for name, part in (("a", rows[1:3]), ("b", rows[3:])):
+        (tmp_path / f"{name}.csv").write_text(rows[0] + "".join(part))
+        normcli("fit", "zscore", f"{name}.csv", "--by", "shop", "-o", f"{name}.npz", "-q")
+    for number in (1, 2):
+        normcli("fit", "zscore", "s.csv", "--by", "shop", "--shard", f"{number}/2", "-o", f"{number}.npz", "-q")
+    calls = (
+        ("fit", "zscore", "s.csv", "--by", "shop"),
+        ("fit", "zscore", "b.csv", "a.csv", "--by", "shop"),
+        ("merge", "b.npz", "a.npz"),
+        ("merge", "1.npz", "2.npz"),
+    )
+    printed = [normcli(*call, "-f", "csv", "-q").out for call in calls]
+    assert printed[0].splitlines()[:2] == [
+        "group,column,mean,var,std,rstd,var1,std1,min,max,count,nan_count",
+        f"A,price,2.0,1.0,1.0,1.0,2.0,{2**0.5},1.0,3.0,2,0",
+    ]
+    assert {*printed} == {printed[0]}
+    groups = json.loads(normcli("fit", "zscore", "a.csv", "--by", "shop", "-f", "json", "-q").out)["groups"]
+    assert [(group["group"], group["count"], group["var1"]) for group in groups[::2]] == [
+        ("A", 1, "nan"),
+        ("B, C", 1, "nan"),
+    ]
+    assert normcli("merge", "a.npz", "b.npz", "--print", "mean").lines == ["2.0", "2.0", "7.0", "6.0"]
+    table = normcli("fit", "zscore", "s.csv", "--by", "shop")
+    assert "rows by shop   2 groups" in table.out
+    assert table.err == "normcli: zscore: shop=A qty: constant\n"
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "json", "parquet", "tsv"])
+@pytest.mark.usefixtures("shops")
+def test_groups_of_one_table_are_those_of_another_format(suffix, normcli, tmp_path):
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"shop": [3, None, 3, 4], "v": [1.0, 5.0, 3.0, 7.0]}).astype({"shop": "Int64"})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    if suffix == "tsv":
+        table.to_csv(tmp_path / "t.tsv", index=False, sep="\t")
+    elif suffix == "parquet":
+        table.to_parquet(tmp_path / "t.parquet")
+    else:
+        table.to_json(tmp_path / f"t.{suffix}", orient="records", lines=suffix == "jsonl")
+    first, other = (
+        normcli("fit", "zscore", name, "--by", "shop", "-f", "csv", "-q").lines
+        for name in ("t.csv", f"t.{suffix}")
+    )
+    assert first == other
+    assert [line.split(",")[0] for line in first] == ["group", "", "3", "4"]
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["fit", "zscore", "s.csv", "--by", "town"], 3, "s.csv has no column 'town' to group its rows by; it has shop, price"),
+        (["fit", "zscore", "half.jsonl", "--by", "shop"], 3, "half.jsonl holds half a surrogate pair"),
+        (["fit", "zscore", "x.npy", "--by", "shop"], 3, "--by is of tables; x.npy is none"),
+        (["fit", "zscore", "none.csv", "--header", "no", "--by", "shop"], 3, "it has no names of columns"),
+        (["fit", "robust", "s.csv", "--by", "shop"], 2, "robust has quantiles, which follow from no sums; normcli robust"),
+        (["fit", "zscore", "s.csv", "--by", "shop", "--axes", "0"], 2, "--axes goes with no --by"),
+        (["fit", "zscore", "s.csv", "--by", "shop", "--workers", "2"], 2, "--workers goes with no --by"),
+        (["fit", "zscore", "s.csv", "--by", "shop", "--emit", "sklearn"], 2, "--emit sklearn has one row of statistics"),
+        (["fit", "zscore", "s.csv", "--by", "shop", "--print", "median"], 2, "there is no such field"),
+        (["fit", "bn", "s.csv", "--by", "shop"], 2, "No such option '--by'"),
+        (["apply", "st.npz", "none.csv", "-o", "y.csv"], 2, "none.csv has no column 'shop' to group its rows by"),
+        (["apply", "st.npz", "s.csv", "-o", "y.csv", "--workers", "2"], 2, "leave out --scheduler and --workers"),
+        (["merge", "st.npz", "plain.npz"], 3, "differ in the column that groups rows: none and shop"),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("shops")
+def test_what_is_wrong_with_groups_is_said_in_a_line(arguments, code, told, normcli, tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((2, 2)))
+    (tmp_path / "half.jsonl").write_text('{"shop": "\\ud800", "v": 1}\n')
+    normcli("fit", "zscore", "s.csv", "--by", "shop", "-o", "st.npz", "-q")
+    normcli("fit", "zscore", "s.csv", "--exclude", "shop", "-o", "plain.npz", "-q")
+    ran = normcli(*arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert told in ran.err
+    assert ran.err.count("\n") == 1
+    assert not (tmp_path / "y.csv").exists()
+
+
+@pytest.mark.usefixtures("shops")
+def test_the_column_of_groups_may_be_worked_on_where_it_is_named(normcli, tmp_path):
+    (tmp_path / "n.csv").write_text("g,v\n1,5\n1,7\n2,9\n")
+    lines = normcli("fit", "maxabs", "n.csv", "--by", "g", "--columns", "g,v", "-f", "csv", "-q").lines
+    assert [line.split(",")[:3] for line in lines[1:]] == [
+        ["1", "g", "1.0"], ["1", "v", "7.0"], ["2", "g", "2.0"], ["2", "v", "9.0"],
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("shops")
+def test_names_of_groups_stay_as_they_are_in_other_languages(normcli, tmp_path):
+    (tmp_path / "w.csv").write_text("mean,std\nmean,1\nmean,3\n")
+    ran = normcli("fit", "zscore", "s.csv", "--by", "shop", "--lang", "zh", "-q")
+    assert "B, C   price " in ran.out
+    for verb in (["fit", "zscore"], ["zscore"]):
+        ran = normcli(*verb, "w.csv", "--by", "mean", "--lang", "zh", "-q")
+        assert any(line.startswith("mean   std ") for line in ran.lines)
+
+
+@pytest.mark.usefixtures("shops")
+def test_the_memory_of_a_result_in_a_file_is_released_as_it_is_written(normcli, tmp_path, monkeypatch):
+    """So that it does not grow with the number of rows: a result of 8 MiB and more goes to a temporary file."""
+    from normcli.fitting import use
+    from normcli.tensors import spool
+
+    forgotten = []
+    monkeypatch.setattr(spool, "SMALLEST_SCRATCH", 1)
+    monkeypatch.setattr(use, "forget", lambda values: forgotten.append(isinstance(values, np.memmap)))
+    normcli("fit", "zscore", "s.csv", "--by", "shop", "-o", "st.npz", "-q")
+    normcli("apply", "st.npz", "s.csv", "-o", "y.csv")
+    assert (tmp_path / "y.csv").read_text().startswith('shop,price,qty\nA,-1.0,0.0\n"B, C",-1.0,-1.0\n')
+    assert forgotten == [True]

@@ -12,7 +12,7 @@ from normcli.engine.run import run
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.fitting.subject import choose_subject
-from normcli.fitting.use import Use, invert_stats
+from normcli.fitting.use import Use, use_stats
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.request import Request
 from normcli.norms.rules import Centre, EpsRule
@@ -36,7 +36,7 @@ def apply(stats, x, **options):
 
 def invert(stats, y, **options):
     use = Use(stats, **options)
-    return invert_stats(use, use.plan("y.npy", y), y, None, EFFORT)
+    return use_stats(use, use.plan("y.npy", y), Tensor(y, "y.npy"), None, EFFORT, inverts=True)
 
 
 def make_request(name):

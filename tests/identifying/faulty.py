@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
-from normcli.checking.ulp import choose_counting_dtype
+from normcli.checking.check import NORMALIZED, check
+from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.engine.inputs import Inputs
 from normcli.identifying.faults.fault_search import find_claims
 from normcli.identifying.faults.open_case import AskedNorm, open_case
+from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 
@@ -58,3 +62,9 @@ def name(*asked, **options):
     claims = ask(*asked, **options)
     best = [claim for claim in claims if claim.rank == claims[0].rank]
     return [fault.id for fault in claims[0].faults] if claims else [], [claim.cause for claim in best]
+
+
+def diagnose_exactly(subject, x, y):
+    """Return what is said of y where only the exact result would pass."""
+    exactly = functools.partial(choose_tolerance, rtol=0.0, atol=0.0)
+    return diagnose_actual(subject, x, y, check(subject.plan, x, {NORMALIZED: y}, subject.inputs, exactly))

@@ -10,9 +10,9 @@ from normcli.engine.inputs import Inputs, Selection
 from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.words.agreement import diagnose_casts
 from normcli.identifying.words.match_words import format_share
-from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from tests.identifying.faulty import diagnose_exactly
 from tests.marks import slowly
 
 RNG = np.random.default_rng(3)
@@ -149,5 +149,5 @@ def test_bits_of_a_rounded_input_of_gamma_are_not_called_exact(scale):
     gamma = rng.uniform(0.5, 2.0, 16).astype("f2")
     standardized = standardize(x.astype("f8")).astype("f2")
     y = (standardized.astype("f8") * gamma).astype("f2")
-    told = diagnose_actual(AskedNorm(make_plan(Request("ln"), x.shape, x.dtype), Inputs(gamma)), x, y, ok=False)
+    told = diagnose_exactly(AskedNorm(make_plan(Request("ln"), x.shape, x.dtype), Inputs(gamma)), x, y)
     assert told.evidence == ("every value has the bits of an x̂ that is rounded to float16 before gamma",)

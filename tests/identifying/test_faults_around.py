@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import normcli
-from normcli.checking.gate import ACTIVATIONS
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.engine.inputs import Inputs
 from normcli.identifying.faults.fault_search import find_claims
 from normcli.identifying.faults.open_case import AskedNorm
+from normcli.numerics.elements.activation import Activation
 from normcli.numerics.rounding import round_to_half
 from normcli.tensors.residual import Addends, ResidualSum
 from tests.identifying.faulty import draw, draw_affine, plan, standardize
@@ -79,12 +79,12 @@ def test_what_became_of_the_gate_is_named(fault):
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("name", Activation)
 def test_a_right_block_passes(dtype, name):
     x, r, z = (draw(SHAPES[0], dtype, mean, seed) for mean, seed in ((3.0, 0), (0.5, 1), (0.0, 2)))
     y = norm(x + r) * GAMMA + BETA
     judged = normcli.check(
-        (y * ACTIVATIONS[name](z.astype("f8"))).astype(dtype), x, "ln", gamma=GAMMA, beta=BETA,
+        (y * Activation(name).apply(z.astype("f8"))).astype(dtype), x, "ln", gamma=GAMMA, beta=BETA,
         residual=r, gate=z, gate_act=name,
     )  # fmt: skip
     assert judged.ok

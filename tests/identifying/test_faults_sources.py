@@ -10,8 +10,7 @@ from normcli.algorithms.row_formula import RowFormula
 from normcli.dtypes import find_type
 from normcli.engine.inputs import Inputs
 from normcli.identifying.faults.open_case import AskedNorm
-from normcli.identifying.words.request_phrasing import diagnose_actual
-from tests.identifying.faulty import ask, draw, draw_affine, plan, standardize
+from tests.identifying.faulty import ask, diagnose_exactly, draw, draw_affine, plan, standardize
 from tests.marks import costly
 
 X = draw((6, 16))
@@ -24,9 +23,9 @@ def fill(index, value, x=X, gamma=1.0, beta=0.0):
     return y
 
 
-def tell(x, y, gamma=None, beta=None, norm="ln"):
-    subject = AskedNorm(plan(norm, x), Inputs(gamma, beta))
-    return diagnose_actual(subject, x, np.asarray(y, x.dtype), ok=False)
+def tell(x, y, gamma=None, beta=None, norm="ln", **options):
+    subject = AskedNorm(plan(norm, x, **options), Inputs(gamma, beta))
+    return diagnose_exactly(subject, x, np.asarray(y, x.dtype))
 
 
 @costly
@@ -112,6 +111,30 @@ def test_a_sum_that_overflows_is_named_where_no_square_does(affine):
     y = np.zeros(x.shape) if affine[0] is None else np.broadcast_to(affine[1], x.shape)
     told = tell(x, y, *affine)
     assert told.cause == "ln differs: the sum of x · x overflows float16 in every group"
+
+
+@pytest.mark.parametrize("norm", ["ln", "rms"])
+@pytest.mark.parametrize(
+    ("scale", "what", "where"),
+    [(5e-5, "whole", "every group"), (2e-4, "each", "every group"), (1.5e-4, "whole", "some groups")],
+)
+def test_a_variance_that_underflows_is_said_to_be_0(scale, what, where, norm):
+    x = (draw((16, 64), mean=0.0) * scale).astype("f2")
+    wide = x.astype("f8")
+    centred = wide - wide.mean(-1, keepdims=True) if norm == "ln" else wide
+    square = centred**2 if what == "each" else (centred**2).mean(-1, keepdims=True)
+    divisor = np.sqrt(square.astype("f2").astype("f8").mean(-1, keepdims=True) + 1e-8)
+    told = tell(x, centred / divisor, norm=norm, eps=1e-8)
+    names = {"ln": ("the variance", "(x − mean)²"), "rms": ("the mean square", "x · x")}[norm]
+    assert told.fault == "stats-underflow"
+    assert told.cause == f"{norm} differs: {names[what == 'each']} underflows to 0 in float16, in {where}"
+    assert told.remedy == "square and add in float32"
+
+
+def test_squares_that_float16_holds_do_not_underflow():
+    x = draw((16, 64)).astype("f2")
+    told = tell(x, standardize(x, eps=1e-3))
+    assert told.fault == "stats-eps-other"
 
 
 # -- sums in half precision

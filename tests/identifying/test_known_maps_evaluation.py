@@ -61,6 +61,18 @@ def test_stored_statistics_are_what_they_are_for_the_gamma_and_beta_that_are_sai
     assert format_evaluation(found.evaluation).endswith(words)
 
 
+@pytest.mark.parametrize("names", [("gamma", "beta"), ("gamma",)])
+def test_a_gamma_that_is_stored_less_one_is_read_so(names):
+    """A gamma of both signs makes no divisor, and that it was left out is less likely."""
+    given = {name: {"gamma": GAMMA, "beta": BETA}[name] for name in names} | {
+        "gamma": 0.5 * np.sign(GAMMA - 1.0)
+    }
+    moved = given | {"gamma": 1.0 + given["gamma"]}
+    stored = {"running_mean": np.arange(5.0), "running_var": np.arange(1.0, 6.0)}
+    found = identify(Question(X, normalize(X, "bn", **stored, **moved).normalized, **given))
+    assert found.evaluation.affine.way == ("1 + gamma, beta" if "beta" in names else "1 + gamma")
+
+
 STORED = Given(*(np.random.default_rng(seed).uniform(0.5, 3.0, 5) for seed in (6, 7)))
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.plants.algorithms import ALGORITHM, HALF_SUMS, list_algorithms, list_sums_of_half_precision
+from tests.plants.faults import TABLE
 from tests.plants.frameworks import KINDS, OFF_CENTRE, SINGLE, list_batches_of_1, list_far, list_plants
 from tests.plants.kernels import KERNEL, list_kernels
 from tests.plants.outside import EVALUATION, MAP, list_evaluations, list_maps
@@ -41,7 +42,17 @@ LISTS = (
 
 
 def list_all(chosen: Sequence[str] = ()) -> Iterator[Plant]:
-    """Yield the plants whose kind, or whose fault's id, begins with one of these; every plant, without any."""
+    """Yield the plants whose kind, or whose fault's id, begins with one of these; every plant, without any.
+
+    Raises
+    ------
+    ValueError
+        If no kind or fault begins with one of them.
+    """
+    known = [*(kind for kinds, _ in LISTS for kind in kinds), *sorted({row.ids[0] for row in TABLE})]
+    unknown = [name for name in chosen if not any(word.startswith(name) for word in known)]
+    if unknown:
+        raise ValueError(f"no plant is of {', '.join(unknown)}; known are: {'; '.join(known)}")
     for kinds, make in LISTS:
         named = {name for name in chosen if any(kind.startswith(name) for kind in kinds)}
         if chosen and not named and CHECKED not in kinds:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from normcli.engine.inputs import Inputs
 from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.question import Question
 from tests.plants.faults import list_wrong
@@ -27,7 +26,8 @@ def list_checked() -> Iterator[Plant]:
 
 def list_identified() -> Iterator[Plant]:
     """Yield every other wrong kernel, where only gamma and beta are known; none that is given more."""
-    known = [wrong for wrong in list_wrong() if wrong.given is None and not (wrong.addends or wrong.gate)]
+    bare = (wrong for wrong in list_wrong() if wrong.given is None and wrong.plan.request.over is None)
+    known = [wrong for wrong in bare if not (wrong.addends or wrong.gate)]
     for wrong in known[::2]:
         yield Plant(wrong.name, IDENTIFIED, ask(wrong, is_checked=False), wrong.really, wrong)
 
@@ -37,9 +37,5 @@ def ask(wrong: Wrong, *, is_checked: bool) -> Question:
     question = Question(wrong.x, wrong.y, **wrong.parameters, layout=wrong.plan.request.layout)
     if not is_checked:
         return question
-    plan = wrong.plan
-    fitted = {name: plan.fit_parameter(name, values) for name, values in wrong.parameters.items()}
-    inputs = Inputs(fitted.get("gamma"), fitted.get("beta"), wrong.given)
-    return question._replace(
-        layout=plan.grid.layout.text, subject=AskedNorm(plan, inputs, wrong.addends, wrong.gate)
-    )
+    subject = AskedNorm(wrong.plan, wrong.inputs, wrong.addends)
+    return question._replace(layout=wrong.plan.grid.layout.text, subject=subject)

@@ -19,6 +19,11 @@ ACTIVATIONS = {
     "silu": lambda z: z / (1 + mpmath.exp(-z)),
     "sigmoid": lambda z: 1 / (1 + mpmath.exp(-z)),
     "gelu": lambda z: z * mpmath.erfc(-z / mpmath.sqrt(2)) / 2,
+    "gelu-tanh": lambda z: (
+        z / (1 + mpmath.exp(-mpmath.sqrt(8 / mpmath.pi) * (z + mpmath.mpf(44715) / 10**6 * z**3)))
+    ),
+    "relu": lambda z: max(z, mpmath.mpf(0)),
+    "tanh": mpmath.tanh,
     "none": lambda z: z,
 }
 """The published definitions."""
@@ -101,7 +106,8 @@ def test_products_that_lie_between_two_floats_go_to_the_even_one():
     ("act", "expected"),
     [
         ("silu", [np.inf, -0.0, np.nan]), ("sigmoid", [1.0, 0.0, np.nan]), ("gelu", [np.inf, -0.0, np.nan]),
-        ("none", [np.inf, -np.inf, np.nan]),
+        ("none", [np.inf, -np.inf, np.nan]), ("gelu-tanh", [np.inf, -0.0, np.nan]),
+        ("relu", [np.inf, 0.0, np.nan]), ("tanh", [1.0, -1.0, np.nan]),
     ],
 )  # fmt: skip
 def test_gates_that_are_not_finite_are_limits(act, expected):
@@ -216,7 +222,7 @@ def test_nan_is_neither_counted_by_percentiles_nor_clipped():
     ("options", "error", "words"),
     [
         pytest.param({"gate_act": "silu"}, UsageError, "give --gate too", id="act-alone"),
-        pytest.param({"gate": [1.0, 2.0], "gate_act": "relu"}, UsageError, "none of silu", id="act"),
+        pytest.param({"gate": [1.0, 2.0], "gate_act": "swish"}, UsageError, "none of silu", id="act"),
         pytest.param({"gate": [1.0, 2.0], "gate_order": "x"}, UsageError, "none of after", id="order"),
         pytest.param({"gate": [1.0, 2.0, 3.0]}, DataError, "does not broadcast", id="shape"),
         pytest.param({"clip": (2, 1)}, UsageError, "two ascending", id="descending"),

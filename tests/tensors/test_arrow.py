@@ -89,6 +89,30 @@ def test_odd_tables_are_read_as_cell_by_cell_or_not_at_all(seed, count, monkeypa
     assert taken > count // 5
 
 
+@pytest.mark.parametrize(("seed", "count"), [(2, 300), pytest.param(3, 1500, marks=pytest.mark.slow)])
+def test_texts_of_odd_tables_are_those_of_their_cells(seed, count, monkeypatch):
+    generator = np.random.default_rng(seed)
+    taken = 0
+    for _ in range(count):
+        delimiter = ",;\t|"[generator.integers(4)]
+        data = make_table(generator, delimiter)
+        try:
+            lines = Lines(io.BytesIO(data), "x.csv", TableOptions(delimiter=delimiter, header=False), ",")
+        except DataError:  # is it empty?
+            continue
+        places = range(lines.width)
+        with monkeypatch.context() as patched:
+            patched.setattr(delimited, "find_splitter", lambda *_: None)
+            try:
+                expected = [list(texts) for texts in zip(*lines.read_columns(places), strict=True)]
+            except DataError:  # ragged
+                continue
+        found = [list(texts) for texts in zip(*lines.read_columns(places), strict=True)]
+        taken += any(not isinstance(texts, list) for column in found for texts in column)
+        assert [[list(map(str, texts)) for texts in column] for column in found] == expected, data
+    assert taken > count // 5
+
+
 def write_in_many_ways(generator, count: int) -> list[str]:
     """Return doubles as text: all bits, usual sizes, ends of ranges, halves between two doubles, many digits."""
     numbers = generator.integers(0, 2**64, count, dtype=np.uint64).view(np.float64)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.answers.calculating.grouped_rows import GroupedAnswer, find_field
 from normcli.documents.document import Line, describe_members, describe_value, flatten_records
 from normcli.documents.number_format import format_shape
 from normcli.documents.plan_header import build_header, describe_column, describe_plan, list_groups
 from normcli.errors import UsageError
+from normcli.fitting.statistics import warn
 from normcli.printable import format_count, make_printable
 from normcli.tensors.formats.json_lists import to_lists
 
@@ -63,10 +65,7 @@ class StatisticsAnswer:
     def sections(self, view: View) -> Iterator[Section]:
         """Yield a header, two tables, and for images the deviation over all pixels and over images."""
         stats, norm = self.stats, self.plan.norm
-        files = format_count(stats.files, "file") if stats.files else "part of a file"  # another part counts it
-        shards = () if stats.partial is None else (str(stats.partial),)
-        numbers = *shards, files, format_count(stats.samples, "sample")
-        source = (*numbers, format_shape(self.plan.grid.shape), stats.subject.dtype)
+        source = (*_count_files(stats), format_shape(self.plan.grid.shape), stats.subject.dtype)
         counted = f"{self.fields['count'].sum():,} of {format_count(math.prod(self.plan.grid.shape), 'value')}"
         more = (("counting", (counted, "NaN does not")),) if stats.omits_nan else ()
         yield build_header(f"{norm.name} · {norm.title}", self.plan, source, view, more=more)
@@ -103,16 +102,25 @@ class StatisticsAnswer:
         return flatten_records(self.records(), (*grid.kept_names, *column, *self.fields))
 
     def field(self, name: str) -> NDArray[np.generic]:
-        """Return one field.
+        """Return one field, or raise `UsageError` if there is none of that name."""
+        return find_field(self.fields, name)
 
-        Raises
-        ------
-        UsageError
-            If there is none of that name.
-        """
-        if name not in self.fields:
-            raise UsageError(f"--print {name}: there is no such field; there are {', '.join(self.fields)}")
-        return self.fields[name]
+
+def answer_fit(stats: Stats, rounded: Rounded) -> StatisticsAnswer | GroupedAnswer:
+    """Return the answer of statistics over files; of grouped rows it names their groups."""
+    subject, plan = stats.subject, rounded.plan
+    if subject.by is None:
+        return StatisticsAnswer(stats, rounded)
+    source = (*_count_files(stats), subject.dtype)
+    columns = subject.columns or tuple(map(str, range(subject.shape[-1])))
+    return GroupedAnswer(plan.norm, source, subject.by, subject.labels, columns, rounded.fields, warn(stats))
+
+
+def _count_files(stats: Stats) -> tuple[str, ...]:
+    """Return the numbers of files and samples, and which shards there are if others are missing."""
+    files = format_count(stats.files, "file") if stats.files else "part of a file"  # another part counts it
+    shards = () if stats.partial is None else (str(stats.partial),)
+    return (*shards, files, format_count(stats.samples, "sample"))
 
 
 def _require(answer: StatisticsAnswer, framework: str, axes: int | None = None) -> Plan:

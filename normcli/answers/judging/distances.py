@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.checking.tally import Bin
 from normcli.documents.document import Line, Table, TableRow, describe_members, describe_value
-from normcli.printable import format_count
+from normcli.printable import format_count, format_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,9 +21,6 @@ _ULP_DIGITS = 4
 
 _SHORT_DIGITS, _LONG_DIGITS = 10, 17
 """Significant digits that tell neighbours apart: of floats of up to 4 bytes, and of float64."""
-
-_LIMIT_DIGITS = 3
-"""Significant digits of the smallest tolerances."""
 
 _FINE_BOUND, _COARSE_STEP = 1024.0, 10
 """Above the first number of ulp, a table's histogram has one bin for each factor of 2¹⁰."""
@@ -73,21 +70,6 @@ def build_smallest(found: Comparison) -> Line | None:
 
 def _format_limit(name: str, value: float) -> str:
     return f"no {name}" if math.isinf(value) else f"{name} {format_up(value)}"
-
-
-def format_up(value: float) -> str:
-    """Return a number ≥ 0 of three significant digits that is no smaller.
-
-    Examples
-    --------
-    >>> format_up(0.00021001), format_up(9895.0)
-    ('0.000211', '9900')
-    """
-    nearest = f"{value:.{_LIMIT_DIGITS - 1}e}"
-    if float(nearest) < value:
-        unit = float(f"1{nearest[nearest.index('e') :]}") / 10 ** (_LIMIT_DIGITS - 1)
-        nearest = f"{float(nearest) + unit:.{_LIMIT_DIGITS - 1}e}"
-    return f"{float(nearest):g}"
 
 
 def _format_odd(value: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 from click import option
@@ -20,6 +20,8 @@ from normcli.cli.parameters.types import (
 )
 from normcli.norms.options import NUMERIC_TYPES, OPTIONS, OptionKind, find_option
 from normcli.norms.request import Fill, NanRule
+from normcli.norms.rules import AxesRule
+from normcli.norms.type_names import GateActivationName, GateOrderName
 from normcli.quantizing.formats import FORMATS as FORMATS_OF_CODES
 from normcli.quantizing.formats import ScaleRounding
 from normcli.tensors.held_files import StoreRules, Stores
@@ -241,11 +243,11 @@ AROUND = {
         help="z, of a shape that broadcasts: norm(x) · act(z), rounded once; a file or JSON.",
     ),
     "gate_act": option(
-        "--gate-act", type=click.Choice(("silu", "sigmoid", "gelu", "none")),
+        "--gate-act", type=click.Choice(get_args(GateActivationName)),
         help="What --gate goes through. [default: silu]",
     ),
     "gate_order": option(
-        "--gate-order", type=click.Choice(("after", "before")),
+        "--gate-order", type=click.Choice(get_args(GateOrderName)),
         help="before: norm(x · act(z)), the product rounded to float32, or float64 where one of both is. "
         "[default: as --like, or after]",
     ),
@@ -394,6 +396,14 @@ def of_norm(named: NamedNorm, *, but: str = "") -> list[Option]:
     left_out = {but, *named.fixed}
     rows = (row for row in OPTIONS if row.belongs_to(named.norm) and row.name not in left_out)
     return [declare(row, named.norm) for row in rows]
+
+
+def of_columns(norm: Norm) -> tuple[Option, ...]:
+    """Return the option that groups the rows of a table, of a norm of columns."""
+    text = (
+        "Of a table: each value of this column has statistics of its own, which its rows are normalized with."
+    )
+    return (option("--by", metavar="COLUMN", help=text),) if norm.axes is AxesRule.FIRST else ()
 
 
 def of_problem(named: NamedNorm, *, but: str = "", several: bool = False) -> list[Option]:

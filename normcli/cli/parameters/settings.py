@@ -55,6 +55,7 @@ class SourceOptions(NamedTuple):
     thousands: str | None = None
     header: str | None = None
     wanted: tuple[str, ...] | None = None
+    by: str | None = None
 
     @property
     def describes_table(self) -> bool:
@@ -75,6 +76,7 @@ class SourceOptions(NamedTuple):
             thousands=self.thousands,
             header=None if self.header is None else self.header == "yes",
             wanted=self.wanted,
+            by=self.by,
         )
 
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from normcli.checking.fault import Fault
-    from normcli.checking.gate import Gate
     from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
+    from normcli.numerics.elements.activation import Gated
     from normcli.tensors.residual import Addends
 
 
@@ -64,7 +64,7 @@ class Case:
         Values in a group, where x has only some of them.
     addends : Addends or None
         What x is the sum of, where a residual was added.
-    gate : Gate or None
+    gate : Gated or None
         What multiplies the result.
     step : int
         Of how many neighbours within a group x and y have one.
@@ -84,7 +84,7 @@ class Case:
     precision: str | None = None
     whole: int | None = None
     addends: Addends | None = None
-    gate: Gate | None = None
+    gate: Gated | None = None
     step: int = 1
 
     @property
@@ -95,9 +95,11 @@ class Case:
     @cached_property
     def parts(self) -> frozenset[str]:
         """The names of the norm's parts and of its given inputs, which rows of tables may need."""
+        over = self.plan.request.over is not None
         has = {
             "mean": self.centres, "moments": self.has_moments, "eps": self.eps, "gamma": self.has_gamma,
-            "beta": self.has_beta, "stored": self.stored, "addends": self.addends, "gate": self.gate,
+            "beta": self.has_beta, "stored": self.stored is not None and not over, "addends": self.addends,
+            "gate": self.gate, "slice": over,
         }  # fmt: skip
         return frozenset(name for name, part in has.items() if part)
 

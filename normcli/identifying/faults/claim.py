@@ -15,7 +15,7 @@ from normcli.identifying.faults.tables.dividing import DIVIDING
 from normcli.identifying.faults.tables.order import ORDER
 from normcli.identifying.faults.tables.parameters import PARAMETERS, STORED
 from normcli.identifying.faults.tables.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS, UNKNOWN
-from normcli.identifying.faults.tables.summing import SUMMING
+from normcli.identifying.faults.tables.summing import SUMMING, UNDERFLOW
 from normcli.identifying.faults.unnamed_fault import show_used
 from normcli.identifying.faults.wrong_region import find_source
 from normcli.identifying.models.weight import CERTAIN
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 STATISTICS: Sequence[Row] = tuple(
-    row._replace(needs=" ".join(("moments", row.needs))) for row in (*STORED, *DIVIDING, *COUNTING, *SUMMING)
+    row._replace(needs=" ".join(("moments", row.needs)))
+    for row in (*STORED, UNDERFLOW, *DIVIDING, *COUNTING, *SUMMING)
 )
 """Rows of norms that are told by the moments of their groups."""
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.checking.gate import Gate
     from normcli.dtypes import Floats
     from normcli.engine.inputs import Inputs
     from normcli.identifying.faults.variant import Variant
@@ -54,19 +53,22 @@ class AskedNorm(NamedTuple):
         gamma, beta and running statistics, of the plan's shapes.
     addends : Addends or None
         x and the residual that is added before the norm; None without one.
-    gate : Gate or None
-        The gate that multiplies the result; None without one.
     """
 
     plan: Plan
     inputs: Inputs
     addends: Addends | None = None
-    gate: Gate | None = None
 
     @property
     def is_open(self) -> bool:
-        """Whether faults of it are looked for: it has groups, and no very large ones."""
-        return self.plan.has_groups and self.plan.grid.group_size <= _LARGEST_GROUP
+        """Whether faults of it are looked for: groups that are not too large, of all values or a slice."""
+        is_known = self.inputs.selection is None or self.takes_slice
+        return is_known and self.plan.has_groups and self.plan.grid.group_size <= _LARGEST_GROUP
+
+    @property
+    def takes_slice(self) -> bool:
+        """Whether moments of some places of an axis normalize all of it."""
+        return self.plan.request.over is not None and self.plan.norm.divisor.measurement is Measurement.MOMENTS
 
 
 def choose_index(plan: Plan, most: int) -> tuple[slice, ...]:
@@ -101,7 +103,8 @@ def _open_at(
     subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], index: tuple[slice, ...]
 ) -> Case:
     """Return the case of the values at an index of the view."""
-    plan, inputs, addends, gate = subject
+    plan, inputs, addends = subject
+    gate, inputs = inputs.gate, inputs._replace(gate=None)
     shape = plan.grid.view_shape
 
     def see(values: NDArray[Any]) -> NDArray[Any]:
@@ -123,15 +126,31 @@ def _open_at(
         lengths = [1 if axis in plan.grid.view_axes else n for axis, n in enumerate(shape)]
         mean, var = (take(plan.grid.spread_running(values), lengths) for values in inputs.given)
         stored = mean, var
+    whole, moments = None, _measure_moments(subject, x) if subject.takes_slice else None
+    if moments is not None and plan.request.over is not None:
+        stored = cut_at(moments[0], index), cut_at(moments[1], index)
+        whole = plan.request.over[1] - plan.request.over[0]
+        whole *= plan.grid.group_size // plan.grid.shape[plan.grid.axes[-1]]
     exact = None
     if not _goes_by_moments(plan):
         exact = take(run(plan.change_spec(dtype="float64"), fetch(x), inputs)[0], shape)
     has = inputs.gamma is not None, inputs.beta is not None
     if addends is not None:
         addends = addends._replace(values=see(addends.values), residual=see(addends.residual))
-    gate = None if gate is None else gate._replace(values=see(gate.values))
+    gate = None if gate is None else gate._replace(values=see(np.broadcast_to(gate.values, plan.grid.shape)))
     view = take(x, shape), take(y, shape)
-    return Case(plan, *view, dtype, gamma, beta, *has, stored, exact, addends=addends, gate=gate)
+    return Case(plan, *view, dtype, gamma, beta, *has, stored, exact, whole=whole, addends=addends, gate=gate)
+
+
+def _measure_moments(subject: AskedNorm, x: NDArray[Any]) -> tuple[Floats, Floats] | None:
+    """Return the mean and the variance of each group, or 0 and the mean square; None of a norm without."""
+    plan = subject.plan
+    known = calculate(plan, fetch(x), subject.inputs, statistics_alone=True).statistics
+    if not {"var", "ms"} & set(known):
+        return None
+    of_groups = [1 if axis in plan.grid.view_axes else n for axis, n in enumerate(plan.grid.view_shape)]
+    square = known["var" if "var" in known else "ms"].reshape(of_groups)
+    return (known["mean"].reshape(of_groups) if plan.norm.centre is Centre.MEAN else 0.0 * square), square
 
 
 def open_wide_case(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> Case | None:
@@ -145,7 +164,7 @@ def open_wide_case(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: 
     subject, x, y, dtype
         As `open_case` takes them.
     """
-    if not MOST_VALUES < x.size <= MOST_IN_MEMORY or subject.gate is not None:
+    if not MOST_VALUES < x.size <= MOST_IN_MEMORY or subject.inputs.gate is not None:
         return None
     plan, step = subject.plan, -(-x.size // _MOST_WIDE)
     lengths = plan.grid.view_shape
@@ -158,12 +177,8 @@ def open_wide_case(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: 
     case = replace(_open_at(subject, x, y, dtype, places), whole=plan.grid.group_size, step=step)
     if case.stored is not None or not case.has_moments:
         return case
-    known = calculate(plan, fetch(x), subject.inputs, statistics_alone=True).statistics
-    if not {"var", "ms"} & set(known):
-        return None
-    of_groups = [1 if axis in plan.grid.view_axes else n for axis, n in enumerate(lengths)]
-    square = known["var" if "var" in known else "ms"].reshape(of_groups)
-    return replace(case, stored=(known["mean"].reshape(of_groups) if case.centres else 0.0 * square, square))
+    moments = _measure_moments(subject, x)
+    return None if moments is None else replace(case, stored=moments)
 
 
 _EUCLIDEAN = 2.0

@@ -224,6 +224,8 @@ class Evaluation(NamedTuple):
 def read_evaluation(found: PlainMap, affines: Iterable[AffineStep]) -> Evaluation | None:
     """Return the stored statistics that make a plain map with the first of some affine steps that can be.
 
+    Steps that leave out a given gamma or beta come last: it is likelier that 1 + gamma multiplies.
+
     Parameters
     ----------
     found : PlainMap
@@ -236,7 +238,7 @@ def read_evaluation(found: PlainMap, affines: Iterable[AffineStep]) -> Evaluatio
         None where every step would need a deviation that is negative or no number.
     """
     shape = found.scale.shape
-    for step in affines:
+    for step in sorted(affines, key=lambda step: (step.scale is None) + (step.shift is None)):
         if any(not _fits(values, shape) for values in (step.scale, step.shift)):
             continue
         gamma = np.ones(1) if step.scale is None else step.scale

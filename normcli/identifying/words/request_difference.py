@@ -14,6 +14,7 @@ from normcli.identifying.words.match_words import (
     format_steps,
     list_unused,
 )
+from normcli.norms.options import find_option
 from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode, GroupOrder
 from normcli.norms.table import NORMS
@@ -141,6 +142,9 @@ def _compare_groups(plan: Plan, match: Match, asked: Question) -> list[OtherChoi
     theirs = try_request(wanted, asked)
     if theirs is None:
         return None
+    if plan.request.over is not None:  # a match is of whole groups
+        asked_for = find_option("over").format(plan.request.over)
+        return [OtherChoice("statistics are over all values", asked_for)]
     there, own = theirs.grid.canonical, plan.grid.canonical
     if there == own:
         return []

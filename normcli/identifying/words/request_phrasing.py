@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.checking.check import Checked
     from normcli.identifying.faults.open_case import AskedNorm
     from normcli.identifying.question import Identification
     from normcli.identifying.search.match import Match
@@ -48,9 +49,7 @@ def diagnose_actual(
     subject: AskedNorm,
     values: NDArray[Any],
     actual: NDArray[Any],
-    *,
-    ok: bool,
-    saved: np.dtype[Any] | None = None,
+    checked: Checked,
 ) -> Diagnosis | None:
     """Return the diagnosis of a tensor that differs, or whose bits show another kernel; None without findings.
 
@@ -60,13 +59,12 @@ def diagnose_actual(
         The norm that it should be.
     values, actual : ndarray
         The input (with the residual added), and the tensor that is checked.
-    ok : bool
-        Whether every value is within the tolerance.
-    saved : numpy.dtype or None
-        The dtype of half precision that y was judged in, though it was saved as another.
+    checked : Checked
+        How far it is from the exact result.
     """
+    saved = checked.saved
     if saved is None:
-        told = _diagnose(subject, values, actual, ok=ok)
+        told = _diagnose(subject, values, actual, checked)
         half = None if told is None else find_saved_dtype(actual)
         if told is None or half is None:
             return told
@@ -74,7 +72,7 @@ def diagnose_actual(
             return told
         cause = f"{subject.plan.norm.name} differs: y holds {half} numbers, though x is {values.dtype}"
         return told._replace(cause=cause, remedy=f"calculate in {values.dtype}, or check as --dtype {half}")
-    told = _diagnose(subject, values, fetch(actual).astype(saved), ok=ok)
+    told = _diagnose(subject, values, fetch(actual).astype(saved), checked)
     note = f"y holds {saved} numbers, saved as {actual.dtype}"
     if told is None:
         cause = f"{subject.plan.norm.name} agrees: {note}"
@@ -94,48 +92,68 @@ def _agrees_as(half: np.dtype[Any], subject: AskedNorm, values: NDArray[Any], ac
     return bool(found.max_abs <= _ROUNDED_HALVES * get_eps(half) * np.abs(fetch(actual)).max())
 
 
-def _diagnose(subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any], *, ok: bool) -> Diagnosis | None:
-    plan, inputs, _, gate = subject
+def _diagnose(
+    subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any], checked: Checked
+) -> Diagnosis | None:
+    plan, inputs, _ = subject
+    gate = inputs.gate
     if gate is None:
         told = diagnose_casts(plan, values, actual, inputs)
         if told is not None:
             return told
-    if ok:
+    if checked.ok:
         return None if gate is not None else diagnose_closer_convention(plan, values, actual, inputs)
+    option = checked.comparisons[NORMALIZED].suggest_option()
     asked = values, actual, inputs.gamma, inputs.beta
-    if inputs.selection is not None:  # what a fault's table says is of whole groups
+    if inputs.selection is not None and not subject.takes_slice:  # what a fault's table says is of whole groups
         if counts_masked(subject, values, actual, choose_counting_dtype(actual.dtype)):
-            cause = f"{plan.norm.name} differs: values count that are masked"
+            cause, remedy = "values count that are masked", "leave masked values out of mean and variance"
+            if plan.request.over is not None:
+                cause, remedy = "values count that are not in the slice", "take statistics over the slice"
             shown = "with all values counted, rounding explains every other value"
-            return Diagnosis(Kind.NORM, cause, (shown,), remedy="leave masked values out of mean and variance")
-        return _diagnose_selected(plan, identify(Question(*asked, plan.grid.layout.text)), inputs.given)
+            return Diagnosis(Kind.NORM, f"{plan.norm.name} differs: {cause}", (shown,), remedy=remedy)
+        found = identify(Question(*asked, plan.grid.layout.text))
+        return _diagnose_selected(plan, found, inputs.given, option)
     found = identify(Question(*asked, plan.grid.layout.text, subject=subject))
     if gate is not None and not found.claims:
-        return _diagnose_gated(subject, values, actual)
-    return diagnose_request(plan, found, inputs.given)
+        return _diagnose_gated(subject, values, actual, option)
+    return diagnose_request(plan, found, inputs.given, option)
 
 
-def _diagnose_selected(plan: Plan, found: Identification, given: Given | None) -> Diagnosis:
-    """Return the diagnosis of a masked tensor: whether y is the norm without the mask."""
+def _diagnose_selected(plan: Plan, found: Identification, given: Given | None, option: str | None) -> Diagnosis:
+    """Return the diagnosis of a tensor of which some values count: whether y is the norm of all."""
     if any(match.affine != ESTIMATED for match in found.matches):
-        return diagnose_request(plan, found, given)
-    step = "check it without the mask, on values that all count"
-    return Diagnosis(
-        Kind.NONE, f"{plan.norm.name} differs: nothing known explains y with that mask", next_step=step
-    )
+        return diagnose_request(plan, found, given, option)
+    if plan.request.over is None:
+        cause, step = (
+            "nothing known explains y with that mask",
+            "check it without the mask, on values that all count",
+        )
+    else:
+        cause, step = "nothing known explains y with that slice", "check it without --over"
+    return Diagnosis(Kind.NONE, f"{plan.norm.name} differs: {cause}", next_step=step)
 
 
-def _diagnose_gated(subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any]) -> Diagnosis:
+def _diagnose_gated(
+    subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any], option: str | None
+) -> Diagnosis:
     """Return the diagnosis of a gated tensor without known fault: it may be right, but rounded on the way."""
     name, dtype = subject.plan.norm.name, choose_counting_dtype(actual.dtype)
     if is_off_by_rounding(subject, values, actual, dtype):
         steps = ("the norm, the activation and the product may each be rounded",) if is_half(dtype) else ()
-        return Diagnosis(Kind.NORM, f"{name} differs by rounding alone", steps)
+        return Diagnosis(Kind.NORM, f"{name} differs by rounding alone", steps, remedy=_tolerate(name, option))
     step = "check the norm by itself, without its gate"
     return Diagnosis(Kind.NONE, f"{name} differs: no fault of it explains y with that gate", next_step=step)
 
 
-def diagnose_request(plan: Plan, found: Identification, given: Given | None = None) -> Diagnosis:
+def _tolerate(name: str, option: str | None) -> str | None:
+    """Return the command by which a tensor passes, with its option."""
+    return None if option is None else f"normcli check {name} … {option}"
+
+
+def diagnose_request(
+    plan: Plan, found: Identification, given: Given | None = None, option: str | None = None
+) -> Diagnosis:
     """Return how a tensor differs from the norm that was asked for; or which other norm or map it is.
 
     Parameters
@@ -145,6 +163,8 @@ def diagnose_request(plan: Plan, found: Identification, given: Given | None = No
     found : Identification
     given : Given or None
         Running statistics.
+    option : str or None
+        The option with the least tolerance by which the tensor passes.
     """
     likely, less_likely = found.doubtful[:_MOST_DOUBTFUL], found.doubtful[_MOST_DOUBTFUL:]
     same = {id(match) for match in likely if list_other_choices(plan, match, found.question) == []}
@@ -161,7 +181,7 @@ def diagnose_request(plan: Plan, found: Identification, given: Given | None = No
         told_so = "; ".join(one.words for one in differences)
         words = ["; ".join(one.words for one in some) for other, some in requests if other in others]
         also = tuple(dict.fromkeys(each for each in words if each not in ("", told_so)))
-        cause, evidence, remedy = _contrast(plan, found, match, differences, given)
+        cause, evidence, remedy = _contrast(plan, found, match, differences, given, option)
         options = [word for one in differences for word in (one.option or "").split(" ")]
         faults = [_FAULTS[word] for word in options if word in _FAULTS]
         if (wrong := find_arithmetic(found, match)) is not None:
@@ -177,7 +197,8 @@ def diagnose_request(plan: Plan, found: Identification, given: Given | None = No
         return estimated
     if same and told.verdict == Kind.UNDECIDED and likely[0].is_rough:
         precision = likely[0].precision.split(",")[0]
-        return told._replace(cause=f"{name} may differ by rounding in {precision} alone")
+        cause = f"{name} may differ by rounding in {precision} alone"
+        return told._replace(cause=cause, remedy=_tolerate(name, option))
     clause = told.cause if found.reason is None else split_reason(found.reason)[0]
     causes = [f"{name} differs: {each}" for each in (clause, clause.rpartition(" (")[0] or clause)]
     return told._replace(cause=next((each for each in causes if count_words(each) <= MOST_WORDS), clause))
@@ -211,6 +232,7 @@ def _contrast(
     match: Match,
     differences: Sequence[OtherChoice],
     given: Given | None,
+    option: str | None,
 ) -> tuple[str, tuple[str, ...], str | None]:
     """Return how a match differs from the request: cause, evidence and remedy."""
     name = plan.norm.name
@@ -227,7 +249,7 @@ def _contrast(
         largest = f"the largest difference is {match.max_ulp:.2g} ulp"
         return f"{name} differs: nothing known explains y", (largest,), None
     if not told:
-        return f"{name} differs by rounding alone", tuple(exactness), None
+        return f"{name} differs by rounding alone", tuple(exactness), _tolerate(name, option)
     cause, unsaid = _join_differences(name, told, (remedy or "").partition("--like ")[2])
     evidence = []
     if exactness:

@@ -52,15 +52,17 @@ class Given(NamedTuple):
     var: Floats
 
 
-def solve(plan: Plan, measured: Measured) -> Solution:
+def solve(plan: Plan, measured: Measured | Solution) -> Solution:
     """Return the centre, the divisor and the statistics of groups, from what was measured of them.
 
     Parameters
     ----------
     plan : Plan
-    measured : Measured
-        As `Divisor.measurement` says; a length of p = 2 comes as moments about 0.
+    measured : Measured or Solution
+        As `Divisor.measurement` says; a length of p = 2 comes as moments about 0. A solution stays what it is.
     """
+    if isinstance(measured, Solution):
+        return measured
     solution = measured.solve(plan)
     if plan.spec.flat_rule is not None:
         from normcli.numerics.statistics.constant_groups import replace_flat  # of few conventions

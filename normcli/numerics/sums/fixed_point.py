@@ -37,6 +37,9 @@ _DOUBLE = 52
 _ENDLESS = 1024
 """2 to the power of it is no double."""
 
+_FEW = 8
+"""So few values a row are added column by column, as NumPy takes longer to begin a row than to add it."""
+
 _MOST = 1 << 19
 """Values that are added at once: the sum of so many is exact in each digit."""
 
@@ -111,8 +114,11 @@ class Fixed:
             else:
                 cut = np.ldexp(np.trunc(np.ldexp(rest, -DIGIT * digit)), DIGIT * digit)
             rest = rest - cut
-            sums = np.bincount(places, np.add.reduce(np.ldexp(cut, -DIGIT * digit), axis=-1), width)
-            units = sums.astype(np.int64)
+            parts = np.ldexp(cut, -DIGIT * digit)
+            added: Floats = (
+                sum(parts.T[1:], parts.T[0]) if parts.shape[1] <= _FEW else np.add.reduce(parts, axis=-1)
+            )
+            units = np.bincount(places, added, width).astype(np.int64)
             self._reach(digit, digit + 2)
             here = self.digits[digit - self.low :, first : first + width]
             here[0] += units & _MASK

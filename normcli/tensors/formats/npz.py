@@ -127,13 +127,14 @@ class FileKind(NamedTuple):
     ----------
     name : str
         What messages call such a file: stats or state.
-    schema : str
+    schemas : tuple of str
+        The versions that are read.
     origin : str
         What writes one, for who gives another file.
     """
 
     name: str
-    schema: str
+    schemas: tuple[str, ...]
     origin: str
 
 
@@ -167,8 +168,8 @@ def load_members(path: str, kind: FileKind) -> dict[str, NDArray[Any]]:
     if found is None:
         names = ", ".join(map(shorten, list(members)[:_MOST_NAMED])) or "nothing"
         raise DataError(f"{what}: it holds {names}, and no schema; {kind.origin}")
-    if found != kind.schema:
-        raise DataError(f"{what}: it is of {shorten(found)}, not {kind.schema}; {kind.origin}")
+    if found not in kind.schemas:
+        raise DataError(f"{what}: it is of {shorten(found)}, not {' or '.join(kind.schemas)}; {kind.origin}")
     return members
 
 

@@ -55,7 +55,45 @@ def find_parser(size: int, width: int, chosen: Sequence[int], delimiter: str, de
     chosen : sequence of int
     delimiter, decimal : str
     """
-    if size < LEAST_BYTES or not 1 < width <= _MOST_COLUMNS or delimiter not in _DELIMITERS:
+    if size < LEAST_BYTES or not 1 < width <= _MOST_COLUMNS:
+        return None
+    split = find_splitter(width, chosen, delimiter, "float64", decimal)
+    if split is None:
+        return None
+
+    def parse(data: bytes) -> NDArray[np.float64] | None:
+        table = split(data)
+        if table is None:
+            return None
+        values = np.empty((table.num_rows, len(chosen)))
+        for column, numbers in zip(values.T, table.columns, strict=True):
+            _copy_column(numbers.chunks, column)
+            if np.isnan(column).sum() > numbers.null_count:  # of words that only pyarrow may know
+                return None
+        return None if (np.abs(values) >= LARGEST_EXACT).any() else values
+
+    return parse
+
+
+def find_splitter(
+    width: int, chosen: Sequence[int], delimiter: str, kind: str, decimal: str = "."
+) -> Callable[[bytes], Any] | None:
+    """Return a function that gives columns of lines as a table of pyarrow's; None where pyarrow is missing.
+
+    It takes lines without quotes, and returns None where one has another number of cells, or a cell is of
+    another type. Only numbers may be missing.
+
+    Parameters
+    ----------
+    width : int
+        How many columns the lines have.
+    chosen : sequence of int
+    delimiter : str
+    kind : str
+        The name of pyarrow's type, `float64` or `string`.
+    decimal : str
+    """
+    if delimiter not in _DELIMITERS:
         return None
     try:
         import pyarrow
@@ -67,29 +105,23 @@ def find_parser(size: int, width: int, chosen: Sequence[int], delimiter: str, de
     pool = pyarrow.system_memory_pool()
     parsing = csv.ParseOptions(delimiter=delimiter, quote_char=False, double_quote=False)
     converting = csv.ConvertOptions(
-        column_types=dict.fromkeys(kept, pyarrow.float64()),
+        column_types=dict.fromkeys(kept, getattr(pyarrow, kind)()),
         include_columns=kept,
         null_values=list(SPELLED_MISSING),
         decimal_point=decimal,
-        check_utf8=False,
+        check_utf8=kind == "string",
     )
 
-    def parse(data: bytes) -> NDArray[np.float64] | None:
+    def split(data: bytes) -> Any:
         if data.startswith(b"\xef"):  # pyarrow would take it for a byte order mark
             return None
         reading = csv.ReadOptions(column_names=names, block_size=len(data) + 1, use_threads=False)
         try:
-            table = csv.read_csv(pyarrow.BufferReader(data), reading, parsing, converting, pool)
+            return csv.read_csv(pyarrow.BufferReader(data), reading, parsing, converting, pool)
         except pyarrow.ArrowInvalid:
             return None
-        values = np.empty((table.num_rows, len(kept)))
-        for column, numbers in zip(values.T, table.columns, strict=True):
-            _copy_column(numbers.chunks, column)
-            if np.isnan(column).sum() > numbers.null_count:  # of words that only pyarrow may know
-                return None
-        return None if (np.abs(values) >= LARGEST_EXACT).any() else values
 
-    return parse
+    return split
 
 
 def _copy_column(chunks: Sequence[Any], column: NDArray[np.float64]) -> None:

@@ -25,6 +25,9 @@ _LIST_OF_NAMES = re.compile(rf"(?:{_NAMED.pattern})+")
 _PLACES = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 """A column by its number, or a range of them."""
 
+_LISTED = 12
+"""The most columns that a message lists."""
+
 UNNAMED = "its columns have no names: they are taken to be {}"
 """What there is to know of a table or an array without names, where names are wanted."""
 
@@ -44,7 +47,9 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
             raise DataError(f"{rows.name}: the name {shorten(name)!r} has characters that no file can keep")
     if options.columns is not None and options.exclude is not None:
         raise UsageError("--columns and --exclude each say which columns are worked on; give one of them")
-    chosen, rows.is_picked = tuple(range(rows.width)), options.columns is not None
+    by = None if options.by is None else find_grouping(rows, options.by)
+    chosen = tuple(place for place in range(rows.width) if place != by)
+    rows.is_picked = options.columns is not None
     if options.takes_wanted and {options.columns, options.exclude} == {None}:
         names, wanted = list(rows.names or ()), options.wanted or ()
         if all(names.count(name) == 1 for name in wanted):
@@ -59,6 +64,15 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
     if options.wanted is None:
         return chosen, None
     return match_columns(rows, chosen, options.wanted)
+
+
+def find_grouping(rows: Rows, name: str) -> int:
+    """Return the place of the column that rows are grouped by, or raise `UsageError` if it is not there."""
+    names = rows.names or ()
+    if name not in names:
+        known = ", ".join(map(shorten, names[:_LISTED])) or "no names of columns"
+        raise UsageError(f"{rows.name} has no column {shorten(name)!r} to group its rows by; it has {known}")
+    return names.index(name)
 
 
 def match_columns(
@@ -92,7 +106,7 @@ def _find_places(rows: Rows, text: str, option: str) -> tuple[int, ...]:
             found.update(dict.fromkeys(named))
             continue
         if numbered is None:
-            known = ", ".join(map(shorten, rows.names[:12])) if rows.names else f"0 to {rows.width - 1}"
+            known = ", ".join(map(shorten, rows.names[:_LISTED])) if rows.names else f"0 to {rows.width - 1}"
             ends = part.strip().split("-")
             of_names = len(ends) == 2 and all(end in (rows.names or ()) for end in ends)
             remedy = "; ranges are of numbers, from 0" if of_names else ""

@@ -18,7 +18,7 @@ from normcli.dtypes import LARGEST_EXACT
 from normcli.errors import DataError, UsageError
 from normcli.printable import format_count, shorten
 from normcli.tensors.spool import keep_open
-from normcli.tensors.tables.arrow import find_parser, map_ahead
+from normcli.tensors.tables.arrow import find_parser, find_splitter, map_ahead
 from normcli.tensors.tables.cells import SPELLED_MISSING, CellReader, list_text_dtypes
 from normcli.tensors.tables.column_choice import choose_columns
 from normcli.tensors.tables.line_records import LineRecords, count_ends, iterate_records, split_raw
@@ -222,15 +222,23 @@ class Lines:
         is_large = values.dtype == np.float64 and bool((np.abs(values) >= LARGEST_EXACT).any())
         return None if is_large else Block(values)
 
-    def read_columns(self, places: Sequence[int]) -> Iterator[list[list[str]]]:
+    def read_columns(self, places: Sequence[int]) -> Iterator[Sequence[Any]]:
         """Yield the texts of some columns, of some rows at a time, without quotes."""
+        split = find_splitter(self.width, places, self.delimiter, "string") if self.width > 1 else None
         for records in self._read_data():
+            if split is not None and records.data and (table := split(records.data)) is not None:
+                yield [column.combine_chunks() for column in table.columns]
+                continue
             if self._is_plain(records):
                 columns = self._split_plain(records.texts)
             else:
                 rows = self._split_quoted(records) or [cells for _, cells in self._split_rows(records)]
                 columns = list(map(list, zip(*rows, strict=True))) or [[]] * self.width
             yield [columns[place] for place in places]
+
+    def read_texts(self, place: int) -> Iterator[str]:
+        """Yield the text of each row's cell of a column."""
+        return chain.from_iterable(column for (column,) in self.read_columns([place]))
 
     def iterate_texts(self) -> Iterator[tuple[str, list[str]]]:
         """Yield the texts of each row's cells, and the line where the row begins."""

@@ -91,6 +91,11 @@ class Records:
         for _, rows in self._read_rows(AS_WRITTEN):
             yield [[_encode(cells[place]) for cells in rows] for place in places]
 
+    def read_texts(self, place: int) -> Iterator[str]:
+        """Yield the text of each record's member, as a delimited file has it."""
+        cells = (cells[place] for _, rows in self._read_rows(AS_WRITTEN) for cells in rows)
+        return (self._require_text(_to_text(cell)) for cell in cells)
+
     def _require_text(self, text: str) -> str:
         """Return a text, or raise an error if UTF-8 has it not."""
         if not text.isascii() and _HALF.search(text) is not None:

@@ -44,11 +44,14 @@ class LineRecords:
             text = (self.data or b"").decode()
             if "\r" in text:
                 text = text.replace("\r\n", "\n").replace("\r", "\n")
-            self._texts = text.removesuffix("\n").split("\n")
+            self._texts = text.removesuffix("\n").split("\n") if text else []
         return self._texts
 
     def skip(self, count: int) -> LineRecords:
         """Return the records behind the first ones."""
+        if self.data is not None and b"\r" not in self.data:
+            behind = self.data.split(b"\n", count)[count:]
+            return LineRecords(self.line + count, behind[0] if behind else b"")
         line = self.line + sum(1 + count_ends(text) for text in self.texts[:count])
         return LineRecords(line, None, self.texts[count:])
 

@@ -188,6 +188,11 @@ class Batches:
                 else:
                     yield [quote(_to_text(cell), delimiter) for cell in row]
 
+    def read_texts(self, place: int) -> Iterator[str]:
+        """Yield the text of each row's cell of a column, as a delimited file has it."""
+        batches = self.read_batches([self._names[place]])
+        return (_to_text(cell) for batch in batches for cell in batch.column(0).to_pylist())
+
 
 def _to_plain(cell: Any) -> Any:
     """Return a cell as JSON has it: non-finite numbers as words, bytes as hexadecimal digits."""

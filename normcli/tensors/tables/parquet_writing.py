@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
@@ -29,6 +30,9 @@ _TYPES = (
 )
 """Types of Arrow's, and what the cells of a column of text match that is written as one."""
 
+
+_MISSING = f"^({'|'.join(map(re.escape, SPELLED_MISSING))})$"
+"""The pattern of cells without a value."""
 
 _GROUP_BYTES = 1 << 23
 """Bytes of numbers in a row group that is written: all of it is in memory."""
@@ -123,7 +127,10 @@ def _read_text_columns(table: Table) -> Iterator[dict[int, Any]]:
 
     others = [place for place in range(table.rows.width) if place not in table.chosen]
     for columns in cast("TextRows", table.rows).read_columns(others):
-        yield {place: pyarrow.array(cells) for place, cells in zip(others, columns, strict=True)}
+        yield {
+            place: pyarrow.array(cells) if isinstance(cells, list) else cells
+            for place, cells in zip(others, columns, strict=True)
+        }
 
 
 def _find_types(table: Table) -> dict[int, Any]:
@@ -161,8 +168,8 @@ def _leave_missing_out(array: Any) -> Any:
     import pyarrow
     from pyarrow import compute
 
-    missing = compute.is_in(array, pyarrow.array(SPELLED_MISSING))
-    return compute.if_else(missing, pyarrow.scalar(None, pyarrow.string()), array)
+    missing = compute.match_substring_regex(array, _MISSING)
+    return compute.if_else(missing, pyarrow.NA, array)  # `pyarrow.scalar` would import pandas
 
 
 def _write_as(array: Any, kind: Any, *, is_json: bool) -> Any:

@@ -39,6 +39,8 @@ class TableOptions(NamedTuple):
         The names of the columns that the tensor must have, in its order.
     takes_wanted : bool
         Whether these are taken, and others left as they are, where nothing else says which.
+    by : str or None
+        The name of the column that rows are grouped by; it is not worked on unless `columns` names it.
     """
 
     columns: str | None = None
@@ -49,6 +51,7 @@ class TableOptions(NamedTuple):
     header: bool | None = None
     wanted: tuple[str, ...] | None = None
     takes_wanted: bool = False
+    by: str | None = None
 
     def refuse(self, subject: str, *, but: Sequence[str] = ()) -> None:
         """Raise `UsageError` if options of tables are given for an input that is no table of text cells.
@@ -60,7 +63,7 @@ class TableOptions(NamedTuple):
         but : sequence of str
             The options that are not refused.
         """
-        for name in ("columns", "exclude", *_OF_CELLS):
+        for name in ("columns", "exclude", "by", *_OF_CELLS):
             if name not in but and getattr(self, name) != getattr(AS_FOUND, name):
                 kind = "of CSV and TSV" if name in _OF_CELLS else "of tables"
                 raise UsageError(f"--{name} is {kind}; {subject} is none")
@@ -135,6 +138,9 @@ class Rows(Protocol):
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
         """Yield the texts of each row's cells for a file with a delimiter, or for JSON if that is None."""
 
+    def read_texts(self, place: int) -> Iterator[str]:
+        """Yield the text of each row's cell of a column; of a missing cell it is empty."""
+
 
 class TextRows(Rows, Protocol):
     """Rows whose cells are texts.
@@ -153,8 +159,11 @@ class TextRows(Rows, Protocol):
     def delimiter(self) -> str | None:
         """The delimiter between the cells of a line."""
 
-    def read_columns(self, places: Sequence[int]) -> Iterator[list[list[str]]]:
-        """Yield the texts of some columns, of some rows at a time; of JSON as they are written there."""
+    def read_columns(self, places: Sequence[int]) -> Iterator[Sequence[Any]]:
+        """Yield the texts of some columns, of some rows at a time: lists, or arrays of pyarrow's.
+
+        Texts of JSON are as they are written there.
+        """
 
     def settle_text(self, chosen: Sequence[int], error: TextError) -> str:
         """Take another way to read the chosen columns, and return a note of it, or raise `DataError`."""

@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.checking.gate import Gate
+from normcli.engine.inputs import Inputs
 from normcli.norms.plan import make_plan
+from normcli.numerics.elements.activation import Gated
+from normcli.numerics.rounding import widen
+from normcli.results.given_inputs import SelectionRequest, select
 from normcli.tensors.residual import Addends
 from tests.plants.faults import around, behind, order, parameters, statistics, stored, where
 from tests.plants.faults.kernel import Array, Kernel, Layer, Way, make_kernel
@@ -50,7 +53,7 @@ class Wrong:
         Running statistics.
     addends : Addends or None
         What x is the sum of.
-    gate : Gate or None
+    gate : Gated or None
         What should multiply the result.
     """
 
@@ -64,7 +67,14 @@ class Wrong:
     parameters: Mapping[str, Array]
     given: Given | None
     addends: Addends | None = None
-    gate: Gate | None = None
+    gate: Gated | None = None
+
+    @property
+    def inputs(self) -> Inputs:
+        """What is given beside x, in the shapes of the plan."""
+        fitted = {name: self.plan.fit_parameter(name, values) for name, values in self.parameters.items()}
+        selection = select(self.plan, self.x, SelectionRequest())
+        return Inputs(fitted.get("gamma"), fitted.get("beta"), self.given, selection, gate=self.gate)
 
 
 def list_wrong() -> Iterator[Wrong]:
@@ -87,7 +97,7 @@ def make_wrong(row: Row, number: int) -> Wrong:
         y, right = (_store(kernel, values) for values in (row.run(kernel), kernel.y))
     really = _find_request(row, layer, kernel)
     addends = Addends(kernel.addend, kernel.other) if row.other == "residual" else None
-    gate = Gate(kernel.other) if row.other == "gate" else None
+    gate = Gated(widen(kernel.other)) if row.other == "gate" else None
     given = kernel.given
     return Wrong(
         name, row.ids, kernel.plan, really, kernel.tensor, y, right, kernel.parameters, given, addends, gate

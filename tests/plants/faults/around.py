@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from normcli.checking.gate import ACTIVATIONS
 from normcli.dtypes import find_type
+from normcli.numerics.elements.activation import Activation
 from tests.plants.faults.kernel import (
     BN,
     EVALUATED,
@@ -34,11 +34,11 @@ def _residual(k: Kernel) -> Array:
 
 
 def _gate(k: Kernel, name: str) -> Array:
-    return ACTIVATIONS[name](k.other.astype(np.float64)).astype(k.work)
+    return Activation(name).apply(k.other.astype(np.float64)).astype(k.work)
 
 
 def _activate(values: Array, k: Kernel) -> Array:
-    return ACTIVATIONS["silu"](values.astype(np.float64)).astype(k.work)
+    return Activation.SILU.apply(values.astype(np.float64)).astype(k.work)
 
 
 def _round_first(k: Kernel, dtype: str) -> Array:

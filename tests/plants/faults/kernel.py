@@ -59,6 +59,9 @@ LN_SQUARE = Layer("ln", (12, 12, 40))
 LN_BARE = Layer("ln", (6, 10, 64), names=())
 LN_SIGNED = Layer("ln", (8, 16, 100), gamma=0.0)
 LN_FEW = Layer("ln", (30, 12))
+LN_TINY = Layer("ln", (24, 72), {"eps": 1e-8})
+LN_SLICE = Layer("ln", (24, 72), {"over": (0, 40)})
+RMS_SLICE = Layer("rms", (20, 72), {"over": (8, 40)}, ("gamma",))
 ADALN = Layer("ln", (4, 16, 64), {"feature_axes": (0, 2)})
 RMS = Layer("rms", (4, 12, 96), {"eps": 1e-6}, ("gamma",))
 RMS_ROWS = Layer("rms", (20, 72), names=("gamma",))
@@ -181,8 +184,9 @@ class Kernel:
         return self._read("beta", 0.0)
 
     def average(self, values: Array) -> Array:
-        """Return the mean of each group."""
-        return values.mean(self.axes, keepdims=True)
+        """Return the mean of each group, or of its slice."""
+        over = self.plan.request.over
+        return (values if over is None else values[..., slice(*over)]).mean(self.axes, keepdims=True)
 
     def square_about(self, centre: Any) -> Array:
         """Return the mean square of each group about a centre."""

@@ -19,9 +19,12 @@ from tests.plants.faults.kernel import (
     LN_BARE,
     LN_FEW,
     LN_ROWS,
+    LN_SLICE,
+    LN_TINY,
     QK,
     RMS,
     RMS_ROWS,
+    RMS_SLICE,
     ZSCORE,
     Array,
     Kernel,
@@ -51,6 +54,12 @@ def _overflow(k: Kernel) -> Array:
     return k.finish(square=total / k.n)
 
 
+def _underflow(k: Kernel, *, whole: bool) -> Array:
+    """Return y of a variance, or of squares, that float16 holds as 0."""
+    square = k.square if whole else (k.x - k.mean) ** 2
+    return k.finish(square=k.average(square.astype(np.float16).astype(k.work)))
+
+
 def _pad_mean(k: Kernel, *, follows: bool) -> Array:
     mean = k.mean * (k.n / k.lanes)
     return k.finish(mean, k.square_about(mean) if follows else None)
@@ -71,6 +80,13 @@ def _pad_both(k: Kernel) -> Array:
 def _take_from(k: Kernel, first: int, last: int) -> Array:
     """Return y of statistics of some of the features alone."""
     return _use(k, k.x[..., first:last])
+
+
+def _slice(k: Kernel, first: int, last: int) -> Array:
+    """Return y of statistics of another slice than the one asked for."""
+    x = k.x[..., first:last]
+    mean = x.mean(-1, keepdims=True) if np.ndim(k.mean) else 0.0
+    return k.finish(mean, ((x - mean) ** 2).mean(-1, keepdims=True))
 
 
 def _use(k: Kernel, values: Array) -> Array:
@@ -270,10 +286,23 @@ _OTHERS = (
 
 HALVES = tuple(Way(dtype, offset) for offset in (0, 3) for dtype in ("float16", "bfloat16"))
 
+_SLICES = tuple(
+    coarse(
+        "stats-slice",
+        f"over {first}:{last}",
+        functools.partial(_slice, first=first, last=last),
+        LN_SLICE,
+        RMS_SLICE,
+    )
+    for first, last in ((0, 72), (0, 41), (4, 40), (40, 72))
+)
+
 _SUMS = (
     coarse("stats-half-sums", "one value after the other", _add_in_half, LN_ROWS, RMS_ROWS, LN, ways=HALVES, times=3),
     coarse("stats-overflow", "in every group", _overflow, LN_ROWS, RMS_ROWS, LN_BARE, ways=HALVES[:1], scale=90.0),
     coarse("stats-overflow", "in some groups", _overflow, LN_ROWS, RMS_ROWS, LN_BARE, ways=HALVES[:1], scale=30.0),
+    coarse("stats-underflow", "squares as 0", functools.partial(_underflow, whole=False), RMS, QK, LN_TINY, ways=HALVES[:1], scale=2e-4),
+    coarse("stats-underflow", "variance as 0", functools.partial(_underflow, whole=True), RMS, QK, LN_TINY, ways=HALVES[:1], scale=5e-5),
 )  # fmt: skip
 
 _FORMULAS = (
@@ -343,4 +372,4 @@ _UNKNOWN = (
     ),
 )  # fmt: skip
 
-ROWS = (*_SUMS, *_COUNTS, *_SHARDS, *_OTHERS, *_FORMULAS, *_FLOORS, *_UNKNOWN)
+ROWS = (*_SUMS, *_SLICES, *_COUNTS, *_SHARDS, *_OTHERS, *_FORMULAS, *_FLOORS, *_UNKNOWN)

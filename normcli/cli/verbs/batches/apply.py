@@ -49,7 +49,8 @@ def _apply(settings: Settings, stats: str | None, *, partial: bool) -> None:
 
     STATS is what normcli fit has kept. The files may have other lengths along the axes that were reduced.
     Where a group was constant and there is no eps, it is only centred, as scikit-learn does. Of a table the
-    columns of the statistics are normalized, whatever stands beside them; --columns chooses some of these.
+    columns of the statistics are normalized, whatever stands beside them; --columns chooses some of these. Of
+    statistics that were fitted --by a column each row is normalized by those of its own group.
 
     \b
       normcli apply stats.npz x.npy -o y.npy
@@ -115,9 +116,12 @@ def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inv
         from normcli.cli.verbs.calculating.on_cluster import locate_files
 
         paths = locate_files(paths)
-    named = list(name_tensors(paths, settings.source.table()._replace(takes_wanted=True)))
-    destinations = choose_files_for([one.name for one in named], answer)
+    destinations = choose_files_for([one.name for one in name_tensors(paths)], answer)
     kept = read_stats(stats)
+    if kept.subject.by is not None and settings.run.is_clustered:
+        raise UsageError(f"{stats} groups rows of tables, on this machine: leave out --scheduler and --workers")
+    table = settings.source.table()._replace(takes_wanted=True, by=kept.subject.by)
+    named = list(name_tensors(paths, table))
     if settings.source.columns is not None:
         kept = kept.take_columns(tuple(split_names(settings.source.columns, "--columns")))
     request = settings.request
@@ -136,7 +140,10 @@ def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inv
         use_on_cluster(settings, use, pairs, _use_one, inverts=inverts)
         return
     for one in named if len(named) > 1 else ():  # before any is written
-        use.plan(one.name, one.load(use.wanted).values)
+        tensor = one.load(use.wanted)
+        use.plan(one.name, tensor.values)
+        for _ in use.iterate_rows(tensor) if tensor.by is not None else ():
+            pass
     notes: list[tuple[str, str]] = []
     with settings.run.open_effort() as effort:
         for one, destination in pairs:
@@ -183,9 +190,8 @@ def _refuse_exchanged(stats: str, files: Sequence[str]) -> None:
 
 def _use_one(one: Named, destination: Destination, use: Use, effort: Effort, *, inverts: bool) -> list[str]:
     """Write the result of one file; return what to warn of."""
-    from normcli.engine.run import run
     from normcli.fitting.subject import require_order
-    from normcli.fitting.use import invert_stats
+    from normcli.fitting.use import use_stats
     from normcli.tensors.formats.file_formats import Saved
 
     tensor = one.load(use.wanted)
@@ -196,10 +202,7 @@ def _use_one(one: Named, destination: Destination, use: Use, effort: Effort, *, 
     with WholeFiles() as files:
         out = destination.start_tensor(files, tensor, dtype)
         with name_subject(one.name):
-            if inverts:
-                result, loss = invert_stats(use, plan, values, out, effort)
-            else:
-                result, loss = run(plan, values, use.fit_inputs(plan), out, effort)[0], None
+            result, loss = use_stats(use, plan, tensor, out, effort, inverts=inverts)
         if out is None:
             destination.write_tensor(files, Saved.like(tensor, result))
     notes = [*tensor.remarks, *describe_written(destination, tensor)]

@@ -17,6 +17,7 @@ from normcli.cli.parameters import options
 from normcli.cli.parameters.types import Shard
 from normcli.cli.verb_commands import EVALUATION, NamedNorm, Verb
 from normcli.errors import DataError, UsageError
+from normcli.language import keep_names
 from normcli.norms.request import Choices
 from normcli.printable import agree
 
@@ -47,6 +48,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
             help="Also what FILE lists, one file a line (or NUL between); - is stdin.",
         ),
         *options.TABLE_INPUT,
+        *options.of_columns(named.norm),
         *options.of_norm(named, but="dtype"),
         options.NAN,
         option("--skip-bad", is_flag=True, help="Leave out bad files, list them at the end, exit 3."),
@@ -71,6 +73,8 @@ def _fit(
     fit keeps statistics, to normalize other files with (normcli apply). normcli NORM normalizes one tensor with
     its own, and keeps none.
 
+    With --by each value of a column of a table has a row of statistics; apply and invert know the column.
+
     The stats file keeps exact sums: files fitted apart and merged, in any order, give the same bits. Quantiles
     (robust) follow from no sums: fit all their files at once. normcli merge, apply and invert use it.
 
@@ -81,6 +85,7 @@ def _fit(
     \b
       normcli fit bn 'train/*.npy' -o stats.npz
       normcli fit zscore iris.csv --emit sklearn
+      normcli fit zscore shops.csv --by shop -o stats.npz
       find data -name '*.npy' | normcli fit bn --files-from - --print mean
       normcli fit bn store.zarr:x --workers 4 -o stats.npz
       normcli fit bn store.zarr:x --shard 3/64 -o 3.npz
@@ -89,6 +94,8 @@ def _fit(
     files = settings.source.inputs
     if shard is not None and settings.run.is_clustered:
         raise UsageError("--shard is for those who have no cluster; --scheduler and --workers fit all of it")
+    if settings.source.by is not None:
+        _refuse_beside_groups(settings)
     if not files and files_from is None:
         raise UsageError("fit needs files: FILE…, or --files-from FILE")
     from normcli.fitting.fit import Policy, fit
@@ -127,6 +134,18 @@ def _fit(
         settings.run._replace(quiet=False).warn("left out", *fitted.bad)
         left_out = f"{len(fitted.bad):,} {agree(len(fitted.bad), 'file was', 'files were')} left out"
         raise DataError(f"{left_out}; the statistics are of the others")
+
+
+def _refuse_beside_groups(settings: Settings) -> None:
+    """Raise `UsageError` where --by is given beside what says otherwise which values share statistics."""
+    request, run = settings.request, settings.run
+    given = {
+        "--axes": request.axes, "--keep": request.keep, "--layout": request.layout,
+        "--scheduler": run.scheduler, "--workers": run.workers,
+    }  # fmt: skip
+    refused = next((name for name, value in given.items() if value is not None), None)
+    if refused is not None:
+        raise UsageError(f"{refused} goes with no --by, which groups the rows of tables on this machine")
 
 
 def _tell_repeated(tell: Callable[[str, str], None], paths: Sequence[str]) -> None:
@@ -197,18 +216,24 @@ def _choose_output(settings: Settings, emit: str | None) -> Destination | None:
 
 def _show(stats: Stats, settings: Settings, emit: str | None, destination: Destination | None) -> None:
     """Keep and print statistics."""
-    from normcli.answers.batches.fitted_statistics import EMITTERS, StatisticsAnswer
+    from normcli.answers.batches.fitted_statistics import EMITTERS, StatisticsAnswer, answer_fit
     from normcli.fitting.statistics import round_stats, warn
     from normcli.fitting.stats_file import write_stats
     from normcli.writers.structured import write_fields
 
+    keep_names((*stats.subject.labels, *(stats.subject.columns or ())))
     rounded = round_stats(stats)
-    answer = StatisticsAnswer(stats, rounded)
+    answer, code = answer_fit(stats, rounded), None
     fields = collect_fields(answer, settings.answer.fields)
-    code = None if emit is None else EMITTERS[emit](answer)
+    if emit is not None:
+        if not isinstance(answer, StatisticsAnswer):
+            raise UsageError(
+                f"--emit {emit} has one row of statistics; these have one for each {stats.subject.by}"
+            )
+        code = EMITTERS[emit](answer)
     if destination is not None:
         write_stats(str(destination.path), stats, rounded.fields)
-    settings.run.warn(rounded.plan.norm.name, *warn(stats, rounded))
+    settings.run.warn(rounded.plan.norm.name, *warn(stats))
     if code is not None:
         click.echo(code)
     elif fields:

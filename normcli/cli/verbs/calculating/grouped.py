@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, cast
 
 from normcli.cli.files.destination import WholeFiles
 from normcli.cli.files.outputs import choose_outputs
 from normcli.cli.files.sources import load_file, load_parameters
 from normcli.errors import DegenerateError, UsageError
+from normcli.language import keep_names
 from normcli.norms.table import find_norm
 from normcli.writers import PAGE, PICTURES
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from normcli.cli.parameters.settings import Settings
-    from normcli.tensors.tensor import Tensor
 
 
 def normalize_groups(settings: Settings, by: str, emit: str | None) -> None:
@@ -29,7 +28,10 @@ def normalize_groups(settings: Settings, by: str, emit: str | None) -> None:
     DegenerateError
         If a group is degenerate, under `--strict`.
     """
+    import numpy as np
+
     from normcli.answers.calculating.grouped_rows import GroupedAnswer
+    from normcli.documents.plan_header import list_facts
     from normcli.library.grouping import normalize_by
     from normcli.norms.plan import make_plan
     from normcli.tensors.formats.file_formats import Saved
@@ -38,23 +40,21 @@ def normalize_groups(settings: Settings, by: str, emit: str | None) -> None:
     outputs = choose_outputs(settings.answer)
     if outputs.document is not None and outputs.document.format_name in (PAGE, *PICTURES):
         raise UsageError("--by has no page and no picture: leave it out, or write a table")
-    source = settings.source
-    if source.columns is None:
-        settings = settings._replace(
-            source=source._replace(exclude=",".join(filter(None, (source.exclude, by))))
-        )
-    try:
-        tensor = load_file(source.inputs[0], settings)
-    except UsageError as error:
-        raise UsageError(str(error).replace("--exclude", "--by")) from error
-    labels = read_labels(tensor, by)
+    tensor = load_file(settings.source.inputs[0], settings)
+    assert tensor.by is not None
     plan = make_plan(settings.request, tensor.values.shape, tensor.values.dtype, tensor.columns)
     affine = {name: values for name, values in load_parameters(plan, settings).items() if values is not None}
     options: Mapping[str, Any] = settings.request._asdict()
     given = {name: value for name, value in options.items() if value is not None and name != "norm"}
     found = normalize_by(
-        tensor.values, labels, cast("Any", settings.request.norm), nan=settings.selection.nan, **given, **affine
+        tensor.values,
+        list(tensor.by.read()),
+        cast("Any", settings.request.norm),
+        nan=settings.selection.nan,
+        **given,
+        **affine,
     )
+    keep_names(found.names)
     norm = find_norm(settings.request.norm)[0]
     if settings.run.strict and found.warnings:
         raise DegenerateError(f"{norm.name}: {'; '.join(found.warnings)}")
@@ -63,26 +63,18 @@ def normalize_groups(settings: Settings, by: str, emit: str | None) -> None:
             outputs.tensor.write_tensor(files, Saved.like(tensor, found.normalized))
     settings.run.warn(norm.name, *found.warnings)
     if outputs.document is not None:
-        answer = GroupedAnswer(norm, tensor, by, found.names, found.counts, found.statistics, found.warnings)
+        columns = tensor.columns or tuple(map(str, range(tensor.values.shape[1])))
+        counts = np.repeat(found.counts, len(columns)).reshape(-1, len(columns))
+        answer = GroupedAnswer(
+            norm,
+            list_facts(tensor),
+            by,
+            found.names,
+            columns,
+            {"count": counts, **found.statistics},
+            found.warnings,
+        )
         outputs.document.write(answer, settings.answer.view())
-
-
-def read_labels(tensor: Tensor, by: str) -> list[str]:
-    """Return the cells of a table's column as texts; an empty text where one is missing.
-
-    Raises
-    ------
-    UsageError
-        If the tensor is of no table, or the table has no such column.
-    """
-    names = None if tensor.table is None else tensor.table.rows.names
-    if tensor.table is None or names is None:
-        raise UsageError(f"--by {by} names a column; {tensor.source} has no names of columns")
-    if by not in names:
-        raise UsageError(f"--by {by}: {tensor.source} has no such column; it has {', '.join(names)}")
-    place = names.index(by)
-    cells = (json.loads(row[place]) for row in tensor.table.rows.read_cells(None))
-    return ["" if cell is None else str(cell) for cell in cells]
 
 
 def _refuse(settings: Settings, emit: str | None) -> None:

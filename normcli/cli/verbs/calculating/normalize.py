@@ -6,8 +6,6 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from click import option
-
 from normcli.cli.files.destination import WholeFiles, collect_fields
 from normcli.cli.files.outputs import choose_outputs
 from normcli.cli.parameters import options
@@ -24,12 +22,6 @@ if TYPE_CHECKING:
     from normcli.cli.parameters.settings import AnswerOptions, Settings
 
 
-_BY = option(
-    "--by", metavar="COLUMN",
-    help="Of a table: each value of this column has statistics of its own, which its rows are normalized with.",
-)  # fmt: skip
-
-
 def _list_options(named: NamedNorm) -> Sequence[options.Option]:
     norm = named.norm
     return [
@@ -38,7 +30,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         *options.COUNTING,
         *options.AROUND.values(),
         *options.QUANTIZING,
-        *((_BY,) if norm.axes is AxesRule.FIRST else ()),
+        *options.of_columns(norm),
         *options.SAVE,
         options.ANY_OR_TENSOR_FORMAT,
         options.print_of(norm),
@@ -98,16 +90,16 @@ def _asks_for_tracking(settings: Settings) -> bool:
     return False
 
 
-def _run(settings: Settings, emit: str | None, by: str | None = None) -> None:
+def _run(settings: Settings, emit: str | None) -> None:
     if any(settings.quantizing):
         from normcli.cli.verbs.calculating.quantized import quantize_norm
 
-        quantize_norm(settings, emit, by)
+        quantize_norm(settings, emit)
         return
-    if by is not None:
+    if settings.source.by is not None:
         from normcli.cli.verbs.calculating.grouped import normalize_groups
 
-        normalize_groups(settings, by, emit)
+        normalize_groups(settings, settings.source.by, emit)
         return
     if emit is not None:
         from normcli.cli.verbs.calculating.emit import emit_code

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _SUFFIXES = (".npz", ".safetensors", ".json")
 
 
-def quantize_norm(settings: Settings, emit: str | None, by: str | None) -> None:
+def quantize_norm(settings: Settings, emit: str | None) -> None:
     """Quantize the result of a norm; save scales and codes, or print them with what is lost.
 
     Raises
@@ -28,7 +28,7 @@ def quantize_norm(settings: Settings, emit: str | None, by: str | None) -> None:
     from normcli.quantizing.quantize import quantize_plan, read_quantization
 
     asked = read_quantization(*settings.quantizing)
-    _refuse(settings, emit, by)
+    _refuse(settings, emit)
     answer = settings.answer
     destination = choose_values_file(answer.output, suffixes=_SUFFIXES)
     problem = load_problem(settings._replace(request=settings.request._replace(dtype="float64")))
@@ -44,12 +44,12 @@ def quantize_norm(settings: Settings, emit: str | None, by: str | None) -> None:
         document.write(QuantizedAnswer(found, problem.tensor), answer.view())
 
 
-def _refuse(settings: Settings, emit: str | None, by: str | None) -> None:
+def _refuse(settings: Settings, emit: str | None) -> None:
     answer = settings.answer
     given = {
-        "--emit": emit, "--by": by, "--print": answer.fields, "--stats-output": answer.stats_output,
-        "--state": settings.running.state, "--scheduler": settings.run.scheduler,
-        "--workers": settings.run.workers,
+        "--emit": emit, "--by": settings.source.by, "--print": answer.fields,
+        "--stats-output": answer.stats_output, "--state": settings.running.state,
+        "--scheduler": settings.run.scheduler, "--workers": settings.run.workers,
         "--dtype": None if settings.source.shape else settings.request.dtype,
     }  # fmt: skip
     refused = next((name for name, value in given.items() if value), None)

@@ -11,7 +11,7 @@ import click
 from click import option
 
 from normcli.cli.files.destination import leave_with_verdict, print_document
-from normcli.cli.files.sources import load_actual, load_typed, require_one_stream
+from normcli.cli.files.sources import load_actual, require_one_stream
 from normcli.cli.parameters import options
 from normcli.cli.problem import Problem, load_problem, warn_of_input
 from normcli.cli.verb_commands import NamedNorm, Verb, make_command
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from normcli.algorithms.row_computation import Computation
     from normcli.answers.judging.gradients_verdict import GradientsVerdict
     from normcli.checking.check import Checked
-    from normcli.checking.gate import Gate
     from normcli.checking.ulp import Tolerance
     from normcli.cli.parameters.settings import AnswerOptions, Settings
     from normcli.documents.document import Document
@@ -52,9 +51,6 @@ TOLERANCES = (
     option("--max-ulp", type=float, metavar="ULP", help="Tolerate so many ulp instead of both."),
 )
 
-GATE_ACTIVATIONS = ("silu", "sigmoid", "gelu", "gelu-tanh", "relu", "tanh", "none")
-"""Those of `normcli.checking.gate`, which a help is printed without."""
-
 _ANSWER = (options.ANY_FORMAT, *options.LOOK, *options.RUN)
 
 
@@ -74,17 +70,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         option("--algorithm", metavar="NAME", help="How that kernel finds the variance. [default: two-pass]"),
         option("--cast", metavar="NAME", help="When it rounds. [default: once]"),
         _COUNTED_IN,
-        option(
-            "--gate",
-            metavar="VALUE",
-            help="A tensor that multiplies the result: a file or JSON, as --residual.",
-        ),
-        option(
-            "--gate-act",
-            type=click.Choice(GATE_ACTIVATIONS),
-            help="What --gate goes through before it multiplies. [default: silu]",
-        ),
-        *(one for name, one in options.AROUND.items() if name in ("clip", "gate_order")),
+        *(one for name, one in options.AROUND.items() if name != "clip_output"),
         *check_quantized.OPTIONS,
         *check_backward.OPTIONS,
         *(check_running.OPTIONS if named.norm.tracks else ()),
@@ -149,11 +135,14 @@ def _run(
         print_verdict(quantized, settings.answer, ok=quantized.ok)
         return
     actual = {name: path for name, path in actual.items() if name not in check_quantized.OWN}
-    gate, gate_act = settings.around.gate, settings.around.gate_act
     stored = check_running.take_paths(actual)
     if stored:
         limits = {"rtol": rtol, "atol": atol, "max_ulp": max_ulp}
-        others = {"accumulate": accumulate, "gate": gate, **{k: v or None for k, v in actual.items()}}
+        others = {
+            "accumulate": accumulate,
+            "gate": settings.around.gate,
+            **{k: v or None for k, v in actual.items()},
+        }
         told_of = check_running.check_running_statistics(settings, stored, others, limits)
         print_verdict(told_of, settings.answer, ok=told_of.ok)
         return
@@ -168,18 +157,16 @@ def _run(
         check_backward.check_backward(settings, gradients, actual, limits)
         return
     paths = _find_actual(find_norm(settings.request.norm)[0], actual)
-    require_one_stream(settings, settings.source.residual, gate, *paths.values())
+    require_one_stream(settings, settings.source.residual, settings.around.gate, *paths.values())
     from normcli.checking.check import NORMALIZED, check
-    from normcli.checking.gate import make_gate
     from normcli.checking.ulp import choose_tolerance
-    from normcli.results.surroundings import GateOrder, find_gate_order
     from normcli.testing.declared_algorithm import read_declared, tolerate_derived
 
     tolerate: Callable[[np.dtype[Any]], Tolerance]
     tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
     declared = read_declared(accumulate, algorithm, cast, (rtol, atol, max_ulp))
     if declared is not None:
-        if gate is not None or settings.run.is_clustered or list(paths) != [NORMALIZED]:
+        if settings.around.gate is not None or settings.run.is_clustered or list(paths) != [NORMALIZED]:
             raise UsageError("--accumulate is of --actual alone, without --gate, on one machine")
         tolerate = functools.partial(tolerate_derived, declared.name)
     if settings.run.is_clustered:
@@ -189,30 +176,24 @@ def _run(
         found = check_on_cluster(settings, paths, tolerate)
         print_verdict(found, settings.answer, ok=found.ok)
         return
-    if find_gate_order(settings.request, settings.around.gate_order) is GateOrder.AFTER:
-        settings = settings._replace(around=settings.around._replace(gate=None, gate_act=None, gate_order=None))
-    else:
-        gate = gate_act = None  # it multiplies what is loaded
     problem = load_problem(settings)
     plan, values = problem.plan, problem.tensor.values
-    gates = None if gate is None else load_typed("--gate", gate, settings, plan.grid.columns).values
-    multiplies = make_gate(gates, gate_act, plan.grid.shape, "--gate")
     tensors = {name: _load_actual(name, path, plan, settings) for name, path in paths.items()}
     with settings.run.open_effort() as effort:
         arrays = {name: tensor.values for name, tensor in tensors.items()}
         addends = problem.tensor.addends
         allowed = None if declared is None else _derive_bounds(declared, problem, effort)
-        checked = check(plan, values, arrays, problem.inputs, tolerate, effort, allowed, multiplies, addends)
+        checked = check(plan, values, arrays, problem.inputs, tolerate, effort, allowed, addends)
     sources = {name: tensor.source for name, tensor in tensors.items()}
     told = None
     if NORMALIZED in tensors:
         from normcli.identifying.faults.open_case import AskedNorm
         from normcli.identifying.words.request_phrasing import diagnose_actual
 
-        subject = AskedNorm(plan, problem.inputs, problem.tensor.addends, multiplies)
+        subject = AskedNorm(plan, problem.inputs, problem.tensor.addends)
         theirs = tensors[NORMALIZED].values
-        told = diagnose_actual(subject, values, theirs, ok=checked.ok, saved=checked.saved)
-    _report(settings, problem, checked, sources, told, gate=multiplies)
+        told = diagnose_actual(subject, values, theirs, checked)
+    _report(settings, problem, checked, sources, told)
 
 
 def _derive_bounds(declared: Computation, problem: Problem, effort: Effort) -> Floats:
@@ -256,14 +237,13 @@ def _report(
     sources: Mapping[str, str],
     told: Diagnosis | None = None,
     gradients: GradientsVerdict | None = None,
-    gate: Gate | None = None,
 ) -> None:
     """Warn of the input, and print what was compared and where it came from; `told` says what made it."""
     from normcli.answers.judging.check_verdict import Verdict
     from normcli.documents.plan_header import name_inputs
 
     warnings = warn_of_input(settings.run, problem, checked)
-    given = name_inputs(problem.inputs, gate)
+    given = name_inputs(problem.inputs)
     verdict = Verdict(problem.plan, problem.tensor, given, sources, checked, warnings, told, gradients)
     print_verdict(verdict, settings.answer, ok=verdict.ok)
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.fault import Fault, Row
-from normcli.checking.gate import ACTIVATIONS
 from normcli.dtypes import is_half
 from normcli.identifying.faults.variant import Variant
+from normcli.numerics.elements.activation import Activation
 from normcli.numerics.rounding import round_to_half, widen
 from normcli.tensors.residual import Addends, ResidualSum, find_sum_dtype
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.checking.gate import Gate
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
+    from normcli.numerics.elements.activation import Gated
 
     Sums = Callable[[NDArray[Any], NDArray[Any]], list[tuple[dict[str, Any], list[NDArray[Any]]]]]
 
@@ -75,12 +75,13 @@ def _add_behind(case: Case, addends: Addends) -> Iterator[Variant]:
         yield _use(one, residual, where=where)
 
 
-def _activate(case: Case, gate: Gate, *names: str) -> Iterator[Variant]:
+def _activate(case: Case, gate: Gated, *others: Activation) -> Iterator[Variant]:
     """Multiply with another activation of the gate."""
-    for name in names:
-        if name != gate.activation:
-            other = replace(case, gate=gate._replace(activation=name))
-            yield _use(other, used=name, asked=gate.activation)
+    for one in others:
+        if one is not gate.activation:
+            yield _use(
+                replace(case, gate=gate._replace(activation=one)), used=one.value, asked=gate.activation.value
+            )
 
 
 def _round_input(case: Case) -> Iterator[Variant]:
@@ -99,15 +100,15 @@ def _gate_first(case: Case) -> Iterator[Variant]:
         yield _use(_normalize(bare, round_to_half(gated, case.dtype.name)))
 
 
-def _activate_norm(case: Case, gate: Gate) -> Variant | None:
+def _activate_norm(case: Case, gate: Gated) -> Variant | None:
     """Apply the activation to the norm, and multiply with the gate as it is."""
-    if gate.activation == "none":
+    if gate.activation is Activation.NONE:
         return None
     right, factor = replace(case, gate=None).right, widen(gate.values)
-    return Variant(result=gate.activate(right.values) * factor, noise=right.allowed * np.abs(factor))
+    return Variant(result=gate.activation.apply(right.values) * factor, noise=right.allowed * np.abs(factor))
 
 
-def _roll_gate(case: Case, gate: Gate) -> Iterator[Variant]:
+def _roll_gate(case: Case, gate: Gated) -> Iterator[Variant]:
     """Multiply with the gate of the row before or after."""
     for axis, shift in itertools.product(case.kept, (1, -1)):
         rolled = gate._replace(values=np.roll(gate.values, shift, axis))
@@ -139,7 +140,7 @@ AROUND: Sequence[Row] = (
         lambda c: _use(replace(c, gate=None)), "gate"),
     Row(Fault("after-gate-bare", "the gate multiplies without its activation",
               "apply the activation to the gate first", "norm(x) * z"),
-        lambda c: _activate(c, c.gate, "none"), "gate"),
+        lambda c: _activate(c, c.gate, Activation.NONE), "gate"),
     Row(Fault("after-gate-exchanged", "x and the gate are exchanged", "normalize the other half",
               "norm(z) * silu(x)"),
         lambda c: _use(replace(c, x=widen(c.gate.values), gate=c.gate._replace(values=c.x))), "gate moments"),
@@ -149,6 +150,6 @@ AROUND: Sequence[Row] = (
               "norm(x) * silu(np.roll(z, 1, 0))", ("N", "AXIS")), lambda c: _roll_gate(c, c.gate), "gate"),
     Row(Fault("after-gate-activation", "the gate's activation is {used}, not {asked}",
               "apply the other one to the gate", "norm(x) * sigmoid(z)", ("A", "B")),
-        lambda c: _activate(c, c.gate, *(name for name in ACTIVATIONS if name != "none")), "gate"),
+        lambda c: _activate(c, c.gate, *(one for one in Activation if one is not Activation.NONE)), "gate"),
 )  # fmt: skip
 """The likelier ones first."""

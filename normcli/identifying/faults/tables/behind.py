@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.fault import Fault, Row
-from normcli.checking.gate import ACTIVATIONS
 from normcli.checking.ulp import measure_unit
 from normcli.identifying.faults.variant import Variant, label
+from normcli.numerics.elements.activation import Activation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ def _follow(result: Floats, **values: Any) -> Variant:
 
 def _apply(*names: str) -> Callable[[Case], list[Variant]]:
     """Return what applies activations to the result."""
-    return lambda case: [_follow(ACTIVATIONS[name](case.right.values)) for name in names]
+    return lambda case: [_follow(Activation(name).apply(case.right.values)) for name in names]
 
 
 _LEAKS = (0.01, 0.1, 0.2, 0.3)
@@ -67,7 +67,7 @@ def _add_input(case: Case) -> list[Variant]:
 
 def _gate(case: Case) -> Iterator[Variant]:
     for name, words in (("silu", "silu(x)"), ("sigmoid", "sigmoid(x)"), ("none", "x")):
-        factor = ACTIVATIONS[name](case.x)
+        factor = Activation(name).apply(case.x)
         yield Variant(result=case.right.values * factor, values={"gate": words}, slope=factor)
 
 

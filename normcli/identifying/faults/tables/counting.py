@@ -11,6 +11,7 @@ import numpy as np
 
 from normcli.checking.fault import Fault, Row
 from normcli.identifying.faults.variant import NEAR, Variant, is_near, label, list_shifts
+from normcli.norms.options import find_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -98,6 +99,8 @@ def _list_lines(case: Case) -> Iterator[tuple[str, Floats]]:
 
 def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
     """Take the first k values along some axis alone; the sums are divided by k, or by n all the same."""
+    if "slice" in case.parts:
+        return
     shape = [1 if axis in case.axes else n for axis, n in enumerate(case.x.shape)]
     for name, lines in _list_lines(case):
         length, across = lines.shape[-1], lines.shape[-2]
@@ -131,6 +134,38 @@ def _share_out(case: Case) -> Iterator[tuple[int, int, tuple[int, ...], Floats, 
             mean = x.mean(axes, keepdims=True) if case.centres else np.zeros([1] * x.ndim)
             total = ((x - mean) ** 2).sum(axes, keepdims=True)
             yield axis, parts, shape, mean, total / max(1.0, count - (case.count - case.freedom))
+
+
+def _take_other_slice(case: Case) -> Iterator[Variant]:
+    """Take statistics over all places of the axis, or over a slice that has something of the one asked for."""
+    option, places = find_option("over"), case.plan.request.over
+    assert places is not None  # of every row that needs a slice
+    axis, (start, stop) = case.axes[-1], places
+    name, length = case.name_axis(axis), case.x.shape[axis]
+    others = tuple(other for other in case.axes if other != axis)
+    moved = case.deviations
+    sums, squares = (
+        np.insert(np.cumsum(one.sum(others, keepdims=True), axis), 0, 0.0, axis) for one in (moved, moved**2)
+    )
+    asked = option.format(places)
+    for first, end in _list_slices(start, stop, length):
+        count = case.count // (stop - start) * (end - first)
+        total, square = (one.take([end], axis) - one.take([first], axis) for one in (sums, squares))
+        moved_mean = total / count if case.centres else np.zeros_like(total)
+        square = (square - count * moved_mean**2) / max(1.0, count - (case.count - case.freedom))
+        if (first, end) != places and is_near(case.used.divisor, case.root(square)):
+            there = f"all of {name}" if end - first == length else f"{option.format((first, end))} of {name}"
+            found = Variant(case.centre + moved_mean, square=square, values={"there": there})
+            yield from label([found], int(end - first < length), asked=asked, name=name)
+
+
+def _list_slices(start: int, stop: int, length: int) -> Iterator[tuple[int, int]]:
+    """Yield all places; slices from the first, to the last, with one end or the length of a slice."""
+    ends = range(1, length + 1)
+    every = [(first, end) for first in (0, start) for end in ends if first < end]
+    every += [(first, end) for end in (length, stop) for first in range(end)]
+    every += [(end - stop + start, end) for end in range(stop - start, length + 1)]
+    yield from dict.fromkeys([(0, length), *every])
 
 
 def _shard(case: Case) -> Iterator[Variant]:
@@ -192,6 +227,9 @@ def _take_other_axes(case: Case) -> Iterator[Variant]:
 
 
 COUNTING: Sequence[Row] = (
+    Row(Fault("stats-slice", "statistics are over {there}, not {asked}",
+              "take statistics over {asked} of {name}", "x[..., :9].var(-1)", ("A", "B", "AXIS")),
+        _take_other_slice, "slice"),
     Row(Fault("stats-padded-variance", "the variance counts {count} zeros of padding",
               "mask the padded lanes before squaring", "np.where(lane < n, x, 0) - mean", ("N",)),
         _pad(_pad_variance), "mean"),

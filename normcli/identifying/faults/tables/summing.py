@@ -1,4 +1,4 @@
-"""Faults in the dtype that sums are kept in: they overflow it, or lose digits in it."""
+"""Faults in the dtype that sums are kept in: they overflow it, underflow, or lose digits in it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from normcli.dtypes import Selected
+    from normcli.dtypes import Floats, Selected
     from normcli.identifying.faults.case import Case
 
 _WIDER = {"float16": "float32", "bfloat16": "float32", "float32": "float64"}
@@ -37,16 +37,39 @@ def _overflow(case: Case) -> Iterator[Variant]:
             over = np.isinf(most)
             for value in (math.inf, math.nan) if over.any() else ():  # ∞ − ∞ is NaN
                 variant = Variant(square=np.where(over, value, case.square))
-                yield from _name_overflow(case, [variant], words, over)
+                yield from _name_groups(case, variant, words, over)
     for sums in _add_narrowly(case):
         if sums.over.any():
-            yield from _name_overflow(case, [sums.variant], "the sum of squares", sums.over)
+            yield from _name_groups(case, sums.variant, "the sum of squares", sums.over)
 
 
-def _name_overflow(case: Case, variants: Sequence[Variant], what: str, over: Selected) -> Iterator[Variant]:
-    where, name = "every group" if over.all() else "some groups", case.dtype.name
+def _underflow(case: Case) -> Iterator[Variant]:
+    """Take 0 for what is too small for y's dtype: the variance or mean square, or squares by themselves."""
+    if case.stored is not None:
+        return
+    whole, each = f"the {case.square_name}", "(x − mean)²" if case.centres else "x · x"
+
+    def cast(values: Floats) -> Floats:
+        return values.astype(find_type(case.dtype.name)).astype(np.float64)
+
+    squares = (values**2 for values in (case.deviations, cast(case.deviations)))
+    for what, square in ((whole, case.square), *((each, one * (case.count / case.freedom)) for one in squares)):
+        kept = cast(square)
+        lost = case.average(np.where(kept == 0.0, square, 0.0))
+        under = lost > get_eps(case.dtype) * case.average(square)
+        if under.any():
+            yield from _name_groups(case, Variant(square=case.average(kept)), what, under)
+    for sums in _add_narrowly(case):
+        under = np.asarray((sums.variant.square == 0.0) & (case.square > 0.0))
+        if under.any():
+            yield from _name_groups(case, sums.variant, whole, under)
+
+
+def _name_groups(case: Case, variant: Variant, what: str, there: Selected) -> Iterator[Variant]:
+    """Yield a variant with words for what y's dtype does not hold, and for the groups where that is so."""
+    where, name = "every group" if there.all() else "some groups", case.dtype.name
     wider = _WIDER.get(name, "float64, of x / max |x|")
-    return label(variants, what=what, dtype=name, where=where, wider=wider)
+    return label([variant], what=what, dtype=name, where=where, wider=wider)
 
 
 _LARGEST_GROUP = 1 << 14
@@ -129,6 +152,13 @@ def _are_scattered(case: Case) -> bool:
     varies = abs(np.median(off)) <= _SHARED * np.std(off)
     return bool(off.size >= _FEWEST_GROUPS and varies and _LEAST_OFF <= most.max() <= math.sqrt(case.count))
 
+
+UNDERFLOW = Row(
+    Fault("stats-underflow", "{what} underflows to 0 in {dtype}, in {where}", "square and add in {wider}",
+          "x * x  # of float16: 0 below 0.00017", ("the variance", "float16", "some groups", "float32")),
+    _underflow,
+)  # fmt: skip
+"""Ahead of the rows that a variance of 0 looks like: one divisor, an eps that is a floor."""
 
 SUMMING: Sequence[Row] = (
     Row(Fault("stats-overflow", "{what} overflows {dtype} in {where}", "square and add in {wider}",
