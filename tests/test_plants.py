@@ -93,6 +93,7 @@ def test_what_an_algorithm_made_is_named(plant):
 
 @costly
 @pytest.mark.parametrize("plant", [*every(list_kernels(), 33), *slowly(every(list_kernels(), 9))])
+@pytest.mark.slow
 def test_what_a_kernel_made_of_data_off_centre_is_named(plant):
     verdict = judge_in_plain_words(plant)
     assert verdict.outcome in (Outcome.RIGHT, Outcome.AMONG), diagnose(verdict.found).sentence
