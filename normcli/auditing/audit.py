@@ -263,15 +263,15 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
         found = (float("nan") if ulp is None else ulp, actual.values.size, 0)
         output = JudgedTensor(OUTPUT, ulp is not None, *found, what.cause, what.fault, what.remedy)
         return blank._replace(parts=(output,))
-    around = _find_surroundings(layer)
-    request, values = around.prepare(request, tensor.values)
+    around, ungated = _find_surroundings(layer), tensor.values
+    request, values = around.prepare(request, ungated)
     tensor = tensor._replace(values=values)
     plan = make_plan(request, tensor.values.shape, tensor.values.dtype).adopt_parameters(arrays)
     before = _pair(layer, plan, ("running_mean", "running_var"))
     if settings.evaluation and before is None:
         return blank._replace(problem="the running statistics of evaluation are missing")
     inputs = fit_inputs(plan, tensor.values, arrays, before if settings.evaluation else None)
-    inputs = around.surround(inputs, plan)
+    inputs = around.surround(inputs, plan, ungated)
     checked = check(plan, tensor.values, {NORMALIZED: actual.values}, inputs, tolerate, effort)
     told = diagnose_actual(AskedNorm(plan, inputs), tensor.values, actual.values, checked)
     output = _summarize(OUTPUT, checked.comparisons[NORMALIZED], told)

@@ -16,6 +16,7 @@ from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.dtypes import get_eps, get_smallest, is_float, is_short_float
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
+from normcli.numerics.rounding import widen
 from normcli.results.backward import calculate_backward
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple
@@ -89,7 +90,7 @@ class CheckedGradients(NamedTuple):
     gradients : Gradients
         The exact ones, rounded to float64.
     comparisons : mapping of str to Comparison
-        By gradient: `dx`, `dgamma` or `dbeta`.
+        By gradient: `dx`, `dgamma`, `dbeta` or `dgate`.
     faults : mapping of str to GradientFinding
         By gradient; only gradients that differ and whose fault was found.
     """
@@ -117,7 +118,7 @@ def check_gradients(
     ----------
     problem : BackwardProblem
     actual : mapping of str to ndarray
-        `dx`, `dgamma`, `dbeta`, or some of them.
+        `dx`, `dgamma`, `dbeta`, `dgate`, or some of them.
     tolerate : callable
         As of `check`; called with `scale`, the largest |expected|: gradients of a mean loss are small, and an
         absolute tolerance that is fixed would take any for right.
@@ -134,15 +135,19 @@ def check_gradients(
     """
     plan, inputs = problem.plan, problem.inputs
     gamma, beta = (None if a is None else a.astype(np.float64) for a in (inputs.gamma, inputs.beta))
-    wide = problem._replace(
-        plan=plan.change_spec(dtype="float64"), inputs=inputs._replace(gamma=gamma, beta=beta)
+    gate, before = (
+        None if gate is None else gate._replace(values=widen(gate.values))
+        for gate in (inputs.gate, inputs.gated_input)
     )
+    inputs = inputs._replace(gamma=gamma, beta=beta, gate=gate, gated_input=before)
+    wide = problem._replace(plan=plan.change_spec(dtype="float64"), inputs=inputs)
     exact = calculate_backward(wide, effort=effort)
     comparisons, faults = {}, {}
     for name, array in actual.items():
         expected = exact.field(name)
         if expected is None:
-            raise UsageError(f"{plan.norm.name} has no {name.removeprefix('d')}")
+            missing = name.removeprefix("d")
+            raise UsageError(f"{plan.norm.name} has no {missing}{'; give --gate' if missing == 'gate' else ''}")
         array = _fit(name, array, expected.shape)
         found = Comparison(tolerate(choose_counting_dtype(array.dtype), scale=_find_scale(expected)))
         found.compare_all(array, expected, allowed.get(name))
@@ -186,7 +191,7 @@ def find_fault(exact: Gradients, name: str, actual: NDArray[Any]) -> GradientFin
     if not actual.any():
         return GradientFinding(name, ZERO._replace(id=f"{name}-{ZERO.id}"))
     with np.errstate(all="ignore"):
-        wide, terms = actual.astype(np.float64), make_terms(exact)
+        wide, terms = actual.astype(np.float64), _make_terms(exact, name)
         scales, all_count = _Scales.of(exact, name, actual, right, terms), exact.inputs.selection is None
         faults = _list_wrong(exact, name, wide, right, terms) if all_count else ()
         found = _choose(name, wide, right, faults, scales)
@@ -203,8 +208,14 @@ def is_off_by_rounding(exact: Gradients, name: str, actual: NDArray[Any]) -> boo
         return False
     with np.errstate(all="ignore"):
         wide = actual.astype(np.float64).reshape(right.shape)
-        scales = _Scales.of(exact, name, actual, right, make_terms(exact))
+        scales = _Scales.of(exact, name, actual, right, _make_terms(exact, name))
         return scales.measure(wide - right) <= scales.measure(scales.noise)
+
+
+def _make_terms(exact: Gradients, name: str) -> GradientTerms | None:
+    """Return the terms of a gradient; None of one that a gate multiplies last, whose terms are not a norm's."""
+    gated_last = name == "dgate" or (name == "dx" and exact.inputs.gated_input is not None)
+    return None if gated_last else make_terms(exact)
 
 
 class _Scales(NamedTuple):

@@ -130,7 +130,9 @@ def make_terms(
     if plan.groups_overlap or find_p(plan) != 2.0:
         return None
     grid, given = plan.grid, None if trained else exact.inputs.given
-    x, dy = (np.asarray(a, np.float64).reshape(grid.view_shape) for a in (exact.input, exact.dy))
+    gate = exact.inputs.gate
+    upstream = exact.dy if gate is None else gate._replace(times=exact.dy).activate()
+    x, dy = (np.asarray(a, np.float64).reshape(grid.view_shape) for a in (exact.input, upstream))
     axes = grid.view_axes
     centres = plan.norm.centre is Centre.MEAN if centres is None else centres
     count = math.prod(x.shape[axis] for axis in axes)

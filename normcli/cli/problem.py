@@ -83,16 +83,16 @@ def load_problem(settings: Settings, *, trains: bool = False) -> Problem:
     tensor = load_input(settings)
     if not any(value is not None for value in settings.around):
         return make_problem(settings, tensor, running, trains=trains)
-    around = load_surroundings(settings, tensor)
-    request, values = around.prepare(settings.request, tensor.values)
-    if values is not tensor.values:
+    around, given = load_surroundings(settings, tensor), tensor.values
+    request, values = around.prepare(settings.request, given)
+    if values is not given:
         made = " and ".join(f"--{name}" for name in ("clip", "gate") if getattr(around, name) is not None)
         settings = settings._replace(request=request)
         tensor = tensor._replace(
             values=values, source=f"{tensor.source} behind {made}", opened=None, stored=None
         )
     problem = make_problem(settings, tensor, running, trains=trains)
-    return problem._replace(inputs=around.surround(problem.inputs, problem.plan))
+    return problem._replace(inputs=around.surround(problem.inputs, problem.plan, given))
 
 
 def load_surroundings(settings: Settings, tensor: Tensor) -> Surroundings:

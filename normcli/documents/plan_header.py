@@ -194,9 +194,13 @@ def format_formula(plan: Plan, given: Collection[str]) -> str:
     """Return the definition, with gamma and beta if they are given: `… · gamma + beta`."""
     gamma = f" · ({plan.spec.gamma_offset} + gamma)" if plan.spec.gamma_offset else " · gamma"
     affine = (text for name, text in (("gamma", gamma), ("beta", " + beta")) if name in given)
-    gates = [name for name in given if name.startswith(_GATE)]
     text = plan.formula + "".join(affine)
-    return f"({text}) · {gates[0][len(_GATE) + 1 : -1]}(gate)" if gates else text
+    for name in given:
+        if name.startswith(_GATE):
+            act = name[len(_GATE) + 1 :].partition(")")[0]
+            gate = "gate" if act == "none" else f"{act}(gate)"
+            return f"{text} of x · {gate}" if name.endswith(_BEFORE) else f"({text}) · {gate}"
+    return text
 
 
 def name_output(given: Iterable[str]) -> str:
@@ -205,15 +209,17 @@ def name_output(given: Iterable[str]) -> str:
     return f"y, after {affine}" if affine else "y, normalized"
 
 
-_GATE = "gate "
-"""The label of a gate begins with it; its activation follows."""
+_GATE, _BEFORE = "gate ", " before"
+"""A gate's label begins with the first, its activation follows; before the norm, it ends with the second."""
 
 
 def name_inputs(inputs: Inputs) -> Mapping[str, NDArray[Any] | None]:
     """Return gamma, beta, running statistics and the gate under the labels that they have in a header."""
     running = {} if inputs.given is None else dict(zip(_RUNNING, inputs.given, strict=True))
-    gate = inputs.gate
-    gates = {} if gate is None else {f"{_GATE}({gate.activation})": gate.values}
+    gates = {}
+    for gate, end in ((inputs.gate, ""), (inputs.gated_input, _BEFORE)):
+        if gate is not None:
+            gates[f"{_GATE}({gate.activation}){end}"] = gate.values
     return {"gamma": inputs.gamma, "beta": inputs.beta, **running, **gates}
 
 

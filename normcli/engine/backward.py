@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from normcli.engine.run import open_run, require_place
-from normcli.engine.tiling.blocks import open_source
+from normcli.engine.tiling.blocks import open_full, open_source
 from normcli.norms.divisors import Measurement
 from normcli.tuples import NamedTuple
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
+    from normcli.numerics.elements.activation import Gated
 
 
 class RawGradients(NamedTuple):
@@ -32,6 +33,7 @@ def run_backward(
     inputs: Inputs,
     out: NDArray[Any] | None,
     effort: Effort,
+    downstream: Gated | None = None,
 ) -> RawGradients:
     """Return dx, and the derivatives by gamma and beta; each is the exact one, rounded once.
 
@@ -42,9 +44,12 @@ def run_backward(
     values, dy : ndarray
         The tensor, and the derivative of a loss by what it is normalized to: of one shape, maps of files too.
     inputs : Inputs
+        Its gate multiplies dy.
     out : ndarray or None
         Where dx goes, as in `run`.
     effort : Effort
+    downstream : Gated or None
+        What multiplies dx before it is rounded.
 
     Raises
     ------
@@ -52,11 +57,15 @@ def run_backward(
         If `out` is not what it has to be.
     """
     require_place(out, plan, values, dy)
+    if inputs.gate is not None:
+        inputs = inputs._replace(gate=inputs.gate._replace(times=dy))
     with (
         open_run(plan, values, out) as (place, geometry, source, sink),
         open_source(dy, plan, geometry) as gradients,
     ):
         passes = _choose_passes(plan)(plan, geometry, source, sink, inputs, effort)
+        if downstream is not None:
+            passes.downstream = downstream.map(lambda a: open_full(plan, geometry, a))
         if values.size:
             passes.differentiate(gradients, values)
         return RawGradients(place, *passes.find_parameters())  # which may read both once more

@@ -113,6 +113,8 @@ class Inputs(NamedTuple):
         What multiplies the result before it is rounded; of the tensor's rank.
     clip : tuple of float or None
         The bounds that the result is brought between, once it is rounded.
+    gated_input : Gated or None
+        What was multiplied to the tensor, which was rounded then; its `times` are the tensor without it.
     """
 
     gamma: NDArray[Any] | None = None
@@ -122,6 +124,7 @@ class Inputs(NamedTuple):
     measured: Measured | Solution | None = None
     gate: Gated | None = None
     clip: tuple[float, float] | None = None
+    gated_input: Gated | None = None
 
     @property
     def parameters(self) -> dict[str, NDArray[Any]]:

@@ -133,6 +133,11 @@ Bounded: TypeAlias = "tuple[Fraction, Fraction] | None"
 """A value and a bound of its error, which is 0 of an exact value; None for NaN."""
 
 
+def multiply_bounded(a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
+    """Return the product of two values, and a bound of its error."""
+    return a[0] * b[0], abs(a[0]) * b[1] + abs(b[0]) * a[1] + a[1] * b[1]
+
+
 def round_reals(
     evaluate: Callable[[list[Any], int], Sequence[Enclosed | None]],
     places: list[Any],

@@ -79,7 +79,7 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     values, addends = taken.values, _read_addends(taken, options)
     if addends is not None:
         values, request = addends.add(), request.adopt_dtype(addends.output_dtype)
-    around = _read_surroundings(taken, options)
+    around, given_values = _read_surroundings(taken, options), values
     if around is not None:
         request, values = around.prepare(request, values)
     plan = make_plan(request.adopt_layout(taken.layout), values.shape, values.dtype, taken.columns)
@@ -93,7 +93,7 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     running = pair_running(given("running_mean"), given("running_var"))
     inputs = fit_inputs(plan, values, arrays, running, selection)
     if around is not None:
-        inputs = around.surround(inputs, plan)
+        inputs = around.surround(inputs, plan, given_values)
     threads = _convert("threads", given("threads"), operator.index, "is not an integer")
     keeps = _convert("statistics", given("statistics"), read_flag, "is not yes or no") is not False
     effort = Effort(threads=threads, keeps_statistics=keeps, keeps_copies=keeps)

@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from normcli.dtypes import is_float
 from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
@@ -49,9 +50,17 @@ class BackwardProblem(NamedTuple):
             raise UsageError(
                 "gamma and beta of different shapes: leave out beta for dx and dgamma, gamma for dbeta"
             )
-        if self.dy.shape != self.values.shape:
-            shape = self.values.shape
+        gate, shape = self.inputs.gate or self.inputs.gated_input, self.values.shape
+        if self.dy.shape != shape:
             raise DataError(f"dy has the shape {self.dy.shape}; it takes that of the input, {shape}")
+        if gate is None:
+            return
+        if not self.plan.has_groups:
+            raise UsageError(f"{self.plan.norm.name} has no backward pass with a gate")
+        if self.inputs.selection is not None:
+            raise UsageError("the backward pass with a gate is of values that all count: leave the mask out")
+        if gate.values.shape != shape:
+            raise DataError(f"the gate has the shape {gate.values.shape}; for its gradient it takes {shape}")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -71,7 +80,9 @@ class Gradients:
         Those by gamma and beta, of the shape `ParameterShapes.shape` and in the unit of dy; in the dtypes of
         gamma and beta where these are given as floats, else in that of dx. None where the norm has none.
     inputs : Inputs
-        Gamma, beta, running statistics and which values count.
+        Gamma, beta, running statistics, which values count, and a gate.
+    dgate : ndarray or None
+        That by the gate, in its dtype where that is a float's; None without a gate.
     """
 
     plan: Plan
@@ -81,15 +92,16 @@ class Gradients:
     dgamma: NDArray[Any] | None
     dbeta: NDArray[Any] | None
     inputs: Inputs = NO_INPUTS
+    dgate: NDArray[Any] | None = None
 
     def field(self, name: str) -> NDArray[Any] | None:
-        """Return `dx`, `dgamma` or `dbeta` by its name."""
+        """Return `dx`, `dgamma`, `dbeta` or `dgate` by its name."""
         values: NDArray[Any] | None = getattr(self, name)
         return values
 
     def collect(self) -> dict[str, NDArray[Any]]:
         """Return every gradient that there is, by its name."""
-        found = {name: self.field(name) for name in self.plan.norm.gradient_names}
+        found = {name: self.field(name) for name in (*self.plan.norm.gradient_names, "dgate")}
         return {name: values for name, values in found.items() if values is not None}
 
     def __repr__(self) -> str:
@@ -99,7 +111,7 @@ class Gradients:
 def backward(
     x: ArrayLike, dy: ArrayLike, norm: str = "bn", *, out: NDArray[Any] | None = None, **options: Any
 ) -> Gradients:
-    """Return the derivatives of a loss by x, gamma and beta, from its derivative by y.
+    """Return the derivatives of a loss by x, gamma, beta and a gate, from its derivative by y.
 
     For a group of `bn`: dx = γ · (dy − mean(dy) − x̂ · mean(dy · x̂)) / √(var + eps), dγ = Σ dy · x̂, dβ = Σ dy.
     The derivatives of other norms and options follow by the chain rule (`normcli.numerics.gradients`).
@@ -132,6 +144,10 @@ def backward(
 
     Notes
     -----
+    With a gate z behind the norm, dy · act(z) takes the place of dy, and dgate is dy · norm(x) · act′(z). With
+    one before it, dx and dgate are act(z) and x · act′(z) times the derivative by the product; that this is
+    rounded is left out of account. The derivative of relu is 0 at 0. The gate is of the shape of x.
+
     With running statistics dx is γ · dy / √(running_var + eps): they are constants. Values that do not count
     have dx = dy where they are passed through, 0 where they are replaced; where they are normalized with the
     others' statistics, they change dx of the others too. That x̂ is rounded before gamma is left out of account.
@@ -161,12 +177,13 @@ def backward(
     """
     from normcli.results.normalize import require_options
 
-    require_options("backward", options)
+    require_options("backward", options, takes_gate=True)
     asked = read_arguments(x, norm, options)
     problem = BackwardProblem(asked.plan, asked.values, read_numbers(dy, "dy"), asked.inputs)
     found = calculate_backward(problem, out=take_place(out), effort=asked.effort)
     dgamma, dbeta = (None if a is None else asked.give_other(a) for a in (found.dgamma, found.dbeta))
-    return dataclasses.replace(found, dx=asked.give(found.dx), dgamma=dgamma, dbeta=dbeta)
+    dgate = None if found.dgate is None else asked.give(found.dgate)
+    return dataclasses.replace(found, dx=asked.give(found.dx), dgamma=dgamma, dbeta=dbeta, dgate=dgate)
 
 
 def calculate_backward(
@@ -191,8 +208,28 @@ def calculate_backward(
     plan, values, dy, inputs = problem
     require_threads(effort)
     problem.require_sound()
-    derived = run_backward(plan, values, dy, inputs, out, effort)
-    return Gradients(plan, values, dy, *derived, inputs)
+    before = inputs.gated_input
+    derived = run_backward(plan, values, dy, inputs, out, effort, before and before._replace(times=None))
+    return Gradients(plan, values, dy, *derived, inputs, _differentiate_gate(problem, effort))
+
+
+def _differentiate_gate(problem: BackwardProblem, effort: Effort) -> NDArray[Any] | None:
+    """Return the derivative by the gate, each value rounded once; None without a gate."""
+    from normcli.engine.backward import run_backward
+    from normcli.engine.run import run
+
+    plan, values, dy, inputs = problem
+    behind, before = inputs.gate, inputs.gated_input
+    gate = behind or before
+    if gate is None:
+        return None
+    dtype = gate.values.dtype if is_float(gate.values.dtype) else plan.choose_output_dtype(values.dtype)
+    plan = plan.change_spec(dtype=dtype.name, rounds_before_gamma=False)
+    if behind is not None:  # norm(x), times dy · act'(z)
+        slope = behind._replace(times=dy, is_slope=True)
+        return run(plan, values, inputs._replace(gate=slope, clip=None), effort=effort)[0]
+    slope = gate._replace(is_slope=True)
+    return run_backward(plan, values, dy, inputs, None, effort, slope).dx
 
 
 def require_derivative(plan: Plan) -> None:

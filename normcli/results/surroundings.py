@@ -15,6 +15,7 @@ from normcli.numerics.elements.in_fractions import normalize
 from normcli.numerics.elements.kernel import Parameters
 from normcli.numerics.rounding import widen
 from normcli.numerics.statistics.divisor import make_neutral
+from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -79,12 +80,14 @@ class Surroundings(NamedTuple):
         if self.gate is None or find_gate_order(request, self.gate_order) is not GateOrder.BEFORE:
             return request, values
         narrow = all(is_float(one.dtype) and one.dtype.itemsize <= 4 for one in (values, self.gate))
-        dtype, gated = np.dtype(np.float32 if narrow else np.float64), self._fit_gate(values.shape)
+        dtype, gated = np.dtype(np.float32 if narrow else np.float64), self._fit_gate(values.shape).map(fetch)
         product = normalize(values, dtype, make_neutral(values.ndim), Parameters(gate=gated))
         return request.adopt_dtype(values.dtype.name if is_half(values.dtype) else None), product
 
-    def surround(self, inputs: Inputs, plan: Plan) -> Inputs:
+    def surround(self, inputs: Inputs, plan: Plan, values: NDArray[Any]) -> Inputs:
         """Return what a calculation is given, with the gate and the bounds behind the norm.
+
+        `values` are the tensor as `prepare` takes it: a derivative by it goes through the gate before the norm.
 
         Raises
         ------
@@ -96,8 +99,14 @@ class Surroundings(NamedTuple):
         follows = self.gate is not None and find_gate_order(plan.request, self.gate_order) is GateOrder.AFTER
         if plan.groups_overlap and (follows or self.clip_output is not None):
             raise UsageError(f"{plan.norm.name} takes no gate and no bounds behind it")
-        gate = self._fit_gate(plan.grid.shape) if follows else None
-        return inputs._replace(gate=gate, clip=self.clip_output)
+        inputs = inputs._replace(clip=self.clip_output)
+        if self.gate is None:
+            return inputs
+        gate = self._fit_gate(plan.grid.shape)
+        if follows:
+            return inputs._replace(gate=gate)
+        times = values if self.clip is None else clip_values(values, self.clip)
+        return inputs._replace(gated_input=gate._replace(times=times))
 
     def _fit_gate(self, shape: tuple[int, ...]) -> Gated:
         gate = self.gate
@@ -109,7 +118,7 @@ class Surroundings(NamedTuple):
                 f"the gate has the shape {gate.shape}, which does not broadcast to {shape}"
             ) from None
         gate = gate.reshape((1,) * (len(shape) - gate.ndim) + gate.shape)
-        return Gated(widen(gate), Activation(self.gate_act or Activation.SILU))
+        return Gated(gate, Activation(self.gate_act or Activation.SILU))
 
     def _require_words(self) -> None:
         for name, value, words in (

@@ -52,10 +52,10 @@ PARTS = ("input", "stats", "xhat", "y", "check")
 FIELDS = ("shape", "axes", "group_count", "group_size", "count", "xhat", "y", "gamma", "beta")
 """The fields that `--print` takes beside the norm's statistics."""
 
-GRADIENTS = ("dx", "dgamma", "dbeta")
+GRADIENTS = ("dx", "dgamma", "dbeta", "dgate")
 """The fields that `--print` takes of a backward pass."""
 
-GRADIENT_PARTS = ("input", "dy", "dx", "parameters")
+GRADIENT_PARTS = ("input", "dy", "dx", "dgate", "parameters")
 """The parts that the table of a backward pass can show."""
 
 SYNONYMS = {"normalized": "y"}

@@ -158,3 +158,42 @@ def test_chinese_counts_all_values_of_which_some_have_no_derivative(normcli):
     data = "[[[1,0],[0,1]],[[1,2],[3,4]]]"
     ran = normcli("--lang", "zh", "backward", "sn", "--axes", "1,2", "--rows", "1", "--data", data)
     assert "8 个值中有 4 个的 dx 为 NaN" in ran.err
+
+
+def test_a_gate_has_a_gradient_too(normcli, tmp_path):
+    files = [str(tmp_path / name) for name in ("x.npy", "dy.npy", "z.npy")]
+    arrays = np.random.default_rng(4).normal(size=(3, 2, 5)).astype("f4")
+    for file, array in zip(files, arrays, strict=True):
+        np.save(file, array)
+    x, dy, z = files
+    for order in ("after", "before"):
+        found = backward(arrays[0], arrays[1], "rms", gate=arrays[2], gate_order=order)
+        asked = ("rms", "-i", x, "--dy", dy, "--gate", z, "--gate-order", order)
+        ran = normcli("backward", *asked, "-fjson")
+        assert np.array_equal(np.array(ran.json["dgate"], "f4"), found.dgate)
+        assert np.array_equal(np.array(ran.json["dx"], "f4"), found.dx)
+        assert "dgate  rows n" in normcli("backward", *asked).out
+        np.savez(tmp_path / "theirs.npz", **found.collect())
+        theirs = [f"--actual-{name}={tmp_path / 'theirs.npz'}:{name}" for name in ("dx", "dgate", "dgamma")]
+        assert normcli("check", *asked, "--backward", "--max-ulp", "0.5", *theirs).code == 0
+        np.save(tmp_path / "other.npy", -found.dgate)
+        ran = normcli("check", *asked, "--backward", f"--actual-dgate={tmp_path / 'other.npy'}", "-fjson")
+        assert (ran.code, ran.json["gradients"]["dgate"]["fault"]) == (1, "dgate-sign")
+        np.save(tmp_path / "other.npy", 2 * found.dx)
+        ran = normcli("check", *asked, "--backward", f"--actual-dx={tmp_path / 'other.npy'}", "-fjson")
+        assert (ran.code, ran.json["gradients"]["dx"]["cause"]) == (
+            1,
+            "every value is 2 times what it should be",
+        )
+
+
+def test_a_gate_that_is_not_given_has_no_gradient(normcli, tmp_path, monkeypatch):
+    shown = ("rms", "--shape", "2,3")
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.ones((2, 3)))
+    assert "rms has no gate; give --gate" in normcli("backward", *shown, "--print", "dgate").err
+    assert (
+        "rms has no gate; give --gate" in normcli("check", *shown, "--backward", "--actual-dgate", "x.npy").err
+    )
+    ran = normcli("check", *shown, "--backward", "--actual-dx", "x.npy", "--clip", "0,1")
+    assert (ran.code, "--clip is of the forward pass" in ran.err) == (2, True)

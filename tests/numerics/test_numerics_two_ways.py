@@ -124,7 +124,7 @@ def test_values_are_the_same_by_themselves(norm, options, dtype, others, monkeyp
     )
 
 
-def differentiate_nothing(groups, _, dtype):
+def differentiate_nothing(groups, _, dtype, gate=None):
     return np.zeros(groups.w.shape, dtype), np.ones(groups.w.shape, bool)
 
 

@@ -12,7 +12,7 @@ import normcli
 from normcli import normalize
 from normcli.errors import DataError, UsageError
 from normcli.numerics.deciding import PRECISIONS, round_to
-from normcli.numerics.elements.activation import Activation
+from normcli.numerics.elements.activation import Activation, Gated
 from tests.marks import costly
 
 ACTIVATIONS = {
@@ -27,6 +27,25 @@ ACTIVATIONS = {
     "none": lambda z: z,
 }
 """The published definitions."""
+
+
+def find_slope(act, z):
+    """Return the derivative of an activation, of its definition."""
+    sigmoid = ACTIVATIONS["sigmoid"]
+    match act:
+        case "sigmoid":
+            return sigmoid(z) * sigmoid(-z)
+        case "silu":
+            return sigmoid(z) * (1 + z * sigmoid(-z))
+        case "tanh":
+            return mpmath.sech(z) ** 2
+        case "gelu":
+            return mpmath.ncdf(z) + z * mpmath.npdf(z)
+        case "gelu-tanh":
+            c = mpmath.mpf(44715) / 10**6
+            t, by = mpmath.sqrt(8 / mpmath.pi) * (z + c * z**3), mpmath.sqrt(8 / mpmath.pi) * (1 + 3 * c * z**2)
+            return sigmoid(t) + z * by * sigmoid(t) * sigmoid(-t)
+    return mpmath.mpf(act == "none" or z > 0)
 
 
 def round_mpf(value, dtype):
@@ -118,23 +137,27 @@ def test_gates_that_are_not_finite_are_limits(act, expected):
 
 @pytest.mark.parametrize("z", [-64.0, -20.5, -1.0, -1e-8, 1e-8, 0.3, 7.0, 40.0])
 @pytest.mark.parametrize("act", ACTIVATIONS)
-def test_activations_are_known_to_any_number_of_bits(act, z):
-    value, error = Activation(act).evaluate_exactly(Fraction(z), 300)
-    with mpmath.workprec(5000):
-        exact = ACTIVATIONS[act](mpmath.mpf(z))
-        found = mpmath.mpf(value.numerator) / value.denominator
-        assert abs(found - exact) <= mpmath.mpf(error.numerator) / error.denominator
+def test_activations_and_their_slopes_are_known_to_any_number_of_bits(act, z):
+    for is_slope, define in ((False, ACTIVATIONS[act]), (True, lambda z: find_slope(act, z))):
+        value, error = Activation(act).evaluate_exactly(Fraction(z), 300, slope=is_slope)
+        with mpmath.workprec(5000):
+            exact = define(mpmath.mpf(z))
+            found = mpmath.mpf(value.numerator) / value.denominator
+            assert abs(found - exact) <= mpmath.mpf(error.numerator) / error.denominator
 
 
 @costly
 @pytest.mark.parametrize("act", ACTIVATIONS)
-def test_activations_in_pairs_keep_their_bounds(act):
-    z = np.concatenate([np.linspace(-60, 60, 41), [-1e5, -999.0, -1e-300, 1e-12, 1e5]])
-    factor = Activation(act).evaluate(z)
-    errors = np.broadcast_to(factor.error, z.shape)
-    for number, hi, lo, k, error in zip(z.tolist(), *factor.value, factor.exponent, errors, strict=True):
+@pytest.mark.parametrize("is_slope", [False, True])
+def test_activations_in_pairs_keep_their_bounds(act, is_slope):
+    z = np.concatenate(
+        [np.linspace(-60, 60, 41), np.linspace(-3, 3, 20), [-1e5, -999.0, -1e-300, 0.0, 1e-12, 1e5]]
+    )
+    factor = Gated(z, Activation(act), is_slope=is_slope).evaluate(53).factor
+    errors, exponents = (np.broadcast_to(a, z.shape) for a in (factor.error, factor.exponent))
+    for number, hi, lo, k, error in zip(z.tolist(), *factor.value, exponents, errors, strict=True):
         with mpmath.workprec(3000):
-            exact = ACTIVATIONS[act](mpmath.mpf(number))
+            exact = find_slope(act, mpmath.mpf(number)) if is_slope else ACTIVATIONS[act](mpmath.mpf(number))
             found = mpmath.ldexp(mpmath.mpf(float(hi)) + mpmath.mpf(float(lo)), int(k))
             assert (
                 error == np.inf
@@ -242,6 +265,6 @@ def test_windows_take_no_gate():
         normalize(np.ones((1, 3, 2)), "lrn", gate=2.0)
 
 
-def test_backward_has_no_gate():
+def test_running_statistics_have_no_gate():
     with pytest.raises(UsageError, match="no option 'gate'"):
-        normcli.backward([[1.0, 2.0]], [[1.0, 2.0]], "ln", gate=[1.0, 2.0])
+        normcli.track([[1.0, 2.0]], "bn", gate=[1.0, 2.0])

@@ -63,8 +63,9 @@ class GradientsAnswer:
         source = list_facts(self.tensor, found.dx.dtype)
         yield build_header(title, plan, source, view, name_inputs(found.inputs), more)
         result = Result(plan, found.input, {}, found.inputs)  # whose groups colour the cells
-        for name, values in (("input", found.input), ("dy", found.dy), ("dx", found.dx)):
-            if view.shows(name):
+        for name in ("input", "dy", "dx", "dgate"):
+            values = getattr(found, name)
+            if values is not None and view.shows(name):
                 yield build_blocks(name, values, result, view)
         if view.shows("parameters") and found.dgamma is not None:
             yield self._list_parameters(view)
@@ -77,7 +78,7 @@ class GradientsAnswer:
             "dtype": found.dx.dtype.name,
             **({"evaluation": found.inputs.given is not None} if plan.norm.tracks else {}),
             **describe_selection(found.inputs.selection),
-            **describe_members(found, *GRADIENTS),
+            **describe_members(found, *GRADIENTS[: len(GRADIENTS) - (found.dgate is None)]),
             "warnings": list(self.warnings),
         }
 
@@ -110,7 +111,10 @@ class GradientsAnswer:
         values = self.gradients.field(name)
         if values is None:
             norm = self.gradients.plan.norm
-            raise UsageError(f"--print {name}: {norm.name} has no {name.removeprefix('d')}")
+            raise UsageError(
+                f"--print {name}: {norm.name} has no "
+                f"{'gate; give --gate' if name == 'dgate' else name.removeprefix('d')}"
+            )
         return values
 
     @functools.cached_property

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 
+_OF_TENSOR = ("dx", "dgate")
+"""The gradients of the tensor's shape."""
+
+
 @dataclass(frozen=True)
 class GradientsVerdict:
     """The comparison of gradients with the exact ones.
@@ -151,7 +155,7 @@ class GradientsVerdict:
         """Return the index of a value, and of dx the group that it belongs to."""
         place = " ".join(f"{axis}={i}" for axis, i in self._locate(name, worst).items()) or "the only value"
         plan = self.checked.gradients.plan
-        if name != "dx" or plan.groups_overlap:
+        if name not in _OF_TENSOR or plan.groups_overlap:
             return (place,)
         index = np.unravel_index(np.asarray(worst.place), plan.grid.shape)
         return place, f"group {plan.grid.group_name(int(plan.grid.locate_groups(index)))}"
@@ -159,7 +163,7 @@ class GradientsVerdict:
     def _locate(self, name: str, worst: Element) -> dict[str, int]:
         """Return the index of a value, by the names of its axes."""
         grid, parameters = self.checked.gradients.plan.grid, self.checked.gradients.plan.parameters
-        if name != "dx":
+        if name not in _OF_TENSOR:
             return {grid.layout.name(axis): i for axis, i in parameters.locate(worst.place).items()}
         index = np.unravel_index(worst.place, grid.shape) if grid.shape else ()
         return {name: int(i) for name, i in zip(grid.layout.names, index, strict=False)}

@@ -257,6 +257,9 @@ AROUND = {
 }  # fmt: skip
 """Bounds and a gate around the norm."""
 
+GATE = tuple(one for name, one in AROUND.items() if name.startswith("gate"))
+"""The gate alone."""
+
 QUANTIZING = (
     option(
         "--quantize", type=click.Choice(tuple(FORMATS_OF_CODES)),

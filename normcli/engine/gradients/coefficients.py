@@ -10,9 +10,11 @@ import numpy as np
 from normcli.engine.inputs import COUNT, Inputs
 from normcli.engine.run import measure
 from normcli.norms.request import Fill
+from normcli.norms.rules import Centre
 from normcli.numerics.gradients.coefficients import clear, find_p, flatten, solve_coefficients, solve_given
 from normcli.numerics.gradients.in_fractions import (
     NO_COEFFICIENTS,
+    GatedSums,
     solve_exactly,
     solve_given_exactly,
     sum_powers,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
+    from normcli.numerics.elements.activation import Gated
     from normcli.numerics.gradients.coefficients import Coefficients
     from normcli.numerics.gradients.in_fractions import ExactCoefficients
     from normcli.numerics.gradients.sums import GradientSums
@@ -58,10 +61,15 @@ class CoefficientSolver:
     values : ndarray
         The tensor: it is measured where groups of a small divisor count as constant.
     effort : Effort
+    varies : bool
+        Whether gamma varies within groups, so that it is a part of gradients.
     """
 
-    def __init__(self, plan: Plan, inputs: Inputs, values: NDArray[Any], effort: Effort) -> None:
+    def __init__(
+        self, plan: Plan, inputs: Inputs, values: NDArray[Any], effort: Effort, *, varies: bool = False
+    ) -> None:
         self.plan, self.values, self.selection = plan, values, inputs.selection
+        self.gate, self.gamma = inputs.gate, inputs.gamma if varies else None
         fill = None if inputs.selection is None else inputs.selection.fill
         self.leaves_empty = fill not in (None, Fill.NORMALIZE)
         self.flat: Selected | None = None
@@ -85,7 +93,8 @@ class CoefficientSolver:
             if empty[row]:
                 return NO_COEFFICIENTS
             powers = self._sum_powers(int(numbers[row]), bits) if decimals else None
-            exact = solve_exactly(self.plan, sums, row, powers, bits)
+            gated = None if self.gate is None else self._sum_gated(self.gate, int(numbers[row]), bits)
+            exact = solve_exactly(self.plan, sums, row, powers, bits, gated)
             return exact.flatten(self.plan) if flat[row] else exact
 
         return SolvedGroups(coefficients, recall)
@@ -99,6 +108,31 @@ class CoefficientSolver:
             values = values[grid.take_group(selection.select(self.values, every), group).reshape(-1)]
         pairs = zip(*(part.tolist() for part in widen_to_pair(values)), strict=True)
         return sum_powers([abs(Fraction(hi) + Fraction(lo)) for hi, lo in pairs], find_p(self.plan), bits)
+
+    def _sum_gated(self, gate: Gated, group: int, bits: int) -> GatedSums:
+        """Return the sums of a group's gradients, which a gate multiplies, to so many bits."""
+        grid, parameters = self.plan.grid, self.plan.parameters
+
+        def take(values: NDArray[Any]) -> NDArray[Any]:
+            return fetch(grid.take_group(values, group)).reshape(-1)
+
+        pairs = zip(*(part.tolist() for part in widen_to_pair(take(self.values))), strict=True)
+        x = [Fraction(hi) + Fraction(lo) for hi, lo in pairs]
+        gamma = np.ones((1,) * len(grid.view_shape))
+        if self.gamma is not None:
+            gamma = self.gamma.astype(np.float64).reshape(parameters.view_shape) + self.plan.spec.gamma_offset
+        spread = np.broadcast_to(gamma, grid.view_shape)[grid.select_group(group)].reshape(-1)
+        factors = zip(gate.map(take).list_exactly(bits), map(Fraction, spread.tolist()), strict=True)
+        known = [(g * by, off * abs(by)) for (g, off), by in factors]
+        centred = self.plan.norm.centre is Centre.MEAN
+        centre = sum(x, Fraction(0)) / len(x) if centred else Fraction(0)
+        terms = [
+            (g * (each - centre), off * abs(each - centre)) for each, (g, off) in zip(x, known, strict=True)
+        ]
+        sums = ([sum(part, Fraction(0)) for part in zip(*column, strict=True)] for column in (known, terms))
+        (total, off), (product, lost) = sums
+        mean, off = (total / len(x), off / len(x)) if centred else (Fraction(0), Fraction(0))
+        return GatedSums(mean, product, off, lost)
 
     def solve_given(self, var: Floats, centre: Floats) -> SolvedGroups:
         """Return it of groups of given variances, whose means are as far from the shift as the centre is."""

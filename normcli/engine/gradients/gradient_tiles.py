@@ -14,6 +14,8 @@ from normcli.engine.passes import Passes
 from normcli.engine.tiling.blocks import Spread
 from normcli.norms.request import Fill
 from normcli.norms.rules import Centre
+from normcli.numerics.deciding import multiply_bounded
+from normcli.numerics.elements.activation import QUICK
 from normcli.numerics.gradients.coefficients import find_p
 from normcli.numerics.gradients.in_doubles import (
     KnownDoubles,
@@ -26,8 +28,14 @@ from normcli.numerics.gradients.in_doubles import (
     suits_doubles,
 )
 from normcli.numerics.gradients.in_fractions import round_exactly, round_values
-from normcli.numerics.gradients.sums import GradientRows, GradientSums, find_deviations
-from normcli.numerics.gradients.values import KnownGradients, differentiate, find_shares, round_known
+from normcli.numerics.gradients.sums import GradientRows, GradientSums, find_deviations, multiply_gradient
+from normcli.numerics.gradients.values import (
+    KnownGradients,
+    differentiate,
+    find_shares,
+    multiply_known,
+    round_known,
+)
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import Pair, pair_multiply
 
@@ -40,6 +48,7 @@ if TYPE_CHECKING:
     from normcli.engine.tiling.blocks import Source
     from normcli.engine.tiling.geometry import Slices
     from normcli.numerics.deciding import Bounded
+    from normcli.numerics.elements.activation import Gated
     from normcli.numerics.gradients.coefficients import Coefficients
     from normcli.numerics.gradients.in_doubles import DoubleGroups
     from normcli.numerics.workspace import Workspace
@@ -54,6 +63,7 @@ class GradientTiles(Passes):
 
     dy: Source
     solver: CoefficientSolver
+    downstream: Gated | None = None  # of Spread: what dx is multiplied with
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -91,11 +101,15 @@ class GradientTiles(Passes):
             return None
         if read.gamma is not None and not self.by_groups:
             g = g * read.gamma
+        off: Any = 0.0
+        if read.off is not None:
+            sizes = read.off if read.gamma is None or self.by_groups else read.off * np.abs(read.gamma)
+            off = np.maximum.reduce(sizes, axis=-1, keepdims=True, initial=0.0)
         if self.band is None:
-            return solve_in_doubles(self.plan, values.x, g)
+            return solve_in_doubles(self.plan, values.x, g, off)
         shift = self.find_shift(read.numbers, values)
         known = self.band.take(read.numbers).coefficients
-        return shorten(known, values.x, None if shift is None else shift[:, None], g)
+        return shorten(known, values.x, None if shift is None else shift[:, None], g, off)
 
     def add_in_doubles(self, read: ReadTile, groups: DoubleGroups) -> None:
         """Add what a tile has of the derivatives by gamma and beta."""
@@ -116,10 +130,10 @@ class GradientTiles(Passes):
             laid = (a.reshape(shape).transpose(order).reshape(numbers.size, -1) for a in (value, error))
             sums.add(name, numbers.transpose(order).reshape(-1), KnownDoubles(*map(add_rows, laid)))
 
-        steps = count_roundings(read.dy.size)
-        add("beta", read.dy, np.abs(read.dy) * (steps * U))
+        steps, off = count_roundings(read.dy.size), np.zeros(()) if read.off is None else read.off
+        add("beta", read.dy, np.abs(read.dy) * (steps * U) + off)
         if not self.by_groups:
-            add("gamma", *find_shares_in_doubles(groups, read.dy, steps))
+            add("gamma", *find_shares_in_doubles(groups, read.dy, steps, off))
 
     # -- tiles
 
@@ -135,33 +149,38 @@ class GradientTiles(Passes):
     def read_tile(self, index: Slices, work: Workspace) -> ReadTile:
         """Return a tile with its gradient, gamma and the numbers of its parameters."""
         order, values = self.rows_first, self.read_values(index, work)
-        dy = np.array(self.dy.read(index, order, work), np.float64).reshape(values.x.shape)
+        dy, off = np.array(self.dy.read(index, order, work), np.float64).reshape(values.x.shape), None
 
-        def cut(parameter: Spread | None) -> NDArray[Any] | None:
-            if parameter is None:
-                return None
+        def cut(parameter: Spread) -> NDArray[Any]:
             return np.broadcast_to(parameter.cut(index, order), values.raw.shape).reshape(dy.shape)
 
+        gates = [None if gate is None else gate.map(cut) for gate in (self.gates, self.downstream)]
+        if gates[0] is not None:
+            dy, off = round_gate(gates[0])
         numbers = self.geometry.number_groups(index)
-        return ReadTile(index, numbers, values, dy, cut(self.gamma), cut(self.places))
+        gamma, places = (None if each is None else cut(each) for each in (self.gamma, self.places))
+        return ReadTile(index, numbers, values, dy, gamma, places, off, *gates)
 
     def prepare(self, read: ReadTile) -> Tile:
         """Return a tile; values that have no part in the normalized ones are 0, and so are their gradients."""
-        _, numbers, values, dy, gamma, places = read
+        _, numbers, values, dy, gamma, places, _, gate, downstream = read
         _, x, low, counted = values
+        upstream = None
+        if gate is not None:
+            dy, upstream = multiply_gradient(gate)
         used = counted
         if self.fill is Fill.NORMALIZE and counted is not None:
             used = counted | ~np.isnan(x)
         shift = self.find_shift(numbers, values)
         deviations = find_deviations(x, low, None if shift is None else shift[:, None])
-        rows, by = GradientRows(deviations, dy, gamma, counted), None
+        rows, by = GradientRows(deviations, dy, gamma, counted, upstream), None
         if self.by_groups:
             by = None if gamma is None else gamma[:, 0]
             rows, places = rows._replace(gamma=None), None if places is None else places[:, :1]
         if used is not None:
             kept = deviations.map(lambda a: np.where(used, a, 0.0))
             rows = rows._replace(deviations=kept, dy=np.where(used, dy, 0.0))
-        return Tile(numbers, rows, dy, by, places, used)
+        return Tile(numbers, rows, dy, by, places, used, downstream)
 
     def find_shift(self, numbers: Integers, values: TileValues) -> Floats | None:
         """Return what is subtracted from values so that they are small; no result depends on it."""
@@ -177,14 +196,20 @@ class GradientTiles(Passes):
         if self.inputs.given is not None:  # dx does not depend on x
             rows = rows._replace(deviations=rows.deviations.map(np.zeros_like))
         gamma = None if tile.gamma is None else _stand_array(tile.gamma)
-        found = differentiate(rows, _stand(coefficients), gamma, self.p)
+        found, gate = differentiate(rows, _stand(coefficients), gamma, self.p), tile.downstream
+        if gate is not None:
+            found = multiply_known(found, gate)
         dx, undecided = round_known(found, dtype)
         for row in np.flatnonzero(undecided.any(axis=-1)).tolist():
             chosen = np.flatnonzero(undecided[row])
             by = Fraction(1) if tile.gamma is None else Fraction(float(tile.gamma[row]))
 
             def evaluate(columns: list[int], bits: int, row: int = row, by: Fraction = by) -> list[Bounded]:
-                return solved.recall(row, bits).differentiate(take_values(rows, row, columns), by)
+                exact = solved.recall(row, bits).differentiate(take_values(rows, row, columns), by, bits)
+                if gate is None:
+                    return exact
+                factors = gate.map(lambda a: np.asarray(a[row, columns])).list_exactly(bits)
+                return [dx and multiply_bounded(dx, factor) for dx, factor in zip(exact, factors, strict=True)]
 
             dx[row, chosen] = round_exactly(evaluate, chosen, dtype)
         if rows.counted is not None and self.fill is not Fill.NORMALIZE:
@@ -197,7 +222,7 @@ class GradientTiles(Passes):
         if tile.places is None:
             return
         sums = self.exact_sums
-        sums.add_gradients(tile.places, tile.rows.dy)
+        sums.add_gradients(tile.places, tile.rows.dy, tile.rows.upstream)
         if not self.by_groups:
             shares = tile.leave_used(find_shares(tile.rows, _stand(solved.coefficients)))
             sums.add_shares(tile.places, shares)
@@ -211,6 +236,12 @@ class GradientTiles(Passes):
         sums = GradientSums(len(tile.numbers), self.p)
         sums.add(np.arange(len(tile.numbers)), tile.rows)
         return self.solver.solve(sums, tile.numbers)
+
+
+def round_gate(gate: Gated) -> KnownDoubles:
+    """Return what a gate makes of what it is multiplied with, in doubles."""
+    value, off = gate.evaluate(QUICK).bound()
+    return KnownDoubles(value.hi, off + U * np.abs(value.hi))
 
 
 def _stand_array(values: Floats) -> Floats:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.numerics.gradients.in_doubles import KnownDoubles
+    from normcli.numerics.gradients.sums import Upstream
 
 _PIECE = 1 << 14
 """Parameters that are rounded at once: some thirty float64 arrays are made of their size."""
@@ -29,7 +30,7 @@ class ParameterSums:
 
     def __init__(self, count: int) -> None:
         self.gamma, self.beta = Fixed.zeros(count), Fixed.zeros(count)
-        self.error = np.zeros(count)
+        self.errors = {name: np.zeros(count) for name in ("gamma", "beta")}
         self.special_gamma, self.special_beta = np.zeros((2, count))
         self.unclear = np.zeros(count, np.bool_)
         self._lock = threading.Lock()
@@ -46,14 +47,17 @@ class ParameterSums:
             _add_special(self.special_gamma, flat, special)
             _add_rows(self.gamma, places, np.where(usable, hi, 0.0))
             _add_rows(self.gamma, places, np.where(usable, lo, 0.0))
-            _add_plainly(self.error, flat, error)
+            _add_plainly(self.errors["gamma"], flat, error)
 
-    def add_gradients(self, places: Integers, dy: Floats) -> None:
-        """Add dy, likewise."""
-        finite = np.isfinite(dy)
+    def add_gradients(self, places: Integers, dy: Floats, upstream: Upstream | None = None) -> None:
+        """Add dy, likewise, with what it leaves of its product with a gate."""
+        finite, flat = np.isfinite(dy), np.broadcast_to(places, dy.shape).reshape(-1)
         with self._lock:
-            _add_special(self.special_beta, np.broadcast_to(places, dy.shape).reshape(-1), dy)
+            _add_special(self.special_beta, flat, dy)
             _add_rows(self.beta, places, np.where(finite, dy, 0.0))
+            if upstream is not None:
+                _add_rows(self.beta, places, np.where(finite, upstream.low, 0.0))
+                _add_plainly(self.errors["beta"], flat, SECOND_ORDER * np.where(finite, upstream.error, 0.0))
 
     def round(self, name: str, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Selected]:
         """Return the sums of `gamma` or of `beta`, rounded once, and which of them are not decided."""
@@ -62,9 +66,9 @@ class ParameterSums:
         for start in range(0, len(special), _PIECE):
             part = slice(start, start + _PIECE)
             value, inexact, lost = take_exactly(Fixed(fixed.digits[:, part], fixed.low)).round()
-            error = np.where(inexact, PAIRS.error * np.abs(value.hi), 0.0)
+            error = np.where(inexact, PAIRS.error * np.abs(value.hi), 0.0) + self.errors[name][part]
             if name == "gamma":
-                error, lost = error + self.error[part], lost | self.unclear[part]
+                lost = lost | self.unclear[part]
             known = KnownGradients(value, error, lost)
             found[part], undecided[part] = round_known(known, dtype)
         is_special = special != 0.0

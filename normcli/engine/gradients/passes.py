@@ -7,6 +7,7 @@ writes dx. The sums of every thread are exact, so that they add up to the same i
 
 from __future__ import annotations
 
+import functools
 import threading
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.gradients.coefficients import CoefficientSolver
-from normcli.engine.gradients.gradient_tiles import GradientTiles, share_by_groups, take_values
+from normcli.engine.gradients.gradient_tiles import GradientTiles, round_gate, share_by_groups, take_values
 from normcli.engine.gradients.parameters import ParameterSums
 from normcli.engine.gradients.tiles import Band, choose_shift, keep_small
 from normcli.norms.rules import Centre
@@ -22,7 +23,7 @@ from normcli.numerics.gradients.in_doubles import (
     differentiate_in_doubles,
 )
 from normcli.numerics.gradients.in_fractions import round_exactly, take_sum
-from normcli.numerics.gradients.sums import GradientSums
+from normcli.numerics.gradients.sums import GradientSums, multiply_gradient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +51,7 @@ class GroupBackwardPasses(GradientTiles):
         with np.errstate(all="ignore"):
             self.dy, self.solver = (
                 gradients,
-                CoefficientSolver(self.plan, self.inputs, values, self.walk.effort),
+                CoefficientSolver(self.plan, self.inputs, values, self.walk.effort, varies=not self.by_groups),
             )
             self._work_on_all(self._work_on)
 
@@ -78,7 +79,8 @@ class GroupBackwardPasses(GradientTiles):
             self.add_parameters(tile, solved)
         else:
             gamma = read.gamma[:, :1] if self.by_groups and read.gamma is not None else None
-            dx, undecided = differentiate_in_doubles(groups, gamma, place.dtype)
+            gate = None if read.downstream is None else round_gate(read.downstream)
+            dx, undecided = differentiate_in_doubles(groups, gamma, place.dtype, gate)
             rows = np.flatnonzero(undecided.any(axis=-1))
             if rows.size:
                 tile = self.prepare(read.take(rows))
@@ -153,8 +155,10 @@ class GroupBackwardPasses(GradientTiles):
         if not self.plan.norm.parameter_names:
             return None, None
         with np.errstate(all="ignore"):
-            scales = self._round_parameters("gamma", self._add_exactly)
-            shifts = self._round_parameters("beta", self._take_exactly) if self.plan.norm.takes_beta else None
+            scales = self._round_parameters("gamma", functools.partial(self._add_exactly, "gamma"))
+            plainly = self._take_exactly
+            exactly = plainly if self.gates is None else functools.partial(self._add_exactly, "beta")
+            shifts = self._round_parameters("beta", exactly) if self.plan.norm.takes_beta else None
         return scales, shifts
 
     def _round_parameters(
@@ -187,8 +191,13 @@ class GroupBackwardPasses(GradientTiles):
             dy = self.dy.read(index, self.rows_first, work)
             numbers = np.broadcast_to(places.cut(index, self.rows_first), dy.shape)
             chosen = wanted[numbers]
-            if chosen.any():
+            if not chosen.any():
+                return
+            if self.gates is None:
                 self.exact_sums.add_gradients(numbers[chosen], dy[chosen].astype(np.float64))
+            else:
+                gate = self.gates.map(lambda a: a.cut(index, self.rows_first)[chosen])
+                self.exact_sums.add_gradients(numbers[chosen], *multiply_gradient(gate))
 
         self.walk.expect(1)
         self.walk.each(add, whole=self.band is None, most=MOST_IN_TILE)
@@ -207,8 +216,9 @@ class GroupBackwardPasses(GradientTiles):
         lengths = [1 if axis in grid.view_axes else n for axis, n in enumerate(grid.view_shape)]
         return np.broadcast_to(np.arange(self.count).reshape(shape), lengths).reshape(-1)[band.numbers]
 
-    def _add_exactly(self, chosen: list[int], bits: int) -> list[Bounded]:
-        """Return the derivatives by some gammas, with everything calculated in rationals."""
+    def _add_exactly(self, name: str, chosen: list[int], bits: int) -> list[Bounded]:
+        """Return the derivatives by some gammas or betas, with everything calculated in rationals."""
+        by_groups = self.by_groups and name == "gamma"
         totals: dict[int, Bounded] = dict.fromkeys(chosen, (Fraction(0), Fraction(0)))
 
         def add(number: int, share: Bounded) -> None:
@@ -221,20 +231,26 @@ class GroupBackwardPasses(GradientTiles):
             tile = self.prepare(self.read_tile(index, work))
             assert tile.places is not None
             solved = self.solve(tile)
-            wanted = np.isin(tile.places, chosen)
-            if tile.used is not None and not self.by_groups:
+            places = tile.places if by_groups else np.broadcast_to(tile.places, tile.rows.dy.shape)
+            wanted = np.isin(places, chosen)
+            if tile.used is not None and not by_groups:
                 wanted &= tile.used
             for row in np.flatnonzero(wanted.any(axis=-1)).tolist():
-                exact, columns = solved.recall(row, bits), np.flatnonzero(wanted[row])
-                shares = (
-                    [exact.share] if self.by_groups else exact.find_shares(take_values(tile.rows, row, columns))
-                )
+                columns = np.flatnonzero(wanted[row])
+                values = None if by_groups else take_values(tile.rows, row, columns)
+                if values is None:
+                    shares = [solved.recall(row, bits).share]
+                elif name == "gamma":
+                    shares = solved.recall(row, bits).find_shares(values, bits)
+                else:
+                    exact = values._replace(gamma=None).take_exactly(bits)
+                    shares = [(one.gradient, one.error) for one in exact]
                 with self._lock:
-                    for number, share in zip(tile.places[row, columns].tolist(), shares, strict=True):
+                    for number, share in zip(places[row, columns].tolist(), shares, strict=True):
                         add(number, share)
 
         for band in self._open_bands():
-            if band is None or not self.by_groups:
+            if band is None or not by_groups:
                 self._walk(add_tile)
                 continue
             places = self._locate_groups(band)

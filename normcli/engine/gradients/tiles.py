@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.gradients.coefficients import SolvedGroups
     from normcli.engine.tiling.geometry import Slices
+    from normcli.numerics.elements.activation import Gated
     from normcli.numerics.gradients.sums import GradientRows
 
 
@@ -58,6 +59,10 @@ class ReadTile(NamedTuple):
     dy, gamma, places : ndarray of the shape of the values
         Of the gradient as float64; of what it is multiplied by, or None for 1; and of the numbers of
         parameters, or None without parameters.
+    off : ndarray or None
+        How far the gradient may be from the exact one, to which a gate is multiplied; None for not at all.
+    upstream, downstream : Gated or None
+        What multiplies dy already, and what dx is to be multiplied with.
     """
 
     place: Slices
@@ -66,10 +71,14 @@ class ReadTile(NamedTuple):
     dy: Floats
     gamma: Floats | None
     places: Integers | None
+    off: Floats | None = None
+    upstream: Gated | None = None
+    downstream: Gated | None = None
 
     def take(self, rows: Integers) -> ReadTile:
         """Return some of the rows, as if nothing else lay there."""
         (raw, x, low, counted), gamma, places = self.values, self.gamma, self.places
+        off, *gates = self.off, self.upstream, self.downstream
         return ReadTile(
             self.place,
             self.numbers[rows],
@@ -82,6 +91,8 @@ class ReadTile(NamedTuple):
             self.dy[rows],
             None if gamma is None else gamma[rows],
             None if places is None else places[rows],
+            None if off is None else off[rows],
+            *(None if gate is None else gate.map(lambda a: a[rows]) for gate in gates),
         )
 
 
@@ -101,6 +112,8 @@ class Tile(NamedTuple):
         The number of the parameter of each value, or of each group, shape (groups, 1); None without parameters.
     used : ndarray of bool or None
         Which values have a part in normalized ones; None for all.
+    downstream : Gated or None
+        What dx is to be multiplied with.
     """
 
     numbers: Integers
@@ -109,6 +122,7 @@ class Tile(NamedTuple):
     gamma: Floats | None
     places: Integers | None
     used: Selected | None
+    downstream: Gated | None = None
 
     def leave_used(self, found: KnownGradients) -> KnownGradients:
         """Return derivatives that are 0 of values that have no part in normalized ones."""

@@ -278,7 +278,7 @@ def open_compiled(run: Tiles) -> CompiledTiles | None:
     if (
         kernel is None
         or (parameters and run.plan.spec.rounds_before_gamma)
-        or (run.gate, run.clip) != (None, None)
+        or (run.gates, run.clip) != (None, None)
         or not (is_served(run.native) or is_long_integer(run.native))
         or not (run.sink is None or is_served(run.sink.dtype))
         or any(values.lies_in_file for values in parameters)

@@ -67,7 +67,7 @@ class Tiles:
         self.gamma = open_parameter(plan, geometry, inputs.gamma, plan.spec.gamma_offset)
         self.beta = open_parameter(plan, geometry, inputs.beta)
         gate, self.clip = inputs.gate, inputs.clip
-        self.gate, self._gates = gate, None if gate is None else open_full(plan, geometry, gate.values)
+        self.gates = None if gate is None else gate.map(lambda a: open_full(plan, geometry, a))
         self.selection = None if inputs.selection is None else TileSelection(inputs.selection, plan, geometry)
         self.exact = not (is_short_float(source.dtype) and (sink is None or is_short_float(sink.dtype)))
         self.native = np.dtype(choose_arithmetic(source.dtype))
@@ -128,9 +128,7 @@ class Tiles:
         gamma, beta = (
             None if values is None else values.cut(tile, order) for values in (self.gamma, self.beta)
         )
-        gate = self.gate
-        if gate is not None and self._gates is not None:
-            gate = gate._replace(values=self._gates.cut(tile, order))
+        gate = None if self.gates is None else self.gates.map(lambda a: a.cut(tile, order))
         parameters = Parameters(gamma, beta, gate)
         out = place.transpose(order)
         self.normalize(raw, out, solution, parameters, work)

@@ -1,4 +1,4 @@
-"""The activations of a gate, act(z): in pairs of doubles with a bound, and to any number of bits.
+"""The activations of a gate, act(z), and their slopes: in pairs with a bound, and to any number of bits.
 
 With σ(t) = 1/(1 + e⁻ᵗ), `sigmoid` is σ(z), `silu` z · σ(z), `gelu-tanh` z · σ(√(8/π) (z + 0.044715 z³)),
 `tanh` (1 − e⁻²ᶻ)/(1 + e⁻²ᶻ), `relu` max(z, 0), `none` z itself, and `gelu` z · Φ(z) with the distribution
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.numerics.bounds import PAIR
 from normcli.numerics.pairs import (
     Pair,
     pair_add,
@@ -30,26 +31,33 @@ from normcli.numerics.pairs import (
     two_square,
 )
 from normcli.numerics.powers import INVERSE_LN2, count_digits, raise_two, use_digits
+from normcli.numerics.rounding import widen
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from decimal import Decimal
 
-    from normcli.dtypes import Floats
+    from numpy.typing import NDArray
 
-_PAIR_ERROR, _FAR_ERROR, _ERFC_ERROR = 2.0**-85, 2.0**-50, 2.0**-40
-"""The relative errors of activations: in pairs, far from 0, and by the C library's erfc."""
+    from normcli.dtypes import Floats, Selected
 
-_FAR, _FAR_LEFT = 1000.0, -64.0
-"""Beyond the first, e⁻ᶻ loses digits; left of the second, z · Φ(z) times any double is rounded to 0."""
+_PAIR_ERROR, _FAR_ERROR, _ERFC_ERROR = 2.0**-85, 2.0**-50, 2.0**-50
+"""The relative errors of activations: in pairs, far from 0, and by the C library's erfc, 4 + z² times that."""
+
+_FAR, _FURTHEST = 1000.0, 1e6
+"""Beyond the first, e⁻ᶻ loses digits; what is beyond the second counts as that."""
+
+_FAR_LEFT, _NOTHING = -64.0, Fraction(1, 2**2900)
+"""Left of the first, z · Φ(z) and its slope are below the second: times any double, they are rounded to 0."""
 
 _SERIES_LEFT, _SERIES_RIGHT = -8.0, 12.0
-"""Between these, Φ(z) is added up; left of them digits cancel, right of them it is 1 but for 2⁻¹⁰⁸."""
+"""Between these, Φ(z) is added up; left of them digits cancel."""
 
 _DENSITY = Pair(0.3989422804014327, -2.49232720227773e-17)
 """1/√(2π)."""
 
-_CUBIC = Fraction(44715, 10**6)
+_CUBIC = Pair(0.044715, float(Fraction(44715, 10**6) - Fraction(0.044715)))
 
 _complement = np.vectorize(math.erfc, otypes=[np.float64])
 
@@ -64,14 +72,25 @@ class Factor(NamedTuple):
     exponent : ndarray of int
     error : float or ndarray
         How far off the value may be, as a part of it.
-    limits : ndarray or None
-        The factor where what it is made of is not finite.
     """
 
     value: Pair
     exponent: Any
     error: Any
-    limits: Any = None
+
+    @property
+    def pair(self) -> Pair:
+        """The factor as doubles; 0 where it is too small."""
+        return self.value.map(lambda a: np.ldexp(a, self.exponent))
+
+    def multiply(self, other: Factor) -> Factor:
+        """Return the product, exact where it is of two doubles that are."""
+        exact = (self.value.lo == 0.0) & (other.value.lo == 0.0)
+        error = self.error + other.error
+        error = np.where((error == 0.0) & exact, 0.0, error + PAIR.error)
+        return Factor(
+            *take_exponents(pair_multiply(self.value, other.value), self.exponent + other.exponent), error
+        )
 
 
 class Activation(enum.StrEnum):
@@ -85,59 +104,121 @@ class Activation(enum.StrEnum):
     TANH = "tanh"
     NONE = "none"
 
-    def evaluate(self, z: Floats) -> Factor:
-        """Return act(z) of doubles in pairs."""
-        finite = np.where(np.isfinite(z), z, 0.0)
-        zero = np.zeros_like(finite)
+    def evaluate(self, z: Floats, bits: int) -> Factor:
+        """Return act(z) of finite doubles in pairs; `bits` are those of results."""
+        match self:
+            case Activation.NONE:
+                return _split(z)
+            case Activation.RELU:
+                return _split(np.maximum(z, 0.0))
+            case Activation.SIGMOID:
+                return _find_sigmoid(_widen(z))
+            case Activation.TANH:
+                return _find_tanh(z)
+            case Activation.GELU:
+                share = _find_normal(z, bits)
+            case _:
+                share = _find_sigmoid(self._bend(z)[0])
+        known = _split(z).multiply(share)
+        return known._replace(error=np.where(z == 0.0, 0.0, known.error))
+
+    def find_slope(self, z: Floats, bits: int) -> Factor:
+        """Return the derivative of act(z), likewise; of relu it is 0 at 0."""
         match self:
             case Activation.NONE | Activation.RELU:
-                itself = finite if self is Activation.NONE else np.maximum(finite, 0.0)
-                known = Factor(*take_exponents(Pair(itself, zero)), 0.0)
-            case Activation.SIGMOID:
-                known = _find_sigmoid(Pair(finite, zero))
-            case Activation.TANH:
-                known = _find_tanh(finite)
+                return _split(np.ones_like(z) if self is Activation.NONE else np.where(z > 0.0, 1.0, 0.0))
+            case Activation.GELU:
+                share, density = _find_normal(z, bits), _split(z).multiply(_find_density(z))
+                slope = _add(share.pair, density.pair, share.error)
             case _:
-                own, k = take_exponents(Pair(finite, zero))
-                share = self._find_share(finite)
-                error = np.where(finite == 0.0, 0.0, share.error)
-                known = Factor(pair_multiply(own, share.value), share.exponent + k, error)
+                t, by = self._bend(z)
+                share, rest = _find_sigmoid(t), _find_sigmoid(pair_negate(t))
+                if self in (Activation.SIGMOID, Activation.TANH):  # tanh z is 2σ(2z) − 1
+                    slope = share.multiply(rest)
+                    slope = slope._replace(exponent=slope.exponent + (2 if self is Activation.TANH else 0))
+                else:
+                    inner = pair_multiply(
+                        pair_multiply(_widen(np.clip(z, -_FURTHEST, _FURTHEST)), by), rest.pair
+                    )
+                    slope = share.multiply(_add(_widen(np.ones_like(z)), inner, rest.error))
+        return slope._replace(error=np.where(z == 0.0, 0.0, slope.error))
+
+    def _bend(self, z: Floats) -> tuple[Pair, Pair]:
+        """Return t(z) of the σ(t) that an activation is made of, and t′(z), of numbers up to ±10⁴."""
+        one = _widen(np.ones_like(z))
+        if self is not Activation.GELU_TANH:
+            scale = 2.0 if self is Activation.TANH else 1.0
+            return _widen(scale * z), _widen(scale * one.hi)
+        near = np.clip(z, -1e4, 1e4)
+        bent = pair_multiply(_CUBIC, two_square(near))
+        root = _DENSITY.map(lambda a: 4.0 * a)
+        t = pair_multiply(root, pair_multiply(_widen(near), pair_add(one, bent)))
+        return t, pair_multiply(root, pair_add(one, pair_multiply(Pair(3.0, 0.0), bent)))
+
+    def find_limits(self, z: Floats) -> Floats:
+        """Return act(z) of numbers that are not finite."""
         low = {Activation.NONE: -np.inf, Activation.TANH: -1.0, Activation.SIGMOID: 0.0, Activation.RELU: 0.0}
         high = 1.0 if self in (Activation.SIGMOID, Activation.TANH) else z
-        limits = np.where(z > 0.0, high, np.where(np.isnan(z), z, low.get(self, -0.0)))
-        return known._replace(limits=limits)
+        return np.asarray(np.where(z > 0.0, high, np.where(np.isnan(z), z, low.get(self, -0.0))))
 
-    def _find_share(self, z: Floats) -> Factor:
-        """Return what z is multiplied by."""
-        if self is Activation.GELU:
-            return _find_normal(z)
-        return _find_sigmoid(_bend(z) if self is Activation.GELU_TANH else Pair(z, np.zeros_like(z)))
+    def find_slope_limits(self, z: Floats) -> Floats:
+        """Return the derivative of act(z), likewise."""
+        high = 0.0 if self in (Activation.SIGMOID, Activation.TANH) else 1.0
+        low = 1.0 if self is Activation.NONE else 0.0
+        return np.asarray(np.where(z > 0.0, high, np.where(np.isnan(z), z, low)))
 
-    def apply(self, z: Floats) -> Floats:
-        """Return act(z) in doubles, within two units in the last place of most."""
-        with np.errstate(all="ignore"):
-            known = self.evaluate(z)
-            return np.asarray(np.where(np.isfinite(z), np.ldexp(known.value.hi, known.exponent), known.limits))
+    def apply(self, z: NDArray[Any]) -> Floats:
+        """Return act(z) in doubles, within few units in the last place."""
+        return Gated(z, self).activate()
 
-    def evaluate_exactly(self, z: Fraction, bits: int) -> tuple[Fraction, Fraction]:
-        """Return act(z) to so many bits, and a bound of its error, which is 0 where it is exact."""
+    def evaluate_exactly(self, z: Fraction, bits: int, *, slope: bool = False) -> tuple[Fraction, Fraction]:
+        """Return act(z), or its derivative, to so many bits, and a bound of its error: 0 where it is exact."""
         if self in (Activation.NONE, Activation.RELU) or not z:
-            known = {Activation.SIGMOID: Fraction(1, 2), Activation.RELU: max(z, Fraction(0))}
-            return known.get(self, z), Fraction(0)
+            return (self._find_slope_at(z) if slope else self._find_value_at(z)), Fraction(0)
+        size, ulp = max(abs(z), Fraction(1)), Fraction(1, 2**bits)
+        if self is Activation.GELU and z < _FAR_LEFT:
+            return Fraction(0), _NOTHING
         if self is Activation.GELU:
-            found = z * _find_normal_share(z, bits)
-        else:
-            with use_digits(count_digits(bits, z)):
-                t = _to_decimal(z)
-                if self is Activation.GELU_TANH:
-                    t = (8 / _find_pi()).sqrt() * (t + _to_decimal(_CUBIC) * t**3)
-                small = (-abs(t if self is not Activation.TANH else 2 * t)).exp()
-                if self is Activation.TANH:
-                    found = Fraction((1 - small) / (1 + small)) * (1 if z > 0 else -1)
-                else:
-                    share = Fraction((1 if z > 0 else small) / (1 + small))
-                    found = share if self is Activation.SIGMOID else z * share
-        return found, abs(found) / 2**bits
+            share = _find_normal_share(z, bits)
+            if not slope:
+                return z * share, abs(z * share) * ulp
+            with use_digits(count_digits(bits, size)):
+                term = z * Fraction(_find_density_exactly(_to_decimal(z)))
+            return share + term, (abs(share) + abs(term)) * ulp
+        with use_digits(count_digits(bits, z)):
+            t, by = _to_decimal(z), _to_decimal(Fraction(1))
+            if self is Activation.GELU_TANH:
+                root, cubic = (8 / _find_pi()).sqrt(), t * t * 44715 / 10**6
+                t, by = root * t * (1 + cubic), root * (1 + 3 * cubic)
+            elif self is Activation.TANH:
+                t, by = 2 * t, 2 * by
+            small = (-abs(t)).exp()
+            shares = Fraction(1 / (1 + small)), Fraction(small / (1 + small))
+            factor, tanh = Fraction(by), Fraction((1 - small) / (1 + small)) * (1 if z > 0 else -1)
+        share, rest = shares if z > 0 else shares[::-1]
+        if not slope:
+            value = {Activation.SIGMOID: share, Activation.TANH: tanh}.get(self, z * share)
+            return value, abs(value) * ulp
+        if self in (Activation.SIGMOID, Activation.TANH):
+            value = share * rest * factor**2
+            return value, abs(value) * ulp
+        term = z * factor * rest
+        return share * (1 + term), share * (1 + abs(term)) * ulp
+
+    def _find_value_at(self, z: Fraction) -> Fraction:
+        """Return act(z) where it is rational."""
+        known = {Activation.SIGMOID: Fraction(1, 2), Activation.RELU: max(z, Fraction(0))}
+        return known.get(self, z)
+
+    def _find_slope_at(self, z: Fraction) -> Fraction:
+        """Return its derivative, likewise."""
+        known = {
+            Activation.SIGMOID: Fraction(1, 4),
+            Activation.RELU: Fraction(z > 0),
+            Activation.TANH: Fraction(1),
+            Activation.NONE: Fraction(1),
+        }
+        return known.get(self, Fraction(1, 2))
 
 
 class Gated(NamedTuple):
@@ -146,64 +227,159 @@ class Gated(NamedTuple):
     Parameters
     ----------
     values : ndarray
-        float64, which broadcasts against the results.
+        It broadcasts against the results.
     activation : Activation
+    times : ndarray or None
+        What is multiplied with it, of the shape of the values.
+    is_slope : bool
+        Whether the activation's derivative multiplies, in place of the activation.
     """
 
     values: Any
     activation: Activation = Activation.SILU
+    times: Any = None
+    is_slope: bool = False
+
+    def map(self, function: Callable[[Any], Any]) -> Gated:
+        """Return the gate with a function (an index, a reshape) applied to each array."""
+        times = None if self.times is None else function(self.times)
+        return self._replace(values=function(self.values), times=times)
+
+    @property
+    def columns(self) -> tuple[tuple[Floats, float], tuple[Floats | None, float]]:
+        """The numbers that `evaluate_exactly` takes, and what stands for each where there are none."""
+        return (widen(self.values), 0.0), (None if self.times is None else widen(self.times), 1.0)
 
     def activate(self) -> Floats:
         """Return act(z) in doubles."""
-        return self.activation.apply(self.values)
+        found = self.evaluate(QUICK)
+        return np.asarray(np.where(found.special, found.plain, found.factor.pair.hi))
+
+    @np.errstate(all="ignore")
+    def evaluate(self, bits: int) -> Evaluated:
+        """Return the factor of results of so many bits in pairs."""
+        z, act = widen(self.values), self.activation
+        finite = np.isfinite(z)
+        z = np.where(finite, z, 0.0)
+        known = act.find_slope(z, bits) if self.is_slope else act.evaluate(z, bits)
+        limits = (act.find_slope_limits if self.is_slope else act.find_limits)(widen(self.values))
+        if self.times is None:
+            return Evaluated(known, ~finite, limits)
+        times = widen(self.times)
+        ordinary = np.isfinite(times)
+        plain = np.where(finite, known.pair.hi, limits) * times
+        product = known.multiply(_split(np.where(ordinary, times, 0.0)))
+        return Evaluated(product, ~(finite & ordinary), plain, times)
+
+    def evaluate_exactly(self, z: float, times: float, bits: int) -> tuple[Fraction, Fraction]:
+        """Return the factor that one number gives, as an activation does, with `times` of 1 for none.
+
+        One that is not finite counts as 0: what it is a part of is decided elsewhere.
+        """
+        if not math.isfinite(z):
+            find = self.activation.find_slope_limits if self.is_slope else self.activation.find_limits
+            plain = float(find(np.array(z))) * times
+            return Fraction(plain if math.isfinite(plain) else 0.0), Fraction(0)
+        if not math.isfinite(times):
+            return Fraction(0), Fraction(0)
+        value, error = self.activation.evaluate_exactly(Fraction(z), bits, slope=self.is_slope)
+        return value * Fraction(times), error * abs(Fraction(times))
+
+    def list_exactly(self, bits: int) -> Iterator[tuple[Fraction, Fraction]]:
+        """Yield the factor of each value, in C order."""
+        columns = (np.full(np.shape(self.values), o) if a is None else a for a, o in self.columns)
+        for z, times in zip(*(a.reshape(-1).tolist() for a in columns), strict=True):
+            yield self.evaluate_exactly(z, times, bits)
+
+
+class Evaluated(NamedTuple):
+    """The factors of a gate.
+
+    Parameters
+    ----------
+    factor : Factor
+    special : ndarray of bool
+        Which are not finite.
+    plain : ndarray
+        What doubles give of these.
+    times : ndarray or float
+        What all were multiplied with.
+    """
+
+    factor: Factor
+    special: Selected
+    plain: Floats
+    times: Any = 1.0
+
+    def bound(self) -> tuple[Pair, Floats]:
+        """Return the factors as pairs, and how far off these may be."""
+        value, error = self.factor.pair, np.broadcast_to(self.factor.error, self.plain.shape)
+        hi = np.where(self.special, self.plain, value.hi)
+        lost = np.where((np.abs(hi) < _LEAST) & (self.factor.value.hi != 0.0), _LOST, 0.0)
+        error = np.where(np.isfinite(error), np.abs(hi) * error + lost, _LEAST * (1.0 + np.abs(self.times)))
+        return Pair(hi, np.where(self.special, 0.0, value.lo)), np.where(self.special, 0.0, error)
+
+
+_LEAST, _LOST = 2.0**-900, 2.0**-1070
+"""Smaller factors as pairs are off by no more than the second; of unknown ones, the size is below the first."""
+
+QUICK = 24
+"""Bits of results that need no pairs of GELU."""
+
+
+def _widen(z: Floats) -> Pair:
+    return Pair(z, np.zeros_like(z))
+
+
+def _split(z: Floats) -> Factor:
+    """Return doubles as factors."""
+    return Factor(*take_exponents(_widen(z)), np.zeros(()))
+
+
+def _add(a: Pair, b: Pair, error: Any) -> Factor:
+    """Return the sum of two pairs, each off by such a part of it, which may cancel."""
+    total = pair_add(a, b)
+    sizes = (np.abs(a.hi) + np.abs(b.hi)) * (error + _PAIR_ERROR)
+    return Factor(*take_exponents(total), np.where(total.hi == 0.0, np.inf, sizes / np.abs(total.hi)))
 
 
 def _exponentiate(t: Pair) -> Factor:
-    """Return eᵗ of t ≤ 0; no exponent is so small that it leaves the range of integers."""
-    small = raise_two(pair_multiply(t, INVERSE_LN2))
-    return Factor(
-        small.value, np.maximum(small.exponent, -2000), np.where(t.hi > -_FAR, _PAIR_ERROR, _FAR_ERROR)
-    )
+    """Return eᵗ of t ≤ 0."""
+    far = t.hi < -_FURTHEST
+    near = Pair(np.where(far, -_FURTHEST, t.hi), np.where(far, 0.0, t.lo))
+    small = raise_two(pair_multiply(near, INVERSE_LN2))
+    return Factor(*small, np.where(t.hi > -_FAR, _PAIR_ERROR, _FAR_ERROR))
 
 
 def _find_sigmoid(t: Pair) -> Factor:
     """Return 1/(1 + e⁻ᵗ), of negative numbers eᵗ/(1 + eᵗ): nothing cancels."""
-    is_negative = t.hi < 0.0
-    small = _exponentiate(Pair(-np.abs(t.hi), np.where(is_negative, t.lo, -t.lo)))
-    one = Pair(np.ones_like(t.hi), np.zeros_like(t.hi))
-    below = pair_add(one, small.value.map(lambda a: np.ldexp(a, small.exponent)))
+    is_negative, one = t.hi < 0.0, _widen(np.ones_like(t.hi))
+    small = _exponentiate(t.map(lambda a: np.where(is_negative, a, -a)))
     above = Pair(*(np.where(is_negative, *parts) for parts in zip(small.value, one, strict=True)))
-    share, exponent = take_exponents(pair_divide(above, below), np.where(is_negative, small.exponent, 0))
-    return Factor(share, exponent, np.where(t.hi == 0.0, 0.0, small.error))
+    share = pair_divide(above, pair_add(one, small.pair))
+    error = np.where(t.hi == 0.0, 0.0, small.error)
+    return Factor(*take_exponents(share, np.where(is_negative, small.exponent, 0)), error)
 
 
 def _find_tanh(z: Floats) -> Factor:
-    """Return (1 − e⁻²ᶻ)/(1 + e⁻²ᶻ), whose numerator cancels near 0."""
-    small = _exponentiate(Pair(-2.0 * np.abs(z), np.zeros_like(z)))
-    part = small.value.map(lambda a: np.ldexp(a, small.exponent))
-    one = Pair(np.ones_like(z), np.zeros_like(z))
-    found = pair_divide(pair_add(one, pair_negate(part)), pair_add(one, part))
-    share, exponent = take_exponents(found.map(lambda a: np.copysign(1.0, z) * a))
-    error = np.where(np.abs(z) < 2.0**-40, np.inf, _PAIR_ERROR / np.minimum(np.abs(z), 1.0))
-    return Factor(share, exponent, np.where(z == 0.0, 0.0, error))
+    """Return (1 − e⁻²ᶻ)/(1 + e⁻²ᶻ), whose numerator cancels near 0; nearer to 0 than 2⁻⁴² it is z."""
+    one, small = _widen(np.ones_like(z)), _exponentiate(_widen(-2.0 * np.abs(z))).pair
+    found = pair_divide(pair_add(one, pair_negate(small)), pair_add(one, small))
+    near = np.abs(z) < 2.0**-42
+    found = Pair(
+        np.where(near, z, np.copysign(found.hi, z)), np.where(near, 0.0, np.copysign(1.0, z) * found.lo)
+    )
+    error = np.where(near, _PAIR_ERROR, 4.0 * _PAIR_ERROR / np.minimum(np.abs(z), 1.0))
+    return Factor(*take_exponents(found), np.where(z == 0.0, 0.0, error))
 
 
-def _bend(z: Floats) -> Pair:
-    """Return √(8/π) · (z + 0.044715 z³); numbers beyond ±10⁴ count as these."""
-    near = Pair(np.clip(z, -1e4, 1e4), np.zeros_like(z))
-    cubic = Pair(float(_CUBIC), float(_CUBIC - Fraction(float(_CUBIC))))
-    inner = pair_add(near, pair_multiply(cubic, pair_multiply(near, two_square(near.hi))))
-    return pair_multiply(_DENSITY.map(lambda a: 4.0 * a), inner)
-
-
-def _find_normal(z: Floats) -> Factor:
-    """Return Φ(z) of doubles in pairs, or where digits cancel by the C library's erfc."""
+def _find_normal(z: Floats, bits: int) -> Factor:
+    """Return Φ(z) of doubles in pairs, or where digits cancel or few are needed by the C library's erfc."""
     share = _complement(z * -math.sqrt(0.5)) / 2.0
-    error = np.where(share < 1e-290, np.inf, _ERFC_ERROR)
+    error = np.where(share < 1e-290, np.inf, _ERFC_ERROR * (4.0 + z * z))
     error = np.where(z < _FAR_LEFT, 0.0, error)
-    known = Pair(np.where(z > _SERIES_RIGHT, 1.0, share), np.zeros_like(z))
-    error = np.where(z > _SERIES_RIGHT, _PAIR_ERROR, error)
-    inside = (z >= _SERIES_LEFT) & (z <= _SERIES_RIGHT)
+    known = _widen(share)
+    inside = (z >= _SERIES_LEFT) & (z <= _SERIES_RIGHT) & (bits > QUICK)
     if inside.any():
         total = _add_normal(z[inside])
         for part, one in zip(known, total, strict=True):
@@ -212,19 +388,22 @@ def _find_normal(z: Floats) -> Factor:
     return Factor(*take_exponents(known), error)
 
 
+def _find_density(z: Floats) -> Factor:
+    """Return φ(z)."""
+    square = two_square(np.clip(z, -_FAR, _FAR))
+    return _exponentiate(square.map(lambda a: a / -2.0)).multiply(Factor(_DENSITY, 0, _PAIR_ERROR))
+
+
 def _add_normal(z: Floats) -> Pair:
     """Return ½ + φ(z) · (z + z³/3 + z⁵/15 + …), 2⁻⁸⁵ off at most."""
-    zero = np.zeros_like(z)
-    power = total = Pair(z, zero)
+    power = total = _widen(z)
     square, least = two_square(z), 2.0**-100
     for odd in itertools.count(3, 2):
         power = pair_multiply(power, pair_divide(square, Pair(float(odd), 0.0)))
         total = pair_add(total, power)
         if not (np.abs(power.hi) > least * np.abs(total.hi)).any():
             break
-    density = _exponentiate(square.map(lambda a: a / -2.0))
-    found = pair_multiply(pair_multiply(density.value, _DENSITY), total)
-    return pair_add(Pair(zero + 0.5, zero), found.map(lambda a: np.ldexp(a, density.exponent)))
+    return pair_add(_widen(np.full_like(z, 0.5)), pair_multiply(_find_density(z).pair, total))
 
 
 def _find_normal_share(z: Fraction, bits: int) -> Fraction:
@@ -238,8 +417,12 @@ def _find_normal_share(z: Fraction, bits: int) -> Fraction:
             if abs(power) < least:
                 break
             total += power
-        density = (-square / 2).exp() / (2 * _find_pi()).sqrt()
-        return Fraction(1, 2) + Fraction(density * total)
+        return Fraction(1, 2) + Fraction(_find_density_exactly(_to_decimal(z)) * total)
+
+
+def _find_density_exactly(z: Decimal) -> Decimal:
+    """Return φ(z) to the digits of now."""
+    return (-z * z / 2).exp() / (2 * _find_pi()).sqrt()
 
 
 def _find_pi() -> Decimal:

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.deciding import PRECISIONS, Enclosed, enclose, round_quotient, round_reals
+from normcli.numerics.deciding import (
+    PRECISIONS,
+    Enclosed,
+    enclose,
+    multiply_bounded,
+    round_quotient,
+    round_reals,
+)
 from normcli.numerics.elements.in_pairs import Elements
 from normcli.numerics.elements.kernel import apply
 from normcli.numerics.rounding import store
@@ -128,7 +135,7 @@ def find_exactly(
         return rise, fall, base, unit, divisor == finer
 
     def evaluate(row: tuple[Any, ...], bits: int) -> Enclosed:
-        x, low, z, *group = row
+        x, low, z, times, *group = row
         rise, fall, base, unit, is_exact = find_integers(*group, bits)
         up, down = (Fraction(x) + Fraction(low) if low else x).as_integer_ratio()
         part, unit = up * rise - down * fall, unit * down
@@ -136,13 +143,16 @@ def find_exactly(
         known = Enclosed(value << bits - 2, error, unit << bits - 2)
         if gate is None:
             return known
-        factor, lost = gate.activation.evaluate_exactly(Fraction(z), bits)
-        y, off = Fraction(known.value, known.unit), Fraction(known.error, known.unit)
-        return enclose(y * factor, abs(y) * lost + off * (abs(factor) + lost))
+        y = Fraction(known.value, known.unit), Fraction(known.error, known.unit)
+        return enclose(*multiply_bounded(y, gate.evaluate_exactly(z, times, bits)))
 
-    values = (elements.x, elements.low, None if gate is None else gate.values)
+    of_values = [
+        (elements.x, 0.0),
+        (elements.low, 0.0),
+        *(((None, 0.0),) * 2 if gate is None else gate.columns),
+    ]
     of_groups = ((solution.numbers, 0), (elements.gamma, 1.0), (elements.beta, 0.0))
-    columns = [*(choose(array, 0.0) for array in values), *(choose(*column) for column in of_groups)]
+    columns = [choose(*column) for column in (*of_values, *of_groups)]
     rows = list(zip(*columns, strict=True))
     several = list(dict.fromkeys(rows))  # there may be many of equal values
     rounding = functools.partial(round_quotient, precision=precision)

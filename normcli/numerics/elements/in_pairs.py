@@ -72,7 +72,7 @@ class Elements(NamedTuple):
         gamma, beta, low = (None if a is None else function(a) for a in (self.gamma, self.beta, self.low))
         mean, divisor = self.mean and self.mean.map(function), self.divisor and self.divisor.map(function)
         error = function(self.error) if np.ndim(self.error) else self.error
-        gate = self.gate and self.gate._replace(values=function(self.gate.values))
+        gate = self.gate and self.gate.map(function)
         return Elements(function(self.x), mean, divisor, gamma, beta, low, error, gate)
 
 
@@ -108,11 +108,10 @@ def calculate(elements: Elements, precision: Precision) -> Results:
             total, error, exponent = _add(total, error, exponent, _make_triple(elements.beta))
         plain, chosen = _calculate_plainly(elements)
         if elements.gate is not None:
-            factor = elements.gate.activation.evaluate(elements.gate.values)
+            factor, special, of_doubles, _ = elements.gate.evaluate(precision.bits)
             before = np.where(chosen, plain, round_pair(total, exponent, precision))
-            ordinary = np.isfinite(elements.gate.values)
-            plain = before * np.where(ordinary, np.ldexp(factor.value.hi, factor.exponent), factor.limits)
-            chosen = chosen | ~ordinary
+            plain = before * np.where(special, of_doubles, factor.pair.hi)
+            chosen = chosen | special
             z, k = take_exponents(total)
             part = np.ldexp(error, -k) / np.abs(z.hi)
             z, error = _multiply(z, np.where(error == 0.0, 0.0, part), factor.value, factor.error)

@@ -61,6 +61,9 @@ _LEAST, _LARGEST = 2.0**-400, 2.0**400
 LEAST_VALUE, LARGEST_VALUE = 2.0**-250, 2.0**250
 """Likewise for values and gradients: their products with those of a group are then exact as pairs are."""
 
+_ROOM = 1.25
+"""What bounds are multiplied by, for the roundings of their sums."""
+
 _NEAR = 2.0**-40
 """A root this near to a floor is compared with it exactly."""
 
@@ -90,6 +93,8 @@ class Coefficients:
         Groups of which nothing here holds but what is NaN.
     further : float
         A bound of the relative errors of steepness and inverse beyond `PAIRS`: of powers.
+    steepness_error, share_error : ndarray or float
+        How far off steepness and share may be besides, as gates are multiplied to gradients.
     """
 
     centre: Pair
@@ -102,6 +107,8 @@ class Coefficients:
     peak: Pair | None
     extreme: Selected
     further: float = 0.0
+    steepness_error: Any = 0.0
+    share_error: Any = 0.0
 
     def map(self, function: Any) -> Coefficients:
         """Return the coefficients with a function (an index, a reshape) applied to each array."""
@@ -157,6 +164,12 @@ def solve_coefficients(plan: Plan, sums: GradientSums) -> Coefficients:
     coefficients = Coefficients(
         centre, centre_error, mean, mean_error, found.steepness, inverse, share, peak, extreme, further
     )
+    if sums.errors.any():
+        off = _ROOM * (sums.product_errors + np.abs(centre.hi) * sums.errors)
+        steep = _solve(plan, sums, power.value, Pair(off * times, zero), times.astype(np.float64)).steepness
+        coefficients.steepness_error, coefficients.share_error = np.abs(steep.hi), off
+        if plan.norm.centre is Centre.MEAN:
+            coefficients.mean_error = mean_error + _ROOM * sums.errors / sums.count
     return _mark(coefficients, found.divisor, found.unclear, sums.unknown)
 
 

@@ -83,8 +83,11 @@ def suits_doubles(plan: Plan, p: float, dtype: np.dtype[Any]) -> bool:
     return is_short_float(dtype) and p == 2.0 and spec.eps_mode is EpsMode.INSIDE and spec.flat_rule is None
 
 
-def solve_in_doubles(plan: Plan, x: Floats, g: Floats) -> DoubleGroups:
-    """Return groups of x and of the derivative of the loss by x̂, both of shape (rows, n)."""
+def solve_in_doubles(plan: Plan, x: Floats, g: Floats, off: Any = 0.0) -> DoubleGroups:
+    """Return groups of x and of the derivative of the loss by x̂, both of shape (rows, n).
+
+    `off`, of shape (rows, 1), is how far off a row's derivatives may be.
+    """
     n = x.shape[-1]
     freedom = find_freedom(plan, n)
     steps = count_roundings(n)
@@ -96,14 +99,14 @@ def solve_in_doubles(plan: Plan, x: Floats, g: Floats) -> DoubleGroups:
         w, rest, offset = deviations - offset, g - mean, np.abs(offset)
     spread, scale = (np.sqrt(add_rows(a * a) / n) for a in (w, rest))
     w_size, g_size = _find_size(w), _find_size(g) + np.abs(mean)
-    total_error = U * (steps + 2.0) * n * (scale + np.abs(mean))
+    total_error = U * (steps + 2.0) * n * (scale + np.abs(mean)) + n * off
     if plan.norm.centre is Centre.MEAN:
         w_error = U * ((steps + 3.0) * (spread + offset) + 2.0 * w_size + offset)
     square = n * spread * spread / freedom + (plan.spec.eps or 0.0)
     ratio = offset / spread
     square_error = U * (steps + 14.0 + 2.0 * ratio)
     product, by = add_rows(rest * w), freedom * square
-    product_error = U * n * spread * ((steps + 8.0 + ratio) * scale + np.abs(mean))
+    product_error = U * n * spread * ((steps + 8.0 + ratio) * scale + np.abs(mean)) + n * spread * off
     steepness, inverse, inverse_error = product / by, 1.0 / np.sqrt(square), square_error / 2.0 + 4.0 * U
     share = product * inverse
     usual = (ratio < _LARGEST_CENTRE) & is_within(g_size, _LEAST, _LARGEST)
@@ -113,7 +116,7 @@ def solve_in_doubles(plan: Plan, x: Floats, g: Floats) -> DoubleGroups:
         w,
         rest,
         w_error,
-        total_error / n if plan.norm.centre is Centre.MEAN else w_error,
+        off + (total_error / n if plan.norm.centre is Centre.MEAN else w_error),
         w_size,
         g_size,
         steepness,
@@ -126,8 +129,8 @@ def solve_in_doubles(plan: Plan, x: Floats, g: Floats) -> DoubleGroups:
     )
 
 
-def shorten(known: Coefficients, x: Floats, shift: Floats | None, g: Floats) -> DoubleGroups:
-    """Return groups whose coefficients are known in pairs; the shift is of shape (rows, 1)."""
+def shorten(known: Coefficients, x: Floats, shift: Floats | None, g: Floats, off: Any = 0.0) -> DoubleGroups:
+    """Return groups whose coefficients are known in pairs; shift and `off` are of shape (rows, 1)."""
     known = known.map(lambda a: a[:, None])
     deviations = x if shift is None else x - shift
     w, rest = deviations - known.centre.hi, g - known.mean.hi
@@ -140,11 +143,11 @@ def shorten(known: Coefficients, x: Floats, shift: Floats | None, g: Floats) -> 
         w,
         rest,
         U * (2.0 * w_size + 3.0 * offset) + known.centre_error,
-        U * 2.0 * np.abs(known.mean.hi) + known.mean_error,
+        U * 2.0 * np.abs(known.mean.hi) + known.mean_error + off,
         w_size,
         g_size,
         steepness,
-        U * 2.0 * np.abs(steepness),
+        U * 2.0 * np.abs(steepness) + known.steepness_error,
         inverse,
         np.full_like(inverse, 2.0 * U),
         nothing,
@@ -154,19 +157,28 @@ def shorten(known: Coefficients, x: Floats, shift: Floats | None, g: Floats) -> 
 
 
 def differentiate_in_doubles(
-    groups: DoubleGroups, gamma: Floats | None, dtype: np.dtype[Any]
+    groups: DoubleGroups, gamma: Floats | None, dtype: np.dtype[Any], gate: KnownDoubles | None = None
 ) -> tuple[NDArray[Any], Selected]:
-    """Return dx in a dtype, rounded once, and where it is not decided; gamma is one for each row, or None."""
+    """Return dx in a dtype, rounded once, and where it is not decided.
+
+    gamma is one for each row, or None; the gate multiplies dx.
+    """
     factor = groups.inverse if gamma is None else groups.inverse * gamma
     slope, scale = np.abs(groups.steepness), SECOND_ORDER * np.abs(factor)
     error = groups.g_error + groups.w_size * groups.steepness_error + slope * groups.w_error
     error = scale * (error + 4.0 * U * (groups.g_size + groups.w_size * slope))
     value = (groups.g - groups.w * groups.steepness) * factor
     error = error + np.abs(value) * (SECOND_ORDER * groups.inverse_error + 4.0 * U)
+    unusual = ~groups.usual
+    if gate is not None:
+        by, off = np.abs(gate.value), gate.error
+        error = SECOND_ORDER * (error * (by + off) + np.abs(value) * (off + by * U))
+        value = np.where((by == 0.0) & (off == 0.0), 0.0, value * gate.value)
+        unusual = unusual | ~is_within(by, _LEAST, _LARGEST)
     low, high = np.empty((2, *value.shape), dtype)
     store(low, value - error)
     store(high, value + error)
-    undecided = (low != high) | ~groups.usual
+    undecided = (low != high) | unusual
     zero = high == 0.0
     if zero.any():  # whose signs are those of small results
         undecided |= zero & (np.abs(value) <= error) & (error != 0.0)
@@ -175,10 +187,11 @@ def differentiate_in_doubles(
     return high, undecided
 
 
-def find_shares_in_doubles(groups: DoubleGroups, dy: Floats, steps: int) -> KnownDoubles:
-    """Return dy · x̂ of the values of groups; the errors include so many roundings of their sums."""
+def find_shares_in_doubles(groups: DoubleGroups, dy: Floats, steps: int, off: Any = 0.0) -> KnownDoubles:
+    """Return dy · x̂ of the values of groups; the errors include so many roundings of their sums, and dy's."""
     error = groups.w_error + groups.w_size * (groups.inverse_error + (steps + 3.0) * U)
-    return KnownDoubles(dy * (groups.w * groups.inverse), np.abs(dy) * (SECOND_ORDER * error * groups.inverse))
+    own = np.abs(dy) * error + off * (groups.w_size + error)
+    return KnownDoubles(dy * (groups.w * groups.inverse), SECOND_ORDER * own * groups.inverse)
 
 
 def _find_size(values: Floats) -> Floats:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers
     from normcli.norms.plan import Plan
     from normcli.numerics.deciding import Bounded, Enclosed
-    from normcli.numerics.gradients.sums import GradientRows, GradientSums
+    from normcli.numerics.gradients.sums import ExactGradient, GradientRows, GradientSums
 
 
 class ExactCoefficients(NamedTuple):
@@ -54,6 +54,8 @@ class ExactCoefficients(NamedTuple):
         Of p = ±∞, the |x| that the length is.
     bits : int or None
         To which roots and powers were taken; None where all of this is exact.
+    mean_error, steepness_error, product_error : Fraction
+        How far off these may be, as gates are multiplied to gradients.
     """
 
     p: float
@@ -64,6 +66,9 @@ class ExactCoefficients(NamedTuple):
     product: Fraction = Fraction(0)
     peak: Fraction | None = None
     bits: int | None = None
+    mean_error: Fraction = Fraction(0)
+    steepness_error: Fraction = Fraction(0)
+    product_error: Fraction = Fraction(0)
 
     def weigh(self, deviation: Fraction) -> Fraction:
         """Return w of a value, given as its deviation from the shift."""
@@ -85,44 +90,73 @@ class ExactCoefficients(NamedTuple):
     @property
     def share(self) -> Bounded:
         """Σ g · x̂ of the group."""
-        return None if self.inverse is None else self._bound(self.inverse * self.product)
+        if self.inverse is None:
+            return None
+        return self._bound(self.inverse * self.product, off=self.inverse * self.product_error)
 
-    def differentiate(self, rows: GradientRows, gamma: Fraction) -> list[Bounded]:
-        """Return dx of some values of the group; `gamma` is one for all of it."""
-        return [self._differentiate(*value, gamma) for value in rows.take_exactly()]
+    def differentiate(self, rows: GradientRows, gamma: Fraction, bits: int = ROOT_BITS) -> list[Bounded]:
+        """Return dx of some values of the group; `gamma` is one for all of it, gates are taken to some bits."""
+        return [self._differentiate(value, gamma) for value in rows.take_exactly(bits)]
 
-    def _differentiate(self, d: Fraction, g: Fraction, counts: bool, gamma: Fraction) -> Bounded:
+    def _differentiate(self, value: ExactGradient, gamma: Fraction) -> Bounded:
+        d, g, off, counts = value
         if self.inverse is None or (counts and self.steepness is None):
             return None
         factor = gamma * self.inverse
         if not counts:
-            return self._bound(factor * g)
-        rest, term = g - self.mean, self.weigh(d) * (self.steepness or 0)
-        return self._bound(factor * (rest - term), abs(factor) * (abs(rest) + abs(term)))
+            return self._bound(factor * g, off=factor * off)
+        w, rest = self.weigh(d), g - self.mean
+        term = w * (self.steepness or 0)
+        off = off + self.mean_error + abs(w) * self.steepness_error
+        return self._bound(factor * (rest - term), abs(factor) * (abs(rest) + abs(term)), factor * off)
 
-    def find_shares(self, rows: GradientRows) -> list[Bounded]:
+    def find_shares(self, rows: GradientRows, bits: int = ROOT_BITS) -> list[Bounded]:
         """Return dy · x̂ of some values of the group."""
         if self.inverse is None:
             return [None] * rows.dy.size
-        values = rows._replace(gamma=None).take_exactly()
-        return [self._bound(self.inverse * (d - self.centre) * dy) for d, dy, _ in values]
+        found: list[Bounded] = []
+        for d, dy, off, _ in rows._replace(gamma=None).take_exactly(bits):
+            x_hat = self.inverse * (d - self.centre)
+            found.append(self._bound(x_hat * dy, off=x_hat * off))
+        return found
 
-    def _bound(self, value: Fraction, size: Fraction | None = None) -> tuple[Fraction, Fraction]:
-        """Return a value and a bound of its error; its terms add up to a size, where there are several."""
+    def _bound(
+        self, value: Fraction, size: Fraction | None = None, off: Fraction = Fraction(0)
+    ) -> tuple[Fraction, Fraction]:
+        """Return a value and a bound of its error.
+
+        Its terms add up to a size, where there are several; what it is made of is so far off that it is off by
+        `off`, but for what roots are off.
+        """
         if self.bits is None:
-            return value, Fraction(0)
-        return value, scale(abs(value) if size is None else size, _LOST_BITS - self.bits)
+            return value, abs(off)
+        return value, scale(abs(value) if size is None else size, _LOST_BITS - self.bits) + 2 * abs(off)
 
 
 _LOST_BITS = 6
 """Factors of a term are three at most, and each is within 2⁴ units of the last bit that it was taken to."""
+
+
+class GatedSums(NamedTuple):
+    """A and Σ g · (x − μ) of a group whose gradients gates are multiplied to, and how far off these may be."""
+
+    mean: Fraction
+    product: Fraction
+    mean_error: Fraction = Fraction(0)
+    product_error: Fraction = Fraction(0)
+
 
 NO_COEFFICIENTS = ExactCoefficients(2.0, *(Fraction(0),) * 4)
 """The coefficients of a group of which nothing is normalized."""
 
 
 def solve_exactly(
-    plan: Plan, sums: GradientSums, group: int, powers: Fraction | None = None, bits: int = ROOT_BITS
+    plan: Plan,
+    sums: GradientSums,
+    group: int,
+    powers: Fraction | None = None,
+    bits: int = ROOT_BITS,
+    gated: GatedSums | None = None,
 ) -> ExactCoefficients:
     """Return what the derivatives of one group's values are made of, from its exact sums.
 
@@ -135,7 +169,16 @@ def solve_exactly(
         Σ|x|ᵖ to as many bits, where a length needs decimals; None where it is not finite.
     bits : int
         Of roots and powers.
+    gated : GatedSums or None
+        In place of the sums of gradients, which gates are multiplied to.
     """
+    if gated is not None and (gated.mean_error or gated.product_error):
+        worst = solve_exactly(plan, sums, group, powers, bits, GatedSums(Fraction(0), gated.product_error))
+        exact = solve_exactly(plan, sums, group, powers, bits, GatedSums(gated.mean, gated.product))
+        steep = abs(worst.steepness or Fraction(0)) * 2
+        return exact._replace(
+            mean_error=gated.mean_error, product_error=gated.product_error, steepness_error=steep
+        )
     total, power, gradient, product = (
         take_sum(fixed, group) for fixed in (sums.totals, sums.powers, sums.gradients, sums.products)
     )
@@ -147,6 +190,8 @@ def solve_exactly(
     else:
         centre, mean = total / count, gradient / count
         power, product = power - total * centre, product - centre * gradient
+    if gated is not None:
+        mean, product = gated.mean, gated.product
     if sums.p != 2.0:
         return _solve_length(plan, sums, group, powers if needs_decimals(sums.p) else power, product, bits)
     freedom = int(find_freedom(plan, count))
@@ -186,7 +231,8 @@ def _solve_nothing(plan: Plan, known: ExactCoefficients) -> ExactCoefficients:
     """Return that of a group whose divisor counts as 0: what replaces it has a derivative by the rule alone."""
     rule = plan.spec.zero_rule
     steepness = None if rule is ZeroRule.ZERO else Fraction(0)
-    return known._replace(steepness=steepness, inverse=None if rule is ZeroRule.NAN else Fraction(1), bits=None)
+    inverse = None if rule is ZeroRule.NAN else Fraction(1)
+    return known._replace(steepness=steepness, inverse=inverse, bits=None, steepness_error=Fraction(0))
 
 
 def _multiply_divisor(plan: Plan, square: Fraction, bits: int) -> Fraction | None:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.numerics.bounds import PAIR
+from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.pairs import (
     Pair,
     find_largest,
     find_least,
     pair_add,
+    pair_multiply,
     sum_pairs,
     two_diff,
     two_prod,
@@ -29,12 +32,41 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers, Selected
+    from normcli.numerics.elements.activation import Gated
 
 _LEAST, _LARGEST = 2.0**-250, 2.0**250
 """Products of three numbers between these are exact: neither they nor their errors leave float64."""
 
 _LEAST_BASE, _LARGEST_BASE, _LEAST_P, _LARGEST_P = 2.0**-20, 2.0**20, 1.0 / 16.0, 16.0
 """Powers of numbers between these with exponents between those are within `GRADIENT_POWER` of themselves."""
+
+
+class Upstream(NamedTuple):
+    """The gate behind a norm, of which dy · act(z) is no double.
+
+    Parameters
+    ----------
+    low : ndarray
+        What the rounded product leaves.
+    error : ndarray
+        How far off both may be.
+    gate : Gated
+        z, times dy.
+    """
+
+    low: Floats
+    error: Floats
+    gate: Gated
+
+    def map(self, function: Any) -> Upstream:
+        """Return it with a function applied to each array."""
+        return Upstream(function(self.low), function(self.error), self.gate.map(function))
+
+
+def multiply_gradient(gate: Gated) -> tuple[Floats, Upstream]:
+    """Return the doubles nearest to dy · act(z), and what they leave."""
+    value, error = gate.evaluate(PRECISIONS["float64"].bits).bound()
+    return value.hi, Upstream(value.lo, error, gate)
 
 
 class GradientRows(NamedTuple):
@@ -50,19 +82,37 @@ class GradientRows(NamedTuple):
         What dy is multiplied by where that varies within groups.
     counted : ndarray of bool or None
         Which values the statistics are of; None for all.
+    upstream : Upstream or None
+        The gate that dy is multiplied by already.
     """
 
     deviations: Pair
     dy: Floats
     gamma: Floats | None
     counted: Selected | None
+    upstream: Upstream | None = None
 
     @property
     def gradients(self) -> Pair:
         """The derivative of the loss by x̂, but for a gamma that is one for the whole group."""
+        dy = self.gated
         if self.gamma is None:
-            return Pair(self.dy, np.zeros_like(self.dy))
-        return two_prod(self.dy, self.gamma)
+            return dy
+        return (
+            two_prod(dy.hi, self.gamma) if self.upstream is None else pair_multiply(dy, Pair(self.gamma, 0.0))
+        )
+
+    @property
+    def gated(self) -> Pair:
+        """The derivative of the loss by the norm's result."""
+        return Pair(self.dy, np.zeros_like(self.dy) if self.upstream is None else self.upstream.low)
+
+    @property
+    def error(self) -> Any:
+        """How far off the gradients may be."""
+        if self.upstream is None or self.gamma is None:
+            return 0.0 if self.upstream is None else self.upstream.error
+        return self.upstream.error * np.abs(self.gamma) + PAIR.error * np.abs(self.dy * self.gamma)
 
     @property
     def factors(self) -> list[Floats]:
@@ -72,17 +122,32 @@ class GradientRows(NamedTuple):
     def map(self, function: Any) -> GradientRows:
         """Return the rows with a function (an index, a reshape) applied to each array."""
         gamma, counted = (None if a is None else function(a) for a in (self.gamma, self.counted))
-        return GradientRows(self.deviations.map(function), function(self.dy), gamma, counted)
+        upstream = None if self.upstream is None else self.upstream.map(function)
+        return GradientRows(self.deviations.map(function), function(self.dy), gamma, counted, upstream)
 
-    def take_exactly(self) -> list[tuple[Fraction, Fraction, bool]]:
-        """Return deviation and gradient of each value, and whether it counts, in C order."""
+    def take_exactly(self, bits: int | None = None) -> list[ExactGradient]:
+        """Return each value exactly, in C order; gates to so many bits, or as they are in pairs."""
         gamma = np.ones_like(self.dy) if self.gamma is None else self.gamma
         counted = np.ones(self.dy.shape, np.bool_) if self.counted is None else self.counted
-        columns = (a.reshape(-1).tolist() for a in (*self.deviations, self.dy, gamma, counted))
-        return [
-            (Fraction(hi) + Fraction(lo), Fraction(dy) * Fraction(by), counts)
-            for hi, lo, dy, by, counts in zip(*columns, strict=True)
-        ]
+        columns = (a.reshape(-1).tolist() for a in (*self.deviations, *self.gated, gamma, counted))
+        known: list[tuple[Fraction, Fraction] | None] = [None] * self.dy.size
+        if self.upstream is not None and bits is not None:
+            known = list(self.upstream.gate.list_exactly(bits))
+        found = []
+        for factor, (hi, lo, dy, low, by, counts) in zip(known, zip(*columns, strict=True), strict=True):
+            g, error = factor or (Fraction(dy) + Fraction(low), Fraction(0))
+            gamma_ = Fraction(by)
+            found.append(ExactGradient(Fraction(hi) + Fraction(lo), g * gamma_, error * abs(gamma_), counts))
+        return found
+
+
+class ExactGradient(NamedTuple):
+    """A value's deviation, the gradient and a bound of its error, and whether the value counts."""
+
+    deviation: Fraction
+    gradient: Fraction
+    error: Fraction
+    counts: bool
 
 
 def find_deviations(x: Floats, low: Floats | None, shift: Floats | None) -> Pair:
@@ -124,6 +189,8 @@ class GradientSums:
         Whether that is out of the range in which it is known, or values are 0 whose powers are infinite.
     unknown : ndarray of bool
         Whether a group holds what is no finite number.
+    errors, product_errors : ndarray
+        How far off gradients and products may be, which gates are multiplied to.
     """
 
     def __init__(self, groups: int, p: float) -> None:
@@ -134,6 +201,7 @@ class GradientSums:
         self.unknown = np.zeros(groups, np.bool_)
         self.lengths = Pair(np.zeros(groups), np.zeros(groups))
         self.rough = np.zeros(groups, np.bool_)
+        self.errors, self.product_errors = np.zeros((2, groups))
 
     def add(self, groups: Integers, rows: GradientRows) -> None:
         """Add rows to the groups of some numbers, each once."""
@@ -145,6 +213,10 @@ class GradientSums:
             finite &= np.isfinite(size).all(axis=-1)
             ordinary &= (((size > _LEAST) & (size < _LARGEST)) | (size == 0.0)).all(axis=-1)
         self.unknown[groups] |= ~finite
+        if rows.upstream is not None:
+            error = rows.error
+            self.errors[groups] += np.add.reduce(error, axis=-1)
+            self.product_errors[groups] += np.add.reduce(error * np.abs(rows.deviations.hi), axis=-1)
         if ordinary.all():
             self._add_ordinary(groups, rows)
         else:
@@ -160,6 +232,8 @@ class GradientSums:
     def merge(self, other: GradientSums) -> None:
         """Add the sums of other values of the same groups."""
         self.count += other.count
+        self.errors += other.errors
+        self.product_errors += other.product_errors
         self.rough |= other.rough
         self.lengths = pair_add(self.lengths, other.lengths)
         self.unknown |= other.unknown
@@ -186,13 +260,13 @@ class GradientSums:
     def _add_exactly(self, group: int, rows: GradientRows) -> None:
         """Add one row whose products leave the range of doubles."""
         values = rows.take_exactly()
-        among = [d for d, _, counts in values if counts]
+        among = [d for d, _, _, counts in values if counts]
         powers = [abs(d) if self.p == 1.0 else d * d if self.p else Fraction(d != 0) for d in among]
         for fixed, terms in (
             (self.totals, among),
             (self.powers, powers),
-            (self.gradients, [g for _, g, _ in values]),
-            (self.products, [d * g for d, g, _ in values]),
+            (self.gradients, [g for _, g, *_ in values]),
+            (self.products, [d * g for d, g, *_ in values]),
         ):
             up, down = sum(terms, Fraction(0)).as_integer_ratio()
             fixed.add_integer(group, up, 1 - down.bit_length())

@@ -8,6 +8,7 @@ import numpy as np
 
 from normcli.dtypes import is_short_float
 from normcli.numerics.bounds import GRADIENT_POWER, PAIRS
+from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.elements.in_pairs import round_to_odd
 from normcli.numerics.gradients.coefficients import LARGEST_VALUE, LEAST_VALUE, is_within
 from normcli.numerics.gradients.sums import (
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
+    from normcli.numerics.elements.activation import Gated
     from normcli.numerics.gradients.coefficients import Coefficients
     from normcli.numerics.gradients.sums import GradientRows
 
@@ -61,10 +63,12 @@ def differentiate(rows: GradientRows, known: Coefficients, gamma: Floats | None,
         known.mean_error
         + np.abs(known.steepness.hi) * w_error
         + (PAIRS.error + known.further) * np.abs(term.hi)
+        + known.steepness_error * np.abs(w.hi)
     )
     if rows.counted is not None:
         mean, term = (pair.map(lambda a: np.where(rows.counted, a, 0.0)) for pair in (mean, term))
         error = np.where(rows.counted, error, 0.0)
+    error = error + rows.error
     rest = pair_add(g, pair_negate(mean))
     inner = pair_add(rest, pair_negate(term))
     error = error + np.where(term.hi == 0.0, 0.0, PAIRS.error * np.abs(rest.hi))
@@ -83,13 +87,32 @@ def differentiate(rows: GradientRows, known: Coefficients, gamma: Floats | None,
     return _judge(KnownGradients(value, error, unclear), known, factors, inner.hi * plain)
 
 
+def multiply_known(found: KnownGradients, gate: Gated) -> KnownGradients:
+    """Return derivatives times a gate before the norm; those of a gate that is 0 are 0."""
+    factor, off = gate.evaluate(PRECISIONS["float64"].bits).bound()
+    value, plain = pair_multiply(found.value, factor), found.value.hi * factor.hi
+    special, nothing = (
+        ~(np.isfinite(found.value.hi) & np.isfinite(factor.hi)),
+        (factor.hi == 0.0) & (off == 0.0),
+    )
+    nothing &= ~special
+    hi = np.where(nothing, 0.0, np.where(special, plain, value.hi))
+    error = found.error * (np.abs(factor.hi) + off) + np.abs(found.value.hi) * off
+    unclear = found.unclear | (_find_unclear((factor.hi,), found.value.hi, hi) & ~special)
+    lo = np.where(nothing | special, 0.0, value.lo)
+    return KnownGradients(
+        Pair(hi, lo), np.where(nothing | special, 0.0, error), unclear & ~nothing & np.isfinite(factor.hi)
+    )
+
+
 def find_shares(rows: GradientRows, known: Coefficients) -> KnownGradients:
     """Return dy · x̂ of the values of groups: what each adds to the derivative of gamma."""
     w, w_error = _find_weights(rows, known, 2.0)
-    dy = Pair(rows.dy, np.zeros_like(rows.dy))
-    inner = pair_multiply(w, dy)
+    inner = pair_multiply(w, rows.gated)
     value = pair_multiply(inner, known.inverse)
     error = np.abs(rows.dy * known.inverse.hi) * w_error
+    if rows.upstream is not None:
+        error = error + rows.upstream.error * np.abs(known.inverse.hi) * (np.abs(w.hi) + w_error)
     factors = (*rows.deviations, rows.dy)
     lost = (value.hi == 0.0) & (w.hi != 0.0) & (rows.dy != 0.0)
     found = KnownGradients(value, error, lost | _find_unclear(factors, inner.hi, value.hi))

@@ -45,7 +45,8 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         *DY_OPTIONS,
         *options.of_problem(named),
         *options.COUNTING,
-        options.output("Save dx; - is standard output. As .npz, .safetensors: dgamma and dbeta too."),
+        *options.GATE,
+        options.output("Save dx; - is standard output. As .npz, .safetensors: the other gradients too."),
         options.OVERWRITE,
         options.ANSWER_OR_TENSOR_FORMAT,
         options.print_fields(GRADIENTS),
@@ -56,19 +57,23 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
 
 
 def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
-    """Differentiate a loss by the tensor, gamma and beta: the backward pass, exact.
+    """Differentiate a loss by the tensor, gamma, beta and a gate: the backward pass, exact.
 
     From dy, the derivative of a loss by the normalized tensor, follow dx, dgamma = Σ dy · x̂ and dbeta = Σ dy.
     Each number is the exact one, rounded once to its dtype, whatever the conditioning: a kernel's gradients can
     be held against it to the ulp. Of sn, that is dx no smaller than 2⁻⁸⁰ of the largest, and all of rank 1.
 
+    With --gate z there is dgate too: dy · act(z) takes the place of dy, and dgate is dy · norm(x) · act'(z);
+    under --gate-order before, dx and dgate are act(z) and x · act'(z) times the derivative by x · act(z).
+
     Without --dy one is drawn, and never all ones, where two of the three terms of dx cancel. -o saves dx; .npz,
-    .safetensors, --print and -f json have dgamma and dbeta too. From .npy to .npy the memory is the same for
-    any size.
+    .safetensors, --print and -f json have the others too. From .npy to .npy the memory is the same for any
+    size.
 
     \b
       normcli backward ln -i x.npy --dy dy.npy --gamma g.npy -o dx.npy
       normcli backward bn --shape 2,3,4,4 --print dgamma,dbeta
+      normcli backward rms -i x.npy --dy dy.npy --gate z.npy -o gradients.npz
     """
     outputs = choose_outputs(settings.answer)
     if outputs.document is not None and outputs.document.format_name not in FORMATS:
@@ -76,7 +81,7 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
             "-o saves dx as .npy, .json, .csv and the like; "
             "explain --backward has a page, draw --backward a picture"
         )
-    require_one_stream(settings, dy)
+    require_one_stream(settings, dy, settings.around.gate)
     from normcli.answers.calculating.gradients import GradientsAnswer
     from normcli.results.backward import BackwardProblem, calculate_backward
     from normcli.tensors.formats.file_formats import Saved

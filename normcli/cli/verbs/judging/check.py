@@ -70,7 +70,8 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         option("--algorithm", metavar="NAME", help="How that kernel finds the variance. [default: two-pass]"),
         option("--cast", metavar="NAME", help="When it rounds. [default: once]"),
         _COUNTED_IN,
-        *(one for name, one in options.AROUND.items() if name != "clip_output"),
+        options.AROUND["clip"],
+        *options.GATE,
         *check_quantized.OPTIONS,
         *check_backward.OPTIONS,
         *(check_running.OPTIONS if named.norm.tracks else ()),
@@ -97,8 +98,9 @@ def _run(
     which groups differ; then what the tensor has otherwise than the norm that was asked for, and what to
     try. Exit code: 0 if all agree, 1 if any differs. Of a folder that normcli golden wrote, all files.
 
-    With --backward, gradients are checked: those of a loss whose derivative by the normalized tensor is --dy.
-    Of wrong ones it says how: a term that is missing or taken twice, a sign, other axes, part of a batch.
+    With --backward, gradients are checked: those of a loss whose derivative by the normalized tensor is --dy;
+    with --gate that of the gate too. Of wrong ones it says how: a term that is missing or taken twice, a sign,
+    other axes, part of a batch.
 
     Unless --rtol, --atol or --max-ulp say otherwise, what torch's assert_close tolerates for the dtype of FILE
     is no difference: 1.3e-6 · |expected| + 1e-5 for float32. --max-ulp is stricter: exact values, rounded once,
@@ -124,6 +126,7 @@ def _run(
       normcli check bn -i x.npy --actual-mean mean.npy --actual-rstd rstd.npy
       normcli check rms -i x.npy --gamma g.npy --residual r.npy --gate z.npy --actual y.npy
       normcli check ln -i x.npy --backward --dy dy.npy --actual-dx dx.npy --actual-dgamma dgamma.npy
+      normcli check rms -i x.npy --gate z.npy --backward --dy dy.npy --actual-dgate dz.npy
       normcli check bn -i x.zarr:x --actual y.zarr:y --workers 4
       normcli check bn -i batch.npy --running-mean m.npy --running-var v.npy --actual-running-var after.npy
       normcli check rms -i x.npy --quantize fp8-e4m3 --actual q.npz:codes --actual-scale q.npz:scales
@@ -148,7 +151,8 @@ def _run(
         return
     gradients = check_backward.take_options(actual)
     if gradients is not None:
-        settings.around.refuse("is of the forward pass; check it without --backward and --actual-dx")
+        clip = settings.around._replace(gate=None, gate_act=None, gate_order=None)
+        clip.refuse("is of the forward pass; check it without --backward and --actual-dx")
         if settings.run.is_clustered:
             raise UsageError("--backward is of one machine; --scheduler and --workers check normalized stores")
         if accumulate is not None or algorithm is not None or cast is not None:

@@ -59,7 +59,7 @@ def check_backward(
         raise UsageError(f"{wrong[0]} is of the forward pass; check it without --backward and --actual-dx")
     if not paths:
         raise UsageError("there is nothing to check: give --actual-dx FILE, --actual-dgamma or --actual-dbeta")
-    require_one_stream(settings, asked["dy"], *paths.values())
+    require_one_stream(settings, asked["dy"], settings.around.gate, *paths.values())
     from normcli.answers.judging.gradients_verdict import GradientsVerdict
     from normcli.checking.gradient_check import check_gradients
     from normcli.checking.ulp import choose_tolerance
@@ -71,7 +71,7 @@ def check_backward(
     tensors: dict[str, Tensor] = {}
     for name, path in paths.items():
         with name_subject(f"--actual-{name}"):
-            tensors[name] = load_actual(path, settings, plan.grid.columns if name == "dx" else None)
+            tensors[name] = load_actual(path, settings, plan.grid.columns if name in ("dx", "dgate") else None)
     with settings.run.open_effort() as effort:
         warnings = warn_of_input(settings.run, problem, problem.calculate(effort, statistics_alone=True))
         arrays = {name: tensor.values for name, tensor in tensors.items()}

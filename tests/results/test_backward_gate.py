@@ -1,0 +1,232 @@
+"""Gradients through a gate: each the exact one, rounded once, by dx, gamma, beta and the gate itself."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+import normcli
+from normcli import backward
+from normcli.engine.backward import run_backward
+from normcli.engine.walk import Effort
+from normcli.errors import DataError, UsageError
+from normcli.numerics.elements.activation import Activation
+from normcli.results.arguments import read_arguments
+from tests.marks import costly, sampled
+from tests.numerics.test_numerics_two_ways import ROUND_NOTHING
+from tests.results.test_surroundings import ACTIVATIONS, find_slope, round_mpf
+
+EPS = 0.25  # a double
+
+
+@pytest.fixture(autouse=True)
+def _many_bits():
+    with mpmath.workprec(1200):
+        yield
+
+
+def differentiate(rows, dys, gamma, *, centred):
+    """Return x̂ of rows, and the derivatives by them, in 1200 bits."""
+    hats, dxs = [], []
+    for row, dy in zip(rows, dys, strict=True):
+        n = len(row)
+        mean = sum(row) / n if centred else 0
+        w = [x - mean for x in row]
+        square = sum(a * a for a in w) / n + EPS
+        root = mpmath.sqrt(square)
+        g = [a * b for a, b in zip(dy, gamma, strict=True)]
+        shift = sum(g) / n if centred else 0
+        steep = sum(a * b for a, b in zip(g, w, strict=True)) / (n * square)
+        hats.append([a / root for a in w])
+        dxs.append([(a - shift - b * steep) / root for a, b in zip(g, w, strict=True)])
+    return hats, dxs
+
+
+def differentiate_exactly(x, z, dy, gamma, beta, act, order, *, centred, dtype):
+    """Return dx, dgamma, dbeta and dgate of a gated norm along rows, rounded once."""
+
+    def lay(function, *arrays):
+        columns = zip(*(a.tolist() if isinstance(a, np.ndarray) else a for a in arrays), strict=True)
+        return [[function(*map(mpmath.mpf, values)) for values in zip(*row, strict=True)] for row in columns]
+
+    gamma, beta = [mpmath.mpf(v) for v in gamma.tolist()], [mpmath.mpf(v) for v in beta.tolist()]
+    factor, slope = lay(ACTIVATIONS[act], z), lay(lambda v: find_slope(act, v), z)
+    product = "float32" if dtype != "float64" else dtype
+    if order == "after":
+        upstream = lay(lambda a, b: a * b, dy, factor)
+        hats, dx = differentiate(lay(lambda a: a, x), upstream, gamma, centred=centred)
+        y = [[a * g + b for a, g, b in zip(row, gamma, beta, strict=True)] for row in hats]
+        dgate = lay(lambda a, b, c: a * b * c, dy, y, slope)
+    else:
+        upstream = lay(lambda a: a, dy)
+        product = lay(lambda a, b: mpmath.mpf(round_mpf(a * b, product)), x, factor)
+        hats, by_product = differentiate(product, upstream, gamma, centred=centred)
+        dx = lay(lambda a, b: a * b, by_product, factor)
+        dgate = lay(lambda a, b, c: a * b * c, by_product, x, slope)
+    dgamma = [sum(column) for column in zip(*lay(lambda a, b: a * b, upstream, hats), strict=True)]
+    dbeta = [sum(column) for column in zip(*upstream, strict=True)]
+    return {
+        name: np.vectorize(lambda v: round_mpf(v, dtype))(np.array(values, object))
+        for name, values in {"dx": dx, "dgamma": dgamma, "dbeta": dbeta, "dgate": dgate}.items()
+    }
+
+
+def draw(dtype, rows=3, width=5):
+    rng = np.random.default_rng(11)
+    x, z, dy = rng.standard_normal((3, rows, width))
+    z[0] = [0.0, -20.0, 9.0, 1e-6, -0.75]
+    x[1] += 50.0
+    gamma, beta = rng.standard_normal((2, width))
+    return tuple(a.astype(dtype) for a in (x, z, dy, gamma, beta))
+
+
+def require_exact(arrays, act, order, norm, dtype, **options):
+    x, z, dy, gamma, beta = arrays
+    beta = beta if norm == "ln" else np.zeros_like(beta)
+    given = {"gamma": gamma, "eps": EPS, **({"beta": beta} if norm == "ln" else {})}
+    found = backward(x, dy, norm, gate=z, gate_act=act, gate_order=order, **given, **options)
+    exact = differentiate_exactly(*(x, z, dy, gamma, beta), act, order, centred=norm == "ln", dtype=dtype)
+    for name in ("dx", "dgate", "dgamma", *(("dbeta",) if norm == "ln" else ())):
+        assert found.field(name).astype("f8").tolist() == exact[name].tolist(), name
+
+
+@costly
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("norm", ["ln", "rms"])
+@pytest.mark.parametrize("order", ["after", "before"])
+@pytest.mark.parametrize("act", Activation)
+def test_each_gradient_is_the_exact_one_rounded_once(act, order, norm, dtype):
+    require_exact(draw(dtype), act.value, order, norm, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("order", ["after", "before"])
+@pytest.mark.parametrize("norm", ["ln", "rms"])
+def test_fractions_give_the_same(norm, order, dtype, monkeypatch):
+    for place, asks_always in ROUND_NOTHING.items():
+        monkeypatch.setattr(f"normcli.{place}", asks_always)
+    require_exact(draw(dtype, rows=2), "silu", order, norm, dtype)
+    require_exact(draw(dtype, rows=2), "gelu", order, norm, dtype)
+
+
+@pytest.mark.parametrize("norm", ["ln", "rms"])
+def test_numbers_far_apart_and_sums_that_cancel(norm):
+    x, z, dy, gamma, beta = draw("float64", rows=2)
+    for act, far in (("silu", -700.0), ("gelu", -30.0)):
+        z[1], dy[1] = [far, 300.0, 0.0, 2.0, 2.0], [1e290, -1e-30, 1.0, 3.0, -3.0]
+        require_exact((x, z, dy, gamma, beta), act, "after", norm, "float64")
+    z[1], dy[1], x[1] = 0.7, [1.0, -1.0, 2.0, -2.0, 0.0], [1.0, 1.0, 2.0, 2.0, 3.0]
+    require_exact((x, z, dy, gamma, beta), "silu", "after", norm, "float64")
+
+
+def test_parameters_that_pairs_do_not_decide_are_summed_exactly():
+    """dy · act(z) cancels in each column but for 2⁻³⁰⁰ of it: no pair holds that."""
+    x, z, dy, gamma, beta = draw("float64", rows=3)
+    z[1], dy[1], dy[0] = z[2], -dy[2], dy[0] * 1e-200
+    x[1] = x[2]
+    require_exact((x, z, dy, gamma, beta), "silu", "after", "ln", "float64")
+    dy[0] *= 1e170
+    require_exact(tuple(a.astype("f4") for a in (x, z, dy, gamma, beta)), "silu", "after", "ln", "float32")
+
+
+@sampled
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("norm", ["bn", "ln", "gn", "rms", "in", "lp"])
+@pytest.mark.parametrize("order", ["after", "before"])
+def test_bands_tiles_and_threads_give_the_same_bits(norm, order, dtype):
+    rng = np.random.default_rng(5)
+    x, z, dy = rng.standard_normal((3, 4, 6, 30)).astype(dtype)
+    options = {"groups": 2} if norm == "gn" else {}
+    given = {"gate": z, "gate_order": order, **options}
+    asked = read_arguments(x, norm, given)
+    downstream = asked.inputs.gated_input
+    downstream = downstream and downstream._replace(times=None)
+
+    def differentiate(effort):
+        return run_backward(asked.plan, asked.values, dy, asked.inputs, None, effort, downstream)
+
+    whole = differentiate(Effort(threads=1))
+    cut = differentiate(Effort(threads=2, block=64, whole=1))
+    for one, other in zip(whole, cut, strict=True):
+        assert (one is other is None) or one.tobytes() == other.tobytes()
+
+
+def test_a_gate_of_evaluation_and_of_a_zero():
+    x, z, dy, gamma, _ = draw("float32")
+    running = {"running_mean": np.linspace(-1, 1, 5), "running_var": np.linspace(1, 2, 5), "eps": 0.5}
+    found = backward(x, dy, "bn", gate=z, gamma=gamma, **running)
+    act = z.astype("f8") / (1 + np.exp(-z.astype("f8")))
+    np.testing.assert_allclose(found.dx, dy * act * gamma / np.sqrt(running["running_var"] + 0.5), rtol=3e-7)
+    closed = backward(x, dy, "ln", gate=-np.abs(z), gate_act="relu", gate_order="before")
+    assert not closed.dx.any()
+    assert not np.signbit(closed.dx).any()
+
+
+def test_the_gate_keeps_its_dtype():
+    x, z, dy, *_ = draw("float32")
+    found = backward(x, dy, "rms", gate=z.astype("f8"))
+    assert (found.dx.dtype, found.dgate.dtype) == (np.float32, np.float64)
+    half = backward(x.astype("f2"), dy, "rms", gate=z.astype("f2"), gate_order="before")
+    assert (half.dx.dtype, half.dgate.dtype) == (np.float16, np.float16)
+    assert set(half.collect()) == {"dx", "dgamma", "dbeta", "dgate"}
+
+
+@pytest.mark.parametrize("order", ["after", "before"])
+def test_what_is_not_finite_spreads_in_its_group_alone(order):
+    x, z, dy, *_ = draw("float64")
+    z[0, 0] = np.nan
+    found = backward(x, dy, "ln", gate=z, gate_order=order)
+    assert np.isnan(found.dx[0]).all()
+    assert np.isfinite(found.dx[1:]).all()
+    assert np.isfinite(found.dgate[1:]).all()
+    z[0, 0] = -np.inf
+    found = backward(x, dy, "ln", gate=z)
+    assert np.isfinite(found.dx).all()
+    assert found.dgate[0, 0] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("norm", "options", "error", "words"),
+    [
+        pytest.param("ln", {"gate": np.ones(5)}, DataError, "for its gradient it takes", id="broadcasts"),
+        pytest.param(
+            "sn", {"gate": np.ones((3, 5))}, UsageError, "sn has no backward pass with a gate", id="sn"
+        ),
+        pytest.param(
+            "ln", {"gate": np.ones((3, 5)), "mask": np.eye(3, 5) == 0}, UsageError, "mask out", id="mask"
+        ),
+        pytest.param("ln", {"gate_order": "before"}, UsageError, "give --gate too", id="no gate"),
+        pytest.param("ln", {"clip_output": (0, 1)}, UsageError, "no option 'clip_output'", id="clip"),
+    ],
+)
+@pytest.mark.all_quick
+def test_refusals(norm, options, error, words):
+    x, _, dy, *_ = draw("float64")
+    with pytest.raises(error, match=words):
+        backward(x, dy, norm, **options)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("act", ["silu", "sigmoid", "gelu", "gelu-tanh", "relu", "tanh", "none"])
+@pytest.mark.parametrize("order", ["after", "before"])
+def test_gradients_as_of_torch(act, order):
+    torch = pytest.importorskip("torch")
+    from torch.nn import functional
+
+    apply = {
+        "gelu-tanh": lambda z: functional.gelu(z, approximate="tanh"), "none": lambda z: z,
+        **{name: getattr(torch, name, None) or getattr(functional, name) for name in ("sigmoid", "tanh", "relu")},
+        "silu": functional.silu, "gelu": functional.gelu,
+    }[act]  # fmt: skip
+    torch.manual_seed(0)
+    x, z, dy = torch.randn(3, 4, 3, 16)
+    x.requires_grad_()
+    z.requires_grad_()
+    gamma = torch.linspace(0.5, 1.5, 16, requires_grad=True)
+    y = functional.rms_norm(x * apply(z) if order == "before" else x, (16,), gamma, 1e-5)
+    (y if order == "before" else y * apply(z)).backward(dy)
+    given = {"gate": z.detach(), "gate_act": act, "gate_order": order, "gamma": gamma.detach()}
+    found = normcli.backward(x.detach(), dy, "rms", eps=1e-5, **given)
+    for ours, theirs in ((found.dx, x.grad), (found.dgate, z.grad), (found.dgamma, gamma.grad)):
+        torch.testing.assert_close(torch.as_tensor(ours), theirs, rtol=1e-5, atol=1e-6)
