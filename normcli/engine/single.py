@@ -154,7 +154,13 @@ def _isolate(plan: Plan, group: int, inputs: Inputs) -> GroupPart:
     if inputs.given is not None:
         own = (plan.grid.spread_running(known).reshape(-1)[group] for known in inputs.given)
         given = Given(*(np.full(alone.grid.running.stats_shape, known) for known in own))
-    return GroupPart(alone, Inputs(scale, shift, given), index, along)
+    gate = None if inputs.gate is None else inputs.gate.map(lambda a: np.broadcast_to(a, plan.grid.shape))
+    part = GroupPart(alone, Inputs(scale, shift, given), index, along)
+    return (
+        part
+        if gate is None
+        else part._replace(inputs=part.inputs._replace(gate=gate.map(lambda a: part.take(plan, a))))
+    )
 
 
 def _take(array: NDArray[Any], index: Mapping[int, int]) -> NDArray[Any]:

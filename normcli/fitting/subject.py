@@ -13,6 +13,8 @@ from normcli.norms.divisors import Measurement
 from normcli.norms.layout import find_layout, make_layout
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
+from normcli.norms.request import Choices
+from normcli.norms.rules import EpsRule
 from normcli.printable import make_printable
 from normcli.tuples import NamedTuple
 
@@ -136,11 +138,13 @@ def require_groupable(plan: Plan) -> None:
     norm, grid = plan.norm, plan.grid
     if norm.divisor.measurement is Measurement.QUANTILES:
         raise UsageError(
-            f"fit --by: {norm.name} has quantiles, which follow from no sums; normcli {norm.name} --by COLUMN "
-            "normalizes a table that fits into memory"
+            f"{norm.name} has quantiles, which follow from no sums; normcli {norm.name} (--by) and "
+            "normalize_by take all rows at once"
         )
     if len(grid.shape) != 2 or grid.kept != (1,) or grid.split or plan.request.feature_axes is not None:
         raise UsageError("--by groups the rows of a table of two axes, and reduces the first alone")
+    if Choices(plan.request).pick("eps") is EpsRule.ROOT_COUNT:
+        raise UsageError(f"eps of {plan.spec.like} follows from the number of rows of a group; give --eps")
 
 
 def require_fittable(plan: Plan) -> None:

@@ -41,13 +41,20 @@ from normcli.identifying.maps.known_maps import (
     name_map,
     read_evaluation,
 )
-from normcli.identifying.maps.plain_map import MOST_SAMPLED, SampledBlock, find_global_map, find_plain_map
+from normcli.identifying.maps.plain_map import (
+    MOST_SAMPLED,
+    SampledBlock,
+    find_global_map,
+    find_near_map,
+    find_plain_map,
+)
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import (
     CONSTANT_GROUPS,
     NOT_FINITE,
     ZEROS,
     Identification,
+    Kind,
     Question,
     find_reason,
 )
@@ -110,7 +117,14 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
         subjects = list_subjects(x, gamma, beta, layout, norm)
         return [*map(choose_case_eps, open_cases(subjects, x, y, dtype, most=_MOST_OF_EACH))]
 
-    return _find_faults(_tell_algorithm(_identify(question, norm, list_cases), list_cases), list_cases)
+    found = _find_faults(_tell_algorithm(_identify(question, norm, list_cases), list_cases), list_cases)
+    is_open = found.kind is Kind.NONE and not (found.reason or found.unchanged or found.reproductions)
+    near = find_near_map(x, y, dtype) if is_open and x.shape == y.shape else None
+    if near is None:
+        return found
+    return found._replace(
+        plain=near, evaluation=read_evaluation(near, enumerate_affine_steps(x.shape, gamma, beta))
+    )
 
 
 _MOST_OF_EACH = 1 << 14

@@ -140,6 +140,9 @@ def test_a_damaged_file_of_groups_is_refused(change, told, tmp_path):
         pytest.param(lambda s: fit([[1.0]], "robust", by=["a"]), UsageError, "robust has quantiles", id="quantiles"),
         pytest.param(lambda s: fit([1.0], "zscore", by=["a"]), UsageError, "a table of two axes", id="one axis"),
         pytest.param(lambda s: fit([[1.0]], "zscore", axes=(0, 1), by=["a"]), UsageError, "the first alone", id="axes"),
+        pytest.param(
+            lambda s: fit([[1.0]], "zscore", like="tensorflow", axes=(0,), by=["a"]), UsageError, "give --eps", id="eps"
+        ),
         pytest.param(lambda s: fit([[1.0]], "zscore", by=["a\0"]), DataError, "that no stats file can keep", id="NUL"),
         pytest.param(lambda s: fit([[np.nan]], "zscore", nan="raise", by=["a"]), DataError, "is NaN", id="NaN"),
         pytest.param(lambda s: s.apply([[1.0]], by=["a"], gamma=[2.0]), UsageError, "zscore has no gamma", id="gamma"),
@@ -236,3 +239,29 @@ def test_groups_of_an_array_in_blocks_are_refused():
         fit(blocks, "zscore", by=["a", "a", "b", "b"])
     with pytest.raises(UsageError, match="of one in blocks, leave it out"):
         fit(np.ones((2, 2)), "zscore", by=["a", "b"]).apply(blocks, by=["a", "a", "b", "b"])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"like": "sklearn"},
+        {"like": "keras"},
+        {"like": "scipy"},
+        {"ddof": 1},
+        {"eps": 0.5},
+        {"no_mean": True},
+        {"no_scale": True},
+    ],
+    ids=str,
+)
+def test_conventions_hold_for_each_group_by_its_own_count(options):
+    """scikit-learn counts a group as constant by its number of values."""
+    x = np.array([[1.0], [1.0 + 2.0**-51], [5.0], [7.0], [11.0], [1.0], [1.0 + 2.0**-51], [3.0]])
+    labels = ["flat", "flat", "b", "b", "b", "flat", "flat", "one"]
+    found = fit(x, "zscore", by=labels, **options)
+    y = found.apply(x, by=labels)
+    for name in found.groups:
+        rows = pick(labels, name)
+        alone = fit(x[rows], "zscore", **options)
+        assert y[rows].tobytes() == alone.apply(x[rows]).tobytes()
+        assert found.invert(y, by=labels)[rows].tobytes() == alone.invert(y[rows]).tobytes()

@@ -126,6 +126,8 @@ def list_found() -> Iterator[Identification]:
     ):
         yield find(reason=reason)
     yield find(unchanged=57)
+    for pairs, axes in (([0.5], ()), (np.arange(1.0, 6.0), (2,))):
+        yield find(plain=make_map(pairs, pairs, axes)._replace(wrong=3, first_wrong=(0, 2)))
     yield find(sampled=1000)
     yield find(gamma=g)
 

@@ -17,6 +17,7 @@ from normcli.identifying.maps.plain_map import (
     _pick,
     enumerate_axes,
     find_global_map,
+    find_near_map,
     find_plain_map,
     list_map_levels,
 )
@@ -408,3 +409,72 @@ def test_a_factor_of_half_precision_holds_for_every_value(dtype):
     assert find_plain_map(x, y, x.dtype).digits == 2
     y[3, 5] *= 1.02
     assert find_plain_map(x, y, x.dtype) is None
+
+
+# -- all but a few values
+
+
+def make_affine(dtype="float32", shape=(8, 6, 5, 5)):
+    """Return x, and y = a · x + b of each channel."""
+    x, rng = make(shape, dtype=find_type(dtype)), np.random.default_rng(3)
+    a, b = (rng.normal(of, 0.4, (6, 1, 1)) for of in (1.0, 0.5))
+    return x, (a * x.astype("f8") + b).astype(x.dtype)
+
+
+@costly
+@pytest.mark.parametrize("dtype", ["float32", *slowly(["float16", "bfloat16", "float64"])])
+@pytest.mark.parametrize("value", [0.0, *slowly([np.nan, np.inf, 60000.0])])
+@pytest.mark.parametrize("count", [2, *slowly([40])])
+def test_a_map_is_named_though_a_few_values_are_wrong(count, value, dtype):
+    x, y = make_affine(dtype)
+    places = np.random.default_rng(4).choice(y.size, count, replace=False)
+    y.reshape(-1)[places] = value
+    found = identify(Question(x, y, layout="NCHW"))
+    assert (found.kind, found.plain.axes, found.plain.wrong) == (Kind.AFFINE, (1,), count)
+    assert found.plain.first_wrong == np.unravel_index(places.min(), y.shape)
+    told = diagnose(found)
+    require_plain_words(told)
+    assert told.cause == f"y is a · x + b in each channel, except for {count} values"
+    assert told.evidence[0].startswith("the first of these is at (")
+
+
+def test_one_pair_for_all_but_one_value_is_named_with_its_numbers():
+    x = make((6, 40))
+    y = (1.5 * x.astype("f8") - 0.25).astype("f4")
+    y[2, 7] += 1.0
+    told = diagnose(identify(Question(x, y)))
+    assert told.cause == "y is 1.5 · x − 0.25, except for 1 value"
+
+
+def test_a_wrong_value_as_large_as_a_float_hides_no_other():
+    x, y = make_affine()
+    y[0, 0, 0, :2] = 3e38, 0.0
+    assert find_near_map(x, y, y.dtype).wrong == 2
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(lambda y: y + (np.arange(y.size).reshape(y.shape) % 10 == 0), id="too many wrong values"),
+        pytest.param(lambda y: y * (1.0 + 1e-6 * (np.arange(y.size).reshape(y.shape) % 30 == 0)), id="nearly right ones"),
+        pytest.param(lambda y: np.sin(y), id="no map"),
+    ],
+)  # fmt: skip
+def test_what_is_no_map_but_for_a_few_values_is_none(spoil):
+    x, y = make_affine()
+    assert find_near_map(x, spoil(y).astype("f4"), y.dtype) is None
+
+
+def test_few_values_in_a_line_show_no_wrong_one():
+    x, y = make_affine(shape=(7, 6, 1, 1))
+    y[0, 0] += 1.0
+    assert find_near_map(x, y, y.dtype) is None
+
+
+def test_wrong_values_beyond_a_sample_are_counted(monkeypatch):
+    monkeypatch.setattr("normcli.identifying.maps.plain_map.MOST_SAMPLED", 600)
+    monkeypatch.setattr("normcli.identifying.maps.plain_map.PIECE", 500)
+    x, y = make_affine()
+    y[5, 3, 4, 1] = y[6, 0, 0, 0] = 9.0
+    found = find_near_map(x, y, y.dtype)
+    assert (found.wrong, found.first_wrong) == (2, (5, 3, 4, 1))

@@ -171,6 +171,7 @@ class IdentificationAnswer:
             "axes": list(plain.axes),
             "a": _drop_ones(plain.scale, plain),
             "b": _drop_ones(plain.shift, plain),
+            "wrong": plain.wrong,
             "may_be": list(self.found.known),
             "evaluation": stored,
         }

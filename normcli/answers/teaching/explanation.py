@@ -137,6 +137,8 @@ class Explanation:
     def page(self) -> Page:
         """Return the result as a page, open at the value asked for, or the first; its gradients below."""
         result = self.calculate()
+        if result.inputs.gate is not None or result.inputs.gated_input is not None:
+            raise UsageError("--gate is left out of a page, whose arithmetic is that of the norm alone")
         shape = self.story.plan.grid.shape
         at = (0,) * len(shape) if self.story.at is None and 0 not in shape else self.story.at
         page = Page(self._title(), [result], self.tensor, at)

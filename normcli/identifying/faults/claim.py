@@ -36,6 +36,9 @@ STATISTICS: Sequence[Row] = tuple(
 )
 """Rows of norms that are told by the moments of their groups."""
 
+WITHIN_GROUPS = tuple(row for row in STATISTICS if row.fault.id in ("stats-shard", "stats-other-axes"))
+"""The rows whose statistics may differ within a group: others leave y a line of x in each."""
+
 OVERFLOWS, DDOFS = (
     tuple(row for row in STATISTICS if row.fault.id == name) for name in ("stats-overflow", "stats-ddof")
 )

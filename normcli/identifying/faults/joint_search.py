@@ -15,13 +15,14 @@ from normcli.identifying.faults.claim import (
     OVERFLOWS,
     REST,
     STATISTICS,
+    WITHIN_GROUPS,
     Claim,
     keep_first,
     make_claim,
     may_be_rounding,
     rank_claims,
 )
-from normcli.identifying.faults.open_case import thin_out
+from normcli.identifying.faults.open_case import LIKELY, thin_out
 from normcli.identifying.faults.tables.dividing import OTHER_EPS
 from normcli.identifying.faults.tables.order import ORDER
 from normcli.identifying.faults.tables.parameters import PARAMETERS
@@ -38,10 +39,6 @@ if TYPE_CHECKING:
     from normcli.checking.fault import Fault, Row
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
-
-
-_LIKELY = 0.3
-"""The part of the values that a row explains which holds somewhere, at least."""
 
 
 def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim, ...]:
@@ -131,15 +128,17 @@ def _list_claims(cases: tuple[Case, ...], stage: Callable[[Case], Iterable[Found
 
 def _try_rows(case: Case) -> Iterator[Found]:
     """Yield what explains y with one row."""
-    has_lines = case.has_moments and _has_lines(case, _MOSTLY)
-    statistics = _try_all(case, STATISTICS, None if has_lines else _varies_in_groups)
+    if case.has_moments and _has_lines(case, _MOSTLY):
+        statistics = _try_all(case, STATISTICS)
+    else:
+        statistics = _try_all(case, WITHIN_GROUPS, _varies_in_groups)
     return (one for one in (*statistics, *_try_rest(case)) if one.share == 1.0)
 
 
-@functools.lru_cache(maxsize=32)  # of each case, and again where parts of y are looked at
+@functools.lru_cache(maxsize=64)  # of each case, and again where parts of y are looked at
 def _try_rest(case: Case) -> tuple[Found, ...]:
     """Return what explains a part of y at least, but for statistics."""
-    return tuple(one for one in _try_all(case, REST) if one.share >= _LIKELY)
+    return tuple(one for one in _try_all(case, REST) if one.share >= LIKELY)
 
 
 _MOSTLY = 0.5
@@ -175,7 +174,9 @@ def _try_all(
         for variant in row.vary(case):
             if may_explain is None or may_explain(case, variant):
                 yield from _try(case, (fault,), (variant,))
-            if variant.square is not None and (eps := _find_eps(case, variant.square)) is not None:
+            if may_explain is _varies_in_groups or variant.square is None:
+                continue  # where y is no line in a group, it shows no eps
+            if (eps := _find_eps(case, variant.square)) is not None:
                 moved = variant._replace(square=None, divisor=case.root(variant.square, eps))
                 of_eps = Variant(values={"eps": f"{eps:g}", "asked": f"{case.eps:g}"}, numbers=1)
                 yield from _try(case, (fault, OTHER_EPS.fault), (moved, of_eps))
@@ -195,7 +196,8 @@ def _is_near_line(case: Case, variant: Variant) -> bool:
 
 def _try(case: Case, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Iterator[Found]:
     """Yield the values of y that a variant explains, unless a sample shows that they are few."""
-    if thin_out(case).share(variants[0]) >= _LIKELY / 2.0:
+    few = thin_out(case)
+    if few.is_likely(few.cut(variants[0])):
         yield case.hold(faults, variants)
 
 
@@ -263,7 +265,7 @@ def _find_parts_of_right(case: Case) -> Iterator[Found]:
 def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]:
     """Yield what explains y but for a region or a few values, with what stands there."""
     yield from _find_beside_copies(case)
-    tried = [*(one for one in _try_all(case, rows) if one.share >= _LIKELY), *_try_rest(case)]
+    tried = [*(one for one in _try_all(case, rows) if one.share >= LIKELY), *_try_rest(case)]
     right = Found((), (), case.right, ~case.differs)
     whole = [right, *(one for one in tried if one.moves(right) and not one.is_fitted)]
     for one in sorted(whole, key=lambda one: -one.share)[:_MOST_WHOLE]:

@@ -202,6 +202,10 @@ _LEAST_PLACES = 8
 """Places that are left of a longer axis."""
 
 
+LIKELY = 0.3
+"""The part of the values that a row explains which holds somewhere, at least."""
+
+
 class Thin(NamedTuple):
     """Some values of a case.
 
@@ -216,11 +220,15 @@ class Thin(NamedTuple):
     case: Case
     places: tuple[slice, ...]
 
-    def share(self, variant: Variant) -> float:
-        """Return the part of these values that a variant explains."""
+    def cut(self, variant: Variant) -> Variant:
+        """Return a variant of all values, of these alone."""
         given = {name: some for name, some in variant._asdict().items() if isinstance(some, np.ndarray)}
         few: dict[str, Any] = {name: cut_at(some, self.places) for name, some in given.items() if some.ndim}
-        return float(self.case.explains(self.case.predict(variant._replace(**few))).mean())
+        return variant._replace(**few)
+
+    def is_likely(self, variant: Variant) -> bool:
+        """Whether a variant of these values explains enough of them that it may explain a part of y."""
+        return bool(self.case.explains(self.case.predict(variant)).mean() >= LIKELY / 2.0)
 
 
 @functools.lru_cache(maxsize=2)  # of one case, each variant asks

@@ -38,7 +38,8 @@ def list_shifts(length: int) -> list[int]:
 def is_near(theirs: Floats, ours: Floats) -> bool:
     """Whether most groups have about the statistic that is expected."""
     with np.errstate(all="ignore"):
-        near = np.abs(theirs - ours) <= NEAR * np.abs(theirs)
+        near = (np.abs(theirs - ours) <= NEAR * np.abs(theirs)) & np.isfinite(theirs)
+        near |= theirs == ours  # of sums that overflow, both may be infinite
     return bool(2 * np.count_nonzero(near) >= near.size)
 
 

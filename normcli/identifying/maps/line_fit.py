@@ -6,6 +6,7 @@ Least squares come near. Whether some line passes all values within their bounds
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats
+    from normcli.dtypes import Floats, Selected
     from normcli.identifying.models.error_bounds import Level
 
     Axes = tuple[int, ...]
@@ -49,12 +50,18 @@ class PlainMap(NamedTuple):
         a and b, of the tensor's rank, with lengths of 1 for the other axes.
     digits : int
         The significant digits of a and b together; 0 if there are several pairs.
+    wrong : int
+        How many values are others than the map gives.
+    first_wrong : tuple of int
+        The index of the first of them; empty without any.
     """
 
     axes: Axes
     scale: Floats
     shift: Floats
     digits: int = 0
+    wrong: int = 0
+    first_wrong: tuple[int, ...] = ()
 
     @property
     def is_simple(self) -> bool:
@@ -70,6 +77,14 @@ class PlainMap(NamedTuple):
         with np.errstate(all="ignore"):
             explained = (np.abs(y - self.apply(x)) <= self.allow(x, y, dtype, level)) & np.isfinite(y)
         return bool(np.all(explained | ~np.isfinite(x)))
+
+    def find_wrong(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level, times: float) -> Selected:
+        """Return which values, where x is finite, are further off than some times what roundings come to."""
+        with np.errstate(all="ignore"):
+            right = self.apply(x)
+            explained = np.abs(y - right) <= times * self.allow(x, right, dtype, level)
+        wrong: Selected = ~(explained & np.isfinite(y)) & np.isfinite(x)
+        return wrong
 
     def allow(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
         """Return how far each value of y may be off."""
@@ -125,6 +140,36 @@ def fit_lines(x: Floats, y: Floats, axes: Axes, unit: Floats | float = 0.0, *, t
             more = np.where(spread > least, (moved * rest).sum(others, keepdims=True) / spread, 0.0)
             scale, shift = scale + more, shift + (mean - more * mean_x)
     return PlainMap(axes, np.ldexp(scale, large_y - large_x), np.ldexp(shift, large_y))
+
+
+def fit_medians(x: Floats, y: Floats, axes: Axes, *, through_zero: bool) -> PlainMap:
+    """Return lines that few wrong values do not move: of median slopes between values that lie far apart.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Of one shape; pairs that are not finite do not count.
+    axes : tuple of int
+        There is a line for each index of these.
+    through_zero : bool
+        Whether the lines have no shift.
+    """
+    others = tuple(axis for axis in range(x.ndim) if axis not in axes)
+    shape = [n if axis in axes else 1 for axis, n in enumerate(x.shape)]
+    columns = (
+        np.moveaxis(values, others, range(len(others))).reshape(-1, math.prod(shape)) for values in (x, y)
+    )
+    x, y = columns
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)  # of lines without values
+        if through_zero:
+            slope, shift = np.nanmedian(y / x, axis=0), np.zeros(x.shape[1])
+        else:
+            order, half = np.argsort(x, axis=0), len(x) // 2
+            x, y = (np.take_along_axis(values, order, axis=0) for values in (x, y))
+            slope = np.nanmedian((y[-half:] - y[:half]) / (x[-half:] - x[:half]), axis=0)
+            shift = np.nanmedian(y - slope * x, axis=0)
+    return PlainMap(axes, np.nan_to_num(slope).reshape(shape), np.nan_to_num(shift).reshape(shape))
 
 
 def fit_closely(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> PlainMap:

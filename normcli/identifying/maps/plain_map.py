@@ -10,11 +10,13 @@ import numpy as np
 
 from normcli.checking.ulp import ROUNDED_ONCE
 from normcli.dtypes import find_type, get_eps, is_half
+from normcli.identifying.faults.wrong_region import choose_bits
 from normcli.identifying.maps.line_fit import (
     PlainMap,
     count_bits,
     fit_closely,
     fit_lines,
+    fit_medians,
     measure_own_unit,
 )
 from normcli.identifying.models.error_bounds import Level
@@ -61,9 +63,12 @@ def find_plain_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> Pl
     dtype : numpy.dtype
         The dtype to which y was rounded.
     """
+    return _find(x, y, dtype, enumerate_axes(x.shape), _list_all_levels(dtype))
+
+
+def _list_all_levels(dtype: np.dtype[Any]) -> list[Level]:
     levels = list_map_levels(dtype)
-    roughly = [level._replace(ulp=1.0) for level in levels] if is_half(dtype) else []
-    return _find(x, y, dtype, enumerate_axes(x.shape), [*levels, *roughly])
+    return [*levels, *(level._replace(ulp=1.0) for level in levels if is_half(dtype))]
 
 
 def find_global_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
@@ -84,6 +89,64 @@ def _find(
     return None
 
 
+def find_near_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
+    """Return the plain map of fewest numbers that explains y but for a few values far off, or None.
+
+    Its arguments are those of `find_plain_map`.
+    """
+    few, more = SampledBlock(x, y, FEW_SAMPLED), SampledBlock(x, y, MOST_SAMPLED)
+    usual = (axes for axes in enumerate_axes(x.shape) if len(axes) <= _MOST_NEAR_AXES)
+    for axes, level in itertools.product(usual, _list_all_levels(dtype)):
+        is_short = math.prod(x.shape[axis] for axis in axes) * _LEAST_IN_LINE <= FEW_SAMPLED
+        if is_short and few.fit_mostly(axes, dtype, level) is None:
+            continue
+        fitted = more.fit_mostly(axes, dtype, level)
+        if fitted is None or not _is_of_all(fitted, x.shape):
+            continue
+        if x.size > MOST_SAMPLED:
+            level = _widen(level, dtype)
+        places, far = (_list_wrong(fitted, x, y, dtype, level, times) for times in (1.0, _FAR))
+        if 0 < len(places) <= min(2 * len(far), max(1.0, _FEW_WRONG * x.size)):
+            first = tuple(map(int, np.unravel_index(places[0], x.shape)))
+            return fitted._replace(wrong=len(places), first_wrong=first)
+    return None
+
+
+_MOST_NEAR_AXES = 2
+"""Axes that a and b of a map with exceptions differ along, at most: with more, lines are short."""
+
+_FEW_WRONG = 0.05
+"""The part of the values that may be exceptions; more are a sign of another map."""
+
+_FAR = 16.0
+"""How many times what rounding comes to most exceptions are off; nearer ones are a sign of other arithmetic."""
+
+_LEAST_IN_LINE = 8
+"""The fewest values of a line some of which may be wrong."""
+
+
+def _list_wrong(
+    fitted: PlainMap, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], level: Level, times: float
+) -> NDArray[np.intp]:
+    """Return the places, in C order, of values that are further off than some times what roundings come to."""
+    step, found = max(1, PIECE * len(x) // x.size), []
+    for start in range(0, len(x), step):
+        some, theirs = (np.asarray(fetch(values[start : start + step]), np.float64) for values in (x, y))
+        index = slice(start, start + step) if 0 in fitted.axes else slice(None)
+        here = PlainMap(fitted.axes, fitted.scale[index], fitted.shift[index])
+        wrong = here.find_wrong(some, theirs, dtype, level, times)
+        found.append(np.flatnonzero(wrong) + start * (x.size // len(x)))
+        for values in (x, y):
+            forget(values)
+    return np.concatenate(found)
+
+
+def _widen(level: Level, dtype: np.dtype[Any]) -> Level:
+    """Return a level for the values that a map was not fitted to."""
+    precision = max(level.precision, dtype.name, key=lambda name: get_eps(np.dtype(find_type(name))))
+    return Level(precision, BEYOND_SAMPLE * level.ulp, BEYOND_SAMPLE * level.roundings)
+
+
 def _is_of_all(fitted: PlainMap, shape: tuple[int, ...]) -> bool:
     """Whether a map has a pair for each index of its axes, and not of a sample alone."""
     return all(fitted.scale.shape[axis] == shape[axis] for axis in fitted.axes)
@@ -93,8 +156,7 @@ def _explains_all(
     fitted: PlainMap, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], level: Level
 ) -> bool:
     """Whether a map that was fitted to a sample explains all values; lines outside of it are fitted anew."""
-    precision = max(level.precision, dtype.name, key=lambda name: get_eps(np.dtype(find_type(name))))
-    level = Level(precision, BEYOND_SAMPLE * level.ulp, BEYOND_SAMPLE * level.roundings)
+    level = _widen(level, dtype)
     axis = max(fitted.axes, key=lambda axis: x.shape[axis], default=0)
     step = max(1, PIECE * x.shape[axis] // x.size)
     for start in range(0, x.shape[axis], step):
@@ -159,6 +221,26 @@ class SampledBlock:
             if count_bits(lines, lines.allow(x, y, dtype, level), x, y, 1 if through_zero else 2) < CERTAIN:
                 return None
             return lines if axes else simplify(lines, x, y, dtype, level)
+        return None
+
+    def fit_mostly(self, axes: Axes, dtype: np.dtype[Any], level: Level) -> PlainMap | None:
+        """Return the map that explains all but a few values, which lie far off, if values enough show it."""
+        x, y = self.take(axes)
+        is_long = x.size >= _LEAST_IN_LINE * math.prod(x.shape[axis] for axis in axes)
+        for through_zero in (True, False) if is_long else ():
+            lines, wrong = fit_medians(x, y, axes, through_zero=through_zero), np.zeros(x.shape, np.bool_)
+            for times in (4.0 * _FAR, _FAR / 4.0, 1.0):
+                wrong = lines.find_wrong(x, y, dtype, level, times)
+                if np.count_nonzero(wrong) > max(1.0, _FEW_WRONG * x.size):
+                    break
+                some, theirs = (np.where(wrong, np.nan, values) for values in (x, y))
+                lines = _fit(some, theirs, axes, dtype, level, through_zero=through_zero)
+            else:
+                allowed = lines.allow(some, theirs, dtype, level)
+                bits = count_bits(lines, allowed, some, theirs, 1 if through_zero else 2)
+                bits -= choose_bits(x.size, int(np.count_nonzero(wrong)))
+                if lines.explains(some, theirs, dtype, level) and bits >= CERTAIN:
+                    return lines if axes else simplify(lines, some, theirs, dtype, level)
         return None
 
     def take(self, axes: Axes) -> tuple[Floats, Floats]:

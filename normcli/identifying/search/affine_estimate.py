@@ -29,7 +29,7 @@ from normcli.norms.rules import EpsMode
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 _HOPEFUL = 0.3
 """Hypotheses that leave more of the spread than this unexplained with every likely eps are not pursued."""
+
+_AT_ONCE = 1 << 12
+"""Values of which all likely eps are tried at once."""
 
 _LIKELY_EPS = (1e-6, 1e-5, 1e-3)
 _BESIDE = 0.05
@@ -218,7 +221,10 @@ def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
     least = float(np.square(plain.sample.standard.size.min(initial=math.inf)))
     shown = [0.0, *(eps for eps in _LIKELY_EPS if eps > _BESIDE * least)]
     counted = np.isfinite(target.y)
-    rests = (fit.rest for fit in regress_each(plain, shown, target))
+    if target.y.size <= _AT_ONCE:  # one call for all is quicker than to stop at the first
+        rests: Iterable[Floats] = regress(plain, shown, target).rest
+    else:
+        rests = (fit.rest for fit in regress_each(plain, shown, target))
     return any(not float(rest.max(where=counted, initial=0.0)) > most for rest in rests)
 
 

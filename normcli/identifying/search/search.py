@@ -90,16 +90,17 @@ class Search:
 
     def _find_first(self) -> Fitting:
         """Return the matches of the first level at which there are any that are certain, or else any."""
-        best = Fitting(len(self.samples.levels), [])
+        best, doubted = Fitting(len(self.samples.levels), []), False
         for number, level in enumerate(self.samples.levels):
             if best.matches and is_half(np.dtype(find_type(level.precision))):
                 break  # what it may find is no more certain
             is_open = not best.matches
             found = [
                 *self._match_all(level, doubtful_too=is_open),
-                *self._find_windows(level),
+                *([] if doubted else self._find_windows(level)),  # which a looser level shows less of
                 *self._find_matrices(level),
             ]
+            doubted = doubted or any(match.window is not None and not match.is_certain for match in found)
             here = Fitting(number, found)
             if any(match.is_certain and match.is_usual for match in found):
                 return here

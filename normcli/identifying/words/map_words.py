@@ -45,15 +45,18 @@ _OF_LAYERS = ParameterRule.CHANNEL, ParameterRule.REDUCED
 def diagnose_map(found: Identification, plain: PlainMap, layout: Layout) -> Diagnosis:
     """Return the diagnosis of a plain map, with the norms and scalers that may have made it."""
     formula = _format_formula(plain)
-    said = f"y is {formula} for all values"
+    said = f"y is {formula}" if plain.wrong else f"y is {formula} for all values"
     if plain.axes == (layout.channel,):
         said = f"y is {formula} in each channel"
     elif plain.axes:
         said = f"y is {formula} for each index of {format_axes(plain.axes, layout)}"
     possible, evidence = [*found.known], []
+    if plain.wrong:
+        said = f"{said}, except for {format_count(plain.wrong, 'value')}"
+        evidence = [f"the first of these is at ({', '.join(map(str, plain.first_wrong))})"]
     if plain.axes:
         shift = [] if _is_zero(plain.shift) else [f"b is {_format_numbers(plain.shift)}"]
-        evidence = [f"a is {_format_numbers(plain.scale)}", *shift]
+        evidence += [f"a is {_format_numbers(plain.scale)}", *shift]
     elif plain.shift.any():
         centred = name_norms(match for match in found.doubtful if NORMS[match.norm].centre is Centre.MEAN)
         possible += centred

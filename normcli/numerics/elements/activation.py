@@ -176,8 +176,13 @@ class Activation(enum.StrEnum):
         if self in (Activation.NONE, Activation.RELU) or not z:
             return (self._find_slope_at(z) if slope else self._find_value_at(z)), Fraction(0)
         size, ulp = max(abs(z), Fraction(1)), Fraction(1, 2**bits)
-        if self is Activation.GELU and z < _FAR_LEFT:
-            return Fraction(0), _NOTHING
+        if abs(z) > _SATURATED.get(self, 2048):
+            is_bounded, least = (
+                self in (Activation.SIGMOID, Activation.TANH),
+                -1 if self is Activation.TANH else 0,
+            )
+            value = Fraction(least) if z < 0 else Fraction(1) if is_bounded else z
+            return (Fraction(z > 0 and not is_bounded) if slope else value), size * _NOTHING
         if self is Activation.GELU:
             share = _find_normal_share(z, bits)
             if not slope:
@@ -219,6 +224,10 @@ class Activation(enum.StrEnum):
             Activation.NONE: Fraction(1),
         }
         return known.get(self, Fraction(1, 2))
+
+
+_SATURATED = {Activation.GELU: 64, Activation.GELU_TANH: 31, Activation.TANH: 1024}
+"""Beyond these numbers, others than 2048, activations and slopes are limits, but for `_NOTHING` of z."""
 
 
 class Gated(NamedTuple):

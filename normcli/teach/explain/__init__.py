@@ -12,4 +12,5 @@
 * `matrix_gradient_steps`: the steps back where groups are matrices
 * `iteration_steps`: sentences on power iterations
 * `residual_step`: the first step where x is a sum
+* `gate_step`: the steps of a gate, before the norm or behind it
 """

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from normcli.engine.single import SingleGroup
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
+    from normcli.numerics.elements.activation import Gated
     from normcli.results.degenerate_groups import Degeneracy
 
 
@@ -44,6 +45,8 @@ class Outcome:
         The result, in the output's dtype.
     dy, dx : float or None
         The derivatives of a loss by the result and by the value; None in a forward pass.
+    gate : Gated or None
+        What multiplies the result, as a number.
     """
 
     place: int
@@ -54,6 +57,7 @@ class Outcome:
     normalized: float
     dy: float | None = None
     dx: float | None = None
+    gate: Gated | None = None
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,9 @@ def measure_group(
     for place, x_hat, y in zip(places, scaled, single.values.tolist(), strict=True):
         index = tuple(map(int, plan.grid.locate_values(number, np.asarray(place))))
         parameters = {name: _pick_parameter(plan, p, index) for name, p in inputs.parameters.items()}
-        outcomes.append(Outcome(place, index, get_number(values, index), x_hat, parameters, float(y)))
+        gate = None if inputs.gate is None else pick_gate(inputs.gate, values.shape, index)
+        numbers = get_number(values, index), x_hat, parameters, float(y)
+        outcomes.append(Outcome(place, index, *numbers, gate=gate))
     members = plan.grid.take_group(values, number)
     require_unchanged(values)
     found = _find_degeneracies(plan, members, number, single, inputs)
@@ -217,6 +223,11 @@ def get_number(values: NDArray[Any], index: Sequence[Any]) -> float:
     """Return a value of an array as Python's own number."""
     value = fetch(values[(*index, ...)]).item()
     return int(value) if isinstance(value, int) else float(value)  # of a long double too
+
+
+def pick_gate(gate: Gated, shape: tuple[int, ...], index: tuple[int, ...]) -> Gated:
+    """Return the gate of one value."""
+    return gate.map(lambda a: np.asarray(np.broadcast_to(fetch(a), shape)[index]))
 
 
 def _pick_parameter(plan: Plan, parameter: NDArray[Any], index: tuple[int, ...]) -> float:

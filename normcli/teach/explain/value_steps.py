@@ -7,14 +7,16 @@ import math
 from typing import TYPE_CHECKING
 
 from normcli.norms.grid import ONLY_GROUP
+from normcli.teach.explain.gate_step import list_activation, name_factor
 from normcli.teach.explain.statistic_steps import StatisticSteps, enumerate_words
-from normcli.teach.explain.step_writer import NoNumberError
+from normcli.teach.explain.step_writer import BEYOND, NoNumberError
 from normcli.teach.explain.story import Story, StoryStep
 from normcli.teach.formulas.definitions import scale_and_shift
-from normcli.teach.formulas.expression import Constant, Difference, Quotient, Symbol
+from normcli.teach.formulas.expression import Constant, Difference, Product, Quotient, Symbol
 from normcli.teach.value_index import format_index
 
 if TYPE_CHECKING:
+    from normcli.numerics.elements.activation import Gated
     from normcli.teach.explain.measured_group import MeasuredGroup, Outcome
 
 _X_HAT, _Y = Symbol("x̂", r"\hat{x}"), Symbol("y", "y")
@@ -105,28 +107,50 @@ class StepList(StatisticSteps):
         done = f"{less}, {over}" if less and over else less or over or "as it is"
         step = StoryStep("quotient", f"The value {done}.", _X_HAT, outcome=outcome)
         top = value if centre is None else Difference(value, centre)
-        x_hat = self._add(step, top if divisor is None else Quotient(top, divisor), value=scaled)
-        if outcome.parameters and all(map(math.isfinite, outcome.parameters.values())):
-            self._scale(outcome, x_hat)
+        y = self._add(step, top if divisor is None else Quotient(top, divisor), value=scaled)
+        if outcome.parameters:
+            y = self._scale(outcome, y)
+        if outcome.gate is not None:
+            self._multiply(outcome, outcome.gate, y)
 
-    def _scale(self, outcome: Outcome, x_hat: Constant) -> None:
+    def _round_before(self, outcome: Outcome, number: Constant, symbol: Symbol, what: str) -> Constant:
+        """Return a number as a convention rounds it before the next step."""
+        if not self.spec.rounds_before_gamma:
+            return number
+        dtype = self.group.dtype
+        step = StoryStep(
+            "round", f"This convention rounds it to {dtype.name} before {what}.", symbol, outcome=outcome
+        )
+        rounded = float(dtype.type(number.value))
+        if not math.isfinite(rounded):
+            self._stop(step._replace(sentence=f"{step.sentence} {BEYOND}"))
+        return self._add_value(step, rounded, exact=True)
+
+    def _scale(self, outcome: Outcome, x_hat: Constant) -> Constant:
         """Add gamma and beta."""
+        if not all(map(math.isfinite, outcome.parameters.values())):
+            raise NoNumberError
         dtype, offset = self.group.dtype, self.spec.gamma_offset
-        if self.spec.rounds_before_gamma:
-            rounded = float(dtype.type(x_hat.value))
-            if not math.isfinite(rounded):
-                return
-            sentence = f"This convention rounds it to {dtype.name} before gamma."
-            x_hat = self._add_value(StoryStep("round", sentence, _X_HAT, outcome=outcome), rounded, exact=True)
+        x_hat = self._round_before(outcome, x_hat, _X_HAT, "gamma")
         numbers = {name: Constant(number) for name, number in outcome.parameters.items()}
         words = {"gamma": f"times {f'{offset} + ' if offset else ''}gamma", "beta": "plus beta"}
-        wide = outcome.normalized if dtype.itemsize > 4 and not self.spec.rounds_before_gamma else None
+        is_last = outcome.gate is None and not self.spec.rounds_before_gamma
+        wide = outcome.normalized if dtype.itemsize > 4 and is_last else None
         sentence = f"{', '.join(words[name] for name in numbers).capitalize()}."
         affine = scale_and_shift(x_hat, numbers.get("gamma"), numbers.get("beta"), offset)
-        self._add(StoryStep("affine", sentence, _Y, outcome=outcome), affine, value=wide)
+        return self._add(StoryStep("affine", sentence, _Y, outcome=outcome), affine, value=wide)
+
+    def _multiply(self, outcome: Outcome, gate: Gated, y: Constant) -> None:
+        """Add the gate."""
+        y = self._round_before(outcome, y, _Y if outcome.parameters else _X_HAT, "the gate")
+        self.steps += list_activation(gate, outcome)
+        step = StoryStep("gated", f"The norm times {name_factor(gate)}.", _Y, outcome=outcome)
+        factor = self.steps[-1].value
+        if factor is not None:
+            self._add(step, Product(y, factor))
 
     def _add_result(self, outcome: Outcome) -> None:
-        again = self.spec.rounds_before_gamma and outcome.parameters
+        again = self.spec.rounds_before_gamma and (outcome.parameters or outcome.gate is not None)
         sentence = f"The result, rounded {'again' if again else 'once'}, to {self.group.dtype.name}"
         if math.isfinite(outcome.normalized):
             step = StoryStep("result", f"{sentence}.", _Y, outcome=outcome)

@@ -238,7 +238,8 @@ class Lines:
 
     def read_texts(self, place: int) -> Iterator[str]:
         """Yield the text of each row's cell of a column."""
-        return chain.from_iterable(column for (column,) in self.read_columns([place]))
+        for (column,) in self.read_columns([place]):
+            yield from column if isinstance(column, list) else column.to_pylist()  # of pyarrow
 
     def iterate_texts(self) -> Iterator[tuple[str, list[str]]]:
         """Yield the texts of each row's cells, and the line where the row begins."""

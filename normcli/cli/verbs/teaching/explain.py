@@ -34,6 +34,7 @@ def _run(settings: Settings, at: str | None, backward: bool, dy: str | None, dy_
       normcli explain ln --data 1,2,3,4 --at 0 --backward --dy 1,0,0,2
       normcli explain bn --shape 2,3,4,4 --at 0,1,2,3
       normcli explain gn --groups 2 -i x.npy -o story.md
+      normcli explain rms -i x.npy --gate z.npy --gate-order before --at 0,0
     """
     asks_backward = backward or dy is not None or dy_seed is not None
     destination = choose_document_file(settings.answer, WRITERS)
@@ -42,13 +43,15 @@ def _run(settings: Settings, at: str | None, backward: bool, dy: str | None, dy_
     from normcli.engine.walk import Effort
     from normcli.teach.value_index import parse_index
 
-    require_one_stream(settings, dy)
+    require_one_stream(settings, dy, settings.around.gate)
     problem, slope = load_problem(settings), None
     plan, values = problem.plan, problem.tensor.values
     index = None if at is None else parse_index(at, plan.grid.shape, plan.grid.layout)
     effort = Effort(settings.run.threads)
     every = settings.answer.full
+    gate = problem.inputs.gated_input
     if asks_backward:
+        settings.around.refuse("has no story of its backward pass; backward has the numbers, for any gate")
         from normcli.results.backward import BackwardProblem
         from normcli.teach.explain.gradient_story import explain_backward
 
@@ -59,6 +62,10 @@ def _run(settings: Settings, at: str | None, backward: bool, dy: str | None, dy_
         from normcli.teach.explain.value_story import explain
 
         story = explain(plan, values, problem.inputs, at=index, every=every, effort=effort)
+    if gate is not None:
+        from normcli.teach.explain.gate_step import begin_with_product
+
+        story = begin_with_product(story, gate)
     if problem.tensor.addends is not None:
         from normcli.teach.explain.residual_step import begin_with_sum
 
@@ -93,6 +100,7 @@ EXPLAIN = Verb(
         ),
         *ask_for_backward("Explain dx, the derivative of a loss by the value."),
         *options.of_problem(named),
+        *options.GATE,
         *options.ANSWER,
         *options.RUN,
     ],

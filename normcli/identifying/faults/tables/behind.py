@@ -9,11 +9,12 @@ import numpy as np
 
 from normcli.checking.fault import Fault, Row
 from normcli.checking.ulp import measure_unit
+from normcli.identifying.faults.open_case import thin_out
 from normcli.identifying.faults.variant import Variant, label
 from normcli.numerics.elements.activation import Activation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
@@ -28,9 +29,20 @@ def _follow(result: Floats, **values: Any) -> Variant:
     return Variant(result=result, slope=_ONE, values=values)
 
 
-def _apply(*names: str) -> Callable[[Case], list[Variant]]:
+def _screen(make: Callable[[Case], Iterable[Variant]]) -> Callable[[Case], Iterator[Variant]]:
+    """Return what yields variants of a step on single values, if one explains some values of a sample."""
+
+    def vary(case: Case) -> Iterator[Variant]:
+        few = thin_out(case)
+        if any(few.is_likely(variant) for variant in make(few.case)):
+            yield from make(case)
+
+    return vary
+
+
+def _apply(*names: str) -> Callable[[Case], Iterator[Variant]]:
     """Return what applies activations to the result."""
-    return lambda case: [_follow(Activation(name).apply(case.right.values)) for name in names]
+    return _screen(lambda case: (_follow(Activation(name).apply(case.right.values)) for name in names))
 
 
 _LEAKS = (0.01, 0.1, 0.2, 0.3)
@@ -210,7 +222,7 @@ BEHIND: Sequence[Row] = (
     Row(Fault("after-clipped", "values are cut off {beyond}", "leave the bounds out", "np.clip(y, -2, 2)",
               ("above A",)), _clip),
     Row(Fault("after-gated", "{gate} multiplies the result", "leave the gate out", "y * silu(x)", ("silu(x)",)),
-        _gate),
+        _screen(_gate)),
     Row(Fault("after-dropout", "a dropout of {p} follows", "leave the dropout out, as in evaluation",
               "y * (u >= 0.1) / 0.9", ("P",)), _drop),
     Row(Fault("after-quantized", "y is rounded to {grid}", "compare it before it is quantized",

@@ -1,0 +1,80 @@
+"""The steps of a gate: z goes through its activation, and multiplies the tensor or the result."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from normcli.numerics.elements.activation import Activation
+from normcli.teach.explain.measured_group import get_number, pick_gate
+from normcli.teach.explain.story import StoryStep
+from normcli.teach.formulas.expression import Constant, Product, Symbol
+
+if TYPE_CHECKING:
+    from normcli.numerics.elements.activation import Gated
+    from normcli.teach.explain.measured_group import Outcome
+    from normcli.teach.explain.story import Story
+
+_DEFINITIONS = {
+    Activation.SILU: "z / (1 + e⁻ᶻ)",
+    Activation.SIGMOID: "1 / (1 + e⁻ᶻ)",
+    Activation.GELU: "z · Φ(z)",
+    Activation.GELU_TANH: "z / (1 + e⁻ᵗ), t = √(8/π) · (z + 0.044715 z³)",
+    Activation.RELU: "max(z, 0)",
+    Activation.TANH: "(1 − e⁻²ᶻ) / (1 + e⁻²ᶻ)",
+}
+"""The activations as formulas; `none` leaves z as it is."""
+
+
+def name_factor(gate: Gated) -> str:
+    """Return what a gate multiplies with: `silu(z)`."""
+    return "z" if gate.activation is Activation.NONE else f"{gate.activation}(z)"
+
+
+def list_activation(gate: Gated, outcome: Outcome) -> list[StoryStep]:
+    """Return the steps from a value's gate to what it multiplies with, and no number that is not finite."""
+    z, factor = float(gate.values), float(gate.activate())
+    name = name_factor(gate)
+    steps = [StoryStep("gate", "The gate of the value.", Symbol("z", "z"), value=_tell(z), outcome=outcome)]
+    if gate.activation is not Activation.NONE:
+        sentence = f"Its activation, {_DEFINITIONS[gate.activation]}."
+        symbol = Symbol(name, rf"\operatorname{{{gate.activation}}}(z)")
+        exact = gate.activation is Activation.RELU
+        steps.append(
+            StoryStep("activation", sentence, symbol, value=_tell(factor, exact=exact), outcome=outcome)
+        )
+    return steps
+
+
+def begin_with_product(story: Story, gate: Gated) -> Story:
+    """Return a story that begins with the product of the tensor and a gate, of which `times` is the tensor.
+
+    Parameters
+    ----------
+    story : Story
+        The story of the product.
+    gate : Gated
+    """
+    group, ungated, gate = story.group, gate.times, gate._replace(times=None)
+    if group is None:
+        return story
+    name = name_factor(gate)
+    sentence = f"Each x is multiplied by {name}, and rounded to {group.values.dtype.name}."
+    steps = [StoryStep("gated", f"{sentence} From here on, x is the product.")]
+    for outcome in group.outcomes:
+        steps += list_activation(pick_gate(gate, ungated.shape, outcome.index), outcome)
+        product = StoryStep("product", f"x times {name}.", Symbol("x", "x", "x"), outcome=outcome)
+        steps.append(multiply(product, get_number(ungated, outcome.index), steps[-1].value, outcome.value))
+    return replace(story, steps=(*steps, *story.steps))
+
+
+def multiply(step: StoryStep, number: Any, factor: Constant | None, value: float) -> StoryStep:
+    """Return a step with the product of two numbers, which is rounded to a value, as far as they are finite."""
+    if factor is None or not all(map(math.isfinite, (number, value))):
+        return step
+    return step._replace(chain=(Product(Constant(number), factor),), value=Constant(value, exact=False))
+
+
+def _tell(value: float, *, exact: bool = True) -> Constant | None:
+    return Constant(value, exact) if math.isfinite(value) else None
