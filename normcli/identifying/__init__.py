@@ -9,6 +9,7 @@
 * `strange_groups`: groups of it that a norm does not explain
 * `maps`: y = a · x + b without statistics
 * `attempts`: candidates for the arithmetic of a kernel, scored
+* `quantized_norm`: the norm whose result somebody stored as codes and scales
 * `reproduction`: which algorithm gives the last bits
 * `words`: the diagnosis: cause, evidence, remedy
 """

@@ -92,6 +92,8 @@ def judge_quantized(
     codes: NDArray[Any] | None,
     scales: NDArray[Any] | None,
     tensor_scale: NDArray[Any] | None = None,
+    *,
+    names_rules: bool = True,
 ) -> list[QuantizedPart]:
     """Compare somebody's codes and scales with the exact ones; codes are judged by the scales beside them.
 
@@ -105,6 +107,8 @@ def judge_quantized(
         float32, the bits of E8M0 or E4M3 as uint8, or numbers. Of any grouping.
     tensor_scale : ndarray or None
         None means the exact one.
+    names_rules : bool
+        Whether rules are tried that make what differs.
 
     Raises
     ------
@@ -112,14 +116,13 @@ def judge_quantized(
         If shapes do not fit.
     """
     parts, row, shape = [], found.asked.row, found.values.shape
-    exact = spread_scales(found.factors, shape)
-    theirs = exact
+    theirs = spread_scales(found.factors, shape)
     if scales is not None:
         whole = float(found.tensor_scale if tensor_scale is None else np.float32(tensor_scale.reshape(-1)[0]))
         theirs = spread_scales(decode_scales(scales, row) * (whole if row.has_tensor_scale else 1.0), shape)
-        parts.append(_judge_scales(found, theirs, exact, scales.size))
+        parts.append(_judge_scales(found, theirs, scales.size, names_rules))
     if codes is not None:
-        parts.append(_judge_codes(found, _read_codes(codes, found), theirs))
+        parts.append(_judge_codes(found, _read_codes(codes, found), theirs, names_rules))
     return parts
 
 
@@ -137,13 +140,13 @@ def _read_codes(codes: NDArray[Any], found: Quantized) -> Floats:
     return numbers
 
 
-def _judge_scales(found: Quantized, theirs: Floats, exact: Floats, count: int) -> QuantizedPart:
-    differ = theirs != exact
+def _judge_scales(found: Quantized, theirs: Floats, count: int, names_rules: bool) -> QuantizedPart:
+    differ = theirs != spread_scales(found.factors, theirs.shape)
     if not differ.any():
         return QuantizedPart("scales", count, 0)
     channel = found.exact.plan.grid.layout.channel
     wrong = max(1, round(count * float(differ.mean())))
-    for rule in _list_rules(found):
+    for rule in _list_rules(found) if names_rules else ():
         try:
             view = find_view(theirs.shape, rule.per, channel)
         except DataError:
@@ -227,13 +230,13 @@ def _round_to_float32(values: NDArray[Any]) -> Floats:
     return values.astype(np.float32).astype(np.float64)
 
 
-def _judge_codes(found: Quantized, theirs: Floats, scales: Floats) -> QuantizedPart:
+def _judge_codes(found: Quantized, theirs: Floats, scales: Floats, names_rules: bool) -> QuantizedPart:
     grid, y = found.asked.row.grid, found.exact.normalized
     divisors = np.where(scales == 0.0, np.inf, scales)
     is_exact = np.array_equal(scales, spread_scales(found.factors, y.shape))
     right = found.numbers if is_exact else round_quotients(y, divisors, grid).values
     wrong = int(np.count_nonzero(right != theirs))
-    if wrong:
+    if wrong and names_rules:
         for fault, cause, made in _list_codes(y, divisors, grid):
             if np.array_equal(made, theirs):
                 return QuantizedPart("codes", theirs.size, wrong, fault, cause)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -124,4 +125,72 @@ def test_check_says_which_rule_made_scales(normcli):
 def test_what_check_does_not_do_is_one_line(words, message, normcli):
     ran = normcli("check", "ln", "-i", "x.npy", *words)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert message in ran.err
+
+
+CODES = ("--actual", "q.npz:codes", "--actual-scale", "q.npz:scales")
+
+
+@pytest.mark.parametrize(
+    ("name", "norm"), [("fp8-e4m3", "rms"), ("int8", "ln"), ("mxfp8", "rms"), ("nvfp4", "ln")]
+)
+def test_the_norm_of_codes_is_identified(name, norm, x, normcli):
+    assert normcli(norm, "-i", "x.npy", "--eps", "1e-6", "--quantize", name, "-o", "q.npz").code == 0
+    whole = ("--actual-tensor-scale", "q.npz:tensor_scale") if name == "nvfp4" else ()
+    ran = normcli("identify", "-i", "x.npy", "--quantize", name, *CODES, *whole, "-f", "json")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.json["norm"] == norm
+    eps = [ran.json["eps"], *(other.rpartition(" ")[2] for other in ran.json["also"])]
+    assert any(float(one) >= 1e-6 for one in eps)
+
+
+@pytest.mark.parametrize(("per", "count"), [("tensor", 1), ("token", 4), ("channel", 64), ("block:16", 16)])
+def test_the_groups_of_scales_are_read_from_their_shape(per, count, x, normcli):
+    assert normcli("ln", "-i", "x.npy", "--quantize", "fp8-e5m2", "--per", per, "-o", "q.npz").code == 0
+    ran = normcli("identify", "-i", "x.npy", "--quantize", "fp8-e5m2", *CODES, "-f", "json")
+    assert (ran.code, ran.json["norm"], ran.json["quantize"]["per"]) == (0, "ln", per)
+    assert ran.json["checked"][0]["total"] == count
+
+
+def test_a_gamma_that_is_given_belongs_to_the_norm(x, normcli):
+    np.save("g.npy", np.linspace(0.5, 2.0, 64, dtype=np.float32))
+    assert normcli("rms", "-i", "x.npy", "--gamma", "g.npy", "--quantize", "int8", "-o", "q.npz").code == 0
+    arguments = ("identify", "-i", "x.npy", "--quantize", "int8", *CODES)
+    ran = normcli(*arguments, "--gamma", "g.npy")
+    assert ran.code == 0
+    assert ran.lines[0] == "identify rms · int8"
+    assert normcli(*arguments).code == 1
+
+
+def test_a_rule_of_scales_is_named_beside_the_norm(x, normcli):
+    y = normalize(x, "ln", dtype="float64").normalized
+    scales = (np.abs(y).max(-1, keepdims=True) / 240.0).astype(np.float32)
+    np.savez("q.npz", codes=(y / scales).astype(ml_dtypes.float8_e4m3fn).view(np.uint8), scales=scales)
+    ran = normcli("identify", "-i", "x.npy", "--quantize", "fp8-e4m3", *CODES)
+    assert ran.code == 1
+    assert ran.lines[0] == "identify ln · fp8-e4m3"
+    assert "✗ scales are amax / 240   4 of 4 scales differ" in ran.lines
+
+
+def test_codes_of_nothing_known_are_no_norm_s(x, normcli):
+    draw = np.random.default_rng(0)
+    np.savez("q.npz", codes=draw.integers(-127, 128, x.shape).astype(np.int8), scales=np.full(4, 0.03))
+    ran = normcli("identify", "-i", "x.npy", "--quantize", "int8", *CODES)
+    assert ran.code == 1
+    assert ran.lines[-1].startswith("✗ nothing known explains these codes")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param(CODES, "--quantize says of which format", id="no format"),
+        pytest.param(("--quantize", "int8", *CODES[:2]), "give --actual-scale", id="no scales"),
+        pytest.param(("--quantize", "int8", *CODES, "--suggest"), "--suggest is of a result", id="suggest"),
+        pytest.param(("--quantize", "mxfp8", "--per", "token", *CODES), "--per token", id="format"),
+    ],
+)
+def test_what_is_asked_of_codes_otherwise_is_refused(options, message, x, normcli):
+    assert normcli("ln", "-i", "x.npy", "--quantize", "int8", "-o", "q.npz").code == 0
+    ran = normcli("identify", "-i", "x.npy", *options)
+    assert (ran.code, ran.raw) == (2, b"")
     assert message in ran.err

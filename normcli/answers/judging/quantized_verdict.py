@@ -1,4 +1,4 @@
-"""The answer of `check NORM --quantize FORMAT`: whether codes and scales are those of the exact result."""
+"""The answer of `check` and `identify` with `--quantize`: codes and scales beside those of an exact result."""
 
 from __future__ import annotations
 
@@ -31,12 +31,18 @@ class QuantizedVerdict:
     sources : tuple of str
         Where codes and scales came from.
     parts : sequence of QuantizedPart
+    also : sequence of Quantized or None
+        Other norms that explain as much, where a norm was looked for; None where it was asked for.
+    is_near : bool
+        Whether the norm explains anything.
     """
 
     found: Quantized
     tensor: Tensor
     sources: tuple[str, ...]
     parts: Sequence[QuantizedPart]
+    also: Sequence[Quantized] | None = None
+    is_near: bool = True
 
     @property
     def ok(self) -> bool:
@@ -50,14 +56,31 @@ class QuantizedVerdict:
             ("actual", tuple(map(make_printable, self.sources))),
             ("format", (asked.row.name, f"a scale per {asked.per}", f"scale rounding: {asked.rounding_name}")),
         )
-        title = f"check {plan.norm.name} · {asked.row.name}"
+        title = f"{'check' if self.also is None else 'identify'} {plan.norm.name} · {asked.row.name}"
         yield build_header(
             title, plan, list_facts(self.tensor), view, name_inputs(self.found.exact.inputs), more
         )
+        if not self.is_near:
+            yield Line(("nothing known explains these codes", *(part.text for part in self.parts)), mark=False)
+            return
         for part in self.parts:
             facts = (part.text,) if part.cause is None else (part.cause, part.text)
             details = () if part.remedy is None else (("try", part.remedy),)
             yield Line(facts, mark=part.ok, details=details)
+        if self.also:
+            yield Line(("as many are exact with", *self._others))
+
+    @property
+    def _others(self) -> list[str]:
+        """The other norms, each with its eps: of several from the least to the largest."""
+        plans = [one.exact.plan for one in self.also or ()]
+        told = []
+        for name in dict.fromkeys(plan.norm.name for plan in plans):
+            every = sorted(plan.spec.eps or 0.0 for plan in plans if plan.norm.name == name)
+            told.append(
+                f"{name}, eps {' … '.join(f'{eps:g}' for eps in dict.fromkeys((every[0], every[-1])))}"
+            )
+        return told
 
     def data(self) -> Mapping[str, Any]:
         """Return the verdicts as one object."""
@@ -66,6 +89,7 @@ class QuantizedVerdict:
             **describe_plan(self.found.exact.plan, {"input": describe_tensor(self.tensor)}),
             "quantize": {"format": asked.row.name, "per": asked.per, "scale_rounding": asked.rounding_name},
             "ok": self.ok,
+            **({} if self.also is None else {"is_near": self.is_near, "also": self._others}),
             "checked": list(self.records()),
         }
 

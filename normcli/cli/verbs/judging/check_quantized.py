@@ -1,4 +1,4 @@
-"""`normcli check NORM --quantize FORMAT`: codes and scales, held against those of the exact result."""
+"""`check` and `identify` with `--quantize FORMAT`: codes and scales, held against those of an exact result."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from click import option
 from normcli.cli.files.sources import load_actual
 from normcli.cli.parameters import options
 from normcli.cli.problem import load_problem
-from normcli.errors import UsageError, name_subject
+from normcli.errors import DataError, UsageError, name_subject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from normcli.answers.judging.quantized_verdict import QuantizedVerdict
     from normcli.cli.parameters.settings import Settings
+    from normcli.identifying.question import Question
+    from normcli.tensors.tensor import Tensor
 
 OPTIONS = (
     *options.QUANTIZING,
@@ -39,8 +41,7 @@ def check_codes(settings: Settings, given: Mapping[str, Any]) -> QuantizedVerdic
     from normcli.quantizing.judging import judge_quantized
     from normcli.quantizing.quantize import quantize_plan, read_quantization
 
-    if settings.quantizing.quantize is None and not any(settings.quantizing):
-        raise UsageError("--actual-scale is of codes: --quantize says of which format")
+    require_format(settings)
     asked = read_quantization(*settings.quantizing)
     names = ("actual", *OWN)
     others = (name for name, value in given.items() if not (value is None or value is False or name in names))
@@ -53,15 +54,70 @@ def check_codes(settings: Settings, given: Mapping[str, Any]) -> QuantizedVerdic
     if given["actual"] is None and given["actual_scale"] is None:
         raise UsageError("there is nothing to check: give --actual FILE with codes, or --actual-scale FILE")
     problem = load_problem(settings._replace(request=settings.request._replace(dtype="float64")))
-    arrays: dict[str, Any] = dict.fromkeys(names)
-    sources: dict[str, str] = {}
-    for name in names:
-        if given[name] is not None:
-            with name_subject(f"--{name.replace('_', '-')}"):
-                tensor = load_actual(given[name], settings, None)
-            arrays[name], sources[name] = tensor.values, tensor.source
+    files = {name: _load(given[name], name, settings) for name in names if given[name] is not None}
+    arrays: dict[str, Any] = dict.fromkeys(names) | {name: file.values for name, file in files.items()}
     with settings.run.open_effort() as effort:
         found = quantize_plan(problem.plan, problem.tensor.values, problem.inputs, asked, effort)
         parts = judge_quantized(found, *(arrays[name] for name in names))
     settings.run.warn(problem.plan.norm.name, *found.exact.warnings)
-    return QuantizedVerdict(found, problem.tensor, tuple(sources.values()), parts)
+    return QuantizedVerdict(found, problem.tensor, tuple(file.source for file in files.values()), parts)
+
+
+def require_format(settings: Settings) -> None:
+    """Require that options of codes say of which format they are."""
+    if not any(settings.quantizing):
+        raise UsageError("--actual-scale is of codes: --quantize says of which format")
+
+
+def _load(path: str, name: str, settings: Settings) -> Tensor:
+    with name_subject(f"--{name.replace('_', '-')}"):
+        return load_actual(path, settings, None)
+
+
+def identify_codes(
+    settings: Settings,
+    question: Question,
+    tensors: tuple[Tensor, Tensor],
+    norm: str | None,
+    actual_scale: str | None,
+    actual_tensor_scale: str | None,
+) -> QuantizedVerdict:
+    """Return the norm whose codes and scales are nearest to somebody's.
+
+    Parameters
+    ----------
+    settings : Settings
+    question : Question
+        Whose y are codes.
+    tensors : pair of Tensor
+        x, and the codes.
+    norm : str or None
+        Try this norm alone.
+    actual_scale, actual_tensor_scale : str or None
+        Paths.
+
+    Raises
+    ------
+    NormError
+        As `identify_quantized`; if no format or no scales are given.
+    """
+    from normcli.answers.judging.quantized_verdict import QuantizedVerdict
+    from normcli.identifying.quantized_norm import guess_sharing, identify_quantized
+    from normcli.quantizing.quantize import read_quantization
+
+    require_format(settings)
+    if actual_scale is None:
+        raise UsageError("codes say nothing without their scales: give --actual-scale FILE")
+    scales = _load(actual_scale, OWN[0], settings)
+    whole = None if actual_tensor_scale is None else _load(actual_tensor_scale, OWN[1], settings)
+    name, per, rounding = settings.quantizing
+    asked = read_quantization(name, per, rounding)
+    if per is None and asked.row.block is None and question.x.ndim:
+        asked = read_quantization(name, guess_sharing(question.x.shape, scales.values), rounding)
+    with settings.run.open_effort() as effort:
+        of_tensor = None if whole is None else whole.values
+        found = identify_quantized(question, scales.values, of_tensor, asked, norm, effort)
+    if found is None:
+        raise DataError("no norm is there to try: no axis of the input has several values")
+    sources = tuple(file.source for file in (tensors[1], scales, whole) if file is not None)
+    return QuantizedVerdict(found.found, tensors[0], sources, found.parts, found.also, found.is_near)

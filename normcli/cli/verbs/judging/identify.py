@@ -13,6 +13,7 @@ from normcli.cli.parameters import options
 from normcli.cli.parameters.types import NormName
 from normcli.cli.verb_commands import EVALUATION, SELECTION, Verb
 from normcli.cli.verbs.judging.check import print_verdict
+from normcli.cli.verbs.judging.check_quantized import OPTIONS, identify_codes
 from normcli.errors import UsageError
 from normcli.norms.table import find_norm
 from normcli.printable import format_count
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from normcli.identifying.question import Identification
 
 
-def _run(settings: Settings, actual: str | None, name: str | None, suggests: bool) -> None:
+def _run(
+    settings: Settings, actual: str | None, name: str | None, suggests: bool, **scales: str | None
+) -> None:
     """Find what made a tensor: norm, axes, eps, ddof, gamma and beta.
 
     Exit code 0 if a norm reproduces it, 1 if only a norm with a fault does, or a map, or nothing. Without
@@ -38,6 +41,7 @@ def _run(settings: Settings, actual: str | None, name: str | None, suggests: boo
       normcli identify -i x.npy --actual y.npy
       normcli identify -i x.npy --actual y.npy --gamma g.npy --beta b.npy -f json
       normcli identify -i x.npy --actual y.npy --suggest
+      normcli identify -i x.npy --actual q.npz:codes --actual-scale q.npz:scales --quantize fp8-e4m3
     """
     _say_where_check_asks(settings)
     if actual is None:
@@ -58,6 +62,12 @@ def _run(settings: Settings, actual: str | None, name: str | None, suggests: boo
     layout = make_layout(letters, source.values.ndim)
     asked = source.values, theirs.values, parameters.get("gamma"), parameters.get("beta")
     question = Question(*asked, layout=letters, start=start)
+    if any(settings.quantizing) or any(scales.values()):
+        if suggests:
+            raise UsageError("--suggest is of a result that is not quantized")
+        codes = identify_codes(settings, question, (source, theirs), wanted, **scales)
+        print_verdict(codes, settings.answer, ok=codes.ok)
+        return
     found = identify(question, wanted)
     if suggests:
         _print_suggestion(settings, found)
@@ -108,6 +118,7 @@ IDENTIFY = Verb(
         options.LAYOUT,
         *options.declare_affine(),
         *options.STARTS,
+        *OPTIONS,
         options.ANY_FORMAT,
         *options.LOOK,
         options.QUIET,
