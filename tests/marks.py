@@ -10,10 +10,11 @@ import pytest
 EVERY_CASE = "NORMCLI_EVERY_CASE" in os.environ
 """Whether all cases are tried where otherwise some are drawn."""
 
-MOST_CASES = 16
-"""Of a test with more cases so many are tried, unless it is marked `all_quick`, and of a costly one `COSTLY_CASES`."""
+MOST_CASES = 12
+"""Of a test with more cases so many are tried, unless it is marked `all_quick` or `all_tried`."""
 
-COSTLY_CASES = 2
+COSTLY_CASES, COSTLY_SAMPLED = 2, 6
+"""So many of a costly test, and of one that is `sampled` as well."""
 
 sampled = pytest.mark.sampled
 """Of a product of parameters, try as many cases as it takes to have every value of each."""
@@ -42,13 +43,13 @@ def sample(cases):
     """Return the cases of a test that are tried where not every one is, in their order.
 
     Which ones is drawn by the name of the test, so that it is the same in every run. Cases with a value that no
-    case before them has come first. A test marked `sampled` keeps these and no others; names given to that mark
-    are the parameters that count, as others may follow from them.
+    case before them has come first. A test marked `sampled` keeps these and no others, of a costly one the first
+    few; names given to that mark are the parameters that count, as others may follow from them.
     """
     first = cases[0]
-    mark = first.get_closest_marker("sampled")
-    most = COSTLY_CASES if first.get_closest_marker("costly") else MOST_CASES
-    if mark is None and (len(cases) <= most or first.get_closest_marker("all_quick")):
+    mark, is_costly = map(first.get_closest_marker, ("sampled", "costly"))
+    most = COSTLY_CASES if is_costly else MOST_CASES
+    if mark is None and (len(cases) <= most or any(map(first.get_closest_marker, ("all_quick", "all_tried")))):
         return cases
     drawn = random.Random(first.originalname).sample(cases, len(cases))
     drawn.sort(key=lambda case: case.get_closest_marker("slow") is not None)
@@ -58,5 +59,5 @@ def sample(cases):
         values = {(name, repr(parameters[name])) for name in (mark and mark.args) or parameters}
         (new if values - seen else others).append(case)
         seen |= values
-    kept = set(new if mark else (new + others)[:most])
+    kept = set((new[:COSTLY_SAMPLED] if is_costly else new) if mark else (new + others)[:most])
     return [case for case in cases if case in kept]

@@ -38,6 +38,7 @@ def act(command, tmp_path, environment):
     return ran.returncode, ran.stdout, summary.read_text(), output.read_text()
 
 
+@pytest.mark.slow
 def test_what_differs_is_shown_at_its_line_with_the_cause(golden, tmp_path, served):
     code, said, summary, output = act("check ln -i golden/input.npy --actual wrong.npy", tmp_path, served)
     assert code == 1
@@ -60,6 +61,7 @@ def test_what_agrees_says_nothing_and_a_wrong_command_says_what(command, code, e
     assert (error or "cause=\n") in output
 
 
+@pytest.mark.slow
 def test_a_recorded_run_leaves_a_page_and_one_that_cannot_be_read_none(tmp_path, served):
     x = np.arange(12.0, dtype="f4").reshape(3, 4)
     np.savez(tmp_path / "run.npz", **{"a.input": x, "a.output": x})

@@ -142,6 +142,7 @@ def test_a_file_that_changes_during_a_pass(folder, normcli, monkeypatch):
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.slow
 def test_standard_input_by_name_is_worked_on_where_it_lies():
     code = "import normcli.tensors.mapped as m; m.SMALLEST_MAPPED = 1; from normcli.cli.run import run; "
     with open("x.npy", "rb") as stdin:

@@ -35,6 +35,7 @@ def run_shell(script, folder, environment, *, arguments=()):
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_the_tasks_of_slurm_and_their_merge_give_the_statistics_of_one_run(tensor, tmp_path, served):
     script = (CLUSTER / "slurm.sh").read_text()
     early = run_shell(script, tmp_path, served, arguments=["train.npy", "stats.npz", "merge"])
@@ -48,6 +49,7 @@ def test_the_tasks_of_slurm_and_their_merge_give_the_statistics_of_one_run(tenso
     assert load(tmp_path / "stats.npz") == tensor
 
 
+@pytest.mark.slow
 def test_the_jobs_of_kubernetes_give_the_statistics_of_one_run(tensor, tmp_path, served):
     yaml = pytest.importorskip("yaml")
     fitting, merging = yaml.safe_load_all((CLUSTER / "kubernetes.yaml").read_text())

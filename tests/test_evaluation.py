@@ -44,6 +44,7 @@ def test_every_value_is_the_exact_one_rounded_once(norm, dtype, affine, eps_mode
 
 @costly
 @for_all(st.integers(1, 3), st.integers(1, 40), st.integers(1, 3000), st.integers(64, 5000), st.integers(1, 3))
+@pytest.mark.slow
 def test_no_bit_depends_on_tiles_threads_or_order(n, c, length, block, threads):
     rng = np.random.default_rng(n * c * length)
     x = rng.normal(size=(n, c, length)).astype(np.float32)
@@ -155,6 +156,7 @@ def test_on_the_command_line(normcli, rng):
     assert "running statistics promise nothing" in table
 
 
+@pytest.mark.slow
 def test_check_of_an_evaluation(normcli, tmp_path):
     normcli("bn", "--shape", "2,3,4", "--eval", *RUNNING, "-o", tmp_path / "y.npy")
     arguments = ("check", "bn", "--shape", "2,3,4", "--actual", tmp_path / "y.npy")

@@ -263,6 +263,7 @@ def cases(draw):
 @costly
 @settings(max_examples=5 * settings().max_examples // 2)
 @given(cases())
+@pytest.mark.slow
 def test_any_tensor(case):
     x, norm, options = case
     check(normalize(x, norm, **options))

@@ -174,6 +174,7 @@ def _learn(normcli, line, target):
 @costly
 @pytest.mark.usefixtures("mapped")
 @pytest.mark.parametrize(("line", "name"), [case for case in COMMANDS if not case.marks])
+@pytest.mark.slow
 def test_one_call_that_fails(line, name, folder, normcli):
     try_faults(normcli, line, folder / name, in_every_way=0)
 
@@ -240,6 +241,7 @@ def test_calls_that_carry_a_part_of_what_they_were_asked_to(line, name, folder, 
 
 @costly
 @pytest.mark.parametrize("fault", [pytest.param(fault, id=errno.errorcode[fault]) for fault in FAULTS])
+@pytest.mark.slow
 def test_a_golden_folder_is_whole_or_not_there(fault, folder, normcli):
     line = ["golden", "ln", "-i", "x.npy", "-o", "g"]
     disk = Disk()

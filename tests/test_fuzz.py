@@ -29,6 +29,7 @@ CASES = [
 @costly
 @pytest.mark.parametrize("numbers", CASES)
 @pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.slow
 def test_damaged_files_end_as_documented(name, numbers, tmp_path):
     pytest.importorskip(_LIBRARIES.get(name, "numpy"))
     assert list(Fuzzer(name, tmp_path).try_cases(numbers)) == []

@@ -8,7 +8,7 @@ import pytest
 
 from normcli.identifying.words.phrasing import diagnose
 from tests.identifying.plain_words import require_plain_words
-from tests.marks import choose_some, costly, slowly
+from tests.marks import EVERY_CASE, choose_some, costly, slowly
 from tests.peers import PEERS
 from tests.plants import LISTS, list_all
 from tests.plants.algorithms import list_algorithms
@@ -93,6 +93,7 @@ def test_what_an_algorithm_made_is_named(plant):
 
 @costly
 @pytest.mark.parametrize("plant", [*every(list_kernels(), 33), *slowly(every(list_kernels(), 9))])
+@pytest.mark.slow
 def test_what_a_kernel_made_of_data_off_centre_is_named(plant):
     verdict = judge_in_plain_words(plant)
     assert verdict.outcome in (Outcome.RIGHT, Outcome.AMONG), diagnose(verdict.found).sentence
@@ -139,6 +140,7 @@ def test_most_faults_are_named():
 
 
 @live
+@pytest.mark.skipif(not EVERY_CASE, reason="makes every plant, for a minute")
 def test_every_plant_has_a_kind_and_a_name_of_its_own():
     names = Counter((plant.kind, plant.name) for plant in list_all())
     assert not [name for name, count in names.items() if count > 1]

@@ -202,14 +202,16 @@ def test_every_file_is_described():
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize("is_wrong", [False, True], ids=["as it is", "with a bug"])
-def test_the_test_of_a_model_passes_and_names_a_bug(tmp_path, served, is_wrong):
+def test_the_test_of_a_model_passes_and_names_a_bug(tmp_path, served):
     text = (SAMPLES / "model" / "test_model.py").read_text()
     line = "h = self.before_attention(x)"
     assert text.count(line) == 1
-    bug = "self.before_attention.forward = lambda x: nn.functional.rms_norm(x, (32,), eps=0.1); "
-    (tmp_path / "test_model.py").write_text(text.replace(line, f"{bug if is_wrong else ''}{line}"))
-    options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-c", os.devnull, "--rootdir", tmp_path)
+    bug = "self.before_attention.forward = lambda x: nn.functional.rms_norm(x, (32,), eps=0.1)"
+    (tmp_path / "test_right.py").write_text(text)
+    (tmp_path / "test_wrong.py").write_text(text.replace(line, f"{bug}; {line}"))
+    options = ("-q", "-rA", "-p", "no:cacheprovider", "-p", "no:xdist", "-c", os.devnull, "--rootdir", tmp_path)
     ran = run_in(tmp_path, served, sys.executable, "-m", "pytest", *options)
-    assert ran.returncode == int(is_wrong), ran.stdout[-2000:]
-    assert ("eps is 0.1" in ran.stdout) == is_wrong
+    outcomes = re.findall(r"^(PASSED|FAILED|ERROR) (test_\w+)\.py::test_every_norm", ran.stdout, flags=re.M)
+    assert set(outcomes) == {("PASSED", "test_right"), ("FAILED", "test_wrong")}, ran.stdout[-2000:]
+    assert "PASSED test_wrong.py::test_both_runs_agree" in ran.stdout
+    assert "eps is 0.1" in ran.stdout

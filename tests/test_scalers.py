@@ -45,6 +45,7 @@ def scale_columns(norm, x, marks):
 @pytest.mark.parametrize("effort", [Effort(), Effort(block=64, whole=1)], ids=["whole", "in passes"])
 @pytest.mark.parametrize("rows", [5, 200])
 @pytest.mark.parametrize("norm", SCALERS)
+@pytest.mark.slow
 def test_statistics_are_of_what_counts(norm, rows, effort, rng):
     x = rng.normal(2.0, 3.0, (rows, 70))
     marks = rng.random(x.shape) < 0.6

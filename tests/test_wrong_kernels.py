@@ -61,6 +61,7 @@ def test_the_ids_of_faults_are_kept():
     assert sorted(ids) == sorted(NAMES)
 
 
+@pytest.mark.slow
 def test_plants_have_names_of_their_own():
     names = Counter(wrong.name for wrong in list_wrong())
     assert not [name for name, count in names.items() if count > 1]
@@ -71,7 +72,7 @@ def passes(wrong, y):
 
 
 @costly
-@pytest.mark.all_quick
+@pytest.mark.all_tried
 @pytest.mark.parametrize("joint", JOINTS, ids=lambda joint: joint.__name__.split(".")[-1])
 def test_a_wrong_kernel_is_off_by_more_than_its_rounding(joint):
     made = [make_wrong(row, number) for row in joint.ROWS for number in range(len(row.layers))]
@@ -79,13 +80,14 @@ def test_a_wrong_kernel_is_off_by_more_than_its_rounding(joint):
 
 
 @costly
-@pytest.mark.all_quick
+@pytest.mark.all_tried
 @pytest.mark.parametrize("joint", JOINTS, ids=lambda joint: joint.__name__.split(".")[-1])
 def test_a_kernel_without_its_fault_is_right(joint):
     made = [make_wrong(row, number) for row in joint.ROWS for number in range(len(row.layers))]
     assert not [wrong.name for wrong in made if not passes(wrong, wrong.right)]
 
 
+@pytest.mark.slow
 def test_what_a_request_says_of_a_wrong_kernel_is_so():
     """Where another request is all that is wrong, its exact result is y."""
     requests = [wrong for wrong in list_wrong() if wrong.really is not None and wrong.given is None]
@@ -105,6 +107,7 @@ def test_what_a_request_says_of_a_wrong_kernel_is_so():
     assert not off
 
 
+@pytest.mark.slow
 def test_groups_differ_in_mean_and_in_spread():
     for wrong in list_wrong():
         x = wrong.x.astype(np.float64).reshape(wrong.plan.grid.view_shape)

@@ -46,6 +46,8 @@ class Arrays(NamedTuple):
         Lines behind the imports that arrays of a dtype need.
     helpers : mapping of str to str
         Functions that templates call, and their definitions.
+    activations : mapping of str to str
+        What an array `gate` goes through, by the names of `Activation`.
     """
 
     name: str
@@ -60,6 +62,15 @@ class Arrays(NamedTuple):
     bfloat16: str = ""
     setup: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     helpers: Mapping[str, str] = MappingProxyType({})
+    activations: Mapping[str, str] = MappingProxyType({})
+
+
+def _name_activations(prefix: str, **others: str) -> dict[str, str]:
+    names = {name: f"{prefix}.{name}(gate)" for name in ("silu", "sigmoid", "relu", "tanh")}
+    names["gelu"], names["gelu-tanh"] = (
+        f"{prefix}.gelu(gate, approximate={is_tanh})" for is_tanh in (False, True)
+    )
+    return {**names, "none": "gate"} | others
 
 
 def _name_reductions(prefix: str, names: Mapping[str, str], axis: str, keepdims: str) -> dict[str, str]:
@@ -85,6 +96,12 @@ _PLAIN = {"mean": "mean", "sum": "sum", "max": "max", "min": "min"}
 _QUANTILE = "{prefix}.quantile({{x}}, {{q}}, axis={{axes}}, keepdims=True)"
 _MATRICES = "{x}.transpose{by_rows}.reshape{matrices}"
 
+_NUMPY_ERF = '''def erf(x):
+    """Return the error function, which NumPy lacks."""
+    import math
+
+    return np.vectorize(math.erf)(x).astype(x.dtype)'''
+
 _NUMPY = Arrays(
     "numpy",
     "NumPy",
@@ -100,6 +117,15 @@ _NUMPY = Arrays(
     make="{x}",
     dtype="np.{dtype}",
     bfloat16="ml_dtypes.bfloat16",
+    helpers={"erf": _NUMPY_ERF},
+    activations=_name_activations(
+        "np",
+        silu="gate / (1 + np.exp(-gate))",
+        sigmoid="1 / (1 + np.exp(-gate))",
+        gelu="gate * (1 + erf(gate / 2**0.5)) / 2",
+        relu="np.maximum(gate, 0)",
+    )
+    | {"gelu-tanh": "gate * (1 + np.tanh((2 / np.pi) ** 0.5 * (gate + 0.044715 * gate**3))) / 2"},
 )
 
 _TORCH = Arrays(
@@ -124,6 +150,13 @@ _TORCH = Arrays(
     constant="torch.tensor({x}, dtype=x.dtype)",
     make="torch.tensor({x}, dtype={dtype})",
     dtype="torch.{dtype}",
+    activations=_name_activations(
+        "torch.nn.functional",
+        sigmoid="torch.sigmoid(gate)",
+        tanh="torch.tanh(gate)",
+        gelu="torch.nn.functional.gelu(gate)",
+    )
+    | {"gelu-tanh": 'torch.nn.functional.gelu(gate, approximate="tanh")'},
 )
 
 _KERAS = Arrays(
@@ -144,6 +177,7 @@ _KERAS = Arrays(
     setup={
         "float64": ("# Keras promotes with float32, and takes means of float64 in that: 7 digits are right.",)
     },
+    activations=_name_activations("keras.ops"),
 )
 
 _FLAX = Arrays(
@@ -161,6 +195,7 @@ _FLAX = Arrays(
     make="jnp.asarray({x}, dtype={dtype})",
     dtype="jnp.{dtype}",
     setup={"float64": ('jax.config.update("jax_enable_x64", True)',)},
+    activations=_name_activations("jax.nn"),
 )
 
 _TENSORFLOW_QUANTILE = '''def take_quantile(x, axes, part):
@@ -189,6 +224,7 @@ _TENSORFLOW = Arrays(
     make="tf.constant({x}, dtype={dtype})",
     dtype="tf.{dtype}",
     helpers={"take_quantile": _TENSORFLOW_QUANTILE},
+    activations=_name_activations("tf.nn"),
 )
 
 _SORTED = "TopK(Reshape(Transpose({x}, perm={order}), {flat}), [{size}], axis=-1, largest=0)"
@@ -218,6 +254,15 @@ ONNX = Arrays(
     constant="{x}",
     make="{x}",
     dtype="{dtype}",
+    activations={
+        "silu": "gate * Sigmoid(gate)",
+        "sigmoid": "Sigmoid(gate)",
+        "gelu": "Gelu(gate)",
+        "gelu-tanh": 'Gelu(gate, approximate="tanh")',
+        "relu": "Relu(gate)",
+        "tanh": "Tanh(gate)",
+        "none": "gate",
+    },
 )
 """Operators of ONNX as if they were functions of Python: attributes by name, everything else a tensor."""
 

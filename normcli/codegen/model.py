@@ -32,7 +32,7 @@ _OUTPUTS = {"TopK": 2}
 
 
 def write_model(task: Task) -> bytes:
-    """Return the model of a request, which takes `x` and gives `y`.
+    """Return the model of a request, which takes `x`, and `gate` where there is one, and gives `y`.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def write_model(task: Task) -> bytes:
         raise UsageError("--emit onnx needs the package onnx: pip install 'normcli[onnx]'") from error
     plan = task.plan
     call = CALLS.get((ONNX.name, plan.norm.name))
-    obstacles = [] if call is None else list(call.list_obstacles(plan, evaluation=task.evaluation))
+    obstacles = task.list_obstacles(call)
     own = None if obstacles else call
     # Half precision is calculated in float32 by hand, and numbers have to be of the dtype of what they meet.
     single = own is None and is_half(task.dtype)
@@ -54,10 +54,13 @@ def write_model(task: Task) -> bytes:
     for line in write_body(task, ONNX, own):
         graph.add(line.code, depth=line.depth)
     kind = onnx.helper.np_dtype_to_tensor_dtype(task.dtype)
-    ends = (onnx.helper.make_tensor_value_info(name, kind, plan.grid.shape) for name in ("x", graph.finish()))
-    first, last = ([end] for end in ends)
+    gates = [(source.name, source.values.shape) for source in task.sources if source.name == "gate"]
+    *first, last = (
+        onnx.helper.make_tensor_value_info(name, kind, shape)
+        for name, shape in (("x", plan.grid.shape), *gates, (graph.finish(), plan.grid.shape))
+    )
     title = plan.norm.title.replace(" ", "_")
-    made = onnx.helper.make_graph(graph.nodes, title, first, last, list(graph.initializers.values()))
+    made = onnx.helper.make_graph(graph.nodes, title, first, [last], list(graph.initializers.values()))
     model = onnx.helper.make_model(
         made,
         producer_name="normcli",
@@ -75,7 +78,7 @@ class _Graph:
 
     def __init__(self, task: Task, dtype: np.dtype[np.generic]) -> None:
         self._dtype = dtype
-        self._tensors = {"x": "x"}
+        self._tensors = {"x": "x", "gate": "gate"}
         self._skips = False
         self._count = 0
         self.nodes: list[Any] = []

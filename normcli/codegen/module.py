@@ -12,6 +12,7 @@ from normcli.codegen.lines import WIDTH, write_constant, write_line
 from normcli.codegen.own_call import write_own_call
 from normcli.dtypes import is_bfloat16, is_half
 from normcli.norms.calls import CALLS
+from normcli.teach.explain.gate_step import name_factor
 from normcli.version import __version__
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def write_module(task: Task, framework: str) -> str:
     task = task._replace(sources=[source for source in task.sources if source.name not in fixed])
     arrays, plan = FRAMEWORKS[framework], task.plan
     call = CALLS.get((framework, plan.norm.name))
-    obstacles = [] if call is None else list(call.list_obstacles(plan, evaluation=task.evaluation))
+    obstacles = task.list_obstacles(call)
     made = {source.name: write_source(source) for source in task.sources}
     imports = {
         "import numpy as np",
@@ -64,8 +65,8 @@ def write_module(task: Task, framework: str) -> str:
         *_pad(list(arrays.setup.get(task.dtype.name, ()))),
         *_pad(list(_write_constants(task, made))),
         *(line for text in helpers for line in ("", "", text)),
-        *("", "", f"def normalize({'x' if fixed else 'x, gamma=None, beta=None'}):"),
-        *write_line(f'"""{_describe_function(plan)}"""'),
+        *("", "", f"def normalize({', '.join(_list_parameters(task))}):"),
+        *write_line(f'"""{_describe_function(task)}"""'),
     ]
     for line in body:
         lines += write_line(line.code, line.note, 1 + line.depth)
@@ -77,21 +78,38 @@ def write_module(task: Task, framework: str) -> str:
 
 def write_body(task: Task, arrays: Arrays, call: Call | None) -> Iterator[Line]:
     """Yield the lines from `x` to `y`; by hand, half precision is calculated in float32."""
-    dtype, evaluation = _name_dtype(arrays, task.dtype), task.evaluation
-    if call is not None:
-        yield from write_own_call(call, task.plan, arrays, dtype, evaluation=evaluation)
-        return
-    if not is_half(task.dtype):
-        yield from write_by_hand(task.plan, arrays, evaluation=evaluation)
-        return
+    dtype, evaluation, half = _name_dtype(arrays, task.dtype), task.evaluation, is_half(task.dtype)
     single = arrays.dtype.format(dtype="float32")
+    wide = {name: Line(f"{name} = {arrays.cast.format(x=name, dtype=single)}") for name in ("y", "gate")}
+    behind, before = (
+        [] if gate is None else
+        [*([wide["gate"]] if half else []), Line(f"gate = {arrays.activations[gate.activation]}"),
+         Line(f"{name} = {name} * gate")]
+        for name, gate in (("y", task.inputs.gate), ("x", task.inputs.gated_input))
+    )  # fmt: skip
+    narrow = Line(f"y = {arrays.cast.format(x='y', dtype=dtype)}")
+    if call is not None:
+        yield from before
+        yield from write_own_call(call, task.plan, arrays, dtype, evaluation=evaluation)
+        yield from (wide["y"], *behind, narrow) if behind and half else behind
+        return
+    if not half:
+        yield from (*before, *write_by_hand(task.plan, arrays, evaluation=evaluation), *behind)
+        return
     yield Line(f"x = {arrays.cast.format(x='x', dtype=single)}", "half precision is calculated in float32")
+    yield from before
     for line in write_by_hand(task.plan, arrays, evaluation=evaluation):
         yield line
         name = line.code.removeprefix("if ").removesuffix(" is not None:")
         if name in task.plan.norm.parameter_names:
             yield Line(f"{name} = {arrays.cast.format(x=name, dtype=single)}", "", line.depth + 1)
-    yield Line(f"y = {arrays.cast.format(x='y', dtype=dtype)}")
+    yield from (*behind, narrow)
+
+
+def _list_parameters(task: Task) -> list[str]:
+    """Return the parameters of the function."""
+    gate = [source.name for source in task.sources if source.name == "gate"]
+    return ["x", *gate, *([] if task.plan.fixed_parameters else ["gamma=None", "beta=None"])]
 
 
 def _write_main(task: Task, arrays: Arrays, made: dict[str, Made]) -> Iterator[str]:
@@ -103,7 +121,7 @@ def _write_main(task: Task, arrays: Arrays, made: dict[str, Made]) -> Iterator[s
         if is_numpy and source.values.dtype != task.dtype:
             code = arrays.cast.format(x=code, dtype=dtype)
         yield f"{name} = {code}"
-        if source.values.shape != source_shape(task.plan, name):
+        if name != "gate" and source.values.shape != source_shape(task.plan, name):
             yield f"{name} = np.broadcast_to({name}, {source_shape(task.plan, name)})"
         if not is_numpy:
             yield f"{name} = {arrays.make.format(x=name, dtype=dtype)}"
@@ -159,6 +177,10 @@ def _describe_request(task: Task) -> str:
         facts.append("x_hat is brought into the range {:g} to {:g}".format(*spec.range))
     if task.evaluation:
         facts.append("with running statistics")
+    for name, gate in (("y", task.inputs.gate), ("x", task.inputs.gated_input)):
+        if gate is not None:
+            factor = name_factor(gate).replace("z", "gate")
+            facts.append(f"{name} is multiplied by {factor}")
     if spec.flat_rule is not None:
         facts.append(f"groups {spec.flat_rule.value} count as constant in normcli, and not here")
     return "; ".join(facts) + "."
@@ -175,7 +197,8 @@ def describe_call(plan: Plan, arrays: Arrays, call: Call | None, obstacles: list
     return f"Calls {call.name} ({call.source}, {call.convention.version}){zero}."
 
 
-def _describe_function(plan: Plan) -> str:
+def _describe_function(task: Task) -> str:
+    plan = task.plan
     names = () if plan.fixed_parameters else plan.norm.parameter_names
     parameters = f"; {' and '.join(names)}: {plan.parameters.shape}" if names else ""
     return f"Return x normalized, of the shape {plan.grid.shape}{parameters}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from normcli.dtypes import is_half
 from normcli.errors import UsageError
 from normcli.tuples import NamedTuple
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from normcli.codegen.inputs import Source
     from normcli.engine.inputs import Inputs
+    from normcli.norms.calls import Call
     from normcli.norms.plan import Plan
 
 
@@ -26,7 +28,7 @@ class Task(NamedTuple):
     inputs : Inputs
         Running statistics, if the plan is to be carried out with them.
     sources : sequence of Source
-        The tensor `x`; `gamma` and `beta` where they are given, of the shapes that the plan has.
+        The tensor `x`, before a gate; `gate`, `gamma` and `beta` where they are given.
     """
 
     plan: Plan
@@ -42,6 +44,14 @@ class Task(NamedTuple):
     def evaluation(self) -> bool:
         """Whether running statistics are given."""
         return self.inputs.given is not None
+
+    def list_obstacles(self, call: Call | None) -> list[str]:
+        """Return why a framework's call does not do what is asked; without a call, none."""
+        if call is None:
+            return []
+        wide = self.inputs.gated_input is not None and is_half(self.dtype)
+        gated = ["a product with the gate of more digits than x"] if wide else []
+        return [*call.list_obstacles(self.plan, evaluation=self.evaluation), *gated]
 
     def require_whole(self) -> None:
         """Raise `UsageError` unless every value counts."""

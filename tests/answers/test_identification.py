@@ -53,6 +53,7 @@ def test_a_screen_holds_the_table_and_the_verdict_below_it(y, hidden):
     assert not any(hidden in line for line in render(document, View(width=80, full=True)))
 
 
+@pytest.mark.slow
 def test_what_is_right_but_for_a_wrong_value_is_a_fault_in_json():
     y = normalize(X, "ln", axes=(1, 2, 3)).normalized.copy()
     y[2, 3, 4, 1] = 9.0

@@ -39,6 +39,7 @@ def test_layers_alike_are_identified_once(asked):
 
 @costly
 @pytest.mark.parametrize("other", [{"eps": 1e-3}, {"eps": 1e-6}, {"offset": 1.0}, {"shift": 0.5}])
+@pytest.mark.slow
 def test_what_another_layer_has_otherwise_is_found(asked, other):
     known, question = KnownNorms(), ask(**other)
     known.identify(ask(), "Norm")
@@ -48,6 +49,7 @@ def test_what_another_layer_has_otherwise_is_found(asked, other):
     assert (told.cause, ulp) == (alone[0].cause, alone[1])
 
 
+@pytest.mark.slow
 def test_layers_of_another_class_are_identified_anew(asked):
     known = KnownNorms()
     for kind in ("Norm", "OtherNorm"):

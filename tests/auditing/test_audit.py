@@ -56,6 +56,7 @@ def test_every_layer_of_a_right_run_agrees(tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_first_bad_layer_is_named_with_its_cause(tmp_path):
     layers = {"z": make_layer(), "b": make_layer(eps=1e-2), "c": make_layer(gamma=np.roll(GAMMA, 1))}
     told = audit(write(tmp_path / "run", layers))
@@ -67,6 +68,7 @@ def test_the_first_bad_layer_is_named_with_its_cause(tmp_path):
     assert text.splitlines()[-1] == "✗ 2 of 3 layers differ   first bad layer: b"
 
 
+@pytest.mark.slow
 def test_layers_that_are_wrong_in_one_way_are_one_line(tmp_path):
     names = [f"layers.{number}.norm" for number in range(3)]
     told = audit(write(tmp_path / "run", {name: make_layer(eps=1e-2) for name in names}))
@@ -75,6 +77,7 @@ def test_layers_that_are_wrong_in_one_way_are_one_line(tmp_path):
     assert line.endswith("✗ eps is 0.01, not 1e-05")
 
 
+@pytest.mark.slow
 def test_a_class_whose_layers_all_differ_alike_may_be_meant_so(tmp_path):
     layers = {f"layers.{number}.norm": make_layer(eps=1e-2) for number in range(4)}
     kinds = {name: {"kind": "model.MyNorm"} for name in layers}
@@ -166,6 +169,7 @@ def test_pairs_of_an_archive(tmp_path):
 # -- two runs
 
 
+@pytest.mark.slow
 def test_the_page_lists_layers_that_open_their_answers(normcli, tmp_path):
     path = write(tmp_path / "run", {"a": make_layer(), "<b>": make_layer(eps=0.1)})
     ran = normcli("audit", path, "-f", "html")
@@ -179,6 +183,7 @@ def test_the_page_lists_layers_that_open_their_answers(normcli, tmp_path):
     assert normcli("audit", path, "--against", path, "-f", "html").out.count("<details") == 2
 
 
+@pytest.mark.slow
 def test_two_runs_part_where_the_input_agrees_and_the_output_does_not(tmp_path):
     first = {"a": make_layer(), "b": make_layer(X[:3]), "c": make_layer(X[:2])}
     second = first | {"b": make_layer(X[:3], eps=1e-2), "c": make_layer(X[1:3])}
@@ -218,6 +223,7 @@ def test_layers_of_one_run_alone_are_a_difference(tmp_path):
 # -- the command line
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_report(normcli, tmp_path):
     run = write(tmp_path / "run", {"a": make_layer(), "b": make_layer(eps=1e-2)})
     ran = normcli("audit", run)
@@ -351,6 +357,7 @@ def test_limits_that_are_refused(normcli, tmp_path, limit):
     assert (ran.code, ran.out) == (2, "")
 
 
+@pytest.mark.slow
 def test_names_of_pairs_are_no_patterns_but_for_the_star(tmp_path):
     layer = make_layer()
     np.savez(tmp_path / "a.npz", **{f"[l]0.{role}": layer[role] for role in ("input", "output")})
@@ -360,6 +367,7 @@ def test_names_of_pairs_are_no_patterns_but_for_the_star(tmp_path):
         audit(pairs=f"{tmp_path}/a.npz:[l]*.input=[l]*.output", weights=tmp_path / "a.npz")
 
 
+@pytest.mark.slow
 def test_runs_of_two_dtypes_are_compared_in_the_shorter(tmp_path):
     half = {role: values.astype(np.float16) for role, values in make_layer().items()}
     one, two = write(tmp_path / "one", {"a": make_layer()}), write(tmp_path / "two", {"a": half})
@@ -436,6 +444,7 @@ def compute(computation):
     return {"input": X, "output": y.reshape(X.shape)}
 
 
+@pytest.mark.slow
 def test_where_runs_part_the_computation_of_each_is_named(tmp_path):
     one, two = (
         write(tmp_path / name, {"a": compute(name)}) for name in ("pairwise:float32", "one-pass:float32")

@@ -59,6 +59,7 @@ def test_a_reader_that_stops_reading_ends_it_quietly():
         assert process.stderr.read() == b""
 
 
+@pytest.mark.slow
 def test_a_reader_that_never_reads_ends_it_quietly():
     reading, writing = os.pipe()
     os.close(reading)
@@ -72,6 +73,7 @@ def test_a_reader_that_never_reads_ends_it_quietly():
 @costly
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.slow
 def test_a_signal_leaves_the_old_file_whole(tmp_path, number, code):
     target = tmp_path / "y.csv"
     target.write_text("old")
@@ -89,6 +91,7 @@ def test_a_signal_leaves_the_old_file_whole(tmp_path, number, code):
     assert os.listdir(tmp_path) == ["y.csv"]
 
 
+@pytest.mark.slow
 def test_a_pipe_has_no_colour_and_a_terminal_has(served, on_a_terminal):
     command = ["normcli", "bn", "--shape", "2,3"]
     plain = subprocess.run(command, capture_output=True, check=True, env=served).stdout
@@ -136,6 +139,7 @@ def test_nothing_is_wider_than_the_terminal(line, columns, on_a_terminal):
     assert len(widest) <= columns, widest
 
 
+@pytest.mark.slow
 def test_a_narrow_encoding_shows_question_marks_and_no_traceback():
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     ran = subprocess.run([*COMMAND, "bn", "--shape", "2,3"], capture_output=True, env=environment, check=False)
@@ -143,6 +147,7 @@ def test_a_narrow_encoding_shows_question_marks_and_no_traceback():
     assert b"?(var + eps)" in ran.stdout
 
 
+@pytest.mark.slow
 def test_a_file_whose_name_is_no_text(tmp_path):
     path = os.fsencode(tmp_path) + b"/\xff.npy"
     with open(path, "wb") as stream:
@@ -216,6 +221,7 @@ def test_control_characters_never_reach_the_terminal(tmp_path, served):
     assert b"\x1b" not in ran.stderr
 
 
+@pytest.mark.slow
 def test_a_failed_second_file_leaves_neither(tmp_path):
     (tmp_path / "y.npy").write_bytes(b"old")
     code = (

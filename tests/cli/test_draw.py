@@ -123,6 +123,7 @@ def test_png_has_the_groups_colours_and_text_where_no_font_is_installed(normcli,
     assert 0.05 < (title < 100).all(axis=-1).mean() < 0.5
 
 
+@pytest.mark.slow
 def test_png_has_a_glyph_for_every_character_of_the_pictures():
     def paint(text: str) -> bytes:
         stream = io.BytesIO()
@@ -189,6 +190,7 @@ def test_what_there_is_to_warn_of_is_said_beside_the_picture(normcli, folder):
     assert normcli("draw", "bn", "--data", "[[1,2]]", "-o", "x.svg", "-q").err == ""
 
 
+@pytest.mark.slow
 def test_a_picture_of_a_script_imports_no_rich(folder):
     code = (
         "import sys\nfrom normcli.cli.run import run\n"
@@ -199,6 +201,7 @@ def test_a_picture_of_a_script_imports_no_rich(folder):
 
 @costly
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
+@pytest.mark.slow
 def test_the_bytes_do_not_depend_on_the_run(hash_seed, normcli, folder):
     assert normcli("draw", "in", "--shape", "2,6,4,4", "-o", "here.svg").code == 0
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}

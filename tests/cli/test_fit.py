@@ -161,6 +161,7 @@ def test_a_deviation_is_of_the_ddof_that_was_asked_for(ddof, others, rng, normcl
         *("robust", "robust --quantiles 10,90", "robust --no-mean", "robust --no-scale", "zscore --no-mean"),
     ],
 )
+@pytest.mark.slow
 def test_emitted_scikit_learn_code_runs(norm, rng, normcli, tmp_path):
     pytest.importorskip("sklearn")
     x = rng.standard_normal((40, 3)) * [1, 10, 0] + 4

@@ -20,6 +20,7 @@ def files(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_answer_is_a_table_and_what_made_it(files, normcli):
     ran = normcli("identify", "-i", files / "x.npy", "--actual", files / "y.npy", "--layout", "bnd")
     assert ran.code == 0
@@ -27,6 +28,7 @@ def test_the_answer_is_a_table_and_what_made_it(files, normcli):
     assert "  try        normcli ln … --eps 0.001 --eps-mode outside --ddof 1" in ran.out
 
 
+@pytest.mark.slow
 def test_json_has_every_field_of_a_match(files, normcli):
     data = normcli("identify", "-i", files / "x.npy", "--actual", files / "y.npy", "-f", "json").json
     assert data["schema"] == "normcli/1"
@@ -46,6 +48,7 @@ def test_json_has_every_field_of_a_match(files, normcli):
 
 @costly
 @pytest.mark.parametrize("format_", ["jsonl", *slowly(["csv", "markdown"])])
+@pytest.mark.slow
 def test_every_format_names_it(format_, files, normcli):
     ran = normcli("identify", "-i", files / "x.npy", "--actual", files / "y.npy", "-f", format_)
     assert ran.code == 0
@@ -92,6 +95,7 @@ def test_a_plain_map_is_no_norm_and_exit_1(files, normcli):
     assert "✗ y is a · x + b in each channel." in shown.out
 
 
+@pytest.mark.slow
 def test_a_fault_is_no_norm_and_exit_1(files, normcli):
     mean, var = X.mean(-1, keepdims=True), X.var(-1, keepdims=True)
     np.save(files / "slip.npy", (X - mean) / (var + np.float32(1e-5)))
@@ -135,6 +139,7 @@ def test_an_interval_of_one_number_is_printed_as_one(normcli, tmp_path):
     assert row.split()[4:7] == ["0.001", "0.001", "inside"]
 
 
+@pytest.mark.slow
 def test_check_without_a_norm_asks_which_it_is_and_says_so(files, normcli):
     question = ("-i", files / "x.npy", "--actual", files / "y.npy", "--layout", "bnd")
     ran = normcli("check", *question)

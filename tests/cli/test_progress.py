@@ -122,6 +122,7 @@ def test_what_is_expected_is_what_is_done(norm, values, passes):
 
 @costly
 @pytest.mark.parametrize(("options", "drawn"), [((), True), (("--quiet",), False)])
+@pytest.mark.slow
 def test_it_is_drawn_on_a_terminal_unless_quiet(options, drawn, tmp_path):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(1500, 1000)))
     code = (

@@ -309,6 +309,7 @@ def test_an_answer_that_cannot_be_written_leaves_the_state(tmp_path):
     assert read_state(str(state), "bn").batches == 1
 
 
+@pytest.mark.slow
 def test_a_reader_who_stops_early_has_had_the_answer(tmp_path):
     state = tmp_path / "s.npz"
     reading, writing = os.pipe()
@@ -320,6 +321,7 @@ def test_a_reader_who_stops_early_has_had_the_answer(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.slow
 def test_a_tensor_that_cannot_be_streamed_leaves_the_state(tmp_path):
     with Path("/dev/full").open("w") as full:
         ran = _run(["bn", "--shape", "4,2", "--state", str(tmp_path / "s.npz"), "-o", "-"], stdout=full)
@@ -327,6 +329,7 @@ def test_a_tensor_that_cannot_be_streamed_leaves_the_state(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_reader_of_the_tensor_who_stops_early_has_had_it_and_the_other_files(tmp_path):
     state, statistics = tmp_path / "s.npz", tmp_path / "m.json"
     reading, writing = os.pipe()

@@ -21,9 +21,11 @@ from normcli.codegen.task import Task
 from normcli.errors import UsageError
 from normcli.norms.calls import CALLS
 from normcli.norms.request import Request
+from normcli.numerics.elements.activation import Activation
 from normcli.numerics.statistics.solution import Given
 from normcli.results.calculate import calculate
 from normcli.results.given_inputs import fit_inputs
+from normcli.results.surroundings import GateOrder
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
 from tests.conftest import plan_request
@@ -332,3 +334,83 @@ def test_the_function_of_a_range_brings_values_into_it_by_itself(dtype):
     exec(write_module(task, "numpy"), namespace)
     assert_near(namespace["normalize"](task.sources[0].values.astype(dtype)), expected, 1e-5)
     assert "gamma" not in write_module(task, "flax")
+
+
+GATES = [
+    pytest.param(norm, act, order, dtype, id=f"{norm}-{act}-{order}-{dtype}")
+    for act in Activation
+    for order in GateOrder
+    for norm, dtype in (("rms", "float64"), ("ln", "float32"), ("rms", "float16"), ("gn", "float64"))
+]
+
+
+@pytest.fixture
+def emit_gated(normcli, tmp_path, monkeypatch):
+    """Return a function that emits the code of a gated norm, or saves its model, with x, z and the exact result."""
+    monkeypatch.chdir(tmp_path)
+
+    def emit(target, norm, act, order, dtype, *more):
+        x, z = np.random.default_rng(7).normal(size=(2, 4, 6)).astype(dtype)
+        np.save("x.npy", x)
+        np.save("z.npy", z)
+        asked = [norm, "-i", "x.npy", "--gate", "z.npy", "--gate-act", act.value, "--gate-order", order.value]
+        asked += ["--gamma", "1.5", *(["--groups", "2"] if norm == "gn" else [])]
+        ran = normcli(*asked, "--emit", target, *more)
+        assert (ran.code, ran.err) == (0, "")
+        assert normcli(*asked, "-o", "y.npy", "-q").code == 0
+        return ran.out, x, z, np.load("y.npy")
+
+    return emit
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize(("norm", "act", "order", "dtype"), GATES)
+def test_a_gate_by_hand(norm, act, order, dtype, emit_gated):
+    text, *_, expected = emit_gated("numpy", norm, act, order, dtype)
+    factor = "gate" if act is Activation.NONE else f"{act}(gate)"
+    said = " ".join(text.split('"""')[1].split()).replace("- ", "-")
+    assert f"; {'x' if order is GateOrder.BEFORE else 'y'} is multiplied by {factor}." in said
+    assert_near(run_module(text), expected, 1e-12 if dtype == "float64" else 1e-5)
+
+
+@pytest.mark.peers
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("norm", "act", "order", "dtype"), GATES)
+@pytest.mark.parametrize("framework", [name for name in FRAMEWORKS if name != "numpy"])
+def test_a_gate_of_frameworks(framework, norm, act, order, dtype, emit_gated, monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    pytest.importorskip(framework)
+    text, *_, expected = emit_gated(framework, norm, act, order, dtype)
+    made = run_module(text)
+    if framework == "keras":
+        import keras
+
+        made = keras.ops.convert_to_numpy(made)
+    assert_near(made, expected, TOLERANCES[framework] if dtype == "float64" else 1e-4)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(("norm", "act", "order", "dtype"), GATES)
+def test_a_gate_of_models_is_their_second_input(norm, act, order, dtype, emit_gated):
+    onnx = pytest.importorskip("onnx")
+    from onnx.reference import ReferenceEvaluator
+
+    _, x, z, expected = emit_gated("onnx", norm, act, order, dtype, "-o", "m.onnx")
+    model = onnx.load("m.onnx")
+    assert_near(ReferenceEvaluator(model).run(None, {"x": x, "gate": z})[0], expected, 1e-5)
+
+
+def test_the_code_of_a_gate_is_formatted(emit_gated, tmp_path):
+    ruff = shutil.which("ruff") or pytest.skip("ruff is of the extra [lint]")
+    for case in GATES[::3]:
+        for framework in FRAMEWORKS:
+            (tmp_path / f"{framework}_{case.id}.py").write_text(emit_gated(framework, *case.values)[0])
+    done = subprocess.run(
+        [ruff, "format", "--diff", "--isolated", "--line-length=100", tmp_path], capture_output=True
+    )
+    assert done.returncode == 0, done.stdout.decode()[:2000]
+
+
+def test_bounds_have_no_code(normcli):
+    ran = normcli("ln", "--data", "[[1, 2]]", "--clip", "0,1", "--emit", "numpy")
+    assert (ran.code, "--clip is left out of --emit" in ran.err) == (2, True)

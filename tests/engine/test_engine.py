@@ -71,6 +71,7 @@ OTHERS = [
     [*FEW, *slowly(pytest.param(*case) for case in OTHERS)],
     ids=str,
 )
+@pytest.mark.slow
 def test_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, norm, monkeypatch):
     rng = np.random.default_rng(1)
     x = (rng.normal(3.0, 2.0, shape) * 10.0 ** rng.integers(-3, 3, shape)).astype(dtype)

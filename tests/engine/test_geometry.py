@@ -39,6 +39,7 @@ def test_runs(shape, axes, dims, reduced):
 
 @costly
 @pytest.mark.parametrize(("shape", "axes"), CASES, ids=str)
+@pytest.mark.slow
 def test_tiles_cover_each_value_once(shape, axes):
     geometry = Geometry.of(shape, axes)
     for whole, block in itertools.product([True, False, None], [1, 100, 5000, 1 << 20]):

@@ -77,6 +77,7 @@ def test_windows_are_exact(kind, exponent, constants):
 @costly
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("exponent", [0.75, 1.0, 0.5])
+@pytest.mark.slow
 def test_many_values_are_rounded_once(dtype, exponent):
     """Also where a double of float64 would lie in the middle between two of a shorter dtype."""
     x = np.random.default_rng(8).standard_normal((30, 60)).astype(np.float32).astype(np.float64)

@@ -62,6 +62,7 @@ def test_tensors_that_do_not_go_together_are_refused():
         find()
 
 
+@pytest.mark.slow
 def test_short_parts_whose_groups_stand_as_columns(rng):
     x = rng.normal(size=(6, 40, 3))
     parts = [x[:2], x[2:]]

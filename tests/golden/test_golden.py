@@ -480,6 +480,7 @@ def test_the_backward_pass_of_every_norm_verifies(norm, mapped, normcli, tmp_pat
 
 @costly
 @pytest.mark.parametrize("exponent", [-310, -300, 300, 307])
+@pytest.mark.slow
 def test_a_backward_pass_at_the_ends_of_the_range_verifies(exponent, normcli, tmp_path):
     np.save(tmp_path / "x.npy", np.random.default_rng(2).normal(size=SHAPE) * 10.0**exponent)
     assert normcli("golden", "ln", "-i", tmp_path / "x.npy", "--backward", "-o", tmp_path / "g").code == 0

@@ -89,6 +89,7 @@ def test_gamma_and_beta_are_part_of_it():
 
 @costly
 @pytest.mark.parametrize("dtype", ["float32", *slowly(["float16", "float64"])])
+@pytest.mark.slow
 def test_groups_that_are_rare_are_no_exceptions(dtype):
     x = make()
     x[77], x[78], x[79] = 3.1, 0.0, 100.0 + 1e-4 * x[79]

@@ -119,6 +119,7 @@ def test_what_is_wrong_in_a_constant_group_is_said(constant):
     assert diagnose(identify(Question(x, y))).cause == "y is ln, except for n=1"
 
 
+@pytest.mark.slow
 def test_what_is_wrong_where_x_is_not_finite_is_counted():
     x = np.random.default_rng(0).normal(size=(8, 16)).astype("f4")
     x[[2, 5], 3] = np.nan, np.inf
@@ -130,6 +131,7 @@ def test_what_is_wrong_where_x_is_not_finite_is_counted():
 
 
 @pytest.mark.parametrize("value", [np.nan, *slowly([np.inf])])
+@pytest.mark.slow
 def test_a_root_mean_square_with_an_infinity_leaves_zeros(value):
     x = np.random.default_rng(0).normal(size=(8, 16)).astype("f4")
     x[3, 3] = np.inf

@@ -58,6 +58,7 @@ def test_what_became_of_the_residual_is_named(fault):
 @costly
 @pytest.mark.parametrize("half", ["float16", "bfloat16"])
 @pytest.mark.parametrize("mean", [0.0, 30.0])
+@pytest.mark.slow
 def test_an_input_that_was_rounded_to_half_precision_is_named(half, mean):
     x = draw(SHAPES[1], "f4", mean)
     y = norm(round_to_half(x.astype("f8"), half))

@@ -52,6 +52,7 @@ def test_a_length_that_is_divided_by_n_says_by_what_it_should_be():
     assert name("l2", X, y)[1][0] == "the sum of the squares is divided by 100, not 1"
 
 
+@pytest.mark.slow
 def test_groups_of_one_and_of_two_values_are_possible():
     for n in (1, 2):
         x = draw((6, n), "f8")

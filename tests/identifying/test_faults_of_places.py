@@ -35,7 +35,7 @@ X = np.random.default_rng(7).standard_normal((256, 64)) * 3.0 + 20.0
 
 
 @costly
-@pytest.mark.all_quick
+@pytest.mark.all_tried
 @pytest.mark.parametrize(
     ("make", "cause"),
     [
@@ -76,6 +76,7 @@ def test_a_part_within_groups_is_told_by_true_indices_or_not_at_all():
     assert check(made, X, "ln").diagnosis.cause == "ln differs: y is 0 for c ≥ 50"
 
 
+@pytest.mark.slow
 def test_noise_is_none_of_it(rng):
     made = normalize(X, "ln").normalized + 0.1 * rng.standard_normal(X.shape)
     assert check(made, X, "ln").diagnosis.fault is None

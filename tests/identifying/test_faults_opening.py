@@ -99,6 +99,7 @@ SOMETHING_ELSE = {
 
 @costly
 @pytest.mark.parametrize("made", SOMETHING_ELSE)
+@pytest.mark.slow
 def test_what_is_no_fault_of_a_table_is_not_named(made):
     for number, dtype in enumerate(("float32", "bfloat16", "float64", "float16", "float32")):
         for shape in ((2, 3), (3, 5), (12, 40)):
@@ -132,6 +133,7 @@ def test_a_region_is_not_all_but_a_feature_that_is_right_by_chance():
 
 @costly
 @pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.slow
 def test_nothing_raises_and_nothing_warns_for_any_norm(norm):
     rng, options = np.random.default_rng(0), {"groups": 2} if norm == "gn" else {}
     for shape in ((4, 6), (1, 6), (4, 1), (2, 4, 5), (2, 1, 5), (1, 1), (0, 4), (2, 0, 3), (3, 4, 1, 1)):
@@ -147,6 +149,7 @@ def test_nothing_raises_and_nothing_warns_for_any_norm(norm):
 @sampled
 @pytest.mark.parametrize("size", [1e300, 1e150, 1e-160, 1e-300, 5e-324])
 @pytest.mark.parametrize("norm", ["ln", "rms", "bn", "l2"])
+@pytest.mark.slow
 def test_huge_and_tiny_numbers_neither_raise_nor_warn(norm, size):
     x = draw((6, 8), "f8", 0.0)
     gamma = draw_affine(8)[0].clip(0, 1.5).astype("f8") if norm != "l2" else None
@@ -169,6 +172,7 @@ def test_any_gamma_is_possible(gamma):
     ask("ln", X, standardize(X), some, None)
 
 
+@pytest.mark.slow
 def test_constant_groups_masks_integers_and_gaps_are_possible():
     y = standardize(X)
     for x in (

@@ -38,7 +38,7 @@ APPLIED = {
 }
 
 
-@pytest.mark.all_quick
+@pytest.mark.all_tried
 @pytest.mark.parametrize("fault", APPLIED)
 def test_gamma_and_beta_are_named_as_they_were_used(fault):
     assert name("ln", X, APPLIED[fault], G, B)[0] == [fault]

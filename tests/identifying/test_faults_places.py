@@ -76,6 +76,7 @@ def test_a_region_of_many_separate_indices_takes_more_bits_than_a_run():
     assert find(np.s_[1, 2:]).slices == 8
 
 
+@pytest.mark.slow
 def test_a_row_that_is_barely_off_is_no_exception():
     """It is a sign of other arithmetic, and not of a row that was left out."""
     rng = np.random.default_rng(5)

@@ -155,6 +155,7 @@ def test_sums_in_half_precision_are_named_by_their_algorithm(norm, algorithm, dt
     assert (told.fault, told.remedy) == ("stats-half-sums", "accumulate in float32")
 
 
+@pytest.mark.slow
 def test_so_are_sums_in_an_order_that_is_not_known():
     x = np.random.default_rng(0).standard_normal((64, 1024)).astype("f2")
 

@@ -20,6 +20,7 @@ def make(dtype, mean, shape=(24, 64)):
 
 @costly
 @pytest.mark.parametrize("p", [0.1, 0.125, 0.5])
+@pytest.mark.slow
 def test_a_dropout_is_named_with_its_part(p):
     for dtype, mean in WAYS:
         x, y = make(dtype, mean)

@@ -60,6 +60,7 @@ def test_all_numbers_are_others(y, cause):
     assert all("[0] is " in line for line in claim.shown)
 
 
+@pytest.mark.slow
 def test_where_gamma_lies_along_the_groups_it_may_be_the_divisor():
     x = draw((8, 6, 5, 5))
     gamma, beta = draw_affine(6)

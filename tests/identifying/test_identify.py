@@ -268,6 +268,7 @@ def test_one_gamma_and_beta_for_all_values_are_fitted(norm, beta):
     assert identify(x, y).matches[0][:2] == (norm, (0,) if norm == "bn" else (1,))
 
 
+@pytest.mark.slow
 def test_a_gamma_and_beta_of_each_group_are_a_plain_map():
     x = make((40, 6))
     found = identify(x, plainly(x, (0,), 1e-5) * GAMMA + BETA)
@@ -290,6 +291,7 @@ def test_what_two_conventions_share_is_listed_under_both():
 
 
 @pytest.mark.parametrize("order", [(0, 2, 3, 1), *slowly([(0, 3, 1, 2)])])
+@pytest.mark.slow
 def test_another_order_of_axes(order):
     x = make(IMAGES)
     y = plainly(x, (0, 2, 3), 1e-3)
@@ -358,6 +360,7 @@ def test_a_window_that_does_nothing_to_the_values_is_not_claimed():
     assert not best(found, norm="lrn")
 
 
+@pytest.mark.slow
 def test_one_wrong_value_among_all_is_the_fault():
     x = make(OF_FEW_WAYS[4])
     y = plainly(x, (0, 2, 3), 1e-5)

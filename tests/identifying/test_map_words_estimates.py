@@ -39,6 +39,7 @@ def test_the_number_of_iterations_is_identified_from_their_start(count, w, rng):
     assert "by 1 power iteration from u" in str(identify(iterate(w, u, 1), w, u=u))
 
 
+@pytest.mark.slow
 def test_another_start_is_not(w, rng):
     y = iterate(w, rng.normal(size=17).astype("float32"), 2)
     assert not identify(y, w, u=rng.normal(size=17))
@@ -78,6 +79,7 @@ def test_identify_takes_a_start(normcli, w, rng, tmp_path):
         *slowly([pytest.param(0.9997, "0.03 % below the largest singular value", id="just below")]),
     ],
 )
+@pytest.mark.slow
 def test_check_tells_how_far_off_sigma_is(factor, told, w):
     y = (w / (np.linalg.norm(w, 2) * factor)).astype("float32")
     sentence = str(check(y, w, "sn"))
@@ -86,6 +88,7 @@ def test_check_tells_how_far_off_sigma_is(factor, told, w):
     assert ("no power iterations end above it" in sentence) == (factor > 1)
 
 
+@pytest.mark.slow
 def test_check_tells_how_many_iterations_it_would_be(w, rng):
     u = rng.normal(size=17).astype("float32")
     y = iterate(w, u, 2)
@@ -102,12 +105,14 @@ def test_check_tells_that_no_number_of_iterations_gives_it(w, rng):
     assert "no number of power iterations from u up to 100 gives it" in str(check(y, w, "sn", u=u))
 
 
+@pytest.mark.slow
 def test_check_tells_nothing_of_what_is_no_one_factor(w):
     assert "σ is" not in str(check(w / np.abs(w).max(axis=1, keepdims=True), w, "sn"))
     assert "σ is" not in str(check(w * 2, w, "rms"))
 
 
 @pytest.mark.parametrize("start", ["u", *slowly(["v"])])
+@pytest.mark.slow
 def test_check_of_both_vectors_tries_iterations_from_each(start, w, rng):
     x = np.abs(w[:4, :3])
     given = {name: rng.uniform(size=size) for name, size in zip("uv", x.shape, strict=True)}

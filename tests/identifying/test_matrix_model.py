@@ -38,6 +38,7 @@ def test_its_own_result_has_every_bit(rng):
     assert (found.matches[0].equal, found.matches[0].rows) == (1.0, (1,))
 
 
+@pytest.mark.slow
 def test_a_singular_value_that_is_still_iterated_is_a_possibility_alone(rng):
     w = rng.normal(size=(13, 11)).astype("float32")
     found = identify(Question(w, (w / np.linalg.norm(w, 2) * 1.0001).astype("float32")))
@@ -45,6 +46,7 @@ def test_a_singular_value_that_is_still_iterated_is_a_possibility_alone(rng):
     assert any("sn, w divided" in name for name in found.known)
 
 
+@pytest.mark.slow
 def test_too_few_bits_are_named_once(rng):
     w = rng.normal(size=(13, 11)).astype("float16")
     sentence = diagnose(identify(Question(w, normalize(w, "sn").normalized))).sentence
@@ -60,6 +62,7 @@ def test_of_rank_1_it_is_the_length(rng):
 
 @costly
 @pytest.mark.parametrize(("cells", "value"), [((0, 0), np.inf), ((0, 1), 5.0)])
+@pytest.mark.slow
 def test_what_is_no_one_factor_is_none(cells, value, rng):
     w = rng.normal(size=(6, 4))
     y = normalize(w, "sn").normalized.copy()

@@ -41,6 +41,7 @@ def iterate(w, u, count):
     return w / np.dot(u, w @ v)
 
 
+@pytest.mark.slow
 def test_its_own_20_iterations_are_20():
     w, u = take(0)
     found = judge(w, u, normalize(w, "sn", u=u, iterations=20).normalized, 20)
@@ -48,6 +49,7 @@ def test_its_own_20_iterations_are_20():
     assert (steps.fewest, steps.most, found.found.matches[0].equal) == (20, 20, 1.0)
 
 
+@pytest.mark.slow
 def test_a_singular_value_of_a_kernel_is_not_named_as_iterations():
     w, u = take(2)
     found = judge(w, u, w / np.linalg.norm(w, 2), None)
@@ -55,6 +57,7 @@ def test_a_singular_value_of_a_kernel_is_not_named_as_iterations():
     assert " and more power iterations from u" in str(found)
 
 
+@pytest.mark.slow
 def test_iterations_that_a_kernel_may_mistake_are_all_named():
     w, u = take(3)
     found = judge(w, u, iterate(w, u, 9), 9)

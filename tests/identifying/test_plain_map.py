@@ -48,6 +48,7 @@ def make(shape, seed=0, dtype="float32"):
 
 @costly
 @pytest.mark.parametrize("plant", [pytest.param(plant, id=plant.name) for plant in PLANTS])
+@pytest.mark.slow
 def test_no_norm_is_named_of_what_no_norm_made(plant):
     found = identify(Question(plant.x, plant.y))
     assert not found.matches, diagnose(found).sentence
@@ -154,6 +155,7 @@ MEAN, STD = (np.array(z, "f4")[:, None, None] for z in ((0.485, 0.456, 0.406), (
         ),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_known_maps_are_named_as_possibilities(x, y, words):
     x, y = (np.asarray(values, "f4") for values in (x, y))
     found = identify(Question(x, y))

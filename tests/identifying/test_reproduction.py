@@ -81,6 +81,7 @@ def test_identify_names_the_algorithm_where_no_exact_norm_gives_the_bits(name, d
 
 @costly
 @pytest.mark.parametrize(("dtype", "name"), [("bfloat16", "stored-sums"), ("float16", "stored")])
+@pytest.mark.slow
 def test_statistics_that_were_stored_in_half_precision_are_found(dtype, name):
     """As torch's batch norm on a CPU: x · a + b in float32, of a mean and a divisor in half precision."""
     x, half = draw(dtype), find_type(dtype)
@@ -168,6 +169,7 @@ def divide(sums):
 @costly
 @pytest.mark.skipif(not has_dtype("bfloat16"), reason="bfloat16 is of another library")
 @pytest.mark.parametrize(("seed", "eps"), [(19, 1e-5), (20, 1e-3), (27, 1e-6)])
+@pytest.mark.slow
 def test_an_eps_of_low_precision_sums_is_told_with_every_other_that_gives_the_bits(seed, eps):
     x = np.random.default_rng(seed).normal(size=(4, 16)).astype(find_type("bfloat16"))
     formula = RowFormula.of(make_plan(Request("rms"), x.shape, x.dtype))._replace(eps=eps)

@@ -135,6 +135,7 @@ def test_a_wrong_value_of_the_norm_that_was_asked_for_is_named(norm):
     )
 
 
+@pytest.mark.slow
 def test_a_factor_of_a_norm_without_gamma_is_named():
     x = np.random.default_rng(1).normal(0.7, 2.0, (4, 6, 30)).astype("f4")
     told = check(normalize(x, "mvn").normalized * np.float32(1.28), x, "mvn").diagnosis

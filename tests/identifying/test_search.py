@@ -145,6 +145,7 @@ def test_integers_that_float64_rounds_are_what_they_are():
     assert (match.axes, match.equal) == ((1,), 1.0)
 
 
+@pytest.mark.slow
 def test_a_factor_of_each_output_may_be_weight_normalization():
     w, g = make((7, 3, 3, 3), mean=0.0), make((7, 1, 1, 1), 5)
     found = ask(w, w * (g / np.sqrt((w * w).sum((1, 2, 3), keepdims=True))))
@@ -322,6 +323,7 @@ def test_a_gamma_that_is_to_be_found_hides_no_sums_of_half_precision():
     assert "a kernel that calculates in float16" in diagnose(careless).sentence
 
 
+@pytest.mark.slow
 def test_a_beta_that_is_to_be_found_hides_no_means_of_half_precision():
     x, gamma, beta = (make(shape, seed, "float16") for seed, shape in enumerate([(23, 61), 61, 61]))
     wide, found = x.astype("f8"), []
@@ -331,6 +333,7 @@ def test_a_beta_that_is_to_be_found_hides_no_means_of_half_precision():
     assert found == [Kind.NORM, Kind.UNDECIDED]
 
 
+@pytest.mark.slow
 def test_an_eps_that_sums_of_half_precision_make_is_no_evidence():
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (7, 97))
     x, gamma = (0.011 * signs).astype("f2"), np.random.default_rng(1).normal(1, 0.5, 97).astype("f2")
@@ -346,6 +349,7 @@ def test_an_eps_that_no_framework_has_takes_many_groups_to_show():
     assert "another eps, with statistics that are rounded to float16" in diagnose(few).alternatives
 
 
+@pytest.mark.slow
 def test_where_nothing_shows_few_of_what_fits_is_looked_at(monkeypatch):
     x, gamma = make((3, 2)), np.random.default_rng(1).normal(1.0, 0.3, 2).astype("f4")
     x[:] = x[:, :1]

@@ -22,6 +22,7 @@ def test_they_are_asked_after(norm, offset, rng):
     assert "exchanged" not in (right.next_step or "")
 
 
+@pytest.mark.slow
 def test_what_is_no_norm_either_way_is_not_asked_after(rng):
     x, y = rng.normal(size=(2, 8, 9))
     assert "exchanged" not in (identify(y, x).diagnosis.next_step or "")

@@ -61,6 +61,7 @@ def assert_all_is_chinese(told: Diagnosis):
             assert_is_chinese(text)
 
 
+@pytest.mark.slow
 def test_every_diagnosis():
     for told in list_diagnoses():
         assert_all_is_chinese(told)

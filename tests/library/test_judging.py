@@ -30,6 +30,7 @@ def test_check_says_what_made_it_instead(x):
     assert judgement.data()["ok"] is False
 
 
+@pytest.mark.slow
 def test_check_is_the_report_of_the_command(x, normcli, tmp_path):
     y = normalize(x, "rms").normalized
     np.save(tmp_path / "x.npy", x)
@@ -38,6 +39,7 @@ def test_check_is_the_report_of_the_command(x, normcli, tmp_path):
     assert out.splitlines()[5:] == str(check(y, x, "ln")).splitlines()[5:]  # below the names of the tensors
 
 
+@pytest.mark.slow
 def test_identify_names_the_norm(x):
     judgement = identify(normalize(x, "ln", eps=1e-3).normalized, x)
     best = judgement.found.matches[0]
@@ -62,6 +64,7 @@ def test_identify_takes_gamma_and_beta(x):
         pytest.param((2, 4, 5, 16), "HD", (4, 16), id="of each head"),
     ],
 )
+@pytest.mark.slow
 def test_a_gamma_of_each_sample_or_head_is_taken_where_y_is_wrong(shape, features, lengths, rng):
     x, gamma, beta = rng.normal(size=shape), rng.normal(size=lengths), rng.normal(size=lengths)
     layout = "BLD" if len(shape) == 3 else "BHLD"

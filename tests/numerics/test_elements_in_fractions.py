@@ -61,6 +61,7 @@ def _choose_sizes(rng, count):
 
 @costly
 @pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.slow
 def test_values_of_any_size_are_normalized_with_statistics_of_any_size(centred, rng):
     for _ in range(300):
         x, gamma, beta = (_choose_sizes(rng, 3)[None] for _ in range(3))

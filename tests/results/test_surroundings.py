@@ -135,7 +135,7 @@ def test_gates_that_are_not_finite_are_limits(act, expected):
     np.testing.assert_array_equal(y[0], np.array(expected, np.float32))
 
 
-@pytest.mark.parametrize("z", [-64.0, -20.5, -1.0, -1e-8, 1e-8, 0.3, 7.0, 40.0])
+@pytest.mark.parametrize("z", [-1e6, -5000.0, -64.0, -20.5, -1.0, -1e-8, 1e-8, 0.3, 7.0, 40.0, 1e20])
 @pytest.mark.parametrize("act", ACTIVATIONS)
 def test_activations_and_their_slopes_are_known_to_any_number_of_bits(act, z):
     for is_slope, define in ((False, ACTIVATIONS[act]), (True, lambda z: find_slope(act, z))):

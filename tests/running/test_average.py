@@ -63,6 +63,7 @@ def test_the_cumulative_average_weighs_all_batches_alike(rng):
 
 @costly
 @pytest.mark.parametrize("start", [None, 7])
+@pytest.mark.slow
 def test_the_cumulative_average_of_many_batches_is_the_exact_one(start, rng, tmp_path):
     """Also of a state without sums, as earlier versions wrote them; and through a file."""
     path, rule, exact, count = str(tmp_path / "s.npz"), RunningRule(None), Fraction(0), start or 0

@@ -69,7 +69,7 @@ CASES = [
 ]
 
 
-@pytest.mark.all_quick
+@pytest.mark.all_tried
 @pytest.mark.parametrize(("norm", "options"), CASES)
 def test_the_chain_rule_leads_to_the_exact_dx(norm, options):
     require_same(*explain(*draw(), norm, **options))

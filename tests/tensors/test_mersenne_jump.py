@@ -27,6 +27,7 @@ def test_a_jump_is_as_many_words(before, count, monkeypatch):
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.slow
 def test_a_jump_of_jumps_is_one():
     once, twice = np.random.RandomState(5), np.random.RandomState(5)
     advance(once, 10**10)

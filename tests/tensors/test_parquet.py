@@ -40,6 +40,7 @@ def write(path, saved):
         FORMATS[".parquet"].write(stream, saved)
 
 
+@pytest.mark.slow
 def test_columns_are_numbers_with_nan_for_what_is_missing(path):
     tensor = load(path, TableOptions(exclude="name"))
     assert tensor.columns == ("x", "n", "ok")

@@ -41,6 +41,7 @@ def test_what_is_exact_passes_to_half_an_ulp(norm, dtype):
     assert_backward_matches(exact.dx, x, DY, norm, max_ulp=0.501, **parameters)
 
 
+@pytest.mark.slow
 def test_every_option_of_normalize_is_one_of_the_assertions():
     options = {"like": "llama", "gamma": GAMMA.astype(np.float16), "layout": "bnd"}
     x = X.astype(np.float16)

@@ -71,6 +71,7 @@ def find(name, norm="ln", dtype="float32"):
     return case
 
 
+@pytest.mark.slow
 def test_each_is_what_its_name_says():
     assert find("edge of float16", dtype="float16").x.max() == get_largest("float16")
     squares = find("squares beyond float16", dtype="float16").x.astype(np.float64) ** 2

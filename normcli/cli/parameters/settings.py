@@ -89,6 +89,10 @@ class SurroundingOptions(NamedTuple):
     gate_order: str | None = None
     clip_output: str | None = None
 
+    def leave_gate(self) -> SurroundingOptions:
+        """Return the options without those of a gate."""
+        return self._replace(gate=None, gate_act=None, gate_order=None)
+
     def refuse(self, reason: str) -> None:
         """Raise `UsageError` with a reason if any is given."""
         for name, value in self._asdict().items():

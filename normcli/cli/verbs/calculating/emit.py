@@ -82,13 +82,17 @@ def _refuse_answers(settings: Settings) -> None:
 
 
 def _list_sources(settings: Settings, problem: Problem) -> Sequence[Source]:
-    """Return the tensor, gamma and beta, with the names of their files."""
+    """Return the tensor, the gate, gamma and beta, with the names of their files."""
     from normcli.codegen.inputs import Source
 
-    source = settings.source
+    source, inputs, values = settings.source, problem.inputs, problem.tensor.values
     recipe = None if source.shape is None else make_recipe(source)
     file = source.inputs[0] if source.inputs else None
+    gate = inputs.gate or inputs.gated_input
+    if inputs.gated_input is not None:
+        values = inputs.gated_input.times.astype(values.dtype)
     return [
-        Source("x", problem.tensor.values, file, recipe, problem.tensor.table),
+        Source("x", values, file, recipe, problem.tensor.table),
+        *([] if gate is None else [Source("gate", gate.values, settings.around.gate)]),
         *(Source(name, values) for name, values in problem.inputs.parameters.items()),
     ]

@@ -104,7 +104,7 @@ def _run(settings: Settings, emit: str | None) -> None:
     if emit is not None:
         from normcli.cli.verbs.calculating.emit import emit_code
 
-        settings.around.refuse("is left out of --emit, which writes code of the norm alone")
+        settings.around.leave_gate().refuse("is left out of --emit, which writes code without it")
         emit_code(settings, emit)
         return
     if _asks_for_tracking(settings):

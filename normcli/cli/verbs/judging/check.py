@@ -151,8 +151,9 @@ def _run(
         return
     gradients = check_backward.take_options(actual)
     if gradients is not None:
-        clip = settings.around._replace(gate=None, gate_act=None, gate_order=None)
-        clip.refuse("is of the forward pass; check it without --backward and --actual-dx")
+        settings.around.leave_gate().refuse(
+            "is of the forward pass; check it without --backward and --actual-dx"
+        )
         if settings.run.is_clustered:
             raise UsageError("--backward is of one machine; --scheduler and --workers check normalized stores")
         if accumulate is not None or algorithm is not None or cast is not None:
