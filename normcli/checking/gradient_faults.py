@@ -72,6 +72,9 @@ ROWS: tuple[Row, ...] = (
     Row(Fault("constants", "the statistics are taken as constants: it is dy · gamma / divisor",
               "differentiate mean and variance too: only in evaluation are they constants", "dx = g / std"),
         lambda c: c.t.g / c.t.divisor, "dx"),
+    # -- the gate
+    Row(Fault("gate-missing", "dy is not multiplied by the gate's activation", "multiply dy by it first",
+              "g = dy * gamma"), lambda c: c.leave_gate(), "gate"),
     # -- dx: gamma
     Row(Fault("gamma-missing", "gamma is left out", "multiply dy by gamma",
               "dx = (dy - mean(dy) - xhat * mean(dy * xhat)) / std"),
@@ -170,6 +173,6 @@ FACTOR = Fault("factor", "every value is {0} times what it should be", "leave th
 def list_faults() -> Iterator[Fault]:
     """Yield every fault of gradients, with its whole id."""
     for row in (*ROWS, Row(ZERO), Row(FACTOR)):
-        of_norm = {*row.needs.split()} - {"mean", "gamma"}
+        of_norm = {*row.needs.split()} - {"mean", "gamma", "gate"}
         names = (name for name, parts in GRADIENTS.items() if of_norm <= parts)
         yield from (row.fault._replace(id=f"{name}-{row.fault.id}") for name in names)

@@ -73,7 +73,8 @@ class WrongGradient(NamedTuple):
     @property
     def parts(self) -> frozenset[str]:
         """What rows of the table may need: which gradient it is, and which parts the norm has."""
-        has = {"mean": self.t.centres, "gamma": self.exact.inputs.gamma is not None}
+        inputs = self.exact.inputs
+        has = {"mean": self.t.centres, "gamma": inputs.gamma is not None, "gate": inputs.gate is not None}
         return GRADIENTS[self.name] | {name for name, part in has.items() if part}
 
     @property
@@ -105,6 +106,15 @@ class WrongGradient(NamedTuple):
     def is_trained(self) -> bool:
         """Whether statistics are of x, over whole axes."""
         return self.plan.grid.split is None and self.exact.inputs.given is None
+
+    def leave_gate(self) -> Floats | None:
+        """Return the gradient of dy as it is, without the gate."""
+        inputs = self.exact.inputs._replace(gate=None)
+        terms = make_terms(replace(self.exact, inputs=inputs))
+        if terms is None or self.name == "dx":
+            return terms and terms.differentiate()
+        other = self._replace(t=terms)
+        return other.add(other.shares)
 
     def add(self, shares: Floats) -> Floats:
         """Return the gradient of a parameter from the term of each value."""

@@ -18,6 +18,7 @@ from tests.marks import costly
 
 FAULTS = {fault.id: fault for fault in list_faults()}
 OFFSETS = (0.0, 1.0, 10.0, 100.0)
+GATE = np.random.default_rng(3).normal(size=(12, 4, 16))
 RUNNING = {"running_mean": np.arange(4.0), "running_var": np.arange(1.0, 5.0)}
 
 
@@ -119,6 +120,8 @@ def ask_otherwise(norm=None, **changes):
 
 
 OTHERWISE = [
+    pytest.param("gate-missing", "rms", ask_otherwise(gate=None), {"gate": GATE}, id="without the gate"),
+    pytest.param("gate-missing", "ln", ask_otherwise(gate=None), {"gate": GATE}, id="without the gate of ln"),
     pytest.param("eps", "bn", ask_otherwise(eps=1e-3), {}, id="eps"),
     pytest.param("eps", "rms", ask_otherwise(eps=1e-2), {}, id="eps of rms"),
     pytest.param("eps-mode", "ln", ask_otherwise(eps_mode="outside"), {"eps": 1e-2}, id="eps outside"),
@@ -272,11 +275,12 @@ def test_ids_are_not_changed():
 
 
 IDS = {
-    "dx": "axes centred constants ddof divided divisor-missing divisor-twice eps eps-mode factor gamma-inner gamma-late "
-    "gamma-missing gamma-one-added gamma-one-missing gamma-pull gamma-twice groups mean-added mean-missing mean-twice "
-    "means-added means-axes means-freedom means-given means-summed pull-added pull-freedom pull-missing pull-summed "
-    "pull-twice residual shard sign sums-axes trained uncentred zero",
-    "dgamma": "axes centred ddof eps eps-mode exchanged factor gamma groups mean part permuted reversed rolled "
-    "rounded-sums shard sign trained uncentred undivided x y zero",
-    "dbeta": "exchanged factor gamma mean part permuted reversed rolled rounded-sums sign zero",
+    "dx": "axes centred constants ddof divided divisor-missing divisor-twice eps eps-mode factor gamma-inner "
+    "gamma-late gamma-missing gamma-one-added gamma-one-missing gamma-pull gamma-twice gate-missing "
+    "groups mean-added mean-missing mean-twice means-added means-axes means-freedom means-given "
+    "means-summed pull-added pull-freedom pull-missing pull-summed pull-twice residual shard sign sums-axes "
+    "trained uncentred zero",
+    "dgamma": "axes centred ddof eps eps-mode exchanged factor gamma gate-missing groups mean part permuted "
+    "reversed rolled rounded-sums shard sign trained uncentred undivided x y zero",
+    "dbeta": "exchanged factor gamma gate-missing mean part permuted reversed rolled rounded-sums sign zero",
 }

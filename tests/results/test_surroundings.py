@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import get_args
 
 import mpmath
 import numpy as np
@@ -10,9 +11,12 @@ import pytest
 
 import normcli
 from normcli import normalize
+from normcli.codegen.arrays import FRAMEWORKS, ONNX
 from normcli.errors import DataError, UsageError
+from normcli.norms.type_names import GateActivationName
 from normcli.numerics.deciding import PRECISIONS, round_to
 from normcli.numerics.elements.activation import Activation, Gated
+from normcli.teach.explain.gate_step import _DEFINITIONS
 from tests.marks import costly
 
 ACTIVATIONS = {
@@ -268,3 +272,10 @@ def test_windows_take_no_gate():
 def test_running_statistics_have_no_gate():
     with pytest.raises(UsageError, match="no option 'gate'"):
         normcli.track([[1.0, 2.0]], "bn", gate=[1.0, 2.0])
+
+
+def test_every_activation_is_named_where_it_is_needed():
+    names = [act.value for act in Activation]
+    assert [*get_args(GateActivationName)] == names
+    assert all({*arrays.activations} == {*names} for arrays in (*FRAMEWORKS.values(), ONNX))
+    assert {*_DEFINITIONS} == {*Activation} - {Activation.NONE}

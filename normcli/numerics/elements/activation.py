@@ -155,17 +155,11 @@ class Activation(enum.StrEnum):
         t = pair_multiply(root, pair_multiply(_widen(near), pair_add(one, bent)))
         return t, pair_multiply(root, pair_add(one, pair_multiply(Pair(3.0, 0.0), bent)))
 
-    def find_limits(self, z: Floats) -> Floats:
-        """Return act(z) of numbers that are not finite."""
-        low = {Activation.NONE: -np.inf, Activation.TANH: -1.0, Activation.SIGMOID: 0.0, Activation.RELU: 0.0}
-        high = 1.0 if self in (Activation.SIGMOID, Activation.TANH) else z
-        return np.asarray(np.where(z > 0.0, high, np.where(np.isnan(z), z, low.get(self, -0.0))))
-
-    def find_slope_limits(self, z: Floats) -> Floats:
-        """Return the derivative of act(z), likewise."""
-        high = 0.0 if self in (Activation.SIGMOID, Activation.TANH) else 1.0
-        low = 1.0 if self is Activation.NONE else 0.0
-        return np.asarray(np.where(z > 0.0, high, np.where(np.isnan(z), z, low)))
+    def find_limits(self, z: Floats, *, slope: bool) -> Floats:
+        """Return act(z), or its derivative, of numbers that are not finite."""
+        ends = _ENDS[self]
+        low, high = ends.slopes if slope else (ends.low, ends.high)
+        return np.asarray(np.where(np.isnan(z), z, np.where(z > 0.0, high, low)))
 
     def apply(self, z: NDArray[Any]) -> Floats:
         """Return act(z) in doubles, within few units in the last place."""
@@ -173,16 +167,12 @@ class Activation(enum.StrEnum):
 
     def evaluate_exactly(self, z: Fraction, bits: int, *, slope: bool = False) -> tuple[Fraction, Fraction]:
         """Return act(z), or its derivative, to so many bits, and a bound of its error: 0 where it is exact."""
-        if self in (Activation.NONE, Activation.RELU) or not z:
-            return (self._find_slope_at(z) if slope else self._find_value_at(z)), Fraction(0)
-        size, ulp = max(abs(z), Fraction(1)), Fraction(1, 2**bits)
-        if abs(z) > _SATURATED.get(self, 2048):
-            is_bounded, least = (
-                self in (Activation.SIGMOID, Activation.TANH),
-                -1 if self is Activation.TANH else 0,
-            )
-            value = Fraction(least) if z < 0 else Fraction(1) if is_bounded else z
-            return (Fraction(z > 0 and not is_bounded) if slope else value), size * _NOTHING
+        ends, size, ulp = _ENDS[self], max(abs(z), Fraction(1)), Fraction(1, 2**bits)
+        if not z:
+            return Fraction(ends.slope_at_zero if slope else ends.at_zero), Fraction(0)
+        if abs(z) > ends.near:
+            end = (ends.slopes if slope else (ends.low, ends.high))[z > 0]
+            return (Fraction(end) if math.isfinite(end) else z), size * _NOTHING if ends.near else Fraction(0)
         if self is Activation.GELU:
             share = _find_normal_share(z, bits)
             if not slope:
@@ -210,24 +200,37 @@ class Activation(enum.StrEnum):
         term = z * factor * rest
         return share * (1 + term), share * (1 + abs(term)) * ulp
 
-    def _find_value_at(self, z: Fraction) -> Fraction:
-        """Return act(z) where it is rational."""
-        known = {Activation.SIGMOID: Fraction(1, 2), Activation.RELU: max(z, Fraction(0))}
-        return known.get(self, z)
 
-    def _find_slope_at(self, z: Fraction) -> Fraction:
-        """Return its derivative, likewise."""
-        known = {
-            Activation.SIGMOID: Fraction(1, 4),
-            Activation.RELU: Fraction(z > 0),
-            Activation.TANH: Fraction(1),
-            Activation.NONE: Fraction(1),
-        }
-        return known.get(self, Fraction(1, 2))
+class _Ends(NamedTuple):
+    """The limits of an activation far from 0, where an infinite one is z itself, and what it is at 0.
+
+    Parameters
+    ----------
+    low, high : float
+    slopes : tuple of float
+        The limits of its derivative.
+    at_zero, slope_at_zero : float
+    near : int
+        Beyond it, activation and derivative are limits, but for `_NOTHING` of z; 0 where they are exactly.
+    """
+
+    low: float
+    high: float
+    slopes: tuple[float, float]
+    at_zero: float
+    slope_at_zero: float
+    near: int
 
 
-_SATURATED = {Activation.GELU: 64, Activation.GELU_TANH: 31, Activation.TANH: 1024}
-"""Beyond these numbers, others than 2048, activations and slopes are limits, but for `_NOTHING` of z."""
+_ENDS = {
+    Activation.SILU: _Ends(-0.0, math.inf, (0.0, 1.0), 0.0, 0.5, 2048),
+    Activation.SIGMOID: _Ends(0.0, 1.0, (0.0, 0.0), 0.5, 0.25, 2048),
+    Activation.GELU: _Ends(-0.0, math.inf, (0.0, 1.0), 0.0, 0.5, 64),
+    Activation.GELU_TANH: _Ends(-0.0, math.inf, (0.0, 1.0), 0.0, 0.5, 31),
+    Activation.RELU: _Ends(0.0, math.inf, (0.0, 1.0), 0.0, 0.0, 0),
+    Activation.TANH: _Ends(-1.0, 1.0, (0.0, 0.0), 0.0, 1.0, 1024),
+    Activation.NONE: _Ends(-math.inf, math.inf, (1.0, 1.0), 0.0, 1.0, 0),
+}
 
 
 class Gated(NamedTuple):
@@ -271,7 +274,7 @@ class Gated(NamedTuple):
         finite = np.isfinite(z)
         z = np.where(finite, z, 0.0)
         known = act.find_slope(z, bits) if self.is_slope else act.evaluate(z, bits)
-        limits = (act.find_slope_limits if self.is_slope else act.find_limits)(widen(self.values))
+        limits = act.find_limits(widen(self.values), slope=self.is_slope)
         if self.times is None:
             return Evaluated(known, ~finite, limits)
         times = widen(self.times)
@@ -286,8 +289,7 @@ class Gated(NamedTuple):
         One that is not finite counts as 0: what it is a part of is decided elsewhere.
         """
         if not math.isfinite(z):
-            find = self.activation.find_slope_limits if self.is_slope else self.activation.find_limits
-            plain = float(find(np.array(z))) * times
+            plain = float(self.activation.find_limits(np.array(z), slope=self.is_slope)) * times
             return Fraction(plain if math.isfinite(plain) else 0.0), Fraction(0)
         if not math.isfinite(times):
             return Fraction(0), Fraction(0)
