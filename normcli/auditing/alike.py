@@ -9,11 +9,11 @@ from normcli.checking.check import NORMALIZED, check
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.engine.inputs import Inputs
 from normcli.errors import DataError
+from normcli.identifying.confirmation import find_strange_groups, plan_hypothesis
 from normcli.identifying.identify import identify
 from normcli.identifying.models.error_bounds import list_levels
 from normcli.identifying.question import Question, find_reason
 from normcli.identifying.search.affine_step import ESTIMATED, enumerate_affine_steps
-from normcli.identifying.strange_groups import find_strange_groups, plan_hypothesis
 from normcli.identifying.words.phrasing import diagnose
 from normcli.tuples import NamedTuple
 

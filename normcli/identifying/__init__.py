@@ -5,8 +5,7 @@
 * `search`: norms that give y, tried on few values first
 * `models`: what may have divided a group, and how surely values show it
 * `faults`: what a kernel did wrong, joint by joint
-* `confirmation`: what fits a sample, held against all of a large tensor
-* `strange_groups`: groups of it that a norm does not explain
+* `confirmation`: what fits a sample, held against all groups of a large tensor
 * `maps`: y = a · x + b without statistics
 * `attempts`: candidates for the arithmetic of a kernel, scored
 * `reproduction`: which algorithm gives the last bits

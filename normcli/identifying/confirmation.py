@@ -1,29 +1,54 @@
-"""Matches of a sample, tested on all of a large tensor."""
+"""Matches of a sample, tested on all of a large tensor, in one pass for each.
+
+In the mean over a group, roundings of single values cancel; an error of its statistics does not.
+"""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.checking.ulp import measure_unit
+from normcli.dtypes import find_type, get_eps
+from normcli.engine.inputs import Inputs, Selection
+from normcli.engine.run import run_into
+from normcli.engine.tiling.blocks import open_source
+from normcli.engine.tiling.geometry import find_geometry
+from normcli.engine.walk import Effort
 from normcli.identifying.faults.claim import Claim
 from normcli.identifying.faults.tables.parts import OF_REGIONS
 from normcli.identifying.faults.wrong_region import tell_places
+from normcli.identifying.models.error_bounds import LARGEST_RSTD, MOST
 from normcli.identifying.models.window_model import gives
 from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.identifying.search.groups import widen
 from normcli.identifying.search.match import rank_matches
 from normcli.identifying.search.match_names import try_plan
 from normcli.identifying.search.samples import MOST_VALUES, Samples
-from normcli.identifying.strange_groups import find_strange_groups
+from normcli.norms.rules import Centre
+from normcli.norms.shapes.parameter_shapes import ParameterShapes
+from normcli.numerics.statistics.divisor import find_divisor
+from normcli.tensors.pieces import forget
+from normcli.tensors.spool import make_scratch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
+    from normcli.engine.tiling.blocks import Source
+    from normcli.engine.tiling.geometry import Geometry, Slices
+    from normcli.identifying.models.error_bounds import Level
+    from normcli.identifying.search.affine_step import AffineStep
+    from normcli.identifying.search.hypothesis import Hypothesis
     from normcli.identifying.search.match import Match
+    from normcli.norms.plan import Plan
+    from normcli.numerics.workspace import Workspace
+
 
 _RARE, _FAR = 20, 8.0
 """At most one value in so many is an exception; and by how many times what is allowed most of them are off."""
@@ -138,3 +163,131 @@ class Confirmation:
             if not gives(match.axes[0], match.window, x, y, self.samples.allow_window(y, level)):
                 return False
         return True
+
+
+PIECE = 1 << 14
+"""Values compared at once: the arrays that this takes stay in the cache."""
+
+
+_EFFORT = Effort(block=1 << 18)
+"""Small tiles, which leave memory to the search."""
+
+
+def find_strange_groups(
+    hypothesis: Hypothesis, eps: float, x: NDArray[Any], y: NDArray[Any], level: Level, dtype: np.dtype[Any]
+) -> NDArray[np.intp]:
+    """Return the numbers of the groups with a value that a hypothesis does not explain.
+
+    Parameters
+    ----------
+    hypothesis : Hypothesis
+    eps : float
+    x, y : ndarray
+        Of the shape of the hypothesis' grid.
+    level : Level
+        How far off a correct kernel may be.
+    dtype : numpy.dtype
+        The dtype in whose last place distances are counted.
+    """
+    plan, affine = plan_hypothesis(hypothesis, eps, x), _spread(hypothesis.affine)
+    geometry = find_geometry(plan)
+    selection = None if hypothesis.sample.standard.missing is None else Selection(omits_nan=True)
+    with open_source(y, plan, geometry) as source:
+        sink = _ExcessSink(
+            geometry, source, affine, level, dtype, is_centred=hypothesis.sample.standard.centred
+        )
+        statistics = run_into(plan, x, sink, Inputs(affine.scale, affine.shift, selection=selection), _EFFORT)
+    return np.flatnonzero(sink.excess.reshape(-1) > _tolerate(plan, eps, statistics, level).reshape(-1))
+
+
+def _spread(affine: AffineStep) -> AffineStep:
+    """Return an affine step whose scale and shift have one shape."""
+    given = [values.shape for values in (affine.scale, affine.shift) if values is not None]
+    shape = np.broadcast_shapes(*given)
+    return affine.map(lambda values: np.broadcast_to(values, shape))
+
+
+def plan_hypothesis(hypothesis: Hypothesis, eps: float, x: NDArray[Any]) -> Plan:
+    """Return the plan of the whole tensor, with gamma and beta where the hypothesis has them."""
+    grid, affine = hypothesis.sample.grid, _spread(hypothesis.affine)
+    plan = hypothesis.model.make_plan(grid.axes, x, eps)
+    shape = next((v.shape for v in (affine.scale, affine.shift) if v is not None), (1,) * x.ndim)
+    held = ParameterShapes(plan.parameters.rule, tuple(range(x.ndim)), shape, shape, grid.split_shape(shape))
+    return replace(plan, grid=replace(grid, shape=x.shape), parameters=held)
+
+
+def _tolerate(plan: Plan, eps: float, statistics: dict[str, Floats], level: Level) -> Floats:
+    """Return how much excess each group may have: the noise of its mean, in units of the factor."""
+    norm, unit = plan.norm, level.roundings * get_eps(np.dtype(find_type(level.precision)))
+    if norm.centre is Centre.NOTHING or norm.divisor.spread is None:
+        return np.full(plan.grid.stats_shape, unit)
+    size, centre = statistics[norm.divisor.spread], np.abs(statistics[norm.centre.value])
+    with np.errstate(all="ignore"):
+        rstd = 1.0 / find_divisor(size, eps, plan.spec.eps_mode)
+        rstd = np.where(size > 0.0, rstd, np.minimum(rstd, LARGEST_RSTD))
+        tolerated = unit * rstd * (size + centre)
+    return np.minimum(np.nan_to_num(tolerated, nan=unit), MOST)
+
+
+class _ExcessSink:
+    """Takes the exact tensor tile by tile, and keeps the largest error of another tensor in each group.
+
+    Parameters
+    ----------
+    geometry : Geometry
+    source : Source
+        The other tensor.
+    affine : AffineStep
+    level : Level
+    dtype : numpy.dtype
+    is_centred : bool
+    """
+
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+
+    def __init__(
+        self,
+        geometry: Geometry,
+        source: Source,
+        affine: AffineStep,
+        level: Level,
+        dtype: np.dtype[Any],
+        *,
+        is_centred: bool,
+    ) -> None:
+        self.excess = make_scratch(geometry.kept_shape, np.dtype(np.float32))
+        self._geometry, self._source, self._dtype = geometry, source, dtype
+        largest = (1.0 if affine.scale is None else float(np.abs(affine.scale).max())) * is_centred
+        self._added = largest + (0.0 if affine.shift is None else float(np.abs(affine.shift).max()))
+        self._ulp = level.ulp + (affine.rounds_to is not None)
+        self._lock = threading.Lock()
+
+    def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
+        """Return the buffer that a tile is to be written to."""
+        return work.get("write", tuple(part.stop - part.start for part in tile), self.dtype)
+
+    def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
+        """Compare the buffer with the other tensor, and overwrite it with the errors."""
+        natural = tuple(range(len(tile)))
+        actual, expected = self._source.read(tile, natural, work).reshape(-1), values.reshape(-1)
+        for start in range(0, expected.size, PIECE):
+            part = slice(start, start + PIECE)
+            expected[part] = self._measure(np.asarray(actual[part], np.float64), expected[part])
+        found = np.maximum.reduce(values, axis=self._geometry.reduced_runs)
+        index = self._geometry.cut_groups(tile)
+        with self._lock:
+            here = self.excess[index]
+            np.maximum(here, found, out=here, casting="same_kind")
+            forget(self.excess)
+        self._source.forget()
+
+    def _measure(self, actual: Floats, expected: Floats) -> Floats:
+        """Return how far off values are beyond their last place, relative to their terms."""
+        size = np.abs(expected)
+        error = np.abs(actual - expected)
+        error -= self._ulp * measure_unit(expected, self._dtype)
+        error /= size + self._added
+        if not error.max(initial=0.0) < np.inf:  # also where something is NaN
+            wrong = np.isfinite(actual) != np.isfinite(expected)
+            error = np.where(np.isfinite(error), error, np.where(wrong, np.inf, 0.0))
+        return np.maximum(error, 0.0)

@@ -21,9 +21,9 @@ from normcli.identifying import identify as identification
 from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.models.matrix_model import find_start
 from normcli.identifying.question import Kind, Question
-from normcli.identifying.words.exchange import hint_exchange
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_actual
+from normcli.identifying.words.suggestion import hint_exchange
 from normcli.norms.layout import make_layout
 from normcli.norms.request import Request
 from normcli.norms.table import find_norm

@@ -109,11 +109,15 @@ def _list_careless(cases: tuple[Case, ...]) -> tuple[Case, ...]:
 def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:
     """Return the faults that explain y in one precision: one row where that does, two, or in a part of y."""
     is_finite = any(np.isfinite(case.y).any() for case in cases)
-    stages = (_try_rows, _try_pairs, _find_parts if len(cases) == 1 else _find_parts_of_right)
-    for stage in stages[0 if is_finite else -1 : None if in_parts else -1]:
+    for stage in (_try_rows, _try_pairs) if is_finite else ():
         if found := _list_claims(cases, stage):
             return list(found)
-    return []
+    if not in_parts:
+        return []
+    found = _list_claims(cases, _find_parts if len(cases) == 1 else _find_parts_of_right)
+    if not any(claim.rank <= 1.0 for claim in found):  # two faults are no likelier than one
+        found += _list_claims(cases, _find_beside_copies)
+    return sorted(found, key=lambda claim: claim.rank)
 
 
 @functools.lru_cache(maxsize=4)  # what holds in all of y is asked for again before parts of it are looked at
@@ -264,7 +268,6 @@ def _find_parts_of_right(case: Case) -> Iterator[Found]:
 
 def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]:
     """Yield what explains y but for a region or a few values, with what stands there."""
-    yield from _find_beside_copies(case)
     tried = [*(one for one in _try_all(case, rows) if one.share >= LIKELY), *_try_rest(case)]
     right = Found((), (), case.right, ~case.differs)
     whole = [right, *(one for one in tried if one.moves(right) and not one.is_fitted)]

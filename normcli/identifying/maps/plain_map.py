@@ -95,10 +95,13 @@ def find_near_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> Pla
     Its arguments are those of `find_plain_map`.
     """
     few, more = SampledBlock(x, y, FEW_SAMPLED), SampledBlock(x, y, MOST_SAMPLED)
-    usual = (axes for axes in enumerate_axes(x.shape) if len(axes) <= _MOST_NEAR_AXES)
+    least = {
+        axes: _LEAST_IN_LINE * math.prod(x.shape[axis] for axis in axes) for axes in enumerate_axes(x.shape)
+    }
+    most = min(x.size, MOST_SAMPLED)
+    usual = (axes for axes, n in least.items() if n <= most and len(axes) <= _MOST_NEAR_AXES)
     for axes, level in itertools.product(usual, _list_all_levels(dtype)):
-        is_short = math.prod(x.shape[axis] for axis in axes) * _LEAST_IN_LINE <= FEW_SAMPLED
-        if is_short and few.fit_mostly(axes, dtype, level) is None:
+        if least[axes] <= FEW_SAMPLED and few.fit_mostly(axes, dtype, level) is None:
             continue
         fitted = more.fit_mostly(axes, dtype, level)
         if fitted is None or not _is_of_all(fitted, x.shape):
@@ -226,8 +229,7 @@ class SampledBlock:
     def fit_mostly(self, axes: Axes, dtype: np.dtype[Any], level: Level) -> PlainMap | None:
         """Return the map that explains all but a few values, which lie far off, if values enough show it."""
         x, y = self.take(axes)
-        is_long = x.size >= _LEAST_IN_LINE * math.prod(x.shape[axis] for axis in axes)
-        for through_zero in (True, False) if is_long else ():
+        for through_zero in (True, False):
             lines, wrong = fit_medians(x, y, axes, through_zero=through_zero), np.zeros(x.shape, np.bool_)
             for times in (4.0 * _FAR, _FAR / 4.0, 1.0):
                 wrong = lines.find_wrong(x, y, dtype, level, times)

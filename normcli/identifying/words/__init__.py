@@ -7,6 +7,5 @@
 * `request_phrasing`: how y differs from what was asked for
 * `request_difference`: the choices that a match makes otherwise than the request
 * `agreement`: what a result that agrees shows all the same
-* `exchange`: whether the two tensors were exchanged
-* `suggestion`: the input that would tell more
+* `suggestion`: the input that would tell more, or whether the two tensors were exchanged
 """

@@ -1,4 +1,4 @@
-"""The generated tensor that tells candidates apart best: their results on it differ most."""
+"""How to find out more: the tensor that tells candidates apart best, or whether x and y were exchanged."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.algorithms.row_formula import RowFormula
-from normcli.dtypes import OUTPUT_DTYPES
+from normcli.checking.ulp import choose_tolerance
+from normcli.dtypes import OUTPUT_DTYPES, is_float
 from normcli.errors import NormError
 from normcli.identifying.models.evidence import COMMON_EPS
+from normcli.identifying.question import Kind, Question
 from normcli.identifying.search.groups import put_back, take_groups, widen
 from normcli.identifying.words.request_difference import try_request
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.norms.table import NORMS
+from normcli.results.calculate import calculate
 from normcli.results.normalize import normalize
+from normcli.tensors.mapped import fetch
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
 from normcli.tuples import NamedTuple
@@ -28,8 +33,10 @@ if TYPE_CHECKING:
 
     from normcli.algorithms.row_computation import Computation
     from normcli.dtypes import Floats
-    from normcli.identifying.question import Identification, Question
+    from normcli.identifying.question import Identification
     from normcli.identifying.search.match import Match
+    from normcli.identifying.words.diagnosis import Diagnosis
+
 
 MOST_CANDIDATES = 6
 """Candidates that are told apart, the best first."""
@@ -172,3 +179,30 @@ def _choose_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     longer = tuple(max(2, length) for length in shape)
     rest = math.prod(longer[1:])
     return (min(longer[0], max(2, MOST_VALUES // max(1, rest))), *longer[1:])
+
+
+MOST_EXCHANGED = 1 << 20
+"""Larger tensors are not tried the other way round."""
+
+
+def hint_exchange(question: Question, told: Diagnosis) -> Diagnosis:
+    """Return a diagnosis that finds no norm, and asks whether x and y were exchanged where x is a norm of y."""
+    x, y = question.x, question.y
+    if told.verdict not in (Kind.AFFINE, Kind.NONE) or x.shape != y.shape or x.size > MOST_EXCHANGED:
+        return told
+    if not is_float(x.dtype):
+        return told
+    x, y = fetch(x), fetch(y)
+    tolerance = choose_tolerance(x.dtype)
+    with np.errstate(all="ignore"):
+        for name in NORMS:
+            try:
+                made = calculate(
+                    make_plan(Request(name, layout=question.layout), y.shape, y.dtype), y
+                ).normalized
+            except NormError:
+                continue
+            values = x.astype(np.float64)
+            if np.allclose(made.astype(np.float64), values, tolerance.rtol, tolerance.atol) and values.any():
+                return told._replace(next_step=f"x is {name} of y: are input and actual exchanged?")
+    return told

@@ -47,8 +47,8 @@ def _run(settings: Settings, actual: str | None, name: str | None, suggests: boo
     from normcli.identifying.identify import identify
     from normcli.identifying.models.matrix_model import find_start
     from normcli.identifying.question import Kind, Question
-    from normcli.identifying.words.exchange import hint_exchange
     from normcli.identifying.words.phrasing import diagnose
+    from normcli.identifying.words.suggestion import hint_exchange
     from normcli.norms.layout import make_layout
 
     source = load_input(settings)
