@@ -58,7 +58,9 @@ class BackwardProblem(NamedTuple):
         if not self.plan.has_groups:
             raise UsageError(f"{self.plan.norm.name} has no backward pass with a gate")
         if self.inputs.selection is not None:
-            raise UsageError("the backward pass with a gate is of values that all count: leave the mask out")
+            raise UsageError(
+                "a gate is differentiated where all values count: leave out --mask, --lengths, --nan omit"
+            )
         if gate.values.shape != shape:
             raise DataError(f"the gate has the shape {gate.values.shape}; for its gradient it takes {shape}")
 

@@ -172,6 +172,8 @@ def test_a_gate_has_a_gradient_too(normcli, tmp_path):
         ran = normcli("backward", *asked, "-fjson")
         assert np.array_equal(np.array(ran.json["dgate"], "f4"), found.dgate)
         assert np.array_equal(np.array(ran.json["dx"], "f4"), found.dx)
+        last = normcli("backward", *asked, "-fcsv").lines[-1].split(",")
+        assert float(last[-1]) == found.dgate[-1, -1]
         assert "dgate  rows n" in normcli("backward", *asked).out
         np.savez(tmp_path / "theirs.npz", **found.collect())
         theirs = [f"--actual-{name}={tmp_path / 'theirs.npz'}:{name}" for name in ("dx", "dgate", "dgamma")]

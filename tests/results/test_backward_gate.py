@@ -194,7 +194,11 @@ def test_what_is_not_finite_spreads_in_its_group_alone(order):
             "sn", {"gate": np.ones((3, 5))}, UsageError, "sn has no backward pass with a gate", id="sn"
         ),
         pytest.param(
-            "ln", {"gate": np.ones((3, 5)), "mask": np.eye(3, 5) == 0}, UsageError, "mask out", id="mask"
+            "ln",
+            {"gate": np.ones((3, 5)), "mask": np.eye(3, 5) == 0},
+            UsageError,
+            "where all values count",
+            id="mask",
         ),
         pytest.param("ln", {"gate_order": "before"}, UsageError, "give --gate too", id="no gate"),
         pytest.param("ln", {"clip_output": (0, 1)}, UsageError, "no option 'clip_output'", id="clip"),

@@ -97,6 +97,7 @@ class GradientsAnswer:
 
         found, grid = self.gradients, self.gradients.plan.grid
         columns = {"input": found.input, "dy": found.dy, "dx": found.dx}
+        columns |= {} if found.dgate is None else {"dgate": found.dgate}
         picked = {name: pick_from(values) for name, values in columns.items()}
         return iterate_long(grid.layout.names, grid.shape, picked)
 
