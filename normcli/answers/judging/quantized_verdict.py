@@ -77,9 +77,8 @@ class QuantizedVerdict:
         told = []
         for name in dict.fromkeys(plan.norm.name for plan in plans):
             every = sorted(plan.spec.eps or 0.0 for plan in plans if plan.norm.name == name)
-            told.append(
-                f"{name}, eps {' … '.join(f'{eps:g}' for eps in dict.fromkeys((every[0], every[-1])))}"
-            )
+            ends = dict.fromkeys((every[0], every[-1]))
+            told.append(f"{name}, eps {' … '.join(format(eps, 'g') for eps in ends)}")
         return told
 
     def data(self) -> Mapping[str, Any]:
