@@ -16,7 +16,7 @@ from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import forget
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 _VALUES = 1 << 17
 """Values of the rows that are read at a time."""
+
+
+def warn_of_unnamed(labels: Collection[str]) -> tuple[str, ...]:
+    """Return a line about rows whose group has no name; none where every row's has one."""
+    return ("rows whose group has no name make one group",) if "" in labels else ()
 
 
 def iterate_rows(tensor: Tensor) -> Iterator[tuple[slice, list[str]]]:

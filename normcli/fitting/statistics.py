@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.fitting.by_column import number_groups_of
+from normcli.fitting.by_column import number_groups_of, warn_of_unnamed
 from normcli.fitting.shards import join_shards
 from normcli.fitting.subject import has_images
 from normcli.fitting.sums import Sums, solve_sums
@@ -133,7 +133,7 @@ def round_stats(stats: Stats) -> Rounded:
 
 
 def warn(stats: Stats) -> tuple[str, ...]:
-    """Return warnings about groups that are empty, constant, or not finite: one line for each kind."""
+    """Return warnings about groups that are unnamed, empty, constant, or not finite: one line for each kind."""
     sums = stats.sums
     spread = sums.nan > 0
     infinite = (sums.above + sums.below) > 0
@@ -146,7 +146,8 @@ def warn(stats: Stats) -> tuple[str, ...]:
         (infinite, "infinite values"),
         (constant, "constant"),
     )
-    return tuple(_format_warning(stats.subject, chosen, kind) for chosen, kind in kinds if chosen.any())
+    unnamed = warn_of_unnamed(stats.subject.labels)
+    return (*unnamed, *(_format_warning(stats.subject, chosen, kind) for chosen, kind in kinds if chosen.any()))
 
 
 def warn_of_nan(stats: Stats) -> tuple[str, ...]:

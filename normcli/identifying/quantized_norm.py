@@ -55,6 +55,7 @@ def guess_sharing(shape: tuple[int, ...], scales: NDArray[Any]) -> str:
 
     Examples
     --------
+    >>> import numpy as np
     >>> guess_sharing((4, 64), np.ones((4, 2))), guess_sharing((4, 64), np.ones(4))
     ('block:32', 'token')
     """

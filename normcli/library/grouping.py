@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.errors import DataError
+from normcli.fitting.by_column import warn_of_unnamed
 from normcli.library.intake import group_rows
+from normcli.printable import shorten
 from normcli.results.arguments import read_numbers
 from normcli.results.normalize import normalize
 from normcli.tuples import NamedTuple
@@ -96,5 +98,11 @@ def normalize_by(x: ArrayLike, by: Sequence[Any], norm: NormName, **options: Any
         [len(rows) for rows in places.values()],
         {statistic: np.stack(values) for statistic, values in statistics.items()},
         normalized.reshape(given.shape),
-        [f"{len(names)} of {len(places)} groups of rows: {kind}" for kind, names in warned.items()],
+        [
+            *warn_of_unnamed(places),
+            *(
+                f"{len(names)} of {len(places)} groups of rows: {kind}; the first is {shorten(names[0])!r}"
+                for kind, names in warned.items()
+            ),
+        ],
     )

@@ -80,7 +80,7 @@ def test_means_of_shops_as_json_and_csv(normcli):
 def test_the_table_is_written_with_its_other_columns(normcli, tmp_path):
     ran = normcli("zscore", "s.csv", "--by", "shop", "-o", "o.csv")
     assert (tmp_path / "o.csv").read_text().splitlines()[1:4] == ["A,-1.0,0.0", "B,-1.0,-1.0", "A,1.0,0.0"]
-    assert "1 of 3 groups of rows" in ran.err
+    assert "1 of 3 groups of rows: single; the first is 'B, C'" in ran.err
 
 
 @pytest.mark.usefixtures("shops")
@@ -100,3 +100,11 @@ def test_refusals(normcli, words, message):
     ran = normcli("zscore", *words)
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
+
+
+@pytest.mark.parametrize("words", [("zscore", "-i"), ("fit", "zscore")], ids=["norm", "fit"])
+def test_rows_without_a_name_of_their_group_are_told(words, tmp_path, normcli):
+    (tmp_path / "t.csv").write_text("shop,price\nA,1\n,5\nA,3\n,9\n")
+    ran = normcli(*words, tmp_path / "t.csv", "--by", "shop")
+    assert ran.code == 0
+    assert "rows whose group has no name make one group" in ran.err

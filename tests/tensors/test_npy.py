@@ -198,3 +198,11 @@ def test_a_file_that_becomes_short_before_it_is_mapped(tmp_path, monkeypatch):
     monkeypatch.setattr(Region, "map", shrink)
     with (tmp_path / "x.npy").open("rb") as stream, pytest.raises(DataError, match="was cut short while"):
         read_npy(stream, "x.npy")
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "bfloat16"])
+def test_dtypes_that_numpy_saves_without_their_name_are_explained(name, tmp_path, normcli):
+    np.save(tmp_path / "c.npy", np.ones((2, 4), getattr(pytest.importorskip("ml_dtypes"), name)))
+    ran = normcli("rms", "-i", tmp_path / "c.npy")
+    assert (ran.code, ran.raw) == (3, b"")
+    assert "as NumPy saves float8 and bfloat16 of ml_dtypes; save .safetensors" in ran.err
