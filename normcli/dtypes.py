@@ -138,11 +138,11 @@ def require_few_axes(count: int, name: str) -> None:
 
 def require_real(dtype: np.dtype[Any], name: str) -> None:
     """Raise `DataError` unless a dtype holds real numbers."""
-    if dtype.kind == "V" and dtype.itemsize <= 2 and dtype.names is None:
-        raise DataError(
-            f"{name} holds {dtype}, as NumPy saves float8 and bfloat16 of ml_dtypes; save .safetensors, or "
-            "codes by .view(np.uint8)"
-        )
     if not is_real(dtype):
+        if dtype.kind == "V" and dtype.itemsize <= 2 and dtype.names is None:
+            raise DataError(
+                f"{name} holds {dtype}, as NumPy saves float8 and bfloat16 of ml_dtypes; save .safetensors, or "
+                "codes by .view(np.uint8)"
+            )
         label = "Python objects" if dtype.kind == "O" else str(dtype)
         raise DataError(f"{name} holds {label}; integers, booleans and floats are taken")

@@ -55,6 +55,8 @@ class QuantizedPart(NamedTuple):
         What that rule does.
     remedy : str or None
         The option that asks for the same.
+    beyond : int or None
+        How many are further off than is tolerated; None where nothing is.
     """
 
     name: str
@@ -63,17 +65,21 @@ class QuantizedPart(NamedTuple):
     fault: str | None = None
     cause: str | None = None
     remedy: str | None = None
+    beyond: int | None = None
 
     @property
     def ok(self) -> bool:
-        """Whether all are right."""
-        return not self.different
+        """Whether all are right, or off by no more than is tolerated."""
+        return not (self.different if self.beyond is None else self.beyond)
 
     @property
     def text(self) -> str:
         """The count of differences, in words."""
         count = format_count(self.total, self.name.removesuffix("s"))
-        return f"all of {count} are exact" if self.ok else f"{self.different:,} of {count} differ"
+        if not self.different:
+            return f"all of {count} are exact"
+        told = f"{self.different:,} of {count} differ"
+        return told if self.beyond is None else f"{told}, {self.beyond:,} of them by more than is tolerated"
 
 
 class _Rule(NamedTuple):
@@ -93,6 +99,7 @@ def judge_quantized(
     scales: NDArray[Any] | None,
     tensor_scale: NDArray[Any] | None = None,
     *,
+    allowed: Floats | None = None,
     names_rules: bool = True,
 ) -> list[QuantizedPart]:
     """Compare somebody's codes and scales with the exact ones; codes are judged by the scales beside them.
@@ -107,6 +114,8 @@ def judge_quantized(
         float32, the bits of E8M0 or E4M3 as uint8, or numbers. Of any grouping.
     tensor_scale : ndarray or None
         None means the exact one.
+    allowed : ndarray or None
+        How far each value may have been from the exact one before it was quantized; None means not at all.
     names_rules : bool
         Whether rules are tried that make what differs.
 
@@ -122,8 +131,37 @@ def judge_quantized(
         theirs = spread_scales(decode_scales(scales, row) * (whole if row.has_tensor_scale else 1.0), shape)
         parts.append(_judge_scales(found, theirs, scales.size, names_rules))
     if codes is not None:
-        parts.append(_judge_codes(found, _read_codes(codes, found), theirs, names_rules))
-    return parts
+        numbers = _read_codes(codes, found)
+        parts.append(_judge_codes(found, numbers, theirs, names_rules))
+    if allowed is None:
+        return parts
+    beyond = {
+        "scales": lambda: _count_scales_beyond(found, theirs, allowed),
+        "codes": lambda: _count_codes_beyond(found, numbers, theirs, allowed),
+    }
+    return [part._replace(beyond=beyond[part.name]()) for part in parts]
+
+
+def _count_scales_beyond(found: Quantized, theirs: Floats, allowed: Floats) -> int:
+    """Return how many scales follow from no values within the allowed distances of the exact ones."""
+    asked, y = found.asked, found.exact.normalized
+    view, whole = find_view(y.shape, asked.per, found.exact.plan.grid.layout.channel), float(found.tensor_scale)
+    sizes = np.abs(y)
+    ends = (np.maximum(sizes - allowed, 0.0), sizes + allowed)
+    largest = (end.reshape(view).max(axis=(1, 3), keepdims=True) for end in ends)
+    least, most = (find_scales(one, asked.row, asked.rounding, whole) for one in largest)
+    own = theirs.reshape(view)
+    wrong = (own < least.values * whole) | (own > most.values * whole)
+    return int(np.count_nonzero(wrong.any(axis=(1, 3))))
+
+
+def _count_codes_beyond(found: Quantized, theirs: Floats, scales: Floats, allowed: Floats) -> int:
+    """Return how many codes follow, with these scales, from no values within the allowed distances."""
+    y, divisors = found.exact.normalized, np.where(scales == 0.0, np.inf, scales)
+    low, high = (
+        round_quotients(ends, divisors, found.asked.row.grid).values for ends in (y - allowed, y + allowed)
+    )
+    return int(np.count_nonzero((theirs < low) | (theirs > high)))
 
 
 def _read_codes(codes: NDArray[Any], found: Quantized) -> Floats:
@@ -171,9 +209,11 @@ def _list_rules(found: Quantized) -> Iterator[_Rule]:
             remedy = f"--scale-rounding {rounding}"
             yield _Rule("scale-rounding", f"scales are rounded by {rounding}", per, y, scale, remedy)
     short = [(f", of y rounded to {dtype}", y.astype(find_type(dtype)).astype(np.float64)) for dtype in _SHORT]
+    usual = found.exact.plan.change_spec(dtype=None).choose_output_dtype(found.exact.plan.tensor_dtype).name
     for of, values in (("", y), *short):
         if of:
-            yield _Rule("scale-rounded-y", f"scales are{of[1:]}", per, values, make)
+            tolerance = "--max-ulp 0.5" if of.endswith(f" {usual}") else None
+            yield _Rule("scale-rounded-y", f"scales are{of[1:]}", per, values, make, tolerance)
         for other in ("tensor", "token", "channel", *(f"block:{length}" for length in _BLOCKS)):
             option = None if of else f"--per {other}"
             yield _Rule("scale-group", f"scales are per {other}{of}", other, values, make, option)

@@ -105,7 +105,7 @@ def test_check_says_which_rule_made_scales(normcli):
     told = normcli("check", *words, *given, "-f", "json").json
     assert (told["ok"], told["checked"][0]["fault"]) == (False, "scale-rounding")
     right = normcli("check", *words, *given, "--scale-rounding", "ceil", "-f", "csv")
-    assert (right.code, right.lines[1]) == (0, "scales,True,8,0,,,")
+    assert (right.code, right.lines[1]) == (0, "scales,True,8,0,,,,")
 
 
 @pytest.mark.usefixtures("x")
@@ -194,3 +194,32 @@ def test_what_is_asked_of_codes_otherwise_is_refused(options, message, x, normcl
     ran = normcli("identify", "-i", "x.npy", *options)
     assert (ran.code, ran.raw) == (2, b"")
     assert message in ran.err
+
+
+def test_a_kernel_of_float32_passes_within_its_ulps_and_no_other(x, normcli):
+    y = normalize(x, "rms").normalized
+    assert y.dtype == np.float32
+    scales = np.abs(y).max(-1, keepdims=True) / np.float32(448)
+    codes = (y / scales).astype(ml_dtypes.float8_e4m3fn).view(np.uint8)
+    arguments = ("check", "rms", "-i", "x.npy", "--quantize", "fp8-e4m3", *CODES)
+    np.savez("q.npz", codes=codes, scales=scales)
+    ran = normcli(*arguments)
+    assert (ran.code, "  try   --max-ulp 0.5" in ran.lines) == (1, True)
+    ran = normcli(*arguments, "--max-ulp", "0.5", "-f", "json")
+    assert ran.code == 0
+    assert [(part["ok"], part["beyond"]) for part in ran.json["checked"]] == [(True, 0), (True, 0)]
+    assert ran.json["checked"][0]["different"] > 0
+    np.savez("q.npz", codes=codes, scales=np.nextafter(scales, np.float32(9), dtype=np.float32))
+    assert normcli(*arguments, "--max-ulp", "0.5").code == 1
+    codes[2, 5] ^= 1
+    np.savez("q.npz", codes=codes, scales=scales)
+    ran = normcli(*arguments, "--max-ulp", "0.5", "-f", "json")
+    assert (ran.code, ran.json["checked"][1]["beyond"]) == (1, 1)
+
+
+def test_bounds_of_values_do_not_let_a_scale_of_another_group_pass(x, normcli):
+    found = quantize(x, "ln", "int8", per="tensor")
+    np.savez("q.npz", codes=found.codes, scales=np.full((4, 1), found.scales.item()))
+    arguments = ("check", "ln", "-i", "x.npy", "--quantize", "int8", *CODES, "--max-ulp", "4")
+    assert normcli(*arguments).code == 1
+    assert normcli(*arguments, "--per", "tensor").code == 0

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     from normcli.answers.judging.quantized_verdict import QuantizedVerdict
     from normcli.cli.parameters.settings import Settings
+    from normcli.dtypes import Floats
     from normcli.identifying.question import Question
+    from normcli.quantizing.quantize import Quantized
     from normcli.tensors.tensor import Tensor
 
 OPTIONS = (
@@ -44,7 +46,9 @@ def check_codes(settings: Settings, given: Mapping[str, Any]) -> QuantizedVerdic
     require_format(settings)
     asked = read_quantization(*settings.quantizing)
     names = ("actual", *OWN)
-    others = (name for name, value in given.items() if not (value is None or value is False or name in names))
+    others = (
+        name for name, value in given.items() if not (value in (None, False) or name in (*names, "max_ulp"))
+    )
     refused = next(others, None)
     if refused is not None:
         raise UsageError(f"--{refused.replace('_', '-')} is of a result that is not quantized")
@@ -58,9 +62,18 @@ def check_codes(settings: Settings, given: Mapping[str, Any]) -> QuantizedVerdic
     arrays: dict[str, Any] = dict.fromkeys(names) | {name: file.values for name, file in files.items()}
     with settings.run.open_effort() as effort:
         found = quantize_plan(problem.plan, problem.tensor.values, problem.inputs, asked, effort)
-        parts = judge_quantized(found, *(arrays[name] for name in names))
+        allowed = None if given["max_ulp"] is None else given["max_ulp"] * _measure_ulp(found)
+        parts = judge_quantized(found, *(arrays[name] for name in names), allowed=allowed)
     settings.run.warn(problem.plan.norm.name, *found.exact.warnings)
     return QuantizedVerdict(found, problem.tensor, tuple(file.source for file in files.values()), parts)
+
+
+def _measure_ulp(found: Quantized) -> Floats:
+    """Return an ulp of each value in the dtype that the norm gives where it is not quantized."""
+    from normcli.checking.ulp import measure_unit
+
+    plan = found.exact.plan.change_spec(dtype=None)
+    return measure_unit(found.exact.normalized, plan.choose_output_dtype(plan.tensor_dtype))
 
 
 def require_format(settings: Settings) -> None:

@@ -117,7 +117,8 @@ def _list_tensor_files() -> Topic:
     parquet). Their columns keep their names in every answer, and files that are fitted or applied together are
     matched by them. --columns and --exclude choose the columns to work on; the others pass through as they
     stand. Of Parquet, all columns that are chosen take the dtype that holds all of them, what is missing is
-    NaN, and the index of a table of pandas passes through; from text it has the other columns as strings. The
+    NaN, and the index of a table of pandas passes through; other columns from text become whole numbers, numbers,
+    booleans or days where every cell is one, and strings otherwise. The
     first row of CSV and TSV is a header if none of its cells is a number and not all are missing values: an
     empty cell, -, NA, N/A, #N/A, <NA>, nan, null and none, in upper or lower case, which are read as NaN. A
     line with nothing in it is no row, but before the last of a table of one column. The delimiter is the first
