@@ -104,7 +104,7 @@ def _run(
 
     Unless --rtol, --atol or --max-ulp say otherwise, what torch's assert_close tolerates for the dtype of FILE
     is no difference: 1.3e-6 · |expected| + 1e-5 for float32. --max-ulp is stricter: exact values, rounded once,
-    are within 0.5.
+    are within 0.5. With --quantize it says how far a value may be off before it is quantized.
 
     With --accumulate float32, each value may be off by what the roundings of a kernel that adds in float32 come
     to at most on these data. The names of --algorithm are those of normcli doctor.

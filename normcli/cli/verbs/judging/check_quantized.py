@@ -46,9 +46,8 @@ def check_codes(settings: Settings, given: Mapping[str, Any]) -> QuantizedVerdic
     require_format(settings)
     asked = read_quantization(*settings.quantizing)
     names = ("actual", *OWN)
-    others = (
-        name for name, value in given.items() if not (value in (None, False) or name in (*names, "max_ulp"))
-    )
+    taken = (*names, "max_ulp")
+    others = (name for name, value in given.items() if not (value is None or value is False or name in taken))
     refused = next(others, None)
     if refused is not None:
         raise UsageError(f"--{refused.replace('_', '-')} is of a result that is not quantized")

@@ -113,18 +113,18 @@ def _list_tensor_files() -> Topic:
     file.h5:array, are read (the extra hdf5). Both are worked on where they lie; their names of axes are the
     layout. A store that is there is replaced with --overwrite alone, and never one that holds other arrays.
 
-    Tables are CSV, TSV, JSON records ([{"x": 1, "y": 2}, …]), JSON Lines of records, and Parquet (the extra
-    parquet). Their columns keep their names in every answer, and files that are fitted or applied together are
-    matched by them. --columns and --exclude choose the columns to work on; the others pass through as they
-    stand. Of Parquet, all columns that are chosen take the dtype that holds all of them, what is missing is
-    NaN, and the index of a table of pandas passes through; other columns from text become whole numbers, numbers,
-    booleans or days where every cell is one, and strings otherwise. The
-    first row of CSV and TSV is a header if none of its cells is a number and not all are missing values: an
-    empty cell, -, NA, N/A, #N/A, <NA>, nan, null and none, in upper or lower case, which are read as NaN. A
-    line with nothing in it is no row, but before the last of a table of one column. The delimiter is the first
-    of the usual one, comma, semicolon, tab and bar that splits the first 20 lines alike. Whole numbers beyond
-    2^53 are read exactly where all numbers are whole. CSV and TSV of some MiB take a fraction of the time with
-    the extra: pip install 'normcli[tables]'.
+    Tables are CSV, TSV, JSON records ([{"x": 1, "y": 2}, …]), JSON Lines of records, and Parquet (the
+    extra parquet). Their columns keep their names in every answer, and files that are fitted or applied
+    together are matched by them. --columns and --exclude choose the columns to work on; the others pass
+    through as they stand. Of Parquet, all columns that are chosen take the dtype that holds all of them,
+    what is missing is NaN, and the index of a table of pandas passes through; from text, other columns
+    become whole numbers, numbers, booleans or days where every cell is one, and strings otherwise. The
+    first row of CSV and TSV is a header if none of its cells is a number and not all are missing values:
+    an empty cell, -, NA, N/A, #N/A, <NA>, nan, null and none, in upper or lower case, which are read as
+    NaN. A line with nothing in it is no row, but before the last of a table of one column. The delimiter
+    is the first of the usual one, comma, semicolon, tab and bar that splits the first 20 lines alike.
+    Whole numbers beyond 2^53 are read exactly where all numbers are whole. CSV and TSV of some MiB take a
+    fraction of the time with the extra: pip install 'normcli[tables]'.
 
     A file is written whole or not at all, and input and output may be one path. What comes through a pipe, and
     what does not fit into memory, waits in a temporary file without a name, in the folder of TMPDIR.
