@@ -218,10 +218,10 @@ def test_sums_of_parts_are_merged_exactly(p):
     for name in ("totals", "powers", "gradients", "products"):
         mine, other = (getattr(sums, name).take(np.arange(3)).settle() for sums in (first, whole))
         assert (mine.low, mine.digits.tolist()) == (other.low, other.digits.tolist())
-    for name in ("count", "ties", "peak", "rough", "unknown"):
+    for name in ("count", "ties", "peak", "rough", "unknown", "endless"):
         mine, other = (np.array(getattr(sums, name))[..., :3] for sums in (first, whole))
         np.testing.assert_array_equal(mine, other)
-    assert first.unknown[3]
+    assert (first.unknown[3], first.endless[3]) == (False, True)
     np.testing.assert_allclose(np.add(*first.lengths), np.add(*whole.lengths), rtol=2.0**-52)
 
 

@@ -505,3 +505,25 @@ def test_gamma_and_beta_of_different_shapes_are_differentiated_one_by_one(rng):
     x = rng.normal(size=(2, 3, 4))
     with pytest.raises(UsageError, match="gamma and beta of different shapes: leave out beta"):
         backward(x, x, "ln", gamma=np.ones(4), beta=np.ones((2, 1, 4)))
+
+
+@pytest.mark.parametrize("lost", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    ("norm", "options"), [("ln", {}), ("rms", {}), ("rms", {"eps": 0.0}), ("gn", {"groups": 2}), ("bn", {})]
+)
+def test_a_gradient_that_is_not_finite_spreads_no_further_than_its_sums(norm, options, dtype, lost, rng):
+    x, dy = rng.normal(3.0, 1.0, (2, 6, 4)).astype(dtype), rng.normal(size=(2, 6, 4)).astype(dtype)
+    channel = -1 if norm in ("ln", "rms") else 1
+    gamma = rng.normal(1.0, 0.2, x.shape[channel]).astype(dtype)
+    without, dy[1, 2, 3] = dy.copy(), lost
+    without[1, 2, 3] = 0.0
+    found, expected = (backward(x, one, norm, gamma=gamma, **options) for one in (dy, without))
+    reached = np.arange(len(gamma)) == (3 if channel == -1 else 2)
+    assert not np.isfinite(found.dgamma[reached]).any()
+    assert found.dgamma[~reached].tobytes() == expected.dgamma[~reached].tobytes()
+    groups = {"ln": np.s_[1, 2], "rms": np.s_[1, 2], "gn": np.s_[1, :3], "bn": np.s_[:, 2]}[norm]
+    is_lost = np.zeros(x.shape, bool)
+    is_lost[groups] = True
+    assert not np.isfinite(found.dx[is_lost]).any()
+    assert found.dx[~is_lost].tobytes() == expected.dx[~is_lost].tobytes()

@@ -147,7 +147,7 @@ def solve_coefficients(plan: Plan, sums: GradientSums) -> Coefficients:
         take_exactly, (sums.totals, sums.powers, sums.gradients, sums.products)
     )
     times = np.ones_like(sums.count)
-    centre, centre_error, mean, mean_error = Pair(zero, zero), zero, Pair(zero, zero), zero
+    centre, centre_error, mean, mean_error = Pair(zero, zero), zero, Pair(zero.copy(), zero), zero
     extreme = np.zeros(zero.shape, np.bool_)
     if plan.norm.centre is Centre.MEAN:
         times, quotients = sums.count, (totals.divide(sums.count), gradients.divide(sums.count))
@@ -170,7 +170,11 @@ def solve_coefficients(plan: Plan, sums: GradientSums) -> Coefficients:
         coefficients.steepness_error, coefficients.share_error = np.abs(steep.hi), off
         if plan.norm.centre is Centre.MEAN:
             coefficients.mean_error = mean_error + _ROOM * sums.errors / sums.count
-    return _mark(coefficients, found.divisor, found.unclear, sums.unknown)
+    unknown = sums.unknown | (sums.endless & (coefficients.extreme | found.unclear))
+    marked = _mark(coefficients, found.divisor, found.unclear, unknown)
+    for known in (marked.mean, marked.share):  # which Σdy enters; dy · x̂ of the other values is known
+        known.hi[sums.endless] = np.nan
+    return marked
 
 
 def solve_given(plan: Plan, var: Floats, centre: Floats) -> Coefficients:

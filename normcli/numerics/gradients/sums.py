@@ -125,6 +125,14 @@ class GradientRows(NamedTuple):
         upstream = None if self.upstream is None else self.upstream.map(function)
         return GradientRows(self.deviations.map(function), function(self.dy), gamma, counted, upstream)
 
+    def leave_gradients_out(self, chosen: Selected) -> GradientRows:
+        """Return the rows with a dy of 0 in some of them."""
+        dy, upstream = np.where(chosen, 0.0, self.dy), self.upstream
+        if upstream is not None:
+            low, error = (np.where(chosen, 0.0, values) for values in upstream[:2])
+            upstream = upstream._replace(low=low, error=error)
+        return self._replace(dy=dy, upstream=upstream)
+
     def take_exactly(self, bits: int | None = None) -> list[ExactGradient]:
         """Return each value exactly, in C order; gates to so many bits, or as they are in pairs."""
         gamma = np.ones_like(self.dy) if self.gamma is None else self.gamma
@@ -187,8 +195,8 @@ class GradientSums:
         Σ|d|ᵖ for any other p, within `GRADIENT_POWER` of itself.
     rough : ndarray of bool
         Whether that is out of the range in which it is known, or values are 0 whose powers are infinite.
-    unknown : ndarray of bool
-        Whether a group holds what is no finite number.
+    unknown, endless : ndarray of bool
+        Whether a group holds what is no finite number, in x or gamma, and in dy: the sums are without that dy.
     errors, product_errors : ndarray
         How far off gradients and products may be, which gates are multiplied to.
     """
@@ -198,13 +206,17 @@ class GradientSums:
         self.count, self.ties = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
         self.totals, self.powers, self.gradients, self.products = (Fixed.zeros(groups) for _ in range(4))
         self.peak = Pair(np.full(groups, -np.inf if p > 0 else np.inf), np.zeros(groups))
-        self.unknown = np.zeros(groups, np.bool_)
+        self.unknown, self.endless = np.zeros((2, groups), np.bool_)
         self.lengths = Pair(np.zeros(groups), np.zeros(groups))
         self.rough = np.zeros(groups, np.bool_)
         self.errors, self.product_errors = np.zeros((2, groups))
 
     def add(self, groups: Integers, rows: GradientRows) -> None:
         """Add rows to the groups of some numbers, each once."""
+        endless = np.asarray(~np.isfinite(rows.dy).all(axis=-1))
+        if endless.any():
+            self.endless[groups] |= endless
+            rows = rows.leave_gradients_out(endless[:, np.newaxis])
         counted = np.ones(rows.dy.shape, np.bool_) if rows.counted is None else rows.counted
         self.count[groups] += np.count_nonzero(counted, axis=-1)
         finite, ordinary = np.ones((2, len(groups)), np.bool_)
@@ -237,6 +249,7 @@ class GradientSums:
         self.rough |= other.rough
         self.lengths = pair_add(self.lengths, other.lengths)
         self.unknown |= other.unknown
+        self.endless |= other.endless
         self.totals.merge(other.totals)
         self.powers.merge(other.powers)
         self.gradients.merge(other.gradients)

@@ -84,7 +84,8 @@ def differentiate(rows: GradientRows, known: Coefficients, gamma: Floats | None,
     unclear = lost | _find_unclear(factors, inner.hi, value.hi)
     if known.further:
         unclear |= (rows.deviations.hi != 0.0) & ~is_moderate(rows.deviations.hi)
-    return _judge(KnownGradients(value, error, unclear), known, factors, inner.hi * plain)
+    endless = np.isnan(known.mean.hi)
+    return _judge(KnownGradients(value, error, unclear), known, factors, inner.hi * plain, endless)
 
 
 def multiply_known(found: KnownGradients, gate: Gated) -> KnownGradients:
@@ -146,11 +147,16 @@ def _find_unclear(factors: Any, inner: Floats, value: Floats) -> Selected:
 
 
 def _judge(
-    found: KnownGradients, known: Coefficients, factors: Iterable[Floats], plain: Floats
+    found: KnownGradients,
+    known: Coefficients,
+    factors: Iterable[Floats],
+    plain: Floats,
+    endless: Selected | bool = False,
 ) -> KnownGradients:
     """Return what doubles give of what is not finite, and where 1/D is 0; extreme groups are unclear."""
     inverse = known.inverse.hi
     special = (~np.isfinite(inverse) | (inverse == 0.0) | np.isnan(known.steepness.hi)) & ~known.extreme
+    special = special | endless
     for factor in factors:
         special = special | ~np.isfinite(factor)
     value, error = found.value, found.error
