@@ -11,7 +11,7 @@ import numpy as np
 
 from normcli.dtypes import find_type
 from normcli.errors import MissingExtraError
-from normcli.numerics.rounding import round_to_half
+from normcli.numerics.rounding import round_to_short
 from normcli.tensors.mapped import fetch
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _is_of(x: NDArray[Any], half: np.dtype[Any]) -> bool:
 def _holds(values: NDArray[Any], name: str) -> bool:
     with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
         wide = values.astype(np.float64)
-    return bool(np.array_equal(round_to_half(wide, name), wide, equal_nan=True))
+    return bool(np.array_equal(round_to_short(wide, name), wide, equal_nan=True))
 
 
 # -- sums: large ones stand still
@@ -98,7 +98,7 @@ def sum_in_half(factors: Sequence[Floats], axes: tuple[int, ...]) -> Iterator[tu
     wide = [np.moveaxis(factor, axes, range(len(axes))) for factor in factors]
     shape = wide[0].shape
     for name in HALVES:
-        round_half = functools.partial(round_to_half, name=name)
+        round_half = functools.partial(round_to_short, name=name)
         exact = functools.reduce(operator.mul, wide)
         rounded = functools.reduce(operator.mul, map(round_half, wide))
         for terms, counted in ((exact, 1), (rounded, 1), (exact, len(axes)), (rounded, len(axes))):

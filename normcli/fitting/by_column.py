@@ -29,7 +29,7 @@ _VALUES = 1 << 17
 
 
 def warn_of_unnamed(labels: Collection[str]) -> tuple[str, ...]:
-    """Return a line about rows whose group has no name; none where every row's has one."""
+    """Return the warning that the group of some rows has no name; no warning where every group has one."""
     return ("rows whose group has no name make one group",) if "" in labels else ()
 
 

@@ -76,7 +76,7 @@ def identify_quantized(
     norm: str | None,
     effort: Effort,
 ) -> QuantizedNorm | None:
-    """Return the norm whose codes and scales differ least from somebody's; None where there is no norm to try.
+    """Return the norm whose codes and scales differ least from somebody's; None where no group has two values.
 
     Parameters
     ----------
@@ -104,6 +104,8 @@ def identify_quantized(
         return _count(judge_quantized(found, *given, names_rules=False)), found
 
     subjects = list_subjects(question.x, question.gamma, question.beta, question.layout, norm)
+    if question.x.size < 2:
+        return None
     tried = [(measured, subject) for subject in subjects if (measured := measure(_in_doubles(subject)))]
     if not tried:
         return None

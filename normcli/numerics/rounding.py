@@ -58,8 +58,8 @@ def round_to_odd(values: Floats) -> NDArray[np.float32]:
     return nearest
 
 
-def round_to_half(values: Floats, name: str) -> Floats:
-    """Return float64 values rounded once to float16 or bfloat16, as float64, without a library."""
+def round_to_short(values: Floats, name: str) -> Floats:
+    """Return float64 values rounded once to float16, bfloat16 or float32, as float64, without a library."""
     with np.errstate(over="ignore"):
         if name != _BFLOAT16:
             return values.astype(name).astype(np.float64)

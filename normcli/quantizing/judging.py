@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import find_type
 from normcli.errors import DataError
+from normcli.numerics.rounding import round_to_short
 from normcli.printable import format_count
 from normcli.quantizing.codes import decode, find_units, round_quotients
 from normcli.quantizing.formats import FLOAT32, ScaleRounding
@@ -208,7 +208,7 @@ def _list_rules(found: Quantized) -> Iterator[_Rule]:
             scale = functools.partial(make, rounding=rounding)
             remedy = f"--scale-rounding {rounding}"
             yield _Rule("scale-rounding", f"scales are rounded by {rounding}", per, y, scale, remedy)
-    short = [(f", of y rounded to {dtype}", y.astype(find_type(dtype)).astype(np.float64)) for dtype in _SHORT]
+    short = [(f", of y rounded to {dtype}", round_to_short(y, dtype)) for dtype in _SHORT]
     usual = found.exact.plan.change_spec(dtype=None).choose_output_dtype(found.exact.plan.tensor_dtype).name
     for of, values in (("", y), *short):
         if of:
@@ -289,9 +289,9 @@ def _list_codes(y: Floats, divisors: Floats, grid: NumberGrid) -> Iterator[tuple
     yield "codes-truncated", "codes are cut off toward 0, not rounded to nearest", _step(y, divisors, grid, 0.0)
     yield "codes-half-away", "codes halfway are rounded away from 0, not to even", _step(y, divisors, grid, 0.5)
     for dtype in _SHORT:
-        rounded = y.astype(find_type(dtype))
+        rounded = round_to_short(y, dtype)
         values, of = rounded.astype(np.float32), f"of y rounded to {dtype}"
-        yield "codes-rounded-y", f"codes are {of}", _round(rounded.astype(np.float64), divisors, grid)
+        yield "codes-rounded-y", f"codes are {of}", _round(rounded, divisors, grid)
         yield "codes-divided-short", f"codes are {of}, divided in float32", _round(values / short, 1.0, grid)
         inverse = np.float32(1.0) / short
         yield (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -223,3 +225,19 @@ def test_bounds_of_values_do_not_let_a_scale_of_another_group_pass(x, normcli):
     arguments = ("check", "ln", "-i", "x.npy", "--quantize", "int8", *CODES, "--max-ulp", "4")
     assert normcli(*arguments).code == 1
     assert normcli(*arguments, "--per", "tensor").code == 0
+
+
+def test_codes_of_a_single_value_are_of_no_norm(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.float32(2.0))
+    np.savez("q.npz", codes=np.int8(1), scales=np.float32(1.0))
+    ran = normcli("identify", "-i", "x.npy", "--quantize", "int8", *CODES)
+    assert (ran.code, ran.raw) == (3, b"")
+    assert "no norm is there to try" in ran.err
+
+
+def test_wrong_codes_are_judged_without_the_library_of_bfloat16(x, normcli, monkeypatch):
+    np.savez("q.npz", codes=np.zeros(x.shape, np.int8), scales=np.ones((4, 1), np.float32))
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    ran = normcli("check", "ln", "-i", "x.npy", "--quantize", "int8", *CODES)
+    assert (ran.code, ran.err) == (1, "")

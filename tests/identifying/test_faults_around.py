@@ -11,7 +11,7 @@ from normcli.engine.inputs import Inputs
 from normcli.identifying.faults.fault_search import find_claims
 from normcli.identifying.faults.open_case import AskedNorm
 from normcli.numerics.elements.activation import Activation
-from normcli.numerics.rounding import round_to_half
+from normcli.numerics.rounding import round_to_short
 from normcli.tensors.residual import Addends, ResidualSum
 from tests.identifying.faulty import draw, draw_affine, plan, standardize
 from tests.marks import costly
@@ -61,7 +61,7 @@ def test_what_became_of_the_residual_is_named(fault):
 @pytest.mark.slow
 def test_an_input_that_was_rounded_to_half_precision_is_named(half, mean):
     x = draw(SHAPES[1], "f4", mean)
-    y = norm(round_to_half(x.astype("f8"), half))
+    y = norm(round_to_short(x.astype("f8"), half))
     told = normcli.check(y.astype("f4"), x, "ln").diagnosis
     assert (told.fault, told.cause) == (
         "before-input-rounded",

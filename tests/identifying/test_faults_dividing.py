@@ -7,7 +7,7 @@ import pytest
 
 from normcli.dtypes import find_type
 from normcli.identifying.faults.tables.dividing import _format_percent
-from normcli.numerics.rounding import round_to_half
+from normcli.numerics.rounding import round_to_short
 from tests.identifying.faulty import ask, draw, name, standardize
 
 X = draw((12, 64), "f8")
@@ -92,7 +92,7 @@ def test_factors_of_rows_beside_a_factor_of_all_are_not_told_apart():
 
 
 def _round(values):
-    return round_to_half(np.asarray(values, "f8"), "bfloat16")
+    return round_to_short(np.asarray(values, "f8"), "bfloat16")
 
 
 @pytest.mark.parametrize("spread", [0.1, 0.3])
@@ -115,9 +115,9 @@ def test_percents_are_said_without_an_exponent(part, said):
 
 
 def test_a_mean_that_half_precision_rounds_is_no_median():
-    x = round_to_half(draw((12, 64), "f8") + 1000.0, "float16")
+    x = round_to_short(draw((12, 64), "f8") + 1000.0, "float16")
     mean, var = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
-    y = round_to_half((x - round_to_half(mean, "float16")) / np.sqrt(var + EPS), "float16")
+    y = round_to_short((x - round_to_short(mean, "float16")) / np.sqrt(var + EPS), "float16")
     ids = name("ln", x.astype("f2"), y.astype("f2"))[0]
     assert "stats-median" not in ids
     assert "stats-rounded-mean" in ids

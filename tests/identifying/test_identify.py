@@ -21,7 +21,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule, EpsRule
 from normcli.norms.table import NORMS
-from normcli.numerics.rounding import round_to_half
+from normcli.numerics.rounding import round_to_short
 from tests.marks import costly, sampled, slowly
 
 IMAGES = (4, 12, 5, 6)
@@ -565,7 +565,7 @@ def test_no_library_of_bfloat16_is_needed(halve, monkeypatch):
     x = make((16, 40))
     y = plainly(x, (1,), 1e-5, ddof=1)
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
-    y = round_to_half(y.astype(np.float64), "bfloat16").astype(np.float32) if halve else y
+    y = round_to_short(y.astype(np.float64), "bfloat16").astype(np.float32) if halve else y
     found = identify(x, y)
     assert found.rounded_to is None
     assert halve or [(match.norm, match.ddof) for match in found.matches][:1] == [("ln", 1)]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from normcli.numerics.pairs import Pair
-from normcli.numerics.rounding import Scaled, round_scaled, round_to_half, round_to_odd, store
+from normcli.numerics.rounding import Scaled, round_scaled, round_to_odd, round_to_short, store
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 EVERY = np.arange(1 << 16, dtype=np.uint16).view(BFLOAT16)
@@ -72,7 +72,7 @@ def test_halves_without_their_library_are_what_it_stores(dtype):
             [*drawn, *middles.astype(np.float64) * (1.0 + 2.0**-9), np.nan, np.inf, -0.0, 65520.0, 2.0**-134]
         )
         store(expected, values)
-    np.testing.assert_array_equal(round_to_half(values, dtype.name), expected.astype(np.float64))
+    np.testing.assert_array_equal(round_to_short(values, dtype.name), expected.astype(np.float64))
 
 
 def test_round_to_odd_leaves_its_input(frozen):

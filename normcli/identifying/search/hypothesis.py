@@ -12,7 +12,7 @@ from normcli.engine.inputs import Inputs, Selection
 from normcli.engine.run import run
 from normcli.identifying.search.affine_step import round_array
 from normcli.identifying.search.groups import locate_value, take_groups
-from normcli.numerics.rounding import round_to_half
+from normcli.numerics.rounding import round_to_short
 from normcli.numerics.statistics.divisor import find_divisor
 from normcli.tuples import NamedTuple
 
@@ -110,8 +110,8 @@ class Hypothesis(NamedTuple):
             return False
         divisor = find_divisor(sample.standard.measure_length(model.p), eps, model.eps_mode)[:, None]
         with np.errstate(all="ignore"):
-            quotient = sample.standard.rows / round_to_half(divisor, dtype.name)
-            expected = sample.place(self.affine).apply(round_to_half(quotient, dtype.name))
+            quotient = sample.standard.rows / round_to_short(divisor, dtype.name)
+            expected = sample.place(self.affine).apply(round_to_short(quotient, dtype.name))
         return measure_equality(sample.actual, expected, dtype) == 1.0
 
     def measure_factors(self, eps: float) -> Floats:

@@ -12,7 +12,7 @@ from normcli.checking.fault import Fault, Row
 from normcli.dtypes import is_half
 from normcli.identifying.faults.variant import Variant
 from normcli.numerics.elements.activation import Activation
-from normcli.numerics.rounding import round_to_half, widen
+from normcli.numerics.rounding import round_to_short, widen
 from normcli.tensors.residual import Addends, ResidualSum, find_sum_dtype
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _activate(case: Case, gate: Gated, *others: Activation) -> Iterator[Variant]
 def _round_input(case: Case) -> Iterator[Variant]:
     """Round x to half precision before the norm, as autocast does; sums with a residual have another row."""
     for name in () if case.addends else ("float16", "bfloat16"):
-        rounded = round_to_half(case.x, name)
+        rounded = round_to_short(case.x, name)
         if np.isfinite(rounded).all() and (rounded != case.x).any():
             yield _use(_normalize(case, rounded), dtype=name)
 
@@ -97,7 +97,7 @@ def _gate_first(case: Case) -> Iterator[Variant]:
     gated, bare = case.x * case.factor, replace(case, gate=None)
     yield _use(_normalize(bare, gated))
     if is_half(case.dtype):
-        yield _use(_normalize(bare, round_to_half(gated, case.dtype.name)))
+        yield _use(_normalize(bare, round_to_short(gated, case.dtype.name)))
 
 
 def _activate_norm(case: Case, gate: Gated) -> Variant | None:

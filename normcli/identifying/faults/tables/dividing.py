@@ -18,7 +18,7 @@ from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.variant import Variant, divide, is_near, label
 from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN
-from normcli.numerics.rounding import round_to_half
+from normcli.numerics.rounding import round_to_short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -110,7 +110,7 @@ def _round(make: Callable[[Case, _Cast], list[Variant]]) -> Callable[[Case], Ite
 
     def vary(case: Case) -> Iterator[Variant]:
         for name in HALVES:
-            yield from label(make(case, functools.partial(round_to_half, name=name)), dtype=name)
+            yield from label(make(case, functools.partial(round_to_short, name=name)), dtype=name)
 
     return vary
 
@@ -184,7 +184,7 @@ def _cancel_in_half(case: Case) -> Iterator[Variant]:
     if np.all(is_whole | is_nan) and bits >= CERTAIN:
         values = {"percent": _format_percent(float(np.where(is_nan, 0.0, off / case.square).max()))}
         divisor = np.where(is_nan, np.nan, case.used.divisor)
-        for mean in (case.mean, round_to_half(case.mean, case.dtype.name), case.used.mean):
+        for mean in (case.mean, round_to_short(case.mean, case.dtype.name), case.used.mean):
             yield Variant(mean, divisor, values=values, numbers=1, is_fitted=True)
 
 

@@ -12,7 +12,7 @@ from normcli.checking.fault import Fault, Row
 from normcli.checking.half_precision import HALVES
 from normcli.identifying.faults.tables.order import find_shift, is_reverse
 from normcli.identifying.faults.variant import MOST_SHIFTS, Variant, divide, label, list_shifts
-from normcli.numerics.rounding import round_to_half
+from normcli.numerics.rounding import round_to_short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -67,7 +67,7 @@ def _list_axes(values: Floats) -> list[int]:
 def _round(case: Case) -> Iterator[Variant]:
     offset = case.plan.spec.gamma_offset
     for dtype in HALVES:
-        gamma, beta = round_to_half(case.gamma - offset, dtype) + offset, round_to_half(case.beta, dtype)
+        gamma, beta = round_to_short(case.gamma - offset, dtype) + offset, round_to_short(case.beta, dtype)
         yield from label(_replace(case, gamma, beta), dtype=dtype)
 
 
