@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.elements.activation import Gated
+    from normcli.numerics.elements.gate import Gated
 
 
 class RawGradients(NamedTuple):

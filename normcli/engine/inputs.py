@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
     from normcli.engine.tiling.geometry import Geometry, Slices
     from normcli.norms.plan import Plan
-    from normcli.numerics.elements.activation import Gated
+    from normcli.numerics.elements.gate import Gated
     from normcli.numerics.statistics.divisor import Solution
     from normcli.numerics.statistics.solution import Given, Measured
 

@@ -10,7 +10,8 @@ import numpy as np
 from normcli.dtypes import is_float, is_half
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Choices
-from normcli.numerics.elements.activation import Activation, Gated
+from normcli.numerics.elements.activation import Activation
+from normcli.numerics.elements.gate import Gated
 from normcli.numerics.elements.in_fractions import normalize
 from normcli.numerics.elements.kernel import Parameters
 from normcli.numerics.rounding import widen

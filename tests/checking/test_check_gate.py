@@ -14,7 +14,8 @@ from normcli.engine.inputs import Inputs
 from normcli.errors import DataError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.numerics.elements.activation import Activation, Gated
+from normcli.numerics.elements.activation import Activation
+from normcli.numerics.elements.gate import Gated
 
 Z = np.linspace(-4.0, 4.0, 9)
 
@@ -29,7 +30,9 @@ def test_activations_are_as_defined():
         "tanh": math.tanh,
         "none": lambda z: z,
     }.items():
-        assert Activation(name).apply(Z) == pytest.approx([define(z) for z in Z], rel=1e-14, abs=1e-15), name
+        assert Gated(Z, Activation(name)).activate() == pytest.approx(
+            [define(z) for z in Z], rel=1e-14, abs=1e-15
+        ), name
 
 
 @pytest.mark.parametrize("norm", ["bn", "ln", "gn"])

@@ -11,6 +11,7 @@ from normcli.engine.inputs import Inputs
 from normcli.identifying.faults.fault_search import find_claims
 from normcli.identifying.faults.open_case import AskedNorm
 from normcli.numerics.elements.activation import Activation
+from normcli.numerics.elements.gate import Gated
 from normcli.numerics.rounding import round_to_short
 from normcli.tensors.residual import Addends, ResidualSum
 from tests.identifying.faulty import draw, draw_affine, plan, standardize
@@ -85,7 +86,7 @@ def test_a_right_block_passes(dtype, name):
     x, r, z = (draw(SHAPES[0], dtype, mean, seed) for mean, seed in ((3.0, 0), (0.5, 1), (0.0, 2)))
     y = norm(x + r) * GAMMA + BETA
     judged = normcli.check(
-        (y * Activation(name).apply(z.astype("f8"))).astype(dtype), x, "ln", gamma=GAMMA, beta=BETA,
+        (y * Gated(z.astype("f8"), Activation(name)).activate()).astype(dtype), x, "ln", gamma=GAMMA, beta=BETA,
         residual=r, gate=z, gate_act=name,
     )  # fmt: skip
     assert judged.ok

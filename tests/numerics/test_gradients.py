@@ -20,7 +20,8 @@ from normcli.numerics.gradients.in_doubles import (
     solve_in_doubles,
 )
 from normcli.numerics.gradients.in_fractions import solve_exactly, sum_powers
-from normcli.numerics.gradients.sums import GradientRows, GradientSums, find_deviations, needs_decimals
+from normcli.numerics.gradients.rows import GradientRows, find_deviations
+from normcli.numerics.gradients.sums import GradientSums, needs_decimals
 from normcli.numerics.gradients.values import differentiate, find_shares, round_known
 from normcli.numerics.pairs import Pair, invert_pair
 from tests.results.test_backward import require_exact

@@ -16,7 +16,8 @@ from normcli.numerics.gradients.in_fractions import (
     solve_given_exactly,
     sum_powers,
 )
-from normcli.numerics.gradients.sums import GradientRows, GradientSums
+from normcli.numerics.gradients.rows import GradientRows
+from normcli.numerics.gradients.sums import GradientSums
 from normcli.numerics.pairs import Pair
 
 X, DY = np.array([[1.0, -2.0, 0.0, 4.0]]), np.array([[0.5, 1.0, -1.0, 2.0]])

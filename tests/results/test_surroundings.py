@@ -15,7 +15,8 @@ from normcli.codegen.arrays import FRAMEWORKS, ONNX
 from normcli.errors import DataError, UsageError
 from normcli.norms.type_names import GateActivationName
 from normcli.numerics.deciding import PRECISIONS, round_to
-from normcli.numerics.elements.activation import Activation, Gated
+from normcli.numerics.elements.activation import Activation
+from normcli.numerics.elements.gate import Gated
 from normcli.teach.explain.gate_step import _DEFINITIONS
 from tests.marks import costly
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.elements.activation import Gated
+    from normcli.numerics.elements.gate import Gated
     from normcli.numerics.gradients.coefficients import Coefficients
     from normcli.numerics.gradients.in_fractions import ExactCoefficients
     from normcli.numerics.gradients.sums import GradientSums

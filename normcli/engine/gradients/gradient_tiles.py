@@ -28,7 +28,8 @@ from normcli.numerics.gradients.in_doubles import (
     suits_doubles,
 )
 from normcli.numerics.gradients.in_fractions import round_exactly, round_values
-from normcli.numerics.gradients.sums import GradientRows, GradientSums, find_deviations, multiply_gradient
+from normcli.numerics.gradients.rows import GradientRows, find_deviations, multiply_gradient
+from normcli.numerics.gradients.sums import GradientSums
 from normcli.numerics.gradients.values import (
     KnownGradients,
     differentiate,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from normcli.engine.tiling.blocks import Source
     from normcli.engine.tiling.geometry import Slices
     from normcli.numerics.deciding import Bounded
-    from normcli.numerics.elements.activation import Gated
+    from normcli.numerics.elements.gate import Gated
     from normcli.numerics.gradients.coefficients import Coefficients
     from normcli.numerics.gradients.in_doubles import DoubleGroups
     from normcli.numerics.workspace import Workspace

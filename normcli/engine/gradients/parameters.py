@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.numerics.gradients.in_doubles import KnownDoubles
-    from normcli.numerics.gradients.sums import Upstream
+    from normcli.numerics.gradients.rows import Upstream
 
 _PIECE = 1 << 14
 """Parameters that are rounded at once: some thirty float64 arrays are made of their size."""

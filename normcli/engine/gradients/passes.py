@@ -23,7 +23,8 @@ from normcli.numerics.gradients.in_doubles import (
     differentiate_in_doubles,
 )
 from normcli.numerics.gradients.in_fractions import round_exactly, take_sum
-from normcli.numerics.gradients.sums import GradientSums, multiply_gradient
+from normcli.numerics.gradients.rows import multiply_gradient
+from normcli.numerics.gradients.sums import GradientSums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.gradients.coefficients import SolvedGroups
     from normcli.engine.tiling.geometry import Slices
-    from normcli.numerics.elements.activation import Gated
-    from normcli.numerics.gradients.sums import GradientRows
+    from normcli.numerics.elements.gate import Gated
+    from normcli.numerics.gradients.rows import GradientRows
 
 
 class TileValues(NamedTuple):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from normcli.checking.fault import Fault
     from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
-    from normcli.numerics.elements.activation import Gated
+    from normcli.numerics.elements.gate import Gated
     from normcli.tensors.residual import Addends
 
 

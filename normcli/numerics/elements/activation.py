@@ -31,16 +31,12 @@ from normcli.numerics.pairs import (
     two_square,
 )
 from normcli.numerics.powers import INVERSE_LN2, count_digits, raise_two, use_digits
-from normcli.numerics.rounding import widen
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from decimal import Decimal
 
-    from numpy.typing import NDArray
-
-    from normcli.dtypes import Floats, Selected
+    from normcli.dtypes import Floats
 
 _PAIR_ERROR, _FAR_ERROR, _ERFC_ERROR = 2.0**-85, 2.0**-50, 2.0**-50
 """The relative errors of activations: in pairs, far from 0, and by the C library's erfc, 4 + z² times that."""
@@ -58,6 +54,9 @@ _DENSITY = Pair(0.3989422804014327, -2.49232720227773e-17)
 """1/√(2π)."""
 
 _CUBIC = Pair(0.044715, float(Fraction(44715, 10**6) - Fraction(0.044715)))
+
+QUICK = 24
+"""Bits of results that need no pairs of GELU."""
 
 _complement = np.vectorize(math.erfc, otypes=[np.float64])
 
@@ -108,9 +107,9 @@ class Activation(enum.StrEnum):
         """Return act(z) of finite doubles in pairs; `bits` are those of results."""
         match self:
             case Activation.NONE:
-                return _split(z)
+                return split_doubles(z)
             case Activation.RELU:
-                return _split(np.maximum(z, 0.0))
+                return split_doubles(np.maximum(z, 0.0))
             case Activation.SIGMOID:
                 return _find_sigmoid(_widen(z))
             case Activation.TANH:
@@ -119,16 +118,18 @@ class Activation(enum.StrEnum):
                 share = _find_normal(z, bits)
             case _:
                 share = _find_sigmoid(self._bend(z)[0])
-        known = _split(z).multiply(share)
+        known = split_doubles(z).multiply(share)
         return known._replace(error=np.where(z == 0.0, 0.0, known.error))
 
     def find_slope(self, z: Floats, bits: int) -> Factor:
         """Return the derivative of act(z), likewise; of relu it is 0 at 0."""
         match self:
             case Activation.NONE | Activation.RELU:
-                return _split(np.ones_like(z) if self is Activation.NONE else np.where(z > 0.0, 1.0, 0.0))
+                return split_doubles(
+                    np.ones_like(z) if self is Activation.NONE else np.where(z > 0.0, 1.0, 0.0)
+                )
             case Activation.GELU:
-                share, density = _find_normal(z, bits), _split(z).multiply(_find_density(z))
+                share, density = _find_normal(z, bits), split_doubles(z).multiply(_find_density(z))
                 slope = _add(share.pair, density.pair, share.error)
             case _:
                 t, by = self._bend(z)
@@ -160,10 +161,6 @@ class Activation(enum.StrEnum):
         ends = _ENDS[self]
         low, high = ends.slopes if slope else (ends.low, ends.high)
         return np.asarray(np.where(np.isnan(z), z, np.where(z > 0.0, high, low)))
-
-    def apply(self, z: NDArray[Any]) -> Floats:
-        """Return act(z) in doubles, within few units in the last place."""
-        return Gated(z, self).activate()
 
     def evaluate_exactly(self, z: Fraction, bits: int, *, slope: bool = False) -> tuple[Fraction, Fraction]:
         """Return act(z), or its derivative, to so many bits, and a bound of its error: 0 where it is exact."""
@@ -233,116 +230,11 @@ _ENDS = {
 }
 
 
-class Gated(NamedTuple):
-    """A gate that multiplies results behind an activation.
-
-    Parameters
-    ----------
-    values : ndarray
-        It broadcasts against the results.
-    activation : Activation
-    times : ndarray or None
-        What is multiplied with it, of the shape of the values.
-    is_slope : bool
-        Whether the activation's derivative multiplies, in place of the activation.
-    """
-
-    values: Any
-    activation: Activation = Activation.SILU
-    times: Any = None
-    is_slope: bool = False
-
-    def map(self, function: Callable[[Any], Any]) -> Gated:
-        """Return the gate with a function (an index, a reshape) applied to each array."""
-        times = None if self.times is None else function(self.times)
-        return self._replace(values=function(self.values), times=times)
-
-    @property
-    def columns(self) -> tuple[tuple[Floats, float], tuple[Floats | None, float]]:
-        """The numbers that `evaluate_exactly` takes, and what stands for each where there are none."""
-        return (widen(self.values), 0.0), (None if self.times is None else widen(self.times), 1.0)
-
-    def activate(self) -> Floats:
-        """Return act(z) in doubles."""
-        found = self.evaluate(QUICK)
-        return np.asarray(np.where(found.special, found.plain, found.factor.pair.hi))
-
-    @np.errstate(all="ignore")
-    def evaluate(self, bits: int) -> Evaluated:
-        """Return the factor of results of so many bits in pairs."""
-        z, act = widen(self.values), self.activation
-        finite = np.isfinite(z)
-        z = np.where(finite, z, 0.0)
-        known = act.find_slope(z, bits) if self.is_slope else act.evaluate(z, bits)
-        limits = act.find_limits(widen(self.values), slope=self.is_slope)
-        if self.times is None:
-            return Evaluated(known, ~finite, limits)
-        times = widen(self.times)
-        ordinary = np.isfinite(times)
-        plain = np.where(finite, known.pair.hi, limits) * times
-        product = known.multiply(_split(np.where(ordinary, times, 0.0)))
-        return Evaluated(product, ~(finite & ordinary), plain, times)
-
-    def evaluate_exactly(self, z: float, times: float, bits: int) -> tuple[Fraction, Fraction]:
-        """Return the factor that one number gives, as an activation does, with `times` of 1 for none.
-
-        One that is not finite counts as 0: what it is a part of is decided elsewhere.
-        """
-        if not math.isfinite(z):
-            plain = float(self.activation.find_limits(np.array(z), slope=self.is_slope)) * times
-            return Fraction(plain if math.isfinite(plain) else 0.0), Fraction(0)
-        if not math.isfinite(times):
-            return Fraction(0), Fraction(0)
-        value, error = self.activation.evaluate_exactly(Fraction(z), bits, slope=self.is_slope)
-        return value * Fraction(times), error * abs(Fraction(times))
-
-    def list_exactly(self, bits: int) -> Iterator[tuple[Fraction, Fraction]]:
-        """Yield the factor of each value, in C order."""
-        columns = (np.full(np.shape(self.values), o) if a is None else a for a, o in self.columns)
-        for z, times in zip(*(a.reshape(-1).tolist() for a in columns), strict=True):
-            yield self.evaluate_exactly(z, times, bits)
-
-
-class Evaluated(NamedTuple):
-    """The factors of a gate.
-
-    Parameters
-    ----------
-    factor : Factor
-    special : ndarray of bool
-        Which are not finite.
-    plain : ndarray
-        What doubles give of these.
-    times : ndarray or float
-        What all were multiplied with.
-    """
-
-    factor: Factor
-    special: Selected
-    plain: Floats
-    times: Any = 1.0
-
-    def bound(self) -> tuple[Pair, Floats]:
-        """Return the factors as pairs, and how far off these may be."""
-        value, error = self.factor.pair, np.broadcast_to(self.factor.error, self.plain.shape)
-        hi = np.where(self.special, self.plain, value.hi)
-        lost = np.where((np.abs(hi) < _LEAST) & (self.factor.value.hi != 0.0), _LOST, 0.0)
-        error = np.where(np.isfinite(error), np.abs(hi) * error + lost, _LEAST * (1.0 + np.abs(self.times)))
-        return Pair(hi, np.where(self.special, 0.0, value.lo)), np.where(self.special, 0.0, error)
-
-
-_LEAST, _LOST = 2.0**-900, 2.0**-1070
-"""Smaller factors as pairs are off by no more than the second; of unknown ones, the size is below the first."""
-
-QUICK = 24
-"""Bits of results that need no pairs of GELU."""
-
-
 def _widen(z: Floats) -> Pair:
     return Pair(z, np.zeros_like(z))
 
 
-def _split(z: Floats) -> Factor:
+def split_doubles(z: Floats) -> Factor:
     """Return doubles as factors."""
     return Factor(*take_exponents(_widen(z)), np.zeros(()))
 

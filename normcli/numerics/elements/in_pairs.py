@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.numerics.deciding import Precision
-    from normcli.numerics.elements.activation import Gated
+    from normcli.numerics.elements.gate import Gated
 
 
 SOLVED = 2.0**-90

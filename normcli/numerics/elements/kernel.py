@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
-    from normcli.numerics.elements.activation import Gated
+    from normcli.numerics.elements.gate import Gated
     from normcli.numerics.statistics.divisor import Solution
     from normcli.numerics.workspace import Workspace
 

@@ -32,11 +32,7 @@ import numpy as np
 
 from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from normcli.numerics.bounds import GRADIENT_POWER, PAIR
-from normcli.numerics.gradients.sums import (
-    is_moderate,
-    needs_decimals,
-    take_exactly,
-)
+from normcli.numerics.gradients.sums import is_moderate, needs_decimals, take_exactly
 from normcli.numerics.pairs import (
     Pair,
     invert_pair,

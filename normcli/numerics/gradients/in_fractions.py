@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers
     from normcli.norms.plan import Plan
     from normcli.numerics.deciding import Bounded, Enclosed
-    from normcli.numerics.gradients.sums import ExactGradient, GradientRows, GradientSums
+    from normcli.numerics.gradients.rows import ExactGradient, GradientRows
+    from normcli.numerics.gradients.sums import GradientSums
 
 
 class ExactCoefficients(NamedTuple):

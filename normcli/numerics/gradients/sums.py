@@ -8,19 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.bounds import PAIR
-from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.pairs import (
     Pair,
     find_largest,
     find_least,
     pair_add,
-    pair_multiply,
     sum_pairs,
-    two_diff,
     two_prod,
     two_square,
-    two_sum,
 )
 from normcli.numerics.powers import raise_pair
 from normcli.numerics.sums.fixed_point import Fixed
@@ -32,139 +27,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers, Selected
-    from normcli.numerics.elements.activation import Gated
+    from normcli.numerics.gradients.rows import GradientRows
 
 _LEAST, _LARGEST = 2.0**-250, 2.0**250
 """Products of three numbers between these are exact: neither they nor their errors leave float64."""
 
 _LEAST_BASE, _LARGEST_BASE, _LEAST_P, _LARGEST_P = 2.0**-20, 2.0**20, 1.0 / 16.0, 16.0
 """Powers of numbers between these with exponents between those are within `GRADIENT_POWER` of themselves."""
-
-
-class Upstream(NamedTuple):
-    """The gate behind a norm, of which dy · act(z) is no double.
-
-    Parameters
-    ----------
-    low : ndarray
-        What the rounded product leaves.
-    error : ndarray
-        How far off both may be.
-    gate : Gated
-        z, times dy.
-    """
-
-    low: Floats
-    error: Floats
-    gate: Gated
-
-    def map(self, function: Any) -> Upstream:
-        """Return it with a function applied to each array."""
-        return Upstream(function(self.low), function(self.error), self.gate.map(function))
-
-
-def multiply_gradient(gate: Gated) -> tuple[Floats, Upstream]:
-    """Return the doubles nearest to dy · act(z), and what they leave."""
-    value, error = gate.evaluate(PRECISIONS["float64"].bits).bound()
-    return value.hi, Upstream(value.lo, error, gate)
-
-
-class GradientRows(NamedTuple):
-    """Values of groups, one row for each.
-
-    Parameters
-    ----------
-    deviations : Pair of ndarray, shape (rows, n)
-        x less the shift of its group, exactly; 0 where a value has no part in normalized ones.
-    dy : ndarray
-        Likewise.
-    gamma : ndarray or None
-        What dy is multiplied by where that varies within groups.
-    counted : ndarray of bool or None
-        Which values the statistics are of; None for all.
-    upstream : Upstream or None
-        The gate that dy is multiplied by already.
-    """
-
-    deviations: Pair
-    dy: Floats
-    gamma: Floats | None
-    counted: Selected | None
-    upstream: Upstream | None = None
-
-    @property
-    def gradients(self) -> Pair:
-        """The derivative of the loss by x̂, but for a gamma that is one for the whole group."""
-        dy = self.gated
-        if self.gamma is None:
-            return dy
-        return (
-            two_prod(dy.hi, self.gamma) if self.upstream is None else pair_multiply(dy, Pair(self.gamma, 0.0))
-        )
-
-    @property
-    def gated(self) -> Pair:
-        """The derivative of the loss by the norm's result."""
-        return Pair(self.dy, np.zeros_like(self.dy) if self.upstream is None else self.upstream.low)
-
-    @property
-    def error(self) -> Any:
-        """How far off the gradients may be."""
-        if self.upstream is None or self.gamma is None:
-            return 0.0 if self.upstream is None else self.upstream.error
-        return self.upstream.error * np.abs(self.gamma) + PAIR.error * np.abs(self.dy * self.gamma)
-
-    @property
-    def factors(self) -> list[Floats]:
-        """The factors of products."""
-        return [*self.deviations, self.dy, *([] if self.gamma is None else [self.gamma])]
-
-    def map(self, function: Any) -> GradientRows:
-        """Return the rows with a function (an index, a reshape) applied to each array."""
-        gamma, counted = (None if a is None else function(a) for a in (self.gamma, self.counted))
-        upstream = None if self.upstream is None else self.upstream.map(function)
-        return GradientRows(self.deviations.map(function), function(self.dy), gamma, counted, upstream)
-
-    def leave_gradients_out(self, chosen: Selected) -> GradientRows:
-        """Return the rows with a dy of 0 in some of them."""
-        dy, upstream = np.where(chosen, 0.0, self.dy), self.upstream
-        if upstream is not None:
-            low, error = (np.where(chosen, 0.0, values) for values in upstream[:2])
-            upstream = upstream._replace(low=low, error=error)
-        return self._replace(dy=dy, upstream=upstream)
-
-    def take_exactly(self, bits: int | None = None) -> list[ExactGradient]:
-        """Return each value exactly, in C order; gates to so many bits, or as they are in pairs."""
-        gamma = np.ones_like(self.dy) if self.gamma is None else self.gamma
-        counted = np.ones(self.dy.shape, np.bool_) if self.counted is None else self.counted
-        columns = (a.reshape(-1).tolist() for a in (*self.deviations, *self.gated, gamma, counted))
-        known: list[tuple[Fraction, Fraction] | None] = [None] * self.dy.size
-        if self.upstream is not None and bits is not None:
-            known = list(self.upstream.gate.list_exactly(bits))
-        found = []
-        for factor, (hi, lo, dy, low, by, counts) in zip(known, zip(*columns, strict=True), strict=True):
-            g, error = factor or (Fraction(dy) + Fraction(low), Fraction(0))
-            gamma_ = Fraction(by)
-            found.append(ExactGradient(Fraction(hi) + Fraction(lo), g * gamma_, error * abs(gamma_), counts))
-        return found
-
-
-class ExactGradient(NamedTuple):
-    """A value's deviation, the gradient and a bound of its error, and whether the value counts."""
-
-    deviation: Fraction
-    gradient: Fraction
-    error: Fraction
-    counts: bool
-
-
-def find_deviations(x: Floats, low: Floats | None, shift: Floats | None) -> Pair:
-    """Return x + low − shift, exactly; where `low` is given, which is of integers, the shift is one too."""
-    rest = np.zeros_like(x) if low is None else low
-    if shift is None:
-        return Pair(x, rest)
-    difference = two_diff(x, shift)
-    return two_sum(difference.hi, difference.lo + rest)
 
 
 def needs_decimals(p: float) -> bool:

@@ -11,13 +11,7 @@ from normcli.numerics.bounds import GRADIENT_POWER, PAIRS
 from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.elements.in_pairs import round_to_odd
 from normcli.numerics.gradients.coefficients import LARGEST_VALUE, LEAST_VALUE, is_within
-from normcli.numerics.gradients.sums import (
-    is_equal,
-    is_moderate,
-    needs_decimals,
-    raise_sizes,
-    take_sizes,
-)
+from normcli.numerics.gradients.sums import is_equal, is_moderate, needs_decimals, raise_sizes, take_sizes
 from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, pair_negate, two_sum
 from normcli.numerics.rounding import store
 from normcli.tuples import NamedTuple
@@ -28,9 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
-    from normcli.numerics.elements.activation import Gated
+    from normcli.numerics.elements.gate import Gated
     from normcli.numerics.gradients.coefficients import Coefficients
-    from normcli.numerics.gradients.sums import GradientRows
+    from normcli.numerics.gradients.rows import GradientRows
 
 _LEAST_RESULT, _LARGEST_RESULT = 2.0**-800, 2.0**1000
 """Results that are not between these are calculated exactly."""

@@ -12,7 +12,7 @@ from normcli.teach.explain.story import StoryStep
 from normcli.teach.formulas.expression import Constant, Product, Symbol
 
 if TYPE_CHECKING:
-    from normcli.numerics.elements.activation import Gated
+    from normcli.numerics.elements.gate import Gated
     from normcli.teach.explain.measured_group import Outcome
     from normcli.teach.explain.story import Story
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from normcli.engine.single import SingleGroup
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.elements.activation import Gated
+    from normcli.numerics.elements.gate import Gated
     from normcli.results.degenerate_groups import Degeneracy
 
 

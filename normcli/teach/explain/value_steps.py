@@ -16,7 +16,7 @@ from normcli.teach.formulas.expression import Constant, Difference, Product, Quo
 from normcli.teach.value_index import format_index
 
 if TYPE_CHECKING:
-    from normcli.numerics.elements.activation import Gated
+    from normcli.numerics.elements.gate import Gated
     from normcli.teach.explain.measured_group import MeasuredGroup, Outcome
 
 _X_HAT, _Y = Symbol("x̂", r"\hat{x}"), Symbol("y", "y")

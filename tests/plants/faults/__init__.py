@@ -16,7 +16,7 @@ import numpy as np
 
 from normcli.engine.inputs import Inputs
 from normcli.norms.plan import make_plan
-from normcli.numerics.elements.activation import Gated
+from normcli.numerics.elements.gate import Gated
 from normcli.numerics.rounding import widen
 from normcli.results.given_inputs import SelectionRequest, select
 from normcli.tensors.residual import Addends

@@ -8,6 +8,7 @@ import numpy as np
 
 from normcli.dtypes import find_type
 from normcli.numerics.elements.activation import Activation
+from normcli.numerics.elements.gate import Gated
 from tests.plants.faults.kernel import (
     BN,
     EVALUATED,
@@ -34,11 +35,11 @@ def _residual(k: Kernel) -> Array:
 
 
 def _gate(k: Kernel, name: str) -> Array:
-    return Activation(name).apply(k.other.astype(np.float64)).astype(k.work)
+    return Gated(k.other.astype(np.float64), Activation(name)).activate().astype(k.work)
 
 
 def _activate(values: Array, k: Kernel) -> Array:
-    return Activation.SILU.apply(values.astype(np.float64)).astype(k.work)
+    return Gated(values.astype(np.float64)).activate().astype(k.work)
 
 
 def _round_first(k: Kernel, dtype: str) -> Array:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
-    from normcli.numerics.elements.activation import Gated
+    from normcli.numerics.elements.gate import Gated
 
     Sums = Callable[[NDArray[Any], NDArray[Any]], list[tuple[dict[str, Any], list[NDArray[Any]]]]]
 
@@ -105,7 +105,9 @@ def _activate_norm(case: Case, gate: Gated) -> Variant | None:
     if gate.activation is Activation.NONE:
         return None
     right, factor = replace(case, gate=None).right, widen(gate.values)
-    return Variant(result=gate.activation.apply(right.values) * factor, noise=right.allowed * np.abs(factor))
+    return Variant(
+        result=gate._replace(values=right.values).activate() * factor, noise=right.allowed * np.abs(factor)
+    )
 
 
 def _roll_gate(case: Case, gate: Gated) -> Iterator[Variant]:

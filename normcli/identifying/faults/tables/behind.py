@@ -12,6 +12,7 @@ from normcli.checking.ulp import measure_unit
 from normcli.identifying.faults.open_case import thin_out
 from normcli.identifying.faults.variant import Variant, label
 from normcli.numerics.elements.activation import Activation
+from normcli.numerics.elements.gate import Gated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,7 +43,9 @@ def _screen(make: Callable[[Case], Iterable[Variant]]) -> Callable[[Case], Itera
 
 def _apply(*names: str) -> Callable[[Case], Iterator[Variant]]:
     """Return what applies activations to the result."""
-    return _screen(lambda case: (_follow(Activation(name).apply(case.right.values)) for name in names))
+    return _screen(
+        lambda case: (_follow(Gated(case.right.values, Activation(name)).activate()) for name in names)
+    )
 
 
 _LEAKS = (0.01, 0.1, 0.2, 0.3)
@@ -79,7 +82,7 @@ def _add_input(case: Case) -> list[Variant]:
 
 def _gate(case: Case) -> Iterator[Variant]:
     for name, words in (("silu", "silu(x)"), ("sigmoid", "sigmoid(x)"), ("none", "x")):
-        factor = Activation(name).apply(case.x)
+        factor = Gated(case.x, Activation(name)).activate()
         yield Variant(result=case.right.values * factor, values={"gate": words}, slope=factor)
 
 
