@@ -125,9 +125,7 @@ class Activation(enum.StrEnum):
         """Return the derivative of act(z), likewise; of relu it is 0 at 0."""
         match self:
             case Activation.NONE | Activation.RELU:
-                return split_doubles(
-                    np.ones_like(z) if self is Activation.NONE else np.where(z > 0.0, 1.0, 0.0)
-                )
+                return split_doubles(np.where((z > 0.0) | (self is Activation.NONE), 1.0, 0.0))
             case Activation.GELU:
                 share, density = _find_normal(z, bits), split_doubles(z).multiply(_find_density(z))
                 slope = _add(share.pair, density.pair, share.error)
