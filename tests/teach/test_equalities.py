@@ -15,10 +15,8 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.results.calculate import calculate
-from normcli.teach.compare.compared_norm import Member, find_formula, is_same
-from normcli.teach.compare.equalities import Likeness, find_equalities
-from normcli.teach.compare.relatives import find_relatives
-from normcli.teach.compare.sameness_reasons import format_parameters
+from normcli.teach.compared_norm import Member, find_formula, find_relatives, is_same
+from normcli.teach.equalities import Likeness, find_equalities, format_parameters
 from tests.conftest import plan_request
 from tests.marks import costly, slowly
 

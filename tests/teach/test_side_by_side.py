@@ -13,8 +13,8 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.results.calculate import calculate
-from normcli.teach.compare.relatives import NamedPlan
-from normcli.teach.compare.side_by_side import compare, depends_on_batch, measure_whole, try_batch_of_one
+from normcli.teach.compared_norm import NamedPlan
+from normcli.teach.side_by_side import compare, depends_on_batch, measure_whole, try_batch_of_one
 from tests.conftest import plan_request
 from tests.strategies import options_for
 

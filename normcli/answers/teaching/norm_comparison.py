@@ -37,8 +37,7 @@ from normcli.documents.plan_header import (
     list_selection,
 )
 from normcli.norms.rules import Centre
-from normcli.teach.compare.equalities import PARAMETERS, Likeness
-from normcli.teach.compare.sameness_reasons import format_parameters
+from normcli.teach.equalities import PARAMETERS, Likeness, format_parameters
 from normcli.teach.value_index import format_index
 from normcli.tensors.formats.json_lists import describe_number
 
@@ -49,8 +48,8 @@ if TYPE_CHECKING:
 
     from normcli.documents.document import Section, View
     from normcli.documents.scene import Scene
-    from normcli.teach.compare.equalities import Equality
-    from normcli.teach.compare.side_by_side import NormColumn, NormComparison
+    from normcli.teach.equalities import Equality
+    from normcli.teach.side_by_side import NormColumn, NormComparison
     from normcli.tensors.tensor import Tensor
 
 _MOST_MEMBERS = 8

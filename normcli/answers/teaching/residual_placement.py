@@ -17,7 +17,7 @@ from normcli.documents.document import SCHEMA, Page, Table, TableRow, describe_m
 from normcli.documents.matrix_blocks import build_blocks, build_slices
 from normcli.documents.number_format import CELL_DIGITS, format_statistic
 from normcli.documents.plan_header import build_header, describe_tensor, list_facts, name_inputs
-from normcli.teach.compare.side_by_side import measure_whole
+from normcli.teach.side_by_side import measure_whole
 from normcli.tensors.formats.json_lists import describe_number
 from normcli.tuples import NamedTuple
 
