@@ -239,8 +239,14 @@ class Document(Protocol):
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return the objects of JSON lines, complete."""
 
+    @property
+    def row_names(self) -> Sequence[str]:
+        """The members of `records` that CSV has; by default those of the first."""
+        return ()
+
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return the lines of a CSV file, the header first, complete."""
+        """Return the lines of a CSV file, the header first, complete: by default `row_names` of `records`."""
+        return flatten_records(self.records(), self.row_names)
 
 
 class Page(NamedTuple):

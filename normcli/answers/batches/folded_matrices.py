@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from normcli.answers.batches.folded_layer import describe_proof, tell_proofs
-from normcli.documents.document import SCHEMA, Facts, Line, Table, TableRow, describe_value, flatten_records
+from normcli.documents.document import (
+    SCHEMA,
+    Document,
+    Facts,
+    Line,
+    Table,
+    TableRow,
+    describe_value,
+    flatten_records,
+)
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.number_format import format_shape, format_statistic
 from normcli.norms.table import OF_MATRICES
@@ -33,7 +42,7 @@ _ROUNDED = 2.0**-20
 
 
 @dataclass(frozen=True)
-class MatrixFolding:
+class MatrixFolding(Document):
     """Weights that spectral normalization was folded into.
 
     Parameters

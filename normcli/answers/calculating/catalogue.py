@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.documents.document import (
     SCHEMA,
+    Document,
     Facts,
     Table,
     TableRow,
@@ -32,7 +33,7 @@ _COLUMNS = (
 _NOTHING = "–"
 
 
-class Catalogue:
+class Catalogue(Document):
     """Every row of the table of norms."""
 
     def sections(self, view: View) -> Iterator[Section]:
@@ -65,10 +66,6 @@ class Catalogue:
                 **describe_members(norm, "source", "use"),
             }
 
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line per norm, lists joined by spaces."""
-        return flatten_records(self.records())
-
 
 def _list_presets() -> Iterator[dict[str, str]]:
     for row in CONVENTIONS:
@@ -84,7 +81,7 @@ def _format_norm(norm: Norm) -> tuple[str, ...]:
     return (name, norm.title, norm.axes.value, norm.formula(), eps, parameters, norm.source)
 
 
-class ConventionTable:
+class ConventionTable(Document):
     """The rows of the table of conventions, of one norm, of one framework or of all.
 
     Parameters
