@@ -68,7 +68,7 @@ class PlacementAnswer(Document):
     residual: Tensor
 
     @property
-    def _columns(self) -> tuple[tuple[str, Result, Tensor], ...]:
+    def columns(self) -> tuple[tuple[str, Result, Tensor], ...]:
         """Each place, with its result and the tensor that was normalized."""
         return (POST, self.post, self.total), (PRE, self.pre, self.residual)
 
@@ -80,7 +80,7 @@ class PlacementAnswer(Document):
         if not view.shows("y"):
             return
         if view.full:
-            for name, result, _ in self._columns:
+            for name, result, _ in self.columns:
                 yield build_blocks(f"y of {name}", result.normalized, result, view)
             return
         shown = {
@@ -102,7 +102,7 @@ class PlacementAnswer(Document):
 
     def _tabulate(self, view: View) -> Table:
         rows = [TableRow(tuple(words)) for _, *words in _PLACES]
-        measured = [_measure(result) for _, result, _ in self._columns]
+        measured = [_measure(result) for _, result, _ in self.columns]
         rows += [
             TableRow(
                 (label, *(format_statistic(numbers[label], view.digits or CELL_DIGITS) for numbers in measured))
@@ -122,7 +122,7 @@ class PlacementAnswer(Document):
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object per place."""
-        for described, (_, result, tensor) in zip(self._describe(), self._columns, strict=True):
+        for described, (_, result, tensor) in zip(self._describe(), self.columns, strict=True):
             yield {**described, **Answer(result, tensor).describe()}
 
     def rows(self) -> Iterator[Sequence[Any]]:
@@ -132,7 +132,7 @@ class PlacementAnswer(Document):
     def _describe(self) -> Iterator[dict[str, Any]]:
         """Yield what tells each place apart, and what its numbers are, for JSON."""
         names = ("input_mean", "input_var", "output_mean", "output_var")
-        for place, (name, result, _) in enumerate(self._columns):
+        for place, (name, result, _) in enumerate(self.columns):
             numbers = map(describe_number, _measure(result).values())
             told = {member: words[place] for member, _, *words in _PLACES}
             yield {"name": name, **told, **dict(zip(names, numbers, strict=True))}
