@@ -239,13 +239,20 @@ class Document(Protocol):
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return the objects of JSON lines, complete."""
 
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return the lines of a CSV file, the header first, complete."""
+
+
+class RecordDocument(Document, Protocol):
+    """A document whose lines of CSV are its records."""
+
     @property
     def row_names(self) -> Sequence[str]:
-        """The members of `records` that CSV has; by default those of the first."""
+        """The members of a record that a line has; by default all of the first."""
         return ()
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return the lines of a CSV file, the header first, complete: by default `row_names` of `records`."""
+        """Return a header, and one line for each record."""
         return flatten_records(self.records(), self.row_names)
 
 

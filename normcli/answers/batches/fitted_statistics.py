@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.answers.calculating.grouped_rows import GroupedAnswer, find_field
-from normcli.documents.document import Document, Line, describe_members, describe_value, flatten_records
+from normcli.documents.document import Line, describe_members, describe_value, flatten_records
 from normcli.documents.number_format import format_shape
 from normcli.documents.plan_header import build_header, describe_column, describe_plan, list_groups
 from normcli.errors import UsageError
@@ -49,7 +49,7 @@ _PLACES = {"h", "w"}
 """The axes that images have besides their channel's."""
 
 
-class StatisticsAnswer(Document):
+class StatisticsAnswer:
     """Statistics over files.
 
     Parameters

@@ -10,9 +10,9 @@ import numpy as np
 
 from normcli.documents.document import (
     SCHEMA,
-    Document,
     Facts,
     Line,
+    RecordDocument,
     Table,
     TableRow,
     describe_members,
@@ -55,7 +55,7 @@ def describe_proof(folded: Layer, proof: tuple[float, float]) -> Mapping[str, An
 
 
 @dataclass(frozen=True)
-class Folding(Document):
+class Folding(RecordDocument):
     """A layer, the norm behind it, and the one layer that replaces both.
 
     Parameters
@@ -152,7 +152,7 @@ _OF_PAIRS = ("layer", "norm", "weight")
 
 
 @dataclass(frozen=True)
-class CheckpointFolding(Document):
+class CheckpointFolding(RecordDocument):
     """The pairs of a state dict, and what became of them.
 
     Parameters

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from normcli.answers.batches.folded_layer import describe_proof, tell_proofs
 from normcli.documents.document import (
     SCHEMA,
-    Document,
     Facts,
     Line,
     Table,
@@ -42,7 +41,7 @@ _ROUNDED = 2.0**-20
 
 
 @dataclass(frozen=True)
-class MatrixFolding(Document):
+class MatrixFolding:
     """Weights that spectral normalization was folded into.
 
     Parameters

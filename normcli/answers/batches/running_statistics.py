@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from normcli.documents.document import Document, Line, Table, TableRow, describe_value
+from normcli.documents.document import Line, Table, TableRow, describe_value
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.number_format import format_shape, format_statistic
 from normcli.documents.plan_header import build_header, describe_plan
@@ -46,7 +46,7 @@ class TrackedBatch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tracking(Document):
+class Tracking:
     """A run over batches.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.documents.document import Document, Line, Page, describe_members, describe_value, flatten_records
+from normcli.documents.document import Line, Page, describe_members, describe_value, flatten_records
 from normcli.documents.matrix_blocks import build_blocks
 from normcli.documents.number_format import format_statistic
 from normcli.documents.plan_header import (
@@ -55,7 +55,7 @@ _NEAR = 0.01
 
 
 @dataclass(frozen=True)
-class Answer(Document):
+class Answer:
     """A result and the tensor it is of.
 
     Parameters

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.documents.document import (
     SCHEMA,
-    Document,
     Facts,
+    RecordDocument,
     Table,
     TableRow,
     describe_members,
@@ -33,7 +33,7 @@ _COLUMNS = (
 _NOTHING = "–"
 
 
-class Catalogue(Document):
+class Catalogue(RecordDocument):
     """Every row of the table of norms."""
 
     def sections(self, view: View) -> Iterator[Section]:
@@ -81,7 +81,7 @@ def _format_norm(norm: Norm) -> tuple[str, ...]:
     return (name, norm.title, norm.axes.value, norm.formula(), eps, parameters, norm.source)
 
 
-class ConventionTable(Document):
+class ConventionTable:
     """The rows of the table of conventions, of one norm, of one framework or of all.
 
     Parameters

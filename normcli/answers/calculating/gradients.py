@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.documents.document import Document, Table, TableRow, describe_members, describe_value
+from normcli.documents.document import Table, TableRow, describe_members, describe_value
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.matrix_blocks import build_blocks
 from normcli.documents.number_format import format_statistic
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class GradientsAnswer(Document):
+class GradientsAnswer:
     """Gradients, and the tensors that they follow from.
 
     Parameters

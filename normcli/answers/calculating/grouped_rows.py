@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from normcli.documents.document import SCHEMA, Document, Facts, Table, TableRow
+from normcli.documents.document import SCHEMA, Facts, Table, TableRow, flatten_records
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.plan_header import format_value
 from normcli.errors import UsageError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class GroupedAnswer(Document):
+class GroupedAnswer:
     """A document of the statistics of groups of rows.
 
     Parameters
@@ -83,6 +83,10 @@ class GroupedAnswer(Document):
         places = itertools.product(self.names, self.columns)
         for (name, column), *values in zip(places, *lists, strict=True):
             yield {"group": name, "column": column, **dict(zip(self.statistics, values, strict=True))}
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line for each group and column, the header first."""
+        return flatten_records(self.records())
 
     def field(self, name: str) -> NDArray[np.generic]:
         """Return a statistic of each group and column, or raise `UsageError` if there is none of that name."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.documents.document import Document, Facts, Line, Table, TableRow, describe_value
+from normcli.documents.document import Facts, Line, RecordDocument, Table, TableRow, describe_value
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.matrix_blocks import build_blocks
 from normcli.documents.number_format import format_shape, format_statistic
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class QuantizedAnswer(Document):
+class QuantizedAnswer(RecordDocument):
     """A document of a quantized result.
 
     Parameters

@@ -10,7 +10,16 @@ from normcli.answers.judging.check_verdict import Verdict
 from normcli.answers.judging.distances import build_short_line, format_ulp, tell_agreement, tell_difference
 from normcli.answers.judging.gradients_verdict import GradientsVerdict
 from normcli.checking.check import NORMALIZED
-from normcli.documents.document import Document, Entry, Facts, Line, Listing, Table, TableRow, describe_members
+from normcli.documents.document import (
+    Entry,
+    Facts,
+    Line,
+    Listing,
+    RecordDocument,
+    Table,
+    TableRow,
+    describe_members,
+)
 from normcli.documents.plan_header import name_inputs
 from normcli.printable import make_printable
 
@@ -33,7 +42,7 @@ _UNSAID = (("like", "torch"), ("axes", [-1]), ("layout", "NLC"))
 
 
 @dataclass(frozen=True)
-class AuditReport(Document):
+class AuditReport(RecordDocument):
     """The verdicts on the norms of a recorded run.
 
     Parameters
@@ -120,7 +129,7 @@ def build_answer(verdict: LayerVerdict, view: View) -> Iterator[Section]:
             yield _build_part(part)
 
 
-def build_detail(detail: Detail) -> Document:
+def build_detail(detail: Detail) -> Verdict:
     """Return the report of `check` on a layer."""
     gradients = None
     if detail.gradients is not None and detail.dy is not None:

@@ -23,7 +23,15 @@ from normcli.answers.judging.distances import (
 )
 from normcli.answers.judging.identification import build_verdict, describe_diagnosis
 from normcli.checking.check import NORMALIZED
-from normcli.documents.document import SCHEMA, Document, Facts, LongList, Table, TableRow, describe_members
+from normcli.documents.document import (
+    SCHEMA,
+    Facts,
+    LongList,
+    RecordDocument,
+    Table,
+    TableRow,
+    describe_members,
+)
 from normcli.documents.excerpt import MOST_GROUPS, format_hidden
 from normcli.documents.plan_header import (
     build_header,
@@ -53,7 +61,7 @@ _OF_GROUP = ("mismatches", "max_ulp")
 
 
 @dataclass(frozen=True)
-class Verdict(Document):
+class Verdict(RecordDocument):
     """The comparison of arrays with the exact ones.
 
     Parameters
@@ -191,7 +199,7 @@ class Verdict(Document):
 
 
 @dataclass(frozen=True)
-class RunningVerdict(Document):
+class RunningVerdict(RecordDocument):
     """The comparison of running statistics with those that batches make.
 
     Parameters

@@ -103,7 +103,7 @@ def _format_odd(value: float) -> str:
 def name_place(plan: Plan, place: int) -> tuple[str, ...]:
     """Return the index of a value of the tensor in words, and the group that it belongs to."""
     index = np.unravel_index(np.asarray(place), plan.grid.shape)
-    at = format_index(index, plan.grid.layout) or "the only value"
+    at = format_index([*map(int, index)], plan.grid.layout) or "the only value"
     return (
         (at,)
         if plan.groups_overlap

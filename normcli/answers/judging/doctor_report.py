@@ -10,7 +10,7 @@ from normcli.algorithms.practices import list_practices
 from normcli.algorithms.row_computation import parse_computation
 from normcli.answers.judging.distances import describe_tolerance, list_tolerance
 from normcli.doctor.examination import SHORT
-from normcli.documents.document import Document, Line, Table, TableRow, describe_members, describe_value
+from normcli.documents.document import Line, Table, TableRow, describe_members, describe_value
 from normcli.documents.plan_header import (
     build_header,
     describe_plan,
@@ -37,7 +37,7 @@ _COLUMNS = ("worst ulp", "median", "var < 0", "var = 0", "overflow")
 
 
 @dataclass(frozen=True)
-class ExaminationAnswer(Document):
+class ExaminationAnswer:
     """The error of every algorithm, as a document.
 
     Parameters

@@ -17,7 +17,7 @@ from normcli.answers.judging.distances import (
     list_verdict_lines,
     name_place,
 )
-from normcli.documents.document import Document, Facts, describe_members
+from normcli.documents.document import Facts, describe_members
 from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts, name_inputs
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _OF_TENSOR = ("dx", "dgate")
 
 
 @dataclass(frozen=True)
-class GradientsVerdict(Document):
+class GradientsVerdict:
     """The comparison of gradients with the exact ones.
 
     Parameters

@@ -10,7 +10,6 @@ import numpy as np
 
 from normcli.documents.document import (
     SCHEMA,
-    Document,
     Facts,
     Line,
     Table,
@@ -67,7 +66,7 @@ def describe_diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class IdentificationAnswer(Document):
+class IdentificationAnswer:
     """The norms or other maps that reproduce a tensor, and the two tensors.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from normcli.documents.document import Document, Line
+from normcli.documents.document import Line, RecordDocument
 from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts, name_inputs
 from normcli.printable import make_printable
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class QuantizedVerdict(Document):
+class QuantizedVerdict(RecordDocument):
     """Codes and scales, checked.
 
     Parameters

@@ -14,7 +14,7 @@ from normcli.answers.judging.audit_report import (
     tell,
 )
 from normcli.answers.judging.distances import OF_COMPARISON, format_ulp, tell_agreement
-from normcli.documents.document import Document, Entry, Facts, Line, Listing, Table, TableRow, describe_members
+from normcli.documents.document import Entry, Facts, Line, Listing, Table, TableRow, describe_members
 from normcli.printable import make_printable
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _COLUMNS = ("layer", "norm", "input", "output", "nearer to exact")
 
 
 @dataclass(frozen=True)
-class RunReport(Document):
+class RunReport:
     """The comparison of two recorded runs.
 
     Parameters

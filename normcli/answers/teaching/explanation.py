@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from normcli.documents.document import Document, Formulas, LongList, Page, Table, TableRow
+from normcli.documents.document import Formulas, LongList, Page, RecordDocument, Table, TableRow
 from normcli.documents.excerpt import cut_beyond, format_hidden
 from normcli.documents.notation import MOST_SHOWN, build_equation, format_code, format_number
 from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts
@@ -48,7 +48,7 @@ _LISTED = ("group", RESIDUAL)
 
 
 @dataclass(frozen=True)
-class Explanation(Document):
+class Explanation(RecordDocument):
     """A story and the tensor that it is of.
 
     Parameters

@@ -16,7 +16,6 @@ from normcli.documents.document import (
     GAP,
     SCHEMA,
     Blocks,
-    Document,
     Facts,
     Line,
     Page,
@@ -66,7 +65,7 @@ _FAR = 0.5
 
 
 @dataclass(frozen=True)
-class ComparisonAnswer(Document):
+class ComparisonAnswer:
     """Norms of one tensor, a column each.
 
     Parameters

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from normcli.answers.calculating.calculation import Answer
 from normcli.documents.document import (
     SCHEMA,
-    Document,
     Page,
     Table,
     TableRow,
@@ -51,7 +50,7 @@ _PLACES = (
 
 
 @dataclass(frozen=True)
-class PlacementAnswer(Document):
+class PlacementAnswer:
     """One norm in both places.
 
     Parameters

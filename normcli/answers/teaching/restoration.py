@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.documents.document import Blocks, Document, Line, describe_members, describe_value
+from normcli.documents.document import Blocks, Line, describe_members, describe_value
 from normcli.documents.matrix_blocks import build_blocks, build_slices
 from normcli.documents.number_format import format_statistic
 from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts, name_inputs
@@ -30,7 +30,7 @@ _TENSORS = ("input", "normalized_without_affine", "restored")
 
 
 @dataclass(frozen=True)
-class RestorationAnswer(Document):
+class RestorationAnswer:
     """The result of an attempt to undo a norm.
 
     Parameters
