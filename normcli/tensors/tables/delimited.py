@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.tensors.tables.numerals import Label
     from normcli.tensors.tables.tables import TableOptions
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
@@ -236,10 +237,11 @@ class Lines:
                 columns = list(map(list, zip(*rows, strict=True))) or [[]] * self.width
             yield [columns[place] for place in places]
 
-    def read_texts(self, place: int) -> Iterator[str]:
-        """Yield the text of each row's cell of a column."""
-        for (column,) in self.read_columns([place]):
-            yield from column if isinstance(column, list) else column.to_pylist()  # of pyarrow
+    def read_labels(self, places: Sequence[int]) -> Iterator[Label]:
+        """Yield each row's cells of some columns; an empty one is missing."""
+        for columns in self.read_columns(places):
+            lists = (column if isinstance(column, list) else column.to_pylist() for column in columns)
+            yield from zip(*([cell or None for cell in cells] for cells in lists), strict=True)
 
     def iterate_texts(self) -> Iterator[tuple[str, list[str]]]:
         """Yield the texts of each row's cells, and the line where the row begins."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.tensors.formats.json_items import Decoders
+    from normcli.tensors.tables.numerals import Label
     from normcli.tensors.tables.tables import TableOptions
 
 _NUMBERS = {int, float, bool, type(None)}
@@ -91,10 +92,16 @@ class Records:
         for _, rows in self._read_rows(AS_WRITTEN):
             yield [[_encode(cells[place]) for cells in rows] for place in places]
 
-    def read_texts(self, place: int) -> Iterator[str]:
-        """Yield the text of each record's member, as a delimited file has it."""
-        cells = (cells[place] for _, rows in self._read_rows(AS_WRITTEN) for cells in rows)
-        return (self._require_text(_to_text(cell)) for cell in cells)
+    def read_labels(self, places: Sequence[int]) -> Iterator[Label]:
+        """Yield some members of each record: null and NaN are missing, and texts are no numbers."""
+        choose = _get_all_of(places)
+        for _, rows in self._read_rows(AS_WRITTEN):
+            yield from (tuple(map(self._name, choose(cells))) for cells in rows)
+
+    def _name(self, cell: Any) -> str | None:
+        if cell is None or isinstance(cell, Digits | float):
+            return AS_PYTHON.name(str(cell))
+        return self._require_text(_to_text(cell))
 
     def _require_text(self, text: str) -> str:
         """Return a text, or raise an error if UTF-8 has it not."""
