@@ -13,8 +13,7 @@ import numpy as np
 from normcli.norms.rules import ZeroRule
 from normcli.numerics.rounding import widen
 from normcli.teach.explain.statistic_steps import ABOUT_MEAN, ABOUT_ZERO, SIGMA, enumerate_words, name_length
-from normcli.teach.explain.step_writer import LazyTerms, NoNumberError, X
-from normcli.teach.explain.story import StoryStep
+from normcli.teach.explain.story import LazyTerms, NoNumberError, StoryStep, X
 from normcli.teach.explain.value_steps import StepList, name_group
 from normcli.teach.formulas.chain_rule import Chain, name_slope, rename, substitute
 from normcli.teach.formulas.exact_numbers import Numbers

@@ -16,8 +16,7 @@ from normcli.norms.norm import format_subscript
 from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from normcli.numerics.statistics.ranks import find_shares
 from normcli.teach.explain.iteration_steps import tell_iteration, tell_vectors
-from normcli.teach.explain.step_writer import NoNumberError, StepWriter, X
-from normcli.teach.explain.story import StoryStep
+from normcli.teach.explain.story import NoNumberError, StepWriter, StoryStep, X
 from normcli.teach.formulas.definitions import combine, define_base, join_eps, make_power, make_root
 from normcli.teach.formulas.expression import (
     MOST_TERMS,
