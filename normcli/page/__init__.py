@@ -27,7 +27,7 @@ from normcli.documents.excerpt import Positions
 from normcli.documents.palette import PALETTE
 from normcli.language import is_translating, look_up, name_language, translate
 from normcli.page.content import choose_slice, make_content
-from normcli.page.html_sections import STYLE, format_answer, format_entries, format_further
+from normcli.page.html_sections import format_answer, format_entries, format_further, read_style
 from normcli.pictures.cubes import Cubes
 from normcli.pictures.svg import format_shapes
 from normcli.version import __version__
@@ -57,7 +57,7 @@ def write(document: Document, stream: TextIO, view: View) -> None:
     if make_page is not None:
         stream.write(_put_together(make_page(), view))
         return
-    policy = f"default-src 'none'; style-src {_hash(STYLE)}; base-uri 'none'; form-action 'none'"
+    policy = f"default-src 'none'; style-src {_hash(read_style())}; base-uri 'none'; form-action 'none'"
     make_list = getattr(document, "listing", None)
     if make_list is not None:
         pieces = format_entries(make_list(view), policy)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import functools
 import html
 import io
 import math
+from importlib import resources
 from typing import TYPE_CHECKING
 
 from normcli.documents.document import GAP, GUTTER, Facts, Formulas, Line, Table
@@ -71,36 +73,16 @@ def _format_row(cells: tuple[str, ...], tag: str) -> str:
     return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
 
 
-STYLE = """
-:root { color-scheme: light dark; --line: #d5d3cc; --good: #2a7d46; --bad: #b3261e; --open: #8a6d00; }
-@media (prefers-color-scheme: dark) {
-  :root { --line: #44474e; --good: #6cc48a; --bad: #ff8a80; --open: #e2c25a; }
-}
-body { margin: 0 auto; padding: 1rem; max-width: 80rem; font: 1rem/1.45 system-ui, sans-serif; }
-h1 { font-size: 1.3rem; }
-h2 { font-size: 1rem; margin: 0.8rem 0 0.2rem; }
-p { margin: 0.3rem 0; }
-details { border-top: 1px solid var(--line); }
-summary { display: grid; gap: 0 1rem; padding: 0.3rem 0; cursor: pointer; }
-summary { grid-template-columns: minmax(9rem, 22rem) minmax(6rem, 12rem) 9rem 1fr; }
-summary > * { overflow-wrap: anywhere; min-width: 0; }
-.answer { padding: 0 0 0.8rem 1rem; overflow-x: auto; }
-.kind { opacity: 0.75; }
-svg { display: block; width: 100%; height: 0.45rem; }
-.bar { fill: var(--good); }
-.bad .bar { fill: var(--bad); }
-.bad .said { color: var(--bad); }
-.open .said { color: var(--open); }
-p, td { white-space: pre-wrap; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: 0.1rem 1rem 0.1rem 0; vertical-align: top; }
-@media (max-width: 50rem) { summary { grid-template-columns: 1fr 9rem; } }
-"""
-
 _MOST_DOUBLINGS = 32.0
 """The doublings of an ulp that fill a bar."""
 
 _CLASSES = {True: "good", False: "bad", None: "open"}
+
+
+@functools.cache
+def read_style() -> str:
+    """Return the style of a page without script."""
+    return "\n" + resources.files("normcli.page").joinpath("answer.css").read_text(encoding="utf-8")
 
 
 def format_entries(listing: Listing, policy: str) -> Iterator[str]:
@@ -135,7 +117,7 @@ def _begin(title: str, policy: str) -> Iterator[str]:
     yield f'<!doctype html><html lang="{name_language()}"><head><meta charset="utf-8">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>{title}</title><style>{STYLE}</style></head><body>"
+    yield f"<title>{title}</title><style>{read_style()}</style></head><body>"
     yield f"<main><h1>{title}</h1>"
 
 

@@ -6,6 +6,7 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from normcli.documents.axes_words import format_reduction
 from normcli.documents.document import (
     SCHEMA,
     Drawable,
@@ -17,7 +18,7 @@ from normcli.documents.document import (
     describe_value,
 )
 from normcli.documents.excerpt import build_excerpt
-from normcli.documents.plan_header import describe_plan, describe_tensor, format_reduction, list_facts
+from normcli.documents.plan_header import describe_plan, describe_tensor, list_facts
 from normcli.documents.scene import Panel, Scene, draw_lines, stack, wrap
 from normcli.pictures.curves import Curve, draw_curves
 from normcli.printable import make_printable

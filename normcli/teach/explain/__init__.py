@@ -8,6 +8,6 @@
 * `gradient_steps`: the steps back to dx, by the chain rule
 * `window_gradient_steps`: the steps back where groups are sliding windows
 * `matrix_gradient_steps`: the steps back where groups are matrices
-* `iteration_steps`: sentences on power iterations
+* `iteration_steps`: the step to the largest singular value, and sentences on power iterations
 * `surrounding_steps`: the first step where x is a sum, and the steps of a gate
 """

@@ -12,8 +12,17 @@ import numpy as np
 
 from normcli.norms.rules import ZeroRule
 from normcli.numerics.rounding import widen
-from normcli.teach.explain.statistic_steps import ABOUT_MEAN, ABOUT_ZERO, SIGMA, enumerate_words, name_length
-from normcli.teach.explain.story import LazyTerms, NoNumberError, StoryStep, X
+from normcli.teach.explain.story import (
+    ABOUT_MEAN,
+    ABOUT_ZERO,
+    SIGMA,
+    LazyTerms,
+    NoNumberError,
+    StoryStep,
+    X,
+    enumerate_words,
+    name_length,
+)
 from normcli.teach.explain.value_steps import StepList, name_group
 from normcli.teach.formulas.chain_rule import Chain, name_slope, rename, substitute
 from normcli.teach.formulas.exact_numbers import Numbers

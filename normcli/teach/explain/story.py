@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from normcli.dtypes import is_float
+from normcli.norms.norm import format_subscript
 from normcli.printable import format_count
 from normcli.teach.formulas.expression import (
     MOST_TERMS,
@@ -99,6 +100,43 @@ MOST_WHOLE = 2**50
 BEYOND = "It is beyond float64."
 
 X = Symbol("x", "x", "x")
+
+
+SIGMA = Symbol("σ", r"\sigma")
+
+
+class Names(NamedTuple):
+    """Symbols of a mean square, its root and its sum of squares, and a sentence on the sum."""
+
+    square: Symbol
+    root: Symbol
+    squares: Symbol
+    sentence: str
+
+
+ABOUT_ZERO = Names(
+    Symbol("ms", r"\mathrm{ms}"),
+    Symbol("rms", r"\mathrm{rms}"),
+    Symbol("Σx²", r"\sum x^2"),
+    "The squares, and their sum.",
+)
+ABOUT_MEAN = Names(
+    Symbol("σ²", r"\sigma^2"),
+    Symbol("σ", r"\sigma"),
+    Symbol("Σ(x − μ)²", r"\sum (x - \mu)^2"),
+    "The squared deviations from the mean, and their sum.",
+)
+
+
+def name_length(p: float) -> Symbol:
+    """Return how formulas write an ℓp length."""
+    latex = {math.inf: r"\infty", -math.inf: r"{-\infty}"}.get(p, f"{{{p:g}}}")
+    return Symbol(f"‖x‖{format_subscript(p)}", rf"\lVert x \rVert_{latex}")
+
+
+def enumerate_words(words: Sequence[str]) -> str:
+    """Return words as a sentence lists them: `n, h and w`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 class NoNumberError(Exception):

@@ -7,8 +7,8 @@ import math
 from typing import TYPE_CHECKING
 
 from normcli.norms.grid import ONLY_GROUP
-from normcli.teach.explain.statistic_steps import StatisticSteps, enumerate_words
-from normcli.teach.explain.story import BEYOND, NoNumberError, Story, StoryStep
+from normcli.teach.explain.statistic_steps import StatisticSteps
+from normcli.teach.explain.story import BEYOND, NoNumberError, Story, StoryStep, enumerate_words
 from normcli.teach.explain.surrounding_steps import list_activation, name_factor
 from normcli.teach.formulas.definitions import scale_and_shift
 from normcli.teach.formulas.expression import Constant, Difference, Product, Quotient, Symbol
