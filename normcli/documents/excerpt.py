@@ -113,7 +113,7 @@ def choose_positions(shape: tuple[int, ...], *, full: bool) -> list[Positions]:
 
 def _cut_ends(length: int, edge: int) -> Positions:
     """Return `edge` positions at each end; all where the mark of a gap would stand for a single one."""
-    return keep_ends(length, length, 0) if length <= 2 * edge + 1 else keep_ends(length, edge, edge)
+    return cut_beyond(2 * edge + 1, length, edge, edge)
 
 
 def _count(positions: list[Positions]) -> int:

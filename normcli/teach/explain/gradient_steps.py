@@ -193,14 +193,7 @@ class BackwardSteps(StepList):
 
     def _add_dx(self, outcome: Outcome) -> None:
         """Add dx in the output's dtype."""
-        dx = math.nan if outcome.dx is None else outcome.dx
-        sentence = f"The result, rounded once, to {self.group.dtype.name}"
-        if math.isfinite(dx):
-            self._add_value(StoryStep("result", f"{sentence}.", _DX, outcome=outcome), dx, exact=True)
-        else:
-            self.steps.append(
-                StoryStep("result", f"{sentence}, is {'NaN' if math.isnan(dx) else dx}.", outcome=outcome)
-            )
+        self._add_rounded(outcome, _DX, math.nan if outcome.dx is None else outcome.dx)
 
     # -- numbers
 
