@@ -73,7 +73,7 @@ class ExaminationAnswer:
         title = f"doctor {plan.norm.name} · {plan.norm.title}"
         source = list_facts(self.tensor, self.found.tolerance.dtype)
         dtype, limit = list_tolerance(self.found.tolerance)
-        safe = (("safe", (f"in {dtype}", f"within {limit.removeprefix('up to ')}")),)
+        safe = (("safe", (f"in {dtype}", "within " + limit.removeprefix("up to "))),)
         selection = list_selection(plan, self.tensor.values, self.inputs.selection, None)
         counting = [(label, facts[:-1]) for label, facts in selection]  # nothing takes the place of the others
         yield build_header(title, plan, source, view, name_inputs(self.inputs), (*counting, *safe))
