@@ -36,7 +36,7 @@ _OF_TOKENS = 3
 
 
 class _Sample(NamedTuple):
-    """The indices of one axis that are recorded; and that axis among those of gamma and beta, or None."""
+    """The recorded indices of one axis, and the number of that axis among the axes of gamma, or None."""
 
     axis: int
     places: Any

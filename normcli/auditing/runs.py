@@ -58,17 +58,17 @@ class LayerPair(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether the runs take and give the same here, and have the same settings and weights."""
+        """Whether input, output, settings and weights of the layer agree in both runs."""
         return all(one is not None and one.ok for one in (self.input, self.output)) and not self.differences
 
     @property
     def takes_the_same(self) -> bool:
-        """Whether both runs take the same input."""
+        """Whether the inputs of both runs agree."""
         return self.input is not None and self.input.ok
 
     @property
     def parts_here(self) -> bool:
-        """Whether the runs take the same, and give or keep something else."""
+        """Whether the inputs agree, and outputs, settings or weights do not."""
         gives = self.output is not None and not self.output.ok
         return self.takes_the_same and (gives or bool(self.differences))
 

@@ -98,7 +98,7 @@ class Writer:
         self.pending: list[tuple[str, str]] = []
 
     def write(self, expression: Expression) -> str:
-        """Return the code of a formula of `x` and of what is `defined`."""
+        """Return the code of a formula of `x` and of the names that are `defined`."""
         return self._write(expression)[0]
 
     def call(self, name: str, **parts: object) -> str:
@@ -194,7 +194,7 @@ class Writer:
         return self.reduce(kind, x), _ATOM if self.axes else held
 
     def _sum_window(self, x: str, window: Reach) -> Iterator[tuple[str, str]]:
-        """Yield the lines that add up a window's terms: those of each offset, with 0 beyond the ends."""
+        """Yield the lines that add up a window's terms, one slice for each offset, with 0 beyond the ends."""
         (axis,), shape = self.axes, self.shape
         widths = [(window.before, window.after) if i == axis else (0, 0) for i in range(len(shape))]
         flat = tuple(width for pair in reversed(widths) for width in pair)

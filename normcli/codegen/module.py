@@ -159,7 +159,7 @@ def _write_docstring(task: Task, arrays: Arrays, call: Call | None, obstacles: l
 
 
 def _describe_request(task: Task) -> str:
-    """Return what was asked for, as a sentence."""
+    """Return the request as a sentence."""
     plan, grid, spec = task.plan, task.plan.grid, task.plan.spec
     axes = ", ".join(f"{grid.layout.name(axis)} ({axis})" for axis in grid.axes) or "none"
     layout = "" if grid.layout.text is None else f", layout {grid.layout.text}"
@@ -186,7 +186,7 @@ def _describe_request(task: Task) -> str:
 
 
 def describe_call(plan: Plan, arrays: Arrays, call: Call | None, obstacles: list[str]) -> str:
-    """Return what is called, or why it is done by hand; nothing for NumPy, where all is."""
+    """Return a sentence on the call, or on why there is none; empty for NumPy, which has no call."""
     if call is None:
         return "" if arrays.make == "{x}" else f"By hand: {arrays.title} has no call for {plan.norm.title}."
     if obstacles:

@@ -117,7 +117,7 @@ def write_numbers(values: NDArray[Any] | np.generic) -> str:
 
 
 def _write_draw(recipe: Recipe | None) -> Made | None:
-    """Return the call that draws a tensor; None where NumPy has none that gives the same numbers."""
+    """Return the call that draws a tensor; None where no call of NumPy gives these numbers."""
     if recipe is None or recipe.skip or recipe.dtype not in (None, "float64"):
         return None
     low, high = recipe.bounds
@@ -202,7 +202,7 @@ class Task(NamedTuple):
         return self.inputs.given is not None
 
     def list_obstacles(self, call: Call | None) -> list[str]:
-        """Return why a framework's call does not do what is asked; without a call, none."""
+        """Return the reasons why a framework's call does not fit the request; none without a call."""
         if call is None:
             return []
         wide = self.inputs.gated_input is not None and is_half(self.dtype)

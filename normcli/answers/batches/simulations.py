@@ -90,11 +90,11 @@ class _SimulationAnswer(Drawable):
         raise NotImplementedError
 
     def _list_facts(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield the header's lines on what is drawn."""
+        """Yield the header's lines on the batches and their changes."""
         raise NotImplementedError
 
     def _build_header(self) -> Facts:
-        """Return the header: the population, the watched sample, and what is drawn."""
+        """Return the header: the population, the watched sample, the batches."""
         population, plan = self.found.population, next(iter(self._plans.values()))
         along = f"{population.sample_count:,} along {_name_samples(plan)}"
         watched = (along, f"number {population.sample} is watched")

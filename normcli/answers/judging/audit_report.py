@@ -114,7 +114,7 @@ def _build_entry(verdict: LayerVerdict, view: View) -> Entry:
 
 
 def build_answer(verdict: LayerVerdict, view: View) -> Iterator[Section]:
-    """Yield what is known of a layer: the report of `check` where it was kept, and its tensors."""
+    """Yield the findings on a layer: the report of `check` where it was kept, and a line for each tensor."""
     shape = "×".join(map(str, verdict.shape))
     kind = verdict.settings.kind
     told = (("norm", name_norm(verdict)), ("input", f"{shape} {verdict.dtype}"), ("class", kind))

@@ -136,7 +136,7 @@ def list_compared(
 
 
 def describe_tolerance(limits: Tolerance) -> dict[str, Any]:
-    """Return the members of JSON on what is tolerated."""
+    """Return the tolerance as members of JSON."""
     if limits.max_ulp is None:
         return describe_members(limits, "rtol", "atol")
     return {"max_ulp_allowed": limits.max_ulp}
@@ -163,7 +163,7 @@ OF_COMPARISON = ("ok", "max_ulp", "max_abs", "compared", "mismatches")
 
 
 def build_histogram(comparison: Comparison, view: View, name: str | None = None) -> Table:
-    """Return how many values are how far off; with a name, whose values they are and what is tolerated."""
+    """Return a table of the number of values at each distance; with a name, titled by array and tolerance."""
     total = comparison.compared
     bins = comparison.histogram if view.full else _coarsen(comparison.histogram)
     rows = [

@@ -63,7 +63,7 @@ class RunReport:
         yield self._build_summary()
 
     def listing(self, view: View) -> Listing:
-        """Return the layers as a page lists them: each opens what is known of both runs."""
+        """Return the layers as a page lists them: each opens the findings on both runs."""
         entries = [
             Entry(
                 make_printable(pair.first.settings.name), make_printable(name_norm(pair.first)),
@@ -121,7 +121,7 @@ class RunReport:
         return ("first", pair.first) if pair.nearer == "second" else ("second", pair.second)
 
     def _tell_causes(self, pair: LayerPair) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with each run where they part, and which computation gives its bits."""
+        """Yield the fault of each run where they part, and the computation that gives its bits."""
         both = zip(_RUNS, (pair.first, pair.second), strict=True)
         wrong = {run: tell(one) for run, one in both if one.ok is False}
         if len(wrong) > len({*wrong.values()}):

@@ -198,7 +198,7 @@ class BackwardSteps(StepList):
     # -- numbers
 
     def _add_link(self, step: StoryStep, link: Link, own: Mapping[str, Constant] | None = None) -> Constant:
-        """Add a derivative: its formula, and the same in numbers; return its exact number."""
+        """Add a derivative, as a formula and in numbers; return its exact number."""
         assert link.formula is not None
         own = dict(own or {})
         if self.chain.scales and own and step.name != "x̂":

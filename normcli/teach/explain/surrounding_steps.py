@@ -96,7 +96,7 @@ def list_activation(gate: Gated, outcome: Outcome) -> list[StoryStep]:
 
 
 def begin_with_product(story: Story, gate: Gated) -> Story:
-    """Return a story that begins with the product of the tensor and a gate, of which `times` is the tensor.
+    """Return a story that begins with the product of a gate and the tensor in its field `times`.
 
     Parameters
     ----------
