@@ -71,6 +71,7 @@ def passes(wrong, y):
     return check(wrong.plan, wrong.x, {"normalized": y}, wrong.inputs).ok
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.all_tried
 @pytest.mark.parametrize("joint", JOINTS, ids=lambda joint: joint.__name__.split(".")[-1])
@@ -79,6 +80,7 @@ def test_a_wrong_kernel_is_off_by_more_than_its_rounding(joint):
     assert not [wrong.name for wrong in made if passes(wrong, wrong.y)]
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.all_tried
 @pytest.mark.parametrize("joint", JOINTS, ids=lambda joint: joint.__name__.split(".")[-1])

@@ -196,6 +196,7 @@ def test_another_order_of_a_parameter_is_named(fault):
         assert found.sentence == "dgamma: its values are rolled by -2 along l."
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("name", ["dgamma", "dbeta"])
 @pytest.mark.parametrize("factors", [False, True])
@@ -216,6 +217,7 @@ def test_a_sum_in_half_precision_is_named(name, factors, dtype):
     assert found.fault.remedy == "accumulate in float32"
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("inside", [False, True], ids=["blocks in float32", "blocks in half precision"])

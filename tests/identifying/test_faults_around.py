@@ -57,7 +57,7 @@ def tell(x, y, **given):
     return None if told is None else told.fault
 
 
-@pytest.mark.all_quick
+@pytest.mark.all_tried
 @pytest.mark.parametrize("fault", RESIDUAL)
 def test_what_became_of_the_residual_is_named(fault):
     for number, (dtype, mean) in enumerate((("f4", 0.0), ("f4", 30.0), ("f2", 0.0), ("f2", 30.0))):
@@ -81,7 +81,7 @@ def test_an_input_that_was_rounded_to_half_precision_is_named(half, mean):
     assert tell(x, norm(x)) is None
 
 
-@pytest.mark.all_quick
+@pytest.mark.all_tried
 @pytest.mark.parametrize("fault", GATE)
 def test_what_became_of_the_gate_is_named(fault):
     for number, (dtype, mean) in enumerate((("f4", 0.0), ("f4", 30.0), ("f2", 0.0), ("f2", 30.0))):
@@ -157,6 +157,7 @@ def test_a_right_block_passes(dtype, name):
     assert judged.diagnosis is None
 
 
+@pytest.mark.slow
 def test_another_fault_is_named_of_a_block_too():
     x, r, z = (draw(SHAPES[0], "f4", mean, seed) for mean, seed in ((3.0, 0), (0.5, 1), (0.0, 2)))
     y = norm(x + r) * z * sigmoid(z)
