@@ -11,7 +11,7 @@ import numpy as np
 from normcli.auditing.dump_file import DumpWriter, LayerSettings
 from normcli.auditing.modules import describe_module, looks_like_norm, require_norms
 from normcli.auditing.record_others import Calls, find_watch
-from normcli.auditing.record_torch import Recorder, Watch
+from normcli.auditing.record_torch import ModuleWatch, Recorder
 from normcli.errors import DataError, UsageError
 from normcli.tensors.written_whole import open_whole, require_writable
 from normcli.version import __version__
@@ -112,7 +112,7 @@ def record(
     with open_whole(target, seeks=True) as stream, contextlib.ExitStack() as hooks:
         recorder = Recorder(torch, DumpWriter(stream, len(norms)), also, most_bytes, rng, backward=backward)
         for name, module in norms:
-            watch = Watch(recorder, name)
+            watch = ModuleWatch(recorder, name)
             begin, end = (torch.compiler.disable(hook) for hook in (watch.begin, watch.end))
             hooks.callback(module.register_forward_pre_hook(begin, with_kwargs=True).remove)
             hooks.callback(module.register_forward_hook(end, always_call=True).remove)

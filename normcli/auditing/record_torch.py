@@ -132,7 +132,7 @@ _OF_SHAPE = ("input", "output", "grad_input", "grad_output", "gate")
 """Roles of tensors that have the input's shape."""
 
 
-class Watch:
+class ModuleWatch:
     """The hooks of one module.
 
     Parameters

@@ -70,10 +70,17 @@ class BinCounts(NamedTuple):
         return {name: place for name, place in found.items() if self.edges[0] <= place <= self.edges[-1]}
 
 
+class HistogramPair(NamedTuple):
+    """The histograms of a group's input and of its output."""
+
+    input: BinCounts
+    output: BinCounts
+
+
 def collect_pairs(
     result: Result, groups: Sequence[int], bins: int | None = None, most: int = MOST_BINS
-) -> list[tuple[BinCounts, BinCounts]]:
-    """Return for some groups the histograms of input and output values that count; without any, for all as one.
+) -> list[HistogramPair]:
+    """Return the histograms of the values of some groups that count; without any, of all values as one.
 
     All inputs share their bins, and all outputs theirs, or each group has its own where a range is a tenth of
     the shared one; inputs and outputs have the same bins where one scale suits both.
@@ -109,10 +116,10 @@ def collect_pairs(
         counted.append(
             [count_in_bins(part, scale if shares else edges) for edges, part in zip(own, side, strict=True)]
         )
-    return list(zip(*counted, strict=True))
+    return [HistogramPair(before, after) for before, after in zip(*counted, strict=True)]
 
 
-def share_no_scale(pairs: Sequence[tuple[BinCounts, BinCounts]]) -> bool:
+def share_no_scale(pairs: Sequence[HistogramPair]) -> bool:
     """Whether the groups' inputs, or their outputs, have bins of their own."""
     return any(
         part.edges is not first.edges for pair in pairs for part, first in zip(pair, pairs[0], strict=True)

@@ -15,7 +15,7 @@ from normcli.answers.judging.audit_report import (
 )
 from normcli.answers.judging.distances import OF_COMPARISON, format_ulp, tell_agreement
 from normcli.documents.document import Entry, Facts, Line, Listing, Table, TableRow, describe_members
-from normcli.printable import make_printable
+from normcli.printable import format_count, make_printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -142,7 +142,8 @@ class RunReport:
         found, parting = self.found, self.found.parting
         details = [("only in", f"the {run}: {_join(names)}") for run, names in found.alone.items() if names]
         if found.ok:
-            return Line((tell_agreement(len(found.pairs), "layer"), "in both runs"), mark=True)
+            told = tell_agreement(len(found.pairs), format_count(len(found.pairs), "layer"))
+            return Line((told, "in both runs"), mark=True)
         if parting is not None:
             second = [("the second", make_printable(text)) for text in parting.differences]
             causes = [*self._tell_causes(parting)]
