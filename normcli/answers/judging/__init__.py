@@ -1,6 +1,7 @@
 """Answers on numbers that somebody else calculated.
 
 * `check_verdict`: `normcli check NORM`: what differs from the exact result, and how far
+* `grouped_verdict`: `normcli check --by`: a table whose rows are normalized group by group
 * `gradients_verdict`: `normcli check NORM --backward`: the same of gradients
 * `identification`: `normcli identify`: the norms that give y; the last lines of a verdict
 * `audit_report`: `normcli audit`: a line for each layer of a model, the first bad one in full

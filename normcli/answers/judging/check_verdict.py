@@ -96,7 +96,7 @@ class Verdict:
                 yield self._build_worst(name, comparison, view)
             if name == NORMALIZED and comparison.compared:
                 yield build_histogram(comparison, view)
-            if comparison.groups is not None and not comparison.ok and self.plan.grid.group_count > 1:
+            if comparison.groups is not None and not comparison.ok and self._count_groups() > 1:
                 yield self._build_groups(comparison, view)
         if self.gradients is not None:
             yield from self.gradients.detail(view)
@@ -128,18 +128,36 @@ class Verdict:
             for group in comparison.groups or ():
                 yield {"compared": name, **self._describe_group(group)}
         for name, comparison in self._find_wrong_gradients():
-            nowhere = dict.fromkeys(self.plan.grid.kept_names)
+            nowhere = dict.fromkeys(self._kept_names)
             yield {"compared": name, "group": nowhere, **describe_members(comparison, "mismatches", "max_ulp")}
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Yield one line for each group with a mismatch: array, index, mismatches, largest ulp."""
-        return flatten_records(
-            self.records(), ("compared", *self.plan.grid.kept_names, "mismatches", "max_ulp")
-        )
+        return flatten_records(self.records(), ("compared", *self._kept_names, "mismatches", "max_ulp"))
 
     def _find_wrong_gradients(self) -> list[tuple[str, Comparison]]:
         found = {} if self.gradients is None else self.gradients.checked.comparisons
         return [(name, comparison) for name, comparison in found.items() if not comparison.ok]
+
+    # -- what groups are: those of the plan
+
+    @property
+    def _kept_names(self) -> tuple[str, ...]:
+        """The names of the members that tell groups apart."""
+        return self.plan.grid.kept_names
+
+    def _count_groups(self) -> int:
+        return self.plan.grid.group_count
+
+    def _measure_group(self, number: int) -> int:
+        """Return how many values a group has."""
+        return self.plan.grid.group_size
+
+    def _name_group(self, number: int) -> str:
+        return self.plan.grid.group_name(number)
+
+    def _index_group(self, number: int) -> Mapping[str, Any]:
+        return self.plan.grid.group_index(number)
 
     # -- for a reader
 
@@ -158,7 +176,7 @@ class Verdict:
         worst, grid = comparison.worst, self.plan.grid
         assert worst is not None
         index, number = self._locate(name, worst.place)
-        group = grid.group_name(number)
+        group = self._name_group(number)
         place: tuple[str, ...] = (group,)
         if name == NORMALIZED:
             at = format_index(index, grid.layout) or "the only value"
@@ -167,16 +185,16 @@ class Verdict:
 
     def _build_groups(self, comparison: Comparison, view: View) -> Table:
         assert comparison.groups is not None
-        grid, count = self.plan.grid, comparison.count_groups()
+        every, count = self._count_groups(), comparison.count_groups()
         most = count if view.full else min(count, MOST_GROUPS // 3)
-        note = f"{count:,} of {format_count(grid.group_count, 'group')} differ{'s' if count == 1 else ''}"
+        note = f"{count:,} of {format_count(every, 'group')} differ{'s' if count == 1 else ''}"
         notes = filter(None, (note, format_hidden(count - most, count, "group")))
-        one_each = comparison.compared == grid.group_count
+        one_each = comparison.compared == every
         columns = ("group", *(() if one_each else ("mismatches", "of its values")), "worst ulp")
         rows = []
         for group in comparison.groups.find_worst(most):
-            share = f"{group.mismatches:,}", format_ratio(group.mismatches, grid.group_size)
-            cells = (grid.group_name(group.group), *(() if one_each else share), format_ulp(group.max_ulp))
+            share = f"{group.mismatches:,}", format_ratio(group.mismatches, self._measure_group(group.group))
+            cells = (self._name_group(group.group), *(() if one_each else share), format_ulp(group.max_ulp))
             rows.append(TableRow(cells, group.group))
         return Table(None, columns, (False, *(True,) * (len(columns) - 1)), rows, "; ".join(notes))
 
@@ -198,13 +216,12 @@ class Verdict:
         place = {"index": dict(zip(names, index, strict=True))} if name == NORMALIZED else {}
         return {
             **place,
-            "group": self.plan.grid.group_index(number),
+            "group": self._index_group(number),
             **describe_members(worst, "expected", "actual", "ulp"),
         }
 
     def _describe_group(self, group: GroupDifference) -> Mapping[str, Any]:
-        index = self.plan.grid.group_index(group.group)
-        return {"group": index, **describe_members(group, "mismatches", "max_ulp")}
+        return {"group": self._index_group(group.group), **describe_members(group, "mismatches", "max_ulp")}
 
     def _locate(self, name: str, place: int) -> tuple[tuple[int, ...], int]:
         """Return the index of a value, empty for a statistic, and the number of its group."""
