@@ -107,7 +107,7 @@ class GroupedTable(NamedTuple):
     def diagnose(self, request: Request, found: GroupedCheck) -> Diagnosis | None:
         """Return what made a table that differs: no groups, another convention, or a fault of a group."""
         norm = found.stats.subject.request.norm
-        if self._judge(request, slice(None))[-1].ok:
+        if self._judge(request)[-1].ok:
             cause = f"{norm} differs: the rows of all groups were normalized together"
             remedy = "normalize the rows of each group by its own statistics"
             return Diagnosis(Kind.NORM, cause, remedy=remedy)
@@ -130,10 +130,11 @@ class GroupedTable(NamedTuple):
         return None if told is None else told._replace(evidence=(rows, *told.evidence))
 
     def _judge(
-        self, request: Request, some: slice | NDArray[np.bool_]
+        self, request: Request, some: NDArray[np.bool_] | None = None
     ) -> tuple[AskedNorm, NDArray[Any], NDArray[Any], Checked]:
-        """Return some rows as a table without groups: the norm, what it is of, and how far it is off."""
-        x, theirs = (fetch(np.asarray(part)[some]) for part in (self.tensor.values, self.actual))
+        """Return some rows, or all, as a table without groups: the norm, what it is of, how far it is off."""
+        both = self.tensor.values, self.actual
+        x, theirs = both if some is None else (fetch(part[some]) for part in both)
         plan = make_plan(request, x.shape, x.dtype, self.tensor.columns)
         inputs = fit_inputs(plan, x, self.affine, None, SelectionRequest(nan=self.nan))
         return (

@@ -29,6 +29,7 @@ def hold(plan, measured, x, **options):
         assert told[name].tobytes() == values.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int16"])
 @pytest.mark.parametrize("cuts", [[1], [5, 6, 30], [30, 6, 5]])
 def test_quantiles_of_parts_are_those_of_all(dtype, cuts, rng):

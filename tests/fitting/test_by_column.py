@@ -40,6 +40,7 @@ def pick(labels, name):
     return [row for row, label in enumerate(labels) if label == name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
 @pytest.mark.parametrize("norm", NORMS)
 def test_each_group_has_the_statistics_and_results_of_a_table_of_its_own(norm, dtype, rng, monkeypatch):

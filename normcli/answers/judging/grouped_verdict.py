@@ -10,6 +10,7 @@ import numpy as np
 from normcli.answers.judging.check_verdict import Verdict
 from normcli.language import keep_names
 from normcli.printable import format_count, make_printable
+from normcli.teach.value_index import format_index
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,3 +66,7 @@ class GroupedVerdict(Verdict):
         row, column = divmod(place, self.tensor.values.shape[1])
         groups = self.found.groups
         return (row, column), int(groups.places[groups.met[row]]) * self.tensor.values.shape[1] + column
+
+    def _name_place(self, name: str, place: int) -> tuple[str, ...]:
+        index, number = self._locate(name, place)
+        return format_index(index, self.plan.grid.layout), f"group {self._name_group(number)}"
