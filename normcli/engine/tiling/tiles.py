@@ -131,7 +131,7 @@ class Tiles:
         gate = None if self.gates is None else self.gates.map(lambda a: a.cut(tile, order))
         parameters = Parameters(gamma, beta, gate)
         out = place.transpose(order)
-        self.normalize(raw, out, solution, parameters, work)
+        self.normalize(raw, out, solution, parameters)
         if self.clip is not None:
             np.clip(out, *map(out.dtype.type, self.clip), out=out)
         self.fill_unselected(out, raw, self.select(raw, tile, order))
@@ -148,7 +148,6 @@ class Tiles:
         out: NDArray[Any],
         solution: Solution,
         parameters: Parameters,
-        work: Workspace,
     ) -> None:
         """Write normalized values to `out`, of the sink's dtype, with what broadcasts against them."""
         if self.plan.spec.rounds_before_gamma and any(values is not None for values in parameters):
@@ -156,20 +155,18 @@ class Tiles:
             rounded = np.empty(out.shape, dtype)
             bare, gate = parameters._replace(gate=None), parameters.gate
             if gate is None:
-                self._apply(raw, rounded, solution, Parameters(), work)
+                self._apply(raw, rounded, solution, Parameters())
             else:  # y is rounded too
-                self.normalize(raw, rounded, solution, bare, work)
+                self.normalize(raw, rounded, solution, bare)
                 parameters = Parameters(gate=gate)
             values = rounded.astype(out.dtype)
-            undecided = apply_affine(values, out, parameters, work)
+            undecided = apply_affine(values, out, parameters)
             _settle(values, out, undecided, make_neutral(out.ndim), parameters)
         else:
-            self._apply(raw, out, solution, parameters, work)
+            self._apply(raw, out, solution, parameters)
 
-    def _apply(
-        self, raw: NDArray[Any], out: NDArray[Any], solution: Solution, parameters: Parameters, work: Workspace
-    ) -> None:
-        undecided = apply(raw, out, solution, work, parameters)
+    def _apply(self, raw: NDArray[Any], out: NDArray[Any], solution: Solution, parameters: Parameters) -> None:
+        undecided = apply(raw, out, solution, parameters)
         _settle(raw, out, undecided, solution, parameters)
 
     # -- measuring
