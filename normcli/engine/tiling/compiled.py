@@ -120,7 +120,7 @@ class CompiledTiles:
         index = np.unravel_index(left, x.shape[:2])
         rows = run.load(x[index].reshape(left.size, -1), work)
         some = None if selected is None else selected[left]
-        solution = solve(run.plan, run.measure_groups(rows, tile, work, some))
+        solution = solve(run.plan, run.measure_groups(rows, work, some))
         for name in statistics.keys() & solution.statistics.keys():
             statistics[name][left] = solution.statistics[name]
         self._normalize_left(left, groups, solution.take(lambda a: a[:, None]))
@@ -168,7 +168,7 @@ class CompiledTiles:
         if again.size:
             rows = run.load(x[np.unravel_index(again, x.shape[:2])].reshape(again.size, -1), work)
             some = None if chosen is None else chosen[again]
-            found.put((again, 0), run.method.fold(run.measure_rows(rows, tile, work, some)))
+            found.put((again, 0), run.method.fold(run.measure_rows(rows, work, some)))
         return found
 
     def write(self, tile: Slices, solution: Solution, work: Workspace) -> None:
