@@ -270,6 +270,13 @@ class GroupTally:
         """Add the values of the groups at an index: their distances where they mismatch, 0 elsewhere."""
         self._add(index, np.count_nonzero(ulp, axis=axes), ulp.max(axis=axes))
 
+    def add_each(self, numbers: NDArray[np.intp], ulp: Floats) -> None:
+        """Add single values of the groups of some numbers, several perhaps of one; `ulp` as of `add`."""
+        if self._cells is None:
+            self._cells = make_scratch(self._shape, _CELL)
+        np.add.at(self._cells["mismatches"], numbers, ulp > 0.0)
+        np.maximum.at(self._cells["max_ulp"], numbers, ulp)
+
     def merge(self, other: GroupTally, index: tuple[slice, ...]) -> None:
         """Add the mismatches of a block, whose groups are those at an index."""
         if other._cells is not None:

@@ -234,6 +234,7 @@ def test_windows_whose_term_is_nearly_1_are_rounded_once(triple):
     check(np.array([triple[:2]]) * (2.0 / triple[2]), size=2, k=0.0, alpha=1.0, exponent=0.75)
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [65, 160, 1000])

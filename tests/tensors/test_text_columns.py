@@ -125,6 +125,7 @@ def test_the_advice_keeps_what_is_excluded():
     assert doubt("a,b,id\n1,1,4\n1,1,5\n2,2,6\n", exclude="b").endswith("--exclude b,id leaves them out")
 
 
+@pytest.mark.slow
 def test_large_columns_are_told_from_their_first_rows():
     rows = np.arange(70_000)
     text = "n,x\n" + "".join(f"{row % 66_000},{row % 7}\n" for row in rows.tolist())

@@ -125,12 +125,11 @@ class ComparisonAnswer:
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object per column."""
         for column in self.comparison.columns:
-            own = Answer(column.result, self.tensor).data()
             yield {
                 "name": column.name,
                 **_describe_column(column),
                 "first_group": describe_value(column.first_group),
-                **{key: value for key, value in own.items() if key not in ("schema", "input")},
+                **Answer(column.result, self.tensor).describe(),
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:
