@@ -28,7 +28,7 @@ _LEAST_LENGTH = 1e-12
 """The least divisor of a vector: the eps of torch, Flax and Equinox."""
 
 
-class Line(NamedTuple):
+class Statement(NamedTuple):
     """One statement.
 
     Parameters
@@ -45,7 +45,7 @@ class Line(NamedTuple):
     depth: int = 0
 
 
-def write_by_hand(plan: Plan, arrays: Arrays, *, evaluation: bool) -> Iterator[Line]:
+def write_by_hand(plan: Plan, arrays: Arrays, *, evaluation: bool) -> Iterator[Statement]:
     """Yield the lines from `x`, of the plan's shape, to `y`, with gamma and beta where they are given.
 
     Parameters
@@ -59,7 +59,7 @@ def write_by_hand(plan: Plan, arrays: Arrays, *, evaluation: bool) -> Iterator[L
     reduction = Reduction(grid.view_axes, grid.view_shape, grid.reach, plan.spec.rows or ())
     writer = Writer(arrays, reduction, _list_numbers(plan))
     if grid.view_shape != grid.shape:
-        yield Line(f"x = {writer.call('reshape', x='x', shape=grid.view_shape)}", str(grid.view_shape))
+        yield Statement(f"x = {writer.call('reshape', x='x', shape=grid.view_shape)}", str(grid.view_shape))
     group = define_group(plan, given=evaluation, beyond=False)
     known = zip(("mean", "var"), ("RUNNING_MEAN", "RUNNING_VAR"), strict=True) if evaluation else ()
     given = {name: arrays.constant.format(x=constant) for name, constant in known}
@@ -74,14 +74,14 @@ def write_by_hand(plan: Plan, arrays: Arrays, *, evaluation: bool) -> Iterator[L
     assert quotient.formula is not None
     y = writer.write(quotient.formula)
     for name, code in _keep_needed(defined, y):
-        yield Line(f"{name} = {code}", "" if name == "padded" else shown)
-    yield Line(f"y = {y}", str(grid.view_shape))
+        yield Statement(f"{name} = {code}", "" if name == "padded" else shown)
+    yield Statement(f"y = {y}", str(grid.view_shape))
     yield from write_affine(plan, arrays, plan.parameters.view_shape)
     if grid.view_shape != grid.shape:
-        yield Line(f"y = {writer.call('reshape', x='y', shape=grid.shape)}", str(grid.shape))
+        yield Statement(f"y = {writer.call('reshape', x='y', shape=grid.shape)}", str(grid.shape))
 
 
-def _iterate(iteration: Iteration, writer: Writer) -> Generator[Line, None, str]:
+def _iterate(iteration: Iteration, writer: Writer) -> Generator[Statement, None, str]:
     """Yield the lines of power iterations, and return what they divide by."""
     if "turn" not in writer.arrays.call:
         raise UsageError(f"{writer.arrays.title} has no operator for power iterations")
@@ -89,24 +89,24 @@ def _iterate(iteration: Iteration, writer: Writer) -> Generator[Line, None, str]
     turned = writer.call("turn", x="w")
     order, shape = matrices["by_rows"], matrices["matrices"]
     code = "x" if order == tuple(sorted(order)) else writer.call("transpose", x="x", order=order)
-    yield Line(f"w = {writer.call('reshape', x=code, shape=shape)}", str(shape))
+    yield Statement(f"w = {writer.call('reshape', x=code, shape=shape)}", str(shape))
     for name in ("u", "v"):
         if (vector := getattr(iteration, name)) is not None:
             constant = writer.arrays.constant.format(x=name.upper())
             shape = (len(vector), 1)
-            yield Line(f"{name} = {writer.call('reshape', x=constant, shape=shape)}", str(shape))
+            yield Statement(f"{name} = {writer.call('reshape', x=constant, shape=shape)}", str(shape))
     products = [("v", f"{turned} @ u"), ("u", "w @ v")]
     if iteration.steps:
-        yield Line(f"for _ in range({iteration.steps}):")
+        yield Statement(f"for _ in range({iteration.steps}):")
     for name, product in products[:: 1 if iteration.start == "u" else -1] if iteration.steps else ():
         square = writer.arrays.reduce["sum"].format(x=f"{name} * {name}", axes=-2)
         length = writer.call("maximum", x=writer.call("sqrt", x=square), y=_LEAST_LENGTH)
-        yield Line(f"{name} = {product}", "", 1)
-        yield Line(f"{name} = {name} / {length}", "", 1)
+        yield Statement(f"{name} = {product}", "", 1)
+        yield Statement(f"{name} = {name} / {length}", "", 1)
     return writer.call("reshape", x=f"({writer.call('turn', x='u')} @ w @ v)", shape=writer.reduction.kept)
 
 
-def write_affine(plan: Plan, arrays: Arrays, shape: Shape, names: tuple[str, ...] = ()) -> Iterator[Line]:
+def write_affine(plan: Plan, arrays: Arrays, shape: Shape, names: tuple[str, ...] = ()) -> Iterator[Statement]:
     """Yield the lines that scale and shift `y`, for the parameters of those names, or all.
 
     Parameters
@@ -119,13 +119,13 @@ def write_affine(plan: Plan, arrays: Arrays, shape: Shape, names: tuple[str, ...
     for name in names or plan.norm.parameter_names:
         text, sign = steps[name]
         if name in plan.fixed_parameters:  # numbers, as of a range
-            yield Line(f"y = y {sign} {plan.fixed_parameters[name]!r}")
+            yield Statement(f"y = y {sign} {plan.fixed_parameters[name]!r}")
             continue
-        yield Line(f"if {name} is not None:")
+        yield Statement(f"if {name} is not None:")
         if shape[len(shape) - len(plan.parameters.shape) :] != plan.parameters.shape:
             reshaped = arrays.call["reshape"].format(x=name, shape=shape)
-            yield Line(f"{name} = {reshaped}", "", 1)
-        yield Line(f"y = y {sign} {text}", "", 1)
+            yield Statement(f"{name} = {reshaped}", "", 1)
+        yield Statement(f"y = y {sign} {text}", "", 1)
 
 
 def _keep_needed(defined: list[tuple[str, str]], y: str) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.tensors.random.recipe import Recipe
-    from normcli.tensors.tables.tables import Table
+    from normcli.tensors.tables.tables import FileTable
 
 _MOST_TYPED = 1000
 """Numbers that a module holds itself; more are loaded from a file."""
@@ -40,7 +40,7 @@ _DRAWS = {
 """Distribution and stream → the call that draws a tensor of it."""
 
 
-class Source(NamedTuple):
+class NamedTensor(NamedTuple):
     """A tensor, and where it came from.
 
     Parameters
@@ -50,7 +50,7 @@ class Source(NamedTuple):
     values : ndarray
     file : str or None
         The file that was named.
-    table : Table or None
+    table : FileTable or None
         The table that it holds.
     recipe : Recipe or None
         How it was drawn.
@@ -60,7 +60,7 @@ class Source(NamedTuple):
     values: NDArray[Any]
     file: str | None = None
     recipe: Recipe | None = None
-    table: Table | None = None
+    table: FileTable | None = None
 
 
 class Made(NamedTuple):
@@ -81,7 +81,7 @@ class Made(NamedTuple):
     numbers: str | None = None
 
 
-def write_source(source: Source) -> Made:
+def write_source(source: NamedTensor) -> Made:
     """Return the code that makes or loads a tensor.
 
     Raises
@@ -125,7 +125,7 @@ def _write_draw(recipe: Recipe | None) -> Made | None:
     return Made(f"{generator}.{draw.format(low=low, high=high, shape=recipe.shape)}")
 
 
-def _write_load(source: Source) -> Made | None:
+def _write_load(source: NamedTensor) -> Made | None:
     """Return the call that loads a tensor as it is; None where that takes more than a call."""
     if source.file is None:
         return None
@@ -140,7 +140,7 @@ def _write_load(source: Source) -> Made | None:
     return Made(f"np.load({_quote(file)})") if file.lower().endswith(".npy") else None
 
 
-def _write_table(source: Source, table: Table) -> Made | None:
+def _write_table(source: NamedTensor, table: FileTable) -> Made | None:
     """Return the call that reads a delimited file; None where NumPy reads something else in its first rows."""
     if table.delimiter is None or source.file is None:
         return None

@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from normcli.codegen.arrays import FRAMEWORKS
-from normcli.codegen.by_hand import Line, write_by_hand
+from normcli.codegen.by_hand import Statement, write_by_hand
 from normcli.codegen.inputs import write_numbers, write_source
 from normcli.codegen.lines import WIDTH, write_constant, write_line
 from normcli.codegen.own_call import write_own_call
@@ -76,18 +76,18 @@ def write_module(task: Task, framework: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_body(task: Task, arrays: Arrays, call: Call | None) -> Iterator[Line]:
+def write_body(task: Task, arrays: Arrays, call: Call | None) -> Iterator[Statement]:
     """Yield the lines from `x` to `y`; by hand, half precision is calculated in float32."""
     dtype, evaluation, half = _name_dtype(arrays, task.dtype), task.evaluation, is_half(task.dtype)
     single = arrays.dtype.format(dtype="float32")
-    wide = {name: Line(f"{name} = {arrays.cast.format(x=name, dtype=single)}") for name in ("y", "gate")}
+    wide = {name: Statement(f"{name} = {arrays.cast.format(x=name, dtype=single)}") for name in ("y", "gate")}
     behind, before = (
         [] if gate is None else
-        [*([wide["gate"]] if half else []), Line(f"gate = {arrays.activations[gate.activation]}"),
-         Line(f"{name} = {name} * gate")]
+        [*([wide["gate"]] if half else []), Statement(f"gate = {arrays.activations[gate.activation]}"),
+         Statement(f"{name} = {name} * gate")]
         for name, gate in (("y", task.inputs.gate), ("x", task.inputs.gated_input))
     )  # fmt: skip
-    narrow = Line(f"y = {arrays.cast.format(x='y', dtype=dtype)}")
+    narrow = Statement(f"y = {arrays.cast.format(x='y', dtype=dtype)}")
     if call is not None:
         yield from before
         yield from write_own_call(call, task.plan, arrays, dtype, evaluation=evaluation)
@@ -96,13 +96,13 @@ def write_body(task: Task, arrays: Arrays, call: Call | None) -> Iterator[Line]:
     if not half:
         yield from (*before, *write_by_hand(task.plan, arrays, evaluation=evaluation), *behind)
         return
-    yield Line(f"x = {arrays.cast.format(x='x', dtype=single)}", "half precision is calculated in float32")
+    yield Statement(f"x = {arrays.cast.format(x='x', dtype=single)}", "half precision is calculated in float32")
     yield from before
     for line in write_by_hand(task.plan, arrays, evaluation=evaluation):
         yield line
         name = line.code.removeprefix("if ").removesuffix(" is not None:")
         if name in task.plan.norm.parameter_names:
-            yield Line(f"{name} = {arrays.cast.format(x=name, dtype=single)}", "", line.depth + 1)
+            yield Statement(f"{name} = {arrays.cast.format(x=name, dtype=single)}", "", line.depth + 1)
     yield from (*behind, narrow)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from normcli.codegen.by_hand import Line, write_affine
+from normcli.codegen.by_hand import Statement, write_affine
 from normcli.codegen.formula import write_axes
 from normcli.norms.calls import GroupKind
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 _RUNNING = {"mean": "RUNNING_MEAN", "var": "RUNNING_VAR"}
 
 
-def write_own_call(call: Call, plan: Plan, arrays: Arrays, dtype: str, *, evaluation: bool) -> Iterator[Line]:
+def write_own_call(
+    call: Call, plan: Plan, arrays: Arrays, dtype: str, *, evaluation: bool
+) -> Iterator[Statement]:
     """Yield the lines from `x` to `y`, with gamma and beta where they are given.
 
     Parameters
@@ -37,7 +39,7 @@ def write_own_call(call: Call, plan: Plan, arrays: Arrays, dtype: str, *, evalua
     order = _order_axes(call, plan)
     moved = tuple(shape[axis] for axis in order)
     if order != tuple(range(len(shape))):
-        yield Line(f"x = {arrays.call['transpose'].format(x='x', order=order)}", str(moved))
+        yield Statement(f"x = {arrays.call['transpose'].format(x='x', order=order)}", str(moved))
     own = call.affine.split(", ") if call.takes_parameters(plan) else []
     places = _fill_places(call, plan, order, own, evaluation=evaluation) | {"dtype": dtype}
     if plan.spec.iteration is not None:
@@ -46,31 +48,33 @@ def write_own_call(call: Call, plan: Plan, arrays: Arrays, dtype: str, *, evalua
     if evaluation and not call.layer:
         yield from _write_running(call, plan, arrays, moved)
     elif call.measure:
-        yield Line(call.measure.format(**places))
+        yield Statement(call.measure.format(**places))
     if call.layer:
-        yield Line(f"layer = {call.layer.format(**places)}")
-        yield from (Line(line.format(**places)) for line in call.build)
+        yield Statement(f"layer = {call.layer.format(**places)}")
+        yield from (Statement(line.format(**places)) for line in call.build)
         yield from _fill_layer(call, own, places, evaluation=evaluation)
     y = (call.run or call.call).format(**places)
-    yield Line(f"y = {y}", str(moved))
+    yield Statement(f"y = {y}", str(moved))
     if order != tuple(range(len(shape))):
         back = tuple(order.index(axis) for axis in range(len(shape)))
-        yield Line(f"y = {arrays.call['transpose'].format(x='y', order=back)}", str(shape))
+        yield Statement(f"y = {arrays.call['transpose'].format(x='y', order=back)}", str(shape))
     rest = tuple(name for name in plan.norm.parameter_names if name not in own)
     if rest:
         yield from write_affine(plan, arrays, plan.parameters.full_shape, rest)
 
 
-def _fill_layer(call: Call, own: list[str], places: dict[str, object], *, evaluation: bool) -> Iterator[Line]:
+def _fill_layer(
+    call: Call, own: list[str], places: dict[str, object], *, evaluation: bool
+) -> Iterator[Statement]:
     """Yield the lines that give a layer its parameters and running statistics."""
     for name in own:
-        yield Line(f"if {name} is not None:")
-        yield Line(call.assign[name].format(x=name, **places), "", 1)
+        yield Statement(f"if {name} is not None:")
+        yield Statement(call.assign[name].format(x=name, **places), "", 1)
     for name, constant in _RUNNING.items() if evaluation else ():
-        yield Line(call.assign[name].format(x=constant, **places))
+        yield Statement(call.assign[name].format(x=constant, **places))
 
 
-def _write_running(call: Call, plan: Plan, arrays: Arrays, moved: tuple[int, ...]) -> Iterator[Line]:
+def _write_running(call: Call, plan: Plan, arrays: Arrays, moved: tuple[int, ...]) -> Iterator[Statement]:
     """Yield the lines that make arrays of running statistics."""
     running = plan.grid.running
     for name, constant in _RUNNING.items():
@@ -78,7 +82,7 @@ def _write_running(call: Call, plan: Plan, arrays: Arrays, moved: tuple[int, ...
         if call.groups is GroupKind.ANY:  # it broadcasts
             shape = running.keepdims_shape
             code = arrays.call["reshape"].format(x=code, shape=shape)
-        yield Line(f"{name} = {code}", str(shape))
+        yield Statement(f"{name} = {code}", str(shape))
 
 
 def _order_axes(call: Call, plan: Plan) -> tuple[int, ...]:

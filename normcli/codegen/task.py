@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from normcli.codegen.inputs import Source
+    from normcli.codegen.inputs import NamedTensor
     from normcli.engine.inputs import Inputs
     from normcli.norms.calls import Call
     from normcli.norms.plan import Plan
@@ -27,13 +27,13 @@ class Task(NamedTuple):
     plan : Plan
     inputs : Inputs
         Running statistics, if the plan is to be carried out with them.
-    sources : sequence of Source
+    sources : sequence of NamedTensor
         The tensor `x`, before a gate; `gate`, `gamma` and `beta` where they are given.
     """
 
     plan: Plan
     inputs: Inputs
-    sources: Sequence[Source]
+    sources: Sequence[NamedTensor]
 
     @property
     def dtype(self) -> np.dtype[np.generic]:

@@ -215,3 +215,31 @@ class Passes(Tiles):
             _, x, selected = self._load_selected(tile, work, geometry.runs)
             yield x.reshape(-1) if selected is None else x[selected]
             self.source.forget()
+
+
+class TileBackwardPasses(Passes):
+    """The passes of norms that have no gamma and no beta, and differentiate one tile after the other."""
+
+    def differentiate_tile(
+        self, tile: Slices, order: tuple[int, ...], gradients: Source, work: Workspace
+    ) -> None:
+        """Write dx of a tile, with its runs in an order."""
+        assert self.sink is not None
+        _, x, counted = self._load_selected(tile, work, order)
+        x = np.array(x)
+        dy = np.array(gradients.read(tile, order, work), np.float64)
+        place = self.sink.open(tile, work)
+        out = place.transpose(order)
+        used = dy if counted is None else np.where(counted, dy, 0.0)
+        out[...] = self.differentiate_values(x, used, out.dtype).reshape(out.shape)
+        if self.selection is not None and counted is not None:
+            self.selection.fill_gradients(out, dy, counted)
+        self.sink.put(tile, place, work)
+
+    def differentiate_values(self, x: NDArray[Any], dy: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return dx of values, as many and in their order; what does not count is 0."""
+        raise NotImplementedError
+
+    def find_parameters(self) -> tuple[None, None]:
+        """Return nothing: there are none."""
+        return None, None

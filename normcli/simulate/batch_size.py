@@ -21,7 +21,7 @@ from normcli.simulate.batches import (
     Quartiles,
     measure_distance,
 )
-from normcli.teach.compare.side_by_side import depends_on_batch
+from normcli.teach.side_by_side import depends_on_batch
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

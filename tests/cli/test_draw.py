@@ -141,6 +141,7 @@ def test_png_has_a_glyph_for_every_character_of_the_pictures():
     assert [letter for letter in sorted(letters) if paint(letter) == missing] == []
 
 
+@pytest.mark.slow
 def test_png_is_the_same_each_time(normcli, folder):
     for name in ("a.png", "b.png"):
         assert normcli("draw", "bn", "--shape", "2,3", "--scale", 1, "-o", name).code == 0

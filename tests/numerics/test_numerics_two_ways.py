@@ -138,6 +138,7 @@ ROUND_NOTHING = {
 } | {"engine.gradients.passes.differentiate_in_doubles": differentiate_nothing}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("norm", "options"), DIFFERENTIABLE)
 def test_derivatives_are_the_same_of_fractions(norm, options, dtype, monkeypatch):

@@ -47,6 +47,9 @@ _ATTRIBUTES = {"xhat": "standardized", "y": "normalized"}
 _CHECKED = ("target", "lowest", "highest", "overall", "largest_error", "tolerance", "ok")
 """The members of a check in JSON."""
 
+_ROUNDING = 2.0**-32
+"""The relative error of a number of ten digits."""
+
 _NEAR = 0.01
 """A check is written as ≈ its target where all groups are within this distance of it."""
 
@@ -105,6 +108,10 @@ class Answer:
             "check": {check.quantity: describe_members(check, *_CHECKED) for check in result.check},
             "warnings": list(result.warnings),
         }
+
+    def describe(self) -> dict[str, Any]:
+        """Return the members of JSON on the result alone, as one of several of a tensor."""
+        return {name: value for name, value in self.data().items() if name not in ("schema", "input")}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object per group: its index, count, statistics and normalized values."""
@@ -228,9 +235,7 @@ class Answer:
         if not self.result.input.size:
             return Line(("y: no values to check",))
         if self.result.plan.spec.iteration is not None:
-            from normcli.answers.calculating.sigma_estimate import tell_estimate  # few answers need this
-
-            return tell_estimate(self.result)
+            return _tell_estimate(self.result)
         if not checks:
             return Line(("y: this norm promises no mean, variance or length to check",))
         if all(math.isnan(check.lowest) for check in checks):
@@ -265,6 +270,29 @@ def count_group_values(result: Result) -> NDArray[np.int64]:
         counts = np.minimum(places + window.after, length - 1) - np.maximum(places - window.before, 0) + 1
         counts = counts.reshape([-1 if other == axis else 1 for other in range(len(grid.shape))])
     return np.broadcast_to(counts, grid.stats_shape)
+
+
+def _tell_estimate(result: Result) -> Line:
+    """Return how far the estimated σ is off; of several matrices, for the one furthest off."""
+    from normcli.engine.sn.passes import iterate_matrices  # of one norm alone
+    from normcli.engine.sn.singular_values import approximate_largest
+
+    matrices = iterate_matrices(result.plan, result.input, result.inputs)
+    sigma, largest = result.sigma.reshape(-1), np.array([*map(approximate_largest, matrices)])
+    usable = np.isfinite(largest) & (largest > 0.0)
+    if not usable.any():
+        return Line(("y: there is no largest singular value to hold σ against",))
+    sigma, largest = sigma[usable], largest[usable]
+    off = sigma / largest - 1.0
+    worst = int(np.argmax(np.abs(off)))
+    size, share = f"{largest[worst]:.6g}", f"{100.0 * abs(off[worst]):.3g} %"
+    if abs(off[worst]) <= _ROUNDING:
+        return Line((f"σ is the largest singular value, {size}, to rounding",))
+    after = f"that of y is {largest[worst] / sigma[worst]:.6g}" if sigma[worst] else "y is not finite"
+    told = f"σ is {share} above the largest singular value, {size}"
+    if off[worst] < 0.0:
+        told = f"σ is {share} below the largest singular value, {size}"
+    return Line((told, after, *(("of other matrices nearer",) if usable.sum() > 1 else ())))
 
 
 def _is_near(check: Check) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.documents.document import Facts, Line, Table, TableRow, describe_value, flatten_records
+from normcli.documents.document import Facts, Line, RecordDocument, Table, TableRow, describe_value
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.matrix_blocks import build_blocks
 from normcli.documents.number_format import format_shape, format_statistic
@@ -16,7 +16,7 @@ from normcli.documents.plan_header import build_header, describe_plan, describe_
 from normcli.printable import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from normcli.documents.document import Section, View
     from normcli.quantizing.quantize import Quantized
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class QuantizedAnswer:
+class QuantizedAnswer(RecordDocument):
     """A document of a quantized result.
 
     Parameters
@@ -36,6 +36,7 @@ class QuantizedAnswer:
 
     quantized: Quantized
     tensor: Tensor
+    row_names = ("scale", "value", "stored")
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return the header, the scales, what the codes stand for, and what is lost."""
@@ -112,10 +113,6 @@ class QuantizedAnswer:
                 "value": float(found.factors.flat[number]),
                 "stored": found.scales.flat[number].item(),
             }
-
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line for each scale, the header first."""
-        return flatten_records(self.records(), ("scale", "value", "stored"))
 
 
 def _find_index(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -37,8 +37,7 @@ from normcli.documents.plan_header import (
     list_selection,
 )
 from normcli.norms.rules import Centre
-from normcli.teach.compare.equalities import PARAMETERS, Likeness
-from normcli.teach.compare.sameness_reasons import format_parameters
+from normcli.teach.equalities import PARAMETERS, Likeness, format_parameters
 from normcli.teach.value_index import format_index
 from normcli.tensors.formats.json_lists import describe_number
 
@@ -49,8 +48,8 @@ if TYPE_CHECKING:
 
     from normcli.documents.document import Section, View
     from normcli.documents.scene import Scene
-    from normcli.teach.compare.equalities import Equality
-    from normcli.teach.compare.side_by_side import NormColumn, NormComparison
+    from normcli.teach.equalities import Equality
+    from normcli.teach.side_by_side import NormColumn, NormComparison
     from normcli.tensors.tensor import Tensor
 
 _MOST_MEMBERS = 8
@@ -126,12 +125,11 @@ class ComparisonAnswer:
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object per column."""
         for column in self.comparison.columns:
-            own = Answer(column.result, self.tensor).data()
             yield {
                 "name": column.name,
                 **_describe_column(column),
                 "first_group": describe_value(column.first_group),
-                **{key: value for key, value in own.items() if key not in ("schema", "input")},
+                **Answer(column.result, self.tensor).describe(),
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:

@@ -23,7 +23,7 @@ from normcli.identifying.faults.claim import (
     rank_claims,
 )
 from normcli.identifying.faults.open_case import LIKELY, goes_with_x, thin_out
-from normcli.identifying.faults.tables.dividing import OTHER_EPS
+from normcli.identifying.faults.tables.dividing import EPS, OTHER_EPS
 from normcli.identifying.faults.tables.order import ORDER
 from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS
@@ -155,8 +155,16 @@ def recover(case: Case) -> tuple[Claim, ...]:
     Parameters
     ----------
     case : Case
+
+    Notes
+    -----
+    An eps that moves no value by more than rounding may still show in all of them together: it has a name.
     """
     with np.errstate(all="ignore"):
+        found = (one for one in _try_all(case, EPS) if one.share == 1.0 and not may_be_rounding(case, one))
+        named = rank_claims([make_claim(case, one) for one in found])
+        if named:
+            return named
         claims = (make_claim(case, one) for one in find_unknown(case))
         return tuple(claim for claim in claims if claim.bits >= CERTAIN)
 

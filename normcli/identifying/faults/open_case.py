@@ -105,7 +105,7 @@ def _open_at(
 ) -> Case:
     """Return the case of the values at an index of the view."""
     plan, inputs, addends = subject
-    gate, inputs = inputs.gate, inputs._replace(gate=None)
+    gates, inputs = (inputs.gate, inputs.gated_input), inputs._replace(gate=None, gated_input=None)
     shape = plan.grid.view_shape
 
     def see(values: NDArray[Any]) -> NDArray[Any]:
@@ -138,9 +138,14 @@ def _open_at(
     has = inputs.gamma is not None, inputs.beta is not None
     if addends is not None:
         addends = addends._replace(values=see(addends.values), residual=see(addends.residual))
-    gate = None if gate is None else gate._replace(values=see(np.broadcast_to(gate.values, plan.grid.shape)))
+    gate, gated_input = (
+        None if gate is None else gate.map(lambda a: see(np.broadcast_to(a, plan.grid.shape))) for gate in gates
+    )
     view = take(x, shape), take(y, shape)
-    return Case(plan, *view, dtype, gamma, beta, *has, stored, exact, whole=whole, addends=addends, gate=gate)
+    return Case(
+        plan, *view, dtype, gamma, beta, *has, stored, exact, whole=whole, addends=addends, gate=gate,
+        gated_input=gated_input,
+    )  # fmt: skip
 
 
 def _measure_moments(subject: AskedNorm, x: NDArray[Any]) -> tuple[Floats, Floats] | None:

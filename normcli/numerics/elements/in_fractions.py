@@ -79,7 +79,7 @@ def settle(
     out[np.unravel_index(places, raw.shape)] = values
 
 
-class Line(NamedTuple):
+class ExactLine(NamedTuple):
     """A value y of x: (x − centre) · slope + level; the slope is as exact as the divisor of a group."""
 
     slope: Fraction
@@ -87,12 +87,12 @@ class Line(NamedTuple):
     level: Fraction
 
 
-def _find_line(mean: Fraction, divisor: Fraction, gamma: Fraction, beta: Fraction) -> Line:
-    return Line(gamma / divisor, mean, beta)
+def _find_line(mean: Fraction, divisor: Fraction, gamma: Fraction, beta: Fraction) -> ExactLine:
+    return ExactLine(gamma / divisor, mean, beta)
 
 
 def find_exactly(
-    find_line: Callable[[Fraction, Fraction, Fraction, Fraction], Line],
+    find_line: Callable[[Fraction, Fraction, Fraction, Fraction], ExactLine],
     elements: Elements,
     places: NDArray[np.intp],
     solution: Solution,
