@@ -185,7 +185,7 @@ def test_a_folder_lists_its_files(folder):
     assert (sorted(listed), len(listed) <= 15) == (sorted(files - {"__init__"}), True)
 
 
-TWO_HOMES = {"Difference", "Kept", "Line", "Records", "Rows", "Solved", "Source", "Sums", "Table", "Whole"}
+TWO_HOMES = {"Difference", "Kept", "Records", "Rows", "Solved", "Sums", "Whole"}
 """Classes that share their name with another; no new one does."""
 
 

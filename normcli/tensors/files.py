@@ -26,7 +26,7 @@ from normcli.tensors.mapped import Mapped
 from normcli.tensors.spool import spool
 from normcli.tensors.tables.column_choice import UNNAMED, find_grouping
 from normcli.tensors.tables.column_names import list_names
-from normcli.tensors.tables.tables import AS_FOUND, Table
+from normcli.tensors.tables.tables import AS_FOUND, FileTable
 from normcli.tensors.tables.text_columns import doubt_identifiers
 from normcli.tensors.tensor import STANDARD_STREAM, GroupingColumns, Tensor
 
@@ -173,7 +173,7 @@ def _load_whole(
     file_format = file_format or FORMATS[recognize_format(head, name)]
     stream.seek(0)
     found, how = file_format.read(stream, name, key, options)
-    if not isinstance(found, Table):
+    if not isinstance(found, FileTable):
         options.refuse(name)
         return _name_columns(Tensor(found, name, note=how, has_no_dtype=file_format.is_text), options.wanted)
     if found.delimiter is None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from normcli.tensors.held_files import Opened, StoreVersion
     from normcli.tensors.residual import Addends
     from normcli.tensors.tables.numerals import Label, Numerals
-    from normcli.tensors.tables.tables import Table
+    from normcli.tensors.tables.tables import FileTable
 
 STANDARD_STREAM = "-"
 """The file name that stands for standard input and output."""
@@ -62,7 +62,7 @@ class Tensor(NamedTuple):
         The names of the last axis, where the source had some (the header row of a CSV file).
     note : str or None
         What was done to get them that a person should know of.
-    table : Table or None
+    table : FileTable or None
         The table that they are columns of: a result is written among its other columns.
     has_no_dtype : bool
         Whether the source was text or a table, whose whole numbers are of no dtype: of another file they may be
@@ -81,7 +81,7 @@ class Tensor(NamedTuple):
     source: str
     columns: tuple[str, ...] | None = None
     note: str | None = None
-    table: Table | None = None
+    table: FileTable | None = None
     has_no_dtype: bool = False
     opened: Opened | StoreVersion | None = None
     stored: Stored | None = None

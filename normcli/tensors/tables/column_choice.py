@@ -14,7 +14,7 @@ from normcli.tensors.tables.column_names import list_names, match_names
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from normcli.tensors.tables.tables import Rows, Table, TableOptions
+    from normcli.tensors.tables.tables import FileTable, Rows, TableOptions
 
 
 _NAMED = re.compile(r"""\s*(?:("(?:[^"]|"")*")|([^,"][^,]*))\s*(?:,|$)""")
@@ -142,14 +142,14 @@ def join_names(columns: Sequence[str]) -> str:
     return ",".join(f'"{name}"' if "," in name else name for name in columns)
 
 
-def name_all(names: Sequence[str], table: Table | None, kind: str) -> Sequence[str]:
+def name_all(names: Sequence[str], table: FileTable | None, kind: str) -> Sequence[str]:
     """Return the names of all columns of a file in which each has a name of its own.
 
     Parameters
     ----------
     names : sequence of str
         Of a tensor's columns.
-    table : Table or None
+    table : FileTable or None
         Among whose other columns they are written.
     kind : str
         What the file is, for the message.

@@ -23,7 +23,7 @@ from normcli.tensors.tables.cells import SPELLED_MISSING, CellReader, list_text_
 from normcli.tensors.tables.column_choice import choose_columns
 from normcli.tensors.tables.line_records import LineRecords, count_ends, iterate_records, split_raw
 from normcli.tensors.tables.numerals import AS_PYTHON, Numerals, is_number_otherwise, list_padded
-from normcli.tensors.tables.tables import Block, Table
+from normcli.tensors.tables.tables import Block, FileTable
 from normcli.tensors.tables.text_columns import settle_text
 
 if TYPE_CHECKING:
@@ -264,7 +264,9 @@ class Lines:
         return [_unquote(cell) for cell in self._split(record, line)]
 
 
-def read_delimited(stream: BinaryIO, name: str, options: TableOptions, usual: str) -> tuple[Table, str | None]:
+def read_delimited(
+    stream: BinaryIO, name: str, options: TableOptions, usual: str
+) -> tuple[FileTable, str | None]:
     """Return the table that a text file holds, and a note of how its columns were found.
 
     Parameters
@@ -288,7 +290,7 @@ def read_delimited(stream: BinaryIO, name: str, options: TableOptions, usual: st
     if lines.is_doubtful:
         doubt = "its first row has text and numbers, and is taken for data: --header yes takes it for names"
         note = doubt if note is None else f"{doubt}; {note}"
-    return Table(lines, chosen, lines.delimiter, lines.numerals.decimal), note
+    return FileTable(lines, chosen, lines.delimiter, lines.numerals.decimal), note
 
 
 def find_delimiter(word: str) -> str:

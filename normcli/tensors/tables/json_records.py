@@ -21,7 +21,7 @@ from normcli.tensors.tables.column_choice import choose_columns, name_all
 from normcli.tensors.tables.delimited import quote
 from normcli.tensors.tables.numerals import AS_PYTHON
 from normcli.tensors.tables.rows import holds_nan, iterate_row_blocks, place_numbers, write_rows
-from normcli.tensors.tables.tables import Block, Table
+from normcli.tensors.tables.tables import Block, FileTable
 from normcli.tensors.tables.text_columns import settle_text
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class Records:
 
 def read_records(
     stream: BinaryIO, name: str, options: TableOptions, *, is_lines: bool
-) -> tuple[Table, str | None]:
+) -> tuple[FileTable, str | None]:
     """Return the table that JSON records are, and a note of how its columns were found.
 
     Raises
@@ -160,7 +160,7 @@ def read_records(
     """
     records = Records(stream, name, is_lines=is_lines)
     chosen, note = choose_columns(records, options)
-    return Table(records, chosen), note
+    return FileTable(records, chosen), note
 
 
 def read_lists(stream: BinaryIO, name: str) -> Parsed:
@@ -175,7 +175,7 @@ def read_lists(stream: BinaryIO, name: str) -> Parsed:
 
 
 def write_records(
-    stream: BinaryIO, values: NDArray[Any], names: Sequence[str], table: Table | None, *, is_lines: bool
+    stream: BinaryIO, values: NDArray[Any], names: Sequence[str], table: FileTable | None, *, is_lines: bool
 ) -> None:
     """Write a tensor of two axes as records, a line each; without `is_lines`, as one array.
 
@@ -186,7 +186,7 @@ def write_records(
         Shape (rows, columns).
     names : sequence of str
         Of the values' columns.
-    table : Table or None
+    table : FileTable or None
         Where the values came from: they are written in their places among its other columns.
     is_lines : bool
     """

@@ -17,7 +17,7 @@ from normcli.tensors.tables.column_choice import choose_columns, join_names, nam
 from normcli.tensors.tables.column_names import list_names
 from normcli.tensors.tables.delimited import quote
 from normcli.tensors.tables.numerals import name_value
-from normcli.tensors.tables.tables import Block, NotWholeError, Table
+from normcli.tensors.tables.tables import Block, FileTable, NotWholeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -226,7 +226,7 @@ def import_parquet() -> Any:
     return parquet
 
 
-def read_parquet(stream: BinaryIO, name: str, options: TableOptions) -> tuple[Table, str | None]:
+def read_parquet(stream: BinaryIO, name: str, options: TableOptions) -> tuple[FileTable, str | None]:
     """Return the table that a Parquet file is, and a note of how its columns were found.
 
     The index of a table of pandas passes through, as do columns that are not chosen.
@@ -246,4 +246,4 @@ def read_parquet(stream: BinaryIO, name: str, options: TableOptions) -> tuple[Ta
         options = options._replace(exclude=",".join(part for part in left_out if part))
     chosen, note = choose_columns(rows, options)
     rows.require_numbers(chosen)
-    return Table(rows, chosen), note
+    return FileTable(rows, chosen), note

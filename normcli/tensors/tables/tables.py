@@ -172,7 +172,7 @@ class TextRows(Rows, Protocol):
         """Yield the texts of each row's cells, and where the row stands, for messages."""
 
 
-class Table(NamedTuple):
+class FileTable(NamedTuple):
     """A file of rows, and the columns of it that are the tensor.
 
     Parameters

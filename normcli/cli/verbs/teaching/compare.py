@@ -104,7 +104,7 @@ def _compare_places(spec: NormSpec, settings: Settings, destination: Destination
     with name_subject(spec.text), settings.run.open_effort() as effort:
         post, pre = (make_problem(settings, tensor).calculate(effort) for tensor in (total, residual))
     answer = PlacementAnswer(post, pre, total, residual)
-    found = [f"{place.name}: {warning}" for place, made, _ in answer.columns for warning in made.warnings]
+    found = [f"{place}: {warning}" for place, made, _ in answer.columns for warning in made.warnings]
     settings.run.warn_of_groups(spec.text, found)
     destination.write(answer, settings.answer.view())
 
