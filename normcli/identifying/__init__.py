@@ -8,6 +8,7 @@
 * `confirmation`: what fits a sample, held against all groups of a large tensor
 * `maps`: y = a · x + b without statistics
 * `attempts`: candidates for the arithmetic of a kernel, scored
+* `gated_norm`: the norm, activation and order of a gate that make a tensor
 * `quantized_norm`: the norm whose result somebody stored as codes and scales
 * `reproduction`: which algorithm gives the last bits
 * `words`: the diagnosis: cause, evidence, remedy
