@@ -184,7 +184,7 @@ class _Run(NamedTuple):
     advance: Callable[[int], None]
 
     def go(self, rng: np.random.Generator, steps: int, change: Change, since: int) -> Iterator[list[float]]:
-        """Yield what is measured at each step, in the order of `Step`."""
+        """Yield the measurements at each step, in the order of the fields of `Step`."""
         axis, state = self.population.axis, begin(self.plan)
         for number in range(1, steps + 1):
             batch = self.population.draw(self.size, rng)

@@ -98,7 +98,7 @@ def find_equalities(members: Sequence[Member], layout: str | None = None) -> tup
 
 
 def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> Iterator[Equality]:
-    """Yield the relatives of each norm, of two equal norms only those of the first."""
+    """Yield the relatives of each norm; two equal norms have the relatives of the first alone."""
     for number, member in enumerate(members):
         if member.evaluates or any(member.is_same(earlier) for earlier in members[:number]):
             continue

@@ -39,7 +39,7 @@ class QuantizedAnswer(RecordDocument):
     row_names = ("scale", "value", "stored")
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the header, the scales, what the codes stand for, and what is lost."""
+        """Return the header, the scales, the values that the codes stand for, and the losses."""
         found = self.quantized
         yield self._build_header(view)
         if view.shows("stats"):

@@ -41,7 +41,7 @@ from normcli.documents.plan_header import (
     list_facts,
     list_selection,
 )
-from normcli.printable import make_printable
+from normcli.printable import format_count, make_printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -101,12 +101,10 @@ class Verdict(RecordDocument):
         yield self._build_header(view)
         for name, comparison in self.checked.comparisons.items():
             if comparison.worst is not None and not comparison.ok:
-                at = comparison.worst.place
-                place = name_place(self.plan, at) if name == NORMALIZED else (self.plan.grid.group_name(at),)
-                yield build_worst(name, place, comparison, view)
+                yield build_worst(name, self._name_place(name, comparison.worst.place), comparison, view)
             if name == NORMALIZED and comparison.compared:
                 yield build_histogram(comparison, view)
-            if comparison.groups is not None and not comparison.ok and self.plan.grid.group_count > 1:
+            if comparison.groups is not None and not comparison.ok and self._count_groups() > 1:
                 yield self._build_groups(comparison, view)
         if self.gradients is not None:
             yield from self.gradients.detail(view)
@@ -140,13 +138,43 @@ class Verdict(RecordDocument):
         gradients = {} if self.gradients is None else self.gradients.checked.comparisons
         for name, comparison in gradients.items():
             if not comparison.ok:
-                nowhere = dict.fromkeys(self.plan.grid.kept_names)
+                nowhere = dict.fromkeys(self._kept_names)
                 yield {"compared": name, "group": nowhere, **describe_members(comparison, *_OF_GROUP)}
 
     @property
     def row_names(self) -> Sequence[str]:
         """The members of a group with a mismatch: array, index, mismatches, largest ulp."""
-        return ("compared", *self.plan.grid.kept_names, *_OF_GROUP)
+        return ("compared", *self._kept_names, *_OF_GROUP)
+
+    # -- what groups are: those of the plan
+
+    @property
+    def _kept_names(self) -> tuple[str, ...]:
+        """The names of the members that tell groups apart."""
+        return self.plan.grid.kept_names
+
+    def _count_groups(self) -> int:
+        return self.plan.grid.group_count
+
+    def _measure_group(self, number: int) -> int:
+        """Return how many values a group has."""
+        return self.plan.grid.group_size
+
+    def _name_group(self, number: int) -> str:
+        return self.plan.grid.group_name(number)
+
+    def _name_place(self, name: str, place: int) -> tuple[str, ...]:
+        return name_place(self.plan, place) if name == NORMALIZED else (self._name_group(place),)
+
+    def _locate(self, name: str, place: int) -> tuple[tuple[int, ...], int]:
+        """Return the index of a value, empty for a statistic, and the number of its group."""
+        if name != NORMALIZED:
+            return (), place
+        index = np.unravel_index(np.asarray(place), self.plan.grid.shape)
+        return tuple(map(int, index)), int(self.plan.grid.locate_groups(index))
+
+    def _index_group(self, number: int) -> Mapping[str, Any]:
+        return self.plan.grid.group_index(number)
 
     # -- for a reader
 
@@ -160,16 +188,16 @@ class Verdict(RecordDocument):
 
     def _build_groups(self, comparison: Comparison, view: View) -> Table:
         assert comparison.groups is not None
-        grid, count = self.plan.grid, comparison.count_groups()
+        every, count = self._count_groups(), comparison.count_groups()
         most = count if view.full else min(count, MOST_GROUPS // 3)
-        note = tell_difference(count, grid.group_count, "group")
+        note = tell_difference(count, format_count(every, "group"))
         notes = filter(None, (note, format_hidden(count - most, count, "group")))
-        one_each = comparison.compared == grid.group_count
+        one_each = comparison.compared == every
         columns = ("group", *(() if one_each else ("mismatches", "of its values")), "worst ulp")
         rows = []
         for group in comparison.groups.find_worst(most):
-            share = f"{group.mismatches:,}", format_ratio(group.mismatches, grid.group_size)
-            cells = (grid.group_name(group.group), *(() if one_each else share), format_ulp(group.max_ulp))
+            share = f"{group.mismatches:,}", format_ratio(group.mismatches, self._measure_group(group.group))
+            cells = (self._name_group(group.group), *(() if one_each else share), format_ulp(group.max_ulp))
             rows.append(TableRow(cells, group.group))
         return Table(None, columns, (False, *(True,) * (len(columns) - 1)), rows, "; ".join(notes))
 
@@ -186,16 +214,13 @@ class Verdict(RecordDocument):
         }
 
     def _describe_worst(self, name: str, worst: Element) -> Mapping[str, Any]:
-        grid, number, place = self.plan.grid, worst.place, {}
-        if name == NORMALIZED:
-            index = np.unravel_index(np.asarray(number), grid.shape)
-            place = {"index": dict(zip(grid.layout.names, map(int, index), strict=True))}
-            number = int(grid.locate_groups(index))
-        return {**place, "group": grid.group_index(number), **describe_members(worst, *OF_WORST)}
+        index, number = self._locate(name, worst.place)
+        names = self.plan.grid.layout.names
+        place = {"index": dict(zip(names, index, strict=True))} if name == NORMALIZED else {}
+        return {**place, "group": self._index_group(number), **describe_members(worst, *OF_WORST)}
 
     def _describe_group(self, group: GroupDifference) -> Mapping[str, Any]:
-        index = self.plan.grid.group_index(group.group)
-        return {"group": index, **describe_members(group, *_OF_GROUP)}
+        return {"group": self._index_group(group.group), **describe_members(group, *_OF_GROUP)}
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from normcli.numerics.deciding import (
 from normcli.numerics.elements.in_pairs import Elements
 from normcli.numerics.elements.kernel import apply
 from normcli.numerics.rounding import store
-from normcli.numerics.workspace import Workspace
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def normalize(
     parameters : Parameters
     """
     out = np.empty(raw.shape, dtype)
-    undecided = apply(np.ascontiguousarray(raw), out, solution, Workspace(), parameters)
+    undecided = apply(np.ascontiguousarray(raw), out, solution, parameters)
     if undecided is not None:
         settle(raw, out, undecided, solution, parameters)
     return out

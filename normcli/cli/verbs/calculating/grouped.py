@@ -33,7 +33,7 @@ def normalize_groups(settings: Settings, emit: str | None) -> None:
     from normcli.fitting.use import Use
     from normcli.tensors.many import Named
 
-    _refuse(settings, emit)
+    refuse_beside_groups(settings, emit)
     outputs = choose_outputs(settings.answer)
     if outputs.document is not None and outputs.document.format_name in (PAGE, *PICTURES):
         raise UsageError("--by has no page and no picture: leave it out, or write a table")
@@ -59,7 +59,8 @@ def normalize_groups(settings: Settings, emit: str | None) -> None:
         outputs.document.write(answer, settings.answer.view())
 
 
-def _refuse(settings: Settings, emit: str | None) -> None:
+def refuse_beside_groups(settings: Settings, emit: str | None) -> None:
+    """Raise `UsageError` where something is asked for that groups of rows do not have, or there is no table."""
     settings.around.refuse("is of the whole tensor: leave it out beside --by")
     answer, source, selection = settings.answer, settings.source, settings.selection
     given = {
