@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     Shape = tuple[int, ...]
 
+RUNNING = {"mean": "RUNNING_MEAN", "var": "RUNNING_VAR"}
+"""Statistic → the constant that holds the running one."""
+
 _ENDS = {0.0: "min", 100.0: "max"}
 """The quantiles, in per cent, that have a function of their own."""
 
@@ -60,11 +63,11 @@ def write_by_hand(plan: Plan, arrays: Arrays, *, evaluation: bool) -> Iterator[S
     if grid.view_shape != grid.shape:
         yield Statement(f"x = {writer.call('reshape', x='x', shape=grid.view_shape)}", str(grid.view_shape))
     group = define_group(plan, given=evaluation, beyond=False)
-    known = zip(("mean", "var"), ("RUNNING_MEAN", "RUNNING_VAR"), strict=True) if evaluation else ()
-    given = {name: arrays.constant.format(x=constant) for name, constant in known}
     shape = grid.running.keepdims_shape
-    for name, code in given.items():
-        given[name] = writer.call("reshape", x=code, shape=shape)
+    given = {
+        name: writer.call("reshape", x=arrays.constant.format(x=constant), shape=shape)
+        for name, constant in (RUNNING.items() if evaluation else ())
+    }
     if plan.spec.iteration is not None:
         given["divisor"] = yield from _iterate(plan.spec.iteration, writer)
     shown = str(shape if evaluation else writer.kept)

@@ -288,9 +288,8 @@ def _describe_parameters(plan: Plan) -> tuple[tuple[str, str], ...]:
     """Return what gamma and beta are, by what may differ between two norms: first what says most."""
     names, shape = plan.norm.parameter_names, plan.parameters.shape
     wide = [str(axis) for axis in plan.parameters.axes if names and plan.grid.shape[axis] > 1]
-    formatted = ("gamma's shape", format_parameters(plan))
     return (
-        formatted,
+        ("gamma's shape", format_parameters(plan)),
         ("gamma's shape", str(shape)),
         ("gamma's axis", " ".join(wide)),
         ("parameters", " and ".join(names)),

@@ -108,12 +108,12 @@ class RunReport:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line for each layer that both runs have."""
-        tensors, runs = ("input", "output"), ("first", "second")
-        ulps, causes = (f"{name}_ulp" for name in tensors), (f"{run}_cause" for run in runs)
+        tensors = ("input", "output")
+        ulps, causes = (f"{name}_ulp" for name in tensors), (f"{run}_cause" for run in _RUNS)
         yield ("name", "norm", *ulps, "differences", "nearer", *causes)
         for one in self.records():
             ulp = [None if one[role] is None else one[role]["max_ulp"] for role in tensors]
-            cause = [one[f"{run}_run"]["cause"] for run in runs]
+            cause = [one[f"{run}_run"]["cause"] for run in _RUNS]
             yield (one["name"], one["norm"], *ulp, "; ".join(one["differences"]), one["nearer"], *cause)
 
     def _choose(self, pair: LayerPair) -> tuple[str, LayerVerdict]:
