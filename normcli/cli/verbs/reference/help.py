@@ -288,6 +288,7 @@ JOINTS = {
     "dx": "the gradient of x, in backward passes",
     "dgamma": "the gradient of gamma",
     "dbeta": "the gradient of beta",
+    "dgate": "the gradient of the gate",
 }
 """What the id of a fault begins with, up to its hyphen, and where a kernel that has it is wrong."""
 
