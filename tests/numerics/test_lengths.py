@@ -18,7 +18,7 @@ from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode
-from normcli.numerics.bounds import Bound
+from normcli.numerics.deciding import Bound
 from normcli.numerics.powers import (
     find_to_bits,
     raise_decimal,

@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from normcli.numerics.bounds import LOGARITHM, POWER
+from normcli.numerics.deciding import LOGARITHM, POWER
 from normcli.numerics.pairs import Pair, quick_two_sum
 from normcli.numerics.powers import (
     raise_to_power,

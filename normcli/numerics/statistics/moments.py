@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.bounds import PAIR
-from normcli.numerics.deciding import is_double_decided
+from normcli.numerics.deciding import PAIR, is_double_decided
 from normcli.numerics.pairs import (
     FAINT,
     Pair,
