@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from normcli.codegen.formula import NAMES, Reduction, Writer
+from normcli.codegen.formula import NAMES, Writer
 from normcli.errors import UsageError
 from normcli.teach.formulas.definitions import define_group, define_value
 from normcli.tuples import NamedTuple
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from normcli.teach.formulas.definitions import Definition
 
     Shape = tuple[int, ...]
+
+RUNNING = {"mean": "RUNNING_MEAN", "var": "RUNNING_VAR"}
+"""Statistic → the constant that holds the running one."""
 
 _ENDS = {0.0: "min", 100.0: "max"}
 """The quantiles, in per cent, that have a function of their own."""
@@ -56,19 +59,18 @@ def write_by_hand(plan: Plan, arrays: Arrays, *, evaluation: bool) -> Iterator[S
         Whether mean and variance are the constants `RUNNING_MEAN` and `RUNNING_VAR`.
     """
     grid = plan.grid
-    reduction = Reduction(grid.view_axes, grid.view_shape, grid.reach, plan.spec.rows or ())
-    writer = Writer(arrays, reduction, _list_numbers(plan))
+    writer = Writer(arrays, plan)
     if grid.view_shape != grid.shape:
         yield Statement(f"x = {writer.call('reshape', x='x', shape=grid.view_shape)}", str(grid.view_shape))
     group = define_group(plan, given=evaluation, beyond=False)
-    known = zip(("mean", "var"), ("RUNNING_MEAN", "RUNNING_VAR"), strict=True) if evaluation else ()
-    given = {name: arrays.constant.format(x=constant) for name, constant in known}
     shape = grid.running.keepdims_shape
-    for name, code in given.items():
-        given[name] = writer.call("reshape", x=code, shape=shape)
+    given = {
+        name: writer.call("reshape", x=arrays.constant.format(x=constant), shape=shape)
+        for name, constant in (RUNNING.items() if evaluation else ())
+    }
     if plan.spec.iteration is not None:
         given["divisor"] = yield from _iterate(plan.spec.iteration, writer)
-    shown = str(shape if evaluation else reduction.kept)
+    shown = str(shape if evaluation else writer.kept)
     defined = [line for definition in group for line in _define(definition, writer, plan, given)]
     *_, quotient = [each for each in define_value(plan, (), "float64") if each.formula is not None]
     assert quotient.formula is not None
@@ -103,7 +105,7 @@ def _iterate(iteration: Iteration, writer: Writer) -> Generator[Statement, None,
         length = writer.call("maximum", x=writer.call("sqrt", x=square), y=_LEAST_LENGTH)
         yield Statement(f"{name} = {product}", "", 1)
         yield Statement(f"{name} = {name} / {length}", "", 1)
-    return writer.call("reshape", x=f"({writer.call('turn', x='u')} @ w @ v)", shape=writer.reduction.kept)
+    return writer.call("reshape", x=f"({writer.call('turn', x='u')} @ w @ v)", shape=writer.kept)
 
 
 def write_affine(plan: Plan, arrays: Arrays, shape: Shape, names: tuple[str, ...] = ()) -> Iterator[Statement]:
@@ -135,14 +137,6 @@ def _keep_needed(defined: list[tuple[str, str]], y: str) -> list[tuple[str, str]
         if any(re.search(rf"\b{name}\b", later) for later in (*(later for _, later in needed), y)):
             needed.append((name, code))
     return needed[::-1]
-
-
-def _list_numbers(plan: Plan) -> dict[str, float | int]:
-    """Return what the names of formulas stand for that are numbers of the plan."""
-    spec = plan.spec
-    window = {} if spec.window is None else spec.window._asdict()
-    numbers = {"n": plan.grid.group_size, "eps": spec.eps, **window}
-    return {name: value for name, value in numbers.items() if value is not None}
 
 
 def _define(

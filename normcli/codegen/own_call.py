@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from normcli.codegen.by_hand import Statement, write_affine
+from normcli.codegen.by_hand import RUNNING, Statement, write_affine
 from normcli.codegen.formula import write_axes
 from normcli.norms.calls import GroupKind
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from normcli.codegen.arrays import Arrays
     from normcli.norms.calls import Call
     from normcli.norms.plan import Plan
-
-_RUNNING = {"mean": "RUNNING_MEAN", "var": "RUNNING_VAR"}
 
 
 def write_own_call(
@@ -70,14 +68,14 @@ def _fill_layer(
     for name in own:
         yield Statement(f"if {name} is not None:")
         yield Statement(call.assign[name].format(x=name, **places), "", 1)
-    for name, constant in _RUNNING.items() if evaluation else ():
+    for name, constant in RUNNING.items() if evaluation else ():
         yield Statement(call.assign[name].format(x=constant, **places))
 
 
 def _write_running(call: Call, plan: Plan, arrays: Arrays, moved: tuple[int, ...]) -> Iterator[Statement]:
     """Yield the lines that make arrays of running statistics."""
     running = plan.grid.running
-    for name, constant in _RUNNING.items():
+    for name, constant in RUNNING.items():
         code, shape = arrays.constant.format(x=constant), running.stats_shape
         if call.groups is GroupKind.ANY:  # it broadcasts
             shape = running.keepdims_shape
@@ -141,7 +139,7 @@ def _fill_places(
             places["length"] = grid.shape[channel]
         places["ones"] = tuple(n if axis == channel else 1 for axis, n in enumerate(grid.shape))
     takes_statistics = evaluation or bool(call.measure)
-    places |= {name: name if takes_statistics else None for name in _RUNNING}
+    places |= {name: name if takes_statistics else None for name in RUNNING}
     for name in ("gamma", "beta"):
         places |= {
             name: name if name in own else None,

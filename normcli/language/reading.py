@@ -93,7 +93,6 @@ _TORN = re.compile(r"= .*|.*[,:]|(?:try: |\w+ differs: |(?:y is )?\w+, but ).*",
 _ENDS = {".": "。", ":": "：", "?": "？", "!": "！"}
 _MARKED = re.compile(r"(\d+\. |[✓✗←…·#] )(.+)", re.DOTALL)
 _BRACKETED = re.compile(r"(.+?) ?\((.+)\)", re.DOTALL)
-_CLAUSE = re.compile(r"[、]")
 
 
 class _Message(NamedTuple):

@@ -162,7 +162,7 @@ def _try_plan(request: Request, plan: Plan) -> Plan | None:
 
 
 def _drop_layout(request: Request, plan: Plan, layout: str | None) -> Request:
-    """Return a request, axes in letters or numbers, without its layout where it means the same in another."""
+    """Return a request, axes in letters or numbers, without its layout where its plan is equal without one."""
     letters = plan.grid.layout.letters
     numbers = None if request.axes is None else plan.grid.axes
     lettered = "".join(letters[axis] for axis in numbers) if numbers and letters else numbers

@@ -98,7 +98,7 @@ def find_equalities(members: Sequence[Member], layout: str | None = None) -> tup
 
 
 def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> Iterator[Equality]:
-    """Yield the relatives of each norm, of two equal norms only those of the first."""
+    """Yield the relatives of each norm; two equal norms have the relatives of the first alone."""
     for number, member in enumerate(members):
         if member.evaluates or any(member.is_same(earlier) for earlier in members[:number]):
             continue
@@ -288,9 +288,8 @@ def _describe_parameters(plan: Plan) -> tuple[tuple[str, str], ...]:
     """Return what gamma and beta are, by what may differ between two norms: first what says most."""
     names, shape = plan.norm.parameter_names, plan.parameters.shape
     wide = [str(axis) for axis in plan.parameters.axes if names and plan.grid.shape[axis] > 1]
-    formatted = ("gamma's shape", format_parameters(plan))
     return (
-        formatted,
+        ("gamma's shape", format_parameters(plan)),
         ("gamma's shape", str(shape)),
         ("gamma's axis", " ".join(wide)),
         ("parameters", " and ".join(names)),

@@ -18,7 +18,7 @@ from normcli import NORMS, backward, normalize
 from normcli.documents.scene import Scene, Text
 from normcli.pictures import svg
 from normcli.pictures.draw import draw
-from normcli.pictures.png import write
+from normcli.pictures.svg import write
 from normcli.tensors.tensor import Tensor
 from tests.marks import costly
 from tests.strategies import options_for

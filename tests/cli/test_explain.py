@@ -217,7 +217,7 @@ def test_page_is_of_the_whole_result_and_opens_at_the_value():
     from normcli.answers.teaching.explanation import Explanation
     from normcli.norms.plan import make_plan
     from normcli.norms.request import Request
-    from normcli.teach.explain.value_story import explain
+    from normcli.teach.explain.explain import explain
     from normcli.tensors.tensor import Tensor
 
     x = np.arange(6.0).reshape(2, 3)

@@ -14,10 +14,9 @@ import pytest
 
 from normcli import NORMS
 from normcli.codegen.arrays import FRAMEWORKS
-from normcli.codegen.inputs import NamedTensor
 from normcli.codegen.model import write_model
 from normcli.codegen.module import write_module
-from normcli.codegen.task import Task
+from normcli.codegen.task import NamedTensor, Task
 from normcli.errors import UsageError
 from normcli.norms.calls import CALLS
 from normcli.norms.request import Request

@@ -7,6 +7,9 @@ import json
 import numpy as np
 import pytest
 
+from normcli import check
+from normcli.errors import DataError, UsageError
+
 
 @pytest.fixture
 def rewards(tmp_path, monkeypatch):
@@ -111,3 +114,21 @@ def test_refusals(words, code, told, rewards, normcli, tmp_path):
     assert (ran.code, ran.out) == (code, "")
     assert told in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_advantages_in_python_are_judged():
+    """Of ones and zeros as well, where a prompt whose rewards are all alike has advantages of 0."""
+    x = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], "float32").reshape(12, 1)
+    prompts = np.repeat(["p", "q", "r"], 4)
+    y = np.concatenate([score(x[prompts == prompt].astype(float), 1, 1e-4) for prompt in "pqr"]).astype(
+        "float32"
+    )
+    assert check(y, x, "zscore", by=prompts, like="trl", max_ulp=1)
+    wrong = check(y, x, "zscore", by=prompts, like="verl")
+    assert not wrong
+    assert "it is that of --like trl" in str(wrong)
+    assert "rows by by   3 groups" in str(wrong)
+    with pytest.raises(UsageError, match="mask is of the whole tensor: leave it out beside by"):
+        check(y, x, "zscore", by=prompts, mask=np.ones((12, 1), bool))
+    with pytest.raises(DataError, match="11 groups' names for 12 rows"):
+        check(y, x, "zscore", by=prompts[1:])

@@ -6,6 +6,7 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from normcli.documents.axes_words import format_reduction
 from normcli.documents.document import (
     SCHEMA,
     Drawable,
@@ -17,7 +18,7 @@ from normcli.documents.document import (
     describe_value,
 )
 from normcli.documents.excerpt import build_excerpt
-from normcli.documents.plan_header import describe_plan, describe_tensor, format_reduction, list_facts
+from normcli.documents.plan_header import describe_plan, describe_tensor, list_facts
 from normcli.documents.scene import Panel, Scene, draw_lines, stack, wrap
 from normcli.pictures.curves import Curve, draw_curves
 from normcli.printable import make_printable
@@ -89,11 +90,11 @@ class _SimulationAnswer(Drawable):
         raise NotImplementedError
 
     def _list_facts(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield the header's lines on what is drawn."""
+        """Yield the header's lines on the batches and their changes."""
         raise NotImplementedError
 
     def _build_header(self) -> Facts:
-        """Return the header: the population, the watched sample, and what is drawn."""
+        """Return the header: the population, the watched sample, the batches."""
         population, plan = self.found.population, next(iter(self._plans.values()))
         along = f"{population.sample_count:,} along {_name_samples(plan)}"
         watched = (along, f"number {population.sample} is watched")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.documents.document import Line, Page, describe_members, describe_value, flatten_records
+from normcli.documents.excerpt import iterate_long, pick_from
 from normcli.documents.matrix_blocks import build_blocks
 from normcli.documents.number_format import format_statistic
 from normcli.documents.plan_header import (
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.documents.document import Facts, Section, View
-    from normcli.documents.long_table import Column
+    from normcli.documents.excerpt import Column
     from normcli.documents.scene import Scene
     from normcli.norms.plan import Plan
     from normcli.results.promises import Check
@@ -134,8 +135,6 @@ class Answer:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line per value: its index per axis, the input, its group's statistics, the output."""
-        from normcli.documents.long_table import iterate_long
-
         grid = self.result.plan.grid
         if self.statistics_alone:
             column = describe_column(grid, grid.group_index(0)) if grid.group_count else {}
@@ -145,8 +144,6 @@ class Answer:
 
     def columns(self) -> dict[str, Column]:
         """Return input, statistics and output: each a function from index arrays to the values there."""
-        from normcli.documents.long_table import pick_from
-
         result, grid, selection = self.result, self.result.plan.grid, self.result.selection
 
         def spread(array: NDArray[Any]) -> Column:

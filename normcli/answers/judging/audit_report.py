@@ -21,7 +21,7 @@ from normcli.documents.document import (
     describe_members,
 )
 from normcli.documents.plan_header import name_inputs
-from normcli.printable import make_printable
+from normcli.printable import format_count, make_printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -114,7 +114,7 @@ def _build_entry(verdict: LayerVerdict, view: View) -> Entry:
 
 
 def build_answer(verdict: LayerVerdict, view: View) -> Iterator[Section]:
-    """Yield what is known of a layer: the report of `check` where it was kept, and its tensors."""
+    """Yield the findings on a layer: the report of `check` where it was kept, and a line for each tensor."""
     shape = "×".join(map(str, verdict.shape))
     kind = verdict.settings.kind
     told = (("norm", name_norm(verdict)), ("input", f"{shape} {verdict.dtype}"), ("class", kind))
@@ -158,8 +158,9 @@ def build_summary(audit: Audit) -> Line:
     if unknown == len(layers):
         return Line(left, mark=False)
     if first is None:
-        return Line((tell_agreement(len(layers) - unknown, "layer"), *left), not unknown)
-    found = tell_difference(wrong, len(layers), "layer")
+        known = len(layers) - unknown
+        return Line((tell_agreement(known, format_count(known, "layer")), *left), not unknown)
+    found = tell_difference(wrong, format_count(len(layers), "layer"))
     name = make_printable(first.settings.name)
     return Line((found, f"first bad layer: {name}", *left), mark=False, details=tuple(_suggest_classes(layers)))
 

@@ -41,7 +41,7 @@ from normcli.documents.plan_header import (
     list_facts,
     list_selection,
 )
-from normcli.printable import make_printable
+from normcli.printable import format_count, make_printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -190,7 +190,7 @@ class Verdict(RecordDocument):
         assert comparison.groups is not None
         every, count = self._count_groups(), comparison.count_groups()
         most = count if view.full else min(count, MOST_GROUPS // 3)
-        note = tell_difference(count, every, "group")
+        note = tell_difference(count, format_count(every, "group"))
         notes = filter(None, (note, format_hidden(count - most, count, "group")))
         one_each = comparison.compared == every
         columns = ("group", *(() if one_each else ("mismatches", "of its values")), "worst ulp")

@@ -40,21 +40,21 @@ def list_verdict_lines(name: str, found: Comparison) -> Iterator[Line]:
         yield smallest
 
 
-def tell_difference(wrong: int, count: int, noun: str) -> str:
-    """Return how many of some things differ: `3 of 10 values differ`."""
-    return f"{wrong:,} of {format_count(count, noun)} differ{'s' if wrong == 1 else ''}"
+def tell_difference(wrong: int, counted: str) -> str:
+    """Return how many things differ, of a number of them such as `10 values`."""
+    return f"{wrong:,} of {counted} differ{'s' if wrong == 1 else ''}"
 
 
-def tell_agreement(count: int, noun: str) -> str:
-    """Return that some things agree: `10 values agree`."""
-    return f"{format_count(count, noun)} agree{'s' if count == 1 else ''}"
+def tell_agreement(count: int, counted: str) -> str:
+    """Return that a number of things, such as `10 values`, agree."""
+    return f"{counted} agree{'s' if count == 1 else ''}"
 
 
 def build_short_line(
     name: str, found: Comparison | JudgedTensor, details: tuple[tuple[str, str], ...] = ()
 ) -> Line:
     """Return how many values of a tensor differ, and how far the furthest is off."""
-    text = tell_difference(found.mismatches, found.compared, "value")
+    text = tell_difference(found.mismatches, format_count(found.compared, "value"))
     return Line((f"{name}: {text}", f"{format_ulp(found.max_ulp)} ulp"), found.ok, details)
 
 
@@ -67,9 +67,8 @@ def build_line(name: str, found: Comparison) -> Line:
         f"furthest {format_ulp(found.max_ulp)} ulp{where}",
         f"largest difference {found.max_abs:.3g}",
     )
-    text = tell_agreement(found.compared, "value")
-    if not found.ok:
-        text = tell_difference(found.mismatches, found.compared, "value")
+    values = format_count(found.compared, "value")
+    text = tell_agreement(found.compared, values) if found.ok else tell_difference(found.mismatches, values)
     return Line((f"{name}: {text}", *furthest), found.ok)
 
 
@@ -136,7 +135,7 @@ def list_compared(
 
 
 def describe_tolerance(limits: Tolerance) -> dict[str, Any]:
-    """Return the members of JSON on what is tolerated."""
+    """Return the tolerance as members of JSON."""
     if limits.max_ulp is None:
         return describe_members(limits, "rtol", "atol")
     return {"max_ulp_allowed": limits.max_ulp}
@@ -163,7 +162,7 @@ OF_COMPARISON = ("ok", "max_ulp", "max_abs", "compared", "mismatches")
 
 
 def build_histogram(comparison: Comparison, view: View, name: str | None = None) -> Table:
-    """Return how many values are how far off; with a name, whose values they are and what is tolerated."""
+    """Return a table of the number of values at each distance; with a name, titled by array and tolerance."""
     total = comparison.compared
     bins = comparison.histogram if view.full else _coarsen(comparison.histogram)
     rows = [

@@ -84,7 +84,7 @@ class IdentificationAnswer:
     axis_names: Sequence[str]
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return a header, the matches, what made the tensor."""
+        """Return a header, the table of matches, and the verdict on the origin of the tensor."""
         lines = (("input", list_facts(self.source)), ("actual", list_facts(self.actual)))
         yield Facts("what made the actual tensor of the input?", lines)
         if self.found.matches:

@@ -15,7 +15,7 @@ from normcli.answers.judging.audit_report import (
 )
 from normcli.answers.judging.distances import OF_COMPARISON, format_ulp, tell_agreement
 from normcli.documents.document import Entry, Facts, Line, Listing, Table, TableRow, describe_members
-from normcli.printable import make_printable
+from normcli.printable import format_count, make_printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -63,7 +63,7 @@ class RunReport:
         yield self._build_summary()
 
     def listing(self, view: View) -> Listing:
-        """Return the layers as a page lists them: each opens what is known of both runs."""
+        """Return the layers as a page lists them: each opens the findings on both runs."""
         entries = [
             Entry(
                 make_printable(pair.first.settings.name), make_printable(name_norm(pair.first)),
@@ -108,12 +108,12 @@ class RunReport:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line for each layer that both runs have."""
-        tensors, runs = ("input", "output"), ("first", "second")
-        ulps, causes = (f"{name}_ulp" for name in tensors), (f"{run}_cause" for run in runs)
+        tensors = ("input", "output")
+        ulps, causes = (f"{name}_ulp" for name in tensors), (f"{run}_cause" for run in _RUNS)
         yield ("name", "norm", *ulps, "differences", "nearer", *causes)
         for one in self.records():
             ulp = [None if one[role] is None else one[role]["max_ulp"] for role in tensors]
-            cause = [one[f"{run}_run"]["cause"] for run in runs]
+            cause = [one[f"{run}_run"]["cause"] for run in _RUNS]
             yield (one["name"], one["norm"], *ulp, "; ".join(one["differences"]), one["nearer"], *cause)
 
     def _choose(self, pair: LayerPair) -> tuple[str, LayerVerdict]:
@@ -121,7 +121,7 @@ class RunReport:
         return ("first", pair.first) if pair.nearer == "second" else ("second", pair.second)
 
     def _tell_causes(self, pair: LayerPair) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with each run where they part, and which computation gives its bits."""
+        """Yield the fault of each run where they part, and the computation that gives its bits."""
         both = zip(_RUNS, (pair.first, pair.second), strict=True)
         wrong = {run: tell(one) for run, one in both if one.ok is False}
         if len(wrong) > len({*wrong.values()}):
@@ -142,7 +142,8 @@ class RunReport:
         found, parting = self.found, self.found.parting
         details = [("only in", f"the {run}: {_join(names)}") for run, names in found.alone.items() if names]
         if found.ok:
-            return Line((tell_agreement(len(found.pairs), "layer"), "in both runs"), mark=True)
+            told = tell_agreement(len(found.pairs), format_count(len(found.pairs), "layer"))
+            return Line((told, "in both runs"), mark=True)
         if parting is not None:
             second = [("the second", make_printable(text)) for text in parting.differences]
             causes = [*self._tell_causes(parting)]

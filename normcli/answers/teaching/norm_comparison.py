@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.answers.calculating.calculation import Answer
-from normcli.documents.assumptions import list_assumed
+from normcli.documents.axes_words import find_reduction, list_assumed
 from normcli.documents.document import (
     GAP,
     SCHEMA,
@@ -30,7 +30,6 @@ from normcli.documents.matrix_blocks import build_blocks, build_map, build_slice
 from normcli.documents.number_format import CELL_DIGITS, format_shape, format_statistic
 from normcli.documents.plan_header import (
     describe_tensor,
-    find_reduction,
     format_formula,
     format_options,
     list_facts,

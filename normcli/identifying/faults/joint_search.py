@@ -22,7 +22,7 @@ from normcli.identifying.faults.claim import (
     may_be_rounding,
     rank_claims,
 )
-from normcli.identifying.faults.open_case import LIKELY, thin_out
+from normcli.identifying.faults.open_case import LIKELY, goes_with_x, thin_out
 from normcli.identifying.faults.tables.dividing import EPS, OTHER_EPS
 from normcli.identifying.faults.tables.order import ORDER
 from normcli.identifying.faults.tables.parameters import PARAMETERS
@@ -181,7 +181,7 @@ def _try_all(
     case: Case, rows: Sequence[Row], may_explain: Callable[[Case, Variant], bool] | None = None
 ) -> Iterator[Found]:
     """Yield what the variants of some rows explain: of all variants, or of those that may explain most."""
-    for row in rows:
+    for row in _choose(case, rows):
         fault = row.fault
         for variant in row.vary(case):
             if may_explain is None or may_explain(case, variant):
@@ -192,6 +192,11 @@ def _try_all(
                 moved = variant._replace(square=None, divisor=case.root(variant.square, eps))
                 of_eps = Variant(values={"eps": f"{eps:g}", "asked": f"{case.eps:g}"}, numbers=1)
                 yield from _try(case, (fault, OTHER_EPS.fault), (moved, of_eps))
+
+
+def _choose(case: Case, rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the rows that may explain y: of a y that does not go with x, the orders alone."""
+    return rows if goes_with_x(case) else [row for row in rows if row in ORDER]
 
 
 def _varies_in_groups(case: Case, variant: Variant) -> bool:
@@ -240,7 +245,7 @@ _MOST_MOVED = 24
 
 def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
     """Yield each fault in gamma and beta with which y is a line of x in every group, and the case with them."""
-    for row in PARAMETERS:
+    for row in _choose(case, PARAMETERS):
         for variant in row.vary(case):
             gamma = case.gamma if variant.gamma is None else variant.gamma
             beta = case.beta if variant.beta is None else variant.beta

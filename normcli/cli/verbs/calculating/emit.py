@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from normcli.cli.parameters.settings import Settings
     from normcli.cli.problem import Problem
-    from normcli.codegen.inputs import NamedTensor
+    from normcli.codegen.task import NamedTensor
 
 MODEL = "onnx"
 """The targets that are emitted as the file of a model, not as text."""
@@ -83,7 +83,7 @@ def _refuse_answers(settings: Settings) -> None:
 
 def _list_sources(settings: Settings, problem: Problem) -> Sequence[NamedTensor]:
     """Return the tensor, the gate, gamma and beta, with the names of their files."""
-    from normcli.codegen.inputs import NamedTensor
+    from normcli.codegen.task import NamedTensor
 
     source, inputs, values = settings.source, problem.inputs, problem.tensor.values
     recipe = None if source.shape is None else make_recipe(source)

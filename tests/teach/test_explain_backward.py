@@ -12,7 +12,7 @@ from normcli.norms.conventions import CONVENTIONS, find_convention
 from normcli.norms.rules import AxesRule, EpsRule
 from normcli.results.arguments import read_arguments
 from normcli.results.backward import BackwardProblem
-from normcli.teach.explain.gradient_story import explain_backward
+from normcli.teach.explain.explain import explain_backward
 
 SHAPE = (2, 4, 3)
 AT = (1, 2, 1)
