@@ -224,9 +224,9 @@ PAIR = Bound(
     99,
     "a sum is within 3 u², a product 7 u², a quotient 15 u², a root 4 u² of itself where pairs do not overlap; "
     "three bits are left for pairs that overlap by one",
-    "Joldes, Muller & Popescu 2017, Tight and rigorous error bounds for double-word arithmetic; test_bounds",
+    "Joldes, Muller & Popescu 2017, Error bounds for double-word arithmetic; test_deciding_bounds",
 )
-PAIRS = Bound(95, "sixteen operations on pairs, one after the other", "PAIR; test_bounds")
+PAIRS = Bound(95, "sixteen operations on pairs, one after the other", "PAIR; test_deciding_bounds")
 
 LOGARITHM = Bound(
     100,
