@@ -39,6 +39,11 @@ def evaluate(var):
     return (IMAGES - MEAN[:, None, None]) / np.sqrt(var + 1e-5)[:, None, None]
 
 
+def outside(x, eps):
+    wide = x.astype("f8")
+    return ((wide - wide.mean(-1, keepdims=True)) / (wide.std(-1, keepdims=True) + eps)).astype(x.dtype)
+
+
 SMALL = (X - 5.0) * np.float32(0.003)
 STORED = {"running_mean": MEAN, "running_var": VAR}
 
@@ -67,3 +72,10 @@ def test_half_precision_summed_with_a_residual_is_judged_as_such():
     x, residual = (values.astype("f2") for values in (X, Z))
     y = normalize(x, "rms", residual=residual).normalized
     assert check(*(values.astype("f4") for values in (y, x)), "rms", residual=residual.astype("f4")).ok
+
+
+def test_in_half_precision_an_eps_that_gives_every_bit_outweighs_a_fault_that_rounding_allows():
+    x = np.random.default_rng(5).normal(10.0, 1.0, (32, 256)).astype("f2")  # eps · max² is about as far off
+    said = check(outside(x, 1e-3), x, "ln").diagnosis
+    assert said.cause == "ln differs: eps is 0.001 outside the root, not 1e-05"
+    assert said.evidence == ("with that, every value is the exact one, rounded",)

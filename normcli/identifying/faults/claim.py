@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.checking.ulp import measure_unit
 from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.behind import BEHIND
@@ -91,6 +92,8 @@ class Claim(NamedTuple):
         Numbers that were used, beside the right ones; none where the causes say it.
     rank : float
         The likelier claims have less; equal where the data cannot tell them apart.
+    is_exact : bool
+        Whether each value of y is the nearest to that of the claim.
     """
 
     faults: tuple[Fault, ...]
@@ -101,6 +104,7 @@ class Claim(NamedTuple):
     region: IndexRegion | None = None
     shown: tuple[str, ...] = ()
     rank: float = math.inf
+    is_exact: bool = False
 
     @property
     def fault(self) -> Fault:
@@ -165,7 +169,8 @@ def make_claim(case: Case, found: Found) -> Claim:
     numbers = sum(variant.numbers for variant in found.variants)
     rank = float(len(found.faults) + found.is_fitted + (numbers > _FEW_NUMBERS))
     bits = measure_bits(case, found, misfit)
-    return Claim(faults, case.plan, causes, misfit, bits, found.region, shown, rank)
+    is_exact = bool(np.all(error[counted] <= 0.5 * measure_unit(case.y, case.dtype)[counted]))
+    return Claim(faults, case.plan, causes, misfit, bits, found.region, shown, rank, is_exact)
 
 
 def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Claim, ...]:

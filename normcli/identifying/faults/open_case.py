@@ -245,5 +245,6 @@ def thin_out(case: Case) -> Thin:
 def goes_with_x(case: Case) -> bool:
     """Whether y goes with x or with the right result; without, no fault explains it but an order of rows."""
     few = thin_out(case).case
-    is_alone = case.gate is None and case.addends is None and bool(np.isfinite(few.y).any())
+    beside = (case.gate, case.gated_input, case.addends)
+    is_alone = all(each is None for each in beside) and bool(np.isfinite(few.y).any())
     return not is_alone or go_together((few.x, np.broadcast_to(few.right.values, few.y.shape)), few.y)
