@@ -920,6 +920,36 @@ def scipy_zscore(x):
     return stats.zscore(x)
 
 
+# -- advantages, images and observations: lines of programs that no test installs
+
+
+def advantages(eps):
+    """Return the lines of GRPOTrainer, compute_grpo_outcome_advantage and Normalization, of one group."""
+
+    def call(x):
+        t = to_torch(x)
+        return from_torch((t - t.mean(0)) / (t.std(0) + eps))
+
+    return call
+
+
+for framework, eps in (("trl", 1e-4), ("verl", 1e-6), ("areal", 1e-5)):
+    peer("zscore", framework, "torch", FIRST[:1])(advantages(eps))
+
+
+@peer("zscore", "nnunet", "numpy", FIRST[:1])
+def nnunet_zscore(x):
+    """The lines of ZScoreNormalization.run, without a mask."""
+    return (x - x.mean()) / max(x.std(), 1e-8)
+
+
+@peer("zscore", "stable-baselines3", "numpy", FIRST[:1])
+def vec_normalize(x):
+    """The lines of VecNormalize._normalize_obs, without bounds, once all observations were counted."""
+    wide = x.astype(np.float64)
+    return ((wide - wide.mean(0)) / np.sqrt(wide.var(0) + 1e-8)).astype(np.float32)
+
+
 @peer("minmax", "sklearn", "sklearn", FIRST[:1], scales=SCALES[:2])
 def sklearn_min_max_scaler(x):
     from sklearn.preprocessing import MinMaxScaler

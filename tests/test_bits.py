@@ -44,6 +44,7 @@ def test_results_are_those_that_are_kept():
     assert [case.name for case in choose_some(CASES, 3) if case.hash() != KEPT[case.name]] == []
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize(
     "variation", VARIATIONS, ids=lambda v: f"{v.threads} threads, {v.order}, {v.files} cuts"

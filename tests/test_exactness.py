@@ -106,6 +106,7 @@ WIDE_KINDS = [*KINDS, "mean 1e9", "mean 1e12", "mean 1e15", "scale 1e-20", "scal
               "scale 1e-300"]  # fmt: skip
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("n", [32, *slowly([3, 500])])
 def test_float64_layer_norm(n):
@@ -113,6 +114,7 @@ def test_float64_layer_norm(n):
         check(normalize(make(kind, 3, n), "ln"), kind)
 
 
+@pytest.mark.slow
 @sampled
 @pytest.mark.parametrize("n", [5, *slowly([1, 2, 3, 4, 34, 500])])
 @pytest.mark.parametrize("norm", SCALERS)
@@ -121,6 +123,7 @@ def test_float64_scalers(norm, n):
         check(normalize(make(kind, 3, n), norm, axes=1), kind)
 
 
+@pytest.mark.slow
 @sampled
 @pytest.mark.parametrize("case", OPTIONAL)
 @pytest.mark.parametrize("n", [7, *slowly([1, 2, 100])])
@@ -231,6 +234,7 @@ def test_a_long_group_of_many_leaves(threshold):
     check(normalize(x.astype("float32"), "ln"))
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.usefixtures("few_records")
 @pytest.mark.parametrize("dtype", ["float64", *slowly(["float32"])])
@@ -296,6 +300,7 @@ WINDOWS = {
 }
 
 
+@pytest.mark.slow
 @sampled
 @pytest.mark.parametrize("size", [1, 2, 5])
 @pytest.mark.parametrize("alpha", [1.0, *slowly([1e-4, 1e4])])

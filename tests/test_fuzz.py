@@ -35,6 +35,7 @@ def test_damaged_files_end_as_documented(name, numbers, tmp_path):
     assert list(Fuzzer(name, tmp_path).try_cases(numbers)) == []
 
 
+@pytest.mark.slow
 def test_a_case_is_the_same_whatever_was_run_before_it():
     data = b'{"schema": "s", "recipe": {"shape": [3, 4], "eps": 0.5}, "files": {"x": {"dtype": "f"}}}'
 

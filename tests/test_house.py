@@ -75,6 +75,7 @@ def imports(path: Path, *, typing_too: bool) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_arrows_point_one_way():
     floors = {name: number for number, names in enumerate(FLOORS) for name in names}
     arrows = [
@@ -156,6 +157,7 @@ def test_each_room_stands_on_one_floor():
     assert sorted(rooms) == sorted({room(module) for module in MODULES})
 
 
+@pytest.mark.slow
 def test_the_tests_of_a_room_are_found_by_its_name():
     here = ROOT / "tests"
     rooms = {room(module) for module in MODULES if MODULES[module].name == "__init__.py"}
@@ -183,7 +185,7 @@ def test_a_folder_lists_its_files(folder):
     assert (sorted(listed), len(listed) <= 15) == (sorted(files - {"__init__"}), True)
 
 
-TWO_HOMES = {"Difference", "Kept", "Line", "Records", "Rows", "Solved", "Source", "Sums", "Table", "Whole"}
+TWO_HOMES = {"Difference", "Kept", "Records", "Rows", "Solved", "Sums", "Whole"}
 """Classes that share their name with another; no new one does."""
 
 
@@ -205,6 +207,7 @@ def test_click_is_imported_in_cli_alone_and_rich_in_writers_and_for_progress_alo
     assert {module for module in of_rich if room(module) != "writers"} == {"normcli.cli.progress"}
 
 
+@pytest.mark.slow
 def test_named_tuples_are_those_that_are_quickly_imported():
     of_typing = {
         module
@@ -229,6 +232,7 @@ def test_tables_of_data_import_no_numpy(module):
     }
 
 
+@pytest.mark.slow
 def test_no_norm_is_called_by_name_outside_the_table_and_the_plan():
     others = [module for module in MODULES if room(module) != "norms"]
     compared = [
@@ -268,6 +272,7 @@ def test_no_test_returns_before_it_asserts():
     assert silent == []
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize(
     ("arguments", "absent"),

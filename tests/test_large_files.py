@@ -216,6 +216,7 @@ def run_shell(served, tmp_path):
 SAID = b"spooled to a temporary file"
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize(
     ("line", "norm", "says"),
@@ -252,6 +253,7 @@ def test_a_note_is_one_line_with_the_name_and_size(run_shell, tmp_path):
     assert len(ran.stdout.splitlines()) == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -278,6 +280,7 @@ def test_pipes_that_end_badly(line, message, run_shell, tmp_path):
     assert os.listdir(tmp_path / "tmp") == []
 
 
+@pytest.mark.slow
 def test_a_reader_that_stops_ends_the_run_quietly(run_shell, tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((300, 300)) + np.arange(300.0))
     ran = run_shell("normcli ln -i x.npy -o - | head -c 100 | wc -c; exit ${PIPESTATUS[0]}")

@@ -142,6 +142,7 @@ def test_what_is_fitted_of_parts_is_the_norm_of_the_whole(norm, dtype, tmp_path)
     np.testing.assert_array_equal(apply(read_stats(path), x), whole.normalized)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["zscore", "minmax", "maxabs"])
 def test_merged_they_are_those_of_the_whole(norm, tmp_path):
     x, request = draw((60, 3), 1), Request(norm, axes=(0,))

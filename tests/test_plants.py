@@ -76,6 +76,7 @@ def every(plants, number):
     return [pytest.param(plant, id=f"{plant.kind}: {plant.name}") for plant in [*plants][::number]]
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("plant", [*every(list_maps(), 71), *slowly(every(list_maps(), 13))])
 def test_a_map_is_no_norm(plant):
@@ -119,7 +120,7 @@ def judge_as_checked(wrong):
     return judge(Plant(wrong.name, CHECKED, ask(wrong, is_checked=True), wrong.really, wrong))
 
 
-@pytest.mark.all_quick
+@pytest.mark.all_tried
 @pytest.mark.parametrize("name", NAMED)
 def test_the_fault_of_a_wrong_kernel_is_named(name):
     verdict = judge_as_checked(WRONG[name])

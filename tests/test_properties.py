@@ -27,12 +27,14 @@ def _layout(shape):
     return "NCDHW"[: len(shape)]
 
 
+@pytest.mark.slow
 @given(tensors(dtypes=("float64", "int16")), every_norm)
 def test_the_normalized_tensor_keeps_the_norms_promise(x, norm):
     result = normalize(x, norm, **options_for(norm, x.shape))
     assert all(check.ok for check in result.check), result.check
 
 
+@pytest.mark.slow
 @given(tensors(dtypes=("float64",)), deviation_norms, st.floats(-100, 100))
 def test_shifting_changes_nothing(x, norm, shift):
     options = options_for(norm, x.shape)
@@ -40,6 +42,7 @@ def test_shifting_changes_nothing(x, norm, shift):
     np.testing.assert_allclose(one, other, atol=1e-6)
 
 
+@pytest.mark.slow
 @given(tensors(dtypes=("float64",)), grouped_norms, st.sampled_from([0.25, 2.0, 1024.0]))
 def test_scaling_by_a_power_of_two_changes_nothing_without_eps(x, norm, scale):
     options = options_for(norm, x.shape) | ({} if NORMS[norm].eps is None else {"eps": 0.0})
@@ -47,6 +50,7 @@ def test_scaling_by_a_power_of_two_changes_nothing_without_eps(x, norm, scale):
     np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @given(tensors(), every_norm, st.randoms(use_true_random=False))
 def test_permuting_the_axes_permutes_the_answer(x, norm, random):
     letters = _layout(x.shape)
@@ -66,6 +70,7 @@ def test_permuting_the_axes_permutes_the_answer(x, norm, random):
     np.testing.assert_allclose(moved.normalized, plain.normalized.transpose(order), atol=atol)
 
 
+@pytest.mark.slow
 @given(tensors(), every_norm)
 def test_the_memory_order_of_the_input_changes_no_bit(x, norm):
     options = options_for(norm, x.shape)
@@ -83,6 +88,7 @@ def test_the_memory_order_of_the_input_changes_no_bit(x, norm):
             np.testing.assert_array_equal(other.statistics[name], values)
 
 
+@pytest.mark.slow
 @given(tensors(), every_norm)
 def test_the_input_is_never_written_to(x, norm):
     before = x.copy()
@@ -92,6 +98,7 @@ def test_the_input_is_never_written_to(x, norm):
     assert not np.shares_memory(result.normalized, x)
 
 
+@pytest.mark.slow
 @given(tensors(dtypes=("float64",)), deviation_norms_with_eps_inside)
 def test_the_variance_of_the_output_is_v_over_v_plus_eps(x, norm):
     result = normalize(x, norm, eps=0.5, **options_for(norm, x.shape))

@@ -156,6 +156,7 @@ def test_lengths(p, length):
     assert find_length(to_integers([3.0, 0.0]), p).compare(0) == (0 if p < 0 else 1)
 
 
+@pytest.mark.slow
 def test_lengths_of_many_values():
     found = find_length(to_integers(np.full(2000, 3.0)), 0.5)
     assert measure_ulp(3.0 * 2000**2, found, "float64") < 1e-8

@@ -108,6 +108,7 @@ def test_golden_files_are_checked_with_the_options_that_they_were_written_with(
     assert normcli("check", folder, "-q").code == 0
 
 
+@pytest.mark.slow
 @costly
 @sampled("norm", "option")
 @pytest.mark.parametrize(("norm", "option", "options"), quickly(FITTED))

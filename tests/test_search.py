@@ -35,6 +35,7 @@ def find_worst(findings):
     return max(findings, key=lambda found: found.verdict.excess)
 
 
+@pytest.mark.slow
 @costly
 @sampled
 @pytest.mark.usefixtures("either_kernel")
@@ -119,6 +120,7 @@ def test_extreme_families_are_what_they_are_called():
     assert max(np.abs(row.mean() / row.std()) for row in x["offset"] if row.std()) > 2.0**45
 
 
+@pytest.mark.slow
 def test_a_climb_is_the_same_whatever_was_run_before_it():
     cell = next(list_cells("ln", "float64"))
     one, _, again = climb(cell, "moderate", 4, 3), climb(cell, "wide", 1, 2), climb(cell, "moderate", 4, 3)
@@ -126,6 +128,7 @@ def test_a_climb_is_the_same_whatever_was_run_before_it():
     np.testing.assert_array_equal(one.case.groups, again.case.groups)
 
 
+@pytest.mark.slow
 def test_a_case_can_be_repeated(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["search", "maxabs, float32, rows", "tails", "3"])
     found = explore(next(list_cells("maxabs", "float32")), "tails", 3)
@@ -133,6 +136,7 @@ def test_a_case_can_be_repeated(monkeypatch, capsys):
     assert capsys.readouterr().out.splitlines()[0] == found.describe()
 
 
+@pytest.mark.slow
 def test_a_climb_gets_higher(monkeypatch):
     """On results that are the worse, the larger the values: more rounds find larger ones."""
 
@@ -164,6 +168,7 @@ def test_a_wrong_result_is_found_and_described(monkeypatch):
     assert str(found.case.groups[found.group].astype(float).tolist()) in found.describe()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "share", [pytest.param(slice(5, None, 150), id="a few"), *slowly([slice(0, None, 40)])]
 )
@@ -196,6 +201,7 @@ def test_nothing_is_found_wrong_with_what_is_rounded_once(share, monkeypatch):
         assert max(verdict.element for verdict in case.judge()) <= 0.5, str(cell)
 
 
+@pytest.mark.slow
 def test_changes_keep_groups_finite():
     for dtype in ("float16", ml_dtypes.bfloat16, "float64", "int64", "uint64"):
         name = np.dtype(dtype).name

@@ -116,6 +116,7 @@ def test_a_float64_beta_that_cancels_in_float32(seed):
     check(normalize(x, "ln", gamma=gamma, beta=-plain[seed % 2]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("value", "count"), [(1e200, 4000), (3.0, 9001)])
 def test_two_passes_are_as_exact_as_one(value, count):
     x = np.random.default_rng(0).standard_normal((2, count))
@@ -141,6 +142,7 @@ def test_fit_prints_the_deviation_that_its_header_names(normcli, tmp_path):
     assert float(ran.lines[0]) == normalize([[1.0], [2.0], [3.0], [4.0], [6.0]], "zscore", ddof=1).std[0]
 
 
+@pytest.mark.slow
 def test_merged_extremes_omit_what_was_omitted(normcli, tmp_path):
     (tmp_path / "one.csv").write_text("1,nan\n3,nan\n")
     (tmp_path / "two.csv").write_text("2,5\n9,6\n")
@@ -152,6 +154,7 @@ def test_merged_extremes_omit_what_was_omitted(normcli, tmp_path):
     assert (found["min"], found["max"]) == ([1.0, 5.0], [9.0, 6.0])
 
 
+@pytest.mark.slow
 def test_counts_do_not_grow_as_statistics_are_merged(normcli, tmp_path):
     (tmp_path / "x.csv").write_text("1,nan\n3,inf\n4,2\n")
     stats = tmp_path / "x.npz"

@@ -44,6 +44,7 @@ def holds(line, expected):
     return any(all(map(agrees, words, found[start:])) for start in starts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_a_student_gets_the_numbers_of_the_text(path, normcli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

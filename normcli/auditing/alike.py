@@ -76,7 +76,7 @@ class KnownNorms:
 
 
 def _hold(finding: _Finding, question: Question) -> float | None:
-    """Return how far y is from a finding's norm in ulp; None if it was not calculated as well as there."""
+    """Return the distance of y from a finding's norm in ulp; None if y is less accurate than it was there."""
     x, y, gamma, beta, *_ = question
     own = finding.hypothesis.affine
     for step in enumerate_affine_steps(x.shape, gamma, beta):

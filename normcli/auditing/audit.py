@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from normcli.auditing.alike import KnownNorms
 from normcli.auditing.running_check import RUNNING, check_running
 from normcli.checking.check import NORMALIZED, check
 from normcli.checking.gradient_check import check_gradients, is_off_by_rounding
-from normcli.checking.tally import PIECE, Comparison
-from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
+from normcli.checking.ulp import choose_tolerance
 from normcli.dtypes import is_half
 from normcli.engine.walk import DEFAULT_EFFORT, Effort, count_processors
 from normcli.errors import DataError, NormError
@@ -20,15 +17,12 @@ from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.question import Question
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.plan import make_plan
-from normcli.numerics.rounding import widen
 from normcli.numerics.statistics.solution import Given
 from normcli.results.backward import BackwardProblem
 from normcli.results.calculate import calculate
 from normcli.results.given_inputs import fit_given, fit_inputs
 from normcli.results.surroundings import GateOrder, Surroundings
 from normcli.running.average import begin, choose_rule
-from normcli.tensors.mapped import fetch
-from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -40,6 +34,7 @@ if TYPE_CHECKING:
     from normcli.auditing.layer import RecordedLayer
     from normcli.checking.check import Checked
     from normcli.checking.gradient_check import CheckedGradients
+    from normcli.checking.tally import Comparison
     from normcli.checking.ulp import Tolerance
     from normcli.engine.inputs import Inputs
     from normcli.identifying.words.diagnosis import Diagnosis
@@ -341,16 +336,3 @@ def _list_gradients(found: CheckedGradients, actual: Mapping[str, NDArray[Any]])
         elif not part.ok:
             part = part._replace(cause=f"{name} differs")
         yield part
-
-
-def compare_tensors(
-    actual: NDArray[Any], expected: NDArray[Any], tolerate: Callable[[np.dtype[Any]], Tolerance]
-) -> Comparison:
-    """Return how far one tensor is from another of its shape; `tolerate` chooses the dtype whose ulp count."""
-    found = Comparison(tolerate(choose_counting_dtype(actual.dtype)))
-    flat = actual.reshape(-1)
-    with np.errstate(all="ignore"):
-        for piece in iterate_pieces(expected, PIECE):
-            part = slice(found.compared, found.compared + piece.size)
-            found.compare(widen(fetch(flat[part])), widen(piece), part.start)
-    return found

@@ -115,13 +115,13 @@ def open_dump(path: str, default: NormSpec | None = None) -> list[RecordedLayer]
         layer, _, role = name.rpartition(".")
         if layer and role in ROLES:
             tensors.setdefault(layer, {})[role] = opens
-    every = _assume_settings([name for name in tensors if "input" in tensors[name]], default)
+    assumed = _name_default(default)
+    every = [LayerSettings(name, *assumed) for name in tensors if "input" in tensors[name]]
     if text is not None:
         every = read_settings(text, path)
         if default is not None and all(one.norm for one in every):
             raise UsageError(f"--norm is of layers without settings; those of {path} have their own")
-        norm, options = _name_default(default)
-        every = [one if one.norm else one._replace(norm=norm, options=options) for one in every]
+        every = [one if one.norm else one._replace(norm=assumed[0], options=assumed[1]) for one in every]
     if not every:
         raise DataError(f"{path}: no tensor is called NAME.input; --pairs says which tensors go together")
     return [RecordedLayer(one, dict(_find_tensors(one, tensors))) for one in every]
@@ -193,10 +193,6 @@ def _load_region(region: Region | str, key: str, opened: Opened) -> Tensor:
     return Tensor(values, name, opened=opened)
 
 
-def _assume_settings(names: Sequence[str], default: NormSpec | None) -> list[LayerSettings]:
-    return [LayerSettings(name, *_name_default(default)) for name in names]
-
-
 def _name_default(default: NormSpec | None) -> tuple[str | None, dict[str, Any]]:
     """Return the norm of layers without settings, and its options as settings have them."""
     return (None, {}) if default is None else (default.name, Request(default.name, **default.own).describe())
@@ -237,7 +233,7 @@ def pair_tensors(
             name = key[len(before) : len(key) - len(behind)]
             roles = {"input": source, "output": sources.get(second.replace("*", name))}
             roles |= {role: others.get(f"{name}.{role}") for role in _OF_WEIGHTS}
-            settings = _assume_settings([name], default)[0]
+            settings = LayerSettings(name, *_name_default(default))
             found.append(RecordedLayer(settings, {role: at for role, at in roles.items() if at is not None}))
     if not found:
         raise DataError(f"--pairs {pairs}: no tensor of {path} is called {first}")

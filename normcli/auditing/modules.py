@@ -159,7 +159,7 @@ def _find_named_row(name: str) -> Convention | None:
 
 
 def require_norms(also: Mapping[Any, str]) -> None:
-    """Raise `UsageError` if a class is said to be what is no norm."""
+    """Raise `UsageError` if `also` names something that is no norm for a class."""
     if not hasattr(also, "items"):
         raise UsageError(f"also {also!r} is no mapping of a class to its norm")
     for kind, text in also.items():

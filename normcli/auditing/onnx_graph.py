@@ -31,7 +31,7 @@ class GraphNorm(NamedTuple):
 
 
 class Graph:
-    """A graph by its tensors: what makes each, what takes each, and which are constants.
+    """A graph by its tensors: the node that makes each, the nodes that take each, and the constants.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Graph:
         self._read = functools.partial(numpy_helper.to_array, base_dir=folder)
 
     def read(self, name: str) -> NDArray[Any] | None:
-        """Return a constant; None of what is calculated."""
+        """Return the array of a constant; None for a tensor that the graph calculates."""
         return self._read(self.constants[name]) if name in self.constants else None
 
     def read_number(self, name: str) -> float | None:

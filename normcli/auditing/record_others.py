@@ -74,7 +74,7 @@ class Calls:
         self._writer, self._counts = writer, dict[str, int]()
 
     def add(self, name: str, settings: LayerSettings, tensors: Mapping[str, Any]) -> None:
-        """Write a call of a layer: its settings, and tensors by their roles; those of None are left out."""
+        """Write a call of a layer: its settings, and its tensors by role; a tensor of None is left out."""
         count = self._counts[name] = self._counts.get(name, 0) + 1
         called = name if count == 1 else f"{name}{CALL}{count}"
         self.layers.append(settings._replace(name=called))

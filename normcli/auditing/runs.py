@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.auditing.alike import KnownNorms
-from normcli.auditing.audit import INPUT, OUTPUT, compare_tensors, judge_each, judge_layer
+from normcli.auditing.audit import INPUT, OUTPUT, judge_each, judge_layer
+from normcli.checking.tally import Comparison
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.dtypes import get_eps
 from normcli.engine.walk import DEFAULT_EFFORT
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from normcli.auditing.audit import LayerVerdict, Tolerate
     from normcli.auditing.layer import RecordedLayer
-    from normcli.checking.tally import Comparison
     from normcli.engine.walk import Effort
 
 _STATE = ("running_mean", "running_var", "running_mean_after", "running_var_after")
@@ -59,17 +58,17 @@ class LayerPair(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether the runs take and give the same here, and have the same settings and weights."""
+        """Whether input, output, settings and weights of the layer agree in both runs."""
         return all(one is not None and one.ok for one in (self.input, self.output)) and not self.differences
 
     @property
     def takes_the_same(self) -> bool:
-        """Whether both runs take the same input."""
+        """Whether the inputs of both runs agree."""
         return self.input is not None and self.input.ok
 
     @property
     def parts_here(self) -> bool:
-        """Whether the runs take the same, and give or keep something else."""
+        """Whether the inputs agree, and outputs, settings or weights do not."""
         gives = self.output is not None and not self.output.ok
         return self.takes_the_same and (gives or bool(self.differences))
 
@@ -193,12 +192,9 @@ def _compare(one: RecordedLayer, other: RecordedLayer, role: str, tolerate: Tole
     if expected is None or actual is None or expected.values.shape != actual.values.shape:
         return None
     dtypes = [choose_counting_dtype(tensor.values.dtype) for tensor in (expected, actual)]
-    shorter = max(dtypes, key=get_eps)
-    return compare_tensors(actual.values, expected.values, functools.partial(_choose, tolerate, shorter))
-
-
-def _choose(tolerate: Tolerate, shorter: np.dtype[Any], _: np.dtype[Any]) -> Any:
-    return tolerate(shorter)
+    found = Comparison(tolerate(max(dtypes, key=get_eps)))
+    found.compare_all(actual.values, expected.values)
+    return found
 
 
 def _list_differences(

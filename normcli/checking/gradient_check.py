@@ -181,7 +181,7 @@ def find_fault(exact: Gradients, name: str, actual: NDArray[Any]) -> GradientFin
     ----------
     exact : Gradients
         In float64.
-    name : {"dx", "dgamma", "dbeta"}
+    name : {"dx", "dgamma", "dbeta", "dgate"}
     actual : ndarray
         Of the shape of the exact one.
     """
@@ -193,7 +193,7 @@ def find_fault(exact: Gradients, name: str, actual: NDArray[Any]) -> GradientFin
     with np.errstate(all="ignore"):
         wide, terms = actual.astype(np.float64), _make_terms(exact, name)
         scales, all_count = _Scales.of(exact, name, actual, right, terms), exact.inputs.selection is None
-        faults = _list_wrong(exact, name, wide, right, terms) if all_count else ()
+        faults = _list_wrong(exact, name, wide, right) if all_count else ()
         found = _choose(name, wide, right, faults, scales)
         return found or _choose(name, wide, right, _scale(wide, right, scales), scales)
 
@@ -316,10 +316,9 @@ def _scale(actual: Floats, right: Floats, scales: _Scales) -> Iterator[_Wrong]:
         yield FACTOR, (f"{factor:.3g}",), np.where(usable, factor * right, actual)
 
 
-def _list_wrong(
-    exact: Gradients, name: str, actual: Floats, right: Floats, terms: GradientTerms | None
-) -> Iterator[_Wrong]:
+def _list_wrong(exact: Gradients, name: str, actual: Floats, right: Floats) -> Iterator[_Wrong]:
     """Yield each fault, the numbers of its words, and the gradient that it would give."""
+    terms = make_terms(exact)
     if terms is None:
         yield ROWS[0].fault, (), -right
         return

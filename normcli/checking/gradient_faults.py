@@ -13,13 +13,17 @@ import numpy as np
 from normcli.checking.fault import Fault, Row
 from normcli.checking.gradient_forms import (
     GRADIENTS,
+    LAYER_PARTS,
+    change_activation,
     change_axes,
     change_ddof,
     change_eps,
     change_groups,
     change_means,
     exchange,
+    leave_gate,
     move_eps,
+    multiply_slope,
     permute,
     reorder,
     round_sums,
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
 _PULL = "the x̂ · mean(dy · gamma · x̂) term"
 _END = "- xhat * mean(g * xhat)) / std"
 _SYNC = "add up the sums of all parts before they are divided"
+_SKIPPED = Fault("norm-skipped", "dy does not go through the norm", "take the derivative by the norm's input",
+                 "dz = dy * x * slope(silu, z)")  # fmt: skip
 
 ROWS: tuple[Row, ...] = (
     Row(Fault("sign", "its sign is turned", "turn the sign", "dx = -right"), lambda c: -c.right),
@@ -71,10 +77,39 @@ ROWS: tuple[Row, ...] = (
         lambda c: c.t.differentiate(b=c.t.size), "dx"),
     Row(Fault("constants", "the statistics are taken as constants: it is dy · gamma / divisor",
               "differentiate mean and variance too: only in evaluation are they constants", "dx = g / std"),
-        lambda c: c.t.g / c.t.divisor, "dx"),
+        lambda c: c.t.differentiate(a=0.0, b=0.0), "dx"),
     # -- the gate
-    Row(Fault("gate-missing", "dy is not multiplied by the gate's activation", "multiply dy by it first",
-              "g = dy * gamma"), lambda c: c.leave_gate(), "gate"),
+    Row(Fault("gate-missing", "the gate's activation is left out", "multiply by it where the forward pass does",
+              "g = dy * gamma"), leave_gate, "norm gate"),
+    Row(Fault("gate-order", "gate and norm are taken in the other order",
+              "give the backward pass the order of the forward pass", "g = dy * gamma * silu(z)"),
+        lambda c: c.pass_gate(c.gate, is_first=c.exact.inputs.gated_input is None), "gate"),
+    Row(Fault("gate-activation", "the gate's activation is {0}, not {1}",
+              "give the backward pass the activation of the forward pass", "dz = dy * y * slope(sigmoid, z)",
+              ("sigmoid", "silu")), change_activation, "gate"),
+    Row(Fault("gate-late", "the gate multiplies dx at the end, not dy before it is averaged",
+              "multiply dy by the gate before the means are taken", "dz = dy * y; g = dy * gamma"),
+        lambda c: c.pass_gate(None) * c.gate.activate(), "dx behind"),
+    Row(Fault("gate-early", "the gate multiplies dy, not dx at the end", "multiply dx by the gate at the end",
+              "g = dy * gamma * silu(z)"),
+        lambda c: c.t._replace(behind=1.0).differentiate(g=c.t.g * c.t.behind), "dx before"),
+    Row(_SKIPPED, lambda c: c.exact.dy * c.t.behind.reshape(c.right.shape), "dx before"),
+    Row(_SKIPPED, lambda c: multiply_slope(c, c.exact.dy * c.x), "dgate before"),
+    # -- dgate
+    Row(Fault("slope-missing", "the derivative of the activation is left out", "multiply by it", "dz = dy * y"),
+        lambda c: c.pass_gate(c.gate, slope=np.ones(())), "dgate"),
+    Row(Fault("slope-activation", "the activation multiplies, not its derivative",
+              "multiply by the activation's derivative", "dz = dy * y * silu(z)"),
+        lambda c: c.pass_gate(c.gate, slope=c.gate._replace(times=None).activate()), "dgate"),
+    Row(Fault("result-missing", "the norm's result is left out", "multiply by it", "dz = dy * slope(silu, z)"),
+        lambda c: multiply_slope(c, c.exact.dy), "dgate behind"),
+    Row(Fault("result-bare", "x̂ multiplies, without gamma and beta", "multiply by the norm's result",
+              "dz = dy * xhat * slope(silu, z)"),
+        lambda c: multiply_slope(c, c.exact.dy * c.t.xhat.reshape(c.right.shape)), "dgate behind"),
+    Row(Fault("x-taken", "x multiplies, not the norm's result", "multiply by the norm's result",
+              "dz = dy * x * slope(silu, z)"), lambda c: multiply_slope(c, c.exact.dy * c.x), "dgate behind"),
+    Row(Fault("x-missing", "x is left out", "multiply by x", "dz = dp * slope(silu, z)"),
+        lambda c: multiply_slope(c, c.t._replace(behind=1.0).differentiate()), "dgate before"),
     # -- dx: gamma
     Row(Fault("gamma-missing", "gamma is left out", "multiply dy by gamma",
               "dx = (dy - mean(dy) - xhat * mean(dy * xhat)) / std"),
@@ -90,7 +125,7 @@ ROWS: tuple[Row, ...] = (
         lambda c: c.t.differentiate(b=c.t.gamma), "dx gamma"),
     Row(Fault("gamma-inner", "gamma is left out of dy itself, though not of what is averaged",
               "multiply every dy by gamma", f"dx = (dy - mean(g) {_END}"),
-        lambda c: c.t.differentiate() + (c.t.dy - c.t.g) / c.t.divisor, "dx gamma"),
+        lambda c: c.t.differentiate() + c.t.differentiate(a=0.0, b=0.0, g=c.t.dy - c.t.g), "dx gamma"),
     Row(Fault("gamma-one-missing", "gamma multiplies, not 1 + gamma", "multiply by 1 + gamma",
               "g = dy * gamma"), lambda c: c.t.differentiate(g=c.t.dy * (c.t.gamma - c.t.offset)), "dx gamma"),
     Row(Fault("gamma-one-added", "1 is added to gamma once more", "add 1 in one place", "g = dy * (1 + gamma)"),
@@ -173,6 +208,6 @@ FACTOR = Fault("factor", "every value is {0} times what it should be", "leave th
 def list_faults() -> Iterator[Fault]:
     """Yield every fault of gradients, with its whole id."""
     for row in (*ROWS, Row(ZERO), Row(FACTOR)):
-        of_norm = {*row.needs.split()} - {"mean", "gamma", "gate"}
+        of_norm = {*row.needs.split()} - LAYER_PARTS
         names = (name for name, parts in GRADIENTS.items() if of_norm <= parts)
         yield from (row.fault._replace(id=f"{name}-{row.fault.id}") for name in names)

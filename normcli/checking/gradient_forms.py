@@ -14,6 +14,7 @@ from normcli.checking.gradient_terms import MOVED_EPS, make_terms, spread_parame
 from normcli.checking.half_precision import sum_in_half
 from normcli.norms.grid import Split
 from normcli.norms.rules import GroupOrder, ParameterRule
+from normcli.numerics.elements.activation import Activation
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from normcli.checking.gradient_terms import GradientTerms
     from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
+    from normcli.numerics.elements.gate import Gated
     from normcli.results.backward import Gradients
 
 _CLEARLY = 8.0
@@ -40,12 +42,16 @@ _SHARDS = (2, 3, 4, 8)
 
 GRADIENTS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "dx": frozenset(("dx", "statistics")),
-        "dgamma": frozenset(("dgamma", "parameter", "statistics")),
-        "dbeta": frozenset(("dbeta", "parameter")),
+        "dx": frozenset(("dx", "norm", "statistics")),
+        "dgamma": frozenset(("dgamma", "norm", "parameter", "statistics")),
+        "dbeta": frozenset(("dbeta", "norm", "parameter")),
+        "dgate": frozenset(("dgate",)),
     }
 )
-"""The gradients, each with what rows need of it: to be of a parameter, or to have statistics in it."""
+"""The gradients, each with what rows need of it: to be of the norm or a parameter, to have statistics in it."""
+
+LAYER_PARTS = frozenset(("mean", "gamma", "gate", "behind", "before"))
+"""What rows need of a norm: a mean, a gamma, or a gate, on one side of it."""
 
 _Detailed = tuple[tuple[str, ...], Any]
 """The values of a fault's words, and the gradient that it gives."""
@@ -58,7 +64,7 @@ class WrongGradient(NamedTuple):
     ----------
     exact : Gradients
         In float64.
-    name : {"dx", "dgamma", "dbeta"}
+    name : {"dx", "dgamma", "dbeta", "dgate"}
     actual, right : ndarray
         Of one shape.
     t : GradientTerms
@@ -74,8 +80,12 @@ class WrongGradient(NamedTuple):
     def parts(self) -> frozenset[str]:
         """What rows of the table may need: which gradient it is, and which parts the norm has."""
         inputs = self.exact.inputs
-        has = {"mean": self.t.centres, "gamma": inputs.gamma is not None, "gate": inputs.gate is not None}
-        return GRADIENTS[self.name] | {name for name, part in has.items() if part}
+        has = (
+            self.t.centres, inputs.gamma is not None, self.gate is not None, inputs.gate is not None,
+            inputs.gated_input is not None,
+        )  # fmt: skip
+        names = "mean", "gamma", "gate", "behind", "before"
+        return GRADIENTS[self.name] | {name for name, part in zip(names, has, strict=True) if part}
 
     @property
     def plan(self) -> Plan:
@@ -107,14 +117,46 @@ class WrongGradient(NamedTuple):
         """Whether statistics are of x, over whole axes."""
         return self.plan.grid.split is None and self.exact.inputs.given is None
 
-    def leave_gate(self) -> Floats | None:
-        """Return the gradient of dy as it is, without the gate."""
-        inputs = self.exact.inputs._replace(gate=None)
-        terms = make_terms(replace(self.exact, inputs=inputs))
+    @property
+    def gate(self) -> Gated | None:
+        """The gate, on either side of the norm."""
+        return self.exact.inputs.gate or self.exact.inputs.gated_input
+
+    @property
+    def x(self) -> Floats:
+        """The tensor, before a gate multiplies it."""
+        before = self.exact.inputs.gated_input
+        return np.asarray(self.exact.input if before is None else before.times, np.float64)
+
+    def pass_gate(
+        self, gate: Gated | None, *, slope: Floats | None = None, is_first: bool | None = None
+    ) -> Floats | None:
+        """Return the gradient of the norm with another gate.
+
+        Parameters
+        ----------
+        gate : Gated or None
+            None for a norm without.
+        slope : ndarray or None
+            What multiplies dgate; None for the derivative of the gate's activation.
+        is_first : bool or None
+            Whether the gate multiplies before the norm; None for where it does.
+        """
+        is_first = self.exact.inputs.gated_input is not None if is_first is None else is_first
+        gate = None if gate is None else gate._replace(times=None)
+        x, factor = self.x, 1.0 if gate is None else gate.activate()
+        behind, before = (None, gate) if is_first else (gate, None)
+        inputs = self.exact.inputs._replace(gate=behind, gated_input=before)
+        exact = replace(self.exact, input=x * factor if is_first else x, inputs=inputs)
+        terms = make_terms(exact)
         if terms is None or self.name == "dx":
             return terms and terms.differentiate()
-        other = self._replace(t=terms)
-        return other.add(other.shares)
+        other = self._replace(exact=exact, t=terms)
+        if self.name != "dgate":
+            return other.add(other.shares)
+        slope = slope_of(gate) if slope is None else slope
+        known = terms._replace(behind=1.0).differentiate() if is_first else other.y
+        return np.asarray(known.reshape(x.shape) * (x if is_first else self.exact.dy) * slope)
 
     def add(self, shares: Floats) -> Floats:
         """Return the gradient of a parameter from the term of each value."""
@@ -148,6 +190,38 @@ class WrongGradient(NamedTuple):
 
 
 # -- faults that have several forms
+
+
+def leave_gate(c: WrongGradient) -> Iterator[_Detailed]:
+    """Yield the gradient of a norm without its gate; and dx that a gate before the norm does not multiply."""
+    yield (), c.pass_gate(None)
+    if c.name == "dx" and c.exact.inputs.gated_input is not None:
+        yield (), c.t._replace(behind=1.0).differentiate()
+
+
+def change_activation(c: WrongGradient) -> Iterator[_Detailed]:
+    """Yield the gradient of another activation of the gate; of dgate, that of another derivative too."""
+    own = c.gate
+    assert own is not None
+    left_out = Activation.NONE if c.name == "dgate" else None  # whose derivative is 1
+    for act in Activation:
+        if act not in (own.activation, left_out):
+            other, words = own._replace(activation=act), (act.value, own.activation.value)
+            yield words, c.pass_gate(other)
+            if c.name == "dgate" and c.exact.inputs.gate is None:
+                yield words, c.pass_gate(own, slope=slope_of(other))
+
+
+def multiply_slope(c: WrongGradient, values: Floats) -> Floats:
+    """Return values times the derivative of the gate's activation."""
+    slope = slope_of(c.gate)
+    return np.asarray(values.reshape(c.right.shape) * slope)
+
+
+def slope_of(gate: Gated | None) -> Floats:
+    """Return the derivative of a gate's activation."""
+    assert gate is not None
+    return gate._replace(times=None, is_slope=True).activate()
 
 
 def change_means(c: WrongGradient) -> Iterator[_Detailed]:

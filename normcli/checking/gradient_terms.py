@@ -51,6 +51,8 @@ class GradientTerms(NamedTuple):
         The reduced axes.
     centres : bool
         Whether dx has a mean of g: a mean is subtracted that depends on x.
+    behind : ndarray or float
+        What multiplies the derivative by the norm's input: the activation of a gate before the norm, or 1.
     """
 
     dy: Floats
@@ -64,6 +66,7 @@ class GradientTerms(NamedTuple):
     size: int
     axes: tuple[int, ...]
     centres: bool
+    behind: Floats | float = 1.0
 
     @property
     def excess(self) -> float:
@@ -88,7 +91,7 @@ class GradientTerms(NamedTuple):
         mean = g.mean(axes, keepdims=True) if self.centres else 0.0
         pull = (g * self.xhat).sum(axes, keepdims=True) * share  # other axes have other divisors
         result: Floats = (g - a * mean - b * self.slope * self.divisor * pull) / self.divisor
-        return result
+        return result * self.behind
 
     def measure(self) -> Floats:
         """Return how large the terms of dx are, each with the error that cancelling x − mean brings into it."""
@@ -130,7 +133,8 @@ def make_terms(
     if plan.groups_overlap or find_p(plan) != 2.0:
         return None
     grid, given = plan.grid, None if trained else exact.inputs.given
-    gate = exact.inputs.gate
+    gate, before = exact.inputs.gate, exact.inputs.gated_input
+    behind = 1.0 if before is None else before._replace(times=None).activate().reshape(grid.view_shape)
     upstream = exact.dy if gate is None else gate._replace(times=exact.dy).activate()
     x, dy = (np.asarray(a, np.float64).reshape(grid.view_shape) for a in (exact.input, upstream))
     axes = grid.view_axes
@@ -154,7 +158,7 @@ def make_terms(
     slope = np.where(follows & (not is_constant), w / (freedom * divisor * beside), 0.0)
     return GradientTerms(
         dy, gamma, offset, dy * gamma, w, divisor, slope, np.abs(mean) / divisor, count, axes,
-        centres and not is_constant,
+        centres and not is_constant, behind,
     )  # fmt: skip
 
 

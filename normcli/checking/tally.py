@@ -132,7 +132,7 @@ class Comparison:
     bins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(_BINS, dtype=np.int64))
 
     def compare(
-        self, actual: NDArray[Any], expected: Floats, start: int, allowed: Floats | None = None
+        self, actual: NDArray[Any], expected: NDArray[Any], start: int, allowed: Floats | None = None
     ) -> Floats:
         """Compare a piece of one axis whose first value has the number `start`; the caller silences NumPy.
 
@@ -143,7 +143,8 @@ class Comparison:
         ndarray of float64
             The distance of each mismatch in ulp, and 0 for every other value.
         """
-        tolerance, actual = self.tolerance, np.asarray(actual, dtype=np.float64)
+        tolerance, expected = self.tolerance, np.asarray(expected, dtype=np.float64)
+        actual = np.asarray(actual, dtype=np.float64)
         error, ulp = measure_distance(actual, expected, tolerance.dtype)
         if allowed is not None:
             excess = np.where((error == 0.0) | (allowed == np.inf), 0.0, error / allowed)
@@ -167,7 +168,7 @@ class Comparison:
         self.merge(here)
         return np.where(wrong, ulp, 0.0)
 
-    def compare_all(self, actual: NDArray[Any], expected: Floats, allowed: Floats | None = None) -> None:
+    def compare_all(self, actual: NDArray[Any], expected: NDArray[Any], allowed: Floats | None = None) -> None:
         """Compare arrays of one size, in memory or in files, with each value as a group where groups count."""
         flat = actual.reshape(-1)
         limits = None if allowed is None else allowed.reshape(-1)
@@ -269,6 +270,13 @@ class GroupTally:
     def add(self, index: tuple[slice, ...], ulp: Floats, axes: tuple[int, ...]) -> None:
         """Add the values of the groups at an index: their distances where they mismatch, 0 elsewhere."""
         self._add(index, np.count_nonzero(ulp, axis=axes), ulp.max(axis=axes))
+
+    def add_each(self, numbers: NDArray[np.intp], ulp: Floats) -> None:
+        """Add single values of the groups of some numbers, several perhaps of one; `ulp` as of `add`."""
+        if self._cells is None:
+            self._cells = make_scratch(self._shape, _CELL)
+        np.add.at(self._cells["mismatches"], numbers, ulp > 0.0)
+        np.maximum.at(self._cells["max_ulp"], numbers, ulp)
 
     def merge(self, other: GroupTally, index: tuple[slice, ...]) -> None:
         """Add the mismatches of a block, whose groups are those at an index."""

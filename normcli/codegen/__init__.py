@@ -3,10 +3,8 @@
 * `arrays`: how each framework writes means, roots and the like
 * `by_hand`: the lines of a norm by hand
 * `formula`: a definition's formula over whole arrays
-* `inputs`: the code that makes or loads a tensor again
-* `lines`: lines of Python as a formatter leaves them
 * `model`: a request as an ONNX model
-* `module`: a request as a Python module
+* `module`: a request as a Python module, in lines as a formatter leaves them
 * `own_call`: a framework's own call
-* `task`: the request, its plan and its framework
+* `task`: the request, its plan, and the code that makes or loads its tensors again
 """

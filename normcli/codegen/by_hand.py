@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from normcli.codegen.formula import NAMES, Reduction, Writer
+from normcli.codegen.formula import NAMES, Writer
 from normcli.errors import UsageError
 from normcli.teach.formulas.definitions import define_group, define_value
 from normcli.tuples import NamedTuple
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     Shape = tuple[int, ...]
 
+RUNNING = {"mean": "RUNNING_MEAN", "var": "RUNNING_VAR"}
+"""Statistic → the constant that holds the running one."""
+
 _ENDS = {0.0: "min", 100.0: "max"}
 """The quantiles, in per cent, that have a function of their own."""
 
@@ -28,7 +31,7 @@ _LEAST_LENGTH = 1e-12
 """The least divisor of a vector: the eps of torch, Flax and Equinox."""
 
 
-class Line(NamedTuple):
+class Statement(NamedTuple):
     """One statement.
 
     Parameters
@@ -45,7 +48,7 @@ class Line(NamedTuple):
     depth: int = 0
 
 
-def write_by_hand(plan: Plan, arrays: Arrays, *, evaluation: bool) -> Iterator[Line]:
+def write_by_hand(plan: Plan, arrays: Arrays, *, evaluation: bool) -> Iterator[Statement]:
     """Yield the lines from `x`, of the plan's shape, to `y`, with gamma and beta where they are given.
 
     Parameters
@@ -56,32 +59,31 @@ def write_by_hand(plan: Plan, arrays: Arrays, *, evaluation: bool) -> Iterator[L
         Whether mean and variance are the constants `RUNNING_MEAN` and `RUNNING_VAR`.
     """
     grid = plan.grid
-    reduction = Reduction(grid.view_axes, grid.view_shape, grid.reach, plan.spec.rows or ())
-    writer = Writer(arrays, reduction, _list_numbers(plan))
+    writer = Writer(arrays, plan)
     if grid.view_shape != grid.shape:
-        yield Line(f"x = {writer.call('reshape', x='x', shape=grid.view_shape)}", str(grid.view_shape))
+        yield Statement(f"x = {writer.call('reshape', x='x', shape=grid.view_shape)}", str(grid.view_shape))
     group = define_group(plan, given=evaluation, beyond=False)
-    known = zip(("mean", "var"), ("RUNNING_MEAN", "RUNNING_VAR"), strict=True) if evaluation else ()
-    given = {name: arrays.constant.format(x=constant) for name, constant in known}
     shape = grid.running.keepdims_shape
-    for name, code in given.items():
-        given[name] = writer.call("reshape", x=code, shape=shape)
+    given = {
+        name: writer.call("reshape", x=arrays.constant.format(x=constant), shape=shape)
+        for name, constant in (RUNNING.items() if evaluation else ())
+    }
     if plan.spec.iteration is not None:
         given["divisor"] = yield from _iterate(plan.spec.iteration, writer)
-    shown = str(shape if evaluation else reduction.kept)
+    shown = str(shape if evaluation else writer.kept)
     defined = [line for definition in group for line in _define(definition, writer, plan, given)]
     *_, quotient = [each for each in define_value(plan, (), "float64") if each.formula is not None]
     assert quotient.formula is not None
     y = writer.write(quotient.formula)
     for name, code in _keep_needed(defined, y):
-        yield Line(f"{name} = {code}", "" if name == "padded" else shown)
-    yield Line(f"y = {y}", str(grid.view_shape))
+        yield Statement(f"{name} = {code}", "" if name == "padded" else shown)
+    yield Statement(f"y = {y}", str(grid.view_shape))
     yield from write_affine(plan, arrays, plan.parameters.view_shape)
     if grid.view_shape != grid.shape:
-        yield Line(f"y = {writer.call('reshape', x='y', shape=grid.shape)}", str(grid.shape))
+        yield Statement(f"y = {writer.call('reshape', x='y', shape=grid.shape)}", str(grid.shape))
 
 
-def _iterate(iteration: Iteration, writer: Writer) -> Generator[Line, None, str]:
+def _iterate(iteration: Iteration, writer: Writer) -> Generator[Statement, None, str]:
     """Yield the lines of power iterations, and return what they divide by."""
     if "turn" not in writer.arrays.call:
         raise UsageError(f"{writer.arrays.title} has no operator for power iterations")
@@ -89,24 +91,24 @@ def _iterate(iteration: Iteration, writer: Writer) -> Generator[Line, None, str]
     turned = writer.call("turn", x="w")
     order, shape = matrices["by_rows"], matrices["matrices"]
     code = "x" if order == tuple(sorted(order)) else writer.call("transpose", x="x", order=order)
-    yield Line(f"w = {writer.call('reshape', x=code, shape=shape)}", str(shape))
+    yield Statement(f"w = {writer.call('reshape', x=code, shape=shape)}", str(shape))
     for name in ("u", "v"):
         if (vector := getattr(iteration, name)) is not None:
             constant = writer.arrays.constant.format(x=name.upper())
             shape = (len(vector), 1)
-            yield Line(f"{name} = {writer.call('reshape', x=constant, shape=shape)}", str(shape))
+            yield Statement(f"{name} = {writer.call('reshape', x=constant, shape=shape)}", str(shape))
     products = [("v", f"{turned} @ u"), ("u", "w @ v")]
     if iteration.steps:
-        yield Line(f"for _ in range({iteration.steps}):")
+        yield Statement(f"for _ in range({iteration.steps}):")
     for name, product in products[:: 1 if iteration.start == "u" else -1] if iteration.steps else ():
         square = writer.arrays.reduce["sum"].format(x=f"{name} * {name}", axes=-2)
         length = writer.call("maximum", x=writer.call("sqrt", x=square), y=_LEAST_LENGTH)
-        yield Line(f"{name} = {product}", "", 1)
-        yield Line(f"{name} = {name} / {length}", "", 1)
-    return writer.call("reshape", x=f"({writer.call('turn', x='u')} @ w @ v)", shape=writer.reduction.kept)
+        yield Statement(f"{name} = {product}", "", 1)
+        yield Statement(f"{name} = {name} / {length}", "", 1)
+    return writer.call("reshape", x=f"({writer.call('turn', x='u')} @ w @ v)", shape=writer.kept)
 
 
-def write_affine(plan: Plan, arrays: Arrays, shape: Shape, names: tuple[str, ...] = ()) -> Iterator[Line]:
+def write_affine(plan: Plan, arrays: Arrays, shape: Shape, names: tuple[str, ...] = ()) -> Iterator[Statement]:
     """Yield the lines that scale and shift `y`, for the parameters of those names, or all.
 
     Parameters
@@ -119,13 +121,13 @@ def write_affine(plan: Plan, arrays: Arrays, shape: Shape, names: tuple[str, ...
     for name in names or plan.norm.parameter_names:
         text, sign = steps[name]
         if name in plan.fixed_parameters:  # numbers, as of a range
-            yield Line(f"y = y {sign} {plan.fixed_parameters[name]!r}")
+            yield Statement(f"y = y {sign} {plan.fixed_parameters[name]!r}")
             continue
-        yield Line(f"if {name} is not None:")
+        yield Statement(f"if {name} is not None:")
         if shape[len(shape) - len(plan.parameters.shape) :] != plan.parameters.shape:
             reshaped = arrays.call["reshape"].format(x=name, shape=shape)
-            yield Line(f"{name} = {reshaped}", "", 1)
-        yield Line(f"y = y {sign} {text}", "", 1)
+            yield Statement(f"{name} = {reshaped}", "", 1)
+        yield Statement(f"y = y {sign} {text}", "", 1)
 
 
 def _keep_needed(defined: list[tuple[str, str]], y: str) -> list[tuple[str, str]]:
@@ -135,14 +137,6 @@ def _keep_needed(defined: list[tuple[str, str]], y: str) -> list[tuple[str, str]
         if any(re.search(rf"\b{name}\b", later) for later in (*(later for _, later in needed), y)):
             needed.append((name, code))
     return needed[::-1]
-
-
-def _list_numbers(plan: Plan) -> dict[str, float | int]:
-    """Return what the names of formulas stand for that are numbers of the plan."""
-    spec = plan.spec
-    window = {} if spec.window is None else spec.window._asdict()
-    numbers = {"n": plan.grid.group_size, "eps": spec.eps, **window}
-    return {name: value for name, value in numbers.items() if value is not None}
 
 
 def _define(

@@ -27,13 +27,13 @@ from normcli.teach.formulas.expression import (
     Sum,
     Symbol,
 )
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from normcli.codegen.arrays import Arrays
     from normcli.norms.grid import Reach
+    from normcli.norms.plan import Plan
     from normcli.teach.formulas.expression import Expression
 
 _SUM, _PRODUCT, _POWER, _ATOM = range(4)
@@ -65,58 +65,40 @@ _CALLS: Mapping[type, str] = {Root: "sqrt", Absolute: "abs", Sign: "sign"}
 _REDUCTIONS: Mapping[type, str] = {Sum: "sum", Maximum: "max", Minimum: "min"}
 
 
-class Reduction(NamedTuple):
-    """Over what a group's statistics are taken.
-
-    Parameters
-    ----------
-    axes : tuple of int
-        The reduced axes of the view.
-    shape : tuple of int
-        The view's.
-    window : Reach or None
-        Of a window along the only axis, instead of all of it.
-    rows : tuple of int
-        Of a matrix, which of the axes its rows are.
-    """
-
-    axes: tuple[int, ...]
-    shape: tuple[int, ...]
-    window: Reach | None = None
-    rows: tuple[int, ...] = ()
-
-    @property
-    def kept(self) -> tuple[int, ...]:
-        """The shape of what comes of it, with axes of length 1; for a window, that of the view."""
-        is_reduced = self.axes if self.window is None else ()
-        return tuple(1 if axis in is_reduced else length for axis, length in enumerate(self.shape))
-
-
 class Writer:
     """Writes formulas in the code of one framework.
 
     Parameters
     ----------
     arrays : Arrays
-    reduction : Reduction
-    numbers : mapping of str to number
-        The names of formulas that stand for a number: eps, n, options of the norm.
+    plan : Plan
+        Over the axes of whose view a group's statistics are taken, or over a window along the only one.
 
     Attributes
     ----------
+    kept : tuple of int
+        The shape of a statistic, with axes of length 1; for a window, that of the view.
+    numbers : mapping of str to number
+        The names of formulas that stand for a number: eps, n, options of the norm.
     defined : set of str
         The names that lines before have given a value.
     pending : list of (str, str)
         Names and their values that the next line needs first.
     """
 
-    def __init__(self, arrays: Arrays, reduction: Reduction, numbers: Mapping[str, float | int]) -> None:
-        self.arrays, self.reduction, self.numbers = arrays, reduction, numbers
+    def __init__(self, arrays: Arrays, plan: Plan) -> None:
+        self.arrays, self.axes, self.shape = arrays, plan.grid.view_axes, plan.grid.view_shape
+        self.window, self.rows = plan.grid.reach, plan.spec.rows or ()
+        reduced = self.axes if self.window is None else ()
+        self.kept = tuple(1 if axis in reduced else length for axis, length in enumerate(self.shape))
+        window = {} if plan.spec.window is None else plan.spec.window._asdict()
+        numbers = {"n": plan.grid.group_size, "eps": plan.spec.eps, **window}
+        self.numbers = {name: value for name, value in numbers.items() if value is not None}
         self.defined = {"x"}
         self.pending: list[tuple[str, str]] = []
 
     def write(self, expression: Expression) -> str:
-        """Return the code of a formula of `x` and of what is `defined`."""
+        """Return the code of a formula of `x` and of the names that are `defined`."""
         return self._write(expression)[0]
 
     def call(self, name: str, **parts: object) -> str:
@@ -125,7 +107,7 @@ class Writer:
 
     def reduce(self, kind: str, x: str, part: float | None = None) -> str:
         """Return a reduction of an array over every group at once."""
-        axes, shape = self.reduction.axes, self.reduction.shape
+        axes, shape = self.axes, self.shape
         if kind not in self.arrays.reduce:
             raise UsageError(f"{self.arrays.title} has no operator for the {kind}s of a matrix")
         if not axes:  # each value is a group of its own; torch takes no axes for all of them
@@ -139,7 +121,7 @@ class Writer:
             axis_list=list(axes),
             last=write_axes(tuple(range(-len(axes), 0))),
             count=len(axes),
-            kept=self.reduction.kept,
+            kept=self.kept,
             order=(*others, *axes),
             flat=[*(shape[axis] for axis in others), size],
             size=size,
@@ -152,7 +134,7 @@ class Writer:
 
     def fill_matrices(self) -> dict[str, tuple[int, ...]]:
         """Return the order of axes with rows and columns last, and the shape with one axis for each of them."""
-        axes, shape, rows = self.reduction.axes, self.reduction.shape, self.reduction.rows
+        axes, shape, rows = self.axes, self.shape, self.rows
         others = tuple(axis for axis in range(len(shape)) if axis not in axes)
         columns = tuple(axis for axis in axes if axis not in rows)
         lengths = (math.prod(shape[axis] for axis in each) for each in (rows, columns))
@@ -199,7 +181,7 @@ class Writer:
         return self._write(symbol.value)
 
     def _write_reduction(self, fold: Fold, each: Expression) -> tuple[str, int]:
-        window = self.reduction.window
+        window = self.window
         if window is None:
             return self._reduce_written(_REDUCTIONS[type(fold)], each)
         if "squares" not in self.defined:
@@ -209,11 +191,11 @@ class Writer:
 
     def _reduce_written(self, kind: str, each: Expression) -> tuple[str, int]:
         x, held = self._write(each)
-        return self.reduce(kind, x), _ATOM if self.reduction.axes else held
+        return self.reduce(kind, x), _ATOM if self.axes else held
 
     def _sum_window(self, x: str, window: Reach) -> Iterator[tuple[str, str]]:
-        """Yield the lines that add up a window's terms: those of each offset, with 0 beyond the ends."""
-        (axis,), shape = self.reduction.axes, self.reduction.shape
+        """Yield the lines that add up a window's terms, one slice for each offset, with 0 beyond the ends."""
+        (axis,), shape = self.axes, self.shape
         widths = [(window.before, window.after) if i == axis else (0, 0) for i in range(len(shape))]
         flat = tuple(width for pair in reversed(widths) for width in pair)
         pads = [before for before, _ in widths] + [after for _, after in widths]

@@ -74,7 +74,7 @@ def write_model(task: Task) -> bytes:
 
 
 class _Graph:
-    """Nodes that statements of Python make, each name of which may be given a value several times."""
+    """Nodes of a graph, made of statements of Python, in which a name may be assigned several times."""
 
     def __init__(self, task: Task, dtype: np.dtype[np.generic]) -> None:
         self._dtype = dtype

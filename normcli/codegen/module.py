@@ -1,18 +1,18 @@
-"""A request as a Python module of one function, `normalize`, that runs as it stands."""
+"""A request as a Python module of one function, `normalize`, that runs as it stands, formatted."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import TYPE_CHECKING
 
 from normcli.codegen.arrays import FRAMEWORKS
-from normcli.codegen.by_hand import Line, write_by_hand
-from normcli.codegen.inputs import write_numbers, write_source
-from normcli.codegen.lines import WIDTH, write_constant, write_line
+from normcli.codegen.by_hand import Statement, write_by_hand
 from normcli.codegen.own_call import write_own_call
+from normcli.codegen.task import write_numbers, write_source
 from normcli.dtypes import is_bfloat16, is_half
 from normcli.norms.calls import CALLS
-from normcli.teach.explain.gate_step import name_factor
+from normcli.teach.explain.surrounding_steps import name_factor
 from normcli.version import __version__
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from normcli.codegen.arrays import Arrays
-    from normcli.codegen.inputs import Made
-    from normcli.codegen.task import Task
+    from normcli.codegen.task import Made, Task
     from normcli.norms.calls import Call
     from normcli.norms.plan import Plan
 
@@ -76,18 +75,18 @@ def write_module(task: Task, framework: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_body(task: Task, arrays: Arrays, call: Call | None) -> Iterator[Line]:
+def write_body(task: Task, arrays: Arrays, call: Call | None) -> Iterator[Statement]:
     """Yield the lines from `x` to `y`; by hand, half precision is calculated in float32."""
     dtype, evaluation, half = _name_dtype(arrays, task.dtype), task.evaluation, is_half(task.dtype)
     single = arrays.dtype.format(dtype="float32")
-    wide = {name: Line(f"{name} = {arrays.cast.format(x=name, dtype=single)}") for name in ("y", "gate")}
+    wide = {name: Statement(f"{name} = {arrays.cast.format(x=name, dtype=single)}") for name in ("y", "gate")}
     behind, before = (
         [] if gate is None else
-        [*([wide["gate"]] if half else []), Line(f"gate = {arrays.activations[gate.activation]}"),
-         Line(f"{name} = {name} * gate")]
+        [*([wide["gate"]] if half else []), Statement(f"gate = {arrays.activations[gate.activation]}"),
+         Statement(f"{name} = {name} * gate")]
         for name, gate in (("y", task.inputs.gate), ("x", task.inputs.gated_input))
     )  # fmt: skip
-    narrow = Line(f"y = {arrays.cast.format(x='y', dtype=dtype)}")
+    narrow = Statement(f"y = {arrays.cast.format(x='y', dtype=dtype)}")
     if call is not None:
         yield from before
         yield from write_own_call(call, task.plan, arrays, dtype, evaluation=evaluation)
@@ -96,13 +95,13 @@ def write_body(task: Task, arrays: Arrays, call: Call | None) -> Iterator[Line]:
     if not half:
         yield from (*before, *write_by_hand(task.plan, arrays, evaluation=evaluation), *behind)
         return
-    yield Line(f"x = {arrays.cast.format(x='x', dtype=single)}", "half precision is calculated in float32")
+    yield Statement(f"x = {arrays.cast.format(x='x', dtype=single)}", "half precision is calculated in float32")
     yield from before
     for line in write_by_hand(task.plan, arrays, evaluation=evaluation):
         yield line
         name = line.code.removeprefix("if ").removesuffix(" is not None:")
         if name in task.plan.norm.parameter_names:
-            yield Line(f"{name} = {arrays.cast.format(x=name, dtype=single)}", "", line.depth + 1)
+            yield Statement(f"{name} = {arrays.cast.format(x=name, dtype=single)}", "", line.depth + 1)
     yield from (*behind, narrow)
 
 
@@ -160,7 +159,7 @@ def _write_docstring(task: Task, arrays: Arrays, call: Call | None, obstacles: l
 
 
 def _describe_request(task: Task) -> str:
-    """Return what was asked for, as a sentence."""
+    """Return the request as a sentence."""
     plan, grid, spec = task.plan, task.plan.grid, task.plan.spec
     axes = ", ".join(f"{grid.layout.name(axis)} ({axis})" for axis in grid.axes) or "none"
     layout = "" if grid.layout.text is None else f", layout {grid.layout.text}"
@@ -187,7 +186,7 @@ def _describe_request(task: Task) -> str:
 
 
 def describe_call(plan: Plan, arrays: Arrays, call: Call | None, obstacles: list[str]) -> str:
-    """Return what is called, or why it is done by hand; nothing for NumPy, where all is."""
+    """Return a sentence on the call, or on why there is none; empty for NumPy, which has no call."""
     if call is None:
         return "" if arrays.make == "{x}" else f"By hand: {arrays.title} has no call for {plan.norm.title}."
     if obstacles:
@@ -213,3 +212,74 @@ def _name_dtype(arrays: Arrays, dtype: np.dtype[np.generic]) -> str:
 def _pad(lines: list[str]) -> list[str]:
     """Return lines behind a blank one; none where there are none."""
     return ["", *lines] if lines else []
+
+
+WIDTH = 100
+"""Columns of a line of emitted code."""
+
+_INDENT = "    "
+
+
+def write_line(code: str, note: str = "", depth: int = 1) -> list[str]:
+    """Return a statement, with a comment behind it or, where that is too far out, before it.
+
+    Parameters
+    ----------
+    code : str
+        On one line; it may end in a call, which is split where it is too long.
+    note : str
+        The comment.
+    depth : int
+        How far the statement is indented.
+    """
+    indent = _INDENT * depth
+    comment = f"  # {note}" if note else ""
+    if len(indent + code + comment) <= WIDTH:
+        return [f"{indent}{code}{comment}"]
+    name, _, value = code.partition(" = ")
+    before = [f"{indent}# {name}: {note}" if value else f"{indent}# {note}"] if note else []
+    return before + [f"{indent}{line}" for line in _split_call(code, WIDTH - len(indent))]
+
+
+def write_constant(name: str, text: str) -> list[str]:
+    """Return the definition of a constant; one of many numbers is filled, and formatters leave it so."""
+    code = f"{name} = {text}"
+    if len(code) <= WIDTH:
+        return [code]
+    skip = "  # fmt: skip"
+    lines = textwrap.wrap(code, WIDTH - len(skip), subsequent_indent=_INDENT, break_on_hyphens=False)
+    return [*lines[:-1], lines[-1] + skip]
+
+
+def _split_call(code: str, width: int) -> list[str]:
+    """Return a statement that ends in a call, with its arguments on lines of their own."""
+    if len(code) <= width or not code.endswith(")"):
+        return [code]
+    start = _find_opening(code)
+    arguments = code[start + 1 : -1]
+    if len(_INDENT + arguments) <= width:
+        return [code[: start + 1], _INDENT + arguments, ")"]
+    parts = [f"{_INDENT}{part}," for part in _split_arguments(arguments)]
+    return [code[: start + 1], *parts, ")"]
+
+
+def _find_opening(code: str) -> int:
+    """Return where the bracket opens that the last character closes."""
+    depth = 0
+    for place in range(len(code) - 1, -1, -1):
+        depth += (code[place] in ")]}") - (code[place] in "([{")
+        if not depth:
+            return place
+    raise ValueError(code)
+
+
+def _split_arguments(text: str) -> list[str]:
+    """Return the arguments of a call."""
+    parts, depth = [""], 0
+    for token in re.findall(r", |.", text):
+        depth += (token in "([{") - (token in ")]}")
+        if token == ", " and not depth:
+            parts.append("")
+        else:
+            parts[-1] += token
+    return parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from normcli.codegen.by_hand import Line, write_affine
+from normcli.codegen.by_hand import RUNNING, Statement, write_affine
 from normcli.codegen.formula import write_axes
 from normcli.norms.calls import GroupKind
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from normcli.norms.calls import Call
     from normcli.norms.plan import Plan
 
-_RUNNING = {"mean": "RUNNING_MEAN", "var": "RUNNING_VAR"}
 
-
-def write_own_call(call: Call, plan: Plan, arrays: Arrays, dtype: str, *, evaluation: bool) -> Iterator[Line]:
+def write_own_call(
+    call: Call, plan: Plan, arrays: Arrays, dtype: str, *, evaluation: bool
+) -> Iterator[Statement]:
     """Yield the lines from `x` to `y`, with gamma and beta where they are given.
 
     Parameters
@@ -37,7 +37,7 @@ def write_own_call(call: Call, plan: Plan, arrays: Arrays, dtype: str, *, evalua
     order = _order_axes(call, plan)
     moved = tuple(shape[axis] for axis in order)
     if order != tuple(range(len(shape))):
-        yield Line(f"x = {arrays.call['transpose'].format(x='x', order=order)}", str(moved))
+        yield Statement(f"x = {arrays.call['transpose'].format(x='x', order=order)}", str(moved))
     own = call.affine.split(", ") if call.takes_parameters(plan) else []
     places = _fill_places(call, plan, order, own, evaluation=evaluation) | {"dtype": dtype}
     if plan.spec.iteration is not None:
@@ -46,39 +46,41 @@ def write_own_call(call: Call, plan: Plan, arrays: Arrays, dtype: str, *, evalua
     if evaluation and not call.layer:
         yield from _write_running(call, plan, arrays, moved)
     elif call.measure:
-        yield Line(call.measure.format(**places))
+        yield Statement(call.measure.format(**places))
     if call.layer:
-        yield Line(f"layer = {call.layer.format(**places)}")
-        yield from (Line(line.format(**places)) for line in call.build)
+        yield Statement(f"layer = {call.layer.format(**places)}")
+        yield from (Statement(line.format(**places)) for line in call.build)
         yield from _fill_layer(call, own, places, evaluation=evaluation)
     y = (call.run or call.call).format(**places)
-    yield Line(f"y = {y}", str(moved))
+    yield Statement(f"y = {y}", str(moved))
     if order != tuple(range(len(shape))):
         back = tuple(order.index(axis) for axis in range(len(shape)))
-        yield Line(f"y = {arrays.call['transpose'].format(x='y', order=back)}", str(shape))
+        yield Statement(f"y = {arrays.call['transpose'].format(x='y', order=back)}", str(shape))
     rest = tuple(name for name in plan.norm.parameter_names if name not in own)
     if rest:
         yield from write_affine(plan, arrays, plan.parameters.full_shape, rest)
 
 
-def _fill_layer(call: Call, own: list[str], places: dict[str, object], *, evaluation: bool) -> Iterator[Line]:
+def _fill_layer(
+    call: Call, own: list[str], places: dict[str, object], *, evaluation: bool
+) -> Iterator[Statement]:
     """Yield the lines that give a layer its parameters and running statistics."""
     for name in own:
-        yield Line(f"if {name} is not None:")
-        yield Line(call.assign[name].format(x=name, **places), "", 1)
-    for name, constant in _RUNNING.items() if evaluation else ():
-        yield Line(call.assign[name].format(x=constant, **places))
+        yield Statement(f"if {name} is not None:")
+        yield Statement(call.assign[name].format(x=name, **places), "", 1)
+    for name, constant in RUNNING.items() if evaluation else ():
+        yield Statement(call.assign[name].format(x=constant, **places))
 
 
-def _write_running(call: Call, plan: Plan, arrays: Arrays, moved: tuple[int, ...]) -> Iterator[Line]:
+def _write_running(call: Call, plan: Plan, arrays: Arrays, moved: tuple[int, ...]) -> Iterator[Statement]:
     """Yield the lines that make arrays of running statistics."""
     running = plan.grid.running
-    for name, constant in _RUNNING.items():
+    for name, constant in RUNNING.items():
         code, shape = arrays.constant.format(x=constant), running.stats_shape
         if call.groups is GroupKind.ANY:  # it broadcasts
             shape = running.keepdims_shape
             code = arrays.call["reshape"].format(x=code, shape=shape)
-        yield Line(f"{name} = {code}", str(shape))
+        yield Statement(f"{name} = {code}", str(shape))
 
 
 def _order_axes(call: Call, plan: Plan) -> tuple[int, ...]:
@@ -137,7 +139,7 @@ def _fill_places(
             places["length"] = grid.shape[channel]
         places["ones"] = tuple(n if axis == channel else 1 for axis, n in enumerate(grid.shape))
     takes_statistics = evaluation or bool(call.measure)
-    places |= {name: name if takes_statistics else None for name in _RUNNING}
+    places |= {name: name if takes_statistics else None for name in RUNNING}
     for name in ("gamma", "beta"):
         places |= {
             name: name if name in own else None,

@@ -2,12 +2,11 @@
 
 * `document`: `Document` and its sections
 * `plan_header`: a plan as the header of an answer, and as members of JSON
-* `excerpt`: which part of a large tensor is shown
+* `excerpt`: which part of a large tensor is shown; a tensor as one line for each value
 * `matrix_blocks`: a tensor as coloured matrices
-* `long_table`: a tensor as one line for each value
 * `number_format`: numbers as text: aligned, rounded, or exact
 * `notation`: expressions as plain text, LaTeX and code
-* `assumptions`: which axes were assumed, and how to say otherwise
+* `axes_words`: the axes of a plan in words, and which were assumed, with how to say otherwise
 * `translation`: a document in another language
 * `bins`: histograms: bins, counts, ticks
 * `scene`: a picture as a tree of shapes

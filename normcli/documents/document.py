@@ -243,6 +243,19 @@ class Document(Protocol):
         """Return the lines of a CSV file, the header first, complete."""
 
 
+class RecordDocument(Document, Protocol):
+    """A document whose lines of CSV are its records."""
+
+    @property
+    def row_names(self) -> Sequence[str]:
+        """The members of a record that a line has; by default all of the first."""
+        return ()
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return a header, and one line for each record."""
+        return flatten_records(self.records(), self.row_names)
+
+
 class Page(NamedTuple):
     """The content of a page: results of one tensor, of which the reader sees one at a time.
 

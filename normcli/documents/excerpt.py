@@ -1,23 +1,27 @@
-"""The part of a large tensor that is shown in text and pictures: both ends of every long axis."""
+"""The values of a tensor that are shown: of a large one both ends of every long axis, or all, a line each."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from normcli.errors import UsageError
 from normcli.printable import format_count
+from normcli.tensors.pieces import forget
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from normcli.documents.document import Table, TableRow, View
     from normcli.norms.plan import Plan
+
+    Column = Callable[[tuple[NDArray[np.intp], ...]], NDArray[Any]]
+
 
 Item = TypeVar("Item")
 
@@ -113,7 +117,7 @@ def choose_positions(shape: tuple[int, ...], *, full: bool) -> list[Positions]:
 
 def _cut_ends(length: int, edge: int) -> Positions:
     """Return `edge` positions at each end; all where the mark of a gap would stand for a single one."""
-    return keep_ends(length, length, 0) if length <= 2 * edge + 1 else keep_ends(length, edge, edge)
+    return cut_beyond(2 * edge + 1, length, edge, edge)
 
 
 def _count(positions: list[Positions]) -> int:
@@ -209,3 +213,47 @@ def narrow(positions: Positions, length: int, most: int) -> Positions:
     head = positions.size if positions.gap is None else positions.gap
     tail = min(positions.size - head, most // 3) if positions.gap is not None else most // 3
     return keep_ends(length, min(head, most - tail), tail)
+
+
+_LINES_AT_ONCE = 8192
+
+_BYTES = 8
+"""Of the value of a line, as progress is told."""
+
+
+def pick_from(values: NDArray[Any]) -> Column:
+    """Return a column of an array's values."""
+
+    def pick(index: tuple[NDArray[np.intp], ...]) -> NDArray[Any]:
+        picked: NDArray[Any] = np.asarray(values[index]).reshape(-1)
+        forget(values)
+        return picked
+
+    return pick
+
+
+def iterate_long(
+    axis_names: Sequence[str], shape: tuple[int, ...], columns: Mapping[str, Column]
+) -> Iterator[list[Any]]:
+    """Yield a header, then one row a value: its index along each axis, then each column's value there.
+
+    Parameters
+    ----------
+    axis_names : sequence of str
+        One for each axis of the shape.
+    shape : tuple of int
+    columns : mapping of str to callable
+        Each returns the values at some indices, given as one array an axis.
+    """
+    from normcli.tensors.tables.delimited_writing import to_cell  # of CSV alone
+    from normcli.tensors.watched import expect
+
+    yield [*axis_names, *columns]
+    size = math.prod(shape)
+    advance = expect(size * _BYTES)
+    for start in range(0, size, _LINES_AT_ONCE):
+        index = np.unravel_index(np.arange(start, min(size, start + _LINES_AT_ONCE)), shape) if shape else ()
+        picked = (pick(index).reshape(-1).tolist() for pick in columns.values())
+        cells = [(cell if isinstance(cell, str) else to_cell(cell) for cell in some) for some in picked]
+        yield from map(list, zip(*(i.tolist() for i in index), *cells, strict=True))
+        advance(min(_LINES_AT_ONCE, size - start) * _BYTES)

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.documents.document import GAP, GUTTER, Blocks, Matrix
-from normcli.documents.excerpt import Positions, choose_positions, format_hidden, keep_ends, make_index
+from normcli.documents.excerpt import (
+    Positions,
+    choose_positions,
+    cut_beyond,
+    format_hidden,
+    keep_ends,
+    make_index,
+)
 from normcli.documents.number_format import format_cells
 from normcli.printable import make_printable
 from normcli.tuples import NamedTuple
@@ -301,9 +308,7 @@ def _narrow(columns: Positions, length: int, fitting: int) -> Positions:
 
 def _cut_to(length: int, fitting: int) -> Positions:
     """Return both ends of an axis, which fit with the mark of the gap; all of a short one."""
-    if length <= fitting:
-        return keep_ends(length, length, 0)
-    return keep_ends(length, fitting // 2, (fitting - 1) // 2)
+    return cut_beyond(fitting, length, fitting // 2, (fitting - 1) // 2)
 
 
 def _walk(positions: Sequence[Positions], lengths: Sequence[int]) -> Iterator[tuple[int, ...] | None]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
-from normcli.documents.assumptions import list_assumed
+from normcli.documents.axes_words import format_reduction, format_running, list_assumed
 from normcli.documents.document import SCHEMA, Facts, Table, TableRow, describe_members
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.number_format import format_shape, format_statistic
@@ -16,10 +15,9 @@ from normcli.norms.rules import EpsMode, GroupOrder, ParameterRule
 from normcli.norms.shapes.parameter_shapes import place_parameter
 from normcli.printable import format_count, make_printable
 from normcli.tensors.formats.json_lists import describe_number
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -221,101 +219,6 @@ def name_inputs(inputs: Inputs) -> Mapping[str, NDArray[Any] | None]:
         if gate is not None:
             gates[f"{_GATE}({gate.activation}){end}"] = gate.values
     return {"gamma": inputs.gamma, "beta": inputs.beta, **running, **gates}
-
-
-def format_running(plan: Plan) -> tuple[str, ...]:
-    """Return the facts of the same line where the statistics are given, and nothing is reduced."""
-    return "reduces nothing", f"has statistics given for {find_reduction(plan, given=True).keeps}"
-
-
-class ReductionWords(NamedTuple):
-    """The reduction of a plan, in words.
-
-    Parameters
-    ----------
-    over : str
-        The reduced axes with their lengths; for a window, its reach and axis.
-    keeps : str
-        The kept axes, with the number of statistics along each.
-    shapes : str or None
-        The shapes of tensor and statistics, `nchw → 1c11`; None for a window, where they are equal.
-    groups : str
-        The number of groups, and their size.
-    """
-
-    over: str
-    keeps: str
-    shapes: str | None
-    groups: str
-
-
-def format_reduction(plan: Plan) -> tuple[str, ...]:
-    """Return the reduction as facts of one line: reduced axes, kept axes, shapes, groups × size.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from normcli.norms.plan import make_plan
-    >>> from normcli.norms.request import Request
-    >>> format_reduction(make_plan(Request("bn"), (2, 3, 4, 4), np.dtype("f8")))
-    ('reduces N×H×W = 2×4×4', 'keeps C = 3', 'nchw → 1c11', '3 groups × 32')
-    """
-    over, keeps, shapes, groups = find_reduction(plan)
-    reduces = "window" if shapes is None else "reduces"
-    return tuple(filter(None, (f"{reduces} {over}", f"keeps {keeps}", shapes, groups)))
-
-
-def find_reduction(plan: Plan, *, given: bool = False) -> ReductionWords:
-    """Return the reduction of a plan in words: reduced and kept axes, number of groups.
-
-    Parameters
-    ----------
-    plan : Plan
-    given : bool
-        Whether running statistics are given, so that no axis is reduced.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from normcli.norms.plan import make_plan
-    >>> from normcli.norms.request import Request
-    >>> find_reduction(make_plan(Request("ln", layout="bnd"), (2, 3, 4), np.dtype("f8")))
-    ReductionWords(over='D = 4', keeps='B×N = 2×3', shapes='bnd → bn1', groups='6 groups × 4')
-    """
-    grid, names, window = plan.grid, plan.grid.layout.names, plan.spec.window
-    if given:
-        running = grid.running
-        kept = [name.upper() if running.layout.letters else name for name in running.kept_names]
-        count = format_count(math.prod(running.stats_shape), "group")
-        return ReductionWords(
-            "nothing", _multiply(kept, running.stats_shape), format_shape(running.stats_shape), count
-        )
-    short = [name.upper() if grid.layout.letters else name for name in names]
-    kept = [name.upper() if grid.layout.letters or name == "g" else name for name in grid.kept_names]
-    keeps = _multiply(kept, grid.stats_shape)
-    if window is not None:
-        name, along = names[grid.axes[0]], short[grid.axes[0]]
-        reach = f"{name}−{window.before} … {name}+{window.after} along {along}"
-        return ReductionWords(
-            reach, keeps, None, f"{format_count(grid.group_count, 'window')} of {grid.group_size}"
-        )
-    split = None if grid.split is None else grid.split.axis
-    reduced = [f"{short[axis]}/G" if axis == split else short[axis] for axis in grid.axes]
-    over = _multiply(reduced, tuple(grid.view_shape[axis] for axis in grid.view_axes))
-    groups = f"{format_count(grid.group_count, 'group')} × {grid.group_size:,}"
-    return ReductionWords(over, keeps, _format_shapes(plan), groups)
-
-
-def _format_shapes(plan: Plan) -> str:
-    grid, names = plan.grid, plan.grid.layout.names
-    if grid.layout.letters is None:
-        return f"{format_shape(grid.shape)} → {format_shape(grid.keepdims_shape)}"
-    after = dict(zip(grid.kept, grid.kept_names, strict=True))
-    return f"{''.join(names)} → {''.join(after.get(axis, '1') for axis in range(len(names)))}"
-
-
-def _multiply(names: Sequence[str], sizes: tuple[int, ...]) -> str:
-    return f"{'×'.join(names)} = {'×'.join(map(str, sizes))}" if names else "nothing"
 
 
 def format_options(plan: Plan) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from normcli.documents.document import Blocks, Facts, Formulas, Line, Matrix, Table, TableRow
+from normcli.documents.document import Blocks, Facts, Formulas, Line, Table, TableRow
 from normcli.language import is_translating, translate
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def change_texts(section: Section, change: Change, change_name: Change = str) ->
                 note=note and change(note),
             )
         case Blocks(title, caption, bands, note):
-            changed_bands = [band and [m and _change_matrix(m, change) for m in band] for band in bands]
+            changed_bands = [band and [m and m._replace(name=change(m.name)) for m in band] for band in bands]
             return Blocks(change(title), change(caption), changed_bands, note and change(note))
         case Formulas(title, equations, note):
             changed_equations = (e and e._replace(text=change(e.text)) for e in equations)
@@ -61,7 +61,3 @@ def _change_row(row: TableRow, change: Change, change_name: Change) -> TableRow:
     first, *others = row.cells
     is_name = row.group is not None
     return TableRow((change_name(first) if is_name else change(first), *map(change, others)), row.group)
-
-
-def _change_matrix(matrix: Matrix, change: Change) -> Matrix:
-    return matrix._replace(name=change(matrix.name))

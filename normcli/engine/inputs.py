@@ -182,13 +182,11 @@ class TileSelection:
         bits = _view_bits(out)
         bits += (_view_bits(kept) - bits) * rest  # as `copyto`, which looks at each value
 
-
-def fill_gradients(out: NDArray[Any], dy: Floats, counted: Selected | None, fill: Fill | None) -> None:
-    """Write the gradients of values that do not count: those of what they are filled with."""
-    if counted is not None:
+    def fill_gradients(self, out: NDArray[Any], dy: Floats, selected: Selected) -> None:
+        """Write the gradients of values that do not count: those of what they are filled with."""
         others = np.empty(out.shape, out.dtype)
-        store(others, (dy if fill is Fill.PASS else np.zeros_like(dy)).reshape(out.shape))
-        np.copyto(out, others, where=~counted.reshape(out.shape))
+        store(others, dy if self._fill is Fill.PASS else np.zeros_like(dy))
+        np.copyto(out, others, where=~selected)
 
 
 def zero_unselected(x: NDArray[Any], selected: Selected | None) -> NDArray[Any]:

@@ -138,7 +138,7 @@ class _InversePasses(Passes):
             losses.append(self._restore(tile, solution, work))
 
         self.walk.expect(1)
-        self.walk.each(restore, whole=None, most=_BLOCK)
+        self.walk.each(restore, whole=False, most=_BLOCK)
         return functools.reduce(Loss.add, losses)
 
     def _restore(self, tile: Slices, solution: Solution, work: Workspace) -> Loss:

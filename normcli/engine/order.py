@@ -19,6 +19,7 @@ from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError
 from normcli.numerics.statistics.ranks import RankSearch, find_shares, measure_quantiles
 from normcli.numerics.statistics.solution import solve
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -82,8 +83,25 @@ class QuantilePasses(Passes):
         self.walk.each(add, whole=False, most=MOST_VALUES)
 
 
+class RankedValues(NamedTuple):
+    """Some of the values that quantiles are of.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the values, or of grouped rows.
+    values : ndarray
+    numbers : ndarray of int or None
+        The number of each value's group, in C order; None where the plan says so.
+    """
+
+    plan: Plan
+    values: NDArray[Any]
+    numbers: NDArray[np.intp] | None = None
+
+
 def find_quantiles(
-    parts: Callable[[], Iterable[tuple[Plan, NDArray[Any]]]],
+    parts: Callable[[], Iterable[RankedValues]],
     effort: Effort = DEFAULT_EFFORT,
     selection: Selection | None = None,
 ) -> Quantiles:
@@ -92,7 +110,7 @@ def find_quantiles(
     Parameters
     ----------
     parts : callable
-        Yields the tensors, each with a plan for its shape, in any order. It is called once for each digit of a
+        Yields the tensors in any order. It is called once for each digit of a
         value: twice for float32, four times for float64, more often where groups are many.
     effort : Effort
     selection : Selection or None
@@ -110,7 +128,7 @@ def find_quantiles(
     """
     search = None
     while search is None or not search.done:
-        for plan, values in parts():
+        for plan, values, numbers in parts():
             if search is None:
                 search = _start_search(plan, values.dtype)
             elif plan.grid.group_count != len(search.count):
@@ -120,6 +138,10 @@ def find_quantiles(
             if _choose_key_dtype(values.dtype) != search.dtype:
                 raise DataError(f"{values.dtype} is not of the width of the values before")
             if not values.size:
+                continue
+            if numbers is not None:
+                omitted = np.isnan(values) if selection is not None and selection.omits_nan else False
+                search.add_each(numbers, values.reshape(-1), ~np.reshape(omitted, -1))
                 continue
             geometry = find_geometry(plan)
             with open_source(values, plan, geometry) as source:

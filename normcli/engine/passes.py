@@ -18,6 +18,7 @@ from normcli.engine.tiling.geometry import Totals, find_lengths
 from normcli.engine.tiling.tiles import Tiles
 from normcli.engine.walk import BLOCK, DEFAULT_EFFORT, Walk
 from normcli.numerics.statistics.solution import Given, solve, solve_given
+from normcli.numerics.sums.leaf_records import MAX_LEAF, cut_leaves
 from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -111,14 +112,15 @@ class Passes(Tiles):
         """
         geometry = self.geometry
         most = _SMALL_BLOCK if geometry.count <= _SHORT_GROUP else BLOCK
-        are_leaves = self.whole and geometry.cut is None
+        is_short = geometry.count <= MAX_LEAF
+        are_leaves = self.whole and is_short
 
         def work_on(tile: Slices, work: Workspace) -> None:
             block = min(self.walk.effort.block, most)
             batches = []
             for part in geometry.tiles(self.whole, block, tile) if are_leaves else (tile,):
                 groups, x = geometry.number_groups(part), self._load(part, work, self.order)
-                for piece in geometry.cut_leaves(x.reshape(len(groups), -1), part):
+                for piece in cut_leaves(x.reshape(len(groups), -1)):
                     rows = piece.reshape(-1, piece.shape[-1])
                     numbers = groups.repeat(len(rows) // len(groups))
                     batches.append(measure(rows, numbers, work, need_sum=self.centred))
@@ -128,7 +130,7 @@ class Passes(Tiles):
 
         self.walk.expect(1)
         at_once = min(4, 4096 * geometry.count // most) if are_leaves else 1
-        self.walk.each(work_on, whole=self.whole, most=most, at_once=max(1, at_once))
+        self.walk.each(work_on, whole=self.whole or is_short, most=most, at_once=max(1, at_once))
 
     def _count_all(self, selection: TileSelection) -> Floats:
         """Return how many values of each group count; the tensor is read only if NaN does not count."""
@@ -176,7 +178,7 @@ class Passes(Tiles):
                 return
             _, x, selected = self._load_selected(tile, work, self.order)
             rows, chosen = self._lay_rows(tile, x, selected)
-            leaves = self.measure_rows(rows, tile, work, chosen)
+            leaves = self.measure_rows(rows, work, chosen)
             collected.put(tile, self.method.fold(leaves).reshape((-1, 1)))
 
         self.walk.each(gather, whole=False)
@@ -215,3 +217,31 @@ class Passes(Tiles):
             _, x, selected = self._load_selected(tile, work, geometry.runs)
             yield x.reshape(-1) if selected is None else x[selected]
             self.source.forget()
+
+
+class TileBackwardPasses(Passes):
+    """The passes of norms that have no gamma and no beta, and differentiate one tile after the other."""
+
+    def differentiate_tile(
+        self, tile: Slices, order: tuple[int, ...], gradients: Source, work: Workspace
+    ) -> None:
+        """Write dx of a tile, with its runs in an order."""
+        assert self.sink is not None
+        _, x, counted = self._load_selected(tile, work, order)
+        x = np.array(x)
+        dy = np.array(gradients.read(tile, order, work), np.float64)
+        place = self.sink.open(tile, work)
+        out = place.transpose(order)
+        used = dy if counted is None else np.where(counted, dy, 0.0)
+        out[...] = self.differentiate_values(x, used, out.dtype).reshape(out.shape)
+        if self.selection is not None and counted is not None:
+            self.selection.fill_gradients(out, dy, counted)
+        self.sink.put(tile, place, work)
+
+    def differentiate_values(self, x: NDArray[Any], dy: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return dx of values, as many and in their order; what does not count is 0."""
+        raise NotImplementedError
+
+    def find_parameters(self) -> tuple[None, None]:
+        """Return nothing: there are none."""
+        return None, None

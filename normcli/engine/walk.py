@@ -124,7 +124,7 @@ class Walk:
         self,
         work_on: Work,
         *,
-        whole: bool | None,
+        whole: bool,
         most: int = BLOCK,
         within: Slices | None = None,
         at_once: int = 1,

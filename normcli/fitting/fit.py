@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from normcli.engine.inputs import Selection
-from normcli.engine.order import find_quantiles
+from normcli.engine.order import RankedValues, find_quantiles
 from normcli.engine.walk import Effort, count_processors
 from normcli.errors import DataError, UsageError
-from normcli.fitting.by_column import gather_by_column
+from normcli.fitting.by_column import find_groups, gather_by_column, number_groups_of
 from normcli.fitting.gather import gather
 from normcli.fitting.statistics import Stats
 from normcli.fitting.subject import choose_subject, require_alike, require_order
@@ -16,15 +16,14 @@ from normcli.fitting.sums import require_no_nan
 from normcli.fitting.workers import can_fork, run_in_processes
 from normcli.norms.divisors import Measurement
 from normcli.tensors.held_files import refuse_changed
+from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from normcli.fitting.by_column import RowGroups
     from normcli.fitting.subject import Subject
-    from normcli.norms.plan import Plan
     from normcli.norms.request import Request
     from normcli.numerics.statistics.order_statistics import Quantiles
     from normcli.tensors.held_files import Opened, StoreVersion
@@ -168,12 +167,22 @@ def _search_quantiles(
     subject = stats.subject
     batch = subject.plan(1).grid.layout.batch or 0
 
-    def load_all() -> Iterator[tuple[Plan, NDArray[Any]]]:
+    grouped: dict[str, RowGroups] = {}  # whose cells are read once, and not for each digit
+
+    def load_all() -> Iterator[RankedValues]:
         for source, opened in sources:
             tensor = load(source)
             if tensor.opened != opened:
                 refuse_changed(source.name)
-            yield subject.plan(tensor.values.shape[batch]), tensor.values
+            if subject.by is None:
+                yield RankedValues(subject.plan(tensor.values.shape[batch]), tensor.values)
+                continue
+            groups = grouped[source.name] = grouped.get(source.name) or find_groups(tensor).among(
+                subject.labels
+            )
+            for rows, places in groups.iterate_rows(tensor.values):
+                numbers = number_groups_of(places, subject.shape[-1])
+                yield RankedValues(subject.plan(len(places)), fetch(tensor.values[rows]), numbers)
 
     return find_quantiles(load_all, effort, Selection(omits_nan=True) if stats.omits_nan else None)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from normcli.engine.passes import Passes
 from normcli.engine.tiling.blocks import open_source
-from normcli.engine.tiling.geometry import Geometry, join
+from normcli.engine.tiling.geometry import Geometry
 from normcli.fitting.subject import find_batch, find_positions, has_images
 from normcli.fitting.sums import Sums, find_deviations, make_exact, round_deviations
 from normcli.numerics.elements.compiled_kernel import measure_rows
@@ -20,6 +20,7 @@ from normcli.numerics.pairs import Pair, lower_at, raise_at
 from normcli.numerics.rational import sum_exactly
 from normcli.numerics.statistics.moments import find_moments
 from normcli.numerics.sums.fixed_point import Fixed
+from normcli.numerics.sums.leaf_records import MAX_LEAF, join
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class _Gatherer:
     ) -> None:
         self.sums, self._numbers = sums, numbers
         self._images = images
-        self._leaf_count = geometry.leaf_count
+        self._sample_size = geometry.count
         self._batches: list[LeafSums] = []
         self._leaves = 0
         self._pending: dict[int, _Part] = {}
@@ -141,7 +142,7 @@ class _Gatherer:
         ):
             np.add.at(mine, groups, found)
         _add_leaves(sums.total, sums.square, groups, batch)
-        if self._images and self._leaf_count == 1:
+        if self._images and self._sample_size <= MAX_LEAF:
             sums.add_deviations(groups, _find_leaf_deviations(batch), count)
         elif self._images:
             self._add_samples(groups, batch)
@@ -151,33 +152,33 @@ class _Gatherer:
         numbers, first, place = np.unique(batch.groups, return_index=True, return_inverse=True)
         total, square = Fixed.zeros(len(numbers)), Fixed.zeros(len(numbers))
         _add_leaves(total, square, place, batch)
-        leaves = np.bincount(place)
+        sizes = np.bincount(place, batch.leaves.count + batch.nan + batch.above + batch.below)
         count = np.bincount(place, batch.leaves.count).astype(np.float64)
-        for row in np.flatnonzero(leaves < self._leaf_count).tolist():
+        for row in np.flatnonzero(sizes < self._sample_size).tolist():
             own = np.array([row])
-            part = _Part(total.take(own), square.take(own), count[own], int(leaves[row]))
+            part = _Part(total.take(own), square.take(own), count[own], float(sizes[row]))
             before = self._pending.pop(int(numbers[row]), None)
             if before is not None:
                 part.total.merge(before.total)
                 part.square.merge(before.square)
-                part = part._replace(size=part.size + before.size, leaves=part.leaves + before.leaves)
-            if part.leaves < self._leaf_count:
+                part = part._replace(counted=part.counted + before.counted, size=part.size + before.size)
+            if part.size < self._sample_size:
                 self._pending[int(numbers[row])] = part
                 continue
-            deviations = find_deviations(part.total, part.square, part.size)
-            self.sums.add_deviations(groups[first[own]], deviations, part.size)
-        whole = np.flatnonzero(leaves == self._leaf_count)
+            deviations = find_deviations(part.total, part.square, part.counted)
+            self.sums.add_deviations(groups[first[own]], deviations, part.counted)
+        whole = np.flatnonzero(sizes == self._sample_size)
         deviations = find_deviations(total.take(whole), square.take(whole), count[whole])
         self.sums.add_deviations(groups[first[whole]], deviations, count[whole])
 
 
 class _Part(NamedTuple):
-    """The exact sums of some leaves of one sample, how many values these have, and how many they are."""
+    """The exact sums of some leaves of one sample, how many of their values count, and how many they are."""
 
     total: Fixed
     square: Fixed
-    size: Floats
-    leaves: int
+    counted: Floats
+    size: float
 
 
 def _find_leaf_deviations(batch: LeafSums) -> Floats:

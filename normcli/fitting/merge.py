@@ -27,7 +27,7 @@ def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats
         ("norm", mine.request.norm, theirs.request.norm),
         ("shape", mine.shape, theirs.shape),
         ("dtype", mine.dtype, theirs.dtype),
-        ("the column that groups rows", mine.by or "none", theirs.by or "none"),
+        ("the column that groups rows", *(", ".join(one.by or ("none",)) for one in (mine, theirs))),
         ("NaN", *("omitted" if stats.omits_nan else "propagated" for stats in (first, other))),
         *((field, getattr(mine.request, field), getattr(theirs.request, field)) for field in Request._fields),
     ):

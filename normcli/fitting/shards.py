@@ -139,5 +139,5 @@ def _load_part(one: Named, request: Request, number: int, count: int, wanted: tu
     if samples < count:
         raise UsageError(f"--shard {number}/{count}: {one.name} has {format_count(samples, 'sample')}")
     part = slice((number - 1) * samples // count, number * samples // count)
-    by = None if tensor.by is None else tensor.by.cut(part)
+    by = None if tensor.by is None else tensor.by._replace(rows=part)
     return tensor._replace(values=tensor.values[(slice(None),) * batch + (part,)], by=by)

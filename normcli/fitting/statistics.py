@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.fitting.by_column import number_groups_of, warn_of_unnamed
+from normcli.fitting.by_column import number_groups_of, sort_labels, warn_of_unnamed
 from normcli.fitting.shards import join_shards
 from normcli.fitting.subject import has_images
 from normcli.fitting.sums import Sums, solve_sums
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.order_statistics import Quantiles
     from normcli.numerics.statistics.solution import Measured
+    from normcli.tensors.tables.numerals import Label
 
 
 _NAMED = 3
@@ -77,12 +78,12 @@ class Stats(NamedTuple):
         """Return the statistics over the files of both, which have one subject; the sums are added in place."""
         shards = join_shards(self.shards, other.shards)
         files, samples = self.files + other.files, self.samples + other.samples
-        labels = tuple(sorted({*self.subject.labels, *other.subject.labels}))
+        labels = sort_labels({*self.subject.labels, *other.subject.labels})
         added = self.spread(labels)
         added.sums.merge(other.spread(labels).sums)
         return added._replace(files=files, samples=samples, shards=shards)
 
-    def spread(self, labels: tuple[str, ...]) -> Stats:
+    def spread(self, labels: tuple[Label, ...]) -> Stats:
         """Return the statistics with a row for each of some labels, its own among them; others are empty."""
         if labels == self.subject.labels:
             return self

@@ -7,8 +7,9 @@ Its members are
   omit), and every other option by its name (`range_option`, as a statistic is called `range`), where NaN, -1
   and "" stand for the norm's own number, integer and word; where they were given, `feature_axes` as numbers;
 - where the tensors were tables with names, `columns`: the names of the places of the last axis;
-- of rows that were grouped by a column of a table, `by`, its name, and `by_values`, its values, sorted: the
-  first axis of all statistics;
+- of rows that were grouped by columns of a table, `by`, the name of the column, and `by_values`, its values,
+  which are the first axis of all statistics; of several columns all their names, and a row of values for each
+  group; `by_missing`, which values are missing, where others are empty texts (without it, these are missing);
 - `files` and `samples`, how many; of a fit by several commands, `shard_count`, how many parts there are,
   `shards`, the numbers of those that are held, and `shard_inputs`, a digest of what was shared out;
 - what is kept of each group, with the shape of the statistics as the last axes: `count` (finite values),
@@ -32,6 +33,7 @@ import numpy as np
 
 from normcli.dtypes import MOST_AXES
 from normcli.errors import DataError, NormError
+from normcli.fitting.by_column import sort_labels
 from normcli.fitting.shards import Shards
 from normcli.fitting.statistics import Stats, round_stats
 from normcli.fitting.subject import Subject, is_dtype_name, require_fittable, require_groupable
@@ -163,7 +165,14 @@ def describe_stats(stats: Stats) -> dict[str, NDArray[Any]]:
     if stats.subject.columns is not None:
         members["columns"] = np.array(stats.subject.columns, dtype=np.str_)
     if by is not None:
-        members |= {"by": by, "by_values": np.array(stats.subject.labels, dtype=np.str_)}
+        cells, width = (
+            [cell for label in stats.subject.labels for cell in label],
+            (len(by),) if len(by) > 1 else (),
+        )
+        shown = np.array([cell or "" for cell in cells], dtype=np.str_)
+        members |= {"by": np.array(by).reshape(width), "by_values": shown.reshape(-1, *width)}
+        if "" in shown:
+            members["by_missing"] = np.array([cell is None for cell in cells], np.int64).reshape(-1, *width)
     if stats.shards is not None:
         members |= {"shard_count": stats.shards.of, "shards": np.array(stats.shards.held, np.int64)}
         members |= {"shard_inputs": stats.shards.inputs} if stats.shards.inputs else {}
@@ -259,7 +268,7 @@ def read_stats(path: str) -> Stats:
         quantiles = _read_quantiles(members, plan, sums)
     stats = Stats(subject, omits_nan, files, samples, sums, quantiles, _read_shards(members))
     _hold_rounded(members, stats)
-    return stats
+    return stats.spread(sort_labels(subject.labels))
 
 
 def _read_shards(members: Members) -> Shards | None:
@@ -305,15 +314,22 @@ def _read_subject(members: Members) -> Subject:
     batch = plan.grid.layout.batch or 0
     if lengths[batch]:
         members.refuse("shape", f"is {lengths}, and the length of its batch axis is not 0")
-    return subject._replace(by=members.take_word("by"), labels=_read_labels(members)) if is_grouped else subject
+    return _read_groups(members, subject) if is_grouped else subject
 
 
-def _read_labels(members: Members) -> tuple[str, ...]:
-    count, *_ = (*members.get_shape("by_values"), 0)
-    labels = members.take_words("by_values", count)
-    if not labels or list(labels) != sorted({*labels}):
+def _read_groups(members: Members, subject: Subject) -> Subject:
+    """Return a subject with the groups of its rows, which earlier versions kept in the order of their text."""
+    width, count = members.get_shape("by")[:1], (*members.get_shape("by_values"), 0)[0]
+    by, values = members.take_words("by", *width), members.take_words("by_values", count, *width)
+    missing = [int(not value) for value in values]
+    if "by_missing" in members:
+        missing = members.take_integers("by_missing", (count, *width), 0, 1).reshape(-1).tolist()
+    cells = iter([None if gone else value for gone, value in zip(missing, values, strict=True)])
+    labels = tuple(zip(*[cells] * len(by), strict=True))
+    of_text = tuple(sorted({*labels}, key=lambda label: [cell or "" for cell in label]))
+    if not labels or labels not in (sort_labels({*labels}), "quantile_values" not in members and of_text):
         members.refuse("by_values", "is no sorted list of different values")
-    return labels
+    return subject._replace(by=by, labels=labels)
 
 
 def _take_list(members: Members, name: str, low: int = 0, high: int = MOST_COUNTED) -> tuple[int, ...]:

@@ -9,7 +9,6 @@ import numpy as np
 
 from normcli.dtypes import find_type, is_real
 from normcli.errors import DataError, UsageError
-from normcli.norms.divisors import Measurement
 from normcli.norms.layout import find_layout, make_layout
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
+    from normcli.tensors.tables.numerals import Label
     from normcli.tensors.tensor import Tensor
 
 _GROUPED = "NGC"
@@ -45,18 +45,18 @@ class Subject(NamedTuple):
         Of the tensors.
     columns : tuple of str or None
         The names of the places of their last axis.
-    by : str or None
-        The name of the column that rows are grouped by, where each group has a row of statistics.
-    labels : tuple of str
-        The values of that column, sorted.
+    by : tuple of str or None
+        The names of the columns that rows are grouped by, where each group has a row of statistics.
+    labels : tuple of Label
+        The names of the groups, as `sort_labels` sorts them.
     """
 
     request: Request
     shape: tuple[int, ...]
     dtype: str
     columns: tuple[str, ...] | None = None
-    by: str | None = None
-    labels: tuple[str, ...] = ()
+    by: tuple[str, ...] | None = None
+    labels: tuple[Label, ...] = ()
 
     def has_columns(self) -> bool:
         """Whether the last axis can have names: it is not that of the samples."""
@@ -84,7 +84,8 @@ class Subject(NamedTuple):
             return grid.group_name(number)
         row, place = divmod(number, self.shape[-1])
         column = str(place) if self.columns is None else self.columns[place]
-        return make_printable(f"{self.by}={self.labels[row]} {column}")
+        cells = (f"{name}={cell or ''}" for name, cell in zip(self.by, self.labels[row], strict=True))
+        return make_printable(f"{' '.join(cells)} {column}")
 
 
 def name_dtype(dtype: np.dtype[Any]) -> str:
@@ -130,17 +131,12 @@ def choose_subject(request: Request, tensor: Tensor) -> Subject:
     lengths = tuple(0 if axis == layout.batch else n for axis, n in enumerate(shape))
     subject = Subject(resolved, lengths, name_dtype(dtype))
     subject = subject._replace(columns=tensor.columns) if subject.has_columns() else subject
-    return subject if tensor.by is None else subject._replace(by=tensor.by.column)
+    return subject if tensor.by is None else subject._replace(by=tensor.by.names)
 
 
 def require_groupable(plan: Plan) -> None:
-    """Raise `UsageError` unless the rows of each group can have statistics that follow from sums."""
-    norm, grid = plan.norm, plan.grid
-    if norm.divisor.measurement is Measurement.QUANTILES:
-        raise UsageError(
-            f"{norm.name} has quantiles, which follow from no sums; normcli {norm.name} (--by) and "
-            "normalize_by take all rows at once"
-        )
+    """Raise `UsageError` unless the rows of each group can have statistics of their own."""
+    grid = plan.grid
     if len(grid.shape) != 2 or grid.kept != (1,) or grid.split or plan.request.feature_axes is not None:
         raise UsageError("--by groups the rows of a table of two axes, and reduces the first alone")
     if Choices(plan.request).pick("eps") is EpsRule.ROOT_COUNT:

@@ -11,19 +11,17 @@ from normcli.engine.inputs import Inputs
 from normcli.engine.invert import Loss, invert
 from normcli.engine.run import run
 from normcli.errors import DataError, UsageError
-from normcli.fitting.by_column import iterate_rows, number_groups_of
+from normcli.fitting.by_column import find_groups, number_groups_of
 from normcli.fitting.statistics import find_moments
 from normcli.norms.plan import make_plan
 from normcli.numerics.statistics.solution import solve
-from normcli.printable import format_count, shorten
+from normcli.printable import format_count
 from normcli.tensors.mapped import Mapped, fetch
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from normcli.engine.walk import Effort
@@ -86,28 +84,6 @@ class Use(NamedTuple):
             )
         return plan
 
-    def iterate_rows(self, tensor: Tensor) -> Iterator[tuple[slice, list[int]]]:
-        """Yield some grouped rows of a tensor at a time, and where the statistics of each row's group stand.
-
-        Raises
-        ------
-        UsageError
-            If its rows are not grouped.
-        DataError
-            If a group is none that there are statistics of.
-        """
-        by, labels = self.stats.subject.by, self.stats.subject.labels
-        places = {label: place for place, label in enumerate(labels)}
-        for rows, found in iterate_rows(tensor):
-            numbers = [places.get(label, -1) for label in found]
-            if -1 in numbers:
-                unknown = numbers.index(-1)
-                raise DataError(
-                    f"{tensor.source}, row {rows.start + unknown + 1}: there are no statistics of the group "
-                    f"{shorten(found[unknown])!r} of {by}; fit it too, or leave its rows out"
-                )
-            yield rows, numbers
-
     def fit_inputs(self, plan: Plan) -> Inputs:
         """Return gamma, beta and the statistics in the shapes that the plan has for them."""
         given = plan.complete_parameters({"gamma": self.gamma, "beta": self.beta})
@@ -149,7 +125,7 @@ def use_stats(
         make = make_scratch if isinstance(values, Mapped) else np.empty
         out = make(values.shape, plan.choose_output_dtype(values.dtype))
     total = Loss() if inverts else None
-    for rows, places in use.iterate_rows(tensor):
+    for rows, places in find_groups(tensor, use.stats.subject).iterate_rows(values):
         part = fetch(values[rows])
         own = inputs._replace(measured=solution.take(itemgetter(number_groups_of(places, part.shape[1]))))
         here = use.plan(tensor.source, part)

@@ -7,6 +7,7 @@
 * `faults`: what a kernel did wrong, joint by joint
 * `confirmation`: what fits a sample, held against all groups of a large tensor
 * `maps`: y = a · x + b without statistics
+* `grouped_check`: a table whose rows are normalized group by group, and what was done instead
 * `attempts`: candidates for the arithmetic of a kernel, scored
 * `quantized_norm`: the norm whose result somebody stored as codes and scales
 * `reproduction`: which algorithm gives the last bits

@@ -42,7 +42,7 @@ _names: frozenset[str] = frozenset()
 
 
 def choose_language(asked: str | None = None, environment: Mapping[str, str] = os.environ) -> None:
-    """Choose the language of what is shown from here on.
+    """Choose the language of texts that are shown from here on.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def keep_names(names: Iterable[str]) -> None:
 
 
 def is_translating() -> bool:
-    """Whether a language other than English was chosen, of which there is a catalogue."""
+    """Whether a language other than English was chosen, and has a catalogue."""
     return bool(_chosen) and _load(_chosen) is not None
 
 

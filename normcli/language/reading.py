@@ -35,19 +35,19 @@ _PROSE = re.compile(r"[A-Za-z]{2,} [A-Za-z]{2,}")
 _LISTED = re.compile(r"[,:;.] ")
 
 NAMES = frozenset((
-    "abs", "alpha", "arange", "arXiv", "atol", "bash", "BERT", "bert", "beta", "bfloat", "bn", "bytes",
+    "abs", "alpha", "arange", "areal", "arXiv", "atol", "bash", "BERT", "bert", "beta", "bfloat", "bn", "bytes",
     "caffe", "CSV", "csv", "dask", "dbeta", "ddof", "dgamma", "DIR", "DiT", "dit", "dx", "dy", "eps",
     "equinox", "exponent", "FILE", "fish", "Flax", "flax", "float", "flux", "gamma", "GB", "gelu", "gemma",
     "GiB", "GitHub", "gn", "HDF", "HTML", "html", "inf", "install", "JAX", "jax", "JSON", "json", "jsonl",
     "kB", "Keras", "keras", "KEY", "KiB", "llama", "ln", "lp", "lrn", "mamba", "markdown", "max", "maxabs",
     "MB", "mean", "megatron", "MiB", "midrange", "min", "minmax", "MLX", "mlx", "ms", "mvn", "NaN", "nan",
-    "nc", "ncdhw", "nchw", "ncl", "NORM", "norm", "normal", "normcli", "npy", "npz", "NumPy", "numpy",
+    "nc", "ncdhw", "nchw", "ncl", "nnunet", "NORM", "norm", "normal", "normcli", "npy", "npz", "NumPy", "numpy",
     "ONNX", "onnx", "openvino", "opset", "pairwise", "paper", "Parquet", "pip", "PNG", "png", "PyTorch",
     "randint", "ReLU", "relu", "ResNet", "revin", "rms", "robust", "rstd", "rtol", "scipy", "shifted",
     "sigmoid", "SiLU", "silu", "size", "sklearn", "sn", "sqrt", "std", "stdin", "sum", "SVG", "svg",
-    "table", "tanh", "TensorFlow", "tensorflow", "timm", "torch", "torchvision", "Transformer",
-    "transformers", "tree", "TSV", "tsv", "ulp", "uniform", "var", "welford", "wn", "ws", "xhat", "Zarr",
-    "zarr", "zscore", "zsh",
+    "table", "tanh", "TensorFlow", "tensorflow", "timm", "torch", "torchvision", "Transformer", "trl",
+    "transformers", "tree", "TSV", "tsv", "ulp", "uniform", "var", "verl", "welford", "wn", "ws", "xhat",
+    "Zarr", "zarr", "zscore", "zsh",
 ))  # fmt: skip
 """What is called the same in every language: norms, statistics in formulas, dtypes, frameworks, formats."""
 
@@ -93,7 +93,6 @@ _TORN = re.compile(r"= .*|.*[,:]|(?:try: |\w+ differs: |(?:y is )?\w+, but ).*",
 _ENDS = {".": "。", ":": "：", "?": "？", "!": "！"}
 _MARKED = re.compile(r"(\d+\. |[✓✗←…·#] )(.+)", re.DOTALL)
 _BRACKETED = re.compile(r"(.+?) ?\((.+)\)", re.DOTALL)
-_CLAUSE = re.compile(r"[、]")
 
 
 class _Message(NamedTuple):

@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.errors import DataError
-from normcli.fitting.by_column import warn_of_unnamed
-from normcli.library.intake import group_rows
-from normcli.printable import shorten
+from normcli.library.statistics import fit
 from normcli.results.arguments import read_numbers
-from normcli.results.normalize import normalize
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -27,8 +24,8 @@ class GroupedRows(NamedTuple):
 
     Parameters
     ----------
-    names : list of str
-        The values that rows were grouped by, in the order in which they are first met.
+    names : list
+        The groups, as `Statistics.groups` has them.
     counts : list of int
         The number of rows of each.
     statistics : dict of str to ndarray, shape (groups, columns)
@@ -38,7 +35,7 @@ class GroupedRows(NamedTuple):
         What is degenerate, and of how many groups.
     """
 
-    names: list[str]
+    names: list[Any]
     counts: list[int]
     statistics: dict[str, NDArray[np.float64]]
     normalized: NDArray[Any]
@@ -53,16 +50,17 @@ def normalize_by(x: ArrayLike, by: Sequence[Any], norm: NormName, **options: Any
     x : array_like, shape (rows, columns)
         Or (rows,), which is a single column.
     by : sequence
-        The group of each row: names, or numbers.
+        The group of each row: names, or numbers, or tuples of them, or columns of a table.
     norm : str
         One whose statistics rows share.
     **options
-        As of `normalize`. TRL has `ddof=1, eps=1e-4` of `zscore`, verl `ddof=1, eps=1e-6`.
+        As of `fit`, and gamma, beta and dtype of `Statistics.apply`. Advantages of GRPO are a `zscore` with
+        `like="trl"`, `"verl"` or `"areal"`.
 
     Raises
     ------
     NormError
-        As `normalize`.
+        As `fit`.
     DataError
         If there is not one name for each row, or there are no rows.
 
@@ -73,36 +71,21 @@ def normalize_by(x: ArrayLike, by: Sequence[Any], norm: NormName, **options: Any
     (['a', 'b'], [[2.0], [5.0]], [-1.0, 0.0, 1.0, 0.0])
     """
     given = read_numbers(x, "x")
-    table = given[:, np.newaxis] if given.ndim == 1 else given
-    column = group_rows(by, given)
-    if column is None or not len(by):
+    if not given.size:
         raise DataError("there are no rows to group")
-    places: dict[str, list[int]] = {}
-    for row, name in enumerate(column.read()):
-        places.setdefault(name, []).append(row)
-    statistics: dict[str, list[NDArray[np.float64]]] = {}
-    warned: dict[str, list[str]] = {}
-    normalized = None
-    for name, rows in places.items():
-        result = normalize(table[rows], norm, **options)
-        if normalized is None:
-            normalized = np.empty(table.shape, result.dtype)
-        normalized[rows] = result.normalized
-        for statistic, values in result.statistics.items():
-            statistics.setdefault(statistic, []).append(values.reshape(-1))
-        for kind in result.degeneracies:
-            warned.setdefault(kind.kind, []).append(name)
-    assert normalized is not None
+    table = given[:, np.newaxis] if given.ndim == 1 else given
+    of_use = {name: options.pop(name) for name in _OF_USE & options.keys()}
+    stats = fit(table, norm, by=by, **options)
+    fields: dict[str, NDArray[Any]] = stats._round().fields
+    counts = fields["count"] + (fields["nan_count"] if stats._stats.omits_nan else 0)
     return GroupedRows(
-        list(places),
-        [len(rows) for rows in places.values()],
-        {statistic: np.stack(values) for statistic, values in statistics.items()},
-        normalized.reshape(given.shape),
-        [
-            *warn_of_unnamed(places),
-            *(
-                f"{len(names)} of {len(places)} groups of rows: {kind}; the first is {shorten(names[0])!r}"
-                for kind, names in warned.items()
-            ),
-        ],
+        list(stats.groups or ()),
+        counts[:, 0].tolist(),
+        {name: fields[name] for name in stats.plan.norm.statistics},
+        stats.apply(table, by=by, **of_use).reshape(given.shape),
+        list(stats.warnings),
     )
+
+
+_OF_USE = {"gamma", "beta", "dtype"}
+"""The options that statistics have no part in."""

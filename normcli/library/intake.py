@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.fitting import fit as fitting
@@ -12,7 +14,8 @@ from normcli.norms.layout import make_layout
 from normcli.results.arrays import Taken, find_lazy, take
 from normcli.tensors.many import Named
 from normcli.tensors.tables.column_names import match_names
-from normcli.tensors.tensor import GroupingColumn, Tensor
+from normcli.tensors.tables.numerals import name_value
+from normcli.tensors.tensor import GroupingColumns, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,21 +54,35 @@ def fit_sums(
     return fitting.fit(request, [Named("x", partial(_return, tensor))], policy, Effort(threads=threads)).stats
 
 
-def group_rows(by: Sequence[Any] | None, values: NDArray[Any]) -> GroupingColumn | None:
-    """Return the groups that a caller gives the rows of a table; a column of pandas or polars has a name.
+def group_rows(by: Any | None, values: NDArray[Any]) -> GroupingColumns | None:
+    """Return the groups that a caller gives the rows of a table; columns of pandas or polars have names.
+
+    Parameters
+    ----------
+    by : sequence, table or None
+        A name or a number for each row, or a tuple of them: a column each.
+    values : ndarray
 
     Raises
     ------
     DataError
-        If there is not one for each row.
+        If there is not one for each row, of as many names as the others.
     """
     if by is None:
         return None
-    labels, name = [str(value) for value in by], getattr(by, "name", None)
+    names = [*getattr(by, "columns", ())]
+    given = zip(*(by[name] for name in names), strict=True) if names else by
+    cells = [value if isinstance(value, tuple | list | np.ndarray) else (value,) for value in given]
+    labels = [tuple(map(name_value, row)) for row in cells]
     rows = len(values) if values.ndim else 0
     if len(labels) != rows:
         raise DataError(f"there are {len(labels)} groups' names for {rows} rows")
-    return GroupingColumn(name if isinstance(name, str) else "by", labels.__iter__)
+    widths = sorted({*map(len, labels)})
+    if len(widths) > 1 or 0 in widths:
+        raise DataError(f"the group of one row has {widths[0]} names, of another {widths[-1]}")
+    name = getattr(by, "name", None)
+    names = names or [name if isinstance(name, str) else "by"] * (widths or [1])[0]
+    return GroupingColumns(tuple(map(str, names)), labels.__iter__)
 
 
 def refuse_groups(by: Sequence[Any] | None) -> None:

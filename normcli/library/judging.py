@@ -11,21 +11,24 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from normcli.answers.judging.check_verdict import Verdict
+from normcli.answers.judging.grouped_verdict import GroupedVerdict
 from normcli.answers.judging.identification import IdentificationAnswer
 from normcli.checking import check as checking
 from normcli.checking.ulp import choose_tolerance
 from normcli.documents.document import View
 from normcli.documents.plan_header import name_inputs
-from normcli.errors import DataError
+from normcli.errors import DataError, UsageError
 from normcli.identifying import identify as identification
 from normcli.identifying.faults.open_case import AskedNorm
+from normcli.identifying.grouped_check import GroupedTable
 from normcli.identifying.models.matrix_model import find_start
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.identifying.words.suggestion import hint_exchange
+from normcli.library.intake import group_rows
 from normcli.norms.layout import make_layout
-from normcli.norms.request import Request
+from normcli.norms.request import Choices, Request
 from normcli.norms.table import find_norm
 from normcli.results.arguments import read_arguments, read_numbers
 from normcli.results.arrays import find_lazy, take
@@ -102,6 +105,7 @@ def check(
     max_ulp: float | None = None,
     rtol: float | None = None,
     atol: float | None = None,
+    by: Any | None = None,
     **options: Any,
 ) -> Judgement[checking.Checked]:
     """Hold a tensor against the exact norm of another.
@@ -119,6 +123,8 @@ def check(
     rtol, atol : float, optional
         Instead: a value may be off by atol + rtol · |exact|. Without any of the three, they are what torch's
         `assert_close` takes for the dtype.
+    by : sequence, optional
+        The group of each row of a table, as of `fit`: rows are normalized by the statistics of their group.
     **options
         Those of `normcli.normalize`, by the same names, and with the same defaults; `gate`, `gate_act` and
         `gate_order` too.
@@ -156,7 +162,25 @@ def check(
     theirs = read_numbers(actual, "actual")
     if theirs.shape != asked.plan.grid.shape:
         raise DataError(f"actual has the shape {theirs.shape}; x has {asked.plan.grid.shape}")
-    return judge(asked, theirs, tolerate)
+    if by is None:
+        return judge(asked, theirs, tolerate)
+    refused = next((name for name in _OF_WHOLE if options.get(name) is not None), None)
+    if refused is not None:
+        raise UsageError(f"{refused} is of the whole tensor: leave it out beside by")
+    plan = asked.plan
+    rule, affine = Choices(plan.request).pick_nan_rule(options.get("nan")), asked.inputs.parameters
+    tensor = Tensor(asked.values, "x", plan.grid.columns, by=group_rows(by, asked.values))
+    table = GroupedTable(tensor, theirs, affine, rule, tolerate, asked.effort)
+    grouped = table.compare(plan.request)
+    told = None if grouped.checked.ok else table.diagnose(plan.request, grouped)
+    answer = GroupedVerdict(
+        plan, tensor, affine, {checking.NORMALIZED: "actual"}, grouped.checked, diagnosis=told, found=grouped
+    )
+    return Judgement(grouped.checked.ok, grouped.checked, answer, told)
+
+
+_OF_WHOLE = ("mask", "lengths", "fill", "gate", "residual", "clip", "axes", "keep", "layout")
+"""The options that go with no groups of rows."""
 
 
 def judge(

@@ -95,9 +95,14 @@ class Statistics:
         return self._stats.subject.columns
 
     @property
-    def groups(self) -> tuple[str, ...] | None:
-        """The groups of rows, one for each row of the statistics, sorted; None where rows were not grouped."""
-        return None if self._stats.subject.by is None else self._stats.subject.labels
+    def groups(self) -> tuple[Any, ...] | None:
+        """The groups of rows, one for each row of the statistics; None where rows were not grouped.
+
+        Each is a text, or None where it is missing; where several columns group rows, a tuple of these. Missing
+        ones come first, then numbers by their size, then texts.
+        """
+        labels = self._stats.subject.labels
+        return None if not labels else tuple(label if label[1:] else label[0] for label in labels)
 
     @property
     def plan(self) -> Plan:
@@ -196,7 +201,7 @@ class Statistics:
             raise UsageError(f"{self.norm} has quantiles, which follow from no sums: fit all data at once")
         rule = NanRule.OMIT if self._stats.omits_nan else NanRule.PROPAGATE
         added = fit_sums(x, subject.request, nan or rule, threads, subject.columns, by, is_update=True)
-        if by is not None:
+        if len(added.subject.by or ()) == len(subject.by or ()):
             added = added._replace(subject=added.subject._replace(by=subject.by))
         self._stats = merge_stats(self._stats, added, "the statistics", "x")
         self._rounded = None

@@ -159,7 +159,7 @@ class Grid:
 
     def group_index(self, group: int) -> dict[str, int]:
         """Return the named indices of a group, given its number in C order over the kept axes."""
-        return dict(zip(self.kept_names, _unravel(group, self.stats_shape), strict=True))
+        return dict(zip(self.kept_names, unravel(group, self.stats_shape), strict=True))
 
     def group_name(self, group: int) -> str:
         """Return the name of a group in tables and messages: `n=0 c=1`, or `all` if no axis is kept.
@@ -217,7 +217,7 @@ class Grid:
 
     def select_group(self, group: int) -> tuple[int | slice, ...]:
         """Return what picks the values of a group out of the view (for a window: the one value)."""
-        index = iter(_unravel(group, self.stats_shape))
+        index = iter(unravel(group, self.stats_shape))
         kept = self.kept_view_axes
         return tuple(next(index) if axis in kept else slice(None) for axis in range(len(self.view_shape)))
 
@@ -242,7 +242,7 @@ class Grid:
         """
         if self.reach is None:
             return values.reshape(self.view_shape)[(*self.select_group(group), ...)]
-        place, axis = _unravel(group, self.stats_shape), self.axes[0]
+        place, axis = unravel(group, self.stats_shape), self.axes[0]
         index: list[int | slice] = list(place)
         index[axis] = slice(max(0, place[axis] - self.reach.before), place[axis] + self.reach.after + 1)
         return values[(*index, ...)]
@@ -340,7 +340,7 @@ class Grid:
         return np.broadcast_to(numbers, np.broadcast_shapes(*(index.shape for index in indices)))
 
 
-def _unravel(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+def unravel(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the index of an element, given its number in C order; for one, faster than NumPy's function."""
     index = []
     for length in reversed(shape):

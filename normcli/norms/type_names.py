@@ -76,6 +76,7 @@ NormName = Literal[
 
 FrameworkName = Literal[
     "annotated-transformer",
+    "areal",
     "bert",
     "caffe",
     "dit",
@@ -91,6 +92,7 @@ FrameworkName = Literal[
     "mamba2",
     "megatron",
     "mlx",
+    "nnunet",
     "olmo2",
     "onnx",
     "onnx-18",
@@ -104,11 +106,14 @@ FrameworkName = Literal[
     "scale-norm",
     "scipy",
     "sklearn",
+    "stable-baselines3",
     "t5",
     "tensorflow",
     "tensorflow-moments",
     "timm",
     "torch",
+    "trl",
+    "verl",
 ]
 """The frameworks whose conventions are known."""
 

@@ -7,9 +7,9 @@ order of memory, how data are split into files, CPU, BLAS, the version of NumPy,
 
 Decide or ask (`deciding`): a fast path gives a value with a bound of its error. Where the bound allows one
 rounding alone, that is the result; what it does not decide is asked of a slower path. Of `elements` the first
-path is a sequence of doubles (`in_doubles`, or the compiled kernel), the next are pairs of doubles
-(`in_pairs`), and the last are fractions of the group's exact mean and divisor (`in_fractions`), whose roots are
-taken to as many bits as the rounding needs: 4,800 at most, beyond which a value is taken for a tie.
+path is the compiled kernel, or pairs of doubles for usual numbers (`kernel`); the next are pairs at any
+magnitude (`in_pairs`), and the last are fractions of the group's exact mean and divisor (`in_fractions`), whose
+roots are taken to as many bits as the rounding needs: 4,800 at most, beyond which a value is taken for a tie.
 
 **What is known of a group** for its elements: the mean as three doubles and the divisor as a pair, each within
 a bound (`KNOWN` of `in_pairs`); a group whose sums do not give them so closely is solved by fractions.

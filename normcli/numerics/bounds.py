@@ -59,9 +59,3 @@ GRADIENT_POWER = Bound(
     "2⁻¹⁰⁰ of a logarithm below 2⁹ beside 2⁻⁹⁷ of the power, sixteen times that for a root, ten operations",
     "LOGARITHM, POWER; test_gradients",
 )
-
-QUOTIENT = Bound(
-    74, "the product of 27 and 26 bits is exact, the rest below 2⁻²⁴ of it", "test_elements_in_doubles"
-)
-PRODUCT_BEFORE_BETA = Bound(71, "that, times gamma", "QUOTIENT; test_elements_in_doubles")
-SMALL_TERMS = Bound(51, "three additions of terms that are small beside a result", "test_elements_in_doubles")

@@ -178,6 +178,15 @@ def normalize(triple: Triple) -> Triple:
     return Triple(hi, *two_sum(mid, lo))
 
 
+FAINT = 2.0**-800
+"""Numbers below lose bits of their second and third doubles at the end of float64's range."""
+
+
+def is_faint(triple: Triple) -> Any:
+    """Return which numbers are so close to 0 that doubles may not hold all bits of them."""
+    return np.asarray((triple.mid != 0.0) & (np.abs(triple.hi) < FAINT))
+
+
 class Distilled(NamedTuple):
     """A number as a sum of few doubles, and where they have no room for all of it."""
 

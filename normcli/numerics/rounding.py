@@ -65,7 +65,7 @@ def round_to_short(values: Floats, name: str) -> Floats:
             return values.astype(name).astype(np.float64)
         bits = round_to_odd(values).view(np.uint32)
     rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
-    return np.where(np.isnan(values), np.nan, rounded)
+    return np.where(np.isnan(values), np.nan, rounded.astype(np.float64))
 
 
 def round_scaled(number: Scaled) -> Floats:

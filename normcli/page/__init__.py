@@ -3,13 +3,11 @@
 * `content`: the data of a page: the excerpt of the tensor, groups and numbers of each result
 * `norm_steps`: the steps in which a norm is shown, and the part of the formula of each
 * `trees`: arithmetic as nested lists, which the script evaluates
-* `page_cubes`: the picture of cubes, coloured by the script
-* `attachments`: a picture or sections of a document below the results
-* `entry_list`: a page of entries, as the layers of a model, that opens the answer of each
-* `words`: the script's words in another language
+* `html_sections`: sections of a document below the results, as an answer, or as a list of answers
 
-`page.html`, `page.css` and the scripts are put together here with the data of `content`. Nothing is
-fetched, and the page forbids itself to: its policy names its one style and its one script by their hashes.
+`page.html`, `page.css` and the scripts are put together here with the data of `content`, the picture of cubes,
+which the script colours, and the script's words in another language. Nothing is fetched, and the page forbids
+itself to: its policy names its one style and its one script by their hashes.
 """
 
 from __future__ import annotations
@@ -21,19 +19,25 @@ import json
 import re
 from importlib import resources
 from string import Template
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
+import numpy as np
+
+from normcli.documents.excerpt import Positions
 from normcli.documents.palette import PALETTE
-from normcli.language import look_up, name_language, translate
-from normcli.page.attachments import format_further
+from normcli.language import is_translating, look_up, name_language, translate
 from normcli.page.content import choose_slice, make_content
-from normcli.page.entry_list import STYLE, format_answer, format_entries
-from normcli.page.page_cubes import format_blocks
-from normcli.page.words import find_words
+from normcli.page.html_sections import format_answer, format_entries, format_further, read_style
+from normcli.pictures.cubes import Cubes
+from normcli.pictures.svg import format_shapes
 from normcli.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
     from normcli.documents.document import Document, Page, View
+    from normcli.documents.scene import Data
+    from normcli.norms.plan import Plan
 
 
 _SCRIPTS = (
@@ -53,7 +57,7 @@ def write(document: Document, stream: TextIO, view: View) -> None:
     if make_page is not None:
         stream.write(_put_together(make_page(), view))
         return
-    policy = f"default-src 'none'; style-src {_hash(STYLE)}; base-uri 'none'; form-action 'none'"
+    policy = f"default-src 'none'; style-src {_hash(read_style())}; base-uri 'none'; form-action 'none'"
     make_list = getattr(document, "listing", None)
     if make_list is not None:
         pieces = format_entries(make_list(view), policy)
@@ -131,3 +135,58 @@ def _read(name: str) -> str:
     """Return a file of this room; of a script or a style without what only its readers need."""
     text = resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
     return text if name.endswith(".html") else _NOTES.sub("", text)
+
+
+_SAID = re.compile(r"""\bsay\("((?:[^"\\\\]|\\\\.)*)\"""")
+"""A message of the script: `say("{0} values", n)`."""
+
+_TOLD = ("name", "head", "words", "rounding", "epsPlace")
+"""Under these the content keeps texts that the script says."""
+
+
+def find_words(script: str, content: Mapping[str, Any]) -> dict[str, str]:
+    """Return the script's words and their translations into the chosen language; empty for English."""
+    if not is_translating():
+        return {}
+    said = {message: look_up(message) for message in _SAID.findall(script)}
+    told = {text: translate(text) for text in _list_told(content["results"])}
+    statistics = {
+        name: translate(name) for result in content["results"] for name in ("group", *result["statistics"])
+    }
+    return {message: text for message, text in (said | told | statistics).items() if text}
+
+
+def _list_told(part: Any) -> Iterator[str]:
+    for name, value in part.items() if isinstance(part, dict) else enumerate(part):
+        if name in _TOLD and isinstance(value, str):
+            yield value
+        elif isinstance(value, dict | list):
+            yield from _list_told(value)
+
+
+def format_blocks(plan: Plan, stretches: Sequence[range]) -> str:
+    """Return the picture; empty for a tensor without values.
+
+    Parameters
+    ----------
+    plan : Plan
+        Its layout decides the direction of each axis.
+    stretches : sequence of range
+        The positions that the page shows along each axis: cubes of these cells carry their number, in C order.
+    """
+    sides = tuple(map(len, stretches))
+    if 0 in sides:
+        return ""
+    cubes = Cubes(plan, [Positions(tuple(stretch)) for stretch in stretches])
+
+    def describe(index: tuple[int, ...]) -> tuple[str, Data]:
+        if not all(i in stretch for i, stretch in zip(index, stretches, strict=True)):
+            return "neutral", ()
+        place = tuple(i - stretch.start for i, stretch in zip(index, stretches, strict=True))
+        return "face", (("cell", str(int(np.ravel_multi_index(place, sides)) if sides else 0)),)
+
+    panel = cubes.draw(describe)
+    width, height = (f"{length:.2f}" for length in (panel.width, panel.height))
+    words = html.escape(translate(f"The tensor as cubes: {', '.join(cubes.captions)}"))
+    shapes = "".join(format_shapes(panel.shapes))
+    return f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{words}">{shapes}</svg>'

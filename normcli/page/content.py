@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.answers.calculating.calculation import count_group_values
-from normcli.documents.assumptions import list_assumed
+from normcli.documents.axes_words import format_reduction, list_assumed
 from normcli.documents.number_format import CELL_DIGITS, STATISTIC_DIGITS, format_shape
-from normcli.documents.plan_header import format_reduction
 from normcli.errors import NormError
 from normcli.language import translate
 from normcli.norms.options import list_own_options

@@ -6,8 +6,7 @@
 * `histogram`: histograms of input and result, a line for each group
 * `curves`: curves with a band around each
 * `legend`: which group or place has which colour
-* `svg`: a picture as SVG
-* `png`: a picture as PNG
+* `svg`: a picture as SVG or PNG
 """
 
 from __future__ import annotations

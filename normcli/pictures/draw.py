@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.documents.assumptions import list_assumed
+from normcli.documents.axes_words import format_reduction, list_assumed
 from normcli.documents.excerpt import choose_drawn, make_index
 from normcli.documents.number_format import format_cells, format_shape
-from normcli.documents.plan_header import format_formula, format_reduction, name_inputs, name_output
+from normcli.documents.plan_header import format_formula, name_inputs, name_output
 from normcli.documents.scene import Panel, Scene, draw_lines, flow, stack, wrap
 from normcli.errors import UsageError
 from normcli.pictures import Options

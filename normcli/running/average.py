@@ -220,7 +220,7 @@ def _mix(rule: RunningRule, kept: Given, new: Given) -> Given:
 
 
 def _add_to_totals(state: State, batch: Given) -> tuple[Fixed, ...]:
-    """Return the exact sums of the statistics of all batches; those of a state without sums follow from it."""
+    """Return the exact sums of the statistics of all batches; of a state without sums by its averages."""
     held = state.totals or [multiply_by_count(values, state.batches) for values in state.statistics]
     totals = tuple(Fixed(total.digits.copy(), total.low) for total in held)
     for total, values in zip(totals, batch, strict=True):

@@ -33,7 +33,7 @@ _AT_REST = ("keras",)
 
 
 class FoldedMatrix(NamedTuple):
-    """A layer whose weight is divided by σ, what it was before, and what σ is.
+    """A layer before and after the division of its weight by σ, and σ.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from normcli.simulate.batches import (
     Quartiles,
     measure_distance,
 )
-from normcli.teach.compare.side_by_side import depends_on_batch
+from normcli.teach.side_by_side import depends_on_batch
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -176,11 +176,9 @@ def simulate_batch_size(
     sizes = tuple(dict.fromkeys(batches))
     population.require_batches(sizes)
     change.require_finite()
-    moved = tuple(
-        MovedNorm(name, plan, tuple(_move(plan, population, sizes, draws, seed, change, effort)))
-        for name, plan in plans.items()
-    )
-    return BatchSizes(population, moved, sizes, draws, seed, change)
+    found = BatchSizes(population, (), sizes, draws, seed, change)
+    moved = (MovedNorm(name, plan, tuple(_move(plan, found, effort))) for name, plan in plans.items())
+    return found._replace(norms=tuple(moved))
 
 
 def _plan(request: Request, values: NDArray[Any]) -> Plan:
@@ -193,16 +191,9 @@ def calculate_batch(plan: Plan, batch: NDArray[Any], inputs: Inputs = NO_INPUTS)
     return calculate(_plan(plan.request, batch), batch, inputs)
 
 
-def _move(
-    plan: Plan,
-    population: Population,
-    sizes: Sequence[int],
-    draws: int,
-    seed: int,
-    change: Change,
-    effort: Effort,
-) -> Iterator[Movement]:
+def _move(plan: Plan, asked: BatchSizes, effort: Effort) -> Iterator[Movement]:
     """Yield how far batches of each size move the watched sample."""
+    population, _, sizes, draws, seed, change = asked
     if not depends_on_batch(plan):
         centre, spread = _name_statistics(plan)
         yield from (

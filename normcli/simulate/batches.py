@@ -38,7 +38,7 @@ class Change(NamedTuple):
                 raise UsageError(f"{name} {number:g} is not a finite number")
 
     def apply(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return changed values, as float64; the same array where nothing changes."""
+        """Return changed values, as float64; the array itself where nothing changes."""
         return values if self == NO_CHANGE else values.astype(np.float64) * self.scale + self.shift
 
 

@@ -20,15 +20,14 @@ from normcli.simulate.batches import Change, Population, Quartiles, measure_dist
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import ArrayLike
 
-    from normcli.dtypes import Floats
     from normcli.engine.walk import Effort
     from normcli.norms.conventions import RunningRule
     from normcli.norms.plan import Plan
-    from normcli.numerics.statistics.solution import Given
+    from normcli.results.result import Result
 
 STEPS, BATCH, RUNS = 60, 8, 20
 """Steps, samples in a batch, and runs with other batches, by default."""
@@ -157,51 +156,34 @@ def simulate_training(
     change.require_finite()
     whole = calculate(plan, values, effort=effort)
     advance = population.follow(effort, [batch], runs * steps)
-    run = _Run(
-        plan,
-        population,
-        batch,
-        rule,
-        take_sample(whole, population.axis, sample),
-        measure_batch(whole, plan.spec.ddof),
-        advance,
-    )
-    found = [list(run.go(np.random.default_rng([seed, one]), steps, change, since)) for one in range(runs)]
+    asked = Training(plan.norm.name, plan, population, rule, (), batch, runs, seed, change, since)
+    found: list[list[list[float]]] = []
+    for one in range(runs):
+        measured = _run(asked, steps, whole, np.random.default_rng([seed, one]))
+        found.append([])
+        for row in measured:
+            found[-1].append(row)
+            advance(batch)
     table = np.array(found).transpose(1, 2, 0)  # of steps, and what is measured, over runs
     taken = tuple(Step(number, *map(Quartiles.of, rows)) for number, rows in enumerate(table, 1))
-    return Training(plan.norm.name, plan, population, rule, taken, batch, runs, seed, change, since)
+    return asked._replace(steps=taken)
 
 
-class _Run(NamedTuple):
-    """One run over all steps."""
-
-    plan: Plan
-    population: Population
-    size: int
-    rule: RunningRule
-    reference: Floats
-    whole: Given
-    advance: Callable[[int], None]
-
-    def go(self, rng: np.random.Generator, steps: int, change: Change, since: int) -> Iterator[list[float]]:
-        """Yield what is measured at each step, in the order of `Step`."""
-        axis, state = self.population.axis, begin(self.plan)
-        for number in range(1, steps + 1):
-            batch = self.population.draw(self.size, rng)
-            batch = change.apply(batch) if number >= since else batch
-            result = calculate_batch(self.plan, batch)
-            state = update(state, result, self.rule).after
-            evaluated = calculate_batch(self.plan, batch.take([0], axis), Inputs(given=state.statistics))
-            outputs = (take_sample(result, axis, 0), take_sample(evaluated, axis, 0))
-            distances = [measure_distance(output, self.reference) for output in outputs]
-            self.advance(self.size)
-            yield [*distances, *self._compare(state.statistics)]
-
-    def _compare(self, running: Given) -> tuple[float, float]:
-        """Return how far running statistics are from the population's."""
-        mean, var = self.whole
+def _run(asked: Training, steps: int, whole: Result, rng: np.random.Generator) -> Iterator[list[float]]:
+    """Yield the measurements at each step of one run, in the order of the fields of `Step`."""
+    population, state = asked.population, begin(asked.plan)
+    axis, (mean, var) = population.axis, measure_batch(whole, asked.plan.spec.ddof)
+    reference = take_sample(whole, axis, population.sample)
+    for number in range(1, steps + 1):
+        batch = population.draw(asked.batch, rng)
+        batch = asked.change.apply(batch) if number >= asked.since else batch
+        result = calculate_batch(asked.plan, batch)
+        state = update(state, result, asked.rule).after
+        running = state.statistics
+        evaluated = calculate_batch(asked.plan, batch.take([0], axis), Inputs(given=running))
+        outputs = (take_sample(result, axis, 0), take_sample(evaluated, axis, 0))
+        distances = [measure_distance(output, reference) for output in outputs]
         with np.errstate(all="ignore"):
-            return (
-                float(np.mean(np.abs(running.mean - mean) / np.sqrt(var))),
-                float(np.mean(np.abs(running.var / var - 1.0))),
-            )
+            mean_off = float(np.mean(np.abs(running.mean - mean) / np.sqrt(var)))
+            var_off = float(np.mean(np.abs(running.var / var - 1.0)))
+        yield [*distances, mean_off, var_off]

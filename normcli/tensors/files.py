@@ -9,7 +9,7 @@ import stat
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from normcli.errors import DataError, UsageError
 from normcli.printable import format_bytes
@@ -26,12 +26,12 @@ from normcli.tensors.mapped import Mapped
 from normcli.tensors.spool import spool
 from normcli.tensors.tables.column_choice import UNNAMED, find_grouping
 from normcli.tensors.tables.column_names import list_names
-from normcli.tensors.tables.tables import AS_FOUND, Table
+from normcli.tensors.tables.tables import AS_FOUND, FileTable
 from normcli.tensors.tables.text_columns import doubt_identifiers
-from normcli.tensors.tensor import STANDARD_STREAM, GroupingColumn, Tensor
+from normcli.tensors.tensor import STANDARD_STREAM, GroupingColumns, Tensor
 
 if TYPE_CHECKING:
-    from normcli.tensors.tables.tables import TableOptions
+    from normcli.tensors.tables.tables import TableOptions, TextRows
 
 STANDARD_INPUT_NAME = "standard input"
 
@@ -173,7 +173,7 @@ def _load_whole(
     file_format = file_format or FORMATS[recognize_format(head, name)]
     stream.seek(0)
     found, how = file_format.read(stream, name, key, options)
-    if not isinstance(found, Table):
+    if not isinstance(found, FileTable):
         options.refuse(name)
         return _name_columns(Tensor(found, name, note=how, has_no_dtype=file_format.is_text), options.wanted)
     if found.delimiter is None:
@@ -188,7 +188,10 @@ def _load_whole(
     found = found._replace(format_name="tsv" if found.delimiter == "\t" else suffix.removeprefix("."))
     by = None
     if options.by is not None:
-        by = GroupingColumn(options.by, partial(found.rows.read_texts, find_grouping(found.rows, options.by)))
+        places = find_grouping(found.rows, options.by)
+        names = tuple((found.rows.names or ())[place] for place in places)
+        numerals = None if found.delimiter is None else cast("TextRows", found.rows).numerals
+        by = GroupingColumns(names, partial(found.rows.read_labels, places), numerals)
     return Tensor(values, name, columns, notes or None, found, has_no_dtype=True, by=by)
 
 

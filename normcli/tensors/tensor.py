@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from normcli.dtypes import is_long_float
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
     from normcli.tensors.formats.stored_array import Stored
     from normcli.tensors.held_files import Opened, StoreVersion
     from normcli.tensors.residual import Addends
-    from normcli.tensors.tables.tables import Table
+    from normcli.tensors.tables.numerals import Label, Numerals
+    from normcli.tensors.tables.tables import FileTable
 
 STANDARD_STREAM = "-"
 """The file name that stands for standard input and output."""
@@ -29,23 +29,24 @@ STREAMED = ("npy", "csv", "tsv", "json", "jsonl", "parquet")
 """The formats of a tensor on standard output; the first is the usual one of what is no table."""
 
 
-class GroupingColumn(NamedTuple):
-    """The column that the rows of a table are grouped by.
+class GroupingColumns(NamedTuple):
+    """The columns that the rows of a table are grouped by.
 
     Parameters
     ----------
-    column : str
-        Its name.
+    names : tuple of str
     read : callable
-        Yields the value of each row as text, empty where it is missing.
+        Yields the cells of each row of the file: None where one is missing, numbers by `name_value`.
+    numerals : Numerals or None
+        How cells that are texts write numbers; None where cells have types, and texts are no numbers.
+    rows : slice
+        The rows of the file that are in the tensor.
     """
 
-    column: str
-    read: Callable[[], Iterator[str]]
-
-    def cut(self, rows: slice) -> GroupingColumn:
-        """Return the column of some rows."""
-        return self._replace(read=lambda: islice(self.read(), rows.start, rows.stop))
+    names: tuple[str, ...]
+    read: Callable[[], Iterator[Label]]
+    numerals: Numerals | None = None
+    rows: slice = slice(None)
 
 
 class Tensor(NamedTuple):
@@ -61,7 +62,7 @@ class Tensor(NamedTuple):
         The names of the last axis, where the source had some (the header row of a CSV file).
     note : str or None
         What was done to get them that a person should know of.
-    table : Table or None
+    table : FileTable or None
         The table that they are columns of: a result is written among its other columns.
     has_no_dtype : bool
         Whether the source was text or a table, whose whole numbers are of no dtype: of another file they may be
@@ -72,20 +73,20 @@ class Tensor(NamedTuple):
         The array of a store that it was read from.
     addends : Addends or None
         What it is the sum of, where a residual was added.
-    by : GroupingColumn or None
-        The column that its rows are grouped by, where they are.
+    by : GroupingColumns or None
+        The columns that its rows are grouped by, where they are.
     """
 
     values: NDArray[Any]
     source: str
     columns: tuple[str, ...] | None = None
     note: str | None = None
-    table: Table | None = None
+    table: FileTable | None = None
     has_no_dtype: bool = False
     opened: Opened | StoreVersion | None = None
     stored: Stored | None = None
     addends: Addends | None = None
-    by: GroupingColumn | None = None
+    by: GroupingColumns | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:

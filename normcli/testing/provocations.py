@@ -154,7 +154,7 @@ def provocations(
     require_options("provocations", options, but=("out",))
     if row.needs_groups:
         options = {"groups": 2, **options}
-    maker = _Maker(norm, _read_dtype(dtype), options, _read_stream(seed))
+    maker = _CaseMaker(norm, _read_dtype(dtype), options, _read_stream(seed))
     maker.require_sense()
     cases = list(maker.make_all())
     if not cases:
@@ -187,7 +187,7 @@ class _Values(NamedTuple):
     make: Callable[[Floats], Floats]
 
 
-class _Maker:
+class _CaseMaker:
     """Makes the cases of a norm and a dtype."""
 
     def __init__(

@@ -34,7 +34,7 @@ PAGE = "html"
 FORMATS = tuple(name for name in WRITERS if name != PAGE)
 """The formats that every document has; a page is made of results alone."""
 
-PICTURES = {"svg": ("normcli.pictures.svg", "write"), "png": ("normcli.pictures.png", "write")}
+PICTURES = {"svg": ("normcli.pictures.svg", "write"), "png": ("normcli.pictures.svg", "write_png")}
 """Format of a picture → the module and function that write it."""
 
 PAINTED = "png"

@@ -296,7 +296,7 @@ def _lay_out(band: Sequence[Matrix | None] | None, view: View) -> Iterator[Text]
 
 
 def _join(pieces: Sequence[tuple[int, list[Text]]]) -> Iterator[Text]:
-    """Return lines made of those of pieces, each from its column on."""
+    """Return pieces of text side by side, each from its column on."""
     columns, parts = zip(*pieces, strict=True)
     for texts in itertools.zip_longest(*parts):
         line = Text()

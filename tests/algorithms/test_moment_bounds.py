@@ -33,6 +33,7 @@ def test_every_algorithm_has_a_bound():
     assert BOUNDS.keys() == ALGORITHMS.keys()
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("name", ALGORITHMS)

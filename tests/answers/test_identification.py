@@ -32,6 +32,7 @@ def render(document, view):
     return text.getvalue().splitlines()
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize(
     ("y", "hidden"),

@@ -15,9 +15,9 @@ from normcli.documents.matrix_blocks import build_map
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.result import Result
-from normcli.teach.compare.relatives import NamedPlan
-from normcli.teach.compare.side_by_side import compare
+from normcli.teach.compared_norm import NamedPlan
 from normcli.teach.restore import restore
+from normcli.teach.side_by_side import compare
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
 from normcli.tensors.tensor import Tensor

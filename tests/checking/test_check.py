@@ -65,6 +65,7 @@ def test_one_corrupted_value_is_found_with_its_place_and_group(norm, x):
         assert [(g.group, g.mismatches) for g in found.groups] == [(group, 1)]
 
 
+@pytest.mark.slow
 def test_one_corrupted_value_in_a_million_that_are_not_rounded_once(rng):
     x = rng.normal(3, 1, size=(1000, 1000)).astype("f4")
     mean, var = x.mean(1, keepdims=True), x.var(1, keepdims=True)

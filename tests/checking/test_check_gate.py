@@ -71,6 +71,7 @@ def test_expected_values_are_no_products_of_doubles():
         assert value == float(exact)
 
 
+@pytest.mark.slow
 def test_a_gate_broadcasts_in_a_check_and_one_of_another_shape_is_refused():
     x = np.random.default_rng(2).normal(size=(2, 3))
     y = normcli.normalize(x, "ln", gate=[1.0, 2.0, 3.0]).normalized

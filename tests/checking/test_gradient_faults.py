@@ -13,6 +13,8 @@ from normcli.checking.gradient_check import check_gradients
 from normcli.checking.gradient_faults import list_faults
 from normcli.checking.ulp import choose_tolerance
 from normcli.dtypes import find_type
+from normcli.numerics.elements.activation import Activation
+from normcli.numerics.elements.gate import Gated
 from normcli.results.backward import BackwardProblem
 from tests.marks import costly
 
@@ -194,6 +196,7 @@ def test_another_order_of_a_parameter_is_named(fault):
         assert found.sentence == "dgamma: its values are rolled by -2 along l."
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("name", ["dgamma", "dbeta"])
 @pytest.mark.parametrize("factors", [False, True])
@@ -214,6 +217,7 @@ def test_a_sum_in_half_precision_is_named(name, factors, dtype):
     assert found.fault.remedy == "accumulate in float32"
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("inside", [False, True], ids=["blocks in float32", "blocks in half precision"])
@@ -265,9 +269,87 @@ def test_values_of_eps_that_fit_equally_well_are_all_said():
     assert re.fullmatch(r"eps is (1e-12|1e-08|0)( or (1e-12|1e-08|0|1e-07)){2}, not 0.01", found.fault.words)
 
 
+def differentiate(x, z, dy, gamma, *, order, act="silu", slope=None, norm="ln"):
+    """Return the gradients of a gated norm, of another activation, or with another slope."""
+    factor, slope = activate(z, act), activate(z, act, is_slope=True) if slope is None else slope
+    entering = x * factor if order == "before" else x
+    upstream = dy if order == "before" else dy * factor
+    moved = entering - entering.mean(-1, keepdims=True) if norm == "ln" else entering
+    divisor = np.sqrt((moved**2).mean(-1, keepdims=True) + 1e-5)
+    xhat, g = moved / divisor, upstream * gamma
+    mean = g.mean(-1, keepdims=True) if norm == "ln" else 0.0
+    known = (g - mean - xhat * (g * xhat).mean(-1, keepdims=True)) / divisor
+    dgamma = (upstream * xhat).sum((0, 1))
+    if order == "before":
+        return {"dx": known * factor, "dgate": known * x * slope, "dgamma": dgamma, "dp": known}
+    return {"dx": known, "dgate": dy * xhat * gamma * slope, "dgamma": dgamma, "xhat": xhat}
+
+
+def activate(z, act="silu", *, is_slope=False):
+    return Gated(z, Activation(act), is_slope=is_slope).activate()
+
+
+def list_gate_faults(order, norm, x, z, dy, gamma):
+    """Yield the id of each fault of a gate, with the gradient of a kernel that has it."""
+    ask = functools.partial(differentiate, x, z, dy, gamma, norm=norm)
+    factor, slope, other = (
+        activate(z),
+        activate(z, is_slope=True),
+        {"after": "before", "before": "after"}[order],
+    )
+    for name in ("dx", "dgamma", "dgate"):
+        yield f"{name}-gate-order", ask(order=other)[name]
+        yield f"{name}-gate-activation", ask(order=order, act="sigmoid")[name]
+    yield "dgate-slope-missing", ask(order=order, slope=1.0)["dgate"]
+    yield "dgate-slope-activation", ask(order=order, slope=factor)["dgate"]
+    bare = differentiate(x, np.ones_like(z), dy, gamma, order="after", act="none", norm=norm)
+    yield "dgamma-gate-missing", bare["dgamma"]
+    if order == "after":
+        yield "dx-gate-missing", bare["dx"]
+        yield "dx-gate-late", bare["dx"] * factor
+        yield "dgate-result-missing", dy * slope
+        yield "dgate-result-bare", dy * bare["xhat"] * slope
+        yield "dgate-x-taken", dy * x * slope
+        return
+    known = ask(order=order)["dp"]
+    yield "dx-gate-missing", known
+    yield (
+        "dx-gate-early",
+        differentiate(x * factor, np.ones_like(z), dy * factor, gamma, order="after", act="none", norm=norm)[
+            "dx"
+        ],
+    )
+    yield "dx-norm-skipped", dy * factor
+    yield "dgate-norm-skipped", dy * x * slope
+    yield "dgate-x-missing", known * slope
+    yield "dgate-gate-activation", ask(order=order, slope=activate(z, "sigmoid", is_slope=True))["dgate"]
+
+
+@pytest.mark.parametrize("norm", ["ln", "rms"])
+@pytest.mark.parametrize("order", ["after", "before"])
+def test_a_fault_of_a_gate_is_named_and_no_other(order, norm):
+    x, dy, gamma, _ = (a.astype(np.float64) for a in draw("ln", 1.0))
+    options = {"gamma": gamma, "gate": GATE, "gate_order": order, "eps": 1e-5}
+    exact = backward(x, dy, norm, **options)
+    problem = BackwardProblem(exact.plan, exact.input, dy, exact.inputs)
+    for name, right in differentiate(x, GATE, dy, gamma, order=order, norm=norm).items():
+        assert name in ("dp", "xhat") or check_gradients(problem, {name: right}).ok
+    for fault, wrong in list_gate_faults(order, norm, x, GATE, dy, gamma):
+        name = fault.partition("-")[0]
+        assert name_all(check_gradients(problem, {name: wrong}).faults.get(name)) == [fault]
+
+
+def test_a_fault_of_the_norm_is_named_behind_a_gate_that_multiplies_first():
+    x, dy, gamma, _ = data = draw("rms", dtype="float64")
+    wrong = backward(x, dy, "rms", gamma=gamma, gate=GATE, gate_order="before", eps=1e-2).dx
+    exact = backward(x, dy, "rms", gamma=gamma, gate=GATE, gate_order="before")
+    problem = BackwardProblem(exact.plan, exact.input, dy, exact.inputs)
+    assert "dx-eps" in name_all(check_gradients(problem, {"dx": wrong}).faults["dx"]), data
+
+
 def test_ids_are_not_changed():
     """An id is in JSON, and is kept for ever: to change this list is to break it."""
-    names = {name: [] for name in ("dx", "dgamma", "dbeta")}
+    names = {name: [] for name in ("dx", "dgamma", "dbeta", "dgate")}
     for id_ in FAULTS:
         name, _, rest = id_.partition("-")
         names[name].append(rest)
@@ -276,11 +358,14 @@ def test_ids_are_not_changed():
 
 IDS = {
     "dx": "axes centred constants ddof divided divisor-missing divisor-twice eps eps-mode factor gamma-inner "
-    "gamma-late gamma-missing gamma-one-added gamma-one-missing gamma-pull gamma-twice gate-missing "
-    "groups mean-added mean-missing mean-twice means-added means-axes means-freedom means-given "
-    "means-summed pull-added pull-freedom pull-missing pull-summed pull-twice residual shard sign sums-axes "
+    "gamma-late gamma-missing gamma-one-added gamma-one-missing gamma-pull gamma-twice gate-activation gate-early "
+    "gate-late gate-missing gate-order groups mean-added mean-missing mean-twice means-added means-axes means-freedom means-given "
+    "means-summed norm-skipped pull-added pull-freedom pull-missing pull-summed pull-twice residual shard sign sums-axes "
     "trained uncentred zero",
-    "dgamma": "axes centred ddof eps eps-mode exchanged factor gamma gate-missing groups mean part permuted "
+    "dgamma": "axes centred ddof eps eps-mode exchanged factor gamma gate-activation gate-missing gate-order groups mean part permuted "
     "reversed rolled rounded-sums shard sign trained uncentred undivided x y zero",
-    "dbeta": "exchanged factor gamma gate-missing mean part permuted reversed rolled rounded-sums sign zero",
+    "dbeta": "exchanged factor gamma gate-activation gate-missing gate-order mean part permuted reversed rolled "
+    "rounded-sums sign zero",
+    "dgate": "factor gate-activation gate-order norm-skipped result-bare result-missing sign slope-activation slope-missing "
+    "x-missing x-taken zero",
 }

@@ -43,6 +43,7 @@ def test_agreement_is_exit_code_0(normcli, folder):
     assert "actual   y.npy   float32   up to 0.501 ulp" in ran.out
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "limits", [{"--rtol": 1e-8, "--atol": 1e-9}, {"--rtol": 0, "--atol": 0}, {"--atol": 0}, {"--max-ulp": 0.6}]
 )
@@ -95,6 +96,7 @@ def test_a_missing_residual_is_named(normcli, folder):
     assert (ran.code, ran.json["diagnosis"]["fault"]) == (1, "before-residual-missing")
 
 
+@pytest.mark.slow
 def test_a_difference_is_exit_code_1_with_its_place(normcli, folder):
     ran = normcli(*BN, "--actual", "bad.npy")
     assert (ran.code, ran.err) == (1, "")
@@ -118,6 +120,7 @@ def test_the_smallest_tolerances_pass_as_they_are_printed_and_smaller_ones_fail(
         assert judge(f"--{name.replace('_', '-')}", np.nextafter(limit, 0.0)).code == 1
 
 
+@pytest.mark.slow
 def test_where_nan_is_no_tolerance_passes(normcli, folder):
     y = np.load("y.npy")
     y[0, 0, 0, 0] = np.nan
@@ -162,6 +165,7 @@ def test_a_page_says_what_the_table_says_without_a_script(line, normcli):
     assert "default-src 'none'" in text
 
 
+@pytest.mark.slow
 def test_lines_hold_each_group_that_differs(normcli, folder):
     arguments = [*BN, "--actual", "bad.npy", "--actual-rstd", "rstd.npy"]
     rows = normcli(*arguments, "-fcsv").lines
@@ -255,6 +259,7 @@ def test_a_pipe(folder, served):
     assert subprocess.run(line, shell=True, capture_output=True, check=False, env=served).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_mismatch_is_explained_by_the_convention_that_made_it(normcli, tmp_path):
     x = np.random.default_rng(5).normal(1.0, 2.0, (4, 6, 50)).astype("f4")
     np.save(tmp_path / "x.npy", x)
@@ -347,6 +352,7 @@ class TestDeclaredAlgorithm:
         assert told in ran.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "cause"),
     [
@@ -392,6 +398,7 @@ def test_the_slice_is_named_that_statistics_are_over(normcli, folder, norm, plac
     assert (ran.code, ran.json["diagnosis"]["cause"]) == (1, f"{norm} differs: {words}")
 
 
+@pytest.mark.slow
 def test_of_a_slice_other_faults_are_named_too(normcli, folder):
     x = np.random.default_rng(0).normal(1.0, 2.0, (16, 32))
     part = x[:, :8]

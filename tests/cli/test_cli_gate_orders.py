@@ -34,6 +34,7 @@ KERNELS = {
 }
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize(("order", "act", "groups"), KERNELS)
 def test_a_gated_kernel_agrees_with_its_own_order_activation_and_groups_alone(

@@ -99,6 +99,7 @@ def test_a_pipe_has_no_colour_and_a_terminal_has(served, on_a_terminal):
     assert "\x1b[" in on_a_terminal("bn", "--shape", "2,3")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "environment"),
     [
@@ -122,6 +123,7 @@ def test_always_means_on_a_pipe_and_a_dumb_terminal_too(term, served):
     assert b"48;5;" in subprocess.run(command, capture_output=True, check=True, env=environment).stdout
 
 
+@pytest.mark.slow
 @costly
 @sampled
 @pytest.mark.parametrize("columns", [80, *slowly([200])])
@@ -156,6 +158,7 @@ def test_a_file_whose_name_is_no_text(tmp_path):
     assert (ran.returncode, ran.stderr) == (0, b"")
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize(
     ("line", "code", "out", "err"),
@@ -272,6 +275,7 @@ def test_an_interrupt_is_quiet_before_and_behind_what_a_run_catches(code, said):
     assert (process.returncode, process.stdout, process.stderr) == (130, "", said)
 
 
+@pytest.mark.slow
 def test_without_numpy_one_line_says_how_to_install_it():
     code = "import sys; sys.modules['numpy'] = None; sys.argv[1:] = ['bn', '--data', '[1,2]']; from normcli.__main__ import main; main()"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

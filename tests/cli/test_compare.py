@@ -201,6 +201,7 @@ def test_frameworks_beside_each_other(normcli):
     assert [c["like"] for c in shared["columns"]] == ["caffe", None, "caffe"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("norms", "shape", "claim", "formulas"),
     [
@@ -236,6 +237,7 @@ def test_claims_are_of_what_comes_before_gamma_and_beta(norms, shape, claim, for
     } <= {()}
 
 
+@pytest.mark.slow
 def test_a_norm_in_another_layout_is_named_with_it(normcli):
     ran = normcli("compare", "bn:like=keras", "in:eps=0.001", "--shape", "1,3,4,4")
     table = read_table(ran.lines)
@@ -346,6 +348,7 @@ def test_a_page_says_below_which_norms_are_equal(normcli, tmp_path):
     assert "bit for bit" in text
 
 
+@pytest.mark.slow
 def test_every_norm_stands_beside_another(normcli):
     specs = [f"{name}:groups=2" if NORMS[name].needs_groups else name for name in NORMS]
     ran = normcli("compare", *specs, "--shape", "2,4,4,4", "-q", "-fjson")

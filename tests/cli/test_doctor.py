@@ -27,6 +27,7 @@ def test_the_answer_names_the_cheapest_and_the_group_that_breaks_the_others(path
     assert max(len(line) for part in report[1:] for line in part.splitlines()) <= 80
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("required", "code", "words"),
     [

@@ -18,7 +18,7 @@ from normcli import NORMS, backward, normalize
 from normcli.documents.scene import Scene, Text
 from normcli.pictures import svg
 from normcli.pictures.draw import draw
-from normcli.pictures.png import write
+from normcli.pictures.svg import write
 from normcli.tensors.tensor import Tensor
 from tests.marks import costly
 from tests.strategies import options_for
@@ -141,6 +141,7 @@ def test_png_has_a_glyph_for_every_character_of_the_pictures():
     assert [letter for letter in sorted(letters) if paint(letter) == missing] == []
 
 
+@pytest.mark.slow
 def test_png_is_the_same_each_time(normcli, folder):
     for name in ("a.png", "b.png"):
         assert normcli("draw", "bn", "--shape", "2,3", "--scale", 1, "-o", name).code == 0

@@ -109,6 +109,7 @@ def test_every_topic_is_tested():
     assert [*TOPICS] == ["formats", "exit-codes", "layouts", "codes", "words", "dumps", "faults", "symptoms"]
 
 
+@pytest.mark.slow
 def test_help_lists_each_fault_with_its_cause_its_remedy_and_an_example(normcli):
     printed = normcli("help", "faults").out
     listed = printed.replace("\n      ", "\n")

@@ -130,6 +130,7 @@ def test_bad_input_is_one_line(arguments, code, message, files, normcli, monkeyp
     assert ran.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_an_interval_of_one_number_is_printed_as_one(normcli, tmp_path):
     tensor = ("--shape", "2,3,4,4")
     assert normcli("bn", *tensor, "--eps", "0.001", "-o", tmp_path / "y.npy").code == 0
@@ -165,6 +166,7 @@ def test_a_flat_gamma_of_all_heads_is_found(normcli, tmp_path, rng):
     assert "--feature-axes" not in ran.out
 
 
+@pytest.mark.slow
 def test_one_plus_gamma_of_each_sample_is_found_with_its_option(normcli, tmp_path, rng):
     x, gamma = rng.normal(size=(2, 5, 8)).astype("f4"), rng.normal(size=(2, 1, 8)).astype("f4")
     np.save(tmp_path / "x.npy", x)
@@ -176,6 +178,7 @@ def test_one_plus_gamma_of_each_sample_is_found_with_its_option(normcli, tmp_pat
     assert "normcli ln … --gamma-offset 1" in ran.out
 
 
+@pytest.mark.slow
 def test_groups_of_a_root_mean_square_are_found_with_their_option(normcli, tmp_path, rng):
     x = rng.normal(size=(2, 5, 16)).astype("f4")
     np.save(tmp_path / "x.npy", x)

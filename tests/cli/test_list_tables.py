@@ -55,6 +55,7 @@ class TestFittedByName:
             "202.0,3.0",
         ]
 
+    @pytest.mark.slow
     def test_statistics_are_merged_by_name(self, normcli):
         normcli("fit", "zscore", "p.csv", "-o", "p.npz")
         normcli("fit", "zscore", "q.csv", "-o", "q.npz")
@@ -419,6 +420,7 @@ class TestParametersByName:
         )
         assert ran.lines == ["x,y", "0.0,0.0", "2.0,2.0"]
 
+    @pytest.mark.slow
     def test_what_is_checked_is_compared_by_name(self, normcli):
         Path("p.csv").write_text("x,y\n-7,102\n-1,114\n1,86\n7,98\n")
         Path("y.csv").write_text("y,x\n2,-1.4\n14,-0.2\n-14,0.2\n-2,1.4\n")

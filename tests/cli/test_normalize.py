@@ -156,6 +156,7 @@ def test_statistics_files(norm, normcli, tmp_path, x_npy):
         np.testing.assert_array_equal(written[name], values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("axes", "names"), [("0", ["x", "y"]), ("1", None), ("0,1", None)])
 def test_statistics_files_name_the_columns_that_they_are_of(axes, names, normcli, tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n1,2\n3,5\n")
@@ -378,6 +379,7 @@ def test_a_failure_to_place_one_of_two_files_leaves_no_litter(normcli, tmp_path,
     assert Path("y.npy").read_text() == Path("s.npz").read_text() == "old"
 
 
+@pytest.mark.slow
 def test_a_result_that_takes_the_place_of_its_input_is_said(normcli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", np.arange(6.0).reshape(2, 3))

@@ -151,6 +151,7 @@ def test_windows_are_refused_in_one_line(normcli):
 CODES = ("--actual", "q.npz:codes", "--actual-scale", "q.npz:scales")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "norm"), [("fp8-e4m3", "rms"), ("int8", "ln"), ("mxfp8", "rms"), ("nvfp4", "ln")]
 )
@@ -172,6 +173,7 @@ def test_the_groups_of_scales_are_read_from_their_shape(per, count, x, normcli):
     assert ran.json["checked"][0]["total"] == count
 
 
+@pytest.mark.slow
 def test_a_gamma_that_is_given_belongs_to_the_norm(x, normcli):
     np.save("g.npy", np.linspace(0.5, 2.0, 64, dtype=np.float32))
     assert normcli("rms", "-i", "x.npy", "--gamma", "g.npy", "--quantize", "int8", "-o", "q.npz").code == 0

@@ -148,6 +148,7 @@ def test_warnings_and_strict(normcli):
     assert (ran.code, ran.out) == (4, "")
 
 
+@pytest.mark.slow
 def test_a_full_view_shows_each_tensor_whole(normcli):
     ran = normcli("restore", "bn", "--shape", "3,400", "--full")
     assert "…" not in ran.out.replace("… 392 more", "")

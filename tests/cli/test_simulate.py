@@ -135,6 +135,7 @@ def test_batches_go_up_to_the_whole_population_where_it_is_smaller(normcli):
 _SHORT = ("training", "--shape", "16,4,2,2", "--steps", "3", "--runs", "1")
 
 
+@pytest.mark.slow
 def test_momentum_is_that_of_the_running_statistics(normcli):
     offs = {}
     for momentum in ("0.1", "0.5", "none"):

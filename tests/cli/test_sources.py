@@ -44,6 +44,7 @@ def test_a_dash_alone_is_standard_input(here, normcli):
     assert normcli("ln", "-", "--print", "mean", stdin=b"[[1,2,6]]").out == "3.0\n"
 
 
+@pytest.mark.slow
 def test_stats_files_are_named_either_way(here, normcli):
     normcli("fit", "zscore", "x.npy", "-o", "s.npz")
     assert normcli("merge", "s.npz").raw == normcli("merge", "-i", "s.npz").raw

@@ -31,6 +31,7 @@ def give(paths):
     return [part for path in paths for part in ("-i", path)]
 
 
+@pytest.mark.slow
 def test_several_batches_in_one_call_or_in_many(normcli, batches, tmp_path):
     one, many = tmp_path / "one.npz", tmp_path / "many.npz"
     ran = normcli("bn", "--state", one, *give(batches), "-f", "json")
@@ -72,6 +73,7 @@ def test_csv_has_a_line_a_batch_and_channel(normcli, batches, tmp_path):
     assert [line.split(",")[0] for line in lines[1::3]] == ["1", "2", "3", "4"]
 
 
+@pytest.mark.slow
 def test_momentum_in_both_spellings_and_none(normcli, batches, tmp_path):
     said = {
         "new": ("--momentum", "0.25"),
@@ -100,6 +102,7 @@ def test_without_a_state_file_the_options_are_the_beginning(normcli):
     assert (answer["state"], answer["batches"]) == (None, 1)
 
 
+@pytest.mark.slow
 def test_evaluation_reads_what_training_wrote(normcli, batches, tmp_path):
     state = tmp_path / "bn.npz"
     normcli("bn", "--state", state, *give(batches))
@@ -217,6 +220,7 @@ def test_a_rule_that_changes_is_told_truly(normcli, tmp_path):
     assert "running mean of c=0: 0.5 · 0.5 + 0.5 · 4 = 2.25" in table
 
 
+@pytest.mark.slow
 def test_a_sum_that_is_rounded_is_nearly_equal(normcli, tmp_path):
     data = ("--data", "[[1],[2]]", "--state", tmp_path / "s.npz", "--momentum", "none")
     normcli("bn", *data)
@@ -342,6 +346,7 @@ def test_a_reader_of_the_tensor_who_stops_early_has_had_it_and_the_other_files(t
     assert statistics.exists()
 
 
+@pytest.mark.slow
 def test_the_eps_of_training_is_kept_and_used(normcli, tmp_path):
     state = ("--layout", "NC", "--state", tmp_path / "k.npz")
     normcli("bn", "--shape", "4,2", "--like", "keras", *state)
@@ -493,6 +498,7 @@ def test_an_output_that_cannot_be_written_leaves_the_state(normcli, batches, tmp
     assert not saved.exists()
 
 
+@pytest.mark.slow
 def test_a_long_run_says_how_many_lines_its_tables_hide(normcli, batches, tmp_path):
     text = normcli("bn", "--state", tmp_path / "bn.npz", *give(batches[:1] * 30)).out
     assert "74 of 90 lines hidden; --full shows all" in text

@@ -57,6 +57,7 @@ def list_options(command):
     return [option for option in options if not (option.is_flag or option.hidden)]
 
 
+@pytest.mark.slow
 @EACH_COMMAND
 def test_an_empty_option_is_named(words, command, normcli):
     for param in list_options(command):

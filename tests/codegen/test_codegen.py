@@ -14,10 +14,9 @@ import pytest
 
 from normcli import NORMS
 from normcli.codegen.arrays import FRAMEWORKS
-from normcli.codegen.inputs import Source
 from normcli.codegen.model import write_model
 from normcli.codegen.module import write_module
-from normcli.codegen.task import Task
+from normcli.codegen.task import NamedTensor, Task
 from normcli.errors import UsageError
 from normcli.norms.calls import CALLS
 from normcli.norms.request import Request
@@ -101,8 +100,10 @@ def make_task(norm, options=None, *, affine=True, evaluation=False, shape=SHAPE)
     lengths = plan.grid.running.stats_shape
     running = Given(rng.normal(size=lengths), rng.uniform(1, 2, size=lengths)) if evaluation else None
     inputs = fit_inputs(plan, x, parameters, running)
-    others = (Source(name, values) for name, values in inputs.parameters.items())
-    return Task(plan, inputs, [Source("x", x, recipe=recipe), *others]), calculate(plan, x, inputs).normalized
+    others = (NamedTensor(name, values) for name, values in inputs.parameters.items())
+    return Task(plan, inputs, [NamedTensor("x", x, recipe=recipe), *others]), calculate(
+        plan, x, inputs
+    ).normalized
 
 
 def make_cases():

@@ -105,6 +105,7 @@ def test_another_kernel_is_refused_in_one_line(arguments):
     assert "NORMCLI_KERNEL is 'fortran'; it takes numpy or compiled" in ran.stderr
 
 
+@pytest.mark.slow
 def test_the_version_says_which_kernel_runs():
     assert run_shell("--version", NORMCLI_KERNEL=NUMPY).stdout.endswith("(numpy kernel)\n")
 
@@ -176,6 +177,7 @@ SIZES = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 257, 1
 NAMES = ["ln", "rms", "bn", "in", "lp", "ws", "mvn", "zscore"]
 
 
+@pytest.mark.slow
 @costly
 @needs_kernel
 @pytest.mark.parametrize("variant", name_variants())
@@ -224,6 +226,7 @@ def test_bits_of_both_kernels(
     compare(x, norm, Kernel(KERNEL.module, variant), **options)
 
 
+@pytest.mark.slow
 @needs_kernel
 @given(
     norm=st.sampled_from(["minmax", "maxabs", "midrange", 1.0, np.inf, -np.inf, 3.0, 0.0]),
@@ -356,6 +359,7 @@ def test_halves_are_rounded_once(variant, dtype):
     assert_same(results.view(DTYPES[dtype])[:end], wanted.view(DTYPES[dtype])[:end], dtype)
 
 
+@pytest.mark.slow
 @needs_kernel
 @pytest.mark.parametrize("variant", name_variants())
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
@@ -374,6 +378,7 @@ def test_short_results_are_rounded_once_whatever_is_added(variant, dtype, given)
     compare(x.astype(DTYPES[dtype]), "rms", Kernel(KERNEL.module, variant), **parameters)
 
 
+@pytest.mark.slow
 @costly
 @needs_kernel
 @pytest.mark.parametrize("variant", name_variants())

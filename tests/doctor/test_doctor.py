@@ -102,6 +102,7 @@ def test_float64_sums_of_easy_data_are_safe_in_every_dtype(norm, dtype):
         assert finding.distances.ulp.largest <= 0.51
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize(("block", "threads"), [(40, 1), (100, 3), (1 << 20, 1)])
 def test_nothing_depends_on_how_the_tensor_is_cut(block, threads, monkeypatch):
@@ -198,6 +199,7 @@ def test_unknown_names_are_refused_with_what_is_similar(text, words):
         parse_computation(text)
 
 
+@pytest.mark.slow
 def test_values_that_do_not_count_are_as_if_they_were_not_there():
     """Groups of 5 and of 3 values, between which lie an infinity, a NaN and what would overflow."""
     x = np.array([[1.0, 2, 3, 4, 6], [300, 301, 302, 0, 0]], np.float16)

@@ -38,6 +38,7 @@ def test_large_tensors_are_cut_to_what_a_reader_takes_in(shape):
     assert math.prod(p.size for p in choose_positions(shape, full=True)) == math.prod(shape)
 
 
+@pytest.mark.slow
 def test_what_is_short_is_shown_whole():
     assert cut_beyond(24, 24, 12, 4).size == 24
     assert cut_beyond(24, 25, 12, 4).size == 16

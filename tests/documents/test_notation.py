@@ -23,7 +23,7 @@ from normcli.teach.formulas.expression import (
     Symbol,
 )
 from tests.marks import slowly
-from tests.teach.test_value_story import CASES, TENSORS, tell
+from tests.teach.test_explain import CASES, TENSORS, tell
 
 ONE, TWO, MINUS, SMALL = Constant(1), Constant(2), Constant(-3), Constant(1e-5)
 COMMANDS = {

@@ -94,6 +94,7 @@ FAR = {"gamma": (4, 2.0**400), "beta": (6, -(2.0**500)), "mean": (7, 2.0**-500),
 """Of some channels a number that makes values leave the range of doubles, or nearly."""
 
 
+@pytest.mark.slow
 def test_what_is_far_from_1_does_not_change_the_bits_of_others():
     x = (1000 / 3 + np.random.default_rng(7).uniform(-0.2, 0.2, (3000, 12))).astype("float32")
     ordinary = {"gamma": 3.0, "beta": -1000.0, "mean": 0.0, "variance": 1.0}  # beta cancels nearly everything
@@ -118,6 +119,7 @@ def test_what_is_far_from_1_does_not_change_the_bits_of_others():
     np.testing.assert_array_equal(whole[:, others], evaluate(**usual)[:, others])
 
 
+@pytest.mark.slow
 @costly
 @sampled
 @pytest.mark.parametrize("shape", [(7,), (3, 5, 6, 4), (3, 100, 5), (2, 1, 9)], ids=str)
@@ -160,6 +162,7 @@ EITHER = [
 """Every shape with every norm, and either with all values."""
 
 
+@pytest.mark.slow
 @costly
 @sampled
 @pytest.mark.usefixtures("few_records")

@@ -27,6 +27,7 @@ def define(window, place):
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 1), (0, 2), (6, 6), (9, 0)])
 def test_it_is_the_sum_over_the_windows_that_hold_a_value(before, after):
     window = Window(before, after, size=3, divisor=3, alpha=0.5, exponent=1.0, k=2.0)

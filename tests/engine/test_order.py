@@ -7,7 +7,7 @@ import pytest
 
 from normcli import normalize
 from normcli.engine.inputs import Selection
-from normcli.engine.order import find_quantiles
+from normcli.engine.order import RankedValues, find_quantiles
 from normcli.engine.walk import Effort
 from normcli.errors import DataError
 from normcli.norms.plan import make_plan
@@ -29,6 +29,7 @@ def hold(plan, measured, x, **options):
         assert told[name].tobytes() == values.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int16"])
 @pytest.mark.parametrize("cuts", [[1], [5, 6, 30], [30, 6, 5]])
 def test_quantiles_of_parts_are_those_of_all(dtype, cuts, rng):
@@ -36,7 +37,7 @@ def test_quantiles_of_parts_are_those_of_all(dtype, cuts, rng):
     parts = np.split(x, sorted(cuts))
     if cuts != sorted(cuts):
         parts.reverse()
-    found = find_quantiles(lambda: ((plan_for(part), part) for part in parts), Effort(block=50))
+    found = find_quantiles(lambda: (RankedValues(plan_for(part), part) for part in parts), Effort(block=50))
     hold(plan_for(x), found, x)
 
 
@@ -45,14 +46,14 @@ def test_nan_is_left_out_where_it_does_not_count(rng):
     x[::3, 1] = np.nan
     x[:20, 2] = np.nan
     halves = x[:20], x[20:]
-    found = find_quantiles(lambda: ((plan_for(part), part) for part in halves), selection=OMIT)
+    found = find_quantiles(lambda: (RankedValues(plan_for(part), part) for part in halves), selection=OMIT)
     hold(plan_for(x), found, x, nan="omit")
 
 
 def test_tensors_that_do_not_go_together_are_refused():
     def find(*shapes, dtypes=("float32", "float32")):
         tensors = [np.zeros(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=False)]
-        return find_quantiles(lambda: ((plan_for(x), x) for x in tensors))
+        return find_quantiles(lambda: (RankedValues(plan_for(x), x) for x in tensors))
 
     with pytest.raises(DataError, match=r"\(2, 4, 7\) has 4 groups; there are 3"):
         find((2, 3, 7), (2, 4, 7))
@@ -66,6 +67,6 @@ def test_tensors_that_do_not_go_together_are_refused():
 def test_short_parts_whose_groups_stand_as_columns(rng):
     x = rng.normal(size=(6, 40, 3))
     parts = [x[:2], x[2:]]
-    found = find_quantiles(lambda: ((plan_for(part), part) for part in parts))
-    whole = find_quantiles(lambda: iter([(plan_for(x), x)]))
+    found = find_quantiles(lambda: (RankedValues(plan_for(part), part) for part in parts))
+    whole = find_quantiles(lambda: iter([RankedValues(plan_for(x), x)]))
     np.testing.assert_array_equal(found.values, whole.values)

@@ -31,6 +31,7 @@ def differentiate(matrix, dy):
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(3, 4), (5, 3), (4, 1), (1, 4), (3, 3)])
 def test_every_value_is_the_exact_one_rounded(shape, rng):
     x, dy = rng.normal(size=shape), rng.normal(size=shape)
@@ -57,6 +58,7 @@ def test_what_cancels_is_0():
     assert backward(x, 4 * x, "sn").dx.tolist() == [[0.0, 0.0]]
 
 
+@pytest.mark.slow
 def test_rows_and_several_matrices(rng):
     x, dy = rng.normal(size=(2, 4, 3, 2)), rng.normal(size=(2, 4, 3, 2))
     dx = backward(x, dy, "sn", axes=(1, 2, 3), rows=2).dx

@@ -52,6 +52,7 @@ def test_against_rationals(dtype, shape, count, name, rng):
     np.testing.assert_array_equal(result.normalized, np.array(exact).astype(dtype), strict=True)
 
 
+@pytest.mark.slow
 def test_many_iterations_are_the_largest_singular_value(rng):
     x = rng.normal(size=(4, 3)) @ np.diag([5.0, 1.0, 1.0])
     u = rng.normal(size=4)

@@ -113,6 +113,7 @@ def test_what_does_not_count_is_0():
     assert normalize([[3.0, 0.0], [np.nan, 4.0]], "sn", mask=mask).statistics["sigma"] == 4.0
 
 
+@pytest.mark.slow
 def test_order_and_tiles_change_no_bit(rng):
     x = rng.normal(size=(40, 30)).astype(np.float32)
     expected = normalize(x, "sn").normalized
@@ -135,6 +136,7 @@ def test_the_value_is_a_field(normcli):
     assert normcli("sn", "--data", "[[3,0],[4,5]]", "--print", "sigma").out == f"{math.sqrt(45)!r}\n"
 
 
+@pytest.mark.slow
 def test_a_value_is_recalled_to_as_many_bits_as_are_asked_for():
     plan = make_plan(Request("sn", axes=(1, 2)), (3, 2, 2), np.dtype("f8"))
     golden = np.array([[1.0, 1.0], [1.0, 0.0]])

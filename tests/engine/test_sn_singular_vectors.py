@@ -58,6 +58,7 @@ def test_vectors_that_both_were_given_stay_as_they_are():
     np.testing.assert_array_equal(found.v, [1.0, 0.25])
 
 
+@pytest.mark.slow
 def test_each_group_has_its_own(rng):
     x = rng.normal(size=(2, 3, 4))
     found = normalize(x, "sn", keep=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import pickle
 from fractions import Fraction
 
@@ -13,15 +14,20 @@ from normcli import NormError, fit, load, merge, normalize
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.fitting import by_column
+from normcli.fitting.fit import Policy
+from normcli.fitting.fit import fit as fit_files
+from normcli.fitting.shards import take_shard
+from normcli.fitting.statistics import round_stats
 from normcli.fitting.stats_file import read_stats
 from normcli.fitting.subject import choose_subject
 from normcli.fitting.use import Use, use_stats
 from normcli.norms.request import Request
 from normcli.tensors.files import load as load_tensor
+from normcli.tensors.many import name_tensors
 from normcli.tensors.tables.tables import TableOptions
-from normcli.tensors.tensor import GroupingColumn, Tensor
+from normcli.tensors.tensor import GroupingColumns, Tensor
 
-NORMS = ["zscore", "minmax", "maxabs", "midrange"]
+NORMS = ["zscore", "minmax", "maxabs", "midrange", "robust"]
 
 
 def make_rows(rng, dtype="float64", rows=60, columns=3):
@@ -34,6 +40,7 @@ def pick(labels, name):
     return [row for row, label in enumerate(labels) if label == name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
 @pytest.mark.parametrize("norm", NORMS)
 def test_each_group_has_the_statistics_and_results_of_a_table_of_its_own(norm, dtype, rng, monkeypatch):
@@ -90,7 +97,7 @@ def test_a_stats_file_of_groups_is_of_a_version_of_its_own(rng, tmp_path):
     fit(x, "zscore").save(tmp_path / "plain.npz")
     with np.load(tmp_path / "grouped.npz") as grouped, np.load(tmp_path / "plain.npz") as plain:
         assert (str(grouped["schema"]), str(plain["schema"])) == ("normcli-stats/2", "normcli-stats/1")
-        assert {*grouped} - {*plain} == {"by", "by_values"}
+        assert {*grouped} - {*plain} == {"by", "by_values", "by_missing"}
         assert grouped["by_values"].tolist() == sorted({*labels})
         assert grouped["mean"].shape == (len({*labels}), 3)
 
@@ -113,7 +120,12 @@ def test_a_stats_file_of_groups_is_of_a_version_of_its_own(rng, tmp_path):
             "--by groups the rows of a table of two axes",
             id="axes",
         ),
-        pytest.param({"norm": np.array("robust")}, "robust has quantiles", id="quantiles"),
+        pytest.param({"norm": np.array("robust")}, "quantile_values is missing", id="quantiles"),
+        pytest.param(
+            {"by": np.array(["p", "q"])}, r"by_values has the shape \(2,\), not \(2, 2\)", id="two columns"
+        ),
+        pytest.param({"by": np.array([], "<U1")}, "by_values has the shape", id="no column"),
+        pytest.param({"by_missing": np.array([0, 2])}, "by_missing is 2, not from 0 to 1", id="missing"),
         pytest.param({"schema": np.array("normcli-stats/1")}, "has the shape", id="schema"),
     ],
 )
@@ -137,7 +149,9 @@ def test_a_damaged_file_of_groups_is_refused(change, told, tmp_path):
         pytest.param(lambda s: s.apply([[1.0, 2.0]], by=["a"]), DataError, r"statistics are of \(1,\)", id="columns"),
         pytest.param(lambda s: s.apply([[1.0]], by=["a", "a"]), DataError, "2 groups' names for 1 rows", id="length"),
         pytest.param(lambda s: s.update([[1.0]]), DataError, "column that groups rows: none and by", id="update"),
-        pytest.param(lambda s: fit([[1.0]], "robust", by=["a"]), UsageError, "robust has quantiles", id="quantiles"),
+        pytest.param(lambda s: fit([[1.0]], "zscore", by=[("a", "b"), "a"][:1]) | s, DataError, "rows: by and by, by", id="two"),
+        pytest.param(lambda s: s.apply([[1.0]], by=[("a", "b")]), DataError, "by 1 column, not by 2", id="more names"),
+        pytest.param(lambda s: fit([[1.0], [2.0]], "zscore", by=["a", ("a", "b")]), DataError, "has 1 names, of another 2", id="ragged"),
         pytest.param(lambda s: fit([1.0], "zscore", by=["a"]), UsageError, "a table of two axes", id="one axis"),
         pytest.param(lambda s: fit([[1.0]], "zscore", axes=(0, 1), by=["a"]), UsageError, "the first alone", id="axes"),
         pytest.param(
@@ -189,7 +203,7 @@ def test_columns_go_by_their_names_and_so_does_a_column_of_groups(rng):
 def test_rows_that_do_not_fit_their_labels_are_refused(rng):
     """As where the file of a table has changed between its two readings."""
     x, labels = make_rows(rng)
-    tensor = Tensor(x, "x.csv", by=GroupingColumn("shop", labels[:-1].__iter__))
+    tensor = Tensor(x, "x.csv", by=GroupingColumns(("shop",), lambda: zip(labels[:-1], strict=True)))
     with pytest.raises(DataError, match="x.csv"):
         by_column.gather_by_column(choose_subject(Request("zscore"), tensor), tensor, Effort())
 
@@ -213,7 +227,7 @@ def test_a_table_that_changes_between_its_two_readings_is_refused(tmp_path):
 def test_what_rounding_has_cost_is_added_up(rng, monkeypatch):
     x, labels = make_rows(rng)
     stats = fit(x, "zscore", by=labels)._stats
-    y = Tensor(x.astype("float32"), "y", by=GroupingColumn("by", labels.__iter__))
+    y = Tensor(x.astype("float32"), "y", by=GroupingColumns(("by",), lambda: zip(labels, strict=True)))
     found = []
     for values in (1 << 17, 3):
         monkeypatch.setattr(by_column, "_VALUES", values)
@@ -229,7 +243,7 @@ def test_rows_that_are_read_are_released(rng, monkeypatch):
     monkeypatch.setattr(by_column, "_VALUES", 30)
     monkeypatch.setattr(by_column, "forget", released.append)
     fit(x, "zscore", by=labels)
-    assert len(released) == 6
+    assert [len(part) for part in released] == [60] * 12  # values and the numbers of their groups
 
 
 def test_groups_of_an_array_in_blocks_are_refused():
@@ -265,3 +279,127 @@ def test_conventions_hold_for_each_group_by_its_own_count(options):
         alone = fit(x[rows], "zscore", **options)
         assert y[rows].tobytes() == alone.apply(x[rows]).tobytes()
         assert found.invert(y, by=labels)[rows].tobytes() == alone.invert(y[rows]).tobytes()
+
+
+def test_a_robust_scaling_of_groups_in_several_tables_is_that_of_each_group(rng, tmp_path, monkeypatch):
+    monkeypatch.setattr(by_column, "_VALUES", 21)
+    x, labels = make_rows(rng)
+    x[5] = np.nan
+    for nan in ("propagate", "omit"):
+        found = fit(x, "robust", by=labels, nan=nan)
+        for row, name in enumerate(found.groups):
+            alone = fit(x[pick(labels, name)], "robust", nan=nan)
+            for statistic in ("median", "q1", "q3", "iqr", "count"):
+                np.testing.assert_array_equal(getattr(found, statistic)[row], getattr(alone, statistic))
+        found.save(tmp_path / "robust.npz")
+        assert load(tmp_path / "robust.npz") == found
+    for name, rows in (("a", slice(0, 20)), ("b", slice(20, 60))):
+        lines = (f"{label},{value!r}" for label, value in zip(labels[rows], x[rows, 0].tolist(), strict=True))
+        (tmp_path / f"{name}.csv").write_text("shop,v\n" + "\n".join(lines) + "\n")
+    sources = [*name_tensors([str(tmp_path / f"{name}.csv") for name in "ab"], TableOptions(by="shop"))]
+    stats = fit_files(Request("robust"), sources, Policy("omit"), Effort()).stats
+    np.testing.assert_array_equal(round_stats(stats).fields["median"][:, 0], found.median[:, 0])
+
+
+@pytest.mark.parametrize("norm", ["zscore", "robust"])
+def test_several_columns_group_rows_as_pandas_groups_them(norm, rng):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(
+        {"shop": rng.choice(["a", "b"], 50), "month": rng.integers(1, 13, 50), "v": rng.standard_normal(50)}
+    )
+    found = fit(table[["v"]], norm, by=table[["shop", "month"]])
+    grouped = table.groupby(["shop", "month"])["v"]
+    assert found.groups == tuple((shop, str(month)) for shop, month in grouped.groups)  # 2 before 10
+    middle, expected = (found.mean, grouped.mean()) if norm == "zscore" else (found.median, grouped.median())
+    np.testing.assert_allclose(middle[:, 0], expected, rtol=1e-12)
+    again = fit(table[["v"]], norm, by=list(zip(table["shop"], table["month"], strict=True)))
+    np.testing.assert_array_equal(again.count, found.count)
+    assert "rows by shop, month" in str(found)
+
+
+def test_statistics_of_several_columns_are_kept_and_merged(rng, tmp_path):
+    x = rng.standard_normal((6, 1))
+    labels = [("a", 1), ("a", None), ("", 2), (None, 2.0), ("a", 1.0), ("a", 10)]
+    found = fit(x, "zscore", by=labels)
+    assert found.groups == ((None, "2"), ("", "2"), ("a", None), ("a", "1"), ("a", "10"))
+    found.save(tmp_path / "two.npz")
+    kept = load(tmp_path / "two.npz")
+    assert kept == found == merge(fit(x[:2], "zscore", by=labels[:2]), fit(x[2:], "zscore", by=labels[2:]))
+    np.testing.assert_array_equal(kept.apply(x, by=labels), found.apply(x, by=labels))
+    assert kept.warnings[0] == "rows whose group has no name make one group"
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet", "python"])
+def test_numbers_are_compared_as_numbers_and_texts_as_texts(kind, tmp_path):
+    """In a column of texts 1 and 1.0 are two; in one of codes 7 and 007 too; nothing is no empty text."""
+    cases = {
+        "numbers": ([1, 1.0, 0.0, -0.0, 2.5, None, float("nan")], [None, "0", "1", "2.5"]),
+        "large": ([10**18, 10**18 + 1], ["1" + "0" * 18, "1" + "0" * 17 + "1"]),
+        "texts": (["1", "1.0", "x", "nan"], ["1", "1.0", "nan", "x"]),
+        "codes": (["007", "7"], ["007", "7"]),
+        "nothing": (["a", None, "", "a"], [None, "a"] if kind in ("csv", "tsv") else [None, "", "a"]),
+    }
+    for cells, expected in cases.values():
+        x = np.arange(float(len(cells)))[:, np.newaxis]
+        if kind == "python":
+            found = fit(x, "zscore", by=cells).groups
+        else:
+            path = tmp_path / f"t.{kind}"
+            write_table(path, cells)
+            tensor = load_tensor(str(path), TableOptions(by="g", columns="v"))
+            found = [label[0] for label in by_column.find_groups(tensor).labels]
+        assert sorted(found, key=str) == sorted(expected, key=str)
+
+
+def write_table(path, cells):
+    """Write the column of groups g, and a column of numbers v."""
+    if path.suffix == ".parquet":
+        pandas = pytest.importorskip("pandas")
+        pytest.importorskip("pyarrow")
+        pandas.DataFrame({"g": cells, "v": range(len(cells))}).to_parquet(path)
+    elif path.suffix == ".jsonl":
+        lines = (json.dumps({"g": cell, "v": row}).replace("NaN", "null") for row, cell in enumerate(cells))
+        path.write_text("\n".join(lines) + "\n")
+    else:
+        between = "," if path.suffix == ".csv" else "\t"
+        texts = ("" if cell is None else str(cell) for cell in cells)
+        path.write_text(f"g{between}v\n" + "".join(f"{text}{between}{row}\n" for row, text in enumerate(texts)))
+
+
+def test_a_file_of_old_names_of_numbers_is_read_and_used(tmp_path):
+    """Earlier versions kept them in the order of their text, each spelling for itself, and "" for what is missing."""
+    x = np.arange(8.0)[:, np.newaxis]
+    fit(x, "zscore", by=[*"abcd", *"abcd"]).save(tmp_path / "s.npz")
+    with np.load(tmp_path / "s.npz") as archive:
+        members = dict(archive)
+    for old, cells, expected in (
+        (["", "1.0", "10.0", "2.0"], [None, 1, 10.0, 2], (None, "1.0", "2.0", "10.0")),
+        (["", "1", "1.0", "x"], ["1", "1.0", "x", None], (None, "1", "1.0", "x")),
+        (["0", "1", "1.0", "2"], ["0", "1", "1.0", "2"], ("0", "1", "1.0", "2")),
+    ):
+        np.savez(tmp_path / "s.npz", **members | {"by_values": np.array(old)})
+        kept = load(tmp_path / "s.npz")
+        assert kept.groups == expected
+        means = dict(zip(old, [2.0, 3.0, 4.0, 5.0], strict=True))
+        np.testing.assert_array_equal(kept.mean[:, 0], [means[name or ""] for name in expected])
+        y = kept.apply(np.zeros((4, 1)), by=cells)
+        places = [
+            old.index(f"{cell}" if isinstance(cell, str) else f"{cell:.1f}" if cell else "") for cell in cells
+        ]
+        np.testing.assert_array_equal(y[:, 0], [-(2.0 + place) / 2.0 for place in places])
+
+
+def test_a_part_of_a_column_of_texts_is_one_of_texts(tmp_path):
+    """Not of numbers, though all of this part are: neither in a shard, nor in a table to be normalized."""
+    (tmp_path / "t.csv").write_text("v,release\n1,1.0\n2,1.10\n3,1.0\n4,2.0rc\n5,1.10\n6,2.0rc\n")
+    (named,) = name_tensors([str(tmp_path / "t.csv")], TableOptions(by="release"))
+    whole = fit_files(Request("zscore"), [named], Policy(), Effort()).stats
+    parts = [
+        fit_files(Request("zscore"), take_shard([named], Request("zscore"), n, 2), Policy(), Effort())
+        for n in (1, 2)
+    ]
+    assert parts[0].stats.subject.labels == (("1.0",), ("1.10",))
+    assert parts[0].stats.add(parts[1].stats).subject.labels == whole.subject.labels
+    (tmp_path / "part.csv").write_text("v,release\n9,1.10\n")
+    part = load_tensor(str(tmp_path / "part.csv"), TableOptions(by="release"))
+    assert by_column.find_groups(part, whole.subject).places.tolist() == [1]

@@ -49,6 +49,7 @@ def make(rng, shape, dtype, scale=3.0, centre=5.0):
     return (rng.standard_normal(shape) * scale + centre).astype(dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_any_split_in_any_order_is_one_pass_over_all(shape, dtype, rng):
@@ -68,6 +69,7 @@ def test_threads_and_tiles_change_no_bit(effort, rng):
     require_same(round_arrays([x], **effort), round_arrays([x], threads=1))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", NORMS)
 def test_each_norm_is_fitted_or_refused_by_its_axes(name, rng):
     x = make(rng, (6, 4, 3, 5), "float64")
@@ -239,6 +241,7 @@ def test_of_what_scikit_learn_calculates_it_is_the_nearer_to_the_truth(rng):
     assert ours <= theirs
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("either_kernel")
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64"])
 @pytest.mark.parametrize("norm", ["bn", "maxabs"])
@@ -273,6 +276,7 @@ def workers(monkeypatch):
     return calls
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not can_fork(), reason="this system has no cheap processes")
 def test_processes_change_no_bit(workers, rng):
     parts = [make(rng, (n, 3, 8, 5), "float32") for n in (2, 5, 1, 7, 4)]
@@ -312,6 +316,7 @@ def fit_files(workers, monkeypatch, tmp_path):
     return fit_arrays
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not can_fork(), reason="this system has no cheap processes")
 def test_files_at_once_change_no_bit(fit_files, workers, rng):
     parts = [make(rng, (n, 3, 8, 5), "float32") for n in (2, 5, 1, 7, 4)]
@@ -337,6 +342,7 @@ def test_what_is_wrong_with_a_file_is_told_in_order(fit_files, rng):
     assert (len(fitted.bad), fitted.stats.files) == (2, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -431,6 +437,7 @@ def test_an_observer_sees_what_processes_read(workers, rng):
     assert seen == [("expect", 72), *[("advance", 24)] * 3]
 
 
+@pytest.mark.slow
 def test_tiles_that_are_unlike_or_many_are_added_in_turns(rng):
     x = make(rng, (5, 40, 7, 90), "float32")
     x[4, 3, 2, 1] = np.nan

@@ -33,6 +33,7 @@ def save_inputs():
         np.save(f"part{number}.npy", part)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inputs", [["x.npy"], [f"part{n}.npy" for n in range(5)]], ids=["samples", "files"])
 def test_shards_are_merged_to_the_bits_of_one_fit(inputs, folder, normcli):
     whole = normcli("fit", "bn", *inputs, "-f", "json", "-q").out
@@ -195,6 +196,7 @@ def test_a_part_of_a_file_is_called_one_and_arrays_of_an_archive_are_counted(fol
     assert "1 file   6 samples" in normcli("fit", "bn", "both.npz", "--shard", "2/2").out
 
 
+@pytest.mark.slow
 def test_what_holds_all_shards_is_a_fit_like_any_other(shards, folder, normcli):
     assert library.load("all.npz") == library.load("whole.npz")
     assert normcli("merge", "all.npz", "-f", "json").out == normcli("merge", "whole.npz", "-f", "json").out

@@ -33,6 +33,7 @@ def merge(paths, out):
     return out.read_bytes()
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(7, 3), (7, 3, 4, 5)])
@@ -46,6 +47,7 @@ def test_merged_in_any_order_it_is_the_file_of_one_fit_to_the_byte(shape, dtype,
         assert merge(order, tmp_path / "merged.npz") == whole
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("nan", ["propagate", "omit"])
 @pytest.mark.parametrize("norm", ["zscore", "maxabs", "minmax"])
@@ -66,6 +68,7 @@ def test_what_is_not_finite_is_counted_once_however_often_it_is_merged(norm, nan
         assert archive["min"].tolist() == [1.0, 3.0, -np.inf]
 
 
+@pytest.mark.slow
 def test_merging_is_associative(rng, tmp_path):
     x = make(rng, (8, 3, 5), "float64", 1e100)
     paths = [write(tmp_path / f"{i}.npz", [x[2 * i : 2 * i + 2]]) for i in range(4)]
@@ -238,6 +241,7 @@ def test_a_truncated_file_is_refused(part, rng, tmp_path):
         read_stats(str(path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "dtype", "request_", "told"),
     [
@@ -286,6 +290,7 @@ def test_columns_of_other_or_no_certain_names_are_not(names, others, request_, r
         merge_stats(*stats, "1.npz", "2.npz")
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("norm", GROUPED)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -310,6 +315,7 @@ def test_every_norm_is_fitted_kept_and_used_to_the_bit(norm, dtype, normcli, tmp
         np.testing.assert_array_equal([float(line) for line in printed], values)
 
 
+@pytest.mark.slow
 def test_a_stats_file_keeps_the_groups(normcli, tmp_path, rng):
     np.save(tmp_path / "x.npy", rng.normal(size=(5, 4, 3)))
     stats, merged = tmp_path / "s.npz", tmp_path / "t.npz"
@@ -338,6 +344,7 @@ def test_a_file_of_a_version_that_stored_fewer_options_is_read(request_, later, 
     assert read_stats(str(tmp_path / "old.npz")).subject == read_stats(path).subject
 
 
+@pytest.mark.slow
 def test_quantiles_cannot_be_merged(normcli, tmp_path):
     for name in ("a", "b"):
         np.save(tmp_path / f"{name}.npy", np.arange(8.0).reshape(4, 2))
@@ -350,6 +357,7 @@ def test_quantiles_cannot_be_merged(normcli, tmp_path):
     assert normcli("merge", tmp_path / "m.npz", tmp_path / "m.npz", "-o", tmp_path / "n.npz", "-q").code == 0
 
 
+@pytest.mark.slow
 def test_what_doubles_leave_of_whole_numbers_is_kept_where_there_is_any(tmp_path):
     for name, most, rest in (("a", 2**53 + 1, 1.0), ("b", 2**53, None)):
         path = write(tmp_path / f"{name}.npz", [np.array([[0], [most]])], Request("zscore"))

@@ -146,6 +146,7 @@ def test_an_overflow_is_told():
     assert loss.overflows == 1
 
 
+@pytest.mark.slow
 def test_huge_and_tiny_values_come_back(rng):
     for scale in (1e250, 1e-290):
         x = make(rng, (20, 3), "float64", scale, 0.0)

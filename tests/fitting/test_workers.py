@@ -31,6 +31,7 @@ def none_is_left(monkeypatch):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+@pytest.mark.slow
 def test_results_come_in_order_from_as_many_processes():
     def work(number):
         time.sleep(0.01 * (number % 3 == 0))
@@ -41,15 +42,18 @@ def test_results_come_in_order_from_as_many_processes():
     assert len({process for _, process in results}) == 3
 
 
+@pytest.mark.slow
 def test_results_that_no_pipe_holds():
     sizes = [1 << 20, 0, 3, 1 << 20]
     assert [len(data) for data in run_in_processes(lambda n: b"x" * sizes[n], range(4), 2)] == sizes
 
 
+@pytest.mark.slow
 def test_more_workers_than_tasks():
     assert list(run_in_processes(lambda number: -number, range(1), 3)) == [0]
 
 
+@pytest.mark.slow
 def test_tasks_end_once_no_more_results_are_wanted():
     results = run_in_processes(lambda number: number and time.sleep(60), range(9), 2)
     next(results)
@@ -78,6 +82,7 @@ def test_a_process_that_is_killed_is_told(workers):
         list(run_in_processes(work, range(6), workers))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_a_worker_silently(capfd):
     with pytest.raises(DataError, match="was ended from outside"):
@@ -85,6 +90,7 @@ def test_an_interrupt_ends_a_worker_silently(capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_that_is_ignored_ends_no_worker():
     signal.signal(signal.SIGINT, signal.SIG_IGN)

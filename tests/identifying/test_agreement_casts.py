@@ -141,6 +141,7 @@ def test_some_groups_of_many_are_compared(monkeypatch):
     assert ask("torch", FIRST) is None
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("scale", [1e-6, 1e-3])
 def test_bits_of_a_rounded_input_of_gamma_are_not_called_exact(scale):
     """Where few values show which step rounds, y is within rounding; but it is not the exact result, rounded."""

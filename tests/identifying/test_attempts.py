@@ -14,6 +14,7 @@ from normcli.norms.request import Request
 from tests.marks import costly
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("norm", ["ln", "rms"])
 def test_shares_are_those_of_each_attempt_alone_and_bounds_where_they_are_low(norm):

@@ -110,6 +110,7 @@ def test_nothing_wrong_in_an_odd_group_is_a_match(kernel, odd, turn):
         assert found.kind is not Kind.NORM, (wrong, diagnose(found).sentence)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("constant", [3.0, 3.1])
 def test_what_is_wrong_in_a_constant_group_is_said(constant):
     x = np.random.default_rng(0).normal(size=(6, 3))
@@ -152,6 +153,7 @@ def mean_in_turn(x):
     return np.add.accumulate(x, axis=1, dtype=x.dtype)[:, -1:] / x.dtype.type(x.shape[1])
 
 
+@pytest.mark.slow
 @costly
 @sampled
 @pytest.mark.parametrize("odd", ["3", "3.1", "0", "about 3", "about 1000", "one last place"])

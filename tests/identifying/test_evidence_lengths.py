@@ -56,6 +56,7 @@ def test_two_groups_that_say_something_have_one_p():
     assert solve_p(rows[:2], np.array([3.0, 3.5]), np.array([3.0, 3.5])) is None
 
 
+@pytest.mark.slow
 def test_weights_may_have_their_outputs_along_any_axis():
     w = np.random.default_rng(1).normal(size=(4, 6, 3, 3)).astype("f4")
     g = np.random.default_rng(2).normal(size=(1, 6, 1, 1)).astype("f4")

@@ -26,12 +26,13 @@ STEPS = {
 }
 
 
-@pytest.mark.all_quick
+@pytest.mark.all_tried
 @pytest.mark.parametrize("fault", STEPS)
 def test_a_step_behind_the_norm_is_named(fault):
     assert name("ln", X, STEPS[fault], GAMMA, BETA)[0] == [fault]
 
 
+@pytest.mark.slow
 def test_one_largest_value_is_no_bound():
     _, causes = name("ln", X, np.maximum(Y, 0), GAMMA, BETA)
     assert causes == ["relu follows", "values are cut off below 0"]
@@ -42,6 +43,7 @@ def test_x_itself_is_no_sum_with_a_result_that_is_lost():
     assert not any(claim.fault.id == "after-input-added" for claim in ask("ln", x, x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_a_rounding_before_a_factor_is_as_small_as_the_factor(dtype):
     x = draw((16, 64), find_type(dtype))
@@ -51,6 +53,7 @@ def test_a_rounding_before_a_factor_is_as_small_as_the_factor(dtype):
     assert ask("rms", x, x / np.abs(x.astype("f8")).sum(-1, keepdims=True)) == ()
 
 
+@pytest.mark.slow
 def test_a_bounded_step_explains_no_result_of_a_huge_gamma():
     given = GAMMA * np.float32(1e8)
     assert not [one for one in ask("ln", X, Y, given) if one.fault.id.startswith("after-")]

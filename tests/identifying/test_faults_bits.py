@@ -15,6 +15,7 @@ def find(norm, y, *given, fault):
     return max(claim.bits for claim in ask(norm, X, y, *given) if claim.fault.id == fault)
 
 
+@pytest.mark.slow
 def test_more_rows_are_more_evidence_and_more_values_of_a_row_are_not():
     def find_bits(rows, length):
         x = draw((rows, length))
@@ -32,6 +33,7 @@ def test_a_sign_and_a_value_that_is_there_already_show_one_bit_each():
     assert wrong - 10 < find("ln", np.maximum(y, 0), fault="after-relu") < wrong + 24
 
 
+@pytest.mark.slow
 def test_a_number_of_many_digits_takes_more_than_a_simple_one():
     x = X * np.float32(0.02)
 
@@ -43,6 +45,7 @@ def test_a_number_of_many_digits_takes_more_than_a_simple_one():
     assert find_bits(1.2345678e-3) == pytest.approx(find_bits(1e-3) - 24, abs=8)
 
 
+@pytest.mark.slow
 def test_right_slices_beside_a_region_are_its_evidence():
     rng = np.random.default_rng(0)
 

@@ -36,12 +36,13 @@ COUNTED = {
 }
 
 
-@pytest.mark.all_quick
+@pytest.mark.all_tried
 @pytest.mark.parametrize("fault", COUNTED)
 def test_what_the_statistics_are_of_is_named(fault):
     assert name("ln", X, COUNTED[fault])[0] == [fault]
 
 
+@pytest.mark.slow
 def test_how_many_is_said():
     assert name("ln", X, COUNTED["stats-padded"])[1] == ["mean and variance count 28 zeros of padding"]
     assert "the sum of the squares is divided by 101, not 100" in name("ln", X, COUNTED["stats-count"])[1]

@@ -46,13 +46,14 @@ DIVIDED = {
 }
 
 
-@pytest.mark.all_quick
+@pytest.mark.all_tried
 @pytest.mark.parametrize("fault", DIVIDED)
 def test_what_divides_is_named(fault):
     x, y = DIVIDED[fault]
     assert name("ln", x, y)[0] == [fault]
 
 
+@pytest.mark.slow
 def test_a_norm_that_does_not_centre_has_faults_of_its_own():
     assert name("rms", X, X / np.sqrt(V + 1e-6), eps=1e-6)[0] == ["stats-variance"]
     square = (X * X).mean(-1, keepdims=True)
@@ -63,6 +64,7 @@ def test_an_eps_is_said_beside_the_one_that_was_asked_for():
     assert "eps is 0.001, not 1e-05" in name("ln", SMALL, DIVIDED["stats-eps-other"][1])[1]
 
 
+@pytest.mark.slow
 def test_squares_that_cancel_are_named_by_how_far_they_are_off():
     x = draw((12, 64), "f4", 40.0)
     w = x.astype("f4")
@@ -72,6 +74,7 @@ def test_squares_that_cancel_are_named_by_how_far_they_are_off():
     assert causes[0].startswith("the variance is E[x²] − E[x]², off by ")
 
 
+@pytest.mark.slow
 def test_no_divisor_of_all_is_negative_or_infinite():
     assert not any("all groups, -" in claim.cause for claim in ask("rms", X, -X))
     assert ask("ln", X, X * 0.0) == ()
@@ -83,6 +86,7 @@ def test_norms_without_moments_have_no_faults_in_moments():
     assert name("minmax", X, (X - low) / (high - low) * 2)[0] == ["affine-constant"]
 
 
+@pytest.mark.slow
 def test_factors_of_rows_beside_a_factor_of_all_are_not_told_apart():
     y = standardize(X[:2]) * np.array([[0.9], [0.904]])
     assert not any(len(claim.faults) > 1 for claim in ask("ln", X[:2], y))

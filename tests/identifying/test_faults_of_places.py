@@ -34,6 +34,7 @@ def blank(where):
 X = np.random.default_rng(7).standard_normal((256, 64)) * 3.0 + 20.0
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.all_tried
 @pytest.mark.parametrize(
@@ -57,6 +58,7 @@ def test_they_are_named(dtype, make, cause):
     assert check(made, x, "ln").diagnosis.cause == f"ln differs: {cause}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["rms", "minmax", "lp"])
 def test_so_they_are_of_norms_without_a_mean_or_a_variance(norm):
     options = {"axes": -1} if norm == "minmax" else {}
@@ -64,6 +66,7 @@ def test_so_they_are_of_norms_without_a_mean_or_a_variance(norm):
     assert check(made, X, norm, **options).diagnosis.cause == f"{norm} differs: rows along n are rolled by 2"
 
 
+@pytest.mark.slow
 def test_gamma_and_beta_go_with_the_places(rng):
     gamma, beta = rng.standard_normal((2, 64))
     made = np.roll(normalize(X, "ln", gamma=gamma, beta=beta).normalized, 1, 0)
@@ -71,6 +74,7 @@ def test_gamma_and_beta_go_with_the_places(rng):
     assert (told.cause, told.fault) == ("ln differs: rows along n are rolled by 1", "order-rolled")
 
 
+@pytest.mark.slow
 def test_a_part_within_groups_is_told_by_true_indices_or_not_at_all():
     made = blank((slice(None), slice(50, None)))(normalize(X, "ln").normalized.copy())
     assert check(made, X, "ln").diagnosis.cause == "ln differs: y is 0 for c ≥ 50"

@@ -24,6 +24,7 @@ def test_a_right_result_has_no_fault():
     assert ask("ln", X, standardize(X) * GAMMA + BETA, GAMMA, BETA) == ()
 
 
+@pytest.mark.slow
 def test_faults_that_agree_are_all_said():
     ones = np.ones(64, "f4")
     ids, causes = name("ln", X, standardize(X) * ones, ones * 0 + 2, None)
@@ -31,6 +32,7 @@ def test_faults_that_agree_are_all_said():
     assert {"gamma is not applied", "every value is multiplied by 0.5"} <= set(causes)
 
 
+@pytest.mark.slow
 def test_gamma_that_is_rolled_and_ddof_are_named_together():
     square = X.astype("f8").var(-1, ddof=1, keepdims=True)
     y = standardize(X, square=square) * np.roll(GAMMA, 1) + BETA
@@ -39,18 +41,21 @@ def test_gamma_that_is_rolled_and_ddof_are_named_together():
     assert causes == ["ddof is 1, not 0, and gamma is rolled by 1"]
 
 
+@pytest.mark.slow
 def test_another_eps_beside_a_fault_is_named():
     x = X * np.float32(0.02)
     y = standardize(x, square=(x.astype("f8") ** 2).mean(-1, keepdims=True), eps=1e-3) * GAMMA
     assert name("ln", x, y, GAMMA)[0] == ["stats-mean-square", "stats-eps-other"]
 
 
+@pytest.mark.slow
 def test_a_fault_in_a_region_is_named_with_it():
     y = standardize(X) * GAMMA + BETA
     y[8:] = X[8:]
     assert name("ln", X, y, GAMMA, BETA) == (["where-input"], ["y is x for n ≥ 8"])
 
 
+@pytest.mark.slow
 def test_a_fault_everywhere_but_in_a_region_is_named_with_it():
     y = standardize(X) * GAMMA
     y[3] = 7.0
@@ -59,6 +64,7 @@ def test_a_fault_everywhere_but_in_a_region_is_named_with_it():
     assert causes == ["beta is not applied, and y is right, except for n=3"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["contiguous", "interleaved"])
 def test_faults_of_groups_are_named_however_they_lie(order):
     x = draw((4, 12, 25))
@@ -116,12 +122,14 @@ def test_signs_of_few_values_are_no_absolute_value():
     assert not any(claim.faults[0].id == "after-absolute" for claim in ask("ln", x, np.abs(standardize(x))))
 
 
+@pytest.mark.slow
 def test_a_divisor_of_one_row_is_none_of_all():
     x = draw((3, 5))
     y = x / x.max(-1, keepdims=True)
     assert ask("rms", x, y) == ()
 
 
+@pytest.mark.slow
 def test_a_region_is_not_all_but_a_feature_that_is_right_by_chance():
     y = standardize(X) * np.linspace(0.9, 1.1, 64)
     y[:, 5] = standardize(X)[:, 5]

@@ -26,6 +26,7 @@ def test_an_order_is_named(fault):
     assert name("ln", X, MOVED[fault])[0] == [fault]
 
 
+@pytest.mark.slow
 def test_an_order_says_which_axis_and_by_how_much():
     assert name("ln", X, np.roll(Y, -2, 1), layout="NLC")[1] == ["rows along l are rolled by -2"]
     assert name("ln", X, MOVED["order-exchanged"], layout="NLC")[1] == ["n=2 and n=6 are exchanged"]

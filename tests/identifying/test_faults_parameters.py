@@ -38,17 +38,20 @@ APPLIED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.all_tried
 @pytest.mark.parametrize("fault", APPLIED)
 def test_gamma_and_beta_are_named_as_they_were_used(fault):
     assert name("ln", X, APPLIED[fault], G, B)[0] == [fault]
 
 
+@pytest.mark.slow
 def test_nothing_is_said_of_parameters_that_are_not_there():
     assert name("ln", X, XHAT * 1.7)[0] == ["affine-constant"]
     assert ask("ln", X, XHAT * G) == ()
 
 
+@pytest.mark.slow
 def test_numbers_are_said_in_few_digits():
     assert name("ln", X, 1.7 * (XHAT * G + B), G, B)[1] == ["every value is multiplied by 1.7"]
     assert name("ln", X, XHAT * np.roll(G, -3) + B, G, B)[1] == ["gamma is rolled by -3"]

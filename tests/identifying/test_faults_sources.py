@@ -29,7 +29,7 @@ def tell(x, y, gamma=None, beta=None, norm="ln", **options):
 
 
 @costly
-@pytest.mark.all_quick
+@pytest.mark.all_tried
 @pytest.mark.parametrize(
     ("index", "value", "cause"),
     [
@@ -47,6 +47,7 @@ def test_values_that_are_not_finite_are_said(index, value, cause):
     assert tell(X, fill(index, value)).cause == f"ln differs: {cause}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "place"), [((3, 4), 1), ((2, 3), (1, 1))])
 def test_of_a_small_tensor_too(shape, place):
     x = draw(shape)
@@ -131,6 +132,7 @@ def test_a_variance_that_underflows_is_said_to_be_0(scale, what, where, norm):
     assert told.remedy == "square and add in float32"
 
 
+@pytest.mark.slow
 def test_squares_that_float16_holds_do_not_underflow():
     x = draw((16, 64)).astype("f2")
     told = tell(x, standardize(x, eps=1e-3))
@@ -170,11 +172,13 @@ def test_so_are_sums_in_an_order_that_is_not_known():
     assert told.fault == "stats-half-sums"
 
 
+@pytest.mark.slow
 def test_where_other_groups_overflow_as_well_it_is_not_the_source():
     x = (X * 300).astype("f2")
     assert tell(x, fill(2, 0.0, x)).cause == "ln differs: y is 0 for n=2"
 
 
+@pytest.mark.slow
 def test_x_that_is_not_finite_is_evidence():
     x = spoil(np.nan)
     told = tell(x, fill(2, 0.5, np.nan_to_num(x)))
@@ -226,6 +230,7 @@ def test_but_a_wrong_beta(y, cause):
     assert tell(CONSTANT, np.broadcast_to(y, (4, 16)), G, B).cause == f"ln differs: {cause}"
 
 
+@pytest.mark.slow
 def test_a_finite_row_is_no_source():
     (claim, *_) = ask("ln", X, fill(2, 0.0))
     assert (claim.fault.id, claim.cause) == ("where-zeros", "y is 0 for n=2")

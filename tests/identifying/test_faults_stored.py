@@ -28,7 +28,7 @@ USED = {
 }
 
 
-@pytest.mark.all_quick
+@pytest.mark.all_tried
 @pytest.mark.parametrize("fault", USED)
 def test_running_statistics_are_named_as_they_were_used(fault):
     assert name("bn", X, USED[fault], GAMMA, BETA, GIVEN)[0] == [fault]

@@ -30,11 +30,13 @@ def test_a_dropout_is_named_with_its_part(p):
         )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_relu_of_another_gamma_is_no_dropout():
     x, y = make("f4", 0.0)
     assert not [c for c in ask("ln", x, np.maximum(y, 0) * 2, GAMMA, BETA) if c.fault.id == "after-dropout"]
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("step", [0.0312, 0.05, 1 / 32, 0.001])
 def test_a_grid_is_named_with_its_step(step):
@@ -85,6 +87,7 @@ def test_data_of_few_values_are_not_quantized(kind):
                 assert not [c for c in ask("ln", x, y, rounded=dtype) if c.fault.id == "after-quantized"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_is_no_grid(dtype):
     x, y = make(find_type(dtype), 3.0)

@@ -71,6 +71,7 @@ def test_where_gamma_lies_along_the_groups_it_may_be_the_divisor():
     assert "the mean is right, the divisor is another" in causes[1:]
 
 
+@pytest.mark.slow
 def test_what_is_no_line_of_a_feature_is_no_gamma():
     y = (XHAT * GAMMA + BETA).astype("f4")
     y[:, 3] = np.random.default_rng(0).normal(size=16)

@@ -50,6 +50,7 @@ def best(found, **wanted):
     return [m for m in found.matches if all(getattr(m, k) == v for k, v in wanted.items())]
 
 
+@pytest.mark.slow
 @costly
 @sampled
 @pytest.mark.parametrize(
@@ -125,6 +126,7 @@ OF_THE_TABLE = [
 """Matrices and images in turn."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("row", "rank"), OF_THE_TABLE)
 def test_every_convention_of_the_table_is_named(row, rank):
     x = make(OF_FEW_WAYS[rank])
@@ -157,6 +159,7 @@ PLANTED = [
 ]
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize(
     ("planted", "rank", "dtype"),
@@ -203,6 +206,7 @@ def test_of_a_map_of_one_pair_no_mean_is_claimed(shift):
     assert "normalization" not in sentence
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("groups", [3, *slowly([2, 4, 6])])
@@ -228,6 +232,7 @@ STEPS = {
 }
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize(
     ("step", "axes"),
@@ -257,6 +262,7 @@ def test_a_gamma_that_nobody_gave_is_fitted_and_said_to_be():
     assert "a fitted gamma" in diagnose(found).sentence
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize(
     ("norm", "beta"), [("ln", 1.0), pytest.param("bn", -0.3, marks=pytest.mark.slow), ("rms", None)]
@@ -312,6 +318,7 @@ def test_float16_accumulation_is_told_from_float32():
     assert {m.precision for m in identify(x, normalize(x, "ln").normalized).matches} == {"float32"}
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("like", ["llama", *slowly(["gemma", "torch"])])
 def test_whether_the_quotient_was_rounded_before_gamma(like):
@@ -325,6 +332,7 @@ def test_whether_the_quotient_was_rounded_before_gamma(like):
     assert ("llama" in matches[0].like) == (like == "llama")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, *slowly([3, 5])])
 @pytest.mark.parametrize("like", [None, "torch"])
 def test_windows(size, like):
@@ -346,6 +354,7 @@ def test_axes_without_letters_are_numbers_and_an_eps_that_was_given_is_said_to_b
     assert "openvino with this eps" in diagnose(identify(x, y)).sentence
 
 
+@pytest.mark.slow
 def test_a_default_is_named_before_a_choice_of_axes():
     x = make((40, 12))
     found = identify(x, normalize(x, "ln").normalized)
@@ -457,6 +466,7 @@ def test_groups_are_taken_and_put_back(shape, tmp_path, monkeypatch):
         np.testing.assert_array_equal(take_groups(grid, mapped), rows)
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize(
     "value",
@@ -503,6 +513,7 @@ def test_results_of_float64_that_were_calculated_in_float32(gamma):
     assert gamma is not None or match.equal > 0.3
 
 
+@pytest.mark.slow
 def test_algorithms_are_looked_for_where_bits_are_not_the_exact_ones(monkeypatch):
     x, asked = np.random.default_rng(0).normal(size=(40, 16)).astype("f4"), []
     monkeypatch.setattr("normcli.identifying.identify.reproduce", lambda *given: asked.append(given) or ())
@@ -513,6 +524,7 @@ def test_algorithms_are_looked_for_where_bits_are_not_the_exact_ones(monkeypatch
     assert asked
 
 
+@pytest.mark.slow
 def test_a_layout_that_was_given_names_the_norm_of_its_channel_first():
     x = np.random.default_rng(1).normal(size=(1, 3, 64)).astype("f4")
     y = normalize(x, "ln", axes=-1).normalized
@@ -533,6 +545,7 @@ def test_nan_where_x_is_nan_is_judged():
     assert not check([0.0, 0.0, np.nan], [1.0, 2.0, np.nan], "lp", axes=0).ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["rms", "lp", "ln"])
 def test_values_of_any_magnitude_are_judged(norm):
     assert not check(ANY, LARGE, norm).ok
@@ -555,6 +568,7 @@ def test_a_tensor_of_any_magnitude_is_identified(size):
     assert not identification.identify(Question(x, np.random.default_rng(1).normal(size=x.shape))).matches
 
 
+@pytest.mark.slow
 def test_two_values_of_a_line_show_no_map_however_large_they_are():
     assert identification.identify(Question(LARGE, ANY)).plain is None
 

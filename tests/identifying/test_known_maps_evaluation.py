@@ -61,6 +61,7 @@ def test_stored_statistics_are_what_they_are_for_the_gamma_and_beta_that_are_sai
     assert format_evaluation(found.evaluation).endswith(words)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("names", [("gamma", "beta"), ("gamma",)])
 def test_a_gamma_that_is_stored_less_one_is_read_so(names):
     """A gamma of both signs makes no divisor, and that it was left out is less likely."""

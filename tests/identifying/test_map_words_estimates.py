@@ -28,6 +28,7 @@ def iterate(w, u, count):
     return w / (u @ w @ v)
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("count", [1, 2, 15])
 def test_the_number_of_iterations_is_identified_from_their_start(count, w, rng):

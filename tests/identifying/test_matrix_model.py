@@ -13,6 +13,7 @@ from normcli.identifying.words.phrasing import diagnose
 from tests.marks import costly
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize(
     ("shape", "rows", "dtype"),
@@ -32,6 +33,7 @@ def test_a_matrix_over_its_singular_value_is_a_match(shape, rows, dtype, rng):
     assert "y is spectral normalization of rows" in diagnose(found).sentence
 
 
+@pytest.mark.slow
 def test_its_own_result_has_every_bit(rng):
     w = rng.normal(size=(5, 3, 2)).astype("float32")
     found = identify(Question(w, normalize(w, "sn", rows=(1,)).normalized))

@@ -78,6 +78,7 @@ def test_no_wrong_number_is_named(seed):
     judge(w, u, (w / np.linalg.norm(w.astype("float64"), 2)).astype("float32"), None)
 
 
+@pytest.mark.slow
 def test_a_start_at_a_right_angle_leaves_the_end_open():
     w = np.diag([3.0, 2.0, 1.0]).astype("float32")
     w[1, 2] = 0.5

@@ -79,6 +79,7 @@ def test_one_factor_for_all_is_told_with_its_fewest_digits():
     assert diagnose(found).cause == "y is 0.5 · x for all values"
 
 
+@pytest.mark.slow
 def test_a_norm_of_groups_with_one_statistic_is_told_from_a_plain_map():
     """A single row has one a and one b, and LayerNorm gives both: random ones would not be those."""
     x = make((1, 40))
@@ -219,6 +220,7 @@ def test_groups_of_two_values_show_their_order_and_no_more():
     assert identify(Question(many, normalize(many, "minmax", axes=1).normalized)).kind is Kind.NORM
 
 
+@pytest.mark.slow
 def test_what_is_mostly_the_input_is_said_to_be():
     x = make((9, 11))
     assert "y is the input, except for" in diagnose(identify(Question(x, np.maximum(x, -1.0)))).cause
@@ -393,6 +395,7 @@ def test_values_of_evenly_spread_indices_are_picked_part_by_part_or_at_once(leng
     np.testing.assert_array_equal(_pick(values, lengths), expected)
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize(("norm", "mean"), [("rms", 0.0), ("ln", 2.0), ("rms", 20.0)])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -438,6 +441,7 @@ def test_a_map_is_named_though_a_few_values_are_wrong(count, value, dtype):
     assert told.evidence[0].startswith("the first of these is at (")
 
 
+@pytest.mark.slow
 def test_one_pair_for_all_but_one_value_is_named_with_its_numbers():
     x = make((6, 40))
     y = (1.5 * x.astype("f8") - 0.25).astype("f4")

@@ -40,6 +40,7 @@ COMPUTATIONS = [
 ]
 
 
+@pytest.mark.slow
 @costly
 @sampled
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
@@ -112,12 +113,14 @@ def test_the_share_of_bits_is_said_where_some_differ():
     assert not found[0].is_certain
 
 
+@pytest.mark.slow
 def test_to_say_which_of_many_values_differ_takes_more_bits_than_the_others_show():
     x, y = plant(parse_computation("two-pass:float16"), "ln", "float16")
     y.reshape(-1)[::11] += np.float16(0.25)
     assert reproduce(x, y, [Candidate(Request("ln"), "none", (0, 1))]) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_noise_in_the_last_place_is_no_algorithm(seed):
     x, rng = draw("float16", seed), np.random.default_rng(seed)

@@ -101,6 +101,7 @@ def test_statistics_of_the_batch_in_place_of_running_ones():
     assert told.remedy == "normcli bn … without --eval"
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize(
     ("made", "asked", "cause", "remedy"),
@@ -123,6 +124,7 @@ def test_check_says_it(made, asked, cause, remedy):
 PLAIN = [name for name, norm in NORMS.items() if norm.rows is None and norm.axes is not AxesRule.CHANNEL_WINDOW]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", [PLAIN[0], *slowly(PLAIN[1:])])
 def test_a_wrong_value_of_the_norm_that_was_asked_for_is_named(norm):
     x, options = np.random.default_rng(0).normal(0.7, 2.0, (4, 6, 20)).astype("f4"), {}

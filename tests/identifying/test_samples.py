@@ -13,7 +13,7 @@ from normcli.identifying.maps.known_maps import read_evaluation
 from normcli.identifying.maps.line_fit import PlainMap
 from normcli.identifying.models.error_bounds import Level
 from normcli.identifying.models.evidence import Model
-from normcli.identifying.models.standards import MOMENTS, STANDARDS
+from normcli.identifying.models.standards import MOMENTS, STANDARDS, standardize, standardize_roughly
 from normcli.identifying.question import Question
 from normcli.identifying.search.affine_step import NO_AFFINE, AffineStep, enumerate_affine_steps
 from normcli.identifying.search.groups import enumerate_grids
@@ -179,3 +179,27 @@ def test_of_large_tensors_no_large_groups_are_tried_and_no_groups_of_samples(mon
     assert list_grids((4, 6)) == kept
     monkeypatch.setattr("normcli.identifying.search.samples.LARGEST_GROUP", 99)
     assert list_grids((4, 6)) == [grid for grid in every if grid.split is None or grid.split.axis == 1]
+
+
+@pytest.mark.parametrize("divisor", STANDARDS, ids=lambda divisor: divisor.spread)
+def test_rough_standards_are_exact_ones_up_to_a_factor(divisor):
+    rows = np.random.default_rng(4).normal(30.0, 2.0, (5, 40))
+    rough, exact = standardize_roughly(rows, divisor), standardize(rows, divisor)
+    np.testing.assert_allclose(
+        rough.values * rough.size[:, None], exact.values * exact.size[:, None], atol=1e-12
+    )
+    np.testing.assert_allclose(rough.offset * rough.size, exact.offset * exact.size, atol=1e-12)
+    if divisor in MOMENTS:
+        np.testing.assert_allclose(rough.size, exact.size)
+
+
+@pytest.mark.parametrize("divisor", STANDARDS, ids=lambda divisor: divisor.spread)
+@pytest.mark.parametrize(
+    "last", [np.full(4, 3.0), np.array([1e200, 2e200, 0, -1e200]), np.array([1, np.inf, 2, 3])]
+)
+def test_rows_without_a_plain_size_are_standardized_exactly(divisor, last):
+    rows = np.stack([np.arange(4.0), last])
+    with np.errstate(all="ignore"):
+        rough, exact = (way(rows, divisor) for way in (standardize_roughly, standardize))
+        rough, exact = (one.values * one.size[:, None] for one in (rough, exact))
+    np.testing.assert_allclose(rough, exact, rtol=1e-12)

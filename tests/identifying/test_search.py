@@ -79,6 +79,7 @@ def test_exact_results_of_float64_are_equal_to_the_bit():
     assert (match.equal, match.affine) == (1.0, "gamma, beta")
 
 
+@pytest.mark.slow
 def test_a_usual_eps_is_preferred_to_one_that_the_rounding_makes():
     w, g = make((16, 8, 3, 3)), make((16, 1, 1, 1), 5)
     y = w * (g / np.sqrt((w * w).sum((1, 2, 3), keepdims=True)))
@@ -95,6 +96,7 @@ USED_MOST = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "dtype", "norm", "options", "scale"), USED_MOST)
 def test_what_is_used_most_is_named_first(shape, dtype, norm, options, scale):
     x = make(shape, dtype=dtype) * np.dtype(dtype).type(scale)
@@ -103,6 +105,7 @@ def test_what_is_used_most_is_named_first(shape, dtype, norm, options, scale):
     assert len({match.norm for match in found.matches}) > 1
 
 
+@pytest.mark.slow
 def test_a_sentence_says_what_is_exact_and_what_a_kernel_can_give():
     x = make((12, 40))
     y = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + np.float32(1e-3))
@@ -129,6 +132,7 @@ def test_axes_that_are_nobodys_default_are_no_rivals():
     assert "batch normalization" not in diagnose(found).sentence
 
 
+@pytest.mark.slow
 def test_nan_in_both_at_the_same_places_does_not_count():
     x = make((30, 1), dtype="float64")
     x[[3, 7]] = np.nan
@@ -166,6 +170,7 @@ def test_noise_is_no_eps(seed):
     assert any(match.is_usual and match.eps > 0.0 for match in others)  # which is named as well
 
 
+@pytest.mark.slow
 def test_an_eps_that_shows_is_not_taken_for_noise():
     x = np.random.default_rng(0).lognormal(-4.0, 0.7, (40, 12)).astype("f4")
     y = x / np.sqrt((x * x).sum(1, keepdims=True) + np.float32(1e-8))
@@ -238,6 +243,7 @@ def test_gamma_is_found_where_eps_outweighs_the_variances(centred):
 # -- frameworks are named whose own gamma and beta have such shapes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("norm", "axes", "parameters", "eps", "like", "unlike"),
     [
@@ -276,6 +282,7 @@ def test_what_float32_would_lose_far_from_zero_is_no_exception_of_float64():
     assert "except for" not in diagnose(found).sentence
 
 
+@pytest.mark.slow
 def test_alternatives_with_another_gamma_do_not_read_the_same():
     x = make((12, 40))
     found = ask(x, normalize(x, "ln").normalized, np.ones(40, "f4"))
@@ -293,6 +300,7 @@ def test_noise_that_half_precision_could_lose_is_no_exception():
     assert "except for" not in diagnose(found).sentence
 
 
+@pytest.mark.slow
 def test_a_usual_eps_with_coarse_sums_is_told_before_one_that_none_uses():
     x, gamma = make((7, 97), dtype="float16", mean=0.0), make(97, 1, "float16")
     square = (x * x).sum(-1, keepdims=True, dtype="f2") / np.float16(97)
@@ -358,6 +366,7 @@ def test_where_nothing_shows_few_of_what_fits_is_looked_at(monkeypatch):
     assert len({id(match.hypothesis) for match in found.doubtful}) == 2  # of 100 and more
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("norm", "asked"), [("sn", "ln"), ("lrn", "ln")])
 def test_of_another_norm_than_was_asked_for_nothing_is_found(norm, asked):
     x = make((5, 7) if norm == "sn" else (2, 5, 3), mean=0.3, dtype="float64")
@@ -374,6 +383,7 @@ def take(x, y, norm=None, **parameters):
     return Samples(x, y, steps, scope)
 
 
+@pytest.mark.slow
 def test_the_first_level_at_which_anything_fits_counts():
     x = make((12, 16), mean=0.3)
     once = normalize(x, "ln").normalized
@@ -386,6 +396,7 @@ def test_the_first_level_at_which_anything_fits_counts():
     assert (nothing.matches, nothing.level, nothing.is_certain) == ([], 8, False)
 
 
+@pytest.mark.slow
 def test_results_of_float64_that_were_calculated_in_float32_have_a_gamma():
     x, gamma = make((12, 8), mean=0.3), np.linspace(0.5, 2.0, 8)
     y = normalize(x, "ln").normalized.astype("f8") * gamma

@@ -19,6 +19,7 @@ from normcli.norms.request import Request
 from normcli.tensors.random.generate import generate
 
 
+@pytest.mark.slow
 def test_a_batch_of_several_tells_bn_from_ln_and_in():
     x = np.random.default_rng(0).normal(0.0, 1.0, (1, 4, 16)).astype(np.float32)
     found = identify(Question(x, normalize(x, "bn").normalized))
@@ -47,6 +48,7 @@ def test_algorithms_that_give_the_same_bits_are_told_apart():
     assert again.matches[0].eps_range[1] - again.matches[0].eps_range[0] < high - low
 
 
+@pytest.mark.slow
 def test_one_answer_needs_no_suggestion():
     x = np.random.default_rng(0).normal(0.0, 1.0, (3, 4, 16))
     y = normalize(x, "ln", eps=1e-3, eps_mode="outside", ddof=1).normalized

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[2] / "normcli"
 
 ROOMS = (
-    "answers", "cli", "documents", "norms", "page/content.py", "page/attachments.py", "page/norm_steps.py", "pictures", "results",
+    "answers", "cli", "documents", "norms", "page/content.py", "page/html_sections.py", "page/norm_steps.py", "pictures", "results",
     "running", "auditing/audit.py", "auditing/modules.py", "simulate", "teach", "checking", "identifying", "doctor", "golden", "algorithms", "errors.py", "tensors/random/recipe.py", "tensors/tensor.py", "fitting/fit.py",
     "fitting/statistics.py", "writers",
 )  # fmt: skip
@@ -32,7 +32,7 @@ ROOMS = (
 
 NO_ROOMS = (
     "cli/manual.py", "cli/verbs/reference/completion.py", "cli/run.py", "cli/parameters/types.py", "norms/calls.py", "norms/layout.py", "pictures/svg.py",
-    "pictures/png.py", "results/result.py", "results/arguments.py", "running/state_file.py", "teach/value_index.py",
+    "results/result.py", "results/arguments.py", "running/state_file.py", "teach/value_index.py",
 )  # fmt: skip
 """Among them those that have no texts but the man page, code, and what errors say."""
 

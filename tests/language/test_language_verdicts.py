@@ -103,6 +103,7 @@ FIRST = {row.ids[0]: row for row in reversed(TABLE)}
 """The first wrong kernel of each fault."""
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("name", FIRST)
 def test_what_is_said_of_a_wrong_kernel(name):

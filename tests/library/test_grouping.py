@@ -22,7 +22,7 @@ def test_advantages_of_grpo(eps, source):
         expected[prompts == prompt] = (group - group.mean()) / (group.std(ddof=1) + eps)
     found = normalize_by(rewards[:, None], [*map(str, prompts)], "zscore", ddof=1, eps=eps)
     np.testing.assert_allclose(found.normalized[:, 0], expected, rtol=1e-6, atol=1e-7)
-    assert found.names == ["3", "1", "2", "0"]
+    assert found.names == ["0", "1", "2", "3"]
 
 
 def test_rewards_may_be_one_column_and_groups_numbers():
@@ -80,7 +80,7 @@ def test_means_of_shops_as_json_and_csv(normcli):
 def test_the_table_is_written_with_its_other_columns(normcli, tmp_path):
     ran = normcli("zscore", "s.csv", "--by", "shop", "-o", "o.csv")
     assert (tmp_path / "o.csv").read_text().splitlines()[1:4] == ["A,-1.0,0.0", "B,-1.0,-1.0", "A,1.0,0.0"]
-    assert "1 of 3 groups of rows: single; the first is 'B, C'" in ran.err
+    assert "shop=A qty, shop=B, C price, shop=B, C qty: constant" in ran.err
 
 
 @pytest.mark.usefixtures("shops")
@@ -108,3 +108,41 @@ def test_rows_without_a_name_of_their_group_are_told(words, tmp_path, normcli):
     ran = normcli(*words, tmp_path / "t.csv", "--by", "shop")
     assert ran.code == 0
     assert "rows whose group has no name make one group" in ran.err
+
+
+def test_several_columns_group_rows(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.csv").write_text("month,shop,price\n10,A,1\n9,A,5\n10.0,A,3\n,A,4\n")
+    lines = normcli("zscore", "s.csv", "--by", "shop, month", "-f", "csv", "-q").lines
+    assert lines[0] == "shop,month,column,count,mean,var,std,rstd"
+    assert lines[1:] == [
+        "A,,price,1,4.0,0.0,0.0,1.0",
+        "A,9,price,1,5.0,0.0,0.0,1.0",
+        "A,10,price,2,2.0,1.0,1.0,1.0",
+    ]
+    answer = json.loads(normcli("zscore", "s.csv", "--by", "shop,month", "-f", "json", "-q").out)
+    assert (answer["by"], answer["groups"][0]["group"]) == (["shop", "month"], ["A", None])
+    ran = normcli("zscore", "s.csv", "--by", "shop,month", "-o", "-", "-q")
+    assert ran.lines == ["month,shop,price", "10,A,-1.0", "9,A,0.0", "10.0,A,1.0", ",A,0.0"]
+    (tmp_path / "c.csv").write_text('"a,b",v\nx,1\nx,3\n')
+    for by in ("a,b", '"a,b"'):
+        assert normcli("zscore", "c.csv", "--by", by, "--print", "mean").code == 2
+        assert normcli("zscore", "c.csv", "--by", by, "-o", "-").lines[1:] == ["x,-1.0", "x,1.0"]
+
+
+@pytest.mark.usefixtures("shops")
+@pytest.mark.parametrize("norm", ["zscore", "robust"])
+def test_what_is_normalized_and_what_is_fitted_and_applied_is_one(norm, normcli):
+    direct = normcli(norm, "s.csv", "--by", "shop", "-o", "-", "-q").out
+    assert normcli("fit", norm, "s.csv", "--by", "shop", "-o", "st.npz", "-q").code == 0
+    assert normcli("apply", "st.npz", "s.csv", "-o", "-").out == direct
+    assert normcli(norm, "s.csv", "--by", "shop", "--strict").code == 4
+
+
+@pytest.mark.parametrize("norm", ["minmax"])
+def test_gamma_is_that_of_columns(norm, tmp_path, normcli):
+    (tmp_path / "s.csv").write_text("shop,price\nA,1\nA,3\n")
+    ran = normcli(
+        norm, tmp_path / "s.csv", "--by", "shop", "--gamma", "5", "--dtype", "float32", "-o", "-", "-q"
+    )
+    assert ran.lines == ["shop,price", "A,0.0", "A,5.0"]

@@ -21,6 +21,7 @@ def test_check_says_whether_all_agrees(x):
     assert "✓" in str(judgement)
 
 
+@pytest.mark.slow
 def test_check_says_what_made_it_instead(x):
     judgement = check(normalize(x, "rms").normalized, x, "ln")
     assert not judgement.ok
@@ -50,6 +51,7 @@ def test_identify_names_the_norm(x):
     assert not identify(normalize(x, "ln").normalized, x, norm="rms")
 
 
+@pytest.mark.slow
 def test_identify_takes_gamma_and_beta(x):
     gamma, beta = np.arange(1.0, 6.0), np.arange(5.0)
     y = normalize(x, "ln", gamma=gamma, beta=beta).normalized

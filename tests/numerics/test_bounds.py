@@ -69,6 +69,7 @@ def test_a_root_of_a_pair(rng):
     assert measure(pairs.pair_root(a), expected) >= bounds.PAIR.bits
 
 
+@pytest.mark.slow
 def test_sixteen_operations_on_pairs(rng):
     found = draw(rng)
     expected = [find_exactly(found, i) for i in range(COUNT)]

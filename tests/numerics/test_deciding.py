@@ -26,6 +26,7 @@ def _draw(bits: int) -> tuple[Pair, np.ndarray]:
     return quick_two_sum(hi, lo), rng.choice([-1074, -1030, -1022, -140, -126, -20, -14, 0, 5], _COUNT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRECISIONS)
 def test_both_ends_of_a_decided_value_are_rounded_to_one_float(name: str) -> None:
     precision = PRECISIONS[name]

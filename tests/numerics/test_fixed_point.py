@@ -19,6 +19,7 @@ def to_fractions(fixed):
     return [Fraction(value) * Fraction(2) ** exponent for value in integers]
 
 
+@pytest.mark.slow
 @given(DOUBLES)
 @example([1.7976931348623157e308] * 12)
 @example([2.0**990, -1.1e304, 1.0, 5e-324])
@@ -58,6 +59,7 @@ def test_more_values_than_are_added_at_once():
     assert to_fractions(fixed) == [2 * 300_001 * Fraction(0.1), 300_001 * Fraction(0.1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_carries_do_not_get_lost_over_many_additions(sign):
     fixed, here = Fixed.zeros(1), np.zeros(1, dtype=np.int64)
@@ -73,6 +75,7 @@ def test_small_numbers_beside_large_ones_are_about_what_they_are():
     np.testing.assert_allclose(fixed.round(), numbers, rtol=1e-15)
 
 
+@pytest.mark.slow
 @given(DOUBLES, st.integers(1, 4))
 def test_few_doubles_are_within_what_they_say_that_they_leave(values, size):
     fixed = Fixed.zeros(2)

@@ -83,6 +83,7 @@ def test_where_the_mean_cancels_what_is_added_to_it(dtype, affine):
     check(elements, dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [2.0**-1000, 2.0**-300, 2.0**300, 2.0**1000])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_any_magnitude(spread, dtype):
@@ -217,6 +218,7 @@ def test_what_cancels_is_of_what_groups_recall():
     assert found.tolist() == define_inverses(elements, means, PRECISIONS["float64"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_ties_of_divisors_that_are_kept_are_decided_in_pairs(dtype, monkeypatch):
     """Of x · 3, every other one lies in the middle between two floats."""

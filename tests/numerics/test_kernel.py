@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.numerics.elements.in_doubles import Operands
+from normcli.numerics.elements.in_pairs import Elements
 from normcli.numerics.elements.kernel import _widen
+from normcli.numerics.pairs import Pair
 
 X = np.random.default_rng(7).normal(3.0, 2.0, (4, 6, 3, 5))
 NHW, HW, CHW = (0, 2, 3), (2, 3), (1, 2, 3)
@@ -178,10 +179,9 @@ def test_a_large_mean_costs_no_digits(offset):
     )
 
 
-def test_lines_are_joined_where_operands_vary_from_block_to_block_and_along_lines():
+def test_lines_are_joined_where_gamma_varies_from_block_to_block_and_along_lines():
     raw, gamma = np.arange(60.0).reshape(3, 4, 5), np.arange(15.0).reshape(3, 1, 5)
-    nothing = dict.fromkeys(Operands._fields)
-    operands = Operands(**{**nothing, "factor": np.ones((3, 1, 1)), "gamma": gamma})
-    joined, out, wide = _widen(raw, np.empty(raw.shape), operands)
-    assert joined.shape == out.shape == (3, 1, 20)
-    np.testing.assert_array_equal((joined * wide.factor * wide.gamma).reshape(raw.shape), raw * gamma)
+    divisor = Pair(np.ones((3, 1, 1)), np.zeros((3, 1, 1)))
+    wide, out = _widen(Elements(raw, None, divisor, gamma, None), np.empty(raw.shape))
+    assert wide.x.shape == out.shape == (3, 1, 20)
+    np.testing.assert_array_equal((wide.x / wide.divisor.hi * wide.gamma).reshape(raw.shape), raw * gamma)

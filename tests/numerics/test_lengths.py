@@ -254,6 +254,7 @@ def test_a_length_just_above_its_largest_value_breaks_ties():
     assert float(y[0, 2]) == 6 * 2.0**-133
 
 
+@pytest.mark.slow
 def test_a_length_between_two_doubles_is_a_tie():
     value = 1.0 + 2.0**-47
     x = np.full((1, 9), value)  # of p = ½ 81 times the value, which ends in half a unit

@@ -38,6 +38,7 @@ def test_moments_are_those_of_exact_sums(kind, short):
     require_exact(moments, x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [5, 64])
 @pytest.mark.parametrize("bits", [70, 120, 300])
 @pytest.mark.parametrize("short", [True, False])
@@ -57,6 +58,7 @@ def test_a_constant_has_no_deviation():
     assert (moments.mean.hi[0], moments.square.hi[0], moments.undecided[0]) == (1e15 / 3, 0.0, False)
 
 
+@pytest.mark.slow
 def test_values_far_from_zero_have_exact_variances():
     x = np.random.default_rng(0).standard_normal((300, 5)) + 1e6
     leaves = measure_leaves(x, Workspace(), need_sum=True)

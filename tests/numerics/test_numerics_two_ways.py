@@ -98,15 +98,15 @@ def test_statistics_are_the_same_of_fractions(norm, options, scale, monkeypatch)
     require_same(monkeypatch, UNDECIDED, calculate)
 
 
-def miss_everything(raw, *_):
-    return np.ones(raw.shape, bool)
+def miss_everything(elements, *_):
+    return np.ones(elements.x.shape, bool)
 
 
 def decide_nothing(elements, _, **__):
     return Results(np.zeros(elements.x.shape), np.ones(elements.x.shape, bool))
 
 
-MISSED = {"numerics.elements.kernel.apply_doubles": miss_everything}
+MISSED = {"numerics.elements.kernel.apply_usual": miss_everything}
 
 
 @pytest.mark.parametrize(
@@ -138,6 +138,7 @@ ROUND_NOTHING = {
 } | {"engine.gradients.passes.differentiate_in_doubles": differentiate_nothing}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("norm", "options"), DIFFERENTIABLE)
 def test_derivatives_are_the_same_of_fractions(norm, options, dtype, monkeypatch):

@@ -72,6 +72,7 @@ def require_near(exact, parts, place, bits):
     assert off <= max(abs(Fraction(parts[place])) / 2**bits, Fraction(2.0**-1074 if parts[1] else 0.0))
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("norm", BY_ORDER)
 @given(

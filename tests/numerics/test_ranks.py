@@ -56,6 +56,7 @@ def test_ranks_are_those_of_numpy_percentile(count, shares):
     assert ranks.max() < count
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("digit", [11, *slowly([16, 4])])

@@ -22,6 +22,7 @@ from normcli.numerics.rational import (
 from tests.test_exactness import make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["normal", "mixed", "mean 1e15", "scale 1e-300", "scale 1e300", "integers"])
 def test_sums_of_any_values_are_exact(kind):
     x = make(kind, 1, 700)[0]

@@ -131,6 +131,7 @@ def test_an_axis_of_which_one_position_is_shown_is_named_by_it():
 # -- the numbers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", NORMS)
 def test_every_norm_gives_what_the_json_gives(norm):
     for shape in [SHAPE, (3, 4), (2, 4, 3), (2, 4, 2, 2, 2), (2, 4, 2, 1, 2, 2)]:
@@ -348,6 +349,7 @@ def test_every_norm_writes_its_page(norm, normcli, tmp_path):
     assert shown["normalized"] == np.reshape(told["normalized"], -1).tolist()
 
 
+@pytest.mark.slow
 def test_a_page_goes_to_standard_output_or_to_a_file_alike(normcli, tmp_path):
     path = tmp_path / "page.htm"
     ran = normcli("bn", "--shape", "2,3,4,4", "-f", "html")

@@ -190,6 +190,7 @@ def test_any_values_that_are_shown_are_those_of_the_result(norm, shape, values):
     compare_cells(result, ET.fromstring(spell(draw([result], tensor, Options(values=values)))), values)
 
 
+@pytest.mark.slow
 @sampled
 @pytest.mark.parametrize(("norm", "shape"), EVERY)
 def test_values_and_legend_are_the_results_to_the_last_bit(norm, shape):
@@ -224,6 +225,7 @@ def compare_entry(result, entry):
         assert float(text.text) == pytest.approx(expected, rel=1e-7, nan_ok=True)
 
 
+@pytest.mark.slow
 @sampled
 @pytest.mark.parametrize(("norm", "shape"), EVERY)
 def test_the_legend_has_the_colour_of_every_group_that_is_shown_exactly_once(norm, shape):
@@ -295,6 +297,7 @@ def test_columns_that_have_names_are_named_in_the_legend():
     assert names == ["c=0 length", "c=1 width"]
 
 
+@pytest.mark.slow
 def test_coordinates_have_two_decimals_at_most():
     result, tensor = make("in", (8, 64, 16, 16))
     text = spell(draw([result], tensor)).decode()
@@ -303,6 +306,7 @@ def test_coordinates_have_two_decimals_at_most():
     assert not [n for path in paths for n in re.findall(r"[\d.]+", path) if len(n.partition(".")[2]) > 2]
 
 
+@pytest.mark.slow
 @sampled
 @pytest.mark.parametrize("norm", [*OF_EACH_KIND, *slowly(norm for norm in NORMS if norm not in OF_EACH_KIND)])
 @pytest.mark.parametrize("view", [VIEWS[1], *slowly(VIEWS[2:])])
@@ -569,6 +573,7 @@ def test_blocks_of_a_comparison_are_broken_alike(shape):
     assert any(positions.gap is not None for positions in edges[0])
 
 
+@pytest.mark.slow
 def test_a_long_legend_makes_no_gap_between_blocks():
     results = [normalize(np.zeros((4, 6, 2, 3, 3)), norm) for norm in ("ln", "bn")]
     alone, both = (

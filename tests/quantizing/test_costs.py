@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from normcli import quantize
 from normcli.quantizing import costs
 from normcli.quantizing.formats import FORMATS
@@ -9,6 +11,7 @@ from normcli.quantizing.formats import FORMATS
 LINE = ("doctor", "ln", "--shape", "4,64", "--dist", "normal", "--dtype", "float16")
 
 
+@pytest.mark.slow
 def test_doctor_says_what_each_format_costs(normcli):
     told = normcli(*LINE, "-f", "json").json["formats"]
     assert [one["format"] for one in told] == list(FORMATS)

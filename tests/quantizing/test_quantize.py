@@ -43,6 +43,7 @@ def round_exactly(value: Fraction, numbers: list[Fraction]) -> int:
     return min(range(len(numbers)), key=lambda n: (abs(numbers[n] - abs(value)), n % 2))
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("grid", [E4M3, E5M2, E2M1, INT8], ids=["e4m3", "e5m2", "e2m1", "int8"])
 def test_each_code_is_of_the_nearest_number(grid: NumberGrid):
@@ -159,6 +160,7 @@ def test_what_does_not_go_together_is_refused(name: str, options: dict[str, obje
         quantize(np.ones((2, 32)), "ln", name, **options)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["int8", "fp8-e4m3", "mxfp8"])
 def test_what_is_rounded_before_gamma_is_quantized_from_its_own_dtype(name: str):
     ml_dtypes = pytest.importorskip("ml_dtypes")

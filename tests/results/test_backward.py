@@ -148,6 +148,7 @@ def test_evaluation_takes_statistics_as_constants(norm, dtype):
         require_exact(backward(x, dy, norm, **given, **options, **draw_parameters(x, norm, {})))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("norm", [name for name in DIFFERENTIABLE if name != "lrn"])
 def test_planted_cancellation_is_exact(norm, dtype):
@@ -213,6 +214,7 @@ def test_what_cancels_between_groups_is_decided_by_more_bits():
     require_exact(backward(np.array([row, row]), dy, "in", eps=0.1))
 
 
+@pytest.mark.slow
 @costly
 @sampled
 @pytest.mark.parametrize("seed", range(8))
@@ -463,6 +465,7 @@ def draw_case(rng):
     return x, dy, norm, options
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_drawn_cases_are_exact(seed):
     rng = np.random.default_rng(seed)

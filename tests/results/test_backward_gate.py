@@ -91,6 +91,7 @@ def require_exact(arrays, act, order, norm, dtype, **options):
         assert found.field(name).astype("f8").tolist() == exact[name].tolist(), name
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("norm", ["ln", "rms"])
@@ -110,6 +111,7 @@ def test_fractions_give_the_same(norm, order, dtype, monkeypatch):
     require_exact(draw(dtype, rows=2), "gelu", order, norm, dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["ln", "rms"])
 def test_numbers_far_apart_and_sums_that_cancel(norm):
     x, z, dy, gamma, beta = draw("float64", rows=2)
@@ -130,6 +132,7 @@ def test_parameters_that_pairs_do_not_decide_are_summed_exactly():
     require_exact(tuple(a.astype("f4") for a in (x, z, dy, gamma, beta)), "silu", "after", "ln", "float32")
 
 
+@pytest.mark.slow
 @sampled
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("norm", ["bn", "ln", "gn", "rms", "in", "lp"])

@@ -17,7 +17,7 @@ from normcli.norms.type_names import GateActivationName
 from normcli.numerics.deciding import PRECISIONS, round_to
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.elements.gate import Gated
-from normcli.teach.explain.gate_step import _DEFINITIONS
+from normcli.teach.explain.surrounding_steps import _DEFINITIONS
 from tests.marks import costly
 
 ACTIVATIONS = {

@@ -87,6 +87,7 @@ def test_the_cumulative_average_of_many_batches_is_the_exact_one(start, rng, tmp
     assert update(state, normalize(rng.normal(size=(4, 1)), "bn"), RunningRule()).after.totals is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["bn", "in"])
 def test_the_variance_of_a_batch_is_rounded_once(norm, rng):
     for _ in range(50):

@@ -329,6 +329,7 @@ def test_a_proof_beyond_float64_is_no_proof(normcli):
     assert normcli("fold", *options, "-f", "json").json["proof"]["ok"] is None
 
 
+@pytest.mark.slow
 def test_eps_is_the_options_the_frameworks_or_the_states(normcli, tmp_path):
     state = tmp_path / "k.npz"
     normcli("bn", "--shape", "4,2", "--layout", "NC", "--like", "keras", "--state", state)

@@ -146,6 +146,7 @@ def make_square(axis, count, rng):
     return arrays
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", [0, 1])
 def test_one_step_of_training_tells_the_rows_of_any_square_weight(axis, rng):
     arrays = make_square(axis, 800, rng)

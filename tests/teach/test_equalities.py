@@ -15,10 +15,8 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.results.calculate import calculate
-from normcli.teach.compare.compared_norm import Member, find_formula, is_same
-from normcli.teach.compare.equalities import Likeness, find_equalities
-from normcli.teach.compare.relatives import find_relatives
-from normcli.teach.compare.sameness_reasons import format_parameters
+from normcli.teach.compared_norm import Member, find_formula, find_relatives, is_same
+from normcli.teach.equalities import Likeness, find_equalities, format_parameters
 from tests.conftest import plan_request
 from tests.marks import costly, slowly
 
@@ -205,6 +203,7 @@ def list_layouts(rank):
     return {2: ["NC", "CN"], 3: ["NCL", "NLC", "LNC"], 4: ["NCHW", "NHWC", "HWCN"], 5: ["NCDHW", "NDHWC"]}[rank]
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("norm", ["ws", *slowly(name for name in NORMS if name != "ws")])
 def test_a_relative_of_every_convention_in_every_layout_is_what_its_name_says(norm):

@@ -8,7 +8,7 @@ import pytest
 from normcli.documents.notation import build_equation
 from normcli.results.arguments import read_arguments
 from normcli.results.backward import BackwardProblem
-from normcli.teach.explain.gradient_story import explain_backward
+from normcli.teach.explain.explain import explain_backward
 
 X, DY = [[3, 0], [4, 5]], [[1, 2], [3, 4]]
 

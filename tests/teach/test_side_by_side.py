@@ -13,8 +13,8 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.results.calculate import calculate
-from normcli.teach.compare.relatives import NamedPlan
-from normcli.teach.compare.side_by_side import compare, depends_on_batch, measure_whole, try_batch_of_one
+from normcli.teach.compared_norm import NamedPlan
+from normcli.teach.side_by_side import compare, depends_on_batch, measure_whole, try_batch_of_one
 from tests.conftest import plan_request
 from tests.strategies import options_for
 
@@ -92,6 +92,7 @@ def test_what_a_norm_becomes_gives_the_same_numbers(name):
     )
 
 
+@pytest.mark.slow
 def test_columns_are_in_order_and_each_its_norm(rng):
     values = rng.normal(size=SHAPE).astype("f4")
     entries = [enter(entry.name, entry.plan.request, dtype="f4") for entry in EVERY]

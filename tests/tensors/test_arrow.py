@@ -137,6 +137,7 @@ def write_in_many_ways(generator, count: int) -> list[str]:
     return texts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "count"), [(0, 1000), pytest.param(1, 20000, marks=pytest.mark.slow)])
 def test_doubles_in_many_spellings_have_the_same_bits(seed, count):
     texts = [

@@ -359,6 +359,7 @@ def test_columns_in_another_order_are_written_in_the_order_of_their_file():
     assert write(table, [[20.0, 10.0]]) == "x,y\n10.0,20.0\n"
 
 
+@pytest.mark.slow
 def test_a_table_of_many_blocks(row_count):
     lines = [f"n{i},{i},{i}.25" for i in range(row_count)]
     table = open_table("\n".join(["name,x,y", *lines]), exclude="name")

@@ -74,6 +74,7 @@ def test_whole_numbers_beyond_float64_are_read_as_they_are(is_lines):
     assert (values.tolist(), values.dtype, note) == ([[2**60 + 1], [-3]], np.int64, None)
 
 
+@pytest.mark.slow
 def test_many_records(is_lines):
     records = [{"i": i, "text": "[" * (i % 7), "x": i / 4} for i in range(30000)]
     table = open_table(join(records, is_lines), is_lines=is_lines, exclude="text")

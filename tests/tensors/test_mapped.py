@@ -119,6 +119,7 @@ def test_a_part_that_is_no_longer_there_is_an_error(mapped):
         mapped[6:].read()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "line", ["ln -i x.npy -o y.npy", "bn -i x.npy -o y.npy", "explain bn -i x.npy --at 0,1,2"]
 )

@@ -36,6 +36,7 @@ def test_a_jump_of_jumps_is_one():
     assert once.randint(0, 2**62) == twice.randint(0, 2**62)
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("dist", ["normal", "uniform", "randint"])
 def test_ten_thousand_million_values_are_passed_over_in_a_second(dist):

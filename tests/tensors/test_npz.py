@@ -129,6 +129,7 @@ def test_a_member_is_as_long_as_its_header_says(change, message, tmp_path):
         load(path)
 
 
+@pytest.mark.slow
 def test_what_a_header_does_not_claim_is_not_unpacked(tmp_path):
     path = pack(tmp_path / "x.npz", x=member(np.arange(3.0)) + bytes(1 << 25))
     tracemalloc.start()
@@ -140,6 +141,7 @@ def test_what_a_header_does_not_claim_is_not_unpacked(tmp_path):
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_a_member_is_unpacked_piece_by_piece(tmp_path):
     path = pack(tmp_path / "x.npz", x=member(np.zeros(1 << 23, "u1")))
     tracemalloc.start()

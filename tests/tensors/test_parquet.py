@@ -170,6 +170,7 @@ def test_a_key_is_no_column(path):
 # -- the verbs
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("norm", ["zscore", "minmax", "maxabs", "robust"])
 def test_the_verbs_say_of_parquet_what_they_say_of_csv(norm, path, tmp_path, normcli):

@@ -44,6 +44,7 @@ def test_json_in_pieces_is_json_at_once(values, at_once, monkeypatch):
     assert "".join(NestedLists(values).format_json()) == json.dumps(to_lists(values))
 
 
+@pytest.mark.slow
 def test_long_text_comes_in_short_pieces():
     pieces = list(NestedLists(np.zeros((100_000, 4))).format_json())
     assert max(map(len, pieces)) < 50_000

@@ -6,7 +6,7 @@ import pytest
 from normcli.errors import DataError
 from normcli.tensors.tables.delimited import read_delimited
 from normcli.tensors.tables.tables import TableOptions
-from normcli.tensors.tables.text_columns import doubt_identifiers
+from normcli.tensors.tables.text_columns import _CellsSeen, doubt_identifiers
 
 
 def read(text: str, **options):
@@ -125,7 +125,21 @@ def test_the_advice_keeps_what_is_excluded():
     assert doubt("a,b,id\n1,1,4\n1,1,5\n2,2,6\n", exclude="b").endswith("--exclude b,id leaves them out")
 
 
+@pytest.mark.slow
 def test_large_columns_are_told_from_their_first_rows():
     rows = np.arange(70_000)
     text = "n,x\n" + "".join(f"{row % 66_000},{row % 7}\n" for row in rows.tolist())
     assert doubt(text).startswith("n looks like")
+
+
+def test_a_column_of_text_is_refused_without_reading_on(monkeypatch):
+    """Some rows more are read, which say what else is text; a number with commas is looked at in every row."""
+    looked_at = []
+    add = _CellsSeen.add
+    monkeypatch.setattr(_CellsSeen, "add", lambda self, *cell: looked_at.append(cell[1]) or add(self, *cell))
+    with pytest.raises(DataError, match=r"line 2, column shop: 'A' is not a number; --exclude shop,day"):
+        read("shop,price,day\n" + "A,1,mon\n" * 5000)
+    assert looked_at[-1] == "line 1025"
+    looked_at.clear()
+    assert read('price\n"1,000"\n' + "900\n" * 2000)[0][0, 0] == 1000
+    assert looked_at[-1] == "line 2002"

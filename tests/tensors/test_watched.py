@@ -36,6 +36,7 @@ def test_formatting_is_watched(shape, told):
     assert told["expect"][0] == values.nbytes
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("written", ["-f csv", "--print y", "-o - -f csv"])
 def test_writing_is_watched(written, told, normcli, monkeypatch):

@@ -53,6 +53,7 @@ def test_every_option_of_normalize_is_one_of_the_assertions():
         assert_matches(X, X, "ln", out=X)
 
 
+@pytest.mark.slow
 def test_the_message_is_the_report_of_check():
     message = fail(assert_matches, port(ddof=1), X, "ln", layout="bnd")
     first, blank, *report = message.splitlines()
@@ -146,6 +147,7 @@ def test_sums_are_declared_by_any_word_for_their_dtype(accumulate):
     assert "two-pass:float32" in message
 
 
+@pytest.mark.slow
 def test_nothing_of_this_package_is_in_what_pytest_shows():
     try:
         assert_matches(port(ddof=1), X, "ln")

@@ -84,6 +84,7 @@ def test_live_runs_never_go_beyond_their_bounds(norm, dtype, name):
     assert compared > 7_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 def test_other_forms_of_the_same_elements_stay_within_them_too(form):
     """Divided by the root, gamma over the root first, folded into x · a + b, products fused with sums."""
@@ -93,6 +94,7 @@ def test_other_forms_of_the_same_elements_stay_within_them_too(form):
         assert not parts.size or parts.max() <= 1.0, str(case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sums", "name", "least"),
     [
@@ -270,6 +272,7 @@ def test_values_that_are_not_finite_are_judged_as_without_bounds():
     assert_matches(np.zeros((0, 4), np.float32), np.zeros((0, 4), np.float32), "ln", accumulate="float32")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["bn", "gn", "in", "wn", "mvn"])
 def test_groups_lie_along_any_axes(norm):
     """Bounds are of each value's own group: those of constant groups beside others are far smaller."""

@@ -15,6 +15,7 @@ from normcli.testing import assert_matches, provocations
 from tests.marks import costly
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize(
     ("norm", "dtype"), [*((norm, "float32") for norm in NORMS), *(("bn", dtype) for dtype in OUTPUT_DTYPES)]
@@ -116,6 +117,7 @@ WITHOUT_SPREAD = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["ln", "bn", "gn", "rms", "ws"])
 def test_no_gradient_hides_a_term(norm):
     """Without either term dx is off by a twentieth at least, and by no mere rounding."""
@@ -136,6 +138,7 @@ def test_no_gradient_hides_a_term(norm):
     assert shown > 30
 
 
+@pytest.mark.slow
 def test_options_are_those_of_normalize_and_shapes_that_do_not_fit_are_left_out():
     cases = provocations("gn", "float16", groups=3, like="torch")
     assert {case.options["groups"] for case in cases} == {3}
@@ -204,6 +207,7 @@ def test_what_is_added_to_gamma_does_not_make_it_zero(dtype):
             assert np.abs(case.dy.astype(np.float64)).max() < 100.0
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_values():
     first, again, other = (provocations("ln", seed=seed) for seed in (1, 1, 2))
     for one, same, another in zip(first, again, other, strict=True):
@@ -213,6 +217,7 @@ def test_the_same_seed_gives_the_same_values():
             assert (one.dy != another.dy).any()
 
 
+@pytest.mark.slow
 def test_gamma_and_beta_tell_places_apart():
     case = find("rank 2")
     assert len(set(case.gamma.tolist())) == case.gamma.size == len(set(case.beta.tolist()))

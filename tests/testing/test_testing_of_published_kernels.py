@@ -30,6 +30,7 @@ def test_there_are_eight_at_least_and_each_has_its_report():
     assert len(set(reports)) == len(reports)
 
 
+@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("wrong", FORWARD, ids=str)
 def test_a_wrong_forward_kernel_fails_and_is_explained(wrong):
@@ -43,6 +44,7 @@ def test_a_wrong_forward_kernel_fails_and_is_explained(wrong):
     assert wrong.fault in " ".join(str(caught.value).split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", BACKWARD, ids=str)
 def test_a_wrong_backward_kernel_fails_and_is_explained(wrong):
     """The arithmetic is float64's, and its result is rounded: what differs is the fault."""

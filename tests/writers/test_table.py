@@ -22,7 +22,7 @@ from normcli.identifying.words.diagnosis import Diagnosis
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.calculate import calculate
-from normcli.teach.explain.value_story import explain
+from normcli.teach.explain.explain import explain
 from normcli.teach.restore import restore
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe

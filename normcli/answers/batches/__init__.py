@@ -2,10 +2,7 @@
 
 * `fitted_statistics`: `normcli fit` and `normcli merge`: statistics over files
 * `running_statistics`: `normcli NORM --state`: how running statistics moved
-* `folded_layer`: `normcli fold`: the folded layer, and how far its output moved
-* `folded_checkpoint`: `normcli fold --checkpoint`: which norms of a state dict went into which layers
+* `folded_layer`: `normcli fold`: the folded layer, or those of a state dict, and how far the output moved
 * `folded_matrices`: `normcli fold sn`: the weights, and the σ of each
-* `batch_size_effect`: `normcli simulate batch-size`: how one sample moves with its batch
-* `training_steps`: `normcli simulate training`: one sample, step after step
-* `simulation_parts`: the header, picture and page that both simulations share
+* `simulations`: `normcli simulate`: how one sample moves with its batch, or step after step
 """

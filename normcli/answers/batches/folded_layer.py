@@ -1,4 +1,4 @@
-"""The answer of `normcli fold`: the folded layer, and how far it is from the two layers."""
+"""The answers of `normcli fold`: a folded layer, or all of a state dict, and how far its output moved."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from normcli.documents.document import (
     SCHEMA,
     Facts,
     Line,
+    RecordDocument,
     Table,
     TableRow,
     describe_members,
     describe_value,
-    flatten_records,
 )
 from normcli.documents.excerpt import build_excerpt
-from normcli.documents.number_format import format_statistic
+from normcli.documents.number_format import format_shape, format_statistic
 from normcli.documents.plan_header import list_facts
-from normcli.printable import make_printable
+from normcli.printable import format_count, make_printable
 from normcli.running.fold import arrange, divide, format_divisor, format_outgoing, is_rounding, spread
 from normcli.tensors.tensor import Tensor
 
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.documents.document import Section, View
+    from normcli.running.checkpoint_fold import FoldedPair, NormedLayer
     from normcli.running.fold import Affine, Layer
+
 
 _COLUMNS = ("channel", "mean", "var", "factor", "bias")
 
@@ -53,7 +55,7 @@ def describe_proof(folded: Layer, proof: tuple[float, float]) -> Mapping[str, An
 
 
 @dataclass(frozen=True)
-class Folding:
+class Folding(RecordDocument):
     """A layer, the norm behind it, and the one layer that replaces both.
 
     Parameters
@@ -116,10 +118,6 @@ class Folding:
         for channel, values in enumerate(self._channels()):
             yield dict(zip(_COLUMNS, (channel, *describe_value(tuple(values))), strict=True))
 
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line per channel."""
-        return flatten_records(self.records())
-
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return weight and bias under their names, as they are saved."""
         bias = self.folded.bias
@@ -148,3 +146,72 @@ class Folding:
 
         table = Table(None, _COLUMNS, (True,) * len(_COLUMNS))
         return build_excerpt(table, make_row, len(channels), "channel", view)
+
+
+_OF_PAIRS = ("layer", "norm", "weight")
+
+
+@dataclass(frozen=True)
+class CheckpointFolding(RecordDocument):
+    """The pairs of a state dict, and what became of them.
+
+    Parameters
+    ----------
+    pairs : sequence of NormedLayer
+    folded : sequence of FoldedPair
+        Empty where nothing was to be folded.
+    shapes : mapping of str to tuple of int
+        The shape of each layer's weight.
+    left : sequence of str
+        Norms that stay, as no layer was found before them.
+    saved : mapping of str to ndarray
+        The state dict that is written.
+    source, eps : str
+        The name of the file, and eps with where it is from.
+    """
+
+    pairs: Sequence[NormedLayer]
+    folded: Sequence[FoldedPair]
+    shapes: Mapping[str, tuple[int, ...]]
+    left: Sequence[str]
+    saved: Mapping[str, NDArray[Any]]
+    source: str
+    eps: str
+    row_names = ("layer", "norm")
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return a header, the pairs, the proof."""
+        yield Facts(
+            "fold · batch normalization into the layers before it",
+            (
+                ("formula", ("weight · factor, (bias − mean) · factor + beta", self.eps)),
+                ("file", (make_printable(self.source), format_count(len(self.pairs), "pair"))),
+            ),
+        )
+
+        def make_row(number: int) -> TableRow:
+            pair = self.pairs[number]
+            shape = format_shape(self.shapes[pair.layer]) + (" transposed" if pair.transposed else "")
+            return TableRow((make_printable(pair.layer), make_printable(pair.norm), shape))
+
+        table = Table(None, _OF_PAIRS, (False,) * len(_OF_PAIRS))
+        yield build_excerpt(table, make_row, len(self.pairs), "pair", view)
+        if self.folded:
+            yield tell_proofs([each.folded for each in self.folded], [each.proof for each in self.folded])
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the object of JSON."""
+        return {"schema": SCHEMA, "norm": "bn", "pairs": [*self.records()], "left": list(self.left)}
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object per pair."""
+        proofs = {each.pair: describe_proof(each.folded, each.proof) for each in self.folded}
+        for pair in self.pairs:
+            shape = list(self.shapes[pair.layer])
+            yield {
+                "layer": pair.layer,
+                "norm": pair.norm,
+                "shape": shape,
+                "transposed": pair.transposed,
+                "proof": proofs.get(pair),
+            }

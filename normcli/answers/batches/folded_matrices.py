@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from normcli.answers.batches.folded_layer import describe_proof, tell_proofs
-from normcli.documents.document import SCHEMA, Facts, Line, Table, TableRow, describe_value, flatten_records
+from normcli.documents.document import (
+    SCHEMA,
+    Facts,
+    Line,
+    Table,
+    TableRow,
+    describe_value,
+    flatten_records,
+)
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.number_format import format_shape, format_statistic
 from normcli.norms.table import OF_MATRICES

@@ -4,6 +4,6 @@
 * `grouped_rows`: `normcli NORM --by`: the statistics of each group of rows
 * `gradients`: `normcli backward`: dx, dgamma, dbeta
 * `drawing`: `normcli draw`: the picture, or coloured matrices in a terminal
-* `sigma_estimate`: the line of `sn` on how far an estimated σ is from the largest singular value
+* `quantization`: `normcli NORM --quantize`: scales and codes beside what they lose
 * `catalogue`: `normcli norms` and `normcli conventions`
 """

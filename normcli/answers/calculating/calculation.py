@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.documents.document import Line, Page, describe_members, describe_value, flatten_records
+from normcli.documents.excerpt import iterate_long, pick_from
 from normcli.documents.matrix_blocks import build_blocks
 from normcli.documents.number_format import format_statistic
 from normcli.documents.plan_header import (
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.documents.document import Facts, Section, View
-    from normcli.documents.long_table import Column
+    from normcli.documents.excerpt import Column
     from normcli.documents.scene import Scene
     from normcli.norms.plan import Plan
     from normcli.results.promises import Check
@@ -46,6 +47,9 @@ _ATTRIBUTES = {"xhat": "standardized", "y": "normalized"}
 
 _CHECKED = ("target", "lowest", "highest", "overall", "largest_error", "tolerance", "ok")
 """The members of a check in JSON."""
+
+_ROUNDING = 2.0**-32
+"""The relative error of a number of ten digits."""
 
 _NEAR = 0.01
 """A check is written as ≈ its target where all groups are within this distance of it."""
@@ -106,6 +110,10 @@ class Answer:
             "warnings": list(result.warnings),
         }
 
+    def describe(self) -> dict[str, Any]:
+        """Return the members of JSON on the result alone, as one of several of a tensor."""
+        return {name: value for name, value in self.data().items() if name not in ("schema", "input")}
+
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object per group: its index, count, statistics and normalized values."""
         result, plan = self.result, self.result.plan
@@ -127,8 +135,6 @@ class Answer:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line per value: its index per axis, the input, its group's statistics, the output."""
-        from normcli.documents.long_table import iterate_long
-
         grid = self.result.plan.grid
         if self.statistics_alone:
             column = describe_column(grid, grid.group_index(0)) if grid.group_count else {}
@@ -138,8 +144,6 @@ class Answer:
 
     def columns(self) -> dict[str, Column]:
         """Return input, statistics and output: each a function from index arrays to the values there."""
-        from normcli.documents.long_table import pick_from
-
         result, grid, selection = self.result, self.result.plan.grid, self.result.selection
 
         def spread(array: NDArray[Any]) -> Column:
@@ -228,9 +232,7 @@ class Answer:
         if not self.result.input.size:
             return Line(("y: no values to check",))
         if self.result.plan.spec.iteration is not None:
-            from normcli.answers.calculating.sigma_estimate import tell_estimate  # few answers need this
-
-            return tell_estimate(self.result)
+            return _tell_estimate(self.result)
         if not checks:
             return Line(("y: this norm promises no mean, variance or length to check",))
         if all(math.isnan(check.lowest) for check in checks):
@@ -265,6 +267,29 @@ def count_group_values(result: Result) -> NDArray[np.int64]:
         counts = np.minimum(places + window.after, length - 1) - np.maximum(places - window.before, 0) + 1
         counts = counts.reshape([-1 if other == axis else 1 for other in range(len(grid.shape))])
     return np.broadcast_to(counts, grid.stats_shape)
+
+
+def _tell_estimate(result: Result) -> Line:
+    """Return how far the estimated σ is off; of several matrices, for the one furthest off."""
+    from normcli.engine.sn.passes import iterate_matrices  # of one norm alone
+    from normcli.engine.sn.singular_values import approximate_largest
+
+    matrices = iterate_matrices(result.plan, result.input, result.inputs)
+    sigma, largest = result.sigma.reshape(-1), np.array([*map(approximate_largest, matrices)])
+    usable = np.isfinite(largest) & (largest > 0.0)
+    if not usable.any():
+        return Line(("y: there is no largest singular value to hold σ against",))
+    sigma, largest = sigma[usable], largest[usable]
+    off = sigma / largest - 1.0
+    worst = int(np.argmax(np.abs(off)))
+    size, share = f"{largest[worst]:.6g}", f"{100.0 * abs(off[worst]):.3g} %"
+    if abs(off[worst]) <= _ROUNDING:
+        return Line((f"σ is the largest singular value, {size}, to rounding",))
+    after = f"that of y is {largest[worst] / sigma[worst]:.6g}" if sigma[worst] else "y is not finite"
+    told = f"σ is {share} above the largest singular value, {size}"
+    if off[worst] < 0.0:
+        told = f"σ is {share} below the largest singular value, {size}"
+    return Line((told, after, *(("of other matrices nearer",) if usable.sum() > 1 else ())))
 
 
 def _is_near(check: Check) -> bool:

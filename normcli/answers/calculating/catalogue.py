@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from normcli.documents.document import (
     SCHEMA,
     Facts,
+    RecordDocument,
     Table,
     TableRow,
     describe_members,
@@ -32,7 +33,7 @@ _COLUMNS = (
 _NOTHING = "–"
 
 
-class Catalogue:
+class Catalogue(RecordDocument):
     """Every row of the table of norms."""
 
     def sections(self, view: View) -> Iterator[Section]:
@@ -64,10 +65,6 @@ class Catalogue:
                 "like": list(list_frameworks(norm.name)),
                 **describe_members(norm, "source", "use"),
             }
-
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line per norm, lists joined by spaces."""
-        return flatten_records(self.records())
 
 
 def _list_presets() -> Iterator[dict[str, str]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.documents.document import Table, TableRow, describe_members, describe_value
-from normcli.documents.excerpt import build_excerpt
+from normcli.documents.excerpt import build_excerpt, iterate_long, pick_from
 from normcli.documents.matrix_blocks import build_blocks
 from normcli.documents.number_format import format_statistic
 from normcli.documents.plan_header import (
@@ -93,8 +93,6 @@ class GradientsAnswer:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line per value: its index per axis, the input, dy and dx."""
-        from normcli.documents.long_table import iterate_long, pick_from
-
         found, grid = self.gradients, self.gradients.plan.grid
         columns = {"input": found.input, "dy": found.dy, "dx": found.dx}
         columns |= {} if found.dgate is None else {"dgate": found.dgate}

@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from normcli.documents.document import SCHEMA, Facts, Table, TableRow, flatten_records
+from normcli.documents.document import SCHEMA, Facts, Table, TableRow
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.plan_header import format_value
 from normcli.errors import UsageError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from normcli.documents.document import Section, View
     from normcli.norms.norm import Norm
+    from normcli.tensors.tables.numerals import Label
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,10 @@ class GroupedAnswer:
     norm : Norm
     source : tuple of str
         The facts of the header's line `input`.
-    by : str
-        The name of the column that rows are grouped by.
-    names : sequence of str
-        Its values.
+    by : tuple of str
+        The names of the columns that rows are grouped by.
+    names : sequence of Label
+        Their values.
     columns : sequence of str
         Of which there are statistics.
     statistics : mapping of str to ndarray, shape (groups, columns)
@@ -44,15 +45,15 @@ class GroupedAnswer:
 
     norm: Norm
     source: tuple[str, ...]
-    by: str
-    names: Sequence[str]
+    by: tuple[str, ...]
+    names: Sequence[Label]
     columns: Sequence[str]
     statistics: Mapping[str, NDArray[Any]]
     warnings: Sequence[str]
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return the header and the table of groups."""
-        groups = (f"rows by {make_printable(self.by)}", format_count(len(self.names), "group"))
+        groups = (f"rows by {make_printable(', '.join(self.by))}", format_count(len(self.names), "group"))
         facts = (("input", self.source), ("groups", groups))
         yield Facts(f"{self.norm.name} · {self.norm.title}", facts)
         width = len(self.columns)
@@ -60,11 +61,11 @@ class GroupedAnswer:
         def make_row(number: int) -> TableRow:
             group, column = divmod(number, width)
             values = (format_value(a[group, column], view) for a in self.statistics.values())
-            own = (make_printable(self.names[group]), make_printable(self.columns[column]))
-            return TableRow((*own, *values))
+            own = (*(cell or "" for cell in self.names[group]), self.columns[column])
+            return TableRow((*map(make_printable, own), *values))
 
-        titles = (make_printable(self.by), "column", *self.statistics)
-        table = Table(None, titles, (False, False, *(True,) * (len(titles) - 2)))
+        own = (*map(make_printable, self.by), "column")
+        table = Table(None, (*own, *self.statistics), (*(False for _ in own), *(True for _ in self.statistics)))
         yield build_excerpt(table, make_row, len(self.names) * width, "group", view)
 
     def data(self) -> Mapping[str, Any]:
@@ -72,21 +73,26 @@ class GroupedAnswer:
         return {
             "schema": SCHEMA,
             "norm": self.norm.name,
-            "by": self.by,
+            "by": self.by[0] if len(self.by) == 1 else list(self.by),
             "groups": list(self.records()),
             "warnings": list(self.warnings),
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object for each group and column."""
-        lists = [to_lists(values.reshape(-1)) for values in self.statistics.values()]
-        places = itertools.product(self.names, self.columns)
-        for (name, column), *values in zip(places, *lists, strict=True):
-            yield {"group": name, "column": column, **dict(zip(self.statistics, values, strict=True))}
+        """Return one object for each group and column; of several columns, the group is a list."""
+        for label, column, *values in self._list():
+            group = label[0] if len(label) == 1 else list(label)
+            yield {"group": group, "column": column, **dict(zip(self.statistics, values, strict=True))}
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line for each group and column, the header first."""
-        return flatten_records(self.records())
+        yield (*(("group",) if len(self.by) == 1 else self.by), "column", *self.statistics)
+        yield from ((*label, *values) for label, *values in self._list())
+
+    def _list(self) -> Iterator[Sequence[Any]]:
+        lists = (to_lists(values.reshape(-1)) for values in self.statistics.values())
+        places = itertools.product(self.names, self.columns)
+        return ((*place, *values) for place, *values in zip(places, *lists, strict=True))
 
     def field(self, name: str) -> NDArray[np.generic]:
         """Return a statistic of each group and column, or raise `UsageError` if there is none of that name."""

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.documents.document import Facts, Line, Table, TableRow, describe_value, flatten_records
+from normcli.documents.document import Facts, Line, RecordDocument, Table, TableRow, describe_value
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.matrix_blocks import build_blocks
 from normcli.documents.number_format import format_shape, format_statistic
 from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts, name_inputs
+from normcli.norms.grid import unravel
 from normcli.printable import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from normcli.documents.document import Section, View
     from normcli.quantizing.quantize import Quantized
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class QuantizedAnswer:
+class QuantizedAnswer(RecordDocument):
     """A document of a quantized result.
 
     Parameters
@@ -36,16 +37,17 @@ class QuantizedAnswer:
 
     quantized: Quantized
     tensor: Tensor
+    row_names = ("scale", "value", "stored")
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the header, the scales, what the codes stand for, and what is lost."""
+        """Return the header, the scales, the values that the codes stand for, and the losses."""
         found = self.quantized
         yield self._build_header(view)
         if view.shows("stats"):
             shape = found.factors.shape
 
             def make_row(number: int) -> TableRow:
-                place = format_shape(_find_index(number, shape))
+                place = format_shape(unravel(number, shape))
                 code = found.scales.flat[number]
                 unit = format_statistic(float(found.factors.flat[number]), view.digits)
                 return TableRow((place, unit, str(code.dtype) if code.dtype.kind == "f" else f"0x{code:02x}"))
@@ -108,20 +110,7 @@ class QuantizedAnswer:
         found = self.quantized
         for number in range(found.factors.size):
             yield {
-                "scale": list(_find_index(number, found.factors.shape)),
+                "scale": list(unravel(number, found.factors.shape)),
                 "value": float(found.factors.flat[number]),
                 "stored": found.scales.flat[number].item(),
             }
-
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line for each scale, the header first."""
-        return flatten_records(self.records(), ("scale", "value", "stored"))
-
-
-def _find_index(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the index of an element, counted in C order."""
-    index = []
-    for length in reversed(shape):
-        number, place = divmod(number, length)
-        index.append(place)
-    return tuple(reversed(index))

@@ -1,10 +1,11 @@
 """Answers on numbers that somebody else calculated.
 
-* `check_verdict`: `normcli check NORM`: what differs from the exact result, and how far
+* `check_verdict`: `normcli check NORM`: what differs from the exact result, and how far; running statistics
+* `grouped_verdict`: `normcli check --by`: a table whose rows are normalized group by group
 * `gradients_verdict`: `normcli check NORM --backward`: the same of gradients
+* `quantized_verdict`: `check` and `identify` with `--quantize`: codes and scales
 * `identification`: `normcli identify`: the norms that give y; the last lines of a verdict
 * `audit_report`: `normcli audit`: a line for each layer of a model, the first bad one in full
-* `running_verdict`: `check --actual-running-mean`: whether running statistics are what batches make of them
 * `run_comparison`: `normcli audit --against`: two runs of a model, and where they part
 * `doctor_report`: `normcli doctor`: which algorithms are safe on a tensor
 * `distances`: the parts that these share: worst value, histogram of distances, tolerance

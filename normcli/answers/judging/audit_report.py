@@ -7,10 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from normcli.answers.judging.check_verdict import Verdict
-from normcli.answers.judging.distances import format_ulp
+from normcli.answers.judging.distances import build_short_line, format_ulp, tell_agreement, tell_difference
 from normcli.answers.judging.gradients_verdict import GradientsVerdict
 from normcli.checking.check import NORMALIZED
-from normcli.documents.document import Entry, Facts, Line, Listing, Table, TableRow, describe_members
+from normcli.documents.document import (
+    Entry,
+    Facts,
+    Line,
+    Listing,
+    RecordDocument,
+    Table,
+    TableRow,
+    describe_members,
+)
 from normcli.documents.plan_header import name_inputs
 from normcli.printable import format_count, make_printable
 
@@ -18,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from normcli.auditing.audit import Audit, Detail, JudgedTensor, LayerVerdict
-    from normcli.documents.document import Document, Section, View
+    from normcli.documents.document import Section, View
 
 SCHEMA = "normcli-audit/1"
 
@@ -33,7 +42,7 @@ _UNSAID = (("like", "torch"), ("axes", [-1]), ("layout", "NLC"))
 
 
 @dataclass(frozen=True)
-class AuditReport:
+class AuditReport(RecordDocument):
     """The verdicts on the norms of a recorded run.
 
     Parameters
@@ -45,6 +54,7 @@ class AuditReport:
 
     audit: Audit
     source: str
+    row_names = ("name", "norm", "dtype", "ok", "max_ulp", "cause", "problem")
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return the table of layers, the report of `check` on the first bad one, and the verdict."""
@@ -80,13 +90,6 @@ class AuditReport:
         """Return one object for each layer."""
         return map(describe_layer, self.audit.layers)
 
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line for each layer."""
-        columns = ("name", "norm", "dtype", "ok", "max_ulp", "cause", "problem")
-        yield columns
-        for record in self.records():
-            yield [record[name] for name in columns]
-
 
 def describe_layer(verdict: LayerVerdict) -> dict[str, Any]:
     """Return the members of JSON of one layer."""
@@ -111,7 +114,7 @@ def _build_entry(verdict: LayerVerdict, view: View) -> Entry:
 
 
 def build_answer(verdict: LayerVerdict, view: View) -> Iterator[Section]:
-    """Yield what is known of a layer: the report of `check` where it was kept, and its tensors."""
+    """Yield the findings on a layer: the report of `check` where it was kept, and a line for each tensor."""
     shape = "×".join(map(str, verdict.shape))
     kind = verdict.settings.kind
     told = (("norm", name_norm(verdict)), ("input", f"{shape} {verdict.dtype}"), ("class", kind))
@@ -126,7 +129,7 @@ def build_answer(verdict: LayerVerdict, view: View) -> Iterator[Section]:
             yield _build_part(part)
 
 
-def build_detail(detail: Detail) -> Document:
+def build_detail(detail: Detail) -> Verdict:
     """Return the report of `check` on a layer."""
     gradients = None
     if detail.gradients is not None and detail.dy is not None:
@@ -142,11 +145,9 @@ def build_detail(detail: Detail) -> Document:
 
 def _build_part(part: JudgedTensor) -> Line:
     """Return the verdict on a tensor in a line."""
-    count = format_count(part.compared, "value")
-    text = f"{part.mismatches:,} of {count} differ{'s' if part.mismatches == 1 else ''}"
     told = (("evidence", part.cause), ("try", part.remedy))
     details = tuple((label, words) for label, words in told if words is not None)
-    return Line((f"{part.role}: {text}", f"{format_ulp(part.max_ulp)} ulp"), mark=part.ok, details=details)
+    return build_short_line(part.role, part, details)
 
 
 def build_summary(audit: Audit) -> Line:
@@ -157,10 +158,10 @@ def build_summary(audit: Audit) -> Line:
     if unknown == len(layers):
         return Line(left, mark=False)
     if first is None:
-        agreeing = format_count(len(layers) - unknown, "layer")
-        return Line((f"{agreeing} agree{'s' if len(layers) - unknown == 1 else ''}", *left), not unknown)
-    count, name = format_count(len(layers), "layer"), make_printable(first.settings.name)
-    found = f"{wrong:,} of {count} differ{'s' if wrong == 1 else ''}"
+        known = len(layers) - unknown
+        return Line((tell_agreement(known, format_count(known, "layer")), *left), not unknown)
+    found = tell_difference(wrong, format_count(len(layers), "layer"))
+    name = make_printable(first.settings.name)
     return Line((found, f"first bad layer: {name}", *left), mark=False, details=tuple(_suggest_classes(layers)))
 
 

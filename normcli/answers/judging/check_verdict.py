@@ -1,4 +1,4 @@
-"""The answer of `normcli check NORM`: arrays beside the exact ones, and how far they are off."""
+"""The answers of `normcli check NORM`: how far arrays, or running statistics, are from the exact ones."""
 
 from __future__ import annotations
 
@@ -8,23 +8,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.answers.judging.distances import (
+    OF_COMPARISON,
+    OF_WORST,
     build_histogram,
+    build_short_line,
+    build_worst,
     describe_comparison,
-    format_element,
     format_ratio,
     format_ulp,
-    list_tolerance,
+    list_compared,
     list_verdict_lines,
+    name_place,
+    tell_difference,
 )
 from normcli.answers.judging.identification import build_verdict, describe_diagnosis
 from normcli.checking.check import NORMALIZED
 from normcli.documents.document import (
+    SCHEMA,
     Facts,
     LongList,
+    RecordDocument,
     Table,
     TableRow,
     describe_members,
-    flatten_records,
 )
 from normcli.documents.excerpt import MOST_GROUPS, format_hidden
 from normcli.documents.plan_header import (
@@ -36,7 +42,6 @@ from normcli.documents.plan_header import (
     list_selection,
 )
 from normcli.printable import format_count, make_printable
-from normcli.teach.value_index import format_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -52,8 +57,11 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 
+_OF_GROUP = ("mismatches", "max_ulp")
+
+
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(RecordDocument):
     """The comparison of arrays with the exact ones.
 
     Parameters
@@ -92,11 +100,11 @@ class Verdict:
         """Return the header, of each array the worst value, distances and worst groups, then the verdicts."""
         yield self._build_header(view)
         for name, comparison in self.checked.comparisons.items():
-            if not comparison.ok:
-                yield self._build_worst(name, comparison, view)
+            if comparison.worst is not None and not comparison.ok:
+                yield build_worst(name, self._name_place(name, comparison.worst.place), comparison, view)
             if name == NORMALIZED and comparison.compared:
                 yield build_histogram(comparison, view)
-            if comparison.groups is not None and not comparison.ok and self.plan.grid.group_count > 1:
+            if comparison.groups is not None and not comparison.ok and self._count_groups() > 1:
                 yield self._build_groups(comparison, view)
         if self.gradients is not None:
             yield from self.gradients.detail(view)
@@ -127,56 +135,69 @@ class Verdict:
         for name, comparison in self.checked.comparisons.items():
             for group in comparison.groups or ():
                 yield {"compared": name, **self._describe_group(group)}
-        for name, comparison in self._find_wrong_gradients():
-            nowhere = dict.fromkeys(self.plan.grid.kept_names)
-            yield {"compared": name, "group": nowhere, **describe_members(comparison, "mismatches", "max_ulp")}
+        gradients = {} if self.gradients is None else self.gradients.checked.comparisons
+        for name, comparison in gradients.items():
+            if not comparison.ok:
+                nowhere = dict.fromkeys(self._kept_names)
+                yield {"compared": name, "group": nowhere, **describe_members(comparison, *_OF_GROUP)}
 
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """Yield one line for each group with a mismatch: array, index, mismatches, largest ulp."""
-        return flatten_records(
-            self.records(), ("compared", *self.plan.grid.kept_names, "mismatches", "max_ulp")
-        )
+    @property
+    def row_names(self) -> Sequence[str]:
+        """The members of a group with a mismatch: array, index, mismatches, largest ulp."""
+        return ("compared", *self._kept_names, *_OF_GROUP)
 
-    def _find_wrong_gradients(self) -> list[tuple[str, Comparison]]:
-        found = {} if self.gradients is None else self.gradients.checked.comparisons
-        return [(name, comparison) for name, comparison in found.items() if not comparison.ok]
+    # -- what groups are: those of the plan
+
+    @property
+    def _kept_names(self) -> tuple[str, ...]:
+        """The names of the members that tell groups apart."""
+        return self.plan.grid.kept_names
+
+    def _count_groups(self) -> int:
+        return self.plan.grid.group_count
+
+    def _measure_group(self, number: int) -> int:
+        """Return how many values a group has."""
+        return self.plan.grid.group_size
+
+    def _name_group(self, number: int) -> str:
+        return self.plan.grid.group_name(number)
+
+    def _name_place(self, name: str, place: int) -> tuple[str, ...]:
+        return name_place(self.plan, place) if name == NORMALIZED else (self._name_group(place),)
+
+    def _locate(self, name: str, place: int) -> tuple[tuple[int, ...], int]:
+        """Return the index of a value, empty for a statistic, and the number of its group."""
+        if name != NORMALIZED:
+            return (), place
+        index = np.unravel_index(np.asarray(place), self.plan.grid.shape)
+        return tuple(map(int, index)), int(self.plan.grid.locate_groups(index))
+
+    def _index_group(self, number: int) -> Mapping[str, Any]:
+        return self.plan.grid.group_index(number)
 
     # -- for a reader
 
     def _build_header(self, view: View) -> Facts:
         more = list(list_selection(self.plan, self.tensor.values, self.checked.selection, self.checked.counts))
-        for name, comparison in self.checked.comparisons.items():
-            label = "actual" if name == NORMALIZED else f"actual {name}"
-            facts = (make_printable(self.sources[name]), *list_tolerance(comparison.tolerance))
-            more.append((label, facts))
+        more += list_compared(self.checked.comparisons, self.sources)
         if self.gradients is not None:
             more += self.gradients.list_facts()
         title = f"check {self.plan.norm.name} · {self.plan.norm.title}"
         return build_header(title, self.plan, list_facts(self.tensor), view, self.parameters, more)
 
-    def _build_worst(self, name: str, comparison: Comparison, view: View) -> Facts:
-        worst, grid = comparison.worst, self.plan.grid
-        assert worst is not None
-        index, number = self._locate(name, worst.place)
-        group = grid.group_name(number)
-        place: tuple[str, ...] = (group,)
-        if name == NORMALIZED:
-            at = format_index(index, grid.layout) or "the only value"
-            place = (at, f"group {group}") if not self.plan.groups_overlap else (at,)
-        return Facts(f"worst value of {name}", (("at", place), *format_element(comparison, view)))
-
     def _build_groups(self, comparison: Comparison, view: View) -> Table:
         assert comparison.groups is not None
-        grid, count = self.plan.grid, comparison.count_groups()
+        every, count = self._count_groups(), comparison.count_groups()
         most = count if view.full else min(count, MOST_GROUPS // 3)
-        note = f"{count:,} of {format_count(grid.group_count, 'group')} differ{'s' if count == 1 else ''}"
+        note = tell_difference(count, format_count(every, "group"))
         notes = filter(None, (note, format_hidden(count - most, count, "group")))
-        one_each = comparison.compared == grid.group_count
+        one_each = comparison.compared == every
         columns = ("group", *(() if one_each else ("mismatches", "of its values")), "worst ulp")
         rows = []
         for group in comparison.groups.find_worst(most):
-            share = f"{group.mismatches:,}", format_ratio(group.mismatches, grid.group_size)
-            cells = (grid.group_name(group.group), *(() if one_each else share), format_ulp(group.max_ulp))
+            share = f"{group.mismatches:,}", format_ratio(group.mismatches, self._measure_group(group.group))
+            cells = (self._name_group(group.group), *(() if one_each else share), format_ulp(group.max_ulp))
             rows.append(TableRow(cells, group.group))
         return Table(None, columns, (False, *(True,) * (len(columns) - 1)), rows, "; ".join(notes))
 
@@ -196,20 +217,46 @@ class Verdict:
         index, number = self._locate(name, worst.place)
         names = self.plan.grid.layout.names
         place = {"index": dict(zip(names, index, strict=True))} if name == NORMALIZED else {}
-        return {
-            **place,
-            "group": self.plan.grid.group_index(number),
-            **describe_members(worst, "expected", "actual", "ulp"),
-        }
+        return {**place, "group": self._index_group(number), **describe_members(worst, *OF_WORST)}
 
     def _describe_group(self, group: GroupDifference) -> Mapping[str, Any]:
-        index = self.plan.grid.group_index(group.group)
-        return {"group": index, **describe_members(group, "mismatches", "max_ulp")}
+        return {"group": self._index_group(group.group), **describe_members(group, *_OF_GROUP)}
 
-    def _locate(self, name: str, place: int) -> tuple[tuple[int, ...], int]:
-        """Return the index of a value, empty for a statistic, and the number of its group."""
-        if name != NORMALIZED:
-            return (), place
-        grid = self.plan.grid
-        index = np.unravel_index(np.asarray(place), grid.shape)
-        return tuple(map(int, index)), int(grid.locate_groups(index))
+
+@dataclass(frozen=True)
+class RunningVerdict(RecordDocument):
+    """The comparison of running statistics with those that batches make.
+
+    Parameters
+    ----------
+    norm : str
+    batches : tuple of str
+        Where the batches came from.
+    found : sequence of tuple
+        The name of each, how far it is off, and the cause where it differs.
+    """
+
+    norm: str
+    batches: tuple[str, ...]
+    found: Sequence[tuple[str, Comparison, str | None]]
+
+    @property
+    def ok(self) -> bool:
+        """Whether all agree."""
+        return all(one.ok for _, one, _ in self.found)
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return the batches, and a line for each of the statistics."""
+        lines = (("batches", tuple(map(make_printable, self.batches))),)
+        yield Facts(f"check {self.norm} · running statistics", lines)
+        for name, one, cause in self.found:
+            yield build_short_line(name, one, () if cause is None else (("evidence", cause),))
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the verdicts as one object."""
+        return {"schema": SCHEMA, "norm": self.norm, "ok": self.ok, "checked": list(self.records())}
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object for each of the statistics."""
+        for name, one, cause in self.found:
+            yield {"name": name, **describe_members(one, *OF_COMPARISON), "cause": cause}

@@ -6,16 +6,22 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from normcli.checking.check import NORMALIZED
 from normcli.checking.tally import Bin
-from normcli.documents.document import Line, Table, TableRow, describe_members, describe_value
-from normcli.printable import format_count, format_up
+from normcli.documents.document import Facts, Line, Table, TableRow, describe_members, describe_value
+from normcli.printable import format_count, format_up, make_printable
+from normcli.teach.value_index import format_index
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from normcli.auditing.audit import JudgedTensor
     from normcli.checking.tally import Comparison
     from normcli.checking.ulp import Tolerance
     from normcli.documents.document import View
+    from normcli.norms.plan import Plan
 
 _ULP_DIGITS = 4
 
@@ -34,9 +40,26 @@ def list_verdict_lines(name: str, found: Comparison) -> Iterator[Line]:
         yield smallest
 
 
+def tell_difference(wrong: int, counted: str) -> str:
+    """Return how many things differ, of a number of them such as `10 values`."""
+    return f"{wrong:,} of {counted} differ{'s' if wrong == 1 else ''}"
+
+
+def tell_agreement(count: int, counted: str) -> str:
+    """Return that a number of things, such as `10 values`, agree."""
+    return f"{counted} agree{'s' if count == 1 else ''}"
+
+
+def build_short_line(
+    name: str, found: Comparison | JudgedTensor, details: tuple[tuple[str, str], ...] = ()
+) -> Line:
+    """Return how many values of a tensor differ, and how far the furthest is off."""
+    text = tell_difference(found.mismatches, format_count(found.compared, "value"))
+    return Line((f"{name}: {text}", f"{format_ulp(found.max_ulp)} ulp"), found.ok, details)
+
+
 def build_line(name: str, found: Comparison) -> Line:
     """Return how many values agree, and how far they are off."""
-    values = format_count(found.compared, "value")
     if not found.compared:
         return Line((f"{name}: there are no values to compare",), mark=True)
     where = f", at an exact value of {found.max_ulp_expected:.2g}" if found.is_near_zero else ""
@@ -44,9 +67,8 @@ def build_line(name: str, found: Comparison) -> Line:
         f"furthest {format_ulp(found.max_ulp)} ulp{where}",
         f"largest difference {found.max_abs:.3g}",
     )
-    text = f"{values} agree{'s' if found.compared == 1 else ''}"
-    if not found.ok:
-        text = f"{found.mismatches:,} of {values} differ{'s' if found.mismatches == 1 else ''}"
+    values = format_count(found.compared, "value")
+    text = tell_agreement(found.compared, values) if found.ok else tell_difference(found.mismatches, values)
     return Line((f"{name}: {text}", *furthest), found.ok)
 
 
@@ -77,8 +99,19 @@ def _format_odd(value: float) -> str:
     return "NaN" if math.isnan(value) else f"{value:.{_SHORT_DIGITS}g}".replace("inf", "∞")
 
 
-def format_element(comparison: Comparison, view: View) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the lines on a worst value: expected, actual, difference."""
+def name_place(plan: Plan, place: int) -> tuple[str, ...]:
+    """Return the index of a value of the tensor in words, and the group that it belongs to."""
+    index = np.unravel_index(np.asarray(place), plan.grid.shape)
+    at = format_index([*map(int, index)], plan.grid.layout) or "the only value"
+    return (
+        (at,)
+        if plan.groups_overlap
+        else (at, f"group {plan.grid.group_name(int(plan.grid.locate_groups(index)))}")
+    )
+
+
+def build_worst(name: str, place: tuple[str, ...], comparison: Comparison, view: View) -> Facts:
+    """Return the worst value of an array, which lies at a place: expected, actual, difference."""
     worst, short = comparison.worst, comparison.tolerance.dtype.itemsize <= 4
     assert worst is not None
     digits = view.digits or (_SHORT_DIGITS if short else _LONG_DIGITS)
@@ -86,23 +119,35 @@ def format_element(comparison: Comparison, view: View) -> tuple[tuple[str, tuple
     if comparison.tolerance.max_ulp is None and math.isfinite(worst.excess):  # by which it is the worst
         measures.append(f"{format_ulp(worst.excess)} times what is tolerated")
     actual = f"{worst.actual:.{digits}g}", *measures
-    lines = ("expected", (f"{worst.expected:.{digits}g}",)), ("actual", actual)
-    if not comparison.tolerance.derived or not math.isfinite(worst.ulp):
-        return lines
-    return *lines, ("bound", (f"{format_ulp(worst.ulp / worst.excess)} ulp",))
+    lines = [("at", place), ("expected", (f"{worst.expected:.{digits}g}",)), ("actual", actual)]
+    if comparison.tolerance.derived and math.isfinite(worst.ulp):
+        lines.append(("bound", (f"{format_ulp(worst.ulp / worst.excess)} ulp",)))
+    return Facts(f"worst value of {name}", tuple(lines))
+
+
+def list_compared(
+    comparisons: Mapping[str, Comparison], sources: Mapping[str, str]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield a header's line on each compared array: where it came from, its dtype, its tolerance."""
+    for name, comparison in comparisons.items():
+        label = "actual" if name == NORMALIZED else f"actual {name}"
+        yield label, (make_printable(sources[name]), *list_tolerance(comparison.tolerance))
+
+
+def describe_tolerance(limits: Tolerance) -> dict[str, Any]:
+    """Return the tolerance as members of JSON."""
+    if limits.max_ulp is None:
+        return describe_members(limits, "rtol", "atol")
+    return {"max_ulp_allowed": limits.max_ulp}
 
 
 def describe_comparison(comparison: Comparison) -> dict[str, Any]:
     """Return the members of JSON that every comparison has."""
-    limits = comparison.tolerance
-    allowed = {"max_ulp_allowed": limits.max_ulp}
-    if limits.max_ulp is None:
-        allowed = describe_members(limits, "rtol", "atol")
     return {
         "ok": comparison.ok,
-        "dtype": limits.dtype.name,
+        "dtype": comparison.tolerance.dtype.name,
         **describe_members(comparison, "compared", "mismatches", "max_ulp", "max_ulp_expected", "max_abs"),
-        **allowed,
+        **describe_tolerance(comparison.tolerance),
         "smallest": None if comparison.smallest is None else describe_value(comparison.smallest),
         "histogram": [
             dict(zip(("from", "to", "count"), describe_value(tuple(part)), strict=True))
@@ -111,8 +156,13 @@ def describe_comparison(comparison: Comparison) -> dict[str, Any]:
     }
 
 
+OF_WORST = ("expected", "actual", "ulp")
+OF_COMPARISON = ("ok", "max_ulp", "max_abs", "compared", "mismatches")
+"""The members of JSON of a worst value, and of an array where a line is enough."""
+
+
 def build_histogram(comparison: Comparison, view: View, name: str | None = None) -> Table:
-    """Return how many values are how far off; with a name, whose values they are and what is tolerated."""
+    """Return a table of the number of values at each distance; with a name, titled by array and tolerance."""
     total = comparison.compared
     bins = comparison.histogram if view.full else _coarsen(comparison.histogram)
     rows = [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.algorithms.practices import list_practices
 from normcli.algorithms.row_computation import parse_computation
-from normcli.answers.judging.distances import list_tolerance
+from normcli.answers.judging.distances import describe_tolerance, list_tolerance
 from normcli.doctor.examination import SHORT
 from normcli.documents.document import Line, Table, TableRow, describe_members, describe_value
 from normcli.documents.plan_header import (
@@ -72,7 +72,8 @@ class ExaminationAnswer:
         plan = self.found.plan
         title = f"doctor {plan.norm.name} · {plan.norm.title}"
         source = list_facts(self.tensor, self.found.tolerance.dtype)
-        safe = (("safe", ("in " + list_tolerance(self.found.tolerance)[0], self._format_limit())),)
+        dtype, limit = list_tolerance(self.found.tolerance)
+        safe = (("safe", (f"in {dtype}", "within " + limit.removeprefix("up to "))),)
         selection = list_selection(plan, self.tensor.values, self.inputs.selection, None)
         counting = [(label, facts[:-1]) for label, facts in selection]  # nothing takes the place of the others
         yield build_header(title, plan, source, view, name_inputs(self.inputs), (*counting, *safe))
@@ -99,13 +100,11 @@ class ExaminationAnswer:
         """Return the object of JSON."""
         found, grid = self.found, self.found.plan.grid
         cheapest = found.cheapest
-        limits = found.tolerance
-        allowed = {"rtol": limits.rtol, "atol": limits.atol}
         return {
             **describe_plan(found.plan, {"input": describe_tensor(self.tensor)}),
             **describe_selection(self.inputs.selection),
-            "dtype": limits.dtype.name,
-            **(allowed if limits.max_ulp is None else {"max_ulp_allowed": limits.max_ulp}),
+            "dtype": found.tolerance.dtype.name,
+            **describe_tolerance(found.tolerance),
             "ok": self.ok,
             "required": None if self.required is None else self.required.name,
             "cheapest": None if cheapest is None else cheapest.computation.name,
@@ -137,8 +136,9 @@ class ExaminationAnswer:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line for each, as `records`."""
-        lines = [self._flatten(record) for record in self.records()]
-        return iter((tuple(lines[0]), *(tuple(line.values()) for line in lines)))
+        yield tuple(next(self.records()))
+        for record in self.records():
+            yield tuple(_name_index(value) if isinstance(value, dict) else value for value in record.values())
 
     def _describe(self, finding: Finding) -> Mapping[str, Any]:
         grid, overflow = self.found.plan.grid, finding.overflow
@@ -166,19 +166,7 @@ class ExaminationAnswer:
             else {"group": name_group(overflow.group), "place": overflow.place},
         }
 
-    @staticmethod
-    def _flatten(record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a record with the indices of groups as text."""
-        return {
-            name: " ".join(f"{key}={part}" for key, part in value.items()) if isinstance(value, dict) else value
-            for name, value in record.items()
-        }
-
     # -- for a reader
-
-    def _format_limit(self) -> str:
-        limits = self.found.tolerance
-        return "within " + list_tolerance(limits)[1].removeprefix("up to ")
 
     def _list_conditions(self) -> Table:
         found, grid = self.found, self.found.plan.grid
@@ -190,19 +178,14 @@ class ExaminationAnswer:
             over = f"beyond {largest:.6g}" if name != "mean²/var" and one.largest > largest else ""
             numbers = (f"{one.median:.3g}", f"{one.largest:.4g}")
             rows.append(TableRow((name, *numbers, grid.group_name(one.place), over), one.place))
-        eps = found.plan.spec.eps
-        notes = [
-            f"{found.faint:,} of {format_count(found.judged, 'group')} with {self._name_square()} ≤ eps"
-        ] * bool(eps)
+        square, judged = found.plan.norm.divisor.square, format_count(found.judged, "group")
+        notes = [f"{found.faint:,} of {judged} with {square} ≤ eps"] if found.plan.spec.eps else []
         if found.beyond:
             notes.append(f"{format_count(found.beyond, 'value')} beyond {found.tolerance.dtype.name}")
         if found.headroom is not None:
             notes.append(f"{SHORT} sums hold {found.headroom:.3g} × the largest Σx²")
         columns = ("of each group", "median", "largest", "in group", "")
         return Table("conditioning", columns, (False, True, True, False, False), rows, "; ".join(notes) or None)
-
-    def _name_square(self) -> str:
-        return self.found.plan.norm.divisor.square
 
     def _list_findings(self, view: View) -> Iterator[Section]:
         """Yield a table for each dtype of sums."""
@@ -280,6 +263,10 @@ class ExaminationAnswer:
 
 def _format(distances: Distribution) -> str:
     return f"{max(0.0, distances.largest):.4g}"
+
+
+def _name_index(index: Mapping[str, int]) -> str:
+    return " ".join(f"{name}={place}" for name, place in index.items())
 
 
 def _format_lost(lost: Lost) -> str:

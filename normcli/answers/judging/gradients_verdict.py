@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.answers.judging.distances import (
+    OF_WORST,
     build_histogram,
     build_line,
+    build_worst,
     describe_comparison,
-    format_element,
-    list_tolerance,
+    list_compared,
     list_verdict_lines,
+    name_place,
 )
 from normcli.documents.document import Facts, describe_members
 from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts, name_inputs
-from normcli.printable import make_printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from normcli.checking.gradient_check import CheckedGradients
-    from normcli.checking.tally import Element
     from normcli.documents.document import Section, View
     from normcli.tensors.tensor import Tensor
 
@@ -64,18 +64,13 @@ class GradientsVerdict:
 
     def list_facts(self) -> list[tuple[str, tuple[str, ...]]]:
         """Return the header's lines on dy and on the gradients that are compared."""
-        lines = [("dy", list_facts(self.dy))]
-        for name, comparison in self.checked.comparisons.items():
-            facts = (make_printable(self.sources[name]), *list_tolerance(comparison.tolerance))
-            lines.append((f"actual {name}", facts))
-        return lines
+        return [("dy", list_facts(self.dy)), *list_compared(self.checked.comparisons, self.sources)]
 
     def detail(self, view: View) -> Iterator[Section]:
         """Return the worst value of each array that differs, and the distances of dx."""
         for name, comparison in self.checked.comparisons.items():
             if comparison.worst is not None and not comparison.ok:
-                at = ("at", self._name_place(name, comparison.worst))
-                yield Facts(f"worst value of {name}", (at, *format_element(comparison, view)))
+                yield build_worst(name, self._name_place(name, comparison.worst.place), comparison, view)
             if name == "dx" and comparison.compared:
                 yield build_histogram(comparison, view, name)
 
@@ -129,7 +124,9 @@ class GradientsVerdict:
         return {
             "source": self.sources[name],
             **describe_comparison(comparison),
-            "worst": None if worst is None else self._describe_worst(name, worst),
+            "worst": None
+            if worst is None
+            else {"index": self._locate(name, worst.place), **describe_members(worst, *OF_WORST)},
             **self._describe_fault(name),
         }
 
@@ -148,22 +145,17 @@ class GradientsVerdict:
             "remedy": fault.remedy or None,
         }
 
-    def _describe_worst(self, name: str, worst: Element) -> Mapping[str, Any]:
-        return {"index": self._locate(name, worst), **describe_members(worst, "expected", "actual", "ulp")}
-
-    def _name_place(self, name: str, worst: Element) -> tuple[str, ...]:
+    def _name_place(self, name: str, place: int) -> tuple[str, ...]:
         """Return the index of a value, and of dx the group that it belongs to."""
-        place = " ".join(f"{axis}={i}" for axis, i in self._locate(name, worst).items()) or "the only value"
-        plan = self.checked.gradients.plan
-        if name not in _OF_TENSOR or plan.groups_overlap:
-            return (place,)
-        index = np.unravel_index(np.asarray(worst.place), plan.grid.shape)
-        return place, f"group {plan.grid.group_name(int(plan.grid.locate_groups(index)))}"
+        if name in _OF_TENSOR:
+            return name_place(self.checked.gradients.plan, place)
+        index = self._locate(name, place)
+        return (" ".join(f"{axis}={i}" for axis, i in index.items()) or "the only value",)
 
-    def _locate(self, name: str, worst: Element) -> dict[str, int]:
+    def _locate(self, name: str, place: int) -> dict[str, int]:
         """Return the index of a value, by the names of its axes."""
-        grid, parameters = self.checked.gradients.plan.grid, self.checked.gradients.plan.parameters
+        plan = self.checked.gradients.plan
         if name not in _OF_TENSOR:
-            return {grid.layout.name(axis): i for axis, i in parameters.locate(worst.place).items()}
-        index = np.unravel_index(worst.place, grid.shape) if grid.shape else ()
-        return {name: int(i) for name, i in zip(grid.layout.names, index, strict=False)}
+            return {plan.grid.layout.name(axis): i for axis, i in plan.parameters.locate(place).items()}
+        index = np.unravel_index(np.asarray(place), plan.grid.shape)
+        return dict(zip(plan.grid.layout.names, map(int, index), strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,18 +39,8 @@ _MOST_LINES, _MOST_ON_SCREEN = 12, 4
 """Lines of a table in a pipe, and in a terminal, where the verdict below it is to be seen."""
 
 _COLUMNS = (
-    "norm",
-    "axes",
-    "eps",
-    "fits",
-    "place",
-    "ddof",
-    "affine",
-    "precision",
-    "like",
-    "equal",
-    "max ulp",
-    "max abs",
+    *("norm", "axes", "eps", "fits", "place", "ddof"),
+    *("affine", "precision", "like", "equal", "max ulp", "max abs"),
 )
 _ABSENT = "–"
 _NUMERIC = frozenset(("eps", "ddof", "equal", "max ulp", "max abs"))
@@ -93,7 +84,7 @@ class IdentificationAnswer:
     axis_names: Sequence[str]
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return a header, the matches, what made the tensor."""
+        """Return a header, the table of matches, and the verdict on the origin of the tensor."""
         lines = (("input", list_facts(self.source)), ("actual", list_facts(self.actual)))
         yield Facts("what made the actual tensor of the input?", lines)
         if self.found.matches:
@@ -148,12 +139,11 @@ class IdentificationAnswer:
         names = tuple(self.axis_names[axis] for axis in plain.axes)
         count = plain.scale.size
         most = _count_lines(count, view)
-        places = zip(
-            *np.unravel_index(np.arange(most), [plain.scale.shape[a] for a in plain.axes]), strict=True
-        )
-        shown = (values.reshape(-1)[:most] for values in columns.values())
-        cells = zip(*([f"{value:.6g}" for value in values] for values in shown), strict=True)
-        rows = [TableRow((*map(str, place), *line)) for place, line in zip(places, cells, strict=True)]
+        places = itertools.islice(np.ndindex(*(plain.scale.shape[axis] for axis in plain.axes)), most)
+        rows = [
+            TableRow((*map(str, place), *(f"{values.reshape(-1)[number]:.6g}" for values in columns.values())))
+            for number, place in enumerate(places)
+        ]
         note = format_hidden(count - most, count, "line")
         return Table(None, (*names, *columns), (True,) * (len(names) + len(columns)), rows, note)
 

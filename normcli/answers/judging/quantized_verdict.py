@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from normcli.documents.document import Line, flatten_records
+from normcli.documents.document import Line, RecordDocument
 from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts, name_inputs
 from normcli.printable import make_printable
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class QuantizedVerdict:
+class QuantizedVerdict(RecordDocument):
     """Codes and scales, checked.
 
     Parameters
@@ -96,7 +96,3 @@ class QuantizedVerdict:
         """Return one object for codes and one for scales."""
         for part in self.parts:
             yield {"name": part.name, "ok": part.ok, **part._asdict()}
-
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line for codes and one for scales, the header first."""
-        return flatten_records(self.records())

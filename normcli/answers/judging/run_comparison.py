@@ -13,7 +13,7 @@ from normcli.answers.judging.audit_report import (
     name_norm,
     tell,
 )
-from normcli.answers.judging.distances import format_ulp
+from normcli.answers.judging.distances import OF_COMPARISON, format_ulp, tell_agreement
 from normcli.documents.document import Entry, Facts, Line, Listing, Table, TableRow, describe_members
 from normcli.printable import format_count, make_printable
 
@@ -63,7 +63,7 @@ class RunReport:
         yield self._build_summary()
 
     def listing(self, view: View) -> Listing:
-        """Return the layers as a page lists them: each opens what is known of both runs."""
+        """Return the layers as a page lists them: each opens the findings on both runs."""
         entries = [
             Entry(
                 make_printable(pair.first.settings.name), make_printable(name_norm(pair.first)),
@@ -108,34 +108,20 @@ class RunReport:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line for each layer that both runs have."""
-        yield (
-            "name",
-            "norm",
-            "input_ulp",
-            "output_ulp",
-            "differences",
-            "nearer",
-            "first_cause",
-            "second_cause",
-        )
+        tensors = ("input", "output")
+        ulps, causes = (f"{name}_ulp" for name in tensors), (f"{run}_cause" for run in _RUNS)
+        yield ("name", "norm", *ulps, "differences", "nearer", *causes)
         for one in self.records():
-            ulp = [None if one[role] is None else one[role]["max_ulp"] for role in ("input", "output")]
-            yield (
-                one["name"],
-                one["norm"],
-                *ulp,
-                "; ".join(one["differences"]),
-                one["nearer"],
-                one["first_run"]["cause"],
-                one["second_run"]["cause"],
-            )
+            ulp = [None if one[role] is None else one[role]["max_ulp"] for role in tensors]
+            cause = [one[f"{run}_run"]["cause"] for run in _RUNS]
+            yield (one["name"], one["norm"], *ulp, "; ".join(one["differences"]), one["nearer"], *cause)
 
     def _choose(self, pair: LayerPair) -> tuple[str, LayerVerdict]:
         """Return the run that is further from the exact norm, and its verdict."""
         return ("first", pair.first) if pair.nearer == "second" else ("second", pair.second)
 
     def _tell_causes(self, pair: LayerPair) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with each run where they part, and which computation gives its bits."""
+        """Yield the fault of each run where they part, and the computation that gives its bits."""
         both = zip(_RUNS, (pair.first, pair.second), strict=True)
         wrong = {run: tell(one) for run, one in both if one.ok is False}
         if len(wrong) > len({*wrong.values()}):
@@ -156,8 +142,8 @@ class RunReport:
         found, parting = self.found, self.found.parting
         details = [("only in", f"the {run}: {_join(names)}") for run, names in found.alone.items() if names]
         if found.ok:
-            count = format_count(len(found.pairs), "layer")
-            return Line((f"{count} agree{'s' if len(found.pairs) == 1 else ''}", "in both runs"), mark=True)
+            told = tell_agreement(len(found.pairs), format_count(len(found.pairs), "layer"))
+            return Line((told, "in both runs"), mark=True)
         if parting is not None:
             second = [("the second", make_printable(text)) for text in parting.differences]
             causes = [*self._tell_causes(parting)]
@@ -179,9 +165,7 @@ def _join(names: Sequence[str]) -> str:
 
 
 def _describe(found: Comparison | None) -> Mapping[str, Any] | None:
-    return (
-        None if found is None else describe_members(found, "ok", "max_ulp", "max_abs", "compared", "mismatches")
-    )
+    return None if found is None else describe_members(found, *OF_COMPARISON)
 
 
 def _format(found: Comparison | None) -> str:

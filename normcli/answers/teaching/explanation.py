@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from normcli.documents.document import Formulas, LongList, Page, Table, TableRow, flatten_records
+from normcli.documents.document import Formulas, LongList, Page, RecordDocument, Table, TableRow
 from normcli.documents.excerpt import cut_beyond, format_hidden
 from normcli.documents.notation import MOST_SHOWN, build_equation, format_code, format_number
 from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts
@@ -46,11 +46,9 @@ _AT_ONCE = 8192
 _LISTED = ("group", RESIDUAL)
 """The steps that are told as a table of the group's values."""
 
-_COLUMNS = ("step", "at", "symbol", "sentence", "text", "expression", "value")
-
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(RecordDocument):
     """A story and the tensor that it is of.
 
     Parameters
@@ -73,6 +71,7 @@ class Explanation:
     calculate: Callable[[], Result]
     digits: int | None = None
     dy: Tensor | None = None
+    row_names = ("step", "at", "symbol", "sentence", "text", "expression", "value")
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return the header, the group, then a section for each step."""
@@ -104,8 +103,9 @@ class Explanation:
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON: the group with its values, and the steps."""
         story, group = self.story, self.story.group
+        given = {"input": self.tensor} | ({} if self.dy is None else {"dy": self.dy})
         return {
-            **describe_plan(story.plan, {"input": describe_tensor(self.tensor), **self._describe_dy()}),
+            **describe_plan(story.plan, {name: describe_tensor(tensor) for name, tensor in given.items()}),
             "at": None if story.at is None else list(story.at),
             "running": story.running,
             "group": None if group is None else _describe_group(group),
@@ -129,10 +129,6 @@ class Explanation:
                 "expression": format_code(step.chain[0]) if step.chain else written,
                 "value": value,
             }
-
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line per step."""
-        return flatten_records(self.records(), _COLUMNS)
 
     def page(self) -> Page:
         """Return the result as a page, open at the value asked for, or the first; its gradients below."""
@@ -161,9 +157,6 @@ class Explanation:
         with contextlib.suppress(UsageError):
             return draw([result], self.tensor, Options(reach=reach))
         return None
-
-    def _describe_dy(self) -> Mapping[str, Any]:
-        return {} if self.dy is None else {"dy": describe_tensor(self.dy)}
 
     # -- for a reader
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.answers.calculating.calculation import Answer
-from normcli.documents.assumptions import list_assumed
+from normcli.documents.axes_words import find_reduction, list_assumed
 from normcli.documents.document import (
     GAP,
     SCHEMA,
@@ -30,15 +30,13 @@ from normcli.documents.matrix_blocks import build_blocks, build_map, build_slice
 from normcli.documents.number_format import CELL_DIGITS, format_shape, format_statistic
 from normcli.documents.plan_header import (
     describe_tensor,
-    find_reduction,
     format_formula,
     format_options,
     list_facts,
     list_selection,
 )
 from normcli.norms.rules import Centre
-from normcli.teach.compare.equalities import PARAMETERS, Likeness
-from normcli.teach.compare.sameness_reasons import format_parameters
+from normcli.teach.equalities import PARAMETERS, Likeness, format_parameters
 from normcli.teach.value_index import format_index
 from normcli.tensors.formats.json_lists import describe_number
 
@@ -49,8 +47,8 @@ if TYPE_CHECKING:
 
     from normcli.documents.document import Section, View
     from normcli.documents.scene import Scene
-    from normcli.teach.compare.equalities import Equality
-    from normcli.teach.compare.side_by_side import NormColumn, NormComparison
+    from normcli.teach.equalities import Equality
+    from normcli.teach.side_by_side import NormColumn, NormComparison
     from normcli.tensors.tensor import Tensor
 
 _MOST_MEMBERS = 8
@@ -126,12 +124,11 @@ class ComparisonAnswer:
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object per column."""
         for column in self.comparison.columns:
-            own = Answer(column.result, self.tensor).data()
             yield {
                 "name": column.name,
                 **_describe_column(column),
                 "first_group": describe_value(column.first_group),
-                **{key: value for key, value in own.items() if key not in ("schema", "input")},
+                **Answer(column.result, self.tensor).describe(),
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:

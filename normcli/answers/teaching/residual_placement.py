@@ -13,13 +13,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from normcli.answers.calculating.calculation import Answer
-from normcli.documents.document import SCHEMA, Page, Table, TableRow, describe_members, flatten_records
+from normcli.documents.document import (
+    SCHEMA,
+    Page,
+    Table,
+    TableRow,
+    flatten_records,
+)
 from normcli.documents.matrix_blocks import build_blocks, build_slices
 from normcli.documents.number_format import CELL_DIGITS, format_statistic
 from normcli.documents.plan_header import build_header, describe_tensor, list_facts, name_inputs
-from normcli.teach.compare.side_by_side import measure_whole
+from normcli.teach.side_by_side import measure_whole
 from normcli.tensors.formats.json_lists import describe_number
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,59 +35,18 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 
-class NormPlacement(NamedTuple):
-    """A place of the norm in a block of layers, in words and formulas.
+POST, PRE = "post-norm", "pre-norm"
+"""The two places of the norm in a block of layers."""
 
-    Parameters
-    ----------
-    name : str
-    stands : str
-    works_on : str
-        The tensor that is normalized.
-    sublayer : str
-        The input of the sublayer f.
-    block : str
-        The output of the block.
-    passes : str
-        How the residual passes through the block.
-    used_by : str
-    """
-
-    name: str
-    stands: str
-    works_on: str
-    sublayer: str
-    block: str
-    passes: str
-    used_by: str
-
-
-POST = NormPlacement(
-    "post-norm",
-    "behind the addition",
-    "x + r",
-    "r, so that x = f(r)",
-    "norm(r + f(r)) = norm(x + r)",
-    "is normalized with the sum",
-    "the first Transformer, BERT",
+_PLACES = (
+    ("stands", "the norm stands", "behind the addition", "before the sublayer"),
+    ("works_on", "the norm works on", "x + r", "r"),
+    ("sublayer", "the sublayer f works on", "r, so that x = f(r)", "norm(r)"),
+    ("block", "the block hands on", "norm(r + f(r)) = norm(x + r)", "r + f(norm(r))"),
+    ("passes", "the residual r", "is normalized with the sum", "passes on as it is"),
+    ("used_by", "used by", "the first Transformer, BERT", "GPT-2, LLaMA"),
 )
-PRE = NormPlacement(
-    "pre-norm",
-    "before the sublayer",
-    "r",
-    "norm(r)",
-    "r + f(norm(r))",
-    "passes on as it is",
-    "GPT-2, LLaMA",
-)
-_LABELS = {
-    "the norm stands": "stands",
-    "the norm works on": "works_on",
-    "the sublayer f works on": "sublayer",
-    "the block hands on": "block",
-    "the residual r": "passes",
-    "used by": "used_by",
-}
+"""What tells the places apart: a member of JSON, the label of a row, and its words for both places."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +67,7 @@ class PlacementAnswer:
     residual: Tensor
 
     @property
-    def columns(self) -> tuple[tuple[NormPlacement, Result, Tensor], ...]:
+    def columns(self) -> tuple[tuple[str, Result, Tensor], ...]:
         """Each place, with its result and the tensor that was normalized."""
         return (POST, self.post, self.total), (PRE, self.pre, self.residual)
 
@@ -115,14 +79,14 @@ class PlacementAnswer:
         if not view.shows("y"):
             return
         if view.full:
-            for place, result, _ in self.columns:
-                yield build_blocks(f"y of {place.name}", result.normalized, result, view)
+            for name, result, _ in self.columns:
+                yield build_blocks(f"y of {name}", result.normalized, result, view)
             return
         shown = {
             "x + r": (self.post.input, None),
-            POST.name: (self.post.normalized, self.post),
+            POST: (self.post.normalized, self.post),
             "r": (self.pre.input, None),
-            PRE.name: (self.pre.normalized, self.pre),
+            PRE: (self.pre.normalized, self.pre),
         }
         yield build_slices("what goes into the norm, and y", shown, self.post.plan.grid, view)
 
@@ -133,13 +97,10 @@ class PlacementAnswer:
 
     def _title(self) -> str:
         norm = self.post.plan.norm
-        return f"{norm.name} · {norm.title} · {POST.name}, {PRE.name}"
+        return f"{norm.name} · {norm.title} · {POST}, {PRE}"
 
     def _tabulate(self, view: View) -> Table:
-        rows = [
-            TableRow((label, *(getattr(place, field) for place, *_ in self.columns)))
-            for label, field in _LABELS.items()
-        ]
+        rows = [TableRow(tuple(words)) for _, *words in _PLACES]
         measured = [_measure(result) for _, result, _ in self.columns]
         rows += [
             TableRow(
@@ -147,7 +108,7 @@ class PlacementAnswer:
             )
             for label in measured[0]
         ]
-        return Table(None, ("", POST.name, PRE.name), (False,) * 3, rows, wraps=True)
+        return Table(None, ("", POST, PRE), (False,) * 3, rows, wraps=True)
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON: the sum, and a column for each place with all that a norm's own has."""
@@ -160,31 +121,31 @@ class PlacementAnswer:
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object per place."""
-        for place, result, tensor in self.columns:
-            own = Answer(result, tensor).data()
-            members = {key: value for key, value in own.items() if key not in ("schema", "input")}
-            yield {**_describe(place, result), **members}
+        for described, (_, result, tensor) in zip(self._describe(), self.columns, strict=True):
+            yield {**described, **Answer(result, tensor).describe()}
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line per place, without values."""
-        return flatten_records(_describe(place, result) for place, result, _ in self.columns)
+        return flatten_records(self._describe())
+
+    def _describe(self) -> Iterator[dict[str, Any]]:
+        """Yield what tells each place apart, and what its numbers are, for JSON."""
+        names = ("input_mean", "input_var", "output_mean", "output_var")
+        for place, (name, result, _) in enumerate(self.columns):
+            numbers = map(describe_number, _measure(result).values())
+            told = {member: words[place] for member, _, *words in _PLACES}
+            yield {"name": name, **told, **dict(zip(names, numbers, strict=True))}
 
     def page(self) -> Page:
         """Return the page of post-norm, with both places below."""
-        return Page(
-            self._title(),
-            [self.post],
-            self.total,
-            names=[POST.name],
-            further=lambda view: itertools.islice(self.sections(view), 1, None),
-            picture=self.scene(),
-        )
+        page = Page(self._title(), [self.post], self.total, names=[POST], picture=self.scene())
+        return page._replace(further=lambda view: itertools.islice(self.sections(view), 1, None))
 
     def scene(self) -> Scene:
         """Return the picture of both places side by side."""
         from normcli.pictures.draw import draw
 
-        return draw([self.post, self.pre], self.total, names=[f"{POST.name}: x + r", f"{PRE.name}: r"])
+        return draw([self.post, self.pre], self.total, names=[f"{POST}: x + r", f"{PRE}: r"])
 
 
 def _measure(result: Result) -> dict[str, float]:
@@ -193,9 +154,3 @@ def _measure(result: Result) -> dict[str, float]:
     of_output = measure_whole(result.normalized, selection=result.selection)
     labels = ("input's mean", "input's variance", "output's mean", "output's variance")
     return dict(zip(labels, (*of_input, *of_output), strict=True))
-
-
-def _describe(place: NormPlacement, result: Result) -> Mapping[str, Any]:
-    numbers = map(describe_number, _measure(result).values())
-    names = ("input_mean", "input_var", "output_mean", "output_var")
-    return {**describe_members(place, *place._fields), **dict(zip(names, numbers, strict=True))}

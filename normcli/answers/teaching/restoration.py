@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.documents.document import Blocks, Line, describe_members, describe_value
+from normcli.documents.excerpt import iterate_long, pick_from
 from normcli.documents.matrix_blocks import build_blocks, build_slices
 from normcli.documents.number_format import format_statistic
 from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts, name_inputs
@@ -81,8 +82,6 @@ class RestorationAnswer:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line per value: its index per axis, the input, x̂ and the restored value."""
-        from normcli.documents.long_table import iterate_long, pick_from
-
         grid = self.restoration.result.plan.grid
         columns = {name: pick_from(values) for name, values in self._tensors.items()}
         return iterate_long(grid.layout.names, grid.shape, columns)

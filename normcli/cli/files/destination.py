@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from normcli.documents.document import Document, Drawable, View
     from normcli.tensors.formats.file_formats import FileFormat, Saved
     from normcli.tensors.formats.store_places import Place
-    from normcli.tensors.tables.tables import Table
+    from normcli.tensors.tables.tables import FileTable
     from normcli.tensors.tensor import Tensor
     from normcli.tensors.written_whole import Draft
 
@@ -121,7 +121,7 @@ class Destination(NamedTuple):
             text.flush()
             text.detach()
 
-    def name_format(self, table: Table | None) -> str:
+    def name_format(self, table: FileTable | None) -> str:
         """Return the format that a tensor is written in, which may be columns of a table.
 
         Raises
@@ -136,7 +136,7 @@ class Destination(NamedTuple):
         return format_name
 
     def _find_format(
-        self, shape: tuple[int, ...], dtype: np.dtype[Any], table: Table | None = None
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], table: FileTable | None = None
     ) -> FileFormat:
         """Return the format of a tensor's file, or raise `UsageError` if such a tensor is not read back."""
         from normcli.tensors.formats.file_formats import FORMATS, require_holdable

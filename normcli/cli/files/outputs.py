@@ -117,7 +117,7 @@ def choose_outputs(answer: AnswerOptions) -> Outputs:
     if is_page:
         document = choose_document_file(answer, _SHOWN)
         if document.format_name == PAINTED:
-            from normcli.pictures.png import require_painter
+            from normcli.pictures.svg import require_painter
 
             require_painter()
         return Outputs(None, statistics, document)

@@ -404,9 +404,10 @@ def of_norm(named: NamedNorm, *, but: str = "") -> list[Option]:
 def of_columns(norm: Norm) -> tuple[Option, ...]:
     """Return the option that groups the rows of a table, of a norm of columns."""
     text = (
-        "Of a table: each value of this column has statistics of its own, which its rows are normalized with."
+        "Of a table: each value of this column, or of several (shop,month), has statistics of its own, "
+        "which its rows are normalized with."
     )
-    return (option("--by", metavar="COLUMN", help=text),) if norm.axes is AxesRule.FIRST else ()
+    return (option("--by", metavar="COLUMNS", help=text),) if norm.axes is AxesRule.FIRST else ()
 
 
 def of_problem(named: NamedNorm, *, but: str = "", several: bool = False) -> list[Option]:

@@ -14,21 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine.inputs import fill_gradients, zero_unselected
-from normcli.engine.lrn.window_sums import add_neighbours, pad
-from normcli.engine.lrn.windows import MOST_VALUES
-from normcli.engine.passes import Passes
+from normcli.engine.lrn.windows import (
+    MOST_VALUES,
+    add_neighbours,
+    count_in_windows,
+    find_bases,
+    pad,
+    sum_squares,
+)
+from normcli.engine.passes import TileBackwardPasses
 from normcli.numerics.gradients.coefficients import is_within
 from normcli.numerics.gradients.in_fractions import round_exactly
 from normcli.numerics.gradients.values import KnownGradients, round_known
-from normcli.numerics.pairs import (
-    Pair,
-    pair_add,
-    pair_divide,
-    pair_multiply,
-    two_prod,
-    two_square,
-)
+from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, two_prod
 from normcli.numerics.powers import raise_exactly, raise_pair
 
 if TYPE_CHECKING:
@@ -57,22 +55,17 @@ def differentiate_windows(window: Window, x: Floats, dy: Floats) -> KnownGradien
     x, dy : ndarray
         Whole along the first axis; 0 where a value does not count.
     """
-    zero = np.zeros_like(x)
-    scale = pair_divide(
-        Pair(np.float64(window.alpha), np.float64(0.0)), Pair(np.float64(window.divisor), np.float64(0.0))
-    )
-    squares = _sum_along(two_square(x), window.before, window.after)
-    term = pair_multiply(squares, scale)
-    base = pair_add(Pair(zero + window.k, zero), term)
-    usable = base.hi > (np.abs(term.hi) + abs(window.k)) * 2.0**-10
+    zero, sums = np.zeros_like(x), sum_squares(x, window)
+    base = find_bases(sums, window).value
+    usable = sums.known & (base.hi > (np.abs(base.hi - window.k) + abs(window.k)) * 2.0**-10)
     size = Pair(np.where(usable, base.hi, 1.0), np.where(usable, base.lo, 0.0))
     power = raise_pair(size, -window.exponent)
     steeper = pair_divide(power, size)
     gradients = two_prod(dy, x)
     shares = _sum_along(pair_multiply(gradients, steeper), window.after, window.before)
     sizes = _sum_along(Pair(np.abs(gradients.hi) * steeper.hi, zero), window.after, window.before)
-    by = pair_multiply(Pair(x, zero), scale.map(lambda a: -2.0 * a))
-    by = pair_multiply(by, Pair(zero + window.exponent, zero))
+    factor = two_prod(np.float64(window.alpha), -2.0 * window.exponent)
+    by = pair_multiply(Pair(x, zero), pair_divide(factor, Pair(float(window.divisor), 0.0)))
     first = pair_multiply(Pair(dy, zero), power)
     value = pair_add(first, pair_multiply(by, shares))
     error = _ERROR * (np.abs(first.hi) + np.abs(by.hi) * sizes.hi)
@@ -80,15 +73,14 @@ def differentiate_windows(window: Window, x: Floats, dy: Floats) -> KnownGradien
         usable &= is_within(values, _LEAST, _LARGEST)
     usable &= abs(window.exponent) <= _MOST
     reach = max(window.before, window.after)
-    unusable = _sum_along(Pair((~usable).astype(np.float64), zero), reach, reach).hi > 0.0
-    return KnownGradients(value, error, unusable)
+    around = window._replace(before=reach, after=reach)
+    return KnownGradients(value, error, count_in_windows(~usable, around, 0) > 0.0)
 
 
 def _sum_along(values: Pair, before: int, after: int) -> Pair:
     """Return, for each place of the first axis, the sum of the values from so many before to so many after."""
-    n = len(values.hi)
     padded = values.map(lambda part: pad(part, before, after))
-    return add_neighbours(padded, len(padded.hi) - n + 1)
+    return add_neighbours(padded, len(padded.hi) - len(values.hi) + 1)
 
 
 def differentiate_line(window: Window, x: NDArray[Any], dy: NDArray[Any], place: int, bits: int) -> Bounded:
@@ -119,44 +111,31 @@ def _to_fractions(x: NDArray[Any]) -> list[Fraction]:
     return [Fraction(value) for value in np.where(np.isfinite(x), x, 0.0).tolist()]
 
 
-class WindowBackwardPasses(Passes):
-    """The pass of a norm with a sliding window, which has no gamma and no beta."""
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        selection = arguments[4].selection
-        self.fill = None if selection is None else selection.fill
+class WindowBackwardPasses(TileBackwardPasses):
+    """The pass of a norm with a sliding window."""
 
     def differentiate(self, gradients: Source, values: NDArray[Any]) -> None:
         """Write dx."""
-        geometry, window = self.geometry, self.plan.spec.window
-        assert window is not None  # of every norm that has such passes
+        geometry = self.geometry
         order = geometry.reduced_runs + geometry.kept_runs
 
         def work_on(index: Slices, work: Workspace) -> None:
-            assert self.sink is not None
-            raw = np.array(self.source.read(index, order, work))
-            dy = np.array(gradients.read(index, order, work), np.float64).reshape(len(raw), -1)
-            counted = self.select(raw, index, order)
-            x = np.array(zero_unselected(raw, counted), np.float64).reshape(len(raw), -1)
-            used = dy if counted is None else np.where(counted.reshape(dy.shape), dy, 0.0)
-            place = self.sink.open(index, work)
-            dx, undecided = round_known(differentiate_windows(window, x, used), place.dtype)
-            for line in np.flatnonzero(undecided.any(axis=0)).tolist():
-
-                def evaluate(places: list[int], bits: int, line: int = line) -> list[Bounded]:
-                    return [differentiate_line(window, x[:, line], used[:, line], i, bits) for i in places]
-
-                chosen = np.flatnonzero(undecided[:, line])
-                dx[chosen, line] = round_exactly(evaluate, chosen, dx.dtype)
-            out = place.transpose(order)
-            out[...] = dx.reshape(out.shape)
-            fill_gradients(out, dy, counted, self.fill)
-            self.sink.put(index, place, work)
+            self.differentiate_tile(index, order, gradients, work)
 
         self.walk.expect(1)
         self.walk.each(work_on, whole=True, most=MOST_VALUES)
 
-    def find_parameters(self) -> tuple[None, None]:
-        """Return nothing: there are none."""
-        return None, None
+    def differentiate_values(self, x: NDArray[Any], dy: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return dx of lines along the first axis."""
+        window = self.plan.spec.window
+        assert window is not None  # of every norm that has such passes
+        x, dy = (np.asarray(each, np.float64).reshape(len(each), -1) for each in (x, dy))
+        dx, undecided = round_known(differentiate_windows(window, x, dy), dtype)
+        for line in np.flatnonzero(undecided.any(axis=0)).tolist():
+
+            def evaluate(places: list[int], bits: int, line: int = line) -> list[Bounded]:
+                return [differentiate_line(window, x[:, line], dy[:, line], i, bits) for i in places]
+
+            chosen = np.flatnonzero(undecided[:, line])
+            dx[chosen, line] = round_exactly(evaluate, chosen, dx.dtype)
+        return dx

@@ -10,47 +10,180 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.inputs import COUNT, zero_unselected
-from normcli.engine.lrn.window_sums import WindowSums, count_in_windows, divide_by_size, list_lines, sum_squares
 from normcli.engine.passes import Passes
-from normcli.numerics.bounds import LOGARITHM, POWER
-from normcli.numerics.deciding import PRECISIONS, is_decided, round_quotient, round_real
+from normcli.numerics.bounds import LOGARITHM, PAIR, PAIRS, POWER
+from normcli.numerics.deciding import PRECISIONS, is_decided, is_double_decided, round_quotient, round_real
 from normcli.numerics.elements.in_pairs import KNOWN, round_pair
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import (
     Pair,
     divide_by_count,
+    is_exact_quotient,
+    pair_add,
+    pair_add_any,
+    pair_multiply,
     quick_two_sum,
     take_exponents,
     two_prod,
-    two_sum,
+    two_square,
 )
-from normcli.numerics.powers import (
-    SPLIT_BITS,
-    raise_exactly,
-    raise_to_power,
-    split_exactly,
-)
+from normcli.numerics.powers import raise_exactly, raise_to_power
+from normcli.numerics.rational import divide_once, scale, sum_exactly
 from normcli.numerics.rounding import Scaled, store
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Integers, Selected
+    from normcli.dtypes import Floats, Selected
     from normcli.engine.tiling.geometry import Slices
     from normcli.norms.plan import Plan
     from normcli.norms.spec import Window
     from normcli.numerics.deciding import Precision
+    from normcli.numerics.rational import ExactSums
     from normcli.numerics.workspace import Workspace
 
-    Places = tuple[NDArray[np.intp], ...]
+    Place = tuple[Any, ...]
 
 
-_OUT_OF_REACH = 2000
-"""Of two numbers whose exponents differ by more, the smaller one changes no bit of what is known."""
+_LEAST, _LARGEST = 2.0**-200, 2.0**200
+"""Windows of other values than these and 0, and other constants, are calculated exactly."""
 
-_LARGEST_EXPONENT = 5000
+_EXACT_RATIO = 2.0**52
+"""Squares of 24 bits, of sizes whose squares are less than that apart, add up to pairs without any rounding."""
+
+_FURTHEST = 5000
 """A value times a larger power of two than that, or divided by it, is infinite or 0 in any case."""
+
+
+class WindowSums(NamedTuple):
+    """The sum of squares of each window along the first axis, and the windows' members.
+
+    Parameters
+    ----------
+    squares : Pair
+        The sums, of the shape of the values; infinite or NaN where a value is.
+    known : ndarray of bool
+        Where they are within `error` of themselves.
+    exact : bool
+        Whether these are exact.
+    padded : ndarray
+        The values, with zeros before and behind them: the window of value i begins at place i.
+    length : int
+        Places in a window.
+    """
+
+    squares: Pair
+    known: Selected
+    exact: bool
+    padded: NDArray[Any]
+    length: int
+
+    @property
+    def error(self) -> float:
+        """An upper bound of the sums' errors, as a part of them: that of an addition is 2⁻¹⁰⁴."""
+        return 2.0**-100 + self.length * 2.0**-103
+
+    def sum_exactly(self, place: Place) -> ExactSums:
+        """Return the exact sums of the members of one window."""
+        first, *others = place
+        return sum_exactly(self.padded[(slice(first, first + self.length), *others)])
+
+
+def count_in_windows(selected: Selected, window: Window, axis: int) -> Floats:
+    """Return how many selected values each window along an axis holds."""
+    padded = pad(np.moveaxis(selected, axis, 0), window.before, window.after)
+    return np.moveaxis(_count_along(padded, len(padded) - selected.shape[axis] + 1), 0, axis)
+
+
+def _count_along(padded: Selected, length: int) -> Floats:
+    """Return how many of so many neighbours along the first axis are chosen."""
+    counts = np.add.accumulate(padded, axis=0, dtype=np.float64)
+    before = np.concatenate([np.zeros_like(counts[:1]), counts[:-length]])
+    return np.asarray(counts[length - 1 :] - before)
+
+
+def pad(x: NDArray[Any], before: int, after: int) -> NDArray[Any]:
+    """Return values with zeros before and behind the first axis, at most as many as there are values."""
+    n = len(x)
+    return np.pad(x, ((min(before, n), min(after, n)), *[(0, 0)] * (x.ndim - 1)))
+
+
+def sum_squares(x: NDArray[Any], window: Window) -> WindowSums:
+    """Return the sum of squares of each window along the first axis, of float64 or of integers of 64 bits."""
+    padded = pad(x, window.before, window.after)
+    length = len(padded) - len(x) + 1
+    high, low = widen_exactly(padded)
+    sizes, finite = np.abs(high), np.isfinite(high)
+    lost = finite & (sizes != 0.0) & ~((sizes > _LEAST) & (sizes < _LARGEST))
+    if low is not None:
+        lost |= low != 0.0
+    kept = finite & ~lost
+    squares = two_square(np.where(lost, 0.0, high))
+    total = add_neighbours(Pair(squares.hi, np.where(kept, squares.lo, 0.0)), length)
+    sizes = sizes[kept & (sizes != 0.0)]
+    is_near = bool(
+        length * np.max(sizes, initial=0.0) ** 2 < np.min(sizes, initial=_LARGEST) ** 2 * _EXACT_RATIO
+    )
+    exact = is_near and bool((sizes == sizes.astype(np.float32)).all())
+    return WindowSums(total, _count_along(lost, length) == 0.0, exact, padded, length)
+
+
+def add_neighbours(parts: Pair, length: int) -> Pair:
+    """Return the sums of so many neighbours along the first axis, each of sums of 1, 2, 4 and so on of them."""
+    n = len(parts.hi) - length + 1
+    total, start, width = parts.map(lambda part: np.zeros_like(part[:n])), 0, 1
+    while True:
+        if length & width:
+            total = pair_add_any(total, Pair(parts.hi[start : start + n], parts.lo[start : start + n]))
+            start += width
+        if 2 * width > length:
+            return total
+        firsts, seconds = Pair(parts.hi[:-width], parts.lo[:-width]), Pair(parts.hi[width:], parts.lo[width:])
+        parts, width = pair_add_any(firsts, seconds), 2 * width
+
+
+def _list_lines(chosen: Selected) -> Iterator[Place]:
+    """Yield the indices of what is chosen, one line along the first axis behind the other."""
+    *others, first = np.nonzero(np.moveaxis(chosen, 0, -1))
+    return zip(first.tolist(), *(index.tolist() for index in others), strict=True)
+
+
+def _divide_by_size(sums: WindowSums, window: Window) -> Floats:
+    """Return the mean square of each window, rounded once."""
+    quotient = divide_by_count(sums.squares, window.size)
+    finite = np.isfinite(sums.squares.hi)
+    result = np.asarray(np.where(finite, quotient.hi, sums.squares.hi))
+    undecided = finite & ~(is_double_decided(quotient, sums.error + PAIR.error) & sums.known)
+    if sums.exact and undecided.any():  # squares of short floats make many a mean that lies in the middle
+        number, found = (pair.map(lambda a: a[undecided]) for pair in (sums.squares, quotient))
+        undecided[undecided] = ~(is_exact_quotient(number, found, window.size) & sums.known[undecided])
+    for place in _list_lines(undecided):
+        one = sums.sum_exactly(place)
+        result[place] = divide_once(one.square, window.size, 2 * one.exponent)
+    return result
+
+
+class Bases(NamedTuple):
+    """U = k + α/divisor · Σx² of each window, and an upper bound of its error as a part of it."""
+
+    value: Pair
+    error: Floats
+
+
+def find_bases(sums: WindowSums, window: Window) -> Bases:
+    """Return what is raised to a power."""
+    zero = np.zeros_like(sums.squares.hi)
+    product = pair_multiply(sums.squares, Pair(window.alpha, 0.0))
+    finite = np.isfinite(sums.squares.hi)
+    term = divide_by_count(product.map(lambda a: np.where(finite, a, 0.0)), window.divisor)
+    value = pair_add(Pair(zero + window.k, zero), term)
+    error = np.abs(term.hi / value.hi) * (sums.error + PAIRS.error) + PAIR.error
+    constants = np.array([window.alpha, window.k])
+    usual = ((np.abs(constants) > _LEAST) & (np.abs(constants) < _LARGEST)) | (constants == 0.0)
+    return Bases(value, np.where(finite & sums.known & usual.all(), error, np.inf))
 
 
 class WindowFactors(NamedTuple):
@@ -58,15 +191,18 @@ class WindowFactors(NamedTuple):
 
     Parameters
     ----------
-    known : Scaled
-        1/divisor, within `KNOWN` of itself.
+    value : Scaled
+        1/divisor.
+    known : ndarray of bool
+        Where it is within `KNOWN` of itself.
     plain : ndarray
         1/divisor where it is not a positive or negative number, but 0, infinite or NaN.
     ordinary : ndarray of bool
-        Which of the two holds.
+        Which of the two holds, or has to be found out.
     """
 
-    known: Scaled
+    value: Scaled
+    known: Selected
     plain: Floats
     ordinary: Selected
 
@@ -101,60 +237,51 @@ def normalize_windows(
     assert plan.spec.window is not None  # by the plan: every row that divides by a window has one
     window = plan.spec.window
     values = np.moveaxis(x, axes[0], 0)
-    high, low = widen_exactly(values)
+    high, _ = widen_exactly(values)
     with np.errstate(all="ignore"):
-        sums = sum_squares(high if low is None else values, window)
-        mean_square = divide_by_size(sums, window)
-        known, plain, ordinary = _find_factors(sums, window)
-        factors = _round(known, PRECISIONS["float64"], sums, window, ordinary)
-        rstd = np.where(ordinary, factors, plain)
-        usual = ordinary & np.isfinite(high)
-        products = _round(_multiply(high, low, known), precision, sums, window, usual, (high, low))
-        result = np.where(usual, np.where(high == 0.0, high, products), high * rstd)
+        sums = sum_squares(values if values.dtype.kind in "iu" else high, window)
+        mean_square = _divide_by_size(sums, window)
+        factors = _find_factors(sums, window)
+
+        @functools.cache
+        def find_base(place: Place) -> Fraction:
+            square = sums.sum_exactly(place).sum_squares()
+            return Fraction(window.k) + Fraction(window.alpha) * square / window.divisor
+
+        def finish(x: NDArray[Any], number: Scaled, precision: Precision, usual: Selected) -> Floats:
+            rounded, undecided = _round(number, precision)
+            rounding = functools.partial(round_quotient, precision=precision)
+            for place in _list_lines(usual & (undecided | ~factors.known)):
+                rounded[place] = _multiply_exactly(x[place].item(), find_base(place), window, rounding)
+            return rounded
+
+        once = np.broadcast_to(1.0, high.shape)
+        factor = finish(once, factors.value, PRECISIONS["float64"], factors.ordinary)
+        rstd = np.where(factors.ordinary, factor, factors.plain)
+        usual = factors.ordinary & np.isfinite(high)
+        products = finish(values, _multiply(high, factors.value), precision, usual)
+        result = np.where(usual, products, high * rstd)
     y, ms, r = (np.moveaxis(array, 0, axes[0]) for array in (result, mean_square, rstd))
     return y, {"ms": ms, "rstd": r}
 
 
 def _find_factors(sums: WindowSums, window: Window) -> WindowFactors:
     """Return (k + α · Σx²/divisor)^−exponent."""
-    squares = sums.squares
-    alpha, alpha_exponent = math.frexp(window.alpha)
-    product = two_prod(squares.hi, alpha)
-    term = divide_by_count(quick_two_sum(product.hi, product.lo + squares.lo * alpha), window.divisor)
-    base, top = _add(Scaled(term, alpha_exponent - 2 * sums.scale), window.k)
-    size = np.abs(base.hi)
+    squares, (base, off) = sums.squares, find_bases(sums, window)
     plain = np.power(window.k + window.alpha * squares.hi, -window.exponent)  # of 0, infinities and NaN
-    ordinary = np.isfinite(squares.hi) & ((term.hi != 0.0) | (window.k != 0.0))
-    usable = ordinary & (size > 0.0)
+    is_something = ((squares.hi != 0.0) & (window.alpha != 0.0)) | (window.k != 0.0)
+    ordinary = np.isfinite(squares.hi) & (is_something | ~sums.known)
     sign = np.where(base.hi < 0.0, _find_sign_of_negative(window.exponent), 1.0)
-    magnitude = Pair(
-        np.where(usable, size, 1.0), np.where(usable, np.where(base.hi < 0, -base.lo, base.lo), 0.0)
+    usable = np.isfinite(off) & (base.hi != 0.0)
+    size = base.map(lambda part: np.where(base.hi < 0.0, -part, part))
+    power = raise_to_power(
+        Pair(np.where(usable, size.hi, 1.0), np.where(usable, size.lo, 0.0)), -window.exponent
     )
-    power = raise_to_power(magnitude, -window.exponent, exponent=top)
-    cancelled = np.ldexp(np.abs(term.hi), alpha_exponent - 2 * sums.scale - top) / size
-    error = abs(window.exponent) * cancelled * sums.error
-    error += (np.abs(power.exponent) + 1) * LOGARITHM.error + POWER.error
-    undecided = ~(error <= KNOWN) & ordinary & (np.abs(power.exponent) < _LARGEST_EXPONENT)
-    value = power.value.map(lambda part: part * sign)
-    ordinary &= ~np.isnan(sign)
-    plain = np.where(np.isnan(sign), np.nan, plain)
-    factors = WindowFactors(Scaled(value, power.exponent), plain, ordinary)
-    for place in list_lines(undecided):
-        _replace(factors, place, sums, window)
-    return factors
-
-
-def _add(term: Scaled, constant: float) -> tuple[Pair, Integers]:
-    """Return the sum of a pair and a double, and the exponent of 2 that it is multiplied by."""
-    mantissa, own_exponent = math.frexp(constant)
-    _, exponent = np.frexp(term.value.hi)
-    top = np.asarray(exponent + term.exponent)
-    if mantissa:
-        top = np.where(term.value.hi == 0.0, own_exponent, np.maximum(top, own_exponent))
-    shift = np.maximum(term.exponent - top, -_OUT_OF_REACH)
-    scaled = term.value.map(lambda part: np.ldexp(part, shift))
-    total = two_sum(np.ldexp(mantissa, np.maximum(own_exponent - top, -_OUT_OF_REACH)), scaled.hi)
-    return quick_two_sum(total.hi, total.lo + scaled.lo), top
+    error = abs(window.exponent) * off + (np.abs(power.exponent) + 1) * LOGARITHM.error + POWER.error
+    known = usable & ((error <= KNOWN) | (np.abs(power.exponent) >= _FURTHEST))
+    has_none = known & np.isnan(sign)
+    value = Scaled(power.value.map(lambda part: part * sign), power.exponent)
+    return WindowFactors(value, known, np.where(has_none, np.nan, plain), ordinary & ~has_none)
 
 
 def _find_sign_of_negative(exponent: float) -> float:
@@ -162,80 +289,51 @@ def _find_sign_of_negative(exponent: float) -> float:
     return math.nan if exponent % 1.0 else 1.0 - 2.0 * (exponent % 2.0)
 
 
-def _find_base(sums: WindowSums, place: tuple[Any, ...], window: Window) -> Fraction:
-    """Return k + α · Σx²/divisor of one window."""
-    return Fraction(window.k) + Fraction(window.alpha) * sums.sum_exactly(place).sum_squares() / window.divisor
-
-
-def _replace(factors: WindowFactors, place: tuple[Any, ...], sums: WindowSums, window: Window) -> None:
-    """Put the factor of one window in its place, from its exact sum of squares."""
-    base = _find_base(sums, place, window)
-    sign = _find_sign_of_negative(window.exponent) if base < 0 else 1.0
-    factors.ordinary[place] = base != 0 and not math.isnan(sign)
-    if not factors.ordinary[place]:
-        factors.plain[place] = math.nan if base else np.power(0.0, -window.exponent)
-        return
-    exact = split_exactly(raise_exactly(abs(base), -window.exponent, SPLIT_BITS))
-    (hi, lo), exponent = factors.known
-    hi[place], lo[place], exponent[place] = sign * exact.hi, sign * exact.lo, exact.exponent
-
-
-def _multiply(x: Floats, low: Floats | None, factor: Scaled) -> Scaled:
-    """Return products; `low` is what x leaves of integers."""
+def _multiply(x: Floats, factor: Scaled) -> Scaled:
+    """Return products; 0 of 0."""
     mantissa, exponent = np.frexp(x)
     product = two_prod(mantissa, factor.value.hi)
-    rest = mantissa * factor.value.lo
-    if low is not None:
-        rest += np.ldexp(low, -exponent) * factor.value.hi
-    total = quick_two_sum(product.hi, product.lo + rest)
-    return Scaled(total, factor.exponent + exponent)
+    total = quick_two_sum(product.hi, product.lo + mantissa * factor.value.lo)
+    return Scaled(total._replace(hi=np.where(x == 0.0, x, total.hi)), factor.exponent + exponent)
 
 
 _PRODUCT_ERROR = 2.0**-76
 """An upper bound of the error of a product with what is known of a factor, as a part of it."""
 
 
-def _round(
-    number: Scaled,
-    precision: Precision,
-    sums: WindowSums,
-    window: Window,
-    chosen: Selected,
-    x: tuple[Floats, Floats | None] | None = None,
-) -> Floats:
-    """Return chosen products of values with one over the divisors of their windows, or the latter alone.
-
-    Parameters
-    ----------
-    number : Scaled
-        The products within `_PRODUCT_ERROR`.
-    precision : Precision
-        Of the dtype that they are then rounded to.
-    sums : WindowSums
-    window : Window
-    chosen : ndarray of bool
-    x : tuple of (ndarray, ndarray or None), or None
-        The values, and what doubles leave of them; None for 1.
-    """
+def _round(number: Scaled, precision: Precision) -> tuple[Floats, Selected]:
+    """Return numbers that are within `_PRODUCT_ERROR` of themselves, and where they are not decided."""
     total, own = take_exponents(number.value)
-    exponent = np.clip(own + number.exponent, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)
+    exponent = np.clip(own + number.exponent, -_FURTHEST, _FURTHEST)
     decided = is_decided(total, exponent, np.abs(total.hi) * _PRODUCT_ERROR, precision)
-    rounded = round_pair(total, exponent, precision)
-    rounding = functools.partial(round_quotient, precision=precision)
-    for place in list_lines(chosen & ~decided & (total.hi != 0.0)):
-        parts = [1.0] if x is None else [part[place] for part in x if part is not None]
-        value, base = sum(map(Fraction, parts), Fraction(0)), _find_base(sums, place, window)
-        rounded[place] = round_real(functools.partial(_multiply_exactly, value, base, window), rounding)
-    return rounded
+    return round_pair(total, exponent, precision), ~decided & (total.hi != 0.0)
 
 
-def _multiply_exactly(value: Fraction, base: Fraction, window: Window, bits: int) -> tuple[Fraction, Fraction]:
-    """Return value · base^−exponent, its power to so many bits, and a bound of its error."""
-    if window.exponent.is_integer() and abs(window.exponent) <= _LARGEST_WHOLE:
-        return value * base ** -int(window.exponent), Fraction(0)
-    sign = Fraction(_find_sign_of_negative(window.exponent) if base < 0 else 1)
-    product = sign * value * raise_exactly(abs(base), -window.exponent, bits)
-    return product, abs(product) / 2**bits
+def _multiply_exactly(x: float, base: Fraction, window: Window, rounding: Callable[[int, int], float]) -> float:
+    """Return a value times one over the divisor of its window, rounded once."""
+    sign = 1.0 if base >= 0 else _find_sign_of_negative(window.exponent)
+    if not base or math.isnan(sign):
+        return float(x * (math.nan if base else np.power(0.0, -window.exponent)))
+    if not x:
+        return float(x)
+    value = Fraction(x) * Fraction(sign)
+
+    def evaluate(bits: int) -> tuple[Fraction, Fraction]:
+        power, error = _raise(abs(base), -window.exponent, bits)
+        return value * power, abs(value) * error
+
+    return round_real(evaluate, rounding)
+
+
+def _raise(base: Fraction, exponent: float, bits: int) -> tuple[Fraction, Fraction]:
+    """Return base^exponent, to so many bits, and a bound of its error; or a number that is as far from 1."""
+    if exponent.is_integer() and abs(exponent) <= _LARGEST_WHOLE:
+        return base ** int(exponent), Fraction(0)
+    logarithm = (math.log2(base.numerator) - math.log2(base.denominator)) * exponent
+    if abs(logarithm) > _FURTHEST:
+        return scale(Fraction(1), int(math.copysign(_FURTHEST, logarithm))), Fraction(0)
+    power = raise_exactly(base, exponent, bits)
+    return power, power / 2**bits
 
 
 _LARGEST_WHOLE = 64

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine.inputs import NO_INPUTS, fill_gradients
-from normcli.engine.passes import Passes
+from normcli.engine.inputs import NO_INPUTS
+from normcli.engine.passes import Passes, TileBackwardPasses
 from normcli.engine.sn.gradients import differentiate_matrix, find_sigma_gradient
 from normcli.engine.sn.singular_values import SingularValue, SingularValues, choose_enclosure
 from normcli.engine.tiling.blocks import open_source
 from normcli.engine.tiling.geometry import find_geometry
 from normcli.errors import UsageError
-from normcli.norms.request import Fill
 from normcli.numerics.rational import round_once
 from normcli.numerics.statistics.solution import solve
 from normcli.numerics.workspace import Workspace
@@ -65,37 +64,22 @@ class MatrixPasses(Passes):
         return SingularValue(self.load_matrix(tile, work), choose_enclosure(self.plan.spec.iteration))
 
 
-class MatrixBackwardPasses(MatrixPasses):
-    """The pass of a norm that divides a matrix by its largest singular value, and has no gamma and no beta."""
+class MatrixBackwardPasses(MatrixPasses, TileBackwardPasses):
+    """The pass of a norm that divides a matrix by its largest singular value."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        selection = arguments[4].selection
-        self.fill = None if selection is None else selection.fill
-        if self.fill is Fill.NORMALIZE:
+        if self.selection is not None and not self.selection.hides:
             raise UsageError("a backward pass of matrices leaves out fill normalize; choose another fill")
 
     def differentiate(self, gradients: Source, values: NDArray[Any]) -> None:
         """Write dx, matrix by matrix."""
         self.walk.expect(1)
-        work = Workspace()
+        work, order = Workspace(), self.geometry.kept_runs + self.geometry.reduced_runs
         for tile in self.list_groups():
-            self._differentiate_group(tile, gradients, work)
+            self.differentiate_tile(tile, order, gradients, work)
 
-    def _differentiate_group(self, tile: Slices, gradients: Source, work: Workspace) -> None:
-        assert self.sink is not None
-        order = self.geometry.kept_runs + self.geometry.reduced_runs
-        _, x, counted = self._load_selected(tile, work, order)
-        x = np.array(x)
-        dy = np.array(gradients.read(tile, order, work), np.float64)
-        used = dy if counted is None else np.where(counted, dy, 0.0)
-        place = self.sink.open(tile, work)
-        out = place.transpose(order)
-        out[...] = self._differentiate(x, used, out.dtype).reshape(out.shape)
-        fill_gradients(out, dy, counted, self.fill)
-        self.sink.put(tile, place, work)
-
-    def _differentiate(self, x: NDArray[Any], dy: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
+    def differentiate_values(self, x: NDArray[Any], dy: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return dx of a group's values, in their order; NaN where there is no derivative."""
         nowhere = np.full(x.shape, np.nan, dtype)
         if not (np.isfinite(x.astype(np.float64)).all() and np.isfinite(dy).all() and x.astype(np.bool_).any()):
@@ -108,10 +92,6 @@ class MatrixBackwardPasses(MatrixPasses):
         dx = np.empty(x.size, dtype)
         dx[places] = found.reshape(-1)
         return dx
-
-    def find_parameters(self) -> tuple[None, None]:
-        """Return nothing: there are none."""
-        return None, None
 
 
 def lay_matrix(plan: Plan, values: NDArray[Any]) -> NDArray[Any]:

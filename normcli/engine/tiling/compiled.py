@@ -120,12 +120,12 @@ class CompiledTiles:
         index = np.unravel_index(left, x.shape[:2])
         rows = run.load(x[index].reshape(left.size, -1), work)
         some = None if selected is None else selected[left]
-        solution = solve(run.plan, run.measure_groups(rows, tile, work, some))
+        solution = solve(run.plan, run.measure_groups(rows, work, some))
         for name in statistics.keys() & solution.statistics.keys():
             statistics[name][left] = solution.statistics[name]
-        self._normalize_left(left, groups, solution.take(lambda a: a[:, None]), work)
+        self._normalize_left(left, groups, solution.take(lambda a: a[:, None]))
 
-    def _normalize_left(self, left: Integers, groups: Groups, solution: Solution, work: Workspace) -> None:
+    def _normalize_left(self, left: Integers, groups: Groups, solution: Solution) -> None:
         """Normalize some groups by NumPy, with what was solved for them."""
         x, out, *parameters = groups
         if out is None:
@@ -134,7 +134,7 @@ class CompiledTiles:
         rows = x[index].reshape(left.size, -1)
         results = np.empty(rows.shape, out.dtype)
         gamma, beta = (None if p is None else p.spread(left, rows.shape[1]) for p in parameters)
-        self._run.normalize(rows, results, solution, Parameters(gamma, beta), work)
+        self._run.normalize(rows, results, solution, Parameters(gamma, beta))
         out[index] = results.reshape(-1, *out.shape[2:])
 
     def _lay_parameters(self, tile: Slices, along: tuple[int, ...]) -> Rows:
@@ -168,7 +168,7 @@ class CompiledTiles:
         if again.size:
             rows = run.load(x[np.unravel_index(again, x.shape[:2])].reshape(again.size, -1), work)
             some = None if chosen is None else chosen[again]
-            found.put((again, 0), run.method.fold(run.measure_rows(rows, tile, work, some)))
+            found.put((again, 0), run.method.fold(run.measure_rows(rows, work, some)))
         return found
 
     def write(self, tile: Slices, solution: Solution, work: Workspace) -> None:
@@ -213,7 +213,7 @@ class CompiledTiles:
             left = apply_to_rows(self._kernel, rows, solution, numbers, seen, exact=exact)
         if left.size:
             here = solution.take(lambda a: a.reshape(-1)[numbers[left], None])
-            self._normalize_left(left, rows, here, work)
+            self._normalize_left(left, rows, here)
         _return(out, there)
         run.fill_unselected(there, raw, selected)
         run.sink.put(tile, place, work)

@@ -1,4 +1,4 @@
-"""A view as the engine walks it: alternating runs of kept and reduced axes, cut into leaves and tiles."""
+"""A view as the engine walks it: alternating runs of kept and reduced axes, cut into tiles."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import itertools
 import math
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.sums.row_sums import MAX_LEAF
+from normcli.numerics.sums.leaf_records import join
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -22,13 +22,9 @@ if TYPE_CHECKING:
     from normcli.numerics.sums.leaf_records import LeafRecords
 
     Fold = Callable[[Any], Any]
-    Records = TypeVar("Records", bound=LeafRecords)
 
-INNER = 1 << 16
-"""A leaf of each of the groups that lie side by side holds at most so many values in all."""
-
-SHORTEST_LEAF = 64
-"""Shorter leaves would have more numbers in their records than values."""
+SHORTEST_PART = 64
+"""Of shorter parts of a group, records would have more numbers than values."""
 
 MOST_RECORDS = 16
 """The most records of a group that are kept; further ones are folded into one."""
@@ -45,7 +41,7 @@ def find_lengths(slices: Slices) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)  # `of` returns the same one again
 class Geometry:
-    """A view collapsed into alternating runs of kept and reduced axes, and the leaves of its groups.
+    """A view collapsed into alternating runs of kept and reduced axes.
 
     Parameters
     ----------
@@ -55,19 +51,11 @@ class Geometry:
         Whether it is reduced.
     members : tuple of tuple of int
         The axes of the view that each run is made of.
-    cut : int or None
-        The run along which groups are cut into leaves of `chunk` (None: a group is one leaf).
-    chunk : int
-    groups : int
-        How many groups the tensor has, of which this may be a part.
     """
 
     dims: tuple[int, ...]
     reduced: tuple[bool, ...]
     members: tuple[tuple[int, ...], ...]
-    cut: int | None
-    chunk: int
-    groups: int
 
     @classmethod
     @functools.lru_cache(maxsize=16)  # for small tensors this would take a good part of the time
@@ -81,18 +69,7 @@ class Geometry:
             runs.insert(0, (False, ()))
         reduced, members = zip(*runs, strict=True)
         dims = tuple(math.prod(view_shape[axis] for axis in axes) for axes in members)
-        groups = math.prod(n for n, kind in zip(dims, reduced, strict=True) if not kind)
-        reduced_runs = [run for run, kind in enumerate(reduced) if kind]
-        within = math.prod(dims[reduced_runs[-1] + 1 :])
-        longest = min(MAX_LEAF, max(SHORTEST_LEAF, INNER // max(1, within)))
-        cut, chunk, inner = None, 0, 1
-        for run in reversed(reduced_runs):
-            if inner * dims[run] > longest:
-                pieces = -(-dims[run] // max(1, longest // inner))
-                cut, chunk = run, -(-dims[run] // pieces)
-                break
-            inner *= dims[run]
-        return cls(dims, reduced, members, cut, chunk, groups)
+        return cls(dims, reduced, members)
 
     @functools.cached_property
     def runs(self) -> tuple[int, ...]:
@@ -124,27 +101,10 @@ class Geometry:
         """Values in a group."""
         return math.prod(self.dims[i] for i in self.reduced_runs)
 
-    @functools.cached_property
-    def longest_leaf(self) -> int:
-        """The number of values of the longest leaf."""
-        return self.count if self.cut is None else self.chunk * self._count_values(behind=self.cut)
-
-    @functools.cached_property
-    def leaf_count(self) -> int:
-        """The number of leaves of a group."""
-        if self.cut is None:
-            return 1
-        before = self.count // self._count_values(behind=self.cut) // self.dims[self.cut]
-        return before * -(-self.dims[self.cut] // self.chunk)
-
-    def _count_values(self, behind: int) -> int:
-        """Return how many values of a group lie behind a run, for each place along it."""
-        return math.prod(self.dims[run] for run in self.reduced_runs if run > behind)
-
-    def tiles(self, whole: bool | None, block: int, within: Slices | None = None) -> Iterator[Slices]:
+    def tiles(self, whole: bool, block: int, within: Slices | None = None) -> Iterator[Slices]:
         """Cut the view, or what lies within a part of it that holds whole groups, into tiles.
 
-        They have about `block` values, and hold whole groups, whole leaves, or (`whole` is None) any values.
+        They have about `block` values, and hold whole groups, or parts of groups.
         A tile grows from the innermost run outwards, so that it is as contiguous as it can be.
         """
         within = self.everything if within is None else within
@@ -153,11 +113,10 @@ class Geometry:
             yield within
             return
         step = [1] * len(dims)
-        for run in () if whole is None else self.reduced_runs:
-            if whole or self.cut is None or run > self.cut:
-                step[run] = dims[run]
-            elif run == self.cut:
-                step[run] = self.chunk
+        inner = 1
+        for run in reversed(self.reduced_runs):
+            step[run] = dims[run] if whole else min(dims[run], -(-SHORTEST_PART // inner))
+            inner *= step[run]
         for run in reversed(range(len(dims))):
             room = max(1, block // math.prod(step))
             step[run] = min(dims[run], step[run] * room)
@@ -184,25 +143,6 @@ class Geometry:
         lengths = [1 if kind else n for n, kind in zip(self.dims, self.reduced, strict=True)]
         index = tuple(part if n > 1 else slice(None) for part, n in zip(tile, lengths, strict=True))
         return values.reshape(lengths)[index]
-
-    def cut_leaves(self, x: NDArray[Any], tile: Slices) -> Iterator[NDArray[Any]]:
-        """Cut a tile, of shape (groups, values), into views of shape (groups, outer, leaves, values of a leaf).
-
-        There are two at most: the full leaves, and the shorter last ones.
-        """
-        groups = x.shape[0]
-        if self.cut is None:
-            yield x.reshape(groups, 1, 1, -1)
-            return
-        inner = self._count_values(behind=self.cut)
-        outer = math.prod(tile[i].stop - tile[i].start for i in self.reduced_runs if i < self.cut)
-        length = tile[self.cut].stop - tile[self.cut].start
-        full, leaf = length // self.chunk, self.chunk * inner
-        lines = x.reshape(groups, outer, length * inner)
-        if full:
-            yield lines[:, :, : full * leaf].reshape(groups, outer, full, leaf)
-        if length % self.chunk:
-            yield lines[:, :, None, full * leaf :]
 
 
 def find_geometry(plan: Plan) -> Geometry:
@@ -244,9 +184,3 @@ class Totals:
             kept = tuple(slice(*ends) for ends in key)
             records.put(kept, self._fold(join(parts)).reshape(find_lengths(kept)))
         return records
-
-
-def join(parts: Sequence[Records]) -> Records:
-    """Join records along the last axis."""
-    columns = zip(*(part.arrays() for part in parts), strict=True)
-    return type(parts[0])(*(np.concatenate(arrays, axis=-1) for arrays in columns))

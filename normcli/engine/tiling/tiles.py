@@ -13,12 +13,13 @@ import numpy as np
 from normcli.dtypes import choose_arithmetic, is_short_float
 from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselected
 from normcli.engine.tiling.blocks import open_full, open_parameter
-from normcli.engine.tiling.geometry import find_lengths, join
+from normcli.engine.tiling.geometry import find_lengths
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.numerics.elements.kernel import Parameters, apply, apply_affine
 from normcli.numerics.statistics.divisor import make_neutral
 from normcli.numerics.statistics.measuring import choose_method
 from normcli.numerics.statistics.solution import solve
+from normcli.numerics.sums.leaf_records import cut_leaves, join
 from normcli.tensors.pieces import forget
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class Tiles:
         gate = None if self.gates is None else self.gates.map(lambda a: a.cut(tile, order))
         parameters = Parameters(gamma, beta, gate)
         out = place.transpose(order)
-        self.normalize(raw, out, solution, parameters, work)
+        self.normalize(raw, out, solution, parameters)
         if self.clip is not None:
             np.clip(out, *map(out.dtype.type, self.clip), out=out)
         self.fill_unselected(out, raw, self.select(raw, tile, order))
@@ -148,7 +149,6 @@ class Tiles:
         out: NDArray[Any],
         solution: Solution,
         parameters: Parameters,
-        work: Workspace,
     ) -> None:
         """Write normalized values to `out`, of the sink's dtype, with what broadcasts against them."""
         if self.plan.spec.rounds_before_gamma and any(values is not None for values in parameters):
@@ -156,40 +156,36 @@ class Tiles:
             rounded = np.empty(out.shape, dtype)
             bare, gate = parameters._replace(gate=None), parameters.gate
             if gate is None:
-                self._apply(raw, rounded, solution, Parameters(), work)
+                self._apply(raw, rounded, solution, Parameters())
             else:  # y is rounded too
-                self.normalize(raw, rounded, solution, bare, work)
+                self.normalize(raw, rounded, solution, bare)
                 parameters = Parameters(gate=gate)
             values = rounded.astype(out.dtype)
-            undecided = apply_affine(values, out, parameters, work)
+            undecided = apply_affine(values, out, parameters)
             _settle(values, out, undecided, make_neutral(out.ndim), parameters)
         else:
-            self._apply(raw, out, solution, parameters, work)
+            self._apply(raw, out, solution, parameters)
 
-    def _apply(
-        self, raw: NDArray[Any], out: NDArray[Any], solution: Solution, parameters: Parameters, work: Workspace
-    ) -> None:
-        undecided = apply(raw, out, solution, work, parameters)
+    def _apply(self, raw: NDArray[Any], out: NDArray[Any], solution: Solution, parameters: Parameters) -> None:
+        undecided = apply(raw, out, solution, parameters)
         _settle(raw, out, undecided, solution, parameters)
 
     # -- measuring
 
     def measure_rows(
-        self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None = None
+        self, rows: NDArray[Any], work: Workspace, selected: Selected | None = None
     ) -> LeafRecords:
-        """Return the leaves of a tile, of shape (groups, leaves); the tile has a row for each group.
+        """Return the leaves of groups that are rows, of shape (groups, leaves).
 
         `selected` says which values of the rows count; the others are 0.
         """
-        cut = self.geometry.cut_leaves
-        chosen = itertools.repeat(None) if selected is None else cut(selected, tile)
+        chosen = itertools.repeat(None) if selected is None else cut_leaves(selected)
         parts: list[LeafRecords] = []
-        for piece, some in zip(cut(rows, tile), chosen, strict=False):
+        for piece, some in zip(cut_leaves(rows), chosen, strict=False):
             flat = None if some is None else some.reshape(-1, piece.shape[-1])
             leaves = self.method.measure(piece.reshape(-1, piece.shape[-1]), work, flat)
             parts.append(leaves.reshape(piece.shape[:-1]))
-        records = parts[0] if len(parts) == 1 else join(parts)
-        return records.reshape((rows.shape[0], -1))
+        return parts[0] if len(parts) == 1 else join(parts)
 
     def _merge(self, records: LeafRecords, read: Read) -> Any:
         """Merge records of shape (groups, records)."""
@@ -201,14 +197,12 @@ class Tiles:
     ) -> tuple[Solution, Any]:
         """Measure a tile of whole groups; return what it is normalized with, and how many values count."""
         rows, chosen = self._lay_rows(tile, x, selected)
-        measured = self.measure_groups(rows, tile, work, chosen)
+        measured = self.measure_groups(rows, work, chosen)
         return solve(self.plan, measured), measured.count
 
-    def measure_groups(
-        self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None = None
-    ) -> Any:
+    def measure_groups(self, rows: NDArray[Any], work: Workspace, selected: Selected | None = None) -> Any:
         """Measure groups that are rows."""
-        records = self.measure_rows(rows, tile, work, selected)
+        records = self.measure_rows(rows, work, selected)
         return self._merge(records, lambda row: _pick(rows, selected, row))
 
     def _keep_solution(self, tile: Slices, solution: Solution, count: Any) -> None:

@@ -66,6 +66,8 @@ class Case:
         What x is the sum of, where a residual was added.
     gate : Gated or None
         What multiplies the result.
+    gated_input : Gated or None
+        The gate and the tensor that x is the product of, where a gate multiplies before the norm.
     step : int
         Of how many neighbours within a group x and y have one.
     """
@@ -85,6 +87,7 @@ class Case:
     whole: int | None = None
     addends: Addends | None = None
     gate: Gated | None = None
+    gated_input: Gated | None = None
     step: int = 1
 
     @property
@@ -99,7 +102,7 @@ class Case:
         has = {
             "mean": self.centres, "moments": self.has_moments, "eps": self.eps, "gamma": self.has_gamma,
             "beta": self.has_beta, "stored": self.stored is not None and not over, "addends": self.addends,
-            "gate": self.gate, "slice": over,
+            "gate": self.gate, "gated-input": self.gated_input, "slice": over,
         }  # fmt: skip
         return frozenset(name for name, part in has.items() if part)
 

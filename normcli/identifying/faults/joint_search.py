@@ -22,8 +22,8 @@ from normcli.identifying.faults.claim import (
     may_be_rounding,
     rank_claims,
 )
-from normcli.identifying.faults.open_case import LIKELY, thin_out
-from normcli.identifying.faults.tables.dividing import OTHER_EPS
+from normcli.identifying.faults.open_case import LIKELY, goes_with_x, thin_out
+from normcli.identifying.faults.tables.dividing import EPS, OTHER_EPS
 from normcli.identifying.faults.tables.order import ORDER
 from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS
@@ -155,8 +155,16 @@ def recover(case: Case) -> tuple[Claim, ...]:
     Parameters
     ----------
     case : Case
+
+    Notes
+    -----
+    An eps that moves no value by more than rounding may still show in all of them together: it has a name.
     """
     with np.errstate(all="ignore"):
+        found = (one for one in _try_all(case, EPS) if one.share == 1.0 and not may_be_rounding(case, one))
+        named = rank_claims([make_claim(case, one) for one in found])
+        if named:
+            return named
         claims = (make_claim(case, one) for one in find_unknown(case))
         return tuple(claim for claim in claims if claim.bits >= CERTAIN)
 
@@ -173,7 +181,7 @@ def _try_all(
     case: Case, rows: Sequence[Row], may_explain: Callable[[Case, Variant], bool] | None = None
 ) -> Iterator[Found]:
     """Yield what the variants of some rows explain: of all variants, or of those that may explain most."""
-    for row in rows:
+    for row in _choose(case, rows):
         fault = row.fault
         for variant in row.vary(case):
             if may_explain is None or may_explain(case, variant):
@@ -184,6 +192,11 @@ def _try_all(
                 moved = variant._replace(square=None, divisor=case.root(variant.square, eps))
                 of_eps = Variant(values={"eps": f"{eps:g}", "asked": f"{case.eps:g}"}, numbers=1)
                 yield from _try(case, (fault, OTHER_EPS.fault), (moved, of_eps))
+
+
+def _choose(case: Case, rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the rows that may explain y: of a y that does not go with x, the orders alone."""
+    return rows if goes_with_x(case) else [row for row in rows if row in ORDER]
 
 
 def _varies_in_groups(case: Case, variant: Variant) -> bool:
@@ -232,7 +245,7 @@ _MOST_MOVED = 24
 
 def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
     """Yield each fault in gamma and beta with which y is a line of x in every group, and the case with them."""
-    for row in PARAMETERS:
+    for row in _choose(case, PARAMETERS):
         for variant in row.vary(case):
             gamma = case.gamma if variant.gamma is None else variant.gamma
             beta = case.beta if variant.beta is None else variant.beta

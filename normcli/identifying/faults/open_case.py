@@ -12,6 +12,7 @@ import numpy as np
 from normcli.engine.run import run
 from normcli.identifying.faults.case import Case
 from normcli.identifying.faults.variant import cut_at
+from normcli.identifying.search.ranks import LEAST_PLACES, choose_places, go_together
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import Centre
 from normcli.results.calculate import calculate
@@ -104,7 +105,7 @@ def _open_at(
 ) -> Case:
     """Return the case of the values at an index of the view."""
     plan, inputs, addends = subject
-    gate, inputs = inputs.gate, inputs._replace(gate=None)
+    gates, inputs = (inputs.gate, inputs.gated_input), inputs._replace(gate=None, gated_input=None)
     shape = plan.grid.view_shape
 
     def see(values: NDArray[Any]) -> NDArray[Any]:
@@ -137,9 +138,14 @@ def _open_at(
     has = inputs.gamma is not None, inputs.beta is not None
     if addends is not None:
         addends = addends._replace(values=see(addends.values), residual=see(addends.residual))
-    gate = None if gate is None else gate._replace(values=see(np.broadcast_to(gate.values, plan.grid.shape)))
+    gate, gated_input = (
+        None if gate is None else gate.map(lambda a: see(np.broadcast_to(a, plan.grid.shape))) for gate in gates
+    )
     view = take(x, shape), take(y, shape)
-    return Case(plan, *view, dtype, gamma, beta, *has, stored, exact, whole=whole, addends=addends, gate=gate)
+    return Case(
+        plan, *view, dtype, gamma, beta, *has, stored, exact, whole=whole, addends=addends, gate=gate,
+        gated_input=gated_input,
+    )  # fmt: skip
 
 
 def _measure_moments(subject: AskedNorm, x: NDArray[Any]) -> tuple[Floats, Floats] | None:
@@ -171,7 +177,7 @@ def open_wide_case(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: 
     longest = max(plan.grid.view_axes, key=lambda axis: lengths[axis])
     if step == 1:
         return open_case(subject, x, y, dtype, x.size)
-    if step > lengths[longest] // _LEAST_PLACES:
+    if step > lengths[longest] // LEAST_PLACES:
         return None
     places = tuple(slice(None, None, step if axis == longest else 1) for axis in range(len(lengths)))
     case = replace(_open_at(subject, x, y, dtype, places), whole=plan.grid.group_size, step=step)
@@ -194,13 +200,6 @@ def _goes_by_moments(plan: Plan) -> bool:
 
 
 # -- some values, which tell of most variants that they explain little before all are tried
-
-_SCREENED = 1 << 11
-"""Values that a variant is tried on before all are."""
-
-_LEAST_PLACES = 8
-"""Places that are left of a longer axis."""
-
 
 LIKELY = 0.3
 """The part of the values that a row explains which holds somewhere, at least."""
@@ -234,14 +233,17 @@ class Thin(NamedTuple):
 @functools.lru_cache(maxsize=2)  # of one case, each variant asks
 def thin_out(case: Case) -> Thin:
     """Return some values of some groups, with the statistics of all their values; of few values, all."""
-    steps, size = [1] * case.x.ndim, case.y.size
-    groups = [axis for axis in range(case.x.ndim) if axis not in case.axes]
-    for axis in sorted(range(case.x.ndim), key=lambda axis: (axis in groups, -case.x.shape[axis])):
-        steps[axis] = min(max(1, size // _SCREENED), max(1, case.x.shape[axis] // _LEAST_PLACES))
-        size //= steps[axis]
-    places = tuple(slice(None, None, step) for step in steps)
+    places = choose_places(case.x.shape, first=case.axes)
     given = {name: getattr(case, name) for name in ("x", "y", "gamma", "beta", "exact")}
     few: dict[str, Any] = {name: cut_at(values, places) for name, values in given.items() if values is not None}
     stored = cut_at(case.mean, places), cut_at(case.square, places)
     gate = None if case.gate is None else case.gate._replace(values=cut_at(case.gate.values, places))
     return Thin(replace(case, **few, stored=stored, whole=case.count, gate=gate), places)
+
+
+@functools.lru_cache(maxsize=64)  # each table of rows asks
+def goes_with_x(case: Case) -> bool:
+    """Whether y goes with x or with the right result; without, no fault explains it but an order of rows."""
+    few = thin_out(case).case
+    is_alone = case.gate is None and case.addends is None and bool(np.isfinite(few.y).any())
+    return not is_alone or go_together((few.x, np.broadcast_to(few.right.values, few.y.shape)), few.y)

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from normcli.dtypes import is_long_integer
 from normcli.norms.divisors import DIVISORS, Divisor, Measurement
 from normcli.norms.rules import Centre, ZeroRule
 from normcli.norms.table import NORMS
 from normcli.results.normalize import normalize
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
@@ -125,6 +128,34 @@ def standardize(rows: NDArray[Any], divisor: Divisor, *, omits_nan: bool = True)
         offset = np.abs(result.statistics[row.centre.value]) / np.where(size > 0.0, size, 1.0)
     offset = np.where(np.isfinite(offset), offset, 0.0)
     return Standard(rows, result.normalized, size, offset, divisor)
+
+
+def standardize_roughly(rows: NDArray[Any], divisor: Divisor) -> Standard:
+    """Return what `standardize` does, in plain float64 arithmetic where that has a finite size for each group.
+
+    Divisors that go by the order of values have about their size: the largest distance from their centre.
+    """
+    row = ROWS[divisor]
+    if is_long_integer(rows.dtype):
+        return standardize(rows, divisor)
+    with np.errstate(all="ignore"):
+        centre = np.broadcast_to(_CENTRES[row.centre](rows), (len(rows), 1))
+        moved = rows - centre
+        size = np.abs(moved).max(axis=1) if divisor.is_by_order else np.sqrt(np.square(moved).mean(axis=1))
+        offset = np.abs(centre[:, 0]) / size
+    if not np.all((size > 0.0) & np.isfinite(size + offset)):  # constant or not finite, or its squares are not
+        return standardize(rows, divisor)
+    return Standard(rows, moved / size[:, None], size, offset, divisor)
+
+
+_CENTRES: Mapping[Centre, Callable[[NDArray[Any]], Floats | float]] = {
+    Centre.NOTHING: lambda rows: 0.0,
+    Centre.MEAN: lambda rows: rows.mean(axis=1, keepdims=True),
+    Centre.MINIMUM: lambda rows: rows.min(axis=1, keepdims=True),
+    Centre.MEDIAN: lambda rows: np.median(rows, axis=1, keepdims=True),
+    Centre.MIDDLE: lambda rows: (rows.min(axis=1, keepdims=True) + rows.max(axis=1, keepdims=True)) / 2.0,
+}
+"""The centre of each group, off by a few roundings."""
 
 
 def _choose_rule(rows: NDArray[Any]) -> NanName | None:

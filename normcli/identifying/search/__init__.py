@@ -3,6 +3,7 @@
 * `groups`: the ways of grouping a shape
 * `affine_step`: the ways in which gamma and beta may have entered
 * `samples`: values of some groups, standardized
+* `ranks`: whether y goes with x at all
 * `screen`: ways of grouping that lines through x and y refute
 * `hypothesis`: a way of grouping, centring and dividing, and what it predicts
 * `match`: a hypothesis that holds, and which match comes first

@@ -23,6 +23,7 @@ from normcli.identifying.models.standards import MOMENTS, is_centred, standardiz
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, AffineStep
 from normcli.identifying.search.groups import put_back, take_groups
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
+from normcli.identifying.search.ranks import choose_places, go_together
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
 from normcli.norms.rules import EpsMode
@@ -93,7 +94,7 @@ def estimate(
     most : float
         There are fewer pairs than this.
     """
-    if np.isnan(y).any():  # no gamma and beta make it of finite groups, and others are passed over
+    if np.isnan(y).any() or not _is_open(x, y):  # no gamma and beta make NaN of finite groups
         return
     for plain, every in list_cases(x, y, grids, most):
         for axes in every:
@@ -101,6 +102,14 @@ def estimate(
             yield from found
             if found and not axes:  # one pair for all values, which others would be as well
                 break
+
+
+def _is_open(x: Floats, y: Floats) -> bool:
+    """Whether y goes with x, or with x less what its lines along an axis have in common."""
+    places = choose_places(x.shape)
+    x, y = x[places], y[places]
+    moved = ((x - x.mean(axis, keepdims=True)) / x.std(axis, keepdims=True) for axis in range(x.ndim))
+    return go_together(itertools.chain((x,), moved), y)
 
 
 def list_cases(

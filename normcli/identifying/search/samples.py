@@ -11,7 +11,7 @@ import numpy as np
 from normcli.dtypes import get_eps, is_half, is_long_integer
 from normcli.identifying.models.error_bounds import Level, bound_factors, list_levels, measure_noise
 from normcli.identifying.models.evidence import fit_models
-from normcli.identifying.models.standards import MOMENTS, STANDARDS, Standard, standardize
+from normcli.identifying.models.standards import MOMENTS, STANDARDS, Standard, standardize, standardize_roughly
 from normcli.identifying.models.weight import count_fine
 from normcli.identifying.search.groups import choose_groups, enumerate_grids, take_groups, widen
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
@@ -21,7 +21,7 @@ from normcli.norms.table import NORMS
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from normcli.identifying.search.match import Match, Scope
     from normcli.norms.divisors import Divisor
     from normcli.norms.grid import Grid
+
+    Standardize = Callable[[Grid, NDArray[np.intp], NDArray[Any], Divisor], Standard]
 
 MOST_VALUES = 1 << 17
 """Values that a hypothesis is compared with; of larger tensors whole groups are sampled."""
@@ -81,9 +83,9 @@ class Samples:
         self.standards = [d for d in STANDARDS if own is None or d in MOMENTS or d == own]
 
     def take_samples(self, grid: Grid, most: int) -> Iterator[Sample]:
-        """Yield a sample of a way of grouping for each standard that has finite groups."""
-        samples = (self.take_some(grid, most, divisor) for divisor in self.standards)
-        return (sample for sample in samples if sample is not None)
+        """Yield some groups, roughly standardized, for each standard; nothing if none is finite."""
+        chosen = choose_groups(grid.group_count, most // grid.group_size)
+        return self._take_each(grid, chosen, self.standards, self._standardize_roughly)
 
     def take_some(self, grid: Grid, most: int, divisor: Divisor) -> Sample | None:
         """Return some groups, of about `most` values in all; None if no group is finite."""
@@ -92,14 +94,21 @@ class Samples:
 
     def take(self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor) -> Sample | None:
         """Return the groups of some numbers, or None if none is finite."""
+        return next(self._take_each(grid, chosen, (divisor,), self._standardize), None)
+
+    def _take_each(
+        self, grid: Grid, chosen: NDArray[np.intp], divisors: Sequence[Divisor], standardize: Standardize
+    ) -> Iterator[Sample]:
+        """Yield the groups of some numbers by each divisor; nothing if none is finite."""
         rows, actual = take_groups(grid, self.x, chosen), widen(take_groups(grid, self.y, chosen))
         usable = self._find_usable(rows)
-        parts = [
-            Sample(grid, chosen[some], self._standardize(grid, chosen[some], rows[some], divisor), actual[some])
-            for some in (usable, ~usable)
-            if some.any()
-        ]
-        return parts[0]._replace(undefined=None if usable.all() else parts[1]) if usable.any() else None
+        for divisor in divisors if usable.any() else ():
+            parts = [
+                Sample(grid, chosen[some], standardize(grid, chosen[some], rows[some], divisor), actual[some])
+                for some in (usable, ~usable)
+                if some.any()
+            ]
+            yield parts[0]._replace(undefined=None if usable.all() else parts[1])
 
     def _find_usable(self, rows: NDArray[Any]) -> Selected:
         """Return which groups have finite values; where NaN does not count, two of them are enough."""
@@ -122,6 +131,14 @@ class Samples:
         if rows.size * (1 + len(self._kept)) <= KEPT_VALUES:
             self._kept[key] = standard
         return standard
+
+    def _standardize_roughly(
+        self, grid: Grid, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor
+    ) -> Standard:
+        """Return them off by a few roundings, unless NaN stands in them."""
+        if np.isnan(rows).any():
+            return self._standardize(grid, chosen, rows, divisor)
+        return standardize_roughly(rows if is_long_integer(rows.dtype) else widen(rows), divisor)
 
     @cached_property
     def _omits_nan(self) -> bool:

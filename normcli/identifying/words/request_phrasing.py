@@ -142,8 +142,15 @@ def _diagnose_gated(
     if is_off_by_rounding(subject, values, actual, dtype):
         steps = ("the norm, the activation and the product may each be rounded",) if is_half(dtype) else ()
         return Diagnosis(Kind.NORM, f"{name} differs by rounding alone", steps, remedy=_tolerate(name, option))
+    if is_half(dtype) and is_off_by_rounding(subject, values, actual, dtype, _MORE_ROUNDINGS):
+        cause = f"{name} may differ by rounding in {dtype.name} alone"
+        return Diagnosis(Kind.UNDECIDED, cause, remedy=_tolerate(name, option))
     step = "check the norm by itself, without its gate"
     return Diagnosis(Kind.NONE, f"{name} differs: no fault of it explains y with that gate", next_step=step)
+
+
+_MORE_ROUNDINGS = 4.0
+"""What steps that are each rounded to half precision leave, beside the last rounding of a gated result."""
 
 
 def _tolerate(name: str, option: str | None) -> str | None:

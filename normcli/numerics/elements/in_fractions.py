@@ -20,7 +20,6 @@ from normcli.numerics.deciding import (
 from normcli.numerics.elements.in_pairs import Elements
 from normcli.numerics.elements.kernel import apply
 from normcli.numerics.rounding import store
-from normcli.numerics.workspace import Workspace
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def normalize(
     parameters : Parameters
     """
     out = np.empty(raw.shape, dtype)
-    undecided = apply(np.ascontiguousarray(raw), out, solution, Workspace(), parameters)
+    undecided = apply(np.ascontiguousarray(raw), out, solution, parameters)
     if undecided is not None:
         settle(raw, out, undecided, solution, parameters)
     return out
@@ -79,7 +78,7 @@ def settle(
     out[np.unravel_index(places, raw.shape)] = values
 
 
-class Line(NamedTuple):
+class ExactLine(NamedTuple):
     """A value y of x: (x − centre) · slope + level; the slope is as exact as the divisor of a group."""
 
     slope: Fraction
@@ -87,12 +86,12 @@ class Line(NamedTuple):
     level: Fraction
 
 
-def _find_line(mean: Fraction, divisor: Fraction, gamma: Fraction, beta: Fraction) -> Line:
-    return Line(gamma / divisor, mean, beta)
+def _find_line(mean: Fraction, divisor: Fraction, gamma: Fraction, beta: Fraction) -> ExactLine:
+    return ExactLine(gamma / divisor, mean, beta)
 
 
 def find_exactly(
-    find_line: Callable[[Fraction, Fraction, Fraction, Fraction], Line],
+    find_line: Callable[[Fraction, Fraction, Fraction, Fraction], ExactLine],
     elements: Elements,
     places: NDArray[np.intp],
     solution: Solution,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.numerics.deciding import PRECISIONS, is_decided
-from normcli.numerics.elements.in_fractions import Line, find_exactly
+from normcli.numerics.elements.in_fractions import ExactLine, find_exactly
 from normcli.numerics.elements.in_pairs import Elements, multiply_back, round_pair
 from normcli.numerics.pairs import take_exponents, two_prod, two_sum
 
@@ -94,8 +94,8 @@ def _invert_usual(elements: Elements) -> tuple[Floats, Selected] | None:
     return (values, decided) if is_rare else None
 
 
-def _find_line(mean: Fraction, divisor: Fraction, gamma: Fraction, beta: Fraction) -> Line:
-    return Line(divisor / gamma, beta, mean)
+def _find_line(mean: Fraction, divisor: Fraction, gamma: Fraction, beta: Fraction) -> ExactLine:
+    return ExactLine(divisor / gamma, beta, mean)
 
 
 def _find_finite(elements: Elements) -> Selected:

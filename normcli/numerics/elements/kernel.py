@@ -1,34 +1,35 @@
 """The kernel: normalizes a block of values with what is known of their groups, and rounds once.
 
-Mean, divisor, gamma and beta are taken as exact numbers. Each value goes through one fixed sequence of
-additions and multiplications of doubles, which depends on its group's numbers and the dtype alone. A test on
-the result tells whether that sequence has reached it: if not, the value is calculated again, in pairs.
+Mean, divisor, gamma and beta are taken as exact numbers. Usual values are calculated in pairs, or in doubles
+where results are shorter floats, with a bound; what it does not decide is calculated again, at any magnitude.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.dtypes import is_short_float
+from normcli.numerics.bounds import PAIRS
 from normcli.numerics.deciding import PRECISIONS
-from normcli.numerics.elements.in_doubles import Operands, apply_doubles, prepare
 from normcli.numerics.elements.in_pairs import Elements, calculate
 from normcli.numerics.integers import widen_exactly
+from normcli.numerics.pairs import Pair, is_faint, pair_divide, pair_multiply, two_diff, two_sum
 from normcli.numerics.rounding import store
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats
+    from normcli.dtypes import Floats, Selected
     from normcli.numerics.elements.gate import Gated
     from normcli.numerics.statistics.divisor import Solution
-    from normcli.numerics.workspace import Workspace
 
 
-CHUNK = 1 << 16
+CHUNK = 1 << 15
 """Values that one call works on: of fewer, the calls take too long."""
 
 
@@ -52,11 +53,7 @@ _NEITHER = Parameters()
 
 
 def apply(
-    raw: NDArray[Any],
-    out: NDArray[Any],
-    solution: Solution,
-    work: Workspace,
-    parameters: Parameters = _NEITHER,
+    raw: NDArray[Any], out: NDArray[Any], solution: Solution, parameters: Parameters = _NEITHER
 ) -> NDArray[np.intp] | None:
     """Write gamma * (x - mean) / divisor + beta to `out`, rounded once.
 
@@ -68,7 +65,6 @@ def apply(
         Of the shape of raw, any strides, not overlapping raw.
     solution : Solution
         Of as many axes as raw, to be broadcast against it.
-    work : Workspace
     parameters : Parameters
 
     Returns
@@ -80,12 +76,10 @@ def apply(
     mean = solution.mean if solution.centred else None
     gamma, beta, gate = parameters
     elements = Elements(raw, mean, solution.divisor, gamma, beta, error=solution.error, gate=gate)
-    return _apply(elements, out, work)
+    return _apply(elements, out)
 
 
-def apply_affine(
-    values: NDArray[Any], out: NDArray[Any], parameters: Parameters, work: Workspace
-) -> NDArray[np.intp] | None:
+def apply_affine(values: NDArray[Any], out: NDArray[Any], parameters: Parameters) -> NDArray[np.intp] | None:
     """Write gamma * values + beta to `out`, rounded once: for conventions that round x̂ first.
 
     Parameters
@@ -93,7 +87,6 @@ def apply_affine(
     values, out : ndarray
         Of one shape and float dtype, not overlapping.
     parameters : Parameters
-    work : Workspace
 
     Returns
     -------
@@ -101,21 +94,21 @@ def apply_affine(
         As of `apply`.
     """
     gamma, beta, gate = parameters
-    return _apply(Elements(values, None, None, gamma, beta, gate=gate), out, work)
+    return _apply(Elements(values, None, None, gamma, beta, gate=gate), out)
 
 
-def _apply(elements: Elements, out: NDArray[Any], work: Workspace) -> NDArray[np.intp] | None:
-    """Apply the sequence to all values, and calculate those again that it has not reached."""
+def _apply(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp] | None:
+    """Calculate usual values, and those again that are not decided."""
     raw = elements.x
     if not raw.size:
         return None
     with np.errstate(all="ignore"):
-        if elements.gate is not None:  # all values are calculated in pairs
+        if elements.gate is not None:  # all values are calculated at any magnitude
             return _calculate_all(elements, out, np.arange(raw.size))
-        wide = _widen(raw, out, prepare(elements))
-        if wide[0].ndim and wide[0].shape[-1] >= _LONG_LINE:
+        wide, place = _widen(_leave_unusual(elements), out)
+        if place.ndim and place.shape[-1] >= _LONG_LINE:
             np.setbufsize(_SMALL_BUFFER)  # `errstate` restores it
-        places = _apply_by_chunks(*wide, work)
+        places = _apply_by_chunks(wide, place)
         np.setbufsize(_USUAL_BUFFER)
         return _calculate_all(elements, out, places)
 
@@ -156,52 +149,175 @@ _TOGETHER = 1 << 12
 """Values that are calculated again in one call: some thirty float64 arrays of so many."""
 
 
-def _apply_by_chunks(
-    raw: NDArray[Any], out: NDArray[Any], operands: Operands, work: Workspace
-) -> NDArray[np.intp]:
-    """Apply the sequence chunk by chunk; return the places that it has not reached."""
+def _apply_by_chunks(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp]:
+    """Calculate usual values chunk by chunk; return the places that are not decided."""
     found: list[NDArray[np.intp]] = []
     most = CHUNK
 
-    def walk(raw: NDArray[Any], out: NDArray[Any], operands: Operands, start: int) -> None:
-        length, size = raw.shape[0] if raw.ndim else 1, raw.size
-        if size <= most or (raw.ndim == 1 and length <= 2 * most):
-            if (missed := apply_doubles(raw, out, operands, work)) is not None:
-                found.append(np.flatnonzero(missed & ~np.isnan(raw)) + start)  # NaN stays what it is
+    def walk(elements: Elements, out: NDArray[Any], start: int) -> None:
+        length, size = out.shape[0] if out.ndim else 1, out.size
+        if size <= most or (out.ndim == 1 and length <= 2 * most):
+            if (missed := apply_usual(elements, out)) is not None:
+                found.append(np.flatnonzero(missed & ~np.isnan(elements.x)) + start)  # NaN stays what it is
         elif length == 1 or size // length > most:
             for i in range(length):
-                part = operands.map(lambda a, i=i: a[min(i, len(a) - 1)])
-                walk(raw[i], out[i], part, start + i * (size // length))
+                part = elements.map(functools.partial(_take_line, i))
+                walk(part, out[i], start + i * (size // length))
         else:
             rows = max(1, most // (size // length))
             for i in range(0, length, rows):
                 s = slice(i, i + rows)
-                part = operands.map(lambda a, s=s: a if len(a) == 1 else a[s])
-                walk(raw[s], out[s], part, start + i * (size // length))
+                part = elements.map(functools.partial(_take_lines, s))
+                walk(part, out[s], start + i * (size // length))
 
-    walk(raw, out, operands, 0)
+    walk(elements, out, 0)
     return np.concatenate(found) if found else np.empty(0, np.intp)
+
+
+def _take_line(line: int, values: NDArray[Any]) -> Any:
+    return values[min(line, len(values) - 1)]
+
+
+def _take_lines(lines: slice, values: NDArray[Any]) -> NDArray[Any]:
+    return values if len(values) == 1 else values[lines]
 
 
 _WIDE = 1024
 """Shorter lines are joined to about this length: NumPy takes a while for each line."""
 
 
-def _widen(
-    raw: NDArray[Any], out: NDArray[Any], operands: Operands
-) -> tuple[NDArray[Any], NDArray[Any], Operands]:
-    """Join short lines into longer ones, where the operands do not vary from line to line."""
+def _widen(elements: Elements, out: NDArray[Any]) -> tuple[Elements, NDArray[Any]]:
+    """Join short lines into longer ones, where nothing beside x varies from line to line."""
+    raw = elements.x
     if raw.ndim < 2 or raw.shape[-1] >= _WIDE // 2:
-        return raw, out, operands
+        return elements, out
     lines, line = raw.shape[-2:]
-    shapes = [a.shape[-2:] for a in operands if a is not None]
+    pairs, others = (
+        (elements.mean or (), elements.divisor or ()),
+        (elements.gamma, elements.beta, elements.error),
+    )
+    shapes = [a.shape[-2:] for a in (*pairs[0], *pairs[1], *others) if isinstance(a, np.ndarray)]
     varies = any(count > 1 for count, _ in shapes) or all(length == 1 for _, length in shapes)
     if varies or not (raw.flags.c_contiguous and out.flags.c_contiguous):
-        return raw, out, operands
+        return elements, out
     together = math.gcd(lines, 1 << max(0, (_WIDE // line).bit_length() - 1))
     shape = (*raw.shape[:-2], lines // together, line * together)
     # As `np.tile`, which takes longer than all the arithmetic on a small tensor.
-    wide = operands.map(
+    wide = elements.map(
         lambda a: a if a.shape[-1] == 1 else a.repeat(together, axis=-2).reshape(*a.shape[:-2], 1, -1)
     )
-    return raw.reshape(shape), out.reshape(shape), wide
+    return wide._replace(x=raw.reshape(shape)), out.reshape(shape)
+
+
+# -- usual numbers
+
+_LEAST, _LARGEST = 2.0**-600, 2.0**600
+"""Quotients that are not between these could leave the range of doubles on the way."""
+
+_LEAST_FACTOR, _LARGEST_FACTOR = 2.0**-300, 2.0**300
+"""Likewise divisors and gammas."""
+
+_OFF = 2.0**-101
+"""What the third double has of a mean, and the roundings of the second, as parts of the first."""
+
+_LAST_BIT = 2.0**-52
+"""The rounding to a double takes as much of a number, which may be in the middle of two shorter ones then."""
+
+
+def _leave_unusual(elements: Elements) -> Elements:
+    """Return elements with NaN for divisors and gammas with which values are calculated at any magnitude."""
+    mean, divisor, gamma = elements.mean, elements.divisor, elements.gamma
+    if divisor is not None:
+        usable = (divisor.hi >= _LEAST_FACTOR) & (divisor.hi <= _LARGEST_FACTOR)
+        if mean is not None:
+            usable = usable & ~is_faint(mean)
+        divisor = Pair(np.where(usable, divisor.hi, np.nan), divisor.lo)
+    if gamma is not None:
+        size = np.abs(gamma)
+        beyond = (size != 0.0) & ~((size >= _LEAST_FACTOR) & (size <= _LARGEST_FACTOR))
+        gamma = np.where(beyond, np.nan, gamma)
+    return elements._replace(divisor=divisor, gamma=gamma)
+
+
+def apply_usual(elements: Elements, out: NDArray[Any]) -> Selected | None:
+    """Write results, rounded once; return which of them are not decided, or None.
+
+    Of float64 they are calculated in pairs, of shorter floats in doubles, and their errors are bounded.
+    """
+    x, low = widen_exactly(elements.x)
+    elements = elements._replace(x=x, low=low)
+    value, error = (_divide_doubles if is_short_float(out.dtype) else _divide_pairs)(elements)
+    low_end, high_end = (value.hi + (value.lo + end) for end in (-error, error))
+    zero = value.hi == 0.0
+    if zero.any():  # with its sign
+        plain = x if elements.mean is None else x - elements.mean.hi
+        for function, other in ((np.multiply, elements.gamma), (np.add, elements.beta)):
+            plain = plain if other is None else function(plain, other)
+        for end in (low_end, high_end):
+            np.copyto(end, plain, where=zero & (plain == 0.0) & (end == 0.0))
+    if out.dtype == np.float64:
+        out[...] = low_end
+        missed = low_end != high_end
+    else:
+        other = np.empty(out.shape, out.dtype)
+        store(out, low_end)
+        store(other, high_end)
+        bits = f"u{out.itemsize}"  # halves are not compared one by one then
+        missed = (out.view(bits) != other.view(bits)) | np.isnan(low_end)
+    return missed if missed.any() else None
+
+
+def _divide_pairs(elements: Elements) -> tuple[Pair, Any]:
+    """Return γ · (x − mean) / divisor + β as pairs, and a bound of their errors; NaN of what is not usual."""
+    x, mean, divisor, gamma, beta, low, off, _ = elements
+    z, error = Pair(x, np.zeros(()) if low is None else low), _find_off(elements)
+    if mean is not None:
+        d, rest = two_diff(x, mean.hi)
+        z = two_sum(d, (rest if low is None else rest + low) - mean.mid)
+    if divisor is not None:
+        quotient = pair_divide(z, divisor)
+        z = quotient._replace(hi=_leave_far(z.hi, quotient.hi))
+    if gamma is not None:
+        z = pair_multiply(z, Pair(gamma, 0.0))
+    error = error + np.abs(z.hi) * (PAIRS.error if divisor is None else off + PAIRS.error)
+    if beta is not None:
+        total, rest = two_sum(z.hi, beta)
+        error, z = error + np.abs(total) * PAIRS.error, two_sum(total, rest + z.lo)
+    return z, error
+
+
+def _divide_doubles(elements: Elements) -> tuple[Pair, Any]:
+    """Return the same as doubles, with bounds for results that are rounded to shorter floats."""
+    x, mean, divisor, gamma, beta, low, off, _ = elements
+    value = x if mean is None else x - mean.hi
+    value = value if low is None else value + low
+    value = value if mean is None else value - mean.mid
+    if divisor is not None:
+        value = _leave_far(value, value / divisor.hi)
+    if gamma is not None:
+        value = value * gamma
+    error = _find_off(elements) + np.abs(value) * (
+        4.0 * _LAST_BIT if divisor is None else off + 4.0 * _LAST_BIT
+    )
+    if beta is not None:
+        value = value + beta
+    return Pair(value, np.zeros(())), error + np.abs(value) * _LAST_BIT
+
+
+def _find_off(elements: Elements) -> Any:
+    """Return how far off results may be by what is left of the mean."""
+    _, mean, divisor, gamma, _, low, *_ = elements
+    if mean is None:
+        return 0.0
+    error = np.abs(mean.hi) * _OFF
+    error = error if low is not None else np.where(mean.mid == 0.0, 0.0, error)
+    error = error if divisor is None else error / divisor.hi
+    return error if gamma is None else error * np.abs(gamma)
+
+
+def _leave_far(values: Floats, quotients: Floats) -> Floats:
+    """Return quotients of values, those that are too small or too large as NaN."""
+    sizes = np.abs(quotients)
+    if np.max(sizes, initial=0.0) <= _LARGEST and not (sizes < _LEAST).any():
+        return quotients
+    return np.where((sizes <= _LARGEST) & ((sizes >= _LEAST) | (values == 0.0)), quotients, np.nan)

@@ -10,7 +10,7 @@ import numpy as np
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import EpsMode, ZeroRule
 from normcli.numerics.elements.in_pairs import KNOWN
-from normcli.numerics.pairs import Pair, Triple, pair_root, quick_two_sum, two_square, two_sum
+from normcli.numerics.pairs import Pair, Triple, is_faint, pair_root, quick_two_sum, two_square, two_sum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Selected
+    from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
 
 
@@ -130,15 +130,6 @@ def make_neutral(rank: int) -> Solution:
     """Return the solution of a tensor of so many axes that leaves all values as they are."""
     zero = np.zeros((1,) * rank)
     return Solution(Triple(zero, zero, zero), Pair(zero + 1.0, zero), centred=False)
-
-
-FAINT = 2.0**-800
-"""Means below lose bits at the end of float64's range."""
-
-
-def is_faint(mean: Triple) -> Selected:
-    """Return which means are so close to 0 that doubles may not hold all bits of them."""
-    return np.asarray((mean.mid != 0.0) & (np.abs(mean.hi) < FAINT))
 
 
 def replace_zero(divisor: Fraction, rule: ZeroRule) -> Fraction | None:

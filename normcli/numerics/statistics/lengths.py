@@ -38,8 +38,8 @@ from normcli.numerics.powers import (
 from normcli.numerics.rational import ROOT_BITS, make_fraction, round_once
 from normcli.numerics.rational import scale as scale_fraction
 from normcli.numerics.statistics.divisor import Solution, add_eps, replace_zero, replace_zeros
-from normcli.numerics.sums.leaf_records import LeafRecords, count_values
-from normcli.numerics.sums.row_sums import MAX_LEAF, cut_rows
+from normcli.numerics.sums.leaf_records import MAX_LEAF, LeafRecords, count_values
+from normcli.numerics.sums.row_sums import cut_rows
 from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:

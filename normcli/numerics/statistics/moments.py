@@ -10,6 +10,7 @@ import numpy as np
 from normcli.numerics.bounds import PAIR
 from normcli.numerics.deciding import is_double_decided
 from normcli.numerics.pairs import (
+    FAINT,
     Pair,
     Triple,
     distill,
@@ -21,7 +22,7 @@ from normcli.numerics.pairs import (
     two_square,
     two_sum,
 )
-from normcli.numerics.statistics.divisor import FAINT, find_freedom
+from normcli.numerics.statistics.divisor import find_freedom
 from normcli.numerics.statistics.solution import SquaredGroups, resolve
 
 if TYPE_CHECKING:

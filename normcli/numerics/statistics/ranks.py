@@ -207,12 +207,9 @@ class RankSearch:
             with self._lock:
                 self.nan_count[groups] += np.count_nonzero(nan, axis=-1)
                 self.count[groups] += np.count_nonzero(usable, axis=-1)
-        keys = make_keys(np.ascontiguousarray(rows, dtype=self.dtype))
+        cells, keys = self._take_digit(rows)
         length = 1 << self._width
-        keys >>= keys.dtype.type(self._size - self._known - self._width)
-        cells = (keys & keys.dtype.type(length - 1)).astype(np.int64)
         cells += np.arange(len(rows))[:, None] * length
-        keys >>= keys.dtype.type(self._width)
         for slot, histogram in self._histograms.items():
             chosen = usable
             if self._known:
@@ -221,6 +218,34 @@ class RankSearch:
             found = np.bincount(picked, minlength=len(rows) * length).reshape(-1, length)
             with self._lock:
                 histogram[groups] += found
+
+    def add_each(self, groups: NDArray[np.intp], values: NDArray[Any], selected: Selected) -> None:
+        """Count single values, several perhaps of one group; one thread may do so.
+
+        Parameters
+        ----------
+        groups : ndarray of int, shape (values,)
+        values : ndarray
+        selected : ndarray of bool
+            Which of them count.
+        """
+        nan = np.isnan(values)
+        usable = selected & ~nan
+        if not self._known:
+            self.nan_count += np.bincount(groups[selected & nan], minlength=len(self.count))
+            self.count += np.bincount(groups[usable], minlength=len(self.count))
+        cells, keys = self._take_digit(values)
+        for slot, histogram in self._histograms.items():
+            chosen = usable & (keys == self._prefix[slot, groups]) if self._known else usable
+            np.add.at(histogram, (groups[chosen], cells[chosen]), 1)
+
+    def _take_digit(self, values: NDArray[Any]) -> tuple[Integers, Keys]:
+        """Return the next digit of the key of each value, and the digits before it."""
+        keys = make_keys(np.ascontiguousarray(values, dtype=self.dtype))
+        keys >>= keys.dtype.type(self._size - self._known - self._width)
+        digits = (keys & keys.dtype.type((1 << self._width) - 1)).astype(np.int64)
+        keys >>= keys.dtype.type(self._width)
+        return digits, keys
 
     def advance(self) -> None:
         """Take the next digit of each key out of what was counted."""

@@ -1,20 +1,19 @@
 """Records: what is measured of leaves, the short rows that groups are cut into, and how records become one.
 
-How a group is cut into leaves follows from its shape alone; but as every sum is exact, nothing depends on that,
-nor on how the work is cut into blocks, on the number of threads, or on the order of memory.
+As every sum is exact, nothing depends on how groups are cut.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from normcli.numerics.pairs import Distilled, distill
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Self
 
     from numpy.typing import NDArray
@@ -194,3 +193,25 @@ def _add_up(numbers: Sequence[Floats]) -> Distilled:
         last = [a[..., 2 * half :] for a in numbers]
         numbers = [np.concatenate(both, axis=-1) for both in zip(total.terms, last, strict=True)]
     return Distilled(tuple(a[..., 0] for a in numbers), left)
+
+
+Records = TypeVar("Records", bound=LeafRecords)
+
+
+def join(parts: Sequence[Records]) -> Records:
+    """Join records along the last axis."""
+    columns = zip(*(part.arrays() for part in parts), strict=True)
+    return type(parts[0])(*(np.concatenate(arrays, axis=-1) for arrays in columns))
+
+
+MAX_LEAF = 4096
+"""Below 10000, where OpenBLAS' ddot starts threads; at most 2¹², for the exactness of `measure_leaves`."""
+
+
+def cut_leaves(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Cut rows into leaves, of shape (rows, leaves, values): the full ones, and the shorter last ones."""
+    full = rows.shape[1] - rows.shape[1] % MAX_LEAF
+    if full:
+        yield rows[:, :full].reshape(len(rows), -1, MAX_LEAF)
+    if full < rows.shape[1]:
+        yield rows[:, None, full:]

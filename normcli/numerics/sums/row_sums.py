@@ -9,7 +9,14 @@ import numpy as np
 
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import distill_within
-from normcli.numerics.sums.leaf_records import Leaves, are_extreme, count_values, make_leaves, set_not_finite
+from normcli.numerics.sums.leaf_records import (
+    MAX_LEAF,
+    Leaves,
+    are_extreme,
+    count_values,
+    make_leaves,
+    set_not_finite,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,10 +25,6 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Selected
     from normcli.numerics.workspace import Workspace
-
-
-MAX_LEAF = 4096
-"""Below 10000, where OpenBLAS' ddot starts threads; at most 2¹², for the exactness of `measure_leaves`."""
 
 
 ONES = np.ones((1, MAX_LEAF))

@@ -12,9 +12,17 @@ import numpy as np
 
 from normcli.norms.rules import ZeroRule
 from normcli.numerics.rounding import widen
-from normcli.teach.explain.statistic_steps import ABOUT_MEAN, ABOUT_ZERO, SIGMA, enumerate_words, name_length
-from normcli.teach.explain.step_writer import LazyTerms, NoNumberError, X
-from normcli.teach.explain.story import StoryStep
+from normcli.teach.explain.story import (
+    ABOUT_MEAN,
+    ABOUT_ZERO,
+    SIGMA,
+    LazyTerms,
+    NoNumberError,
+    StoryStep,
+    X,
+    enumerate_words,
+    name_length,
+)
 from normcli.teach.explain.value_steps import StepList, name_group
 from normcli.teach.formulas.chain_rule import Chain, name_slope, rename, substitute
 from normcli.teach.formulas.exact_numbers import Numbers
@@ -185,19 +193,12 @@ class BackwardSteps(StepList):
 
     def _add_dx(self, outcome: Outcome) -> None:
         """Add dx in the output's dtype."""
-        dx = math.nan if outcome.dx is None else outcome.dx
-        sentence = f"The result, rounded once, to {self.group.dtype.name}"
-        if math.isfinite(dx):
-            self._add_value(StoryStep("result", f"{sentence}.", _DX, outcome=outcome), dx, exact=True)
-        else:
-            self.steps.append(
-                StoryStep("result", f"{sentence}, is {'NaN' if math.isnan(dx) else dx}.", outcome=outcome)
-            )
+        self._add_rounded(outcome, _DX, math.nan if outcome.dx is None else outcome.dx)
 
     # -- numbers
 
     def _add_link(self, step: StoryStep, link: Link, own: Mapping[str, Constant] | None = None) -> Constant:
-        """Add a derivative: its formula, and the same in numbers; return its exact number."""
+        """Add a derivative, as a formula and in numbers; return its exact number."""
         assert link.formula is not None
         own = dict(own or {})
         if self.chain.scales and own and step.name != "x̂":

@@ -1,4 +1,4 @@
-"""Power iterations on a matrix, told in sentences with numbers."""
+"""The largest singular value of a matrix as a step, and the power iterations that estimate it, in sentences."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from normcli.engine.sn.passes import lay_matrix
 from normcli.engine.sn.power_iterations import PowerIterations
 from normcli.engine.sn.singular_values import SingularValue
 from normcli.printable import format_count
+from normcli.teach.explain.story import SIGMA, StepWriter, StoryStep, enumerate_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
     from normcli.norms.spec import Iteration
     from normcli.teach.explain.measured_group import MeasuredGroup
+    from normcli.teach.formulas.expression import Constant
 
 _MOST_VALUES = 1 << 16
 """The most values of a matrix whose vectors and largest singular value a story calculates."""
@@ -28,7 +30,28 @@ _TURNS = {
 }
 
 
-def tell_iteration(iteration: Iteration) -> str:
+class MatrixSteps(StepWriter):
+    """The step to the largest singular value of a group that is a matrix."""
+
+    def _find_singular_value(self) -> Constant:
+        """Add the largest singular value of a matrix; its arithmetic is not shown."""
+        sigma, rows = self.group.statistics["sigma"], self.spec.rows or ()
+        along = enumerate_words([self.plan.grid.layout.name(axis) for axis in rows])
+        what = "the root of the largest eigenvalue of XᵀX"
+        sentence = f"The largest singular value of X, whose rows are along {along or 'no axis'}: {what}."
+        iteration = self.spec.iteration
+        if iteration is not None:
+            sentence = f"The rows of X are along {along or 'no axis'}. {_tell_iteration(iteration)}"
+            self.steps.append(StoryStep("power iteration", sentence))
+            *vectors, sentence = (*_tell_vectors(self.group, iteration), "σ is uᵀXv.")
+            self.steps += [StoryStep("vectors", told) for told in vectors]
+        step = StoryStep("singular value", sentence, SIGMA)
+        if not math.isfinite(sigma):
+            self._stop(step._replace(sentence="The largest singular value is beyond float64."))
+        return self._add_value(step, sigma)
+
+
+def _tell_iteration(iteration: Iteration) -> str:
     """Return a sentence on the updates of u and v, without numbers."""
     if not iteration.steps:
         return "u and v are as they were given: uᵀXv is of no iteration."
@@ -36,7 +59,7 @@ def tell_iteration(iteration: Iteration) -> str:
     return f"{count} from {iteration.start}: {_TURNS[iteration.start]}."
 
 
-def tell_vectors(group: MeasuredGroup, iteration: Iteration) -> Iterator[str]:
+def _tell_vectors(group: MeasuredGroup, iteration: Iteration) -> Iterator[str]:
     """Yield sentences on v and u, and on how far their σ is below the largest singular value."""
     matrix = lay_matrix(group.plan, group.values)
     value = SingularValue(matrix)

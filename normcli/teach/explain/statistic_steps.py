@@ -12,12 +12,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
-from normcli.norms.norm import format_subscript
 from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from normcli.numerics.statistics.ranks import find_shares
-from normcli.teach.explain.iteration_steps import tell_iteration, tell_vectors
-from normcli.teach.explain.step_writer import NoNumberError, StepWriter, X
-from normcli.teach.explain.story import StoryStep
+from normcli.teach.explain.iteration_steps import MatrixSteps
+from normcli.teach.explain.story import (
+    ABOUT_MEAN,
+    ABOUT_ZERO,
+    Names,
+    NoNumberError,
+    StoryStep,
+    X,
+    name_length,
+)
 from normcli.teach.formulas.definitions import combine, define_base, join_eps, make_power, make_root
 from normcli.teach.formulas.expression import (
     MOST_TERMS,
@@ -34,10 +40,9 @@ from normcli.teach.formulas.expression import (
     Sum,
     Symbol,
 )
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from normcli.norms.divisors import OrderStatistic
 
@@ -47,30 +52,6 @@ FEW = 8
 """The most values whose sum is written out again in the step that divides it."""
 
 _DIVISOR, _BASE = Symbol("d", "d"), Symbol("base", r"\mathrm{base}")
-SIGMA = Symbol("σ", r"\sigma")
-
-
-class Names(NamedTuple):
-    """Symbols of a mean square, its root and its sum of squares, and a sentence on the sum."""
-
-    square: Symbol
-    root: Symbol
-    squares: Symbol
-    sentence: str
-
-
-ABOUT_ZERO = Names(
-    Symbol("ms", r"\mathrm{ms}"),
-    Symbol("rms", r"\mathrm{rms}"),
-    Symbol("Σx²", r"\sum x^2"),
-    "The squares, and their sum.",
-)
-ABOUT_MEAN = Names(
-    Symbol("σ²", r"\sigma^2"),
-    Symbol("σ", r"\sigma"),
-    Symbol("Σ(x − μ)²", r"\sum (x - \mu)^2"),
-    "The squared deviations from the mean, and their sum.",
-)
 
 _EPS_SENTENCES = {
     EpsMode.INSIDE: "eps is added, inside the root.",
@@ -80,7 +61,7 @@ _EPS_SENTENCES = {
 }
 
 
-class StatisticSteps(StepWriter):
+class StatisticSteps(MatrixSteps):
     """The steps from a group's values to its centre and its divisor."""
 
     def find_centre_and_divisor(self) -> tuple[Constant | None, Constant | None]:
@@ -97,23 +78,6 @@ class StatisticSteps(StepWriter):
                 return None, self._find_singular_value()
             case Measurement.MOMENTS:
                 return self._find_by_moments()
-
-    def _find_singular_value(self) -> Constant:
-        """Add the largest singular value of a matrix; its arithmetic is not shown."""
-        sigma, rows = self.group.statistics["sigma"], self.spec.rows or ()
-        along = enumerate_words([self.plan.grid.layout.name(axis) for axis in rows])
-        what = "the root of the largest eigenvalue of XᵀX"
-        sentence = f"The largest singular value of X, whose rows are along {along or 'no axis'}: {what}."
-        iteration = self.spec.iteration
-        if iteration is not None:
-            sentence = f"The rows of X are along {along or 'no axis'}. {tell_iteration(iteration)}"
-            self.steps.append(StoryStep("power iteration", sentence))
-            *vectors, sentence = (*tell_vectors(self.group, iteration), "σ is uᵀXv.")
-            self.steps += [StoryStep("vectors", told) for told in vectors]
-        step = StoryStep("singular value", sentence, SIGMA)
-        if not math.isfinite(sigma):
-            self._stop(step._replace(sentence="The largest singular value is beyond float64."))
-        return self._add_value(step, sigma)
 
     def _find_by_moments(self) -> tuple[Constant | None, Constant | None]:
         norm = self.plan.norm
@@ -369,17 +333,6 @@ _SUMMED_LENGTHS: Mapping[float, tuple[str, MakeTerm]] = {
     1.0: ("The length: the sum of the values without their signs.", Absolute),
 }
 """Lengths that are sums, by p: a sentence, and the function from a value to its term."""
-
-
-def name_length(p: float) -> Symbol:
-    """Return how formulas write an ℓp length."""
-    latex = {math.inf: r"\infty", -math.inf: r"{-\infty}"}.get(p, f"{{{p:g}}}")
-    return Symbol(f"‖x‖{format_subscript(p)}", rf"\lVert x \rVert_{latex}")
-
-
-def enumerate_words(words: Sequence[str]) -> str:
-    """Return words as a sentence lists them: `n, h and w`."""
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def _is_beyond(square: float, root: float) -> bool:

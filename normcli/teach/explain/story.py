@@ -1,16 +1,36 @@
-"""The story of a value: the steps of its arithmetic, as records."""
+"""The story of a value: the steps of its arithmetic as records, written down one after another."""
 
 from __future__ import annotations
 
+import contextlib
+import math
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from normcli.dtypes import is_float
+from normcli.norms.norm import format_subscript
+from normcli.printable import format_count
+from normcli.teach.formulas.expression import (
+    MOST_TERMS,
+    Constant,
+    Expression,
+    Sum,
+    Symbol,
+    evaluate,
+    read_decimals,
+)
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from normcli.norms.plan import Plan
     from normcli.teach.explain.measured_group import MeasuredGroup, Outcome
-    from normcli.teach.formulas.expression import Constant, Expression, Symbol
+
+    MakeTerm = Callable[[Expression], Expression]
 
 
 RESULT = "result"
@@ -72,3 +92,183 @@ class Story:
     at: tuple[int, ...] | None
     steps: tuple[StoryStep, ...]
     running: bool = False
+
+
+MOST_WHOLE = 2**50
+"""The largest sum of integers that is shown as an integer: float64 statistics determine it."""
+
+BEYOND = "It is beyond float64."
+
+X = Symbol("x", "x", "x")
+
+
+SIGMA = Symbol("σ", r"\sigma")
+
+
+class Names(NamedTuple):
+    """Symbols of a mean square, its root and its sum of squares, and a sentence on the sum."""
+
+    square: Symbol
+    root: Symbol
+    squares: Symbol
+    sentence: str
+
+
+ABOUT_ZERO = Names(
+    Symbol("ms", r"\mathrm{ms}"),
+    Symbol("rms", r"\mathrm{rms}"),
+    Symbol("Σx²", r"\sum x^2"),
+    "The squares, and their sum.",
+)
+ABOUT_MEAN = Names(
+    Symbol("σ²", r"\sigma^2"),
+    Symbol("σ", r"\sigma"),
+    Symbol("Σ(x − μ)²", r"\sum (x - \mu)^2"),
+    "The squared deviations from the mean, and their sum.",
+)
+
+
+def name_length(p: float) -> Symbol:
+    """Return how formulas write an ℓp length."""
+    latex = {math.inf: r"\infty", -math.inf: r"{-\infty}"}.get(p, f"{{{p:g}}}")
+    return Symbol(f"‖x‖{format_subscript(p)}", rf"\lVert x \rVert_{latex}")
+
+
+def enumerate_words(words: Sequence[str]) -> str:
+    """Return words as a sentence lists them: `n, h and w`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+class NoNumberError(Exception):
+    """A step has no finite number, so that later steps cannot be calculated."""
+
+
+class LazyTerms(Sequence[Expression]):
+    """The terms of a sum over a group, each made when it is asked for.
+
+    Parameters
+    ----------
+    count : int
+    make : callable
+        Returns the term of a value, given its number in the group.
+    """
+
+    def __init__(self, count: int, make: Callable[[int], Expression]) -> None:
+        self._count, self._make = count, make
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._make(range(self._count)[place])
+
+
+class StepWriter:
+    """The steps of one group, added one after another.
+
+    A method that returns a number has added the steps that lead to it. If there is no such number, it raises
+    `NoNumberError`.
+
+    Parameters
+    ----------
+    group : MeasuredGroup
+    running : bool
+        Whether mean and variance were given.
+    """
+
+    def __init__(self, group: MeasuredGroup, *, running: bool) -> None:
+        self.group, self.plan, self.spec, self.running = group, group.plan, group.plan.spec, running
+        self.n, self.counted = Constant(group.count), format_count(group.count, "value")
+        self.whole_numbers = not is_float(group.values.dtype)
+        self.steps: list[StoryStep] = []
+
+    def _stop(self, step: StoryStep) -> NoReturn:
+        """Add a step that says why there is no number, and raise `NoNumberError`."""
+        self.steps.append(step._replace(symbol=None))
+        raise NoNumberError
+
+    def _add_value(self, step: StoryStep, value: float, *, exact: bool = False) -> Constant:
+        """Add a step whose number is shown without arithmetic."""
+        number = Constant(value, exact)
+        self.steps.append(step._replace(value=number))
+        return number
+
+    def _add(self, step: StoryStep, *chain: Expression, value: float | Fraction | None = None) -> Constant:
+        """Add a step with its arithmetic.
+
+        Parameters
+        ----------
+        step : StoryStep
+            Without arithmetic and value.
+        chain : Expression
+            The right sides of the equation, as in `StoryStep`.
+        value : float, Fraction or None
+            The result; None if it is the value of the first expression.
+        """
+        try:
+            found = evaluate(chain[0])
+            shown = float(found.number if value is None else value)
+        except OverflowError:
+            shown = math.inf
+        except ArithmeticError:
+            self._stop(step._replace(sentence=f"{step.sentence} There is no such number."))
+        if not math.isfinite(shown) or _is_rounded_away(shown, found.number):
+            self._stop(step._replace(sentence=f"{step.sentence} {BEYOND}"))
+        number = self._round(shown, chain[0])
+        self.steps.append(step._replace(chain=chain, value=number))
+        return number
+
+    def _add_sum(
+        self, step: StoryStep, make: MakeTerm, known: Expression, value: Fraction | None = None
+    ) -> Constant | None:
+        """Add a sum over the group; if it exceeds float64, say so in the step and return None.
+
+        Parameters
+        ----------
+        step : StoryStep
+        make : callable
+            Returns the term of a value.
+        known : Expression
+            The sum as it follows from the statistics, for groups of more than `MOST_TERMS` values.
+        value : Fraction or None
+            The exact sum; None if it is the sum of the terms.
+        """
+        with contextlib.suppress(NoNumberError):
+            try:
+                terms, total = self._make_terms(make, known)
+                chain = [Sum(terms, total, make(X))]
+                if total is None and self.group.count > 1 and not isinstance(terms[0], Constant):
+                    chain.append(Sum(tuple(self._round(evaluate(term).number, term) for term in terms)))
+            except ArithmeticError:
+                self._stop(step._replace(sentence=f"{step.sentence} {BEYOND}"))
+            return self._add(step, *chain, value=value)
+        return None
+
+    def _make_terms(self, make: MakeTerm, known: Expression) -> tuple[Sequence[Expression], Constant | None]:
+        """Return the terms of a sum over the group, and its total if there are too many to add up."""
+        terms = self._list_terms(make)
+        if len(terms) <= MOST_TERMS:
+            return tuple(terms), None
+        total, of_two = evaluate(known).number, evaluate(make(Constant(2)))
+        # Whole numbers make whole terms if 2 does: its power is irrational, or it lies off a mean, otherwise.
+        is_whole = self.whole_numbers and of_two.exact and of_two.number.denominator == 1
+        if is_whole and abs(total) < MOST_WHOLE:
+            return terms, Constant(round(total))
+        return terms, Constant(float(total), exact=False)
+
+    def _round(self, value: Fraction | float, expression: Expression) -> Constant:
+        """Return a value as a number, exact if the printed numbers of an expression come to it."""
+        number, written = float(value), evaluate(expression, read_decimals)
+        is_exact = written.exact and Fraction(repr(number)) == written.number
+        if is_exact and self.whole_numbers and number.is_integer() and abs(number) < MOST_WHOLE:
+            return Constant(int(number))
+        return Constant(number, is_exact)
+
+    def _list_terms(self, make: MakeTerm) -> LazyTerms:
+        return LazyTerms(self.group.count, lambda place: make(Constant(self.group.value(place))))
+
+
+def _is_rounded_away(shown: float, number: Fraction) -> bool:
+    """Whether a number is so small that float64 keeps too few of its digits to show it."""
+    is_small = abs(shown) < sys.float_info.min and abs(number) < sys.float_info.min
+    return is_small and abs(Fraction(shown) - number) > abs(number) / 2**20

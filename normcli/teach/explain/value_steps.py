@@ -7,10 +7,9 @@ import math
 from typing import TYPE_CHECKING
 
 from normcli.norms.grid import ONLY_GROUP
-from normcli.teach.explain.gate_step import list_activation, name_factor
-from normcli.teach.explain.statistic_steps import StatisticSteps, enumerate_words
-from normcli.teach.explain.step_writer import BEYOND, NoNumberError
-from normcli.teach.explain.story import Story, StoryStep
+from normcli.teach.explain.statistic_steps import StatisticSteps
+from normcli.teach.explain.story import BEYOND, NoNumberError, Story, StoryStep, enumerate_words
+from normcli.teach.explain.surrounding_steps import list_activation, name_factor
 from normcli.teach.formulas.definitions import scale_and_shift
 from normcli.teach.formulas.expression import Constant, Difference, Product, Quotient, Symbol
 from normcli.teach.value_index import format_index
@@ -151,10 +150,14 @@ class StepList(StatisticSteps):
 
     def _add_result(self, outcome: Outcome) -> None:
         again = self.spec.rounds_before_gamma and (outcome.parameters or outcome.gate is not None)
-        sentence = f"The result, rounded {'again' if again else 'once'}, to {self.group.dtype.name}"
-        if math.isfinite(outcome.normalized):
-            step = StoryStep("result", f"{sentence}.", _Y, outcome=outcome)
-            self._add_value(step, outcome.normalized, exact=True)
+        self._add_rounded(outcome, _Y, outcome.normalized, "again" if again else "once")
+
+    def _add_rounded(self, outcome: Outcome, symbol: Symbol, number: float, times: str = "once") -> None:
+        """Add a number in the output's dtype."""
+        sentence = f"The result, rounded {times}, to {self.group.dtype.name}"
+        if math.isfinite(number):
+            step = StoryStep("result", f"{sentence}.", symbol, outcome=outcome)
+            self._add_value(step, number, exact=True)
         else:
-            number = "NaN" if math.isnan(outcome.normalized) else f"{outcome.normalized}"
-            self.steps.append(StoryStep("result", f"{sentence}, is {number}.", outcome=outcome))
+            name = "NaN" if math.isnan(number) else f"{number}"
+            self.steps.append(StoryStep("result", f"{sentence}, is {name}.", outcome=outcome))

@@ -12,8 +12,7 @@ import numpy as np
 from normcli.norms.options import list_own_options
 from normcli.teach.explain.gradient_steps import SYMBOLS, WORDS, BackwardSteps
 from normcli.teach.explain.measured_group import Outcome, get_number
-from normcli.teach.explain.step_writer import NoNumberError
-from normcli.teach.explain.story import StoryStep
+from normcli.teach.explain.story import NoNumberError, StoryStep
 from normcli.teach.formulas.chain_rule import Chain, Link, name_slope
 from normcli.teach.formulas.exact_numbers import Numbers
 from normcli.teach.formulas.expression import Constant

@@ -119,36 +119,32 @@ class Chain:
                 links.append(link)
         return links
 
-    def _link(self, name: str, later: Sequence[Link], weigh: Callable[[Expression], Fraction]) -> Link:
-        by, through = {name, self.aliases.get(name, name)}, []
-        terms: list[Expression | None] = []
-        for each in self.own:
-            if each.formula is not None:
-                slope = differentiate(each.formula, by, weigh)
-                term = make_product(Symbol(name_slope(each.name or "")), slope)
-                terms.append(term if term is None or self.is_window else sum_up(term))
-                through += [] if term is None else [each.name or ""]
-        for link in reversed(later):
-            slope = self._slope(self.find(link.name), by, weigh)
-            if link.formula is not None and slope is not None:
-                terms.append(make_product(Symbol(name_slope(link.name)), slope))
-                through.append(link.name)
-        return Link(name, add(terms), tuple(through))
-
     def link_value(self, name: str, links: Sequence[Link], weigh: Callable[[Expression], Fraction]) -> Link:
         """Return the link of a name that each value has of its own: `x`, `x̂`, `gamma`, `beta`."""
+        return self._link(name, links, weigh, of_one=True)
+
+    def _link(
+        self, name: str, links: Sequence[Link], weigh: Callable[[Expression], Fraction], *, of_one: bool = False
+    ) -> Link:
+        """Return the link of a name, through the definitions of a value and through later links."""
+        by = {name} if of_one else {name, self.aliases.get(name, name)}
         terms: list[Expression | None] = []
-        through = []
+        through: list[str] = []
+
+        def go_through(later: str, slope: Expression | None, *, is_summed: bool) -> None:
+            term = make_product(Symbol(name_slope(later)), slope)
+            if term is not None:
+                terms.append(sum_up(term) if is_summed else term)
+                through.append(later)
+
         for each in self.own:
-            slope = None if each.formula is None else differentiate(each.formula, [name], weigh, of_one=True)
-            terms.append(make_product(Symbol(name_slope(each.name or "")), slope))
-            through += [] if slope is None else [each.name or ""]
+            if each.formula is not None:
+                slope = differentiate(each.formula, by, weigh, of_one=of_one)
+                go_through(each.name or "", slope, is_summed=not of_one and not self.is_window)
         for link in reversed(links):
-            slope = self._slope(self.find(link.name), [name], weigh, of_one=True)
-            if link.formula is not None and slope is not None:
-                term = make_product(Symbol(name_slope(link.name)), slope)
-                terms.append(sum_up(term) if self.is_window and term is not None else term)
-                through.append(link.name)
+            if link.formula is not None:
+                slope = self._slope(self.find(link.name), by, weigh, of_one=of_one)
+                go_through(link.name, slope, is_summed=of_one and self.is_window)
         return Link(name, add(terms), tuple(through))
 
     def find_needed(self, links: Sequence[Link], weigh: Callable[[Expression], Fraction]) -> set[str]:

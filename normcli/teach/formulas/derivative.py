@@ -115,7 +115,7 @@ def _lower(base: Expression, exponent: Expression) -> Expression:
 
 
 def add(terms: Iterable[Expression | None]) -> Expression | None:
-    """Return a sum: what is negative is subtracted."""
+    """Return a sum, in which negative terms are subtracted."""
     total: Expression | None = None
     for term in terms:
         if total is None or term is None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.tensors.formats.stored_array import Stored
-    from normcli.tensors.tables.tables import Table, TableOptions
+    from normcli.tensors.tables.tables import FileTable, TableOptions
     from normcli.tensors.tensor import Tensor
 
 SNIFFED_BYTES = 4096
@@ -44,7 +44,7 @@ class Saved(NamedTuple):
         Its name in an archive.
     columns : tuple of str or None
         The names of the last axis.
-    table : Table or None
+    table : FileTable or None
         The table that it was made from, in whose other columns' midst it is written.
     model : Stored or None
         The array of a store that it was made from.
@@ -53,7 +53,7 @@ class Saved(NamedTuple):
     values: NDArray[Any]
     key: str
     columns: tuple[str, ...] | None = None
-    table: Table | None = None
+    table: FileTable | None = None
     model: Stored | None = None
 
     @classmethod
@@ -93,7 +93,7 @@ class FileFormat(NamedTuple):
         order. Large files of such formats are read where they lie. None where values have no fixed places.
     """
 
-    read: Callable[[BinaryIO, str, str | None, TableOptions], tuple[NDArray[Any] | Table, str | None]]
+    read: Callable[[BinaryIO, str, str | None, TableOptions], tuple[NDArray[Any] | FileTable, str | None]]
     write: Callable[[BinaryIO, Saved], None]
     refuses: Callable[[tuple[int, ...], np.dtype[Any]], str | None] = lambda shape, dtype: None
     limits: str = ""
@@ -145,7 +145,7 @@ def _make_delimited(delimiter: str) -> FileFormat:
 
 def _read_json(
     stream: BinaryIO, name: str, key: str | None, options: TableOptions
-) -> tuple[NDArray[Any] | Table, str | None]:
+) -> tuple[NDArray[Any] | FileTable, str | None]:
     if key is None and records.starts_like_records(stream.read(SNIFFED_BYTES)):
         return records.read_records(stream, name, options, is_lines=False)
     stream.seek(0)
@@ -162,7 +162,7 @@ def _write_json(stream: BinaryIO, saved: Saved) -> None:
 
 def _read_json_lines(
     stream: BinaryIO, name: str, key: str | None, options: TableOptions
-) -> tuple[NDArray[Any] | Table, str | None]:
+) -> tuple[NDArray[Any] | FileTable, str | None]:
     if stream.read(SNIFFED_BYTES).removeprefix(_BYTE_ORDER_MARK).lstrip()[:1] == b"{":
         return records.read_records(stream, name, options, is_lines=True)
     return records.read_lists(stream, name)

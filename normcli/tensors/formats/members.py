@@ -75,9 +75,9 @@ class Members:
             self.refuse(name, f"is {shorten(repr(word))}, none of {', '.join(known)}")
         return word
 
-    def take_words(self, name: str, count: int) -> tuple[str, ...]:
-        """Return a member that holds `count` texts."""
-        return self._take_texts(name, (count,))
+    def take_words(self, name: str, *shape: int) -> tuple[str, ...]:
+        """Return a member that holds texts in a shape, in C order."""
+        return self._take_texts(name, shape)
 
     def require(self, name: str, right: Selected, values: NDArray[Any], problem: str) -> None:
         """Refuse a member if not all of its values are right, with the first that is not."""

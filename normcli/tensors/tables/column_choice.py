@@ -14,7 +14,7 @@ from normcli.tensors.tables.column_names import list_names, match_names
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from normcli.tensors.tables.tables import Rows, Table, TableOptions
+    from normcli.tensors.tables.tables import FileTable, Rows, TableOptions
 
 
 _NAMED = re.compile(r"""\s*(?:("(?:[^"]|"")*")|([^,"][^,]*))\s*(?:,|$)""")
@@ -47,8 +47,8 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
             raise DataError(f"{rows.name}: the name {shorten(name)!r} has characters that no file can keep")
     if options.columns is not None and options.exclude is not None:
         raise UsageError("--columns and --exclude each say which columns are worked on; give one of them")
-    by = None if options.by is None else find_grouping(rows, options.by)
-    chosen = tuple(place for place in range(rows.width) if place != by)
+    by = () if options.by is None else find_grouping(rows, options.by)
+    chosen = tuple(place for place in range(rows.width) if place not in by)
     rows.is_picked = options.columns is not None
     if options.takes_wanted and {options.columns, options.exclude} == {None}:
         names, wanted = list(rows.names or ()), options.wanted or ()
@@ -66,13 +66,16 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
     return match_columns(rows, chosen, options.wanted)
 
 
-def find_grouping(rows: Rows, name: str) -> int:
-    """Return the place of the column that rows are grouped by, or raise `UsageError` if it is not there."""
+def find_grouping(rows: Rows, text: str) -> tuple[int, ...]:
+    """Return the places of the columns that rows are grouped by, or raise `UsageError` if one is not there."""
     names = rows.names or ()
-    if name not in names:
-        known = ", ".join(map(shorten, names[:_LISTED])) or "no names of columns"
-        raise UsageError(f"{rows.name} has no column {shorten(name)!r} to group its rows by; it has {known}")
-    return names.index(name)
+    wanted = [text] if text in names else [name.strip() for name in split_names(text, "--by")]
+    for name in wanted or [text]:
+        if name not in names or wanted.count(name) > 1:
+            known = ", ".join(map(shorten, names[:_LISTED])) or "no names of columns"
+            which = f"no column {shorten(name)!r}" if name not in names else f"one column {shorten(name)!r}"
+            raise UsageError(f"{rows.name} has {which} to group its rows by; it has {known}")
+    return tuple(map(names.index, wanted))
 
 
 def match_columns(
@@ -139,14 +142,14 @@ def join_names(columns: Sequence[str]) -> str:
     return ",".join(f'"{name}"' if "," in name else name for name in columns)
 
 
-def name_all(names: Sequence[str], table: Table | None, kind: str) -> Sequence[str]:
+def name_all(names: Sequence[str], table: FileTable | None, kind: str) -> Sequence[str]:
     """Return the names of all columns of a file in which each has a name of its own.
 
     Parameters
     ----------
     names : sequence of str
         Of a tensor's columns.
-    table : Table or None
+    table : FileTable or None
         Among whose other columns they are written.
     kind : str
         What the file is, for the message.

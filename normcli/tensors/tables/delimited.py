@@ -23,7 +23,7 @@ from normcli.tensors.tables.cells import SPELLED_MISSING, CellReader, list_text_
 from normcli.tensors.tables.column_choice import choose_columns
 from normcli.tensors.tables.line_records import LineRecords, count_ends, iterate_records, split_raw
 from normcli.tensors.tables.numerals import AS_PYTHON, Numerals, is_number_otherwise, list_padded
-from normcli.tensors.tables.tables import Block, Table
+from normcli.tensors.tables.tables import Block, FileTable
 from normcli.tensors.tables.text_columns import settle_text
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.tensors.tables.numerals import Label
     from normcli.tensors.tables.tables import TableOptions
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
@@ -236,10 +237,11 @@ class Lines:
                 columns = list(map(list, zip(*rows, strict=True))) or [[]] * self.width
             yield [columns[place] for place in places]
 
-    def read_texts(self, place: int) -> Iterator[str]:
-        """Yield the text of each row's cell of a column."""
-        for (column,) in self.read_columns([place]):
-            yield from column if isinstance(column, list) else column.to_pylist()  # of pyarrow
+    def read_labels(self, places: Sequence[int]) -> Iterator[Label]:
+        """Yield each row's cells of some columns; an empty one is missing."""
+        for columns in self.read_columns(places):
+            lists = (column if isinstance(column, list) else column.to_pylist() for column in columns)
+            yield from zip(*([cell or None for cell in cells] for cells in lists), strict=True)
 
     def iterate_texts(self) -> Iterator[tuple[str, list[str]]]:
         """Yield the texts of each row's cells, and the line where the row begins."""
@@ -262,7 +264,9 @@ class Lines:
         return [_unquote(cell) for cell in self._split(record, line)]
 
 
-def read_delimited(stream: BinaryIO, name: str, options: TableOptions, usual: str) -> tuple[Table, str | None]:
+def read_delimited(
+    stream: BinaryIO, name: str, options: TableOptions, usual: str
+) -> tuple[FileTable, str | None]:
     """Return the table that a text file holds, and a note of how its columns were found.
 
     Parameters
@@ -286,7 +290,7 @@ def read_delimited(stream: BinaryIO, name: str, options: TableOptions, usual: st
     if lines.is_doubtful:
         doubt = "its first row has text and numbers, and is taken for data: --header yes takes it for names"
         note = doubt if note is None else f"{doubt}; {note}"
-    return Table(lines, chosen, lines.delimiter, lines.numerals.decimal), note
+    return FileTable(lines, chosen, lines.delimiter, lines.numerals.decimal), note
 
 
 def find_delimiter(word: str) -> str:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.tensors.tables.tables import Table
+    from normcli.tensors.tables.tables import FileTable
 
 
 def write_delimited(
-    stream: BinaryIO, values: NDArray[Any], names: Sequence[str] | None, table: Table | None, delimiter: str
+    stream: BinaryIO, values: NDArray[Any], names: Sequence[str] | None, table: FileTable | None, delimiter: str
 ) -> None:
     """Write a tensor of two axes, with the names of its columns if it has any.
 
@@ -31,7 +31,7 @@ def write_delimited(
         Shape (rows, columns).
     names : sequence of str or None
         Of the values' columns.
-    table : Table or None
+    table : FileTable or None
         Where the values came from: they are written in their places among its other columns, as it is
         delimited itself.
     delimiter : str

@@ -21,7 +21,7 @@ from normcli.tensors.tables.column_choice import choose_columns, name_all
 from normcli.tensors.tables.delimited import quote
 from normcli.tensors.tables.numerals import AS_PYTHON
 from normcli.tensors.tables.rows import holds_nan, iterate_row_blocks, place_numbers, write_rows
-from normcli.tensors.tables.tables import Block, Table
+from normcli.tensors.tables.tables import Block, FileTable
 from normcli.tensors.tables.text_columns import settle_text
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.tensors.formats.json_items import Decoders
+    from normcli.tensors.tables.numerals import Label
     from normcli.tensors.tables.tables import TableOptions
 
 _NUMBERS = {int, float, bool, type(None)}
@@ -91,10 +92,16 @@ class Records:
         for _, rows in self._read_rows(AS_WRITTEN):
             yield [[_encode(cells[place]) for cells in rows] for place in places]
 
-    def read_texts(self, place: int) -> Iterator[str]:
-        """Yield the text of each record's member, as a delimited file has it."""
-        cells = (cells[place] for _, rows in self._read_rows(AS_WRITTEN) for cells in rows)
-        return (self._require_text(_to_text(cell)) for cell in cells)
+    def read_labels(self, places: Sequence[int]) -> Iterator[Label]:
+        """Yield some members of each record: null and NaN are missing, and texts are no numbers."""
+        choose = _get_all_of(places)
+        for _, rows in self._read_rows(AS_WRITTEN):
+            yield from (tuple(map(self._name, choose(cells))) for cells in rows)
+
+    def _name(self, cell: Any) -> str | None:
+        if cell is None or isinstance(cell, Digits | float):
+            return AS_PYTHON.name(str(cell))
+        return self._require_text(_to_text(cell))
 
     def _require_text(self, text: str) -> str:
         """Return a text, or raise an error if UTF-8 has it not."""
@@ -141,7 +148,7 @@ class Records:
 
 def read_records(
     stream: BinaryIO, name: str, options: TableOptions, *, is_lines: bool
-) -> tuple[Table, str | None]:
+) -> tuple[FileTable, str | None]:
     """Return the table that JSON records are, and a note of how its columns were found.
 
     Raises
@@ -153,7 +160,7 @@ def read_records(
     """
     records = Records(stream, name, is_lines=is_lines)
     chosen, note = choose_columns(records, options)
-    return Table(records, chosen), note
+    return FileTable(records, chosen), note
 
 
 def read_lists(stream: BinaryIO, name: str) -> Parsed:
@@ -168,7 +175,7 @@ def read_lists(stream: BinaryIO, name: str) -> Parsed:
 
 
 def write_records(
-    stream: BinaryIO, values: NDArray[Any], names: Sequence[str], table: Table | None, *, is_lines: bool
+    stream: BinaryIO, values: NDArray[Any], names: Sequence[str], table: FileTable | None, *, is_lines: bool
 ) -> None:
     """Write a tensor of two axes as records, a line each; without `is_lines`, as one array.
 
@@ -179,7 +186,7 @@ def write_records(
         Shape (rows, columns).
     names : sequence of str
         Of the values' columns.
-    table : Table or None
+    table : FileTable or None
         Where the values came from: they are written in their places among its other columns.
     is_lines : bool
     """

@@ -5,17 +5,23 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    Label = tuple[str | None, ...]
+    """The name of a group of rows: its value in each column that groups them, None where that is missing."""
+
 MISSING = ("", "-", "NA", "N/A", "#N/A", "<NA>", "nan", "null", "none")
 """The cell texts, in upper or lower case, that are read as NaN."""
 
 _MISSING = frozenset(word.lower() for word in MISSING)
+
+_LONGEST_NAME, _LARGEST_NAMED = 400, 1e22
+"""The most digits of a whole number that is named by them all, and the largest written as a fraction."""
 
 _PADDED = re.compile("0[0-9]+")
 
@@ -59,6 +65,20 @@ class Numerals(NamedTuple):
         except ValueError:
             return None
 
+    def is_number(self, cell: str) -> bool:
+        """Whether a cell holds a number, or none is there; 007 is a code, and no number."""
+        return self.read(cell) is not None and not list_padded([cell])
+
+    def name(self, cell: str) -> str | None:
+        """Return the name that all spellings of a number share, 1 of 1.0, 0 of -0.0; None of a missing one."""
+        text = self.simplify(cell)
+        number = self.read(cell)
+        if number is None or math.isnan(number):
+            return None
+        if len(text) <= _LONGEST_NAME and text.lstrip("+-").isdigit():
+            return str(int(text))
+        return str(int(number)) if number.is_integer() and abs(number) <= _LARGEST_NAMED else repr(number)
+
     def is_grouped(self, text: str, least: int = 1) -> bool:
         """Whether a text has separators before every three digits, and at least a minimum of separators."""
         found = None if self.thousands is None else _match_grouped(self.decimal, self.thousands).fullmatch(text)
@@ -80,6 +100,19 @@ def _match_grouped(decimal: str, thousands: str) -> re.Pattern[str]:
 
 AS_PYTHON = Numerals()
 """A decimal point, and nothing between thousands."""
+
+
+def name_value(value: Any) -> str | None:
+    """Return the name of a value of any type, by which values are told apart; None where it is missing.
+
+    Numbers are named as `Numerals.name` does, and texts are never numbers.
+    """
+    text = str(value)
+    if isinstance(value, str):
+        return text
+    if text == "NaT":
+        return None
+    return text if AS_PYTHON.read(text) is None else AS_PYTHON.name(text)
 
 
 def is_missing(cell: str) -> bool:

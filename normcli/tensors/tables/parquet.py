@@ -16,13 +16,15 @@ from normcli.tensors.tables.arrow import find_missing, find_numbers
 from normcli.tensors.tables.column_choice import choose_columns, join_names, name_column
 from normcli.tensors.tables.column_names import list_names
 from normcli.tensors.tables.delimited import quote
-from normcli.tensors.tables.tables import Block, NotWholeError, Table
+from normcli.tensors.tables.numerals import name_value
+from normcli.tensors.tables.tables import Block, FileTable, NotWholeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from normcli.tensors.tables.numerals import Label
     from normcli.tensors.tables.tables import TableOptions
 
 
@@ -188,10 +190,11 @@ class Batches:
                 else:
                     yield [quote(_to_text(cell), delimiter) for cell in row]
 
-    def read_texts(self, place: int) -> Iterator[str]:
-        """Yield the text of each row's cell of a column, as a delimited file has it."""
-        batches = self.read_batches([self._names[place]])
-        return (_to_text(cell) for batch in batches for cell in batch.column(0).to_pylist())
+    def read_labels(self, places: Sequence[int]) -> Iterator[Label]:
+        """Yield each row's cells of some columns: null and NaN are missing, and texts are no numbers."""
+        for batch in self.read_batches([self._names[place] for place in places]):
+            columns = (array.to_pylist() for array in batch.columns)
+            yield from zip(*(map(_name, column) for column in columns), strict=True)
 
 
 def _to_plain(cell: Any) -> Any:
@@ -199,6 +202,11 @@ def _to_plain(cell: Any) -> Any:
     if isinstance(cell, float) and not np.isfinite(cell):
         return str(cell)
     return cell.hex() if isinstance(cell, bytes) else cell
+
+
+def _name(cell: Any) -> str | None:
+    is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
+    return name_value(cell) if cell is None or is_number else _to_text(cell)
 
 
 def _to_text(cell: Any) -> str:
@@ -218,7 +226,7 @@ def import_parquet() -> Any:
     return parquet
 
 
-def read_parquet(stream: BinaryIO, name: str, options: TableOptions) -> tuple[Table, str | None]:
+def read_parquet(stream: BinaryIO, name: str, options: TableOptions) -> tuple[FileTable, str | None]:
     """Return the table that a Parquet file is, and a note of how its columns were found.
 
     The index of a table of pandas passes through, as do columns that are not chosen.
@@ -238,4 +246,4 @@ def read_parquet(stream: BinaryIO, name: str, options: TableOptions) -> tuple[Ta
         options = options._replace(exclude=",".join(part for part in left_out if part))
     chosen, note = choose_columns(rows, options)
     rows.require_numbers(chosen)
-    return Table(rows, chosen), note
+    return FileTable(rows, chosen), note

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.tensors.tables.tables import Table, TextRows
+    from normcli.tensors.tables.tables import FileTable, TextRows
 
 _TYPES = (
     ("int64", "^-?(0|[1-9][0-9]{0,17})$"),
@@ -39,7 +39,7 @@ _GROUP_BYTES = 1 << 23
 
 
 def write_parquet(
-    stream: BinaryIO, values: NDArray[Any], names: Sequence[str] | None, table: Table | None
+    stream: BinaryIO, values: NDArray[Any], names: Sequence[str] | None, table: FileTable | None
 ) -> None:
     """Write a tensor of two axes as columns of its dtype.
 
@@ -50,7 +50,7 @@ def write_parquet(
         Shape (rows, columns).
     names : sequence of str or None
         Of the values' columns: numbers from 0 where there are none.
-    table : Table or None
+    table : FileTable or None
         Where the values came from: they are written in their places among its other columns, which keep their
         types; where they came from text, that which all cells have: whole numbers, numbers, booleans, days, or
         else strings. What a Parquet file had no value for stays so.
@@ -103,7 +103,7 @@ def write_parquet(
 
 
 def _read_others(
-    table: Table | None, schema: Any, rows: int, count: int
+    table: FileTable | None, schema: Any, rows: int, count: int
 ) -> Iterator[tuple[int, Mapping[int, Any]]]:
     """Yield the length of some rows, and columns of the table that a tensor was made from, by their places."""
     if table is not None and isinstance(table.rows, Batches):
@@ -121,7 +121,7 @@ def _read_others(
             yield min(count, rows - start), {}
 
 
-def _read_text_columns(table: Table) -> Iterator[dict[int, Any]]:
+def _read_text_columns(table: FileTable) -> Iterator[dict[int, Any]]:
     """Yield columns of a table of text that are not of the tensor, as strings; of JSON as they stand there."""
     import pyarrow
 
@@ -133,7 +133,7 @@ def _read_text_columns(table: Table) -> Iterator[dict[int, Any]]:
         }
 
 
-def _find_types(table: Table) -> dict[int, Any]:
+def _find_types(table: FileTable) -> dict[int, Any]:
     """Return the type of each column of a table of text that is not of the tensor: the first that fits all."""
     import pyarrow
 

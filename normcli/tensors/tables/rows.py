@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.tensors.tables.tables import Table
+    from normcli.tensors.tables.tables import FileTable
 
 
 _NAN_TEXTS = ("nan", '"nan"')
@@ -30,16 +30,16 @@ _ROWS_AT_ONCE = 1024
 
 
 def place_numbers(
-    numbers: Iterator[list[str]], table: Table, delimiter: str | None, *, keeps_missing: bool
+    numbers: Iterator[list[str]], table: FileTable, delimiter: str | None, *, keeps_missing: bool
 ) -> Iterator[list[str]]:
     """Yield the texts of each row's cells: those of a tensor, in their places among what passes through.
 
     Parameters
     ----------
     numbers : iterator
-        The texts of each row's numbers, or where these stand together (`Table.span`), and nothing is missing,
-        one text of them all.
-    table : Table
+        The texts of each row's numbers, or where these stand together (`FileTable.span`), and nothing is
+        missing, one text of them all.
+    table : FileTable
         Where the numbers came from.
     delimiter : str or None
         As of `Rows.read_cells`.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.tensors.held_files import Opened
-    from normcli.tensors.tables.numerals import Numerals
+    from normcli.tensors.tables.numerals import Label, Numerals
 
 
 class TableOptions(NamedTuple):
@@ -40,7 +40,7 @@ class TableOptions(NamedTuple):
     takes_wanted : bool
         Whether these are taken, and others left as they are, where nothing else says which.
     by : str or None
-        The name of the column that rows are grouped by; it is not worked on unless `columns` names it.
+        The names of the columns that rows are grouped by; they are not worked on unless `columns` names them.
     """
 
     columns: str | None = None
@@ -138,8 +138,8 @@ class Rows(Protocol):
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
         """Yield the texts of each row's cells for a file with a delimiter, or for JSON if that is None."""
 
-    def read_texts(self, place: int) -> Iterator[str]:
-        """Yield the text of each row's cell of a column; of a missing cell it is empty."""
+    def read_labels(self, places: Sequence[int]) -> Iterator[Label]:
+        """Yield each row's cells of some columns, as `GroupingColumns.read` does."""
 
 
 class TextRows(Rows, Protocol):
@@ -172,7 +172,7 @@ class TextRows(Rows, Protocol):
         """Yield the texts of each row's cells, and where the row stands, for messages."""
 
 
-class Table(NamedTuple):
+class FileTable(NamedTuple):
     """A file of rows, and the columns of it that are the tensor.
 
     Parameters

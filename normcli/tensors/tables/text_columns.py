@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from normcli.tensors.tables.tables import Rows, TextError, TextRows
 
-_MOST_ROWS = 1 << 20
-"""Rows that are searched for text, which takes a few seconds."""
+_MOST_ROWS, _ADVISED_ROWS = 1 << 20, 1 << 10
+"""Rows that are searched for text, which takes a few seconds; and where the table is refused in any case."""
 
 _DOUBTED_ROWS = 1 << 16
 """Rows by which a column is taken for an identifier."""
@@ -112,9 +112,11 @@ def settle_text(rows: TextRows, chosen: Sequence[int], error: TextError) -> str:
     ways = _list_ways(rows)
     columns = {place: _CellsSeen(ways) for place in chosen}
     columns[error.place].add(error.cell, error.where, ways)  # which may stand behind the rows looked at
-    for where, cells in islice(rows.iterate_texts(), _MOST_ROWS):
+    for number, (where, cells) in enumerate(islice(rows.iterate_texts(), _MOST_ROWS), 1):
         for place, column in columns.items():
             column.add(cells[place], where, ways)
+        if number >= _ADVISED_ROWS and not all(column.ways for column in columns.values()):
+            break
     numbers = {place: column for place, column in columns.items() if column.ways}
     used = {way for column in numbers.values() for way in column.grouped}
     ways = tuple(way for way in ways if way.thousands is None or way in used or way == rows.numerals)

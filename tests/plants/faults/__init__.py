@@ -55,6 +55,8 @@ class Wrong:
         What x is the sum of.
     gate : Gated or None
         What should multiply the result.
+    gated_input : Gated or None
+        What x is the product of.
     """
 
     name: str
@@ -68,13 +70,21 @@ class Wrong:
     given: Given | None
     addends: Addends | None = None
     gate: Gated | None = None
+    gated_input: Gated | None = None
 
     @property
     def inputs(self) -> Inputs:
         """What is given beside x, in the shapes of the plan."""
         fitted = {name: self.plan.fit_parameter(name, values) for name, values in self.parameters.items()}
         selection = select(self.plan, self.x, SelectionRequest())
-        return Inputs(fitted.get("gamma"), fitted.get("beta"), self.given, selection, gate=self.gate)
+        return Inputs(
+            fitted.get("gamma"),
+            fitted.get("beta"),
+            self.given,
+            selection,
+            gate=self.gate,
+            gated_input=self.gated_input,
+        )
 
 
 def list_wrong() -> Iterator[Wrong]:
@@ -98,14 +108,25 @@ def make_wrong(row: Row, number: int) -> Wrong:
     really = _find_request(row, layer, kernel)
     addends = Addends(kernel.addend, kernel.other) if row.other == "residual" else None
     gate = Gated(widen(kernel.other)) if row.other == "gate" else None
-    given = kernel.given
+    before = Gated(widen(kernel.other), times=kernel.addend) if row.other == "gate before" else None
     return Wrong(
-        name, row.ids, kernel.plan, really, kernel.tensor, y, right, kernel.parameters, given, addends, gate
+        name,
+        row.ids,
+        kernel.plan,
+        really,
+        kernel.tensor,
+        y,
+        right,
+        kernel.parameters,
+        kernel.given,
+        addends,
+        gate,
+        before,
     )
 
 
 def _store(kernel: Kernel, values: Array) -> Array:
-    return np.ascontiguousarray(values.reshape(kernel.shape)).astype(kernel.tensor.dtype)
+    return np.ascontiguousarray(values.reshape(kernel.shape)).astype(kernel.addend.dtype)
 
 
 def _find_request(row: Row, layer: Layer, kernel: Kernel) -> Plan | None:

@@ -12,6 +12,7 @@ from normcli.numerics.elements.gate import Gated
 from tests.plants.faults.kernel import (
     BN,
     EVALUATED,
+    FINE,
     LN,
     LN_BARE,
     LN_ROWS,
@@ -50,12 +51,25 @@ def _sum_exactly(k: Kernel) -> Array:
     return k.normalize(k.addend.astype(np.float64) + k.other.astype(np.float64))
 
 
+def _round_gate(k: Kernel, dtype: str) -> Array:
+    return _gate(k, "silu").astype(find_type(dtype)).astype(k.work)
+
+
+def _multiply_first(k: Kernel, factor: Array) -> Array:
+    """Return the norm of x times a factor."""
+    return k.normalize(k.addend.astype(k.work) * factor)
+
+
 def _residual_row(ids: str, words: str, run: Any, *layers: Any, **options: Any) -> Row:
     return coarse(ids, words, run, *layers, other="residual", ways=WAYS, **options)
 
 
 def _gate_row(ids: str, words: str, run: Any, *layers: Any) -> Row:
     return coarse(ids, words, run, *layers, other="gate", ways=WAYS)
+
+
+def _before_row(ids: str, words: str, run: Any, *layers: Any, **options: Any) -> Row:
+    return coarse(ids, words, run, *layers, other="gate before", **{"ways": WAYS, **options})
 
 
 WAYS = (
@@ -82,4 +96,15 @@ ROWS = (
     _gate_row("after-gate-norm", "silu(norm) · z", lambda k: _activate(k.normalize(k.tensor), k) * _gate(k, "none"), RMS, LN),
     _gate_row("after-gate-rolled", "norm · silu(z), rows rolled", lambda k: k.normalize(k.tensor) * np.roll(_gate(k, "silu"), 1, 0), RMS, LN),
     _gate_row("after-gate-activation", "norm · gelu(z)", lambda k: k.normalize(k.tensor) * _gate(k, "gelu"), RMS, LN_ROWS),
+    fine("after-gate-rounded", "norm · silu(z) in bfloat16", lambda k: k.normalize(k.tensor) * _round_gate(k, "bfloat16"), RMS, LN, QK, BN, other="gate"),
+    fine("after-gate-rounded", "norm · silu(z) in float16", lambda k: k.normalize(k.tensor) * _round_gate(k, "float16"), RMS_ROWS, LN, other="gate"),
+    _gate_row("stats-centred", "layer normalization · silu(z)", lambda k: k.finish(k.batch_mean, k.batch_square) * _gate(k, "silu"), RMS, RMS_ROWS, QK),
+    _gate_row("stats-not-centred", "no mean, mean square, · silu(z)", lambda k: k.finish(0.0, k.square_about(0.0)) * _gate(k, "silu"), LN, LN_ROWS),
+    _before_row("after-gate", "norm · silu(z), not before", lambda k: k.normalize(k.addend) * _gate(k, "silu"), RMS, LN, RMS_ROWS, BN),
+    _before_row("before-gate-missing", "norm of x without gate", lambda k: k.normalize(k.addend), RMS, LN, RMS_ROWS),
+    _before_row("before-gate-bare", "norm of x · z", lambda k: _multiply_first(k, _gate(k, "none")), RMS, LN_ROWS, QK),
+    _before_row("before-gate-activation", "norm of x · sigmoid(z)", lambda k: _multiply_first(k, _gate(k, "sigmoid")), RMS, LN),
+    _before_row("before-gate-exchanged", "norm of silu(x) · z", lambda k: k.normalize(_activate(k.addend, k) * _gate(k, "none")), RMS, LN),
+    _before_row("before-gate-rolled", "norm of x · silu(z), rows rolled", lambda k: _multiply_first(k, np.roll(_gate(k, "silu"), 1, 0)), RMS, LN),
+    _before_row("before-gate-rounded", "norm of x · silu(z) in bfloat16", lambda k: _multiply_first(k, _round_gate(k, "bfloat16")), RMS, LN, QK, ways=FINE),
 )  # fmt: skip

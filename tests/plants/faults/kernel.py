@@ -119,7 +119,7 @@ class Kernel:
         A residual, which the tensor is the sum of, or a gate.
     rng : Generator
     addend : ndarray
-        The tensor without the residual.
+        The tensor without the residual, or without the gate before the norm.
     gates : bool
         Whether silu of `other` should multiply the result.
     """
@@ -271,6 +271,9 @@ def make_kernel(
     beside = rng.normal(0.3, 1.2, layer.shape).astype(type_)
     if other == "residual":
         x = (addend.astype(np.float64) + beside.astype(np.float64)).astype(type_)
+    if other == "gate before":
+        factor = beside.astype(np.float64) / (1 + np.exp(-beside.astype(np.float64)))
+        x = (addend.astype(np.float64) * factor).astype(np.float64 if way.dtype == "float64" else np.float32)
     return Kernel(plan, x, parameters, given, beside, rng, addend, gates=other == "gate")
 
 

@@ -29,7 +29,7 @@ class Row(NamedTuple):
     really : mapping
         The options of the request that this is, where it is one.
     other : str or None
-        What the kernel is given besides: `residual` or `gate`.
+        What the kernel is given besides: `residual`, `gate`, or `gate before` the norm.
     """
 
     ids: tuple[str, ...]

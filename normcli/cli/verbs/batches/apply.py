@@ -100,12 +100,13 @@ def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inv
         raise UsageError("give a stats file and the files to use it on: stats.npz FILE… -o OUT")
     if settings.answer.output is None:
         raise UsageError("say where it goes: -o FILE, -o DIR/ for several files, -o - for standard output")
+    from normcli.fitting.by_column import find_groups
     from normcli.fitting.shards import require_all
     from normcli.fitting.statistics import warn_of_nan
     from normcli.fitting.stats_file import read_stats
     from normcli.fitting.use import Use
     from normcli.tensors.many import expand, name_tensors
-    from normcli.tensors.tables.column_choice import split_names
+    from normcli.tensors.tables.column_choice import join_names, split_names
 
     answer = settings.answer
     if answer.output != STANDARD_STREAM and answer.format_name is not None:
@@ -120,7 +121,8 @@ def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inv
     kept = read_stats(stats)
     if kept.subject.by is not None and settings.run.is_clustered:
         raise UsageError(f"{stats} groups rows of tables, on this machine: leave out --scheduler and --workers")
-    table = settings.source.table()._replace(takes_wanted=True, by=kept.subject.by)
+    by = None if kept.subject.by is None else join_names(kept.subject.by)
+    table = settings.source.table()._replace(takes_wanted=True, by=by)
     named = list(name_tensors(paths, table))
     if settings.source.columns is not None:
         kept = kept.take_columns(tuple(split_names(settings.source.columns, "--columns")))
@@ -137,17 +139,17 @@ def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inv
     if settings.run.is_clustered:
         from normcli.cli.verbs.calculating.on_cluster import use_on_cluster
 
-        use_on_cluster(settings, use, pairs, _use_one, inverts=inverts)
+        use_on_cluster(settings, use, pairs, use_one, inverts=inverts)
         return
     for one in named if len(named) > 1 else ():  # before any is written
         tensor = one.load(use.wanted)
         use.plan(one.name, tensor.values)
-        for _ in use.iterate_rows(tensor) if tensor.by is not None else ():
-            pass
+        if tensor.by is not None:
+            find_groups(tensor, kept.subject)
     notes: list[tuple[str, str]] = []
     with settings.run.open_effort() as effort:
         for one, destination in pairs:
-            messages = _use_one(one, destination, use, effort, inverts=inverts)
+            messages = use_one(one, destination, use, effort, inverts=inverts)
             notes += [(one.name, message) for message in messages]
     settings.run.warn_of_files("invert" if inverts else "apply", notes)
 
@@ -188,7 +190,7 @@ def _refuse_exchanged(stats: str, files: Sequence[str]) -> None:
         raise UsageError(f"{stats} is no stats file, and {found} is one: it comes first")
 
 
-def _use_one(one: Named, destination: Destination, use: Use, effort: Effort, *, inverts: bool) -> list[str]:
+def use_one(one: Named, destination: Destination, use: Use, effort: Effort, *, inverts: bool) -> list[str]:
     """Write the result of one file; return what to warn of."""
     from normcli.fitting.subject import require_order
     from normcli.fitting.use import use_stats

@@ -73,7 +73,8 @@ def _fit(
     fit keeps statistics, to normalize other files with (normcli apply). normcli NORM normalizes one tensor with
     its own, and keeps none.
 
-    With --by each value of a column of a table has a row of statistics; apply and invert know the column.
+    With --by each value of a column of a table, or each combination of values of several, has a row of
+    statistics; apply and invert know the columns. Columns of numbers are compared as numbers (1 is 1.0).
 
     The stats file keeps exact sums: files fitted apart and merged, in any order, give the same bits. Quantiles
     (robust) follow from no sums: fit all their files at once. normcli merge, apply and invert use it.
@@ -221,14 +222,15 @@ def _show(stats: Stats, settings: Settings, emit: str | None, destination: Desti
     from normcli.fitting.stats_file import write_stats
     from normcli.writers.structured import write_fields
 
-    keep_names((*stats.subject.labels, *(stats.subject.columns or ())))
+    keep_names(cell for label in (*stats.subject.labels, stats.subject.columns or ()) for cell in label if cell)
     rounded = round_stats(stats)
     answer, code = answer_fit(stats, rounded), None
     fields = collect_fields(answer, settings.answer.fields)
     if emit is not None:
         if not isinstance(answer, StatisticsAnswer):
             raise UsageError(
-                f"--emit {emit} has one row of statistics; these have one for each {stats.subject.by}"
+                f"--emit {emit} has one row of statistics; these have one for each "
+                f"{' and '.join(stats.subject.by or ())}"
             )
         code = EMITTERS[emit](answer)
     if destination is not None:

@@ -133,7 +133,7 @@ def _fold_batch(settings: Settings, source: _Source) -> None:
 
 def _fold_norms(settings: Settings, source: _Source) -> None:
     """Fold every batch normalization of a state dict into the layer before it."""
-    from normcli.answers.batches.folded_checkpoint import CheckpointFolding
+    from normcli.answers.batches.folded_layer import CheckpointFolding
     from normcli.auditing.onnx_fold import SUFFIX as ONNX
     from normcli.auditing.onnx_fold import OpenModel
     from normcli.running.checkpoint_fold import fold_checkpoint

@@ -118,7 +118,7 @@ def _choose_source(source: SourceOptions) -> SourceOptions:
 
 
 def _simulate_batch_size(settings: Settings, tensor: Tensor, norms: str = "bn,ln,gn", **own: Any) -> Any:
-    from normcli.answers.batches.batch_size_effect import BatchSizeAnswer
+    from normcli.answers.batches.simulations import BatchSizeAnswer
     from normcli.simulate.batch_size import BATCHES, simulate_batch_size
 
     requests = dict(_read_norm(text.strip(), settings) for text in norms.split(","))
@@ -129,7 +129,7 @@ def _simulate_batch_size(settings: Settings, tensor: Tensor, norms: str = "bn,ln
 
 
 def _simulate_training(settings: Settings, tensor: Tensor, norm: str = "bn", **own: Any) -> Any:
-    from normcli.answers.batches.training_steps import TrainingAnswer
+    from normcli.answers.batches.simulations import TrainingAnswer
     from normcli.simulate.training import simulate_training
 
     _, request = _read_norm(norm, settings)

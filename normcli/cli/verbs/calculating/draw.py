@@ -105,7 +105,7 @@ def _check_options(destination: Destination, chosen: Mapping[str, Any], *, full:
     if "scale" in chosen and not paints:
         raise UsageError("--scale is the number of pixels to a unit of a PNG: give -o FILE.png")
     if paints:
-        from normcli.pictures.png import require_painter
+        from normcli.pictures.svg import require_painter
 
         require_painter()
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from normcli.cli.parameters.settings import Settings
     from normcli.cli.problem import Problem
-    from normcli.codegen.inputs import Source
+    from normcli.codegen.task import NamedTensor
 
 MODEL = "onnx"
 """The targets that are emitted as the file of a model, not as text."""
@@ -81,9 +81,9 @@ def _refuse_answers(settings: Settings) -> None:
         raise UsageError(f"--emit writes code, and calculates nothing: leave out {', '.join(asked)}")
 
 
-def _list_sources(settings: Settings, problem: Problem) -> Sequence[Source]:
+def _list_sources(settings: Settings, problem: Problem) -> Sequence[NamedTensor]:
     """Return the tensor, the gate, gamma and beta, with the names of their files."""
-    from normcli.codegen.inputs import Source
+    from normcli.codegen.task import NamedTensor
 
     source, inputs, values = settings.source, problem.inputs, problem.tensor.values
     recipe = None if source.shape is None else make_recipe(source)
@@ -92,7 +92,7 @@ def _list_sources(settings: Settings, problem: Problem) -> Sequence[Source]:
     if inputs.gated_input is not None:
         values = inputs.gated_input.times.astype(values.dtype)
     return [
-        Source("x", values, file, recipe, problem.tensor.table),
-        *([] if gate is None else [Source("gate", gate.values, settings.around.gate)]),
-        *(Source(name, values) for name, values in problem.inputs.parameters.items()),
+        NamedTensor("x", values, file, recipe, problem.tensor.table),
+        *([] if gate is None else [NamedTensor("gate", gate.values, settings.around.gate)]),
+        *(NamedTensor(name, values) for name, values in problem.inputs.parameters.items()),
     ]

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from normcli.cli.files.destination import WholeFiles
 from normcli.cli.files.outputs import choose_outputs
 from normcli.cli.files.sources import load_file, load_parameters
 from normcli.errors import DegenerateError, UsageError
 from normcli.language import keep_names
-from normcli.norms.table import find_norm
+from normcli.norms.request import Choices
 from normcli.writers import PAGE, PICTURES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from normcli.cli.parameters.settings import Settings
 
 
-def normalize_groups(settings: Settings, by: str, emit: str | None) -> None:
-    """Normalize a table's rows group by group; save them, or print the statistics.
+def normalize_groups(settings: Settings, emit: str | None) -> None:
+    """Normalize a table's rows group by group, in memory that grows with the groups; or print the statistics.
 
     Raises
     ------
@@ -28,56 +25,42 @@ def normalize_groups(settings: Settings, by: str, emit: str | None) -> None:
     DegenerateError
         If a group is degenerate, under `--strict`.
     """
-    import numpy as np
-
     from normcli.answers.calculating.grouped_rows import GroupedAnswer
+    from normcli.cli.verbs.batches.apply import use_one
     from normcli.documents.plan_header import list_facts
-    from normcli.library.grouping import normalize_by
-    from normcli.norms.plan import make_plan
-    from normcli.tensors.formats.file_formats import Saved
+    from normcli.fitting.fit import Policy, fit
+    from normcli.fitting.statistics import round_stats, warn
+    from normcli.fitting.use import Use
+    from normcli.tensors.many import Named
 
-    _refuse(settings, emit)
+    refuse_beside_groups(settings, emit)
     outputs = choose_outputs(settings.answer)
     if outputs.document is not None and outputs.document.format_name in (PAGE, *PICTURES):
         raise UsageError("--by has no page and no picture: leave it out, or write a table")
     tensor = load_file(settings.source.inputs[0], settings)
-    assert tensor.by is not None
-    plan = make_plan(settings.request, tensor.values.shape, tensor.values.dtype, tensor.columns)
-    affine = {name: values for name, values in load_parameters(plan, settings).items() if values is not None}
-    options: Mapping[str, Any] = settings.request._asdict()
-    given = {name: value for name, value in options.items() if value is not None and name != "norm"}
-    found = normalize_by(
-        tensor.values,
-        list(tensor.by.read()),
-        cast("Any", settings.request.norm),
-        nan=settings.selection.nan,
-        **given,
-        **affine,
-    )
-    keep_names(found.names)
-    norm = find_norm(settings.request.norm)[0]
-    if settings.run.strict and found.warnings:
-        raise DegenerateError(f"{norm.name}: {'; '.join(found.warnings)}")
-    with WholeFiles() as files:
-        if outputs.tensor is not None:
-            outputs.tensor.write_tensor(files, Saved.like(tensor, found.normalized))
-    settings.run.warn(norm.name, *found.warnings)
+    one = Named(tensor.source, lambda _: tensor)
+    policy = Policy(Choices(settings.request).pick_nan_rule(settings.selection.nan))
+    with settings.run.open_effort() as effort:
+        stats = fit(settings.request, [one], policy, effort).stats
+        (plan, fields), subject, warnings = round_stats(stats), stats.subject, warn(stats)
+        if settings.run.strict and warnings:
+            raise DegenerateError(f"{plan.norm.name}: {'; '.join(warnings)}")
+        affine = load_parameters(plan, settings)
+        use = Use(stats, affine.get("gamma"), affine.get("beta"), dtype=settings.request.dtype)
+        notes = [] if outputs.tensor is None else use_one(one, outputs.tensor, use, effort, inverts=False)
+    settings.run.warn(plan.norm.name, *warnings, *(note for note in notes if note not in tensor.remarks))
     if outputs.document is not None:
         columns = tensor.columns or tuple(map(str, range(tensor.values.shape[1])))
-        counts = np.repeat(found.counts, len(columns)).reshape(-1, len(columns))
+        keep_names(cell for label in subject.labels for cell in label if cell)
+        shown = {name: fields[name] for name in ("count", *plan.norm.statistics)}
         answer = GroupedAnswer(
-            norm,
-            list_facts(tensor),
-            by,
-            found.names,
-            columns,
-            {"count": counts, **found.statistics},
-            found.warnings,
+            plan.norm, list_facts(tensor), subject.by or (), subject.labels, columns, shown, warnings
         )
         outputs.document.write(answer, settings.answer.view())
 
 
-def _refuse(settings: Settings, emit: str | None) -> None:
+def refuse_beside_groups(settings: Settings, emit: str | None) -> None:
+    """Raise `UsageError` where something is asked for that groups of rows do not have, or there is no table."""
     settings.around.refuse("is of the whole tensor: leave it out beside --by")
     answer, source, selection = settings.answer, settings.source, settings.selection
     given = {

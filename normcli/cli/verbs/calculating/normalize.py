@@ -99,7 +99,7 @@ def _run(settings: Settings, emit: str | None) -> None:
     if settings.source.by is not None:
         from normcli.cli.verbs.calculating.grouped import normalize_groups
 
-        normalize_groups(settings, settings.source.by, emit)
+        normalize_groups(settings, emit)
         return
     if emit is not None:
         from normcli.cli.verbs.calculating.emit import emit_code

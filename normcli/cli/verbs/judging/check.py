@@ -15,7 +15,7 @@ from normcli.cli.files.sources import load_actual, require_one_stream
 from normcli.cli.parameters import options
 from normcli.cli.problem import Problem, load_problem, warn_of_input
 from normcli.cli.verb_commands import NamedNorm, Verb, make_command
-from normcli.cli.verbs.judging import check_backward, check_quantized, check_running
+from normcli.cli.verbs.judging import check_backward, check_by, check_quantized, check_running
 from normcli.dtypes import OUTPUT_DTYPES
 from normcli.errors import UsageError, name_subject
 from normcli.norms.table import find_norm
@@ -76,6 +76,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         *check_backward.OPTIONS,
         *(check_running.OPTIONS if named.norm.tracks else ()),
         *options.of_problem(named, but="dtype"),
+        *options.of_columns(named.norm),
         *options.COUNTING,
         *_ANSWER,
         *options.CLUSTER,
@@ -115,6 +116,9 @@ def _run(
     With --quantize, --actual are codes and --actual-scale their scales: whether they are those of the exact
     result, and which rule made them where they are not.
 
+    With --by each row should be normalized by the statistics of its own group. Of a table that differs, the
+    group with most differences is looked into.
+
     With --residual, FILE should be the norm of x + residual; with --gate, the norm times the activation of the
     gate: norm(x) · silu(z), or under --gate-order before norm(x · silu(z)). Where it is
     not, the residual or the gate may be missing, doubled or elsewhere.
@@ -124,6 +128,7 @@ def _run(
       normcli check bn -i x.npy --gamma g.npy --beta b.npy --actual y.npy --max-ulp 1
       normcli check ln -i x.npy --actual y.npy --accumulate float32 --algorithm welford
       normcli check bn -i x.npy --actual-mean mean.npy --actual-rstd rstd.npy
+      normcli check zscore -i rewards.csv --by prompt --like trl --actual advantages.csv
       normcli check rms -i x.npy --gamma g.npy --residual r.npy --gate z.npy --actual y.npy
       normcli check ln -i x.npy --backward --dy dy.npy --actual-dx dx.npy --actual-dgamma dgamma.npy
       normcli check rms -i x.npy --gate z.npy --backward --dy dy.npy --actual-dgate dz.npy
@@ -132,6 +137,9 @@ def _run(
       normcli check rms -i x.npy --quantize fp8-e4m3 --actual q.npz:codes --actual-scale q.npz:scales
       normcli check golden
     """
+    other = any(settings.quantizing) or accumulate is not None or check_backward.take_options(dict(actual))
+    if settings.source.by is not None and other:
+        raise UsageError(check_by.ALONE)
     if any(settings.quantizing) or actual.get("actual_scale") or actual.get("actual_tensor_scale"):
         limits = {"rtol": rtol, "atol": atol, "max_ulp": max_ulp, "accumulate": accumulate}
         quantized = check_quantized.check_codes(settings, actual | limits)
@@ -180,6 +188,10 @@ def _run(
         settings.around.refuse("is of one machine; --scheduler and --workers check without it")
         found = check_on_cluster(settings, paths, tolerate)
         print_verdict(found, settings.answer, ok=found.ok)
+        return
+    if settings.source.by is not None:
+        verdict = check_by.check_rows_by(settings, paths, _load_actual, tolerate)
+        print_verdict(verdict, settings.answer, ok=verdict.ok)
         return
     problem = load_problem(settings)
     plan, values = problem.plan, problem.tensor.values

@@ -16,7 +16,7 @@ from normcli.norms.table import find_norm
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from normcli.answers.judging.running_verdict import RunningVerdict
+    from normcli.answers.judging.check_verdict import RunningVerdict
     from normcli.cli.parameters.settings import Settings
 
 NAMES = ("running_mean", "running_var")
@@ -57,7 +57,7 @@ def check_running_statistics(
         raise UsageError(f"{other} is of one batch; check it without --actual-running-mean and -var")
     if settings.running.evaluation or settings.running.state is not None:
         raise UsageError("the state before is --running-mean and --running-var; leave --eval and --state out")
-    from normcli.answers.judging.running_verdict import RunningVerdict
+    from normcli.answers.judging.check_verdict import RunningVerdict
     from normcli.auditing.running_check import check_running
     from normcli.checking.ulp import choose_tolerance
     from normcli.results.calculate import calculate

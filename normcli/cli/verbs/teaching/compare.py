@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from normcli.cli.parameters.settings import Settings
     from normcli.norms.norm_spec import NormSpec
     from normcli.norms.request import Request
-    from normcli.teach.compare.relatives import NamedPlan
+    from normcli.teach.compared_norm import NamedPlan
     from normcli.tensors.tensor import Tensor
 
 _PARTS = ("facts", "equalities", "y", "groups")
@@ -71,7 +71,7 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
     specs = [parse_norm_spec(text) for text in norms]
     requests = _share(specs, settings)
     from normcli.answers.teaching.norm_comparison import ComparisonAnswer
-    from normcli.teach.compare.side_by_side import compare
+    from normcli.teach.side_by_side import compare
 
     tensor = load_input(settings)
     if settings.running != RunningOptions() and not any(spec.norm.tracks for spec in specs):
@@ -104,7 +104,7 @@ def _compare_places(spec: NormSpec, settings: Settings, destination: Destination
     with name_subject(spec.text), settings.run.open_effort() as effort:
         post, pre = (make_problem(settings, tensor).calculate(effort) for tensor in (total, residual))
     answer = PlacementAnswer(post, pre, total, residual)
-    found = [f"{place.name}: {warning}" for place, made, _ in answer.columns for warning in made.warnings]
+    found = [f"{place}: {warning}" for place, made, _ in answer.columns for warning in made.warnings]
     settings.run.warn_of_groups(spec.text, found)
     destination.write(answer, settings.answer.view())
 
@@ -161,7 +161,7 @@ def _prepare(spec: NormSpec, request: Request, settings: Settings, tensor: Tenso
 
     from normcli.cli.problem import Running
     from normcli.numerics.statistics.solution import Given
-    from normcli.teach.compare.relatives import NamedPlan
+    from normcli.teach.compared_norm import NamedPlan
 
     parameters, running, begun = settings.parameters, RunningOptions(), None
     if spec.evaluates and spec.norm.tracks:

@@ -53,21 +53,21 @@ def _run(settings: Settings, at: str | None, backward: bool, dy: str | None, dy_
     if asks_backward:
         settings.around.refuse("has no story of its backward pass; backward has the numbers, for any gate")
         from normcli.results.backward import BackwardProblem
-        from normcli.teach.explain.gradient_story import explain_backward
+        from normcli.teach.explain.explain import explain_backward
 
         slope = load_gradient(settings, problem, dy, dy_seed)
         subject = BackwardProblem(plan, values, slope.values, problem.inputs)
         story = explain_backward(subject, at=index, every=every, effort=effort)
     else:
-        from normcli.teach.explain.value_story import explain
+        from normcli.teach.explain.explain import explain
 
         story = explain(plan, values, problem.inputs, at=index, every=every, effort=effort)
     if gate is not None:
-        from normcli.teach.explain.gate_step import begin_with_product
+        from normcli.teach.explain.surrounding_steps import begin_with_product
 
         story = begin_with_product(story, gate)
     if problem.tensor.addends is not None:
-        from normcli.teach.explain.residual_step import begin_with_sum
+        from normcli.teach.explain.surrounding_steps import begin_with_sum
 
         story = begin_with_sum(story, problem.tensor.addends)
     settings.run.warn_of_groups(plan.norm.name, _list_warnings(story))

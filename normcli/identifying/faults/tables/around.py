@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.fault import Fault, Row
+from normcli.checking.half_precision import HALVES
 from normcli.dtypes import is_half
 from normcli.identifying.faults.variant import Variant
 from normcli.numerics.elements.activation import Activation
@@ -75,21 +76,95 @@ def _add_behind(case: Case, addends: Addends) -> Iterator[Variant]:
         yield _use(one, residual, where=where)
 
 
-def _activate(case: Case, gate: Gated, *others: Activation) -> Iterator[Variant]:
+_OTHERS = tuple(one for one in Activation if one is not Activation.NONE)
+
+
+def _activate(case: Case, *others: Activation) -> Iterator[Variant]:
     """Multiply with another activation of the gate."""
+    own = _find_gate(case)
     for one in others:
-        if one is not gate.activation:
-            yield _use(
-                replace(case, gate=gate._replace(activation=one)), used=one.value, asked=gate.activation.value
-            )
+        if one is not own.activation:
+            gated = _replace_gate(case, own._replace(activation=one))
+            yield _use(gated, used=one.value, asked=own.activation.value)
+
+
+def _find_gate(case: Case) -> Gated:
+    """Return the gate behind the norm, or before it."""
+    gate = case.gate or case.gated_input
+    assert gate is not None
+    return gate
+
+
+def _replace_gate(case: Case, gate: Gated) -> Case:
+    """Return the case of another gate, at the same side of the norm."""
+    return replace(case, gate=gate) if case.gated_input is None else _normalize(case, gate.activate())
 
 
 def _round_input(case: Case) -> Iterator[Variant]:
     """Round x to half precision before the norm, as autocast does; sums with a residual have another row."""
-    for name in () if case.addends else ("float16", "bfloat16"):
+    for name in () if case.addends or case.gated_input else HALVES:
         rounded = round_to_short(case.x, name)
         if np.isfinite(rounded).all() and (rounded != case.x).any():
             yield _use(_normalize(case, rounded), dtype=name)
+
+
+_ROUNDINGS = 8.0
+"""Roundings of the arithmetic in an activation."""
+
+
+def _round_gate(case: Case) -> Iterator[Variant]:
+    """Round the gate to half precision, or its activation, or what is multiplied with it, or each of these."""
+    gate, factor = _find_gate(case), case.factor
+    norm = replace(case, gate=None).right
+    for name in HALVES:
+        short, z = _round_z(case, gate, name)
+        yield from z
+        act, norms = _round_activation(case, gate, name), _round(norm.values, norm.allowed, name)
+        for what, (one, of_one), (two, of_two) in (
+            ("the activation", (norm.values, norm.allowed), act),
+            ("the norm", norms, (factor, 0.0)),
+            ("each step", norms, _round_activation(case, short, name)),
+            ("each step behind the gate", norms, act),
+        ):
+            noise = of_one * np.abs(two) + of_two * np.abs(one)
+            yield Variant(result=one * two, noise=noise, values={"what": what, "dtype": name})
+
+
+def _round_gated_input(case: Case) -> Iterator[Variant]:
+    """Round the gate to half precision before the norm, or its activation, or the product, or each of these."""
+    gate, exact = _find_gate(case), case.x
+    x = widen(gate.times)
+    for name in HALVES:
+        short, z = _round_z(case, gate, name)
+        yield from z
+        (act, of_act), (last, of_last) = (_round_activation(case, one, name) for one in (gate, short))
+        for what, product, off in (
+            ("the activation", x * act, x * of_act),
+            ("the product", *_round(exact, case.arithmetic * np.abs(exact), name)),
+            ("each step", *_round(x * last, np.abs(x * of_last), name)),
+        ):
+            other = _normalize(case, product)
+            one = _use(other, what=what, dtype=name)
+            yield one._replace(noise=one.noise + np.abs(off * other.gamma / other.divisor))
+
+
+def _round_z(case: Case, gate: Gated, name: str) -> tuple[Gated, list[Variant]]:
+    """Return the gate rounded before its activation, and its variant if that is another number."""
+    z = widen(gate.values)
+    short = gate._replace(values=round_to_short(z, name))
+    moves = bool((short.values != z).any())
+    return short, [_use(_replace_gate(case, short), what="the gate", dtype=name)] if moves else []
+
+
+def _round_activation(case: Case, gate: Gated, name: str) -> tuple[Floats, Floats]:
+    factor = gate._replace(times=None).activate()
+    return _round(factor, _ROUNDINGS * case.arithmetic * np.abs(factor), name)
+
+
+def _round(values: Floats, off: Floats, name: str) -> tuple[Floats, Floats]:
+    """Return values rounded to half precision, and how far off where two neighbours are as near."""
+    low, high = (round_to_short(values + sign * off, name) for sign in (-1.0, 1.0))
+    return round_to_short(values, name), high - low
 
 
 def _gate_first(case: Case) -> Iterator[Variant]:
@@ -98,6 +173,19 @@ def _gate_first(case: Case) -> Iterator[Variant]:
     yield _use(_normalize(bare, gated))
     if is_half(case.dtype):
         yield _use(_normalize(bare, round_to_short(gated, case.dtype.name)))
+
+
+def _leave_gate(case: Case) -> Case:
+    """Return the case without its gate."""
+    return replace(case, gate=None) if case.gated_input is None else _normalize(case, case.gated_input.times)
+
+
+def _exchange(case: Case) -> Variant:
+    """Multiply the gate with the activation of x, on the side of the norm where the gate is."""
+    gate = _find_gate(case)
+    if case.gated_input is not None:
+        return _use(_replace_gate(case, gate._replace(values=gate.times, times=gate.values)))
+    return _use(replace(_normalize(case, gate.values), gate=gate._replace(values=case.x)))
 
 
 def _activate_norm(case: Case, gate: Gated) -> Variant | None:
@@ -110,11 +198,12 @@ def _activate_norm(case: Case, gate: Gated) -> Variant | None:
     )
 
 
-def _roll_gate(case: Case, gate: Gated) -> Iterator[Variant]:
+def _roll_gate(case: Case) -> Iterator[Variant]:
     """Multiply with the gate of the row before or after."""
+    gate = _find_gate(case)
     for axis, shift in itertools.product(case.kept, (1, -1)):
         rolled = gate._replace(values=np.roll(gate.values, shift, axis))
-        yield _use(replace(case, gate=rolled), axis=case.name_axis(axis), shift=shift)
+        yield _use(_replace_gate(case, rolled), axis=case.name_axis(axis), shift=shift)
 
 
 AROUND: Sequence[Row] = (
@@ -135,23 +224,45 @@ AROUND: Sequence[Row] = (
         lambda c: _round_otherwise(c, c.addends), "addends moments"),
     Row(Fault("before-gate", "the gate multiplies x, before the norm", "multiply the result instead",
               "norm(x * silu(z))"), _gate_first, "gate moments"),
+    Row(Fault("before-gate-missing", "x is not multiplied by the gate", "multiply x by the gate's activation",
+              "norm(x)"), lambda c: _use(_leave_gate(c)), "gated-input moments"),
+    Row(Fault("before-gate-bare", "the gate multiplies x without its activation",
+              "apply the activation to the gate first", "norm(x * z)"),
+        lambda c: _activate(c, Activation.NONE), "gated-input moments"),
+    Row(Fault("before-gate-exchanged", "the activation is of x, not of the gate", "apply it to the gate",
+              "norm(silu(x) * z)"), _exchange, "gated-input moments"),
+    Row(Fault("before-gate-rolled", "the gate before the norm is rolled by {shift} along {axis}",
+              "index the gate from 0", "norm(x * silu(np.roll(z, 1, 0)))", ("N", "AXIS")),
+        _roll_gate, "gated-input moments"),
+    Row(Fault("before-gate-activation", "x is multiplied by {used} of the gate, not {asked}",
+              "apply the other one to the gate", "norm(x * sigmoid(z))", ("A", "B")),
+        lambda c: _activate(c, *_OTHERS), "gated-input moments"),
+    Row(Fault("before-gate-rounded", "{what} is rounded to {dtype} before the norm",
+              "multiply in float32 before the norm", "norm(x * silu(z).astype(np.float16))",
+              ("the activation", "float16")), _round_gated_input, "gated-input moments"),
     Row(Fault("after-residual-added", "the residual is added {where}", "add it before the norm, not behind",
               "norm(x) + r", ("behind the norm, not before",)),
         lambda c: _add_behind(c, c.addends), "addends moments"),
+    Row(Fault("after-gate", "the gate multiplies the result, not x", "multiply x by it before the norm",
+              "norm(x) * silu(z)"),
+        lambda c: _use(replace(_leave_gate(c), gate=c.gated_input._replace(times=None))),
+        "gated-input moments"),
     Row(Fault("after-gate-missing", "the gate is left out", "multiply with the gate's activation", "norm(x)"),
-        lambda c: _use(replace(c, gate=None)), "gate"),
+        lambda c: _use(_leave_gate(c)), "gate"),
     Row(Fault("after-gate-bare", "the gate multiplies without its activation",
               "apply the activation to the gate first", "norm(x) * z"),
-        lambda c: _activate(c, c.gate, Activation.NONE), "gate"),
+        lambda c: _activate(c, Activation.NONE), "gate"),
     Row(Fault("after-gate-exchanged", "x and the gate are exchanged", "normalize the other half",
-              "norm(z) * silu(x)"),
-        lambda c: _use(replace(c, x=widen(c.gate.values), gate=c.gate._replace(values=c.x))), "gate moments"),
+              "norm(z) * silu(x)"), _exchange, "gate moments"),
     Row(Fault("after-gate-norm", "the activation is applied to the norm, not to the gate",
               "apply it to the gate", "silu(norm(x)) * z"), lambda c: _activate_norm(c, c.gate), "gate"),
     Row(Fault("after-gate-rolled", "the gate is rolled by {shift} along {axis}", "index the gate from 0",
-              "norm(x) * silu(np.roll(z, 1, 0))", ("N", "AXIS")), lambda c: _roll_gate(c, c.gate), "gate"),
+              "norm(x) * silu(np.roll(z, 1, 0))", ("N", "AXIS")), _roll_gate, "gate"),
     Row(Fault("after-gate-activation", "the gate's activation is {used}, not {asked}",
               "apply the other one to the gate", "norm(x) * sigmoid(z)", ("A", "B")),
-        lambda c: _activate(c, c.gate, *(one for one in Activation if one is not Activation.NONE)), "gate"),
+        lambda c: _activate(c, *_OTHERS), "gate"),
+    Row(Fault("after-gate-rounded", "{what} is rounded to {dtype} before the product",
+              "multiply in float32, and round the product", "norm(x) * silu(z).astype(np.float16)",
+              ("the activation", "float16")), _round_gate, "gate"),
 )  # fmt: skip
 """The likelier ones first."""

@@ -194,6 +194,13 @@ OTHER_EPS = Row(
 )
 """Another eps than the one that was asked for, by itself or beside another fault."""
 
+EPS: Sequence[Row] = (
+    OTHER_EPS,
+    Row(Fault("stats-eps-outside", "eps {eps} is {place} the root", "move eps", "np.sqrt(x.var(-1)) + eps",
+              ("A", "outside")), _move_eps),
+)  # fmt: skip
+"""Rows of an eps, which may move every divisor by as little as rounding does."""
+
 DIVIDING: Sequence[Row] = (
     Row(Fault("stats-no-mean", "the mean is not subtracted", "subtract the mean of each group",
               "x / np.sqrt(x.var(-1) + eps)"), lambda c: Variant(np.zeros_like(c.mean)), "mean"),
@@ -215,14 +222,19 @@ DIVIDING: Sequence[Row] = (
     Row(Fault("stats-variance", "the variance is used, not the mean square", "take squares of x",
               "x / np.sqrt(x.var(-1) + eps)"),
         lambda c: None if c.centres else Variant(square=c.average((c.x - c.own_mean) ** 2))),
+    Row(Fault("stats-centred", "mean and variance are used, not the mean square", "leave the mean in",
+              "(x - x.mean(-1)) / np.sqrt(x.var(-1) + eps)"),
+        lambda c: None if c.centres else Variant(c.own_mean, square=c.average((c.x - c.own_mean) ** 2)),
+        "gate"),
+    Row(Fault("stats-not-centred", "the mean square divides, and no mean is subtracted",
+              "subtract the mean of each group", "x / np.sqrt((x * x).mean(-1) + eps)"),
+        lambda c: Variant(np.zeros_like(c.mean), square=c.average(c.x**2)), "mean gate"),
     Row(Fault("stats-absolute", "the mean absolute deviation divides", "divide by the standard deviation",
               "(x - m) / np.abs(x - m).mean(-1)"), _take_absolute),
     Row(Fault("stats-length", "the length divides, √n times the divisor", "divide the sum of squares by n",
               "x / np.linalg.norm(x, axis=-1)"),
         lambda c: [Variant(square=c.square * c.freedom), *divide(c.divisor * math.sqrt(c.count))]),
-    OTHER_EPS,
-    Row(Fault("stats-eps-outside", "eps {eps} is {place} the root", "move eps", "np.sqrt(x.var(-1)) + eps",
-              ("A", "outside")), _move_eps),
+    *EPS,
     Row(Fault("stats-ddof", "ddof is {ddof}, not {asked}", "divide by n", "x.var(-1, ddof=1)", ("A", "B")),
         _change_ddof, "mean"),
     Row(Fault("stats-eps-twice", "eps is added twice", "add eps once", "np.sqrt(x.var(-1) + eps) + eps"),

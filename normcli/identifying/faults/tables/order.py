@@ -25,12 +25,12 @@ _MOST_SLICES = 1 << 13
 """A longer axis is not put in order."""
 
 _AT_ONCE = 1 << 22
-"""Distances between slices that are held in memory."""
+"""Distances between slices that are held in memory, and products that are no work for several threads."""
 
 _COLUMNS = 48
 """Values that slices are told apart by."""
 
-_FEW, _NEAR, _LEAST = 64, 2.0**-6, 0.1
+_FEW, _NEAR, _LEAST = 16, 2.0**-6, 0.1
 """Slices of y that are looked at first; and how near right ones which part of their values is, at least."""
 
 
@@ -41,7 +41,9 @@ def _find_order(right: Floats, y: Floats) -> NDArray[np.intp] | None:
     sizes, step = (ours**2).sum(1), max(1, _AT_ONCE // len(ours))
 
     def find_nearest(some: Floats) -> NDArray[np.intp]:
-        return np.asarray((sizes - 2.0 * some @ ours.T).argmin(1))
+        is_small = some.size * len(ours) <= _AT_ONCE  # the threads of a library would take longer to start
+        products = np.einsum("ik,jk->ij", some, ours) if is_small else some @ ours.T
+        return np.asarray((sizes - 2.0 * products).argmin(1))
 
     few = theirs[:: -(-len(theirs) // _FEW)]
     if np.mean(np.abs(few - ours[find_nearest(few)]) <= _NEAR * (np.abs(few) + few.std())) < _LEAST:

@@ -13,7 +13,7 @@ from normcli.algorithms.row_formula import RowFormula
 from normcli.algorithms.table import ALGORITHMS
 from normcli.checking.fault import Fault, Row
 from normcli.dtypes import find_type, get_eps, is_half
-from normcli.identifying.faults.tables.dividing import cancel
+from normcli.identifying.faults.tables.dividing import EPS, cancel
 from normcli.identifying.faults.variant import Variant, label
 from normcli.tuples import NamedTuple
 
@@ -113,8 +113,8 @@ def _soften(case: Case, variant: Variant, times: float = 1.0) -> Variant:
     """Return a variant with the roundings of a kernel that calculates in y's dtype, or a multiple of them."""
     mean = case.mean if variant.mean is None else variant.mean
     size = np.abs(case.gamma * (case.x - mean) / case.find_divisor(variant))
-    noise = times * _ROUNDINGS * get_eps(case.dtype) * (np.nan_to_num(size, posinf=0.0) + np.abs(case.beta))
-    return variant._replace(noise=noise)
+    size = (np.nan_to_num(size, posinf=0.0) + np.abs(case.beta)) * np.abs(case.factor)
+    return variant._replace(noise=times * _ROUNDINGS * get_eps(case.dtype) * size)
 
 
 def _sum_narrowly(case: Case) -> Iterator[Variant]:
@@ -124,7 +124,9 @@ def _sum_narrowly(case: Case) -> Iterator[Variant]:
     for nearest in np.argsort(off)[:1]:
         algorithm, variant, _ = every[nearest]
         yield from label([variant], dtype=case.dtype.name, algorithm=f"as {algorithm} does")
-    if every and _are_scattered(case) and next(cancel(case), None) is None:
+    of_eps = (variant for row in EPS for variant in row.vary(case))
+    is_of_eps = any(case.explains(case.predict(variant)).all() for variant in of_eps)
+    if every and _are_scattered(case) and next(cancel(case), None) is None and not is_of_eps:
         variant = _soften(case, Variant(*case.used, is_fitted=True), 2.0)
         yield from label([variant], dtype=case.dtype.name, algorithm="in another order")
 

@@ -16,9 +16,8 @@ from normcli.norms.request import Request
 from normcli.norms.rules import Centre
 from normcli.norms.table import NORMS
 from normcli.results.calculate import calculate
-from normcli.teach.compare.compared_norm import Member
-from normcli.teach.compare.equalities import Equality, find_equalities
-from normcli.teach.compare.relatives import NamedPlan, find_relatives
+from normcli.teach.compared_norm import Member, NamedPlan, find_relatives
+from normcli.teach.equalities import Equality, find_equalities
 from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.results.result import Result
+
 
 _STANDARD_SCORE = NORMS["zscore"]
 """A norm that always measures mean and variance."""

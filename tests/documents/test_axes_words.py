@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.documents.assumptions import list_assumed
+from normcli.documents.axes_words import list_assumed
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
@@ -73,6 +73,7 @@ def test_the_example_of_each_help_guesses_nothing(norm, normcli):
     assert "assumed" not in ran.out
 
 
+@pytest.mark.slow
 def test_every_header_says_it_once(normcli):
     for line in (["bn"], ["explain", "bn"], ["restore", "bn"], ["compare", "bn", "in"]):
         assert normcli(*line, "--shape", "2,4,6").out.count(TOKENS) == 1, line

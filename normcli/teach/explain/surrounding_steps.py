@@ -1,4 +1,4 @@
-"""The steps of a gate: z goes through its activation, and multiplies the tensor or the result."""
+"""The steps around a norm: the residual that is added to x, and a gate before the norm or behind it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,63 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from normcli.dtypes import is_float
 from normcli.numerics.elements.activation import Activation
 from normcli.teach.explain.measured_group import get_number, pick_gate
-from normcli.teach.explain.story import StoryStep
-from normcli.teach.formulas.expression import Constant, Product, Symbol
+from normcli.teach.explain.story import RESIDUAL, StoryStep
+from normcli.teach.formulas.expression import Constant, Product, Sum, Symbol
+from normcli.tensors.residual import ResidualSum
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+
     from normcli.numerics.elements.gate import Gated
-    from normcli.teach.explain.measured_group import Outcome
+    from normcli.teach.explain.measured_group import MeasuredGroup, Outcome
     from normcli.teach.explain.story import Story
+    from normcli.tensors.residual import Addends
+
+
+_SUM = Symbol("x + r", "x + r")
+
+
+def begin_with_sum(story: Story, addends: Addends) -> Story:
+    """Return a story that begins with the addition of the residual, value by value.
+
+    Parameters
+    ----------
+    story : Story
+        The story of the sum, forward or backward.
+    addends : Addends
+        x and the residual.
+    """
+    group = story.group
+    if group is None:
+        return story
+    parts = tuple(story.plan.grid.take_group(part, group.number) for part in (addends.values, addends.residual))
+    steps = _add(group, addends, f"{_describe(group.values.dtype, addends.kind)} From here on, x is the sum.")
+    return replace(story, group=replace(group, addends=parts), steps=(*steps, *story.steps))
+
+
+def _describe(dtype: np.dtype[Any], kind: ResidualSum) -> str:
+    """Return the sentence that says how sums of a dtype were made."""
+    if kind is ResidualSum.EXACT:
+        return "The residual r is added to x exactly: no sum is rounded before the norm."
+    if is_float(dtype):
+        return f"The residual r is added to x, each sum rounded to {dtype.name}."
+    return "The residual r is added to x."
+
+
+def _add(group: MeasuredGroup, addends: Addends, sentence: str) -> Iterator[StoryStep]:
+    """Yield the addition of each value that the story shows."""
+    for outcome in group.outcomes:
+        numbers = [get_number(part, outcome.index) for part in (addends.values, addends.residual)]
+        step = StoryStep(RESIDUAL, sentence, _SUM, outcome=outcome)
+        if all(map(math.isfinite, (*numbers, outcome.value))):
+            step = step._replace(chain=(Sum(tuple(map(Constant, numbers))),), value=Constant(outcome.value))
+        yield step
+
 
 _DEFINITIONS = {
     Activation.SILU: "z / (1 + e⁻ᶻ)",
@@ -48,7 +96,7 @@ def list_activation(gate: Gated, outcome: Outcome) -> list[StoryStep]:
 
 
 def begin_with_product(story: Story, gate: Gated) -> Story:
-    """Return a story that begins with the product of the tensor and a gate, of which `times` is the tensor.
+    """Return a story that begins with the product of a gate and the tensor in its field `times`.
 
     Parameters
     ----------

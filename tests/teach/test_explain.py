@@ -16,8 +16,8 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.statistics.solution import Given
 from normcli.results.given_inputs import fit_inputs
+from normcli.teach.explain.explain import explain
 from normcli.teach.explain.measured_group import find_group
-from normcli.teach.explain.value_story import explain
 from tests.marks import sampled, slowly
 from tests.strategies import options_for
 from tests.teach.printed import check_true

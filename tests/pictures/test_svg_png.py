@@ -10,7 +10,7 @@ import pytest
 
 from normcli.documents.scene import Scene, Text
 from normcli.language.fonts import Fonts, find_chinese_fonts
-from normcli.pictures import png
+from normcli.pictures import svg
 
 
 @pytest.mark.usefixtures("without_fonts")
@@ -49,23 +49,23 @@ def test_a_png_is_in_chinese_where_there_is_a_font(normcli, tmp_path):
 
 def paint(text):
     stream = io.BytesIO()
-    png.write(Scene(30, 30, "", "", (Text(5, 20, text, 16),), 1), stream)
+    svg.write_png(Scene(30, 30, "", "", (Text(5, 20, text, 16),), 1), stream)
     return stream.getvalue()
 
 
 def test_texts_with_chinese_letters_are_of_a_family_of_their_own(monkeypatch):
     family = Fonts("Noto Sans CJK SC", (Path("a.ttc"),))
-    monkeypatch.setattr(png, "find_chinese_fonts", lambda: family)
+    monkeypatch.setattr(svg, "find_chinese_fonts", lambda: family)
     given = {}
     monkeypatch.setattr("resvg_py.svg_to_bytes", lambda **options: given.update(options) or b"")
     shapes = (Text(5, 20, "mean 1", 16), Text(5, 40, "身高", 16, mono=True))
-    png.write(Scene(30, 30, "", "", shapes, 1), io.BytesIO())
+    svg.write_png(Scene(30, 30, "", "", shapes, 1), io.BytesIO())
     assert given["font_files"][-1] == "a.ttc"
     assert re.findall(r'<text class="(.*?)".*?>(.*?)<', given["svg_string"]) == [
         ("ink", "mean 1"),
         ("ink mono han", "身高"),
     ]
     assert ".normcli .han{font-family:'Noto Sans CJK SC'}</style>" in given["svg_string"]
-    png.write(Scene(30, 30, "", "", shapes[:1], 1), io.BytesIO())
+    svg.write_png(Scene(30, 30, "", "", shapes[:1], 1), io.BytesIO())
     assert "a.ttc" not in given["font_files"]
     assert "han" not in given["svg_string"]

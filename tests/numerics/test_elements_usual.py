@@ -1,4 +1,4 @@
-"""The bounds of errors that the sequences of doubles decide by: every exact value lies within half of them."""
+"""The bounds of errors by which usual values are decided: every exact value lies within half of them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from normcli.numerics.elements import in_doubles as sequences
+from normcli.numerics.elements import kernel
 from normcli.numerics.elements.kernel import Parameters, apply
 from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.rational import split
 from normcli.numerics.statistics.divisor import Solution
-from normcli.numerics.workspace import Workspace
 
 COUNT = 64
 LARGEST = 8
@@ -56,20 +55,23 @@ def make(rng: np.random.Generator, dtype: str, centred: bool, affine: tuple[bool
     return Case(x[None], Solution(Triple(*means), Pair(*divisors), centred), Parameters(gamma, beta), exact)
 
 
+@pytest.mark.parametrize("name", ["_divide_pairs", "_divide_doubles"])
 @pytest.mark.parametrize("affine", [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("centred", [True, False], ids=["centred", "not centred"])
-def test_results_lie_within_half_of_their_bound(centred, affine, rng, monkeypatch):
+def test_results_lie_within_half_of_their_bound(centred, affine, name, rng, monkeypatch):
     found = []
 
-    def record(y, t, error, work):
-        found.append((y.copy(), t.copy(), np.broadcast_to(error, y.shape).copy()))
-        return before(y, t, error, work)
+    def record(elements):
+        value, error = before(elements)
+        found.append(np.broadcast_arrays(*value, error, elements.x))
+        return value, error
 
-    before = sequences._round
-    monkeypatch.setattr(sequences, "_round", record)
+    before = getattr(kernel, name)
+    monkeypatch.setattr(kernel, name, record)
+    dtype = "float64" if name == "_divide_pairs" else "float32"
     for _ in range(12):
         case = make(rng, "float64", centred, affine)
-        apply(case.x, np.empty(case.x.shape), case.solution, Workspace(), case.parameters)
-        for exact, y, t, error in zip(case.exact, *(part[0] for part in found.pop()), strict=True):
+        apply(case.x, np.empty(case.x.shape, dtype), case.solution, case.parameters)
+        for exact, hi, lo, error, _ in zip(case.exact, *(part[0] for part in found.pop()), strict=True):
             if exact is not None:
-                assert abs(Fraction(y) + Fraction(t) - exact) <= Fraction(error) / 2
+                assert abs(Fraction(hi) + Fraction(lo) - exact) <= Fraction(error) / 2

@@ -12,7 +12,7 @@ from normcli.norms.conventions import CONVENTIONS, find_convention
 from normcli.norms.rules import AxesRule, EpsRule
 from normcli.results.arguments import read_arguments
 from normcli.results.backward import BackwardProblem
-from normcli.teach.explain.gradient_story import explain_backward
+from normcli.teach.explain.explain import explain_backward
 
 SHAPE = (2, 4, 3)
 AT = (1, 2, 1)
@@ -75,6 +75,7 @@ def test_the_chain_rule_leads_to_the_exact_dx(norm, options):
     require_same(*explain(*draw(), norm, **options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("framework", "norm"),
     [(c.framework, c.norm) for c in CONVENTIONS if NORMS[c.norm].gradient_names],
@@ -102,6 +103,7 @@ def test_the_result_is_rounded_once_to_the_dtype(dtype):
     assert story.steps[-1].sentence.endswith(f"to {found.dx.dtype.name}.")
 
 
+@pytest.mark.slow
 def test_any_conditioning_leads_to_the_exact_dx():
     x, dy = draw(2)
     for case in (1e15 + np.rint(x), 1e-150 * x, 1.0 + 1e-9 * x):
@@ -130,6 +132,7 @@ def read(story):
     return [build_equation(step, 4).text for step in story.steps if step.formula]
 
 
+@pytest.mark.slow
 def test_the_steps_are_those_of_ioffe_and_szegedy():
     story, _ = explain(
         [[1.0, 2.0, 3.0, 6.0]], [[1.0, 0.0, 0.0, 2.0]], "ln", (0, 0), gamma=[2, 1, 1, 1], eps=0.5

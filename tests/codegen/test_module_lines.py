@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from normcli.codegen.lines import WIDTH, write_line
+from normcli.codegen.module import WIDTH, write_line
 
 LONG = "a_name_that_takes_its_place"
 

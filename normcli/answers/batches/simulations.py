@@ -1,0 +1,344 @@
+"""The answers of `normcli simulate`: how far one sample moves with the batch around it, or step after step."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from normcli.documents.axes_words import format_reduction
+from normcli.documents.document import (
+    SCHEMA,
+    Drawable,
+    Facts,
+    Line,
+    Page,
+    Table,
+    TableRow,
+    describe_value,
+)
+from normcli.documents.excerpt import build_excerpt
+from normcli.documents.plan_header import describe_plan, describe_tensor, list_facts
+from normcli.documents.scene import Panel, Scene, draw_lines, stack, wrap
+from normcli.pictures.curves import Curve, draw_curves
+from normcli.printable import make_printable
+from normcli.simulate.batch_size import calculate_batch
+from normcli.simulate.batches import NO_CHANGE, Quartiles
+from normcli.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from normcli.documents.document import Section, View
+    from normcli.norms.plan import Plan
+    from normcli.simulate.batch_size import BatchSizes, MovedNorm
+    from normcli.simulate.batches import Change
+    from normcli.simulate.training import Training
+
+
+_MARGIN, _TITLE, _FACTS = 28.0, 30.0, 20.0
+
+_ON_A_PAGE = 3
+"""Samples of the batch that a page shows normalized: the watched one, and those behind it."""
+
+
+_MIDDLE = "median (the middle half)"
+"""How cells of quartiles are read."""
+
+
+def _format_quartiles(quartiles: Quartiles) -> str:
+    """Return the median, and from where to where the middle half lies."""
+    low, median, high = quartiles
+    return f"{median:.3g} ({low:.2g}–{high:.2g})"
+
+
+def _format_change(change: Change) -> str:
+    """Return what becomes of x: `0.5 · x + 2`."""
+    shift, scale = change
+    scaled = "x" if scale == 1.0 else f"{scale:g} · x"
+    return scaled if not shift else f"{scaled} {'−' if shift < 0 else '+'} {abs(shift):g}"
+
+
+def _name_samples(plan: Plan) -> str:
+    """Return the name of the axis that the samples lie along."""
+    grid = plan.grid
+    name = grid.layout.name(grid.layout.batch or 0)
+    return name.upper() if grid.layout.letters else name
+
+
+@dataclass(frozen=True)
+class _SimulationAnswer(Drawable):
+    """One sample of a population and the batches around it, as an answer.
+
+    Parameters
+    ----------
+    found : BatchSizes or Training
+    tensor : Tensor
+        The population.
+    """
+
+    found: BatchSizes | Training
+    tensor: Tensor
+
+    @property
+    def _plans(self) -> Mapping[str, Plan]:
+        """The plans of the norms, by their names."""
+        raise NotImplementedError
+
+    @property
+    def _title(self) -> str:
+        raise NotImplementedError
+
+    def _list_facts(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield the header's lines on the batches and their changes."""
+        raise NotImplementedError
+
+    def _build_header(self) -> Facts:
+        """Return the header: the population, the watched sample, the batches."""
+        population, plan = self.found.population, next(iter(self._plans.values()))
+        along = f"{population.sample_count:,} along {_name_samples(plan)}"
+        watched = (along, f"number {population.sample} is watched")
+        own = (("population", list_facts(self.tensor)), ("samples", watched))
+        return Facts(self._title, (*own, *self._list_facts()))
+
+    def page(self) -> Page:
+        """Return a page: a small batch around the watched sample, normalized, and the simulation below it."""
+        population, plans = self.found.population, self._plans
+        numbers = [(population.sample + step) % population.sample_count for step in range(_ON_A_PAGE)]
+        batch = population.take(list(dict.fromkeys(numbers)))
+        results = [calculate_batch(plan, batch) for plan in plans.values()]
+        shown = Tensor(batch, f"samples {', '.join(map(str, dict.fromkeys(numbers)))} of {self.tensor.source}")
+        return Page(self._title, results, shown, names=[*plans], further=self.sections, picture=self.scene())
+
+    def _draw(self, title: str, curves: Panel, note: str) -> Scene:
+        """Return a picture: a title, the lines of the header, curves, and how to read them."""
+        facts = [f"{label}: {', '.join(told)}" for label, told in self._build_header().lines]
+        lines = [line for fact in facts for line in wrap([make_printable(fact)], _FACTS, curves.width)]
+        heading = stack([draw_lines([title], _TITLE, bold=True), draw_lines(lines, _FACTS, "muted")], 6)
+        body = stack([heading, curves, draw_lines(wrap([note], _FACTS, curves.width), _FACTS, "muted")], 22)
+        width, height = body.width + 2 * _MARGIN, body.height + 2 * _MARGIN
+        return Scene(width, height, title, f"{'. '.join(facts)}. {note}", (body.at(_MARGIN, _MARGIN),))
+
+
+@dataclass(frozen=True)
+class BatchSizeAnswer(_SimulationAnswer):
+    """The movement of one sample with the batch around it, as an answer."""
+
+    found: BatchSizes
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Yield the header, a table for each norm that moves, and a line on why the rest stay."""
+        yield self._build_header()
+        for norm in self._moving:
+            yield _list_movements(norm)
+        for norm in self._moving:
+            yield Line((_tell_movement(norm),))
+        if self._still:
+            yield Line((self._tell_why_not(),))
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the object of JSON."""
+        found = self.found
+        return {
+            "schema": SCHEMA,
+            "simulation": "batch-size",
+            "input": describe_tensor(self.tensor),
+            "sample": found.population.sample,
+            "draws": found.draws,
+            "batch_seed": found.seed,
+            **found.change._asdict(),
+            "norms": [
+                {
+                    "norm": norm.name,
+                    "formula": norm.plan.formula,
+                    "axes": list(norm.plan.grid.axes),
+                    "moves": norm.moves,
+                    "batches": [describe_value(one) for one in norm.movements],
+                }
+                for norm in found.norms
+            ],
+            "sentences": [*map(_tell_movement, self._moving), *([self._tell_why_not()] if self._still else [])],
+        }
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object for each norm and size."""
+        for norm in self.found.norms:
+            for one in norm.movements:
+                yield {"norm": norm.name, "moves": norm.moves, **describe_value(one)}
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line for each norm and size."""
+        measured = ("output", "centre", "spread")
+        ends = Quartiles._fields
+        yield ("norm", "size", *(f"{name}_{end}" for name in measured for end in ends))
+        for record in self.records():
+            numbers = ((record[name] or {}).get(end, "") for name in measured for end in ends)
+            yield (record["norm"], record["size"], *numbers)
+
+    def scene(self) -> Scene:
+        """Return |Δy| over batch sizes: a curve for each norm that moves, and one for all that stay."""
+        found = self.found
+        curves = [
+            Curve(norm.name, look, [one.output for one in norm.movements])
+            for look, norm in enumerate(self._moving)
+        ]
+        if self._still:
+            names = ", ".join(norm.name for norm in self._still)
+            curves.append(Curve(names, len(curves), [one.output for one in self._still[0].movements]))
+        labels = [str(size) for size in found.sizes]
+        panel = draw_curves(curves, labels, ("samples in a batch", "|y − y of the whole population|"))
+        note = f"Curve: the median of {found.draws} batches drawn around the sample; band: their middle half."
+        return self._draw("How far one sample moves with its batch", panel, note)
+
+    @property
+    def _plans(self) -> Mapping[str, Plan]:
+        return {norm.name: norm.plan for norm in self.found.norms}
+
+    @property
+    def _title(self) -> str:
+        return "simulate batch-size · one sample, and the batch around it"
+
+    @functools.cached_property
+    def _moving(self) -> tuple[MovedNorm, ...]:
+        return tuple(norm for norm in self.found.norms if norm.moves)
+
+    @functools.cached_property
+    def _still(self) -> tuple[MovedNorm, ...]:
+        return tuple(norm for norm in self.found.norms if not norm.moves)
+
+    def _list_facts(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        yield "batches", (f"{self.found.draws} of each size", f"drawn with seed {self.found.seed}")
+        if self.found.change != NO_CHANGE:
+            yield "others", (f"x becomes {_format_change(self.found.change)}",)
+
+    def _tell_why_not(self) -> str:
+        """Return why some norms do not move, from their plans."""
+        names, plan = ", ".join(norm.name for norm in self._still), self._still[0].plan
+        samples = _name_samples(plan)
+        does = "does" if len(self._still) == 1 else "do"
+        return (
+            f"{names} {does} not move, in no batch: {samples} is not reduced, so that each group lies within "
+            "one sample, and no other sample is in its statistics."
+        )
+
+
+def _list_movements(norm: MovedNorm) -> Table:
+    centre, spread = norm.plan.norm.centre.statistic, norm.plan.norm.divisor.spread
+    of = f", of the {spread}" if spread else ""
+    every: dict[str, list[Quartiles | None]] = {
+        f"{centre} off{of}": [one.centre for one in norm.movements],
+        f"{spread} off, of itself": [one.spread for one in norm.movements],
+        "|Δy|": [one.output for one in norm.movements],
+    }
+    columns = {name: found for name, column in every.items() if len(found := [*filter(None, column)])}
+    rows = [
+        TableRow((str(one.size), *map(_format_quartiles, found)))
+        for one, *found in zip(norm.movements, *columns.values(), strict=True)
+    ]
+    reduced = format_reduction(norm.plan)[0].partition(" = ")[0]
+    title = f"{norm.name} · {norm.plan.norm.title}: {reduced}"
+    return Table(title, ("batch", *columns), (True,) * (1 + len(columns)), rows, _MIDDLE)
+
+
+def _tell_movement(norm: MovedNorm) -> str:
+    """Return how far a norm moves, and why, from its plan."""
+    ends = dict.fromkeys((norm.movements[0], norm.movements[-1]))
+    told = " and ".join(f"by {one.output.median:.3g} in batches of {one.size}" for one in ends)
+    return (
+        f"{norm.name}: y of the sample moves {told}: {_name_samples(norm.plan)} is reduced, so that the other "
+        "samples are in its statistics."
+    )
+
+
+_MEASURED = ("training", "evaluation", "mean", "var")
+
+
+@dataclass(frozen=True)
+class TrainingAnswer(_SimulationAnswer):
+    """One sample in training and in evaluation, step after step."""
+
+    found: Training
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return the header, the steps, and how far either ends from the population."""
+        yield self._build_header()
+        yield self._list_steps(view)
+        yield Line((self._sentence,))
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the object of JSON."""
+        found = self.found
+        return {
+            **describe_plan(found.plan, {"input": describe_tensor(self.tensor)}),
+            "simulation": "training",
+            "sample": found.population.sample,
+            "batch": found.batch,
+            "runs": found.runs,
+            "batch_seed": found.seed,
+            "rule": found.rule._asdict(),
+            **found.change._asdict(),
+            "since": found.since,
+            "steps": list(self.records()),
+            "sentence": self._sentence,
+        }
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object for each step."""
+        for step in self.found.steps:
+            yield {"step": step.number, **{name: describe_value(getattr(step, name)) for name in _MEASURED}}
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line for each step."""
+        yield ("step", *(f"{name}_{end}" for name in _MEASURED for end in Quartiles._fields))
+        for record in self.records():
+            yield (record["step"], *(number for name in _MEASURED for number in record[name].values()))
+
+    def scene(self) -> Scene:
+        """Return the picture: |Δy| over the steps, of training and of evaluation."""
+        found = self.found
+        curves = [
+            Curve(name, look, [getattr(step, name) for step in found.steps])
+            for look, name in enumerate(_MEASURED[:2])
+        ]
+        changed = found.since - 1 if found.change != NO_CHANGE else None
+        labels = [str(step.number) for step in found.steps]
+        panel = draw_curves(curves, labels, ("step", "|y − y of the whole population|"), changed)
+        note = f"Curve: the median of {found.runs} runs; band: their middle half."
+        return self._draw(f"{found.name}: one sample in training and evaluation", panel, note)
+
+    @property
+    def _plans(self) -> Mapping[str, Plan]:
+        return {self.found.name: self.found.plan}
+
+    @property
+    def _title(self) -> str:
+        norm = self.found.plan.norm
+        return f"simulate training · {norm.name} · {norm.title}"
+
+    def _list_facts(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        found = self.found
+        yield "batches", (f"of {found.batch}", f"{found.runs} runs", f"drawn with seed {found.seed}")
+        yield "running", (f"momentum {found.rule}", "begins with mean 0 and var 1")
+        if found.change != NO_CHANGE:
+            yield "data", (f"x becomes {_format_change(found.change)} from step {found.since} on",)
+
+    def _list_steps(self, view: View) -> Table:
+        steps = self.found.steps
+
+        def make_row(number: int) -> TableRow:
+            measured = (_format_quartiles(getattr(steps[number], name)) for name in _MEASURED[:3])
+            return TableRow((str(steps[number].number), *measured))
+
+        columns = ("step", "|Δy|, training", "|Δy|, evaluation", "running mean off")
+        table = Table(None, columns, (True,) * len(columns), note=_MIDDLE)
+        return build_excerpt(table, make_row, len(steps), "step", view)
+
+    @property
+    def _sentence(self) -> str:
+        """The distance of y at the end, and why both differ."""
+        last = self.found.steps[-1]
+        return (
+            f"At step {last.number}, y of the sample is off by {last.training.median:.3g} with its batch's "
+            f"statistics, and by {last.evaluation.median:.3g} with the running ones: those of "
+            f"{self.found.batch} samples scatter, averages over steps do less, but follow late."
+        )

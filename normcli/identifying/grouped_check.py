@@ -1,0 +1,145 @@
+"""A table whose rows are normalized group by group, held against the exact one; what made it instead."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.checking.check import NORMALIZED, Checked, check
+from normcli.checking.half_precision import find_common_half
+from normcli.checking.tally import Comparison, GroupTally
+from normcli.checking.ulp import choose_counting_dtype
+from normcli.errors import NormError
+from normcli.fitting.by_column import RowGroups, find_groups, number_groups_of
+from normcli.fitting.fit import Policy, fit
+from normcli.fitting.use import Use, use_stats
+from normcli.identifying.faults.open_case import AskedNorm
+from normcli.identifying.question import Kind
+from normcli.identifying.words.diagnosis import Diagnosis
+from normcli.identifying.words.request_phrasing import diagnose_actual
+from normcli.norms.conventions import list_frameworks
+from normcli.norms.plan import make_plan
+from normcli.results.given_inputs import SelectionRequest, fit_inputs
+from normcli.tensors.many import Named
+from normcli.tensors.mapped import fetch
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from normcli.checking.ulp import Tolerance
+    from normcli.engine.walk import Effort
+    from normcli.fitting.statistics import Stats
+    from normcli.norms.request import Request
+    from normcli.tensors.tensor import Tensor
+
+
+class GroupedCheck(NamedTuple):
+    """What came of a check of grouped rows.
+
+    Parameters
+    ----------
+    stats : Stats
+        Of each group.
+    groups : RowGroups
+    checked : Checked
+        Of which each group has a number for each column.
+    """
+
+    stats: Stats
+    groups: RowGroups
+    checked: Checked
+
+
+class GroupedTable(NamedTuple):
+    """A table and what somebody made of it, group by group.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        The input, with the columns that group its rows.
+    actual : ndarray
+        Of its shape.
+    affine : mapping of str to ndarray or None
+        gamma and beta, as they are given.
+    nan : {"propagate", "omit", "raise"}
+    tolerate, effort
+        As of `check`.
+    """
+
+    tensor: Tensor
+    actual: NDArray[Any]
+    affine: Mapping[str, NDArray[Any] | None]
+    nan: str
+    tolerate: Callable[[np.dtype[Any]], Tolerance]
+    effort: Effort
+
+    def compare(self, request: Request) -> GroupedCheck:
+        """Compare the table with the exact one, in which the statistics of its group normalize each row.
+
+        Raises
+        ------
+        NormError
+            As `fit` and `tolerate`.
+        """
+        tensor, values, width = self.tensor, self.tensor.values, self.tensor.values.shape[1]
+        stats = fit(request, [Named(tensor.source, lambda _: tensor)], Policy(self.nan), self.effort).stats
+        use = Use(stats, self.affine.get("gamma"), self.affine.get("beta"), dtype="float64")
+        plan = use.plan(tensor.source, values)
+        expected, _ = use_stats(use, plan, tensor, None, self.effort, inverts=False)
+        saved = None if request.dtype is not None else find_common_half((values,), self.actual)
+        counted = np.dtype(saved or request.dtype or self.actual.dtype)
+        groups = find_groups(tensor, stats.subject)
+        found = Comparison(self.tolerate(choose_counting_dtype(counted)))
+        found.groups = tally = GroupTally((len(groups.labels) * width,))
+        with np.errstate(all="ignore"):
+            for rows, places in groups.iterate_rows(expected):
+                theirs, exact = (fetch(part[rows]).reshape(-1) for part in (self.actual, expected))
+                tally.add_each(
+                    number_groups_of(places, width), found.compare(theirs, exact, rows.start * width)
+                )
+        return GroupedCheck(stats, groups, Checked({NORMALIZED: found}, {}, saved=saved))
+
+    def diagnose(self, request: Request, found: GroupedCheck) -> Diagnosis | None:
+        """Return what made a table that differs: no groups, another convention, or a fault of a group."""
+        norm = found.stats.subject.request.norm
+        if self._judge(request)[-1].ok:
+            cause = f"{norm} differs: the rows of all groups were normalized together"
+            remedy = "normalize the rows of each group by its own statistics"
+            return Diagnosis(Kind.NORM, cause, remedy=remedy)
+        ddof = found.stats.subject.plan(1).spec.ddof
+        others = {f"--ddof {1 - (ddof or 0)}": request._replace(ddof=1 - (ddof or 0))}
+        likes = list_frameworks(norm)
+        others |= {f"--like {like}": request._replace(like=like, eps=None, ddof=None) for like in likes}
+        for option, other in others.items():
+            with contextlib.suppress(NormError):
+                if self.compare(other).checked.ok:
+                    cause = f"{norm} differs: it is that of {option}"
+                    evidence = ("every group agrees with that",)
+                    return Diagnosis(Kind.NORM, cause, evidence, remedy=f"normcli {norm} … {option}")
+        tally = found.checked.comparisons[NORMALIZED].groups
+        assert tally is not None
+        worst = tally.find_worst(1)[0].group
+        places = found.groups.places[fetch(found.groups.met)]
+        told = diagnose_actual(*self._judge(request, places == worst // self.tensor.values.shape[1]))
+        rows = f"of the rows of {found.stats.subject.name_group(worst)}, counted by themselves"
+        return None if told is None else told._replace(evidence=(rows, *told.evidence))
+
+    def _judge(
+        self, request: Request, some: NDArray[np.bool_] | None = None
+    ) -> tuple[AskedNorm, NDArray[Any], NDArray[Any], Checked]:
+        """Return some rows, or all, as a table without groups: the norm, what it is of, how far it is off."""
+        both = self.tensor.values, self.actual
+        x, theirs = both if some is None else (fetch(part[some]) for part in both)
+        plan = make_plan(request, x.shape, x.dtype, self.tensor.columns)
+        inputs = fit_inputs(plan, x, self.affine, None, SelectionRequest(nan=self.nan))
+        return (
+            AskedNorm(plan, inputs),
+            x,
+            theirs,
+            check(plan, x, {NORMALIZED: theirs}, inputs, self.tolerate, self.effort),
+        )

@@ -1,0 +1,134 @@
+"""Tables whose rows somebody normalized group by group: whether that is right, and what was done instead."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from normcli import check
+from normcli.errors import DataError, UsageError
+
+
+@pytest.fixture
+def rewards(tmp_path, monkeypatch):
+    """A table of 8 rewards for each of 6 prompts, and a function that writes what somebody made of each group."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    x, prompts = rng.standard_normal((48, 2)).round(3), rng.permutation(np.repeat(np.arange(6), 8))
+
+    def write(name, call, column="prompt"):
+        y = np.empty(x.shape)
+        for prompt in range(6):
+            y[prompts == prompt] = call(x[prompts == prompt])
+        rows = "\n".join(f"{prompt},{a!r},{b!r}" for prompt, (a, b) in zip(prompts, y.tolist(), strict=True))
+        (tmp_path / name).write_text(f"{column},reward,length\n{rows}\n")
+        return y
+
+    write("x.csv", lambda x: x)
+    return write
+
+
+def score(x, ddof=0, eps=0.0):
+    return (x - x.mean(0)) / (x.std(0, ddof=ddof) + eps)
+
+
+@pytest.mark.parametrize(
+    ("call", "options", "cause"),
+    [
+        pytest.param(score, (), None, id="right"),
+        pytest.param(lambda x: score(x, 1), (), "zscore differs: it is that of --ddof 1", id="ddof"),
+        pytest.param(lambda x: score(x, 1, 1e-4), (), "zscore differs: it is that of --like trl", id="trl"),
+        pytest.param(lambda x: score(x, 1, 1e-4), ("--like", "trl"), None, id="like trl"),
+        pytest.param(score, ("--ddof", "1"), "zscore differs: it is that of --ddof 0", id="population"),
+        pytest.param(lambda x: 2 * score(x), (), "zscore differs: every value is multiplied by 2", id="factor"),
+    ],
+)
+def test_scores_within_groups_are_judged(call, options, cause, rewards, normcli):
+    rewards("y.csv", call)
+    ran = normcli(
+        "check", "zscore", "-i", "x.csv", "--actual", "y.csv", "--by", "prompt", *options, "-f", "json", "-q"
+    )
+    told = json.loads(ran.out)
+    assert (ran.code, told["ok"]) == ((0, True) if cause is None else (1, False))
+    assert told["diagnosis"] is None if cause is None else told["diagnosis"]["cause"].startswith(cause)
+    assert (told["by"], told["group_count"], told["check"]["compared"]) == (["prompt"], 12, 96)
+
+
+def test_rows_that_were_normalized_together_are_told(rewards, normcli, tmp_path):
+    whole = np.loadtxt(tmp_path / "x.csv", delimiter=",", skiprows=1)[:, 1:]
+    np.save(tmp_path / "y.npy", score(whole))
+    ran = normcli("check", "zscore", "-i", "x.csv", "--actual", "y.npy", "--by", "prompt")
+    assert ran.code == 1
+    assert "Zscore differs" not in ran.out
+    assert "zscore differs: the rows of all groups were normalized together" in ran.out
+    assert "rows by prompt   6 groups" in ran.out
+
+
+def test_the_worst_value_and_the_groups_that_differ_are_named(rewards, normcli, tmp_path):
+    y = rewards("y.csv", score)
+    lines = (tmp_path / "y.csv").read_text().splitlines()
+    prompt = lines[5].split(",")[0]
+    lines[5] = f"{prompt},{y[4, 0] + 1},{y[4, 1]}"
+    (tmp_path / "y.csv").write_text("\n".join(lines) + "\n")
+    ran = normcli("check", "zscore", "-i", "x.csv", "--actual", "y.csv", "--by", "prompt")
+    assert f"n=4 c=0   group prompt={prompt} reward" in ran.out
+    assert "1 of 12 groups differs" in ran.out
+    assert "12.5 %" in ran.out
+    assert f"of the rows of prompt={prompt} reward, counted by themselves" in ran.out
+    rows = normcli("check", "zscore", "-i", "x.csv", "--actual", "y.csv", "--by", "prompt", "-f", "csv").lines
+    assert rows[0] == "compared,prompt,column,mismatches,max_ulp"
+    assert rows[1].startswith(f"normalized,{prompt},reward,1,")
+    assert len(rows) == 2
+
+
+@pytest.mark.parametrize("norm", ["minmax", "maxabs", "midrange", "robust"])
+def test_what_normcli_makes_of_groups_is_right(norm, rewards, normcli):
+    normcli(norm, "x.csv", "--by", "prompt", "-o", "y.csv", "-q")
+    ran = normcli("check", norm, "-i", "x.csv", "--actual", "y.csv", "--by", "prompt", "--max-ulp", "0")
+    assert ran.code == 0
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("--actual", "y.csv", "--actual-mean", "y.csv"), 2, "--by checks --actual alone"),
+        (("--actual", "y.csv", "--accumulate", "float32"), 2, "--by checks --actual alone"),
+        (("--actual", "y.csv", "--backward", "--dy", "y.csv"), 2, "--by checks --actual alone"),
+        (("--actual", "y.csv", "--quantize", "int8"), 2, "--by checks --actual alone"),
+        (
+            ("--actual", "y.csv", "--mask", "y.csv"),
+            2,
+            "--mask is of the whole tensor: leave it out beside --by",
+        ),
+        (("--actual", "few.npy"), 3, "--actual few.npy: the shape is (3, 2)"),
+        ((), 2, "there is nothing to check"),
+    ],
+)
+def test_refusals(words, code, told, rewards, normcli, tmp_path):
+    rewards("y.csv", score)
+    np.save(tmp_path / "few.npy", np.ones((3, 2)))
+    ran = normcli("check", "zscore", "-i", "x.csv", *words, "--by", "prompt")
+    assert (ran.code, ran.out) == (code, "")
+    assert told in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_advantages_in_python_are_judged():
+    """Of ones and zeros as well, where a prompt whose rewards are all alike has advantages of 0."""
+    x = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], "float32").reshape(12, 1)
+    prompts = np.repeat(["p", "q", "r"], 4)
+    y = np.concatenate([score(x[prompts == prompt].astype(float), 1, 1e-4) for prompt in "pqr"]).astype(
+        "float32"
+    )
+    assert check(y, x, "zscore", by=prompts, like="trl", max_ulp=1)
+    wrong = check(y, x, "zscore", by=prompts, like="verl")
+    assert not wrong
+    assert "it is that of --like trl" in str(wrong)
+    assert "rows by by   3 groups" in str(wrong)
+    with pytest.raises(UsageError, match="mask is of the whole tensor: leave it out beside by"):
+        check(y, x, "zscore", by=prompts, mask=np.ones((12, 1), bool))
+    with pytest.raises(DataError, match="11 groups' names for 12 rows"):
+        check(y, x, "zscore", by=prompts[1:])
