@@ -201,7 +201,8 @@ def _locate(chosen: Selected | None, block: tuple[slice, ...], shape: tuple[int,
 
 def _find_largest(y: Floats) -> Floats:
     """Return the largest magnitude along the last axis, by whichever kernel is chosen."""
-    kernel, largest = find_kernel(), np.empty((*y.shape[:-1], 1))
+    kernel = find_kernel()
+    largest: Floats = np.empty((*y.shape[:-1], 1))
     if kernel is None:
         return np.maximum(
             y.max(axis=-1, out=largest, keepdims=True), -y.min(axis=-1, keepdims=True), out=largest
