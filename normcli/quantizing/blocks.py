@@ -204,10 +204,9 @@ def _find_largest(y: Floats) -> Floats:
     kernel = find_kernel()
     largest: Floats = np.empty((*y.shape[:-1], 1))
     if kernel is None:
-        return np.maximum(
-            y.max(axis=-1, out=largest, keepdims=True), -y.min(axis=-1, keepdims=True), out=largest
-        )
-    kernel.find_largest(y, largest)
+        np.maximum(y.max(axis=-1, keepdims=True), -y.min(axis=-1, keepdims=True), out=largest)
+    else:
+        kernel.find_largest(y, largest)
     return largest
 
 
