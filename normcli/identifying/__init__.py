@@ -9,6 +9,7 @@
 * `maps`: y = a · x + b without statistics
 * `grouped_check`: a table whose rows are normalized group by group, and what was done instead
 * `attempts`: candidates for the arithmetic of a kernel, scored
+* `gated_norm`: the norm, activation and order of a gate that make a tensor
 * `quantized_norm`: the norm whose result somebody stored as codes and scales
 * `reproduction`: which algorithm gives the last bits
 * `words`: the diagnosis: cause, evidence, remedy

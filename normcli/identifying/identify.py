@@ -32,7 +32,7 @@ from normcli.identifying.faults.fault_search import (
     shows_nothing,
 )
 from normcli.identifying.faults.joint_search import choose_case_eps, open_joints
-from normcli.identifying.faults.open_case import AskedNorm
+from normcli.identifying.faults.open_case import AskedNorm, goes_with_x
 from normcli.identifying.faults.variant import REGION_IDS
 from normcli.identifying.maps.known_maps import (
     SPECTRAL,
@@ -115,7 +115,9 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
     @functools.cache
     def list_cases() -> list[Case]:
         subjects = list_subjects(x, gamma, beta, layout, norm)
-        return [*map(choose_case_eps, open_cases(subjects, x, y, dtype, most=_MOST_OF_EACH))]
+        opened = open_cases(subjects, x, y, dtype, most=_MOST_OF_EACH)
+        likely = (case for case in opened if case.y.size <= _MOST_UNRELATED or goes_with_x(case))
+        return [*map(choose_case_eps, likely)]
 
     found = _find_faults(_tell_algorithm(_identify(question, norm, list_cases), list_cases), list_cases)
     is_open = found.kind is Kind.NONE and not (found.reason or found.unchanged or found.reproductions)
@@ -128,7 +130,10 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
 
 
 _MOST_OF_EACH = 1 << 14
-"""Values in which faults of each norm by default are looked for."""
+"""Values in which faults of each norm by default are looked for; more where two groups have more."""
+
+_MOST_UNRELATED = 1 << 16
+"""In more values no order of rows is looked for, the one fault of a y that does not go with x."""
 
 
 def _check_subject(question: Question, saved: str | None) -> Identification | None:

@@ -20,9 +20,10 @@ from normcli.documents.plan_header import name_inputs
 from normcli.errors import DataError, UsageError
 from normcli.identifying import identify as identification
 from normcli.identifying.faults.open_case import AskedNorm
+from normcli.identifying.gated_norm import diagnose_gated
 from normcli.identifying.grouped_check import GroupedTable
 from normcli.identifying.models.matrix_model import find_start
-from normcli.identifying.question import Kind, Question
+from normcli.identifying.question import Identification, Kind, Question
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.identifying.words.suggestion import hint_exchange
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
     from normcli.checking.ulp import Tolerance
     from normcli.documents.document import Document
-    from normcli.identifying.question import Identification
     from normcli.identifying.words.diagnosis import Diagnosis
     from normcli.norms.type_names import NormName
     from normcli.results.arguments import Arguments
@@ -225,6 +225,7 @@ def identify(
     layout: str | None = None,
     u: ArrayLike | None = None,
     v: ArrayLike | None = None,
+    gate: ArrayLike | None = None,
 ) -> Judgement[Identification]:
     """Find what made a tensor of another: norm, axes, eps, ddof, gamma and beta.
 
@@ -241,6 +242,8 @@ def identify(
         One letter an axis, or words, that name the channel axis.
     u, v : array_like, optional
         What power iterations of `sn` may have started from; one of them.
+    gate : array_like, optional
+        Of a shape that broadcasts to that of `x`: look for a norm of x times its activation, or of the product.
 
     Returns
     -------
@@ -269,8 +272,12 @@ def identify(
     start = find_start(Request.collect("", {"u": u, "v": v}))
     asked = taken.values, theirs, given.get("gamma"), given.get("beta")
     question = Question(*asked, layout=layout, start=start)
-    found = identification.identify(question, wanted)
+    if gate is None:
+        found = identification.identify(question, wanted)
+        told = hint_exchange(question, diagnose(found))
+    else:
+        found = Identification(question, ())
+        told = diagnose_gated(question, read_numbers(gate, "gate"), wanted)
     source, other = Tensor(taken.values, "x"), Tensor(theirs, "actual")
-    told = hint_exchange(question, diagnose(found))
     answer = IdentificationAnswer(found, told, source, other, names)
     return Judgement(told.verdict == Kind.NORM, found, answer, told)

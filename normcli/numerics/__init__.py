@@ -20,8 +20,7 @@ the bound, `statistics.solution` asks for the group's sums as integers and decid
 BLAS adds only what is exact in any order; NumPy's powers and logarithms, which differ between processors, reach
 no result that has to be rounded.
 
-* `bounds`: the error bounds that the fast paths decide by
-* `deciding`: where a bound leaves one rounding; else the exact value, asked to more bits
+* `deciding`: where a bound leaves one rounding, else the exact value, asked to more bits; and the bounds
 * `elements`: single elements, in doubles, in pairs, in fractions
 * `gradients`: the backward pass of groups
 * `integers`: integers beyond 2⁵³, as pairs of doubles

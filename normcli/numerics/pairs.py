@@ -266,6 +266,19 @@ def divide_by_count(total: Pair, n: Any) -> Pair:
     return quick_two_sum(quotient, (((total.hi - product) - error) + total.lo) / n)
 
 
+def divide_triple(number: Triple, n: Any) -> tuple[Triple, Any]:
+    """Return a sum of three doubles over a count, or one for each, and where three are not all of it."""
+    quotients, rest, endless = [], tuple(number), np.zeros(np.shape(number.hi), np.bool_)
+    if np.all(np.frexp(n)[0] == 0.5):  # by powers of two, nothing is rounded
+        return normalize(number.map(lambda part: part / n)), endless
+    for _ in range(3):
+        quotients.append(rest[0] / n)
+        product, error = multiply_by_count(quotients[-1], n)
+        rest, left = distill([rest[0] - product, -error, *rest[1:]], 3)
+        endless |= left
+    return normalize(Triple(*quotients)), np.logical_or.reduce([endless, *(part != 0.0 for part in rest)])
+
+
 def is_exact_quotient(number: Pair, quotient: Pair, divisor: Any) -> Any:
     """Return where quotient · divisor is the number, of a divisor that is a double."""
     products = (-part for each in quotient for part in two_prod(each, np.asarray(divisor, np.float64)))

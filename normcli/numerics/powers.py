@@ -29,9 +29,8 @@ from normcli.numerics.pairs import (
     two_square,
     two_sum,
 )
-from normcli.numerics.rational import NOTHING, find_exponent, scale, split, sum_exactly
+from normcli.numerics.rational import NOTHING, sum_exactly
 from normcli.numerics.rounding import Scaled
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -246,10 +245,6 @@ _SPARE_DIGITS = 20
 """More than a power loses: its logarithm is below 10⁴, and it may be raised by 1/p again."""
 
 
-SPLIT_BITS = 120
-"""Bits of a number that is split into two doubles."""
-
-
 def raise_exactly(size: Fraction, p: float | Fraction, bits: int) -> Fraction:
     """Return sizeᵖ of a positive number, to so many bits."""
     with use_digits(count_digits(bits, p)):
@@ -260,21 +255,6 @@ def count_digits(bits: int, p: float | Fraction) -> int:
     """Return the decimal digits that numbers are raised to a power with, so that so many bits are right."""
     far = abs(math.log10(abs(float(p)))) if p else 0.0
     return math.ceil(bits / _BITS_OF_DIGIT + 2.0 * far) + _SPARE_DIGITS
-
-
-class SplitNumber(NamedTuple):
-    """A positive number as (hi + lo) · 2^exponent, hi from ½ to 1, within 2⁻¹⁰⁶ of itself."""
-
-    hi: float
-    lo: float
-    exponent: int
-
-
-def split_exactly(value: Fraction) -> SplitNumber:
-    """Return a positive fraction as two doubles and an exponent."""
-    exponent = find_exponent(value) + 1
-    hi, lo = split(scale(value, -exponent), 2)
-    return SplitNumber(hi, lo, exponent)
 
 
 def use_digits(digits: int) -> AbstractContextManager[Any]:

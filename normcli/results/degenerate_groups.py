@@ -210,7 +210,7 @@ class _Search:
         norm, spec = self.plan.norm, self.plan.spec
         if spec.flat_rule is None:
             return
-        from normcli.numerics.statistics.constant_groups import find_flat  # of few conventions
+        from normcli.numerics.statistics.divisor import find_flat
 
         flat = np.flatnonzero(find_flat(self.plan, statistics, counts))
         result = "its normalized values are NaN" if spec.zero_rule is ZeroRule.NAN else "it is divided by 1"

@@ -143,7 +143,7 @@ def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> 
     is_nan = spec.zero_rule is ZeroRule.NAN
     if spec.flat_rule is None or ("rstd" in statistics and not is_nan):  # which holds it
         return predicted
-    from normcli.numerics.statistics.constant_groups import find_flat  # of few conventions
+    from normcli.numerics.statistics.divisor import find_flat
 
     kept = np.nan if is_nan else promise.target * statistics[plan.norm.divisor.spread or ""]
     return np.where(find_flat(plan, statistics, plan.grid.group_size), kept, predicted)

@@ -109,14 +109,6 @@ def test_equal_numbers_have_equal_digits_however_they_came_about(number):
     assert to_fractions(one) == to_fractions(other) == [number]
 
 
-def test_numbers_of_which_several_go_to_one_group_add_up():
-    many, few = Fixed.zeros(4), Fixed.zeros(2)
-    many.add(np.arange(4), np.array([[2.0**80], [-1.5], [2.0**-70], [0.25]]))
-    few.gather(many, np.array([1, 0, 1, 0]))
-    few.gather(many, np.array([1, 0, 1, 0]))
-    assert few.integers() == ([-5 << 95, (1 << 177) + (1 << 27)], -96)
-
-
 def test_groups_are_taken_and_folded_along_either_axis():
     fixed, numbers = Fixed.zeros(6), np.array([3.0, 2.0**-70, -1.0, 2.0**90, 0.0, 5.0])
     fixed.add(np.arange(6), numbers[:, None])

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
 
-from normcli.numerics.bounds import LOGARITHM, POWER
+from normcli.numerics.deciding import LOGARITHM, POWER
 from normcli.numerics.pairs import Pair, quick_two_sum
 from normcli.numerics.powers import (
-    SplitNumber,
     raise_to_power,
-    split_exactly,
     take_log2,
     take_root,
 )
@@ -113,16 +110,3 @@ def test_an_exponent_of_its_own_takes_part():
     power = raise_to_power(Pair(np.array([1.5]), np.array([0.0])), 1.5, exponent=np.array([3001]))
     exact = mpmath.mpf(1.5) ** 1.5 * mpmath.mpf(2) ** 4501.5
     assert abs(widen(power.value, 0, power.exponent[0]) / exact - 1) < 2.0**-95
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        pytest.param("1.25", SplitNumber(0.625, 0.0, 1), id="double"),
-        pytest.param(Fraction(1, 2) + Fraction(1, 2**54), SplitNumber(0.5, 2.0**-54, 0), id="between two doubles"),
-        pytest.param(Fraction(1) - Fraction(1, 2**55), SplitNumber(1.0, -(2.0**-55), 0), id="just below a power of two"),
-        pytest.param(Fraction(5, 2**1500), SplitNumber(0.625, 0.0, -1497), id="below all doubles"),
-    ],
-)  # fmt: skip
-def test_fractions_are_two_doubles_and_an_exponent(value, expected):
-    assert split_exactly(Fraction(value)) == expected

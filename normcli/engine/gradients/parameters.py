@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.bounds import PAIRS
+from normcli.numerics.deciding import PAIRS
 from normcli.numerics.gradients.in_doubles import SECOND_ORDER, U
 from normcli.numerics.gradients.sums import take_exactly
 from normcli.numerics.gradients.values import KnownGradients, round_known

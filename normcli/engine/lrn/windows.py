@@ -11,8 +11,17 @@ import numpy as np
 
 from normcli.engine.inputs import COUNT, zero_unselected
 from normcli.engine.passes import Passes
-from normcli.numerics.bounds import LOGARITHM, PAIR, PAIRS, POWER
-from normcli.numerics.deciding import PRECISIONS, is_decided, is_double_decided, round_quotient, round_real
+from normcli.numerics.deciding import (
+    LOGARITHM,
+    PAIR,
+    PAIRS,
+    POWER,
+    PRECISIONS,
+    is_decided,
+    is_double_decided,
+    round_quotient,
+    round_real,
+)
 from normcli.numerics.elements.in_pairs import KNOWN, round_pair
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import (
@@ -48,14 +57,13 @@ if TYPE_CHECKING:
     Place = tuple[Any, ...]
 
 
-_LEAST, _LARGEST = 2.0**-200, 2.0**200
-"""Windows of other values than these and 0, and other constants, are calculated exactly."""
+_LEAST, _LARGEST, _EXACT_RATIO = 2.0**-200, 2.0**200, 2.0**52
+"""Windows of other values than these and 0, and other constants, are calculated exactly.
 
-_EXACT_RATIO = 2.0**52
-"""Squares of 24 bits, of sizes whose squares are less than that apart, add up to pairs without any rounding."""
+Squares of 24 bits, of sizes whose squares are less than that apart, add up to pairs without any rounding."""
 
-_FURTHEST = 5000
-"""A value times a larger power of two than that, or divided by it, is infinite or 0 in any case."""
+_FURTHEST, _LARGEST_WHOLE = 5000, 64
+"""A value times a further power of two is infinite or 0; larger whole exponents make fractions too long."""
 
 
 class WindowSums(NamedTuple):
@@ -166,15 +174,8 @@ def _divide_by_size(sums: WindowSums, window: Window) -> Floats:
     return result
 
 
-class Bases(NamedTuple):
-    """U = k + α/divisor · Σx² of each window, and an upper bound of its error as a part of it."""
-
-    value: Pair
-    error: Floats
-
-
-def find_bases(sums: WindowSums, window: Window) -> Bases:
-    """Return what is raised to a power."""
+def find_bases(sums: WindowSums, window: Window) -> tuple[Pair, Floats]:
+    """Return k + α · Σx²/divisor of each window, and an upper bound of its error as a part of it."""
     zero = np.zeros_like(sums.squares.hi)
     product = pair_multiply(sums.squares, Pair(window.alpha, 0.0))
     finite = np.isfinite(sums.squares.hi)
@@ -183,23 +184,11 @@ def find_bases(sums: WindowSums, window: Window) -> Bases:
     error = np.abs(term.hi / value.hi) * (sums.error + PAIRS.error) + PAIR.error
     constants = np.array([window.alpha, window.k])
     usual = ((np.abs(constants) > _LEAST) & (np.abs(constants) < _LARGEST)) | (constants == 0.0)
-    return Bases(value, np.where(finite & sums.known & usual.all(), error, np.inf))
+    return value, np.where(finite & sums.known & usual.all(), error, np.inf)
 
 
 class WindowFactors(NamedTuple):
-    """What values are multiplied by.
-
-    Parameters
-    ----------
-    value : Scaled
-        1/divisor.
-    known : ndarray of bool
-        Where it is within `KNOWN` of itself.
-    plain : ndarray
-        1/divisor where it is not a positive or negative number, but 0, infinite or NaN.
-    ordinary : ndarray of bool
-        Which of the two holds, or has to be found out.
-    """
+    """One over the divisor: `value`, within `KNOWN` of itself if `known`; `plain` if it is not `ordinary`."""
 
     value: Scaled
     known: Selected
@@ -226,13 +215,7 @@ def normalize_windows(
     Returns
     -------
     tuple of (ndarray, dict)
-        The result, of float64, or so that it is rounded to a shorter dtype as if exact; `ms`, the mean
-        square Σx²/size, and `rstd`, one over the divisor: all of the shape of x.
-
-    Notes
-    -----
-    Each value is multiplied by one over the divisor, a pair; where that does not decide how the product is
-    rounded, by the power to as many bits as it takes.
+        The result as float64; `ms`, the mean square Σx²/size, and `rstd`, one over the divisor, of x's shape.
     """
     assert plan.spec.window is not None  # by the plan: every row that divides by a window has one
     window = plan.spec.window
@@ -334,10 +317,6 @@ def _raise(base: Fraction, exponent: float, bits: int) -> tuple[Fraction, Fracti
         return scale(Fraction(1), int(math.copysign(_FURTHEST, logarithm))), Fraction(0)
     power = raise_exactly(base, exponent, bits)
     return power, power / 2**bits
-
-
-_LARGEST_WHOLE = 64
-"""Larger whole exponents make fractions too long."""
 
 
 MOST_VALUES = 1 << 14

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import math
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,15 +17,19 @@ from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselect
 from normcli.engine.tiling.blocks import open_full, open_parameter
 from normcli.engine.tiling.geometry import find_lengths
 from normcli.engine.walk import DEFAULT_EFFORT
+from normcli.norms.divisors import Measurement
+from normcli.numerics.elements.compiled_kernel import measure_rows
 from normcli.numerics.elements.kernel import Parameters, apply, apply_affine
+from normcli.numerics.rational import NOTHING, sum_exactly
 from normcli.numerics.statistics.divisor import make_neutral
-from normcli.numerics.statistics.measuring import choose_method
+from normcli.numerics.statistics.moments import find_moments
 from normcli.numerics.statistics.solution import solve
-from normcli.numerics.sums.leaf_records import cut_leaves, join
+from normcli.numerics.sums.leaf_records import Leaves, cut_leaves, fold_leaves, join
 from normcli.tensors.pieces import forget
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -33,7 +39,9 @@ if TYPE_CHECKING:
     from normcli.engine.tiling.geometry import Geometry, Slices
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
+    from normcli.numerics.rational import ExactSums
     from normcli.numerics.statistics.divisor import Solution
+    from normcli.numerics.statistics.moments import Moments
     from normcli.numerics.sums.leaf_records import LeafRecords, Read
     from normcli.numerics.workspace import Workspace
 
@@ -270,3 +278,60 @@ def _settle(
 def _pick(rows: NDArray[Any], selected: Selected | None, row: int) -> list[NDArray[Any]]:
     """Return the values of a row that count, in one piece."""
     return [rows[row] if selected is None else rows[row][selected[row]]]
+
+
+# -- how groups are measured
+
+
+class Method(NamedTuple):
+    """A way to measure groups.
+
+    Parameters
+    ----------
+    records : type
+        What is measured of leaves.
+    measure : callable
+        Takes leaves, shape (leaves, n), a workspace, and which values are selected (None for all; the others
+        have to be 0), and returns records.
+    fold : callable
+        Makes one record of all records along the last axis.
+    merge : callable
+        Takes the records of groups, shape (groups, records), how many values are selected, and what yields the
+        values of a group, by its number, that count; returns what `solve` takes.
+    """
+
+    records: type[LeafRecords]
+    measure: Callable[..., Any]
+    fold: Callable[[Any], Any]
+    merge: Callable[[Any, Any, Read], Any]
+
+
+def choose_method(plan: Plan) -> Method:
+    """Return how the groups of a plan are measured."""
+    measurement = plan.norm.divisor.measurement
+    if measurement is Measurement.EXTREMES:
+        from normcli.numerics.statistics.order_statistics import Extremes, fold_extremes, measure_extremes
+
+        return Method(Extremes, measure_extremes, fold_extremes, lambda leaves, *_: fold_extremes(leaves))
+    if measurement is Measurement.LENGTH and not plan.follows_from_sums:
+        from normcli.numerics.statistics.lengths import Powers, fold_powers, measure_powers, merge_powers
+
+        p = plan.spec.p
+        assert p is not None  # of every length
+        return Method(
+            Powers, partial(measure_powers, p=p), partial(fold_powers, p=p), partial(merge_powers, p=p)
+        )
+    return _measure_moments(plan.norm.divisor.about_mean)
+
+
+@functools.cache
+def _measure_moments(centred: bool) -> Method:
+    def merge(leaves: Leaves, count: Any, read: Read) -> Moments:
+        return find_moments(fold_leaves(leaves), count, lambda group: add_up(read(group)), centred=centred)
+
+    return Method(Leaves, partial(measure_rows, need_sum=centred), fold_leaves, merge)
+
+
+def add_up(pieces: Iterable[NDArray[Any]]) -> ExactSums:
+    """Return the exact sums of values that come piece by piece."""
+    return sum(map(sum_exactly, pieces), NOTHING)

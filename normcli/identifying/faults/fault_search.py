@@ -44,7 +44,7 @@ def find_claims(
     saved: str | None = None,
 ) -> tuple[Claim, ...]:
     """Return the faults that make y of x with one of some norms, the likeliest first; see `open_cases`."""
-    return open_joints(open_cases(subjects, x, y, dtype, saved))
+    return open_joints([*open_cases(subjects, x, y, dtype, saved)])
 
 
 def claims_of_places(
@@ -63,8 +63,8 @@ def open_cases(
     dtype: np.dtype[Any],
     saved: str | None = None,
     most: int = MOST_VALUES,
-) -> list[Case]:
-    """Return a tensor as each of some norms that it may be.
+) -> Iterator[Case]:
+    """Yield a tensor as each of some norms that it may be.
 
     Parameters
     ----------
@@ -78,11 +78,9 @@ def open_cases(
     most : int
         About how many values are looked at; of larger tensors the first groups.
     """
-    return [
-        replace(open_case(subject, x, y, dtype, most), saved=saved)
-        for subject in subjects
-        if x.size and subject.is_open
-    ]
+    for subject in subjects:
+        if x.size and subject.is_open:
+            yield replace(open_case(subject, x, y, dtype, most), saved=saved)
 
 
 def recover_used(

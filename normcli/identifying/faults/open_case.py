@@ -241,7 +241,7 @@ def thin_out(case: Case) -> Thin:
     return Thin(replace(case, **few, stored=stored, whole=case.count, gate=gate), places)
 
 
-@functools.lru_cache(maxsize=64)  # each table of rows asks
+@functools.lru_cache(maxsize=2)  # each table of rows asks of a case
 def goes_with_x(case: Case) -> bool:
     """Whether y goes with x or with the right result; without, no fault explains it but an order of rows."""
     few = thin_out(case).case

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.bounds import PAIR
+from normcli.numerics.deciding import PAIR
 from normcli.numerics.pairs import (
     Pair,
     pair_add,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.bounds import PAIR
-from normcli.numerics.deciding import PRECISIONS, is_decided
+from normcli.numerics.deciding import PAIR, PRECISIONS, is_decided
 from normcli.numerics.pairs import (
     Pair,
     Triple,

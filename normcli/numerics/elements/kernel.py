@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_short_float
-from normcli.numerics.bounds import PAIRS
-from normcli.numerics.deciding import PRECISIONS
+from normcli.numerics.deciding import PAIRS, PRECISIONS
 from normcli.numerics.elements.in_pairs import Elements, calculate
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import Pair, is_faint, pair_divide, pair_multiply, two_diff, two_sum

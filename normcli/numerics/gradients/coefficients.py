@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.norms.rules import Centre, EpsMode, ZeroRule
-from normcli.numerics.bounds import GRADIENT_POWER, PAIR
+from normcli.numerics.deciding import GRADIENT_POWER, PAIR
 from normcli.numerics.gradients.sums import is_moderate, needs_decimals, take_exactly
 from normcli.numerics.pairs import (
     Pair,
@@ -125,7 +125,7 @@ def clear(coefficients: Coefficients, empty: Selected) -> Coefficients:
 
 
 def flatten(plan: Plan, coefficients: Coefficients, flat: Selected) -> Coefficients:
-    """Return coefficients of which the divisors of flat groups count as 0: see `constant_groups`."""
+    """Return coefficients of which the divisors of flat groups count as 0, as `find_flat` tells."""
     steepness = _put_where(flat, _find_steepness_of_nothing(plan), coefficients.steepness)
     inverse = _put_where(flat, _find_divisor_of_nothing(plan), coefficients.inverse)
     return dataclasses.replace(coefficients, steepness=steepness, inverse=inverse)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.bounds import PAIR
-from normcli.numerics.deciding import PRECISIONS
+from normcli.numerics.deciding import PAIR, PRECISIONS
 from normcli.numerics.pairs import Pair, pair_multiply, two_diff, two_prod, two_sum
 from normcli.tuples import NamedTuple
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_short_float
-from normcli.numerics.bounds import GRADIENT_POWER, PAIRS
-from normcli.numerics.deciding import PRECISIONS
+from normcli.numerics.deciding import GRADIENT_POWER, PAIRS, PRECISIONS
 from normcli.numerics.elements.in_pairs import round_to_odd
 from normcli.numerics.gradients.coefficients import LARGEST_VALUE, LEAST_VALUE, is_within
 from normcli.numerics.gradients.sums import is_equal, is_moderate, needs_decimals, raise_sizes, take_sizes

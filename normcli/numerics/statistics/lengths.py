@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.norms.rules import EpsMode
-from normcli.numerics.bounds import LOGARITHM, POWER, SUM_OF_POWERS
-from normcli.numerics.deciding import PRECISIONS, is_decided, round_real
+from normcli.numerics.deciding import LOGARITHM, POWER, PRECISIONS, SUM_OF_POWERS, is_decided, round_real
 from normcli.numerics.elements.compiled_kernel import measure_rows
 from normcli.numerics.elements.in_pairs import KNOWN
 from normcli.numerics.integers import find_limits, find_magnitudes, widen_to_pair

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.bounds import PAIR
-from normcli.numerics.deciding import is_double_decided
+from normcli.numerics.deciding import PAIR, is_double_decided
 from normcli.numerics.pairs import (
     FAINT,
     Pair,
     Triple,
-    distill,
+    divide_triple,
     multiply_by_count,
-    normalize,
     pair_divide,
     quick_two_sum,
     two_prod,
@@ -26,7 +24,7 @@ from normcli.numerics.statistics.divisor import find_freedom
 from normcli.numerics.statistics.solution import SquaredGroups, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from fractions import Fraction
 
     from normcli.dtypes import Floats, Selected
@@ -163,15 +161,10 @@ _LEAST = 2.0**-1000
 
 def _find_mean(leaves: Leaves, count: Any) -> tuple[Triple, Selected]:
     """Return Σx/n, and where the double nearest to it is not decided."""
-    total, left = leaves.sums, leaves.sum_left
+    left = leaves.sum_left
     known = not left.any()
-    quotients: list[Floats] = []
-    rest: Sequence[Floats] = total
-    for _ in range(3):
-        quotients.append(rest[0] / count)
-        rest = _subtract_product(rest, quotients[-1], count)
-    exact = ~np.any(rest, axis=0) & (left == 0.0)
-    hi, mid, lo = normalize(Triple(*quotients))
+    (hi, mid, lo), endless = divide_triple(Triple(*leaves.sums), count)
+    exact = ~endless & (left == 0.0)
     errors = [0.0 if known else _find_part(2.0 * left / count, size) for size in (hi, mid)]
     certain = is_double_decided(Pair(hi, mid), np.where(exact & (lo == 0.0), 0.0, PAIR.error + errors[0]))
     undecided = (~certain | np.greater(errors[1], _MEAN_KNOWN)) & np.isfinite(hi)
@@ -182,9 +175,3 @@ def _find_part(left: Floats, size: Floats) -> Floats:
     """Return what is left of a number as a part of it: 0 of nothing, even of 0."""
     part: Floats = np.divide(left, np.abs(size), out=np.zeros_like(size), where=left > 0.0)
     return part
-
-
-def _subtract_product(total: Sequence[Floats], quotient: Floats, count: Any) -> Sequence[Floats]:
-    """Return total − quotient · count, where the quotient is that of the first double."""
-    product, error = multiply_by_count(quotient, count)
-    return distill([total[0] - product, -error, *total[1:]], 3).terms

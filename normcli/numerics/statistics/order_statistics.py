@@ -15,9 +15,9 @@ from normcli.numerics.pairs import (
     Pair,
     Triple,
     distill,
+    divide_triple,
     find_largest,
     find_least,
-    normalize,
     two_prod,
 )
 from normcli.numerics.statistics.divisor import Solution, replace_zero, replace_zeros
@@ -238,8 +238,7 @@ def _add_up(totals: list[Total]) -> RoundedStatistics:
     usable = finite & ~large
     kept = np.where(usable, values, 0.0)
     parts, left = distill(_multiply(kept, times), 3)
-    parts, endless = _divide(Triple(*parts), divisor)
-    hi, mid, lo = normalize(Triple(*parts))
+    (hi, mid, lo), endless = divide_triple(Triple(*parts), divisor)
     error = np.where((lo == 0.0) & ~endless, 0.0, _THIRD)
     undecided = large | left | ~is_double_decided(Pair(hi, mid), error)
     for part in (hi, mid, lo):
@@ -257,18 +256,6 @@ def _multiply(values: Floats, times: Integers) -> list[Floats]:
         return [*(values * times)]
     products = two_prod(values, times.astype(np.float64))
     return [*products.hi, *products.lo]
-
-
-def _divide(number: Triple, divisor: Floats) -> tuple[Triple, Selected]:
-    """Return a sum of three doubles divided by whole numbers, and where three are not all of it."""
-    if (np.frexp(divisor)[0] == 0.5).all():
-        return number.map(lambda part: part / divisor), np.zeros(number.hi.shape, np.bool_)
-    quotients, rest, endless = [], tuple(number), np.zeros(number.hi.shape, np.bool_)
-    for _ in range(3):
-        quotients.append(rest[0] / divisor)
-        rest, left = distill([*rest, *(-part for part in two_prod(quotients[-1], divisor))], 3)
-        endless |= left
-    return Triple(*quotients), np.logical_or.reduce([endless, *(part != 0.0 for part in rest)], axis=0)
 
 
 def _solve(plan: Plan, totals: dict[str, Total]) -> Solution:

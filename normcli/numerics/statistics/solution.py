@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from normcli.norms.rules import Centre, ZeroRule
-from normcli.numerics.bounds import PAIRS
-from normcli.numerics.deciding import is_double_decided
+from normcli.numerics.deciding import PAIRS, is_double_decided
 from normcli.numerics.elements.in_pairs import SOLVED
 from normcli.numerics.pairs import (
     Pair,
@@ -65,7 +64,7 @@ def solve(plan: Plan, measured: Measured | Solution) -> Solution:
         return measured
     solution = measured.solve(plan)
     if plan.spec.flat_rule is not None:
-        from normcli.numerics.statistics.constant_groups import replace_flat  # of few conventions
+        from normcli.numerics.statistics.divisor import replace_flat
 
         solution = replace_flat(plan, solution, measured.count)
     if plan.norm.is_partial:

@@ -150,14 +150,6 @@ class Fixed:
         at = other.low - self.low
         self.digits[at : at + len(other.digits), groups] += other.digits
 
-    def gather(self, other: Fixed, groups: NDArray[np.intp]) -> None:
-        """Add the numbers of another (fewer than 2³⁰) to those of some groups; several may go to one."""
-        other._normalize()
-        self._normalize()
-        self._reach(other.low, other.low + len(other.digits) + 1)
-        for mine, digits in zip(self.digits[other.low - self.low :], other.digits, strict=False):
-            np.add.at(mine, groups, digits)
-
     def take(self, groups: NDArray[np.intp]) -> Fixed:
         """Return the numbers of some groups, in an order."""
         return Fixed(self.digits[:, groups], self.low)

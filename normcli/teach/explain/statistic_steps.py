@@ -309,7 +309,7 @@ class StatisticSteps(MatrixSteps):
         rule = self.spec.flat_rule
         if rule is None:
             return None
-        from normcli.numerics.statistics.constant_groups import find_flat  # of few conventions
+        from normcli.numerics.statistics.divisor import find_flat
 
         statistics = {name: np.asarray(value) for name, value in self.group.statistics.items()}
         return rule.value if find_flat(self.plan, statistics, self.group.count) else None

@@ -8,7 +8,7 @@ import click
 from click import option
 
 from normcli.cli.files.destination import leave_with_verdict
-from normcli.cli.files.sources import load_actual, load_affine, load_input
+from normcli.cli.files.sources import load_actual, load_affine, load_input, load_typed, require_one_stream
 from normcli.cli.parameters import options
 from normcli.cli.parameters.types import NormName
 from normcli.cli.verb_commands import EVALUATION, SELECTION, Verb
@@ -20,7 +20,7 @@ from normcli.printable import format_count
 
 if TYPE_CHECKING:
     from normcli.cli.parameters.settings import Settings
-    from normcli.identifying.question import Identification
+    from normcli.identifying.question import Identification as Found
 
 
 def _run(
@@ -33,6 +33,8 @@ def _run(
     --suggest prints the command that writes the tensor on which they differ most: what the kernel makes of it
     tells them apart.
 
+    With --gate, a norm times the activation of z is looked for, and the norm of x times that.
+
     The last lines are the cause, the evidence, what fits as well, what to try, and what would tell more.
     JSON has them as cause, evidence, alternatives, remedy and next_step, beside verdict (norm, fault,
     affine, undecided or none) and the fault's id; that of check has them as diagnosis.
@@ -41,6 +43,7 @@ def _run(
       normcli identify -i x.npy --actual y.npy
       normcli identify -i x.npy --actual y.npy --gamma g.npy --beta b.npy -f json
       normcli identify -i x.npy --actual y.npy --suggest
+      normcli identify -i x.npy --actual y.npy --gamma g.npy --gate z.npy
       normcli identify -i x.npy --actual q.npz:codes --actual-scale q.npz:scales --quantize fp8-e4m3
     """
     _say_where_check_asks(settings)
@@ -48,9 +51,10 @@ def _run(
         raise UsageError("identify needs --actual FILE: the tensor that somebody's norm made of the input")
     wanted = None if name is None else find_norm(name)[0].name
     from normcli.answers.judging.identification import IdentificationAnswer
+    from normcli.identifying.gated_norm import diagnose_gated
     from normcli.identifying.identify import identify
     from normcli.identifying.models.matrix_model import find_start
-    from normcli.identifying.question import Kind, Question
+    from normcli.identifying.question import Identification, Kind, Question
     from normcli.identifying.words.phrasing import diagnose
     from normcli.identifying.words.suggestion import hint_exchange
     from normcli.norms.layout import make_layout
@@ -68,6 +72,16 @@ def _run(
         codes = identify_codes(settings, question, (source, theirs), wanted, **scales)
         print_verdict(codes, settings.answer, ok=codes.ok)
         return
+    gate = settings.around.gate
+    if gate is not None:
+        if suggests:
+            raise UsageError("--suggest is of a result without a gate")
+        require_one_stream(settings, gate, actual)
+        z = load_typed("--gate", gate, settings, source.columns).values
+        told = diagnose_gated(question, z, wanted)
+        answer = IdentificationAnswer(Identification(question, ()), told, source, theirs, layout.names)
+        print_verdict(answer, settings.answer, ok=told.verdict == Kind.NORM)
+        return
     found = identify(question, wanted)
     if suggests:
         _print_suggestion(settings, found)
@@ -84,7 +98,7 @@ def _say_where_check_asks(settings: Settings) -> None:
         settings.run.note("check", "no norm is named, so this looks for one, as normcli identify does")
 
 
-def _print_suggestion(settings: Settings, found: Identification) -> None:
+def _print_suggestion(settings: Settings, found: Found) -> None:
     """Print the command whose tensor tells apart what fits; leave with a difference where there is none."""
     from normcli.identifying.words.suggestion import suggest
 
@@ -117,6 +131,7 @@ IDENTIFY = Verb(
         ),
         options.LAYOUT,
         *options.declare_affine(),
+        options.AROUND["gate"],
         *options.STARTS,
         *OPTIONS,
         options.ANY_FORMAT,

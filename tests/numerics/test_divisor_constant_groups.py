@@ -11,8 +11,7 @@ from normcli import normalize
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.pairs import Pair, Triple
-from normcli.numerics.statistics.constant_groups import find_flat, replace_flat
-from normcli.numerics.statistics.divisor import Solution
+from normcli.numerics.statistics.divisor import Solution, find_flat, replace_flat
 
 EPS, EPS32 = 2.0**-52, 2.0**-23
 

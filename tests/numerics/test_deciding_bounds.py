@@ -8,8 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli.numerics import bounds, pairs
-from normcli.numerics.bounds import Bound
+from normcli.numerics import deciding as bounds
+from normcli.numerics import pairs
+from normcli.numerics.deciding import Bound
 from normcli.numerics.pairs import Pair
 from normcli.numerics.rational import find_root
 from tests.conftest import ROOT

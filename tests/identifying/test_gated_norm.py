@@ -1,0 +1,89 @@
+"""Which norm, activation and order of a gate make a tensor; and what is said where the data do not tell."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import normcli
+from normcli.dtypes import find_type
+from normcli.errors import DataError
+from normcli.numerics.elements.activation import Activation
+
+RNG = np.random.default_rng(5)
+X, Z = RNG.normal(0.5, 1.0, (2, 12, 32)) * RNG.uniform(0.5, 2.0, (12, 1))
+GAMMA = (1.0 + 0.3 * RNG.normal(size=32)).astype("f4")
+
+
+def make(norm, dtype, **options):
+    """Return x, z and the gated result in a dtype."""
+    x, z = (values.astype(find_type(dtype)) for values in (X, Z))
+    return x, z, normcli.normalize(x, norm, gate=z, **options).normalized
+
+
+@pytest.mark.parametrize("order", ["after", "before"])
+@pytest.mark.parametrize("act", Activation)
+@pytest.mark.parametrize(("norm", "eps"), [("rms", 1e-6), ("ln", 1e-3)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_norm_activation_and_order_are_found(norm, eps, act, order, dtype):
+    x, z, y = make(norm, dtype, gamma=GAMMA, eps=eps, gate_act=act.value, gate_order=order)
+    judged = normcli.identify(y, x, gamma=GAMMA, gate=z)
+    told = judged.diagnosis
+    factor = "gate" if act is Activation.NONE else f"{act}(gate)"
+    how = f"times {factor}" if order == "after" else f"of x · {factor}"
+    causes = [told.cause.removeprefix("y is "), *told.alternatives]
+    assert judged.ok
+    assert told.cause.startswith(f"y is {norm} with eps ")
+    assert f"{norm} with eps {eps:g}, {how}" in causes
+    assert all(cause.endswith(how) for cause in causes)
+    assert f"--gate-act {act} --gate-order {order}" in told.remedy
+
+
+def test_a_tensor_that_no_norm_with_that_gate_makes_is_none():
+    x, z, y = make("rms", "float32")
+    judged = normcli.identify(y + 0.1 * np.sin(x), x, gate=z)
+    assert not judged
+    assert judged.diagnosis.verdict == "none"
+
+
+def test_gates_that_activations_leave_alike_are_undecided():
+    x, _, _ = make("rms", "float32")
+    z = np.full_like(x, 40.0)
+    y = normcli.normalize(x, "rms", gate=z, gate_act="relu").normalized
+    judged = normcli.identify(y, x, gate=z)
+    assert not judged
+    assert judged.diagnosis.verdict == "undecided"
+    assert any("times gate" in other for other in judged.diagnosis.alternatives)
+
+
+def test_few_values_tell_nothing():
+    x, z = np.array([[1.0, 2.0]]), np.array([[1.0, -1.0]])
+    y = normcli.normalize(x, "rms", gate=z).normalized
+    assert normcli.identify(y, x, gate=z).diagnosis.verdict == "none"
+
+
+def test_a_gate_or_a_tensor_of_another_shape_is_refused():
+    x, z, y = make("rms", "float32")
+    with pytest.raises(DataError, match=r"the gate has the shape \(3,\)"):
+        normcli.identify(y, x, gate=z[0, :3])
+    with pytest.raises(DataError, match=r"has the shape \(6, 64\)"):
+        normcli.identify(y.reshape(6, 64), x, gate=z)
+
+
+def test_the_command_line_takes_a_gate(tmp_path, normcli):
+    x, z, y = make("rms", "float32")
+    for name, values in {"x": x, "z": z, "y": y}.items():
+        np.save(tmp_path / f"{name}.npy", values)
+    files = [
+        "-i",
+        str(tmp_path / "x.npy"),
+        "--actual",
+        str(tmp_path / "y.npy"),
+        "--gate",
+        str(tmp_path / "z.npy"),
+    ]
+    told = normcli("identify", *files)
+    assert told.code == 0
+    assert "times silu(gate)" in told.out
+    refused = normcli("identify", *files, "--suggest")
+    assert (refused.code, refused.out) == (2, "")
