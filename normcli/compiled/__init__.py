@@ -49,6 +49,15 @@ class Kernel(NamedTuple):
         missed: int = self.module.normalize(self.variant, *arguments)
         return missed
 
+    def round_codes(self, *arguments: Any) -> tuple[float, int, int, bool]:
+        """Round to codes; return the largest loss, counts of saturated and flushed, and if it met midpoints."""
+        found: tuple[float, int, int, bool] = self.module.round_codes(self.variant, *arguments)
+        return found
+
+    def find_largest(self, values: Any, largest: Any) -> None:
+        """Write the largest magnitude of neighbours, as many as there are for each."""
+        self.module.find_largest(self.variant, values, largest)
+
 
 def find_kernel() -> Kernel | None:
     """Return the compiled kernel; None where NumPy is to be used.

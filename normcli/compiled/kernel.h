@@ -65,10 +65,25 @@ struct task {
     ptrdiff_t missed_count, missed_most;
 };
 
+/* Values to round onto the grid of a format, and what becomes of them. */
+struct rounding {
+    const double *y, *factors; /* the values, and a scale for each `shared` of them */
+    uint8_t *codes;
+    double *lost;  /* code * scale - y */
+    double *noise; /* the sums of squares of `lost`, then of `y`, of each of some rows */
+    ptrdiff_t groups, shared, rows;
+    double least, largest; /* normal number, and number, of the grid */
+    int digits, sign_place, is_integer;
+    double error; /* the largest magnitude of `lost` */
+    int64_t saturated, flushed, midpoints; /* the last says whether there are any */
+};
+
 struct routines {
     const char *name;
     bool (*runs)(void);
     void (*normalize)(struct task *task);
+    void (*round_codes)(struct rounding *rounding);
+    void (*find_largest)(const double *y, ptrdiff_t n, double *largest, ptrdiff_t groups);
 };
 
 /* Whether the compiler knows the levels of x86-64. Clang asks a processor for parts of a level: none has these alone. */

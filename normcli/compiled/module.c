@@ -134,7 +134,67 @@ static PyObject *normalize(PyObject *Py_UNUSED(self), PyObject *args)
     return result;
 }
 
-static PyMethodDef methods[] = {{"normalize", normalize, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+/* Whether buffers hold doubles that are aligned, and a variant runs; false with a ValueError otherwise. */
+static bool are_doubles(int variant, const Py_buffer *held, int count)
+{
+    bool fits = require(variant >= 0 && variant < VARIANT_COUNT && VARIANTS[variant]->runs(), "no such variant runs here");
+    for (int i = 0; fits && i < count; i++)
+        fits = require(held[i].len > 0 && (uintptr_t)held[i].buf % sizeof(double) == 0, "a buffer is empty, or not aligned");
+    return fits;
+}
+
+/* round_codes(variant, (digits, least, largest, is_integer, sign_place), y, factors, lost, sums, codes)
+ *     -> (error, saturated, flushed, midpoints)
+ *
+ * Round to codes: as many neighbours share a factor as there are values for each. `lost` takes what each code loses, `sums`
+ * the sums of its squares and of those of y, of as many rows each as it has room for. */
+static PyObject *round_codes(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    PyObject *result = NULL;
+    Py_buffer held[5] = {{0}};
+    struct rounding r = {.groups = 0};
+    int variant;
+    if (!PyArg_ParseTuple(args, "i(iddpi)y*y*w*w*w*", &variant, &r.digits, &r.least, &r.largest, &r.is_integer, &r.sign_place,
+                          &held[0], &held[1], &held[2], &held[3], &held[4]))
+        return NULL;
+    const Py_ssize_t each = (Py_ssize_t)sizeof(double), n = held[0].len / each;
+    r.y = held[0].buf, r.factors = held[1].buf, r.lost = held[2].buf, r.noise = held[3].buf, r.codes = held[4].buf;
+    r.groups = held[1].len / each, r.rows = held[3].len / each / 2;
+    bool fits = are_doubles(variant, held, 4);
+    fits = fits && require(r.rows > 0 && n % r.groups == 0 && n % r.rows == 0 && held[2].len == n * each && held[4].len == n
+                           && r.digits >= 0 && r.digits < 8 && r.sign_place >= 0 && r.sign_place < 8,
+                           "a buffer has not as many numbers as its groups need");
+    if (fits) {
+        r.shared = n / r.groups;
+        Py_BEGIN_ALLOW_THREADS
+        VARIANTS[variant]->round_codes(&r);
+        Py_END_ALLOW_THREADS
+        result = Py_BuildValue("(dLLO)", r.error, (long long)r.saturated, (long long)r.flushed, r.midpoints ? Py_True : Py_False);
+    }
+    for (int i = 0; i < 5; i++) PyBuffer_Release(&held[i]);
+    return result;
+}
+
+/* find_largest(variant, y, largest): write the largest magnitude of neighbours, as many as there are for each. */
+static PyObject *find_largest(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    Py_buffer held[2] = {{0}};
+    int variant;
+    if (!PyArg_ParseTuple(args, "iy*w*", &variant, &held[0], &held[1])) return NULL;
+    const bool fits = are_doubles(variant, held, 2)
+        && require(held[0].len % held[1].len == 0, "a buffer has not as many numbers as its groups need");
+    if (fits) {
+        Py_BEGIN_ALLOW_THREADS
+        VARIANTS[variant]->find_largest(held[0].buf, held[0].len / held[1].len, held[1].buf, held[1].len / (Py_ssize_t)sizeof(double));
+        Py_END_ALLOW_THREADS
+    }
+    for (int i = 0; i < 2; i++) PyBuffer_Release(&held[i]);
+    return fits ? Py_BuildValue("") : NULL;
+}
+
+static PyMethodDef methods[] = {
+    {"normalize", normalize, METH_VARARGS, NULL}, {"round_codes", round_codes, METH_VARARGS, NULL},
+    {"find_largest", find_largest, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
 
 /* What Python reads: the stamp of the sources, and by their names the numbers of the variants that run here. */
 static int execute(PyObject *module)

@@ -10,11 +10,12 @@
 #endif
 enum { LANES = 8 }; /* groups that are solved together */
 #include "groups.h"
+#include "quantizing.h"
 #ifdef __clang__
 #pragma clang attribute pop
 #endif
 
 static bool runs(void) { return RUNS_V4; }
 
-const struct routines routines_v4 = {"x86-64-v4", runs, normalize};
+const struct routines routines_v4 = {"x86-64-v4", runs, normalize, round_codes, find_largest};
 #endif

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.compiled import find_kernel
+from normcli.engine.tiling.geometry import find_lengths
 from normcli.engine.walk import count_processors
 from normcli.numerics.workspace import Workspace
 from normcli.quantizing.codes import encode, round_quotients
+from normcli.quantizing.scales import find_scales
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -19,35 +22,114 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats
-    from normcli.quantizing.formats import NumberGrid
+    from normcli.dtypes import Floats, Selected
+    from normcli.engine.tiling.geometry import Geometry, Slices
+    from normcli.quantizing.formats import NumberGrid, QuantizedFormat
 
-_BLOCK = 1 << 16
-"""Values of a block."""
+BLOCK, TILE = 1 << 16, 1 << 18
+"""Values of a block, and of a tile of the norm."""
 
 
-class Rounding(NamedTuple):
-    """Codes, and what they lose.
+class Losses(NamedTuple):
+    """The losses of codes.
 
     Parameters
     ----------
-    codes : ndarray of int8 or uint8
-    midpoints : ndarray of int
-        Where values lie halfway between two codes, counted in C order.
     error : float
         The largest |code · scale − y|.
-    saturated, flushed : int
-        How many values are beyond the largest code, and how many other than 0 have the code 0.
+    saturated, flushed : float
+        The share of values beyond the largest code, and of values other than 0 whose code is 0.
     signal_to_noise : float
-        In dB.
+        10 · log₁₀(Σy² / Σ(code · scale − y)²), in dB; inf where nothing is lost.
     """
 
-    codes: NDArray[Any]
-    midpoints: NDArray[np.intp]
     error: float
-    saturated: int
-    flushed: int
+    saturated: float
+    flushed: float
     signal_to_noise: float
+
+
+class Rounder:
+    """Rounds blocks of values to codes, and collects what they lose.
+
+    Parameters
+    ----------
+    grid : NumberGrid
+    row : int or None
+        Squares are summed by rows of so many values, whatever the blocks are; None sums them by blocks.
+    """
+
+    def __init__(self, grid: NumberGrid, row: int | None) -> None:
+        self._grid, self._row = grid, row
+        self._rule = (grid.digits, 2.0**grid.least, grid.largest, grid.is_integer, grid.sign_place)
+        self._lock = threading.Lock()
+        self._noise: list[float] = []
+        self._signal: list[float] = []
+        self._size = self._saturated = self._flushed = 0
+        self._error = 0.0
+
+    def round(self, y: Floats, factors: Floats, codes: NDArray[Any], work: Workspace) -> Selected | None:
+        """Write the codes of a block; return where values lie halfway between two codes, None for nowhere.
+
+        Parameters
+        ----------
+        y : ndarray of float64
+        factors : ndarray of float64
+            The scales, which broadcast against the values. All codes of a scale 0 are 0.
+        codes : ndarray of int8 or uint8, of the shape of y
+        work : Workspace
+        """
+        sums = np.empty((2, y.size // (self._row or y.size)))
+        found = self._round_compiled(y, factors, codes, sums, work)
+        if found is None:
+            found = self._round(y, factors, codes, sums, work)
+        error, saturated, flushed, is_midpoint = found
+        noise, signal = sums.tolist()
+        with self._lock:
+            self._noise += noise
+            self._signal += signal
+            self._size += y.size
+            self._saturated += saturated
+            self._flushed += flushed
+            self._error = max(self._error, error)
+        return is_midpoint
+
+    def _round_compiled(
+        self, y: Floats, factors: Floats, codes: NDArray[Any], sums: Floats, work: Workspace
+    ) -> tuple[float, int, int, Selected | None] | None:
+        """Round by the compiled kernel values of which neighbours share a scale; None where NumPy has to."""
+        kernel = find_kernel()
+        are_neighbours = factors.size == 1 or factors.shape == (*y.shape[:-1], 1)
+        if kernel is None or not (are_neighbours and y.flags.c_contiguous and codes.flags.c_contiguous):
+            return None
+        given = y, np.ascontiguousarray(factors), work.get("lost", y.shape), sums, codes
+        error, saturated, flushed, has_midpoints = kernel.round_codes(self._rule, *given)
+        return None if has_midpoints else (error, saturated, flushed, None)
+
+    def _round(
+        self, y: Floats, factors: Floats, codes: NDArray[Any], sums: Floats, work: Workspace
+    ) -> tuple[float, int, int, Selected | None]:
+        """Return the largest loss, how many values are saturated and flushed, and midpoints, None for none."""
+        found = round_quotients(y, np.where(factors == 0.0, np.inf, factors), self._grid, work)
+        codes[...] = encode(found.values, self._grid, work)
+        lost = np.multiply(found.values, factors, out=work.get("lost", y.shape))
+        lost -= y
+        error = max(float(lost.max()), -float(lost.min()))
+        flushed = int(np.count_nonzero(y)) - int(np.count_nonzero(found.values))
+        for values, place in zip(
+            (lost, y), sums, strict=True
+        ):  # doubles, as scales are at most float32's largest
+            squares = np.multiply(values, values, out=lost)
+            np.sum(squares.reshape(len(place), -1), axis=-1, out=place)
+        is_midpoint = found.is_midpoint if found.is_midpoint.any() else None
+        return error, int(np.count_nonzero(found.is_saturated)), flushed, is_midpoint
+
+    @property
+    def losses(self) -> Losses:
+        """The losses of all codes so far."""
+        total, lost = math.fsum(self._signal), math.fsum(self._noise)
+        ratio = 10.0 * math.log10(total / lost) if lost and total else math.inf
+        return Losses(self._error, self._saturated / self._size, self._flushed / self._size, ratio)
 
 
 def find_largest(parts: Floats) -> Floats:
@@ -57,8 +139,15 @@ def find_largest(parts: Floats) -> Floats:
     return largest
 
 
-def round_parts(parts: Floats, factors: Floats, grid: NumberGrid, threads: int | None) -> Rounding:
-    """Return the codes of values with given scales.
+def make_codes(shape: tuple[int, ...], grid: NumberGrid) -> NDArray[Any]:
+    """Return memory for codes."""
+    return np.empty(shape, np.int8 if grid.is_integer else np.uint8)
+
+
+def round_parts(
+    parts: Floats, factors: Floats, grid: NumberGrid, row: int, threads: int | None
+) -> tuple[NDArray[Any], NDArray[np.intp], Losses]:
+    """Return the codes of values with given scales, where values lie halfway between codes, and the losses.
 
     Parameters
     ----------
@@ -66,59 +155,140 @@ def round_parts(parts: Floats, factors: Floats, grid: NumberGrid, threads: int |
     factors : ndarray of float64
         Of the same axes, 1 along the second and the last.
     grid : NumberGrid
+    row : int
+        The values of the tensor's last axis.
     threads : int or None
         At most so many; None means one for each processor.
     """
-    codes = np.empty(parts.shape, np.int8 if grid.is_integer else np.uint8)
-    unit = float(factors.max()) * grid.largest or 1.0  # so that no square overflows
-    divisors = np.where(factors == 0.0, np.inf, factors)  # all codes of a scale 0 are 0
-    threaded = threading.local()
+    codes, threaded = make_codes(parts.shape, grid), threading.local()
+    _, middle, _, last = parts.shape
+    is_in_rows = middle == 1 and row % last == 0  # several groups, or one, in each row
+    rounder = Rounder(grid, row if is_in_rows else None)
 
-    def work(block: tuple[slice, ...]) -> tuple[NDArray[np.intp], float, int, int, float, float]:
-        y, own = parts[block], (block[0], slice(None), block[2], slice(None))
-        memory = threaded.__dict__.setdefault("memory", Workspace())
-        found = round_quotients(y, divisors[own], grid, memory)
-        codes[block] = encode(found.values, grid, memory)
-        lost = np.multiply(found.values, factors[own], out=memory.get("sizes", y.shape))
-        lost -= y
-        np.abs(lost, out=lost)
-        error = float(lost.max())
-        midpoints = _locate(found.is_midpoint, block, parts.shape)
-        flushed = int(np.count_nonzero(y)) - int(np.count_nonzero(found.values))
-        noise = _sum_squares(lost, unit)
-        np.copyto(lost, y)
-        signal = _sum_squares(lost, unit)
-        return midpoints, error, int(np.count_nonzero(found.is_saturated)), flushed, noise, signal
+    def work(block: tuple[slice, ...]) -> NDArray[np.intp]:
+        own, memory = (
+            (block[0], slice(None), block[2], slice(None)),
+            threaded.__dict__.setdefault("memory", Workspace()),
+        )
+        is_midpoint = rounder.round(parts[block], factors[own], codes[block], memory)
+        return _locate(is_midpoint, block, parts.shape)
 
     with concurrent.futures.ThreadPoolExecutor(threads or count_processors()) as pool:
-        found = list(pool.map(work, _list_blocks(parts.shape)))
-    midpoints, error, saturated, flushed, noise, signal = zip(*found, strict=True)
-    total, lost = math.fsum(signal), math.fsum(noise)
-    ratio = 10.0 * math.log10(total / lost) if lost and total else math.inf
-    places = np.concatenate(midpoints)
-    return Rounding(codes, places, max(error), sum(saturated), sum(flushed), ratio)
+        places = list(pool.map(work, _list_blocks(parts.shape, row // last if is_in_rows else 1)))
+    return codes, np.concatenate(places), rounder.losses
 
 
-def _sum_squares(values: Floats, unit: float) -> float:
-    """Return the sum of squares of values, which it overwrites, in a unit."""
-    values /= unit
-    values *= values
-    return float(values.sum())
+def _list_blocks(shape: tuple[int, ...], together: int) -> Iterator[tuple[slice, ...]]:
+    """Yield the parts of a view's second and third axis that make blocks: of long axes some places.
 
-
-def _list_blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Yield the parts of a view's second and third axis that make blocks: of long axes some places."""
+    `together` is the number of groups that no block parts.
+    """
     _, middle, groups, last = shape
-    rows = max(1, _BLOCK // max(1, last))
+    rows = max(1, BLOCK // max(1, last * together)) * together
     for start in range(0, groups, rows):
-        height = max(1, _BLOCK // max(1, last * min(rows, groups)))
+        height = max(1, BLOCK // max(1, last * min(rows, groups)))
         for first in range(0, middle, height):
             yield slice(None), slice(first, first + height), slice(start, start + rows), slice(None)
 
 
-def _locate(chosen: NDArray[np.bool_], block: tuple[slice, ...], shape: tuple[int, ...]) -> NDArray[np.intp]:
+def _locate(chosen: Selected | None, block: tuple[slice, ...], shape: tuple[int, ...]) -> NDArray[np.intp]:
     """Return the places in C order of a whole array of values that are chosen in a block."""
-    if not chosen.any():
+    if chosen is None:
         return np.arange(0)
     index = [axis + (part.start or 0) for axis, part in zip(np.nonzero(chosen), block, strict=True)]
     return np.ravel_multi_index(index, shape)
+
+
+def _find_largest(y: Floats) -> Floats:
+    """Return the largest magnitude along the last axis, by whichever kernel is chosen."""
+    kernel = find_kernel()
+    largest: Floats = np.empty((*y.shape[:-1], 1))
+    if kernel is None:
+        np.maximum(y.max(axis=-1, keepdims=True), -y.min(axis=-1, keepdims=True), out=largest)
+    else:
+        kernel.find_largest(y, largest)
+    return largest
+
+
+class UndecidedError(Exception):
+    """The doubles of a tile do not decide a scale or a code."""
+
+
+class LargestSink:
+    """Takes a norm's tiles, and keeps only their largest magnitude, NaN where one is NaN."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype, self.largest, self._lock = dtype, 0.0, threading.Lock()
+
+    def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
+        """Return the place that a tile is to be written to."""
+        return work.get("quantized", find_lengths(tile), self.dtype)
+
+    def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
+        """Look at the values of a tile."""
+        largest = _find_largest(np.ascontiguousarray(values, np.float64).reshape(1, -1)).item()
+        with self._lock:
+            self.largest = float(np.maximum(self.largest, largest))
+
+
+class QuantizingSink:
+    """Takes a norm's tiles, and keeps only their scales and codes.
+
+    Parameters
+    ----------
+    geometry : Geometry
+        Whose last run holds whole rows.
+    dtype : dtype
+        Of the norm's result.
+    row : QuantizedFormat
+    rounding : str or None
+    tensor_scale : float
+    length, shared : int
+        The number of values along the tensor's last axis, and of neighbours that share a scale.
+    """
+
+    def __init__(
+        self,
+        geometry: Geometry,
+        dtype: np.dtype[Any],
+        row: QuantizedFormat,
+        rounding: str | None,
+        tensor_scale: float,
+        length: int,
+        shared: int,
+    ) -> None:
+        self.dtype, self._asked = dtype, (row, rounding, tensor_scale)
+        *outer, self._last = geometry.dims
+        self.scales = np.empty((*outer, self._last // shared, 1))
+        self.codes = make_codes((*outer, self._last // shared, shared), row.grid)
+        self.rounder = Rounder(row.grid, length)
+
+    def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
+        """Return the place that a tile is to be written to."""
+        return work.get("quantized", find_lengths(tile), self.dtype)
+
+    def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
+        """Keep the scales and the codes of a tile.
+
+        Raises
+        ------
+        UndecidedError
+            If values that share a scale lie in several tiles, one is not finite, or one lies on a boundary.
+        """
+        if values.shape[-1] != self._last:
+            raise UndecidedError
+        codes = self.codes[tile[:-1]]
+        y = np.ascontiguousarray(values.reshape(codes.shape), np.float64)
+        largest = _find_largest(y)
+        if not np.isfinite(largest).all():
+            raise UndecidedError
+        found = find_scales(largest, *self._asked)
+        factors = found.values * self._asked[-1]
+        step = max(1, BLOCK // y[0].size)
+        for start in range(0, len(y), step):
+            part = slice(start, start + step)
+            if self.rounder.round(y[part], factors[part], codes[part], work) is not None:
+                raise UndecidedError
+        if found.is_boundary.any():
+            raise UndecidedError
+        self.scales[tile[:-1]] = found.values

@@ -66,7 +66,8 @@ def round_quotients(
     gap += gap
     is_midpoint = gap == units
     if is_midpoint.any():  # by a quotient that was rounded, perhaps
-        rest = np.where(is_midpoint, sizes - quotients * divisor, 0.0)
+        with np.errstate(invalid="ignore"):  # of a divisor that is infinite, which no midpoint has
+            rest = np.where(is_midpoint, sizes - quotients * divisor, 0.0)
         moved = np.nextafter(quotients, np.copysign(np.inf, rest))
         nearest = np.where(rest == 0.0, nearest, (moved + units * _SHIFT) - units * _SHIFT)
         is_midpoint &= rest == 0.0

@@ -12,16 +12,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.errors import DataError, UsageError
+from normcli.engine.inputs import COUNT
+from normcli.engine.run import run_into
+from normcli.engine.tiling.geometry import find_geometry
+from normcli.errors import DataError, NormError, UsageError
 from normcli.norms.shapes.parameter_shapes import ParameterShapes
 from normcli.numerics.pairs import two_diff
-from normcli.quantizing.blocks import find_largest, round_parts
+from normcli.quantizing.blocks import (
+    TILE,
+    LargestSink,
+    QuantizingSink,
+    UndecidedError,
+    find_largest,
+    round_parts,
+)
 from normcli.quantizing.codes import decode
 from normcli.quantizing.formats import FORMATS, ScaleRounding
 from normcli.quantizing.scales import encode_scales, find_scales, find_tensor_scale
 from normcli.quantizing.sharing import find_view, shape_scales, spread_scales
 from normcli.results.arguments import read_arguments
 from normcli.results.calculate import calculate
+from normcli.results.framework_departures import find_all_degeneracies
+from normcli.results.result import Result
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -34,8 +46,8 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.norms.type_names import NormName
+    from normcli.quantizing.blocks import Losses
     from normcli.quantizing.formats import QuantizedFormat
-    from normcli.results.result import Result
 
 
 class Quantization(NamedTuple):
@@ -205,14 +217,19 @@ def quantize_plan(
     Raises
     ------
     UsageError
-        If there is a gate, or bounds behind the norm, or groups overlap.
+        If groups overlap.
     DataError
         If it is not finite, or does not divide into blocks.
     """
-    if (inputs.gate, inputs.clip) != (None, None) or plan.groups_overlap:
-        raise UsageError("quantize takes no gate, no bounds and no windows")
-    is_short = plan.spec.rounds_before_gamma and inputs.gamma is not None  # y is defined in a dtype of its own
-    exact = calculate(plan.change_spec(dtype=None) if is_short else plan, values, inputs, effort=effort)
+    if plan.groups_overlap:
+        raise UsageError(f"quantize takes no windows: {plan.norm.name} is of windows")
+    scales = inputs.gamma is not None or inputs.gate is not None
+    is_short = plan.spec.rounds_before_gamma and scales  # y is defined in a dtype of its own
+    own = plan.change_spec(dtype=None) if is_short else plan
+    found = _quantize_tiles(own, values, inputs, asked, effort)
+    if found is not None:
+        return found
+    exact = calculate(own, values, inputs, effort=effort)
     y = np.ascontiguousarray(exact.normalized, np.float64)
     if not y.size:
         raise DataError("quantize takes a tensor of one value at least")
@@ -244,16 +261,24 @@ def _compare(
     def spread(parameter: NDArray[Any]) -> NDArray[Any]:
         return np.broadcast_to(np.reshape(parameter, plan.parameters.view_shape), shape)
 
-    boundary = np.where(places, y, 0.0).reshape(shape)
-    beta = np.zeros(shape) if inputs.beta is None else spread(inputs.beta).astype(np.float64)
-    shift, rest = two_diff(beta, boundary)
-    if rest.any():
-        raise DataError("quantize: beta and a boundary between codes differ by more digits than float64 has")
-    every = ParameterShapes(plan.parameters.rule, tuple(range(len(shape))), shape, shape, shape)
-    gamma = None if inputs.gamma is None else spread(inputs.gamma)
-    moved = inputs._replace(gamma=gamma, beta=shift)
-    found = calculate(replace(plan, parameters=every), values, moved, effort=effort).normalized
+    boundary, gate = np.where(places, y, 0.0), inputs.gate
+    if gate is None:
+        beta = np.zeros(shape) if inputs.beta is None else spread(inputs.beta).astype(np.float64)
+        shift, rest = two_diff(beta, boundary.reshape(shape))
+        if rest.any():
+            raise DataError(
+                "quantize: beta and a boundary between codes differ by more digits than float64 has"
+            )
+        every = ParameterShapes(plan.parameters.rule, tuple(range(len(shape))), shape, shape, shape)
+        gamma = None if inputs.gamma is None else spread(inputs.gamma)
+        plan, moved = replace(plan, parameters=every), inputs._replace(gamma=gamma, beta=shift)
+    else:
+        moved = inputs._replace(gate=gate._replace(less=boundary))
+    found = calculate(plan, values, moved._replace(clip=None), effort=effort).normalized
     signs: Floats = np.sign(found[places])
+    if inputs.clip is not None:  # a value beyond a bound is the bound
+        low, high = (y[places] == bound for bound in inputs.clip)
+        signs = np.where((low & (signs < 0.0)) | (high & (signs > 0.0)), 0.0, signs)
     return signs
 
 
@@ -279,23 +304,67 @@ def _quantize(
     if scaled.is_boundary.any():
         y = ask(y, ((np.abs(y.reshape(view)) == largest) & scaled.is_boundary).reshape(y.shape))
         scaled = find_scales(find_largest(y.reshape(view)), row, asked.rounding, tensor_scale)
-    factors = scaled.values * tensor_scale
-    rounding = round_parts(y.reshape(view), factors, row.grid, effort.threads)
-    if rounding.midpoints.size:
+    factors, last = scaled.values * tensor_scale, y.shape[-1] if y.ndim else 1
+    codes, midpoints, losses = round_parts(y.reshape(view), factors, row.grid, last, effort.threads)
+    if midpoints.size:
         places = np.zeros(y.size, bool)
-        places[rounding.midpoints] = True
+        places[midpoints] = True
         y = ask(y, places.reshape(y.shape))
-        rounding = round_parts(y.reshape(view), factors, row.grid, effort.threads)
-    shape = shape_scales(y.shape, view, asked.per, channel)
+        codes, _, losses = round_parts(y.reshape(view), factors, row.grid, last, effort.threads)
+    return _keep(asked, exact, codes, scaled.values, tensor_scale, losses)
+
+
+def _quantize_tiles(
+    plan: Plan, values: NDArray[Any], inputs: Inputs, asked: Quantization, effort: Effort
+) -> Quantized | None:
+    """Quantize a large result tile by tile, so that it is never in memory as a whole.
+
+    None where values that share a scale are no neighbours in a tile, and where one lies on a boundary.
+    """
+    row, shape = asked.row, plan.grid.shape
+    if values.size <= TILE:
+        return None
+    view, geometry = find_view(shape, asked.per, plan.grid.layout.channel), find_geometry(plan)
+    if view[1] != 1 or shape[-1] % view[3] or geometry.dims[-1] % shape[-1]:
+        return None
+    dtype, effort, tensor_scale = plan.choose_output_dtype(values.dtype), effort._replace(block=TILE), 1.0
+    try:
+        if row.has_tensor_scale:
+            seen = LargestSink(dtype)
+            run_into(plan, values, seen, inputs, effort)
+            whole = find_tensor_scale(seen.largest, row)
+            if not np.isfinite(seen.largest) or whole.is_boundary:
+                return None
+            tensor_scale = whole.values.item()
+        sink = QuantizingSink(geometry, dtype, row, asked.rounding, tensor_scale, shape[-1], view[3])
+        statistics = run_into(plan, values, sink, inputs, effort)
+    except (UndecidedError, NormError):  # an error is told of the whole tensor
+        return None
+    counts = statistics.pop(COUNT, None)
+    exact = Result(plan, values, statistics, inputs, effort, counts)
+    found = find_all_degeneracies(plan, values, statistics, None, inputs, counts)  # as the result is finite
+    exact.__dict__["degeneracies"] = found  # where the cached property keeps it
+    return _keep(asked, exact, sink.codes, sink.scales, tensor_scale, sink.rounder.losses)
+
+
+def _keep(
+    asked: Quantization,
+    exact: Result,
+    codes: NDArray[Any],
+    scales: Floats,
+    tensor_scale: float,
+    losses: Losses,
+) -> Quantized:
+    """Keep codes and scales in the shapes that they are stored in."""
+    grid = exact.plan.grid
+    channel = grid.layout.channel
+    shape = shape_scales(grid.shape, find_view(grid.shape, asked.per, channel), asked.per, channel)
     return Quantized(
         asked=asked,
         exact=exact,
-        codes=rounding.codes.reshape(y.shape),
-        scales=encode_scales(scaled.values, row).reshape(shape),
+        codes=codes.reshape(grid.shape),
+        scales=encode_scales(scales, asked.row).reshape(shape),
         tensor_scale=np.array(tensor_scale, np.float32),
-        factors=factors.reshape(shape),
-        error=rounding.error,
-        saturated=rounding.saturated / y.size,
-        flushed=rounding.flushed / y.size,
-        signal_to_noise=rounding.signal_to_noise,
+        factors=(scales * tensor_scale).reshape(shape),
+        **losses._asdict(),
     )

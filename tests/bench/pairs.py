@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -40,9 +41,14 @@ class Table(NamedTuple):
     rows: Sequence[Row]
 
 
-def take_turns(works: Sequence[Callable[[], Any]], runs: int, unmeasured: int = 1) -> list[list[float]]:
+def take_turns(
+    works: Sequence[Callable[[], Any]],
+    runs: int,
+    unmeasured: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[list[float]]:
     """Return the seconds of each work in each of `runs` rounds, after some that do not count."""
-    rounds = [[_time(work) for work in works] for _ in range(runs + unmeasured)]
+    rounds = [[_time(work, clock) for work in works] for _ in range(runs + unmeasured)]
     return [list(column) for column in zip(*rounds[unmeasured:], strict=True)]
 
 
@@ -117,7 +123,13 @@ def _measure_share(number: int) -> int:
     return 0
 
 
-def _time(work: Callable[[], Any]) -> float:
-    start = time.perf_counter()
+def count_processor_seconds() -> float:
+    """Return the processor's seconds of all processes that were run: a machine's other work adds little to them."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _time(work: Callable[[], Any], clock: Callable[[], float]) -> float:
+    start = clock()
     work()
-    return time.perf_counter() - start
+    return clock() - start

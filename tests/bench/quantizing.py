@@ -7,7 +7,16 @@ from pathlib import Path
 from statistics import median
 
 from tests.bench.files import MIB, write_random
-from tests.bench.pairs import Row, Table, compare, judge, measure_peak, run_process, take_turns
+from tests.bench.pairs import (
+    Row,
+    Table,
+    compare,
+    count_processor_seconds,
+    judge,
+    measure_peak,
+    run_process,
+    take_turns,
+)
 from tests.bench.startup import NORMCLI
 
 SIZE = 128 * MIB
@@ -22,14 +31,16 @@ def measure(runs: int, folder: str | None) -> Table:
         write_random(place / "x.npy", SIZE, (-1, 1024))
         rows = [_measure(format_name, place, runs) for format_name in FORMATS]
     columns = ("work", "normcli", "`ln`", "ratio", "at most", "MiB")
-    return Table("Codes of few bits, from file to file, float32, 128 MiB: seconds and ratios", columns, rows)
+    return Table(
+        "Codes of few bits, from file to file, float32, 128 MiB: processor seconds and ratios", columns, rows
+    )
 
 
 def _measure(name: str, place: Path, runs: int) -> Row:
     plain = [*NORMCLI, "ln", "-i", str(place / "x.npy"), "--quiet"]
     quantized = [*plain, "--quantize", name, "-o", str(place / "q.npz")]
     commands = (quantized, [*plain, "-o", str(place / "y.npy")])
-    times = take_turns([lambda c=c: run_process(c) for c in commands], runs)
+    times = take_turns([lambda c=c: run_process(c) for c in commands], runs, clock=count_processor_seconds)
     ratio, limit, ok = judge(compare(*times), AT_MOST)
     peak = measure_peak(quantized) // MIB
     cells = (f"`ln --quantize {name}`", *(f"{median(column):.2f}" for column in times), ratio, limit, f"{peak}")

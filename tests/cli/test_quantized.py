@@ -83,7 +83,6 @@ def test_what_is_not_lost_is_said(normcli):
         (("--quantize", "int8", "--per", "block:١"), 2, "is none of tensor"),
         (("--quantize", "int8", "--emit", "numpy"), 2, "--emit is of a result that is not quantized"),
         (("--quantize", "int8", "--print", "mean"), 2, "--print is of a result that is not quantized"),
-        (("--quantize", "int8", "--clip-output", "-1,1"), 2, "takes no gate, no bounds"),
         (("--quantize", "int8", "-o", "q.npy"), 2, "has the suffix .npy"),
     ],
 )
@@ -128,6 +127,25 @@ def test_what_check_does_not_do_is_one_line(words, message, normcli):
     ran = normcli("check", "ln", "-i", "x.npy", *words)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert message in ran.err
+
+
+@pytest.mark.parametrize(
+    "around", [("--gate", "z.npy"), ("--gate", "z.npy", "--gate-order", "before"), ("--clip", "-1,0.5")]
+)
+def test_codes_behind_a_gate_and_bounds_are_checked_with_them(around, x, normcli):
+    np.save("z.npy", x[::-1])
+    words = ("rms", "-i", "x.npy", "--quantize", "fp8-e4m3")
+    assert normcli(*words, *around, "-o", "q.npz").code == 0
+    checked = ("check", *words, "--actual", "q.npz:codes", "--actual-scale", "q.npz:scales")
+    ran = normcli(*checked, *around)
+    assert (ran.code, ran.err) == (0, "")
+    assert normcli(*checked).code == 1
+
+
+def test_windows_are_refused_in_one_line(normcli):
+    ran = normcli("lrn", "--data", "[[[[1,2]],[[3,4]]]]", "--quantize", "int8", "--size", "3")
+    assert (ran.code, ran.raw, ran.err.count("\n")) == (2, b"", 1)
+    assert "quantize takes no windows: lrn is of windows" in ran.err
 
 
 CODES = ("--actual", "q.npz:codes", "--actual-scale", "q.npz:scales")

@@ -528,6 +528,43 @@ def test_too_few_buffers_are_refused():
         )
 
 
+@needs_kernel
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"variant": 99}, id="no such variant"),
+        pytest.param({"y": np.ones(5)}, id="values that are no multiple of scales"),
+        pytest.param({"codes": np.zeros(3, np.uint8)}, id="fewer codes"),
+        pytest.param({"lost": np.ones(3)}, id="fewer losses"),
+        pytest.param({"sums": np.ones(1)}, id="no room for sums"),
+        pytest.param({"sums": np.ones(6)}, id="values that are no multiple of sums"),
+        pytest.param({"factors": np.ones(0)}, id="no scales"),
+        pytest.param({"y": np.ones(41, np.int8)[1:33].view("f8").reshape(4)}, id="values not aligned"),
+        pytest.param({"rule": (9, 1.0, 1.0, False, 7)}, id="too many digits"),
+    ],
+)
+def test_wrong_buffers_of_codes_are_refused(change):
+    given = {
+        "variant": KERNEL.variant, "rule": (3, 2.0**-6, 448.0, False, 7), "y": np.ones(4), "factors": np.ones(2),
+        "lost": np.ones(4), "sums": np.ones(2), "codes": np.zeros(4, np.uint8),
+    }  # fmt: skip
+    assert KERNEL.module.round_codes(*given.values()) == (0.0, 0, 0, False)
+    with pytest.raises((ValueError, BufferError)):
+        KERNEL.module.round_codes(*(given | change).values())
+
+
+@needs_kernel
+def test_wrong_buffers_of_magnitudes_are_refused():
+    for variant, y, largest in (
+        (99, 4, 2),
+        (KERNEL.variant, 5, 2),
+        (KERNEL.variant, 0, 1),
+        (KERNEL.variant, 1, 2),
+    ):
+        with pytest.raises(ValueError, match="variant|empty|numbers"):
+            KERNEL.module.find_largest(variant, np.ones(y), np.ones(largest))
+
+
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("norm", ["ln", "rms"])

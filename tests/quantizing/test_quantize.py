@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 from normcli import NormError, normalize
+from normcli.numerics.workspace import Workspace
+from normcli.quantizing import quantize as room
+from normcli.quantizing.blocks import Rounder, make_codes
 from normcli.quantizing.codes import encode, round_quotients
 from normcli.quantizing.formats import E2M1, E4M3, E5M2, FORMATS, INT8, NumberGrid, ScaleRounding
 from normcli.quantizing.quantize import quantize
@@ -150,7 +153,6 @@ def test_zeros_have_the_code_0(name: str):
         ("int8", {"scale_rounding": "ceil"}, "of powers of two"),
         ("mxfp8", {"scale_rounding": "up"}, "is none of floor"),
         ("mxfp8", {"per": "block:7"}, "do not divide into blocks of 7"),
-        ("int8", {"clip_output": (-1, 1)}, "takes no gate, no bounds"),
     ],
 )
 def test_what_does_not_go_together_is_refused(name: str, options: dict[str, object], message: str):
@@ -177,6 +179,168 @@ def test_what_is_rounded_before_gamma_is_quantized_from_its_own_dtype(name: str)
     assert found.exact.dtype == x.dtype
 
 
+def test_windows_are_refused():
+    with pytest.raises(NormError, match="quantize takes no windows: lrn is of windows"):
+        quantize(np.ones((2, 4, 3, 3)), "lrn", "int8", size=3)
+
+
+PLAIN = {"running_mean": [0.0] * 8, "running_var": [1.0] * 8, "eps": 0.0, "per": "tensor"}
+"""Of bn: y is x."""
+
+
+@pytest.mark.parametrize("act", ["silu", "sigmoid", "gelu", "tanh", "none"])
+def test_a_gated_value_that_rounds_to_a_boundary_is_asked_on_which_side_it_lies(act: str):
+    mpmath = pytest.importorskip("mpmath")
+    formulas = {
+        "silu": lambda z: z / (1 + mpmath.exp(-z)),
+        "sigmoid": lambda z: 1 / (1 + mpmath.exp(-z)),
+        "gelu": lambda z: z * mpmath.ncdf(z),
+        "tanh": mpmath.tanh,
+        "none": lambda z: z,
+    }
+    z = np.random.default_rng(3).uniform(0.5, 2.0, 7)
+    with mpmath.workprec(300):
+        factors = [formulas[act](mpmath.mpf(one)) for one in z]
+        x = [float(mpmath.mpf(2.5) / factor) for factor in factors]
+        sides = [mpmath.mpf(one) * factor > 2.5 for one, factor in zip(x, factors, strict=True)]
+        last = float(128 / formulas[act](mpmath.mpf(2)))  # 127 behind bounds
+    gate, values = np.array([[*z, 2.0]]), np.array([[*x, last]])
+    options = PLAIN | {"gate": gate, "gate_act": act}
+    plain = {name: value for name, value in options.items() if name != "per"}
+    assert normalize(values, "bn", dtype="float64", **plain).normalized.tolist()[0].count(2.5) > 3
+    bounds = quantize(values, "bn", "int8", clip_output=(-127.0, 127.0), **options)
+    assert bounds.factors.item() == 1.0
+    assert bounds.codes.tolist() == [[*(3 if side else 2 for side in sides), 127]]
+
+
+def test_a_product_with_a_gate_may_be_a_boundary_itself():
+    x, gate = np.array([[5.0, 127.0, 2.5, -5.0, 0.0, 1.0, 1.0, 1.0]]), np.array([[0.0] * 8])
+    options = PLAIN | {"gate": gate, "gate_act": "sigmoid"}  # which is 1/2 at 0
+    assert quantize(2 * x, "bn", "int8", **options).codes.tolist() == [[5, 127, 2, -5, 0, 1, 1, 1]]
+    assert quantize(x, "bn", "int8", **options).factors.item() == 0.5
+
+
+def test_a_value_beyond_a_bound_is_the_bound():
+    x = np.array([[127.0, *[1.0] * 7]])
+    beta = np.array([0.0, -2.5, -2.5, -2.5, -9.0, 2.5, 2.5, 2.5])
+    gamma = np.array([1.0, 2.0**-60, 0.0, -(2.0**-60), 0.0, 2.0**-60, 0.0, -(2.0**-60)])
+    for clip, codes in (
+        ((-2.5, 200.0), [127, -2, -2, -2, -2, 3, 2, 2]),  # -2.5 - 2^-60 has the code -3, and is no more there
+        ((-200.0, 200.0), [127, -2, -2, -3, -9, 3, 2, 2]),
+    ):
+        found = quantize(x, "bn", "int8", gamma=gamma, beta=beta, clip_output=clip, **PLAIN)
+        assert found.codes.tolist() == [codes]
+    beta, x[0, 0] = -beta, -127.0
+    found = quantize(
+        x, "bn", "int8", gamma=-gamma * [-1, *[1] * 7], beta=beta, clip_output=(-200, 2.5), **PLAIN
+    )
+    assert found.codes.tolist() == [[-127, 2, 2, 2, 2, -3, -2, -2]]
+
+
+@pytest.mark.parametrize("name", ["int8", "mxfp4", "nvfp4"])
+def test_a_gated_and_bounded_result_is_the_one_that_is_quantized(name: str):
+    random = np.random.default_rng(9)
+    x, gate = random.standard_normal((2, 4, 64)).astype("f4")
+    options = {"gate": gate, "gate_act": "gelu", "clip_output": (-0.5, 0.75), "clip": (-1, 1)}
+    y = normalize(x, "rms", dtype="float64", **options).normalized
+    found = quantize(x, "rms", name, **options)
+    each = np.repeat(found.factors, 64 // found.factors.shape[-1], axis=-1)
+    numbers = list_numbers(FORMATS[name].grid)
+    places = [round_exactly(Fraction(v) / Fraction(f), numbers) for v, f in zip(y.flat, each.flat, strict=True)]
+    assert np.abs(found.numbers).ravel().tolist() == [float(numbers[place]) for place in places]
+
+
+def test_what_is_rounded_before_a_gate_is_quantized_from_its_own_dtype():
+    random = np.random.default_rng(9)
+    x, gate = random.standard_normal((2, 4, 64)).astype("f2")
+    options = {"gate": gate, "gate_act": "none", "like": "llama"}
+    found = quantize(x, "rms", "int8", **options)
+    assert found.exact.dtype == np.float16
+    y = normalize(x, "rms", **options).normalized.astype("f8")
+    assert (found.factors[:, 0] == (np.abs(y).max(axis=-1) / 127).astype("f4")).all()
+
+
 def test_what_is_not_finite_has_no_scale():
     with pytest.raises(NormError, match="takes a finite result"):
         quantize(np.array([[1.0, np.nan]]), "ln", "int8")
+
+
+@pytest.mark.usefixtures("either_kernel")
+@pytest.mark.parametrize("grid", [E4M3, E5M2, E2M1, INT8], ids=["e4m3", "e5m2", "e2m1", "int8"])
+def test_a_block_is_rounded_as_fractions_are_by_either_kernel(grid: NumberGrid):
+    numbers, random = list_numbers(grid), np.random.default_rng(5)
+    factors = np.array([[np.float32(random.uniform(0.01, 3))], [2.0**-126], [2.0**100], [0.0]], np.float64)
+    edges = np.array([float((a + b) / 2) for a, b in itertools.pairwise(numbers)])
+    beyond = [grid.largest, grid.largest * 1.01, grid.largest * 1.2, float(numbers[1]) / 3, 0.0, -0.0]
+    near = np.concatenate([edges, -edges])
+    y = np.concatenate([near, beyond, random.standard_normal(100) * grid.largest / 3]) * np.where(
+        factors, factors, 1
+    )
+    y = np.concatenate([np.nextafter(y[:, : near.size], -np.inf), np.nextafter(y, np.inf)], axis=1)
+    y[:, 7::9] = -0.0
+    codes, rounder = make_codes(y.shape, grid), Rounder(grid, y.shape[1])
+    assert rounder.round(y, factors, codes, Workspace()) is None
+    found = np.zeros(y.shape)
+    for (row, column), value in np.ndenumerate(y[:3]):
+        place = round_exactly(Fraction(value) / Fraction(factors[row, 0]), numbers)
+        found[row, column] = np.copysign(float(numbers[place]), value)
+        size = (
+            abs(int(codes[row, column])) if grid.is_integer else codes[row, column] & (1 << grid.sign_place) - 1
+        )
+        assert size == place
+    signs = codes < 0 if grid.is_integer else codes >> grid.sign_place == 1
+    assert (signs == (np.signbit(y) & ((codes != 0) | (not grid.is_integer)))).all()
+    step = 2.0 * (grid.largest - float(numbers[-2]))
+    quotients = np.abs(y[:3]) / factors[:3]
+    losses = rounder.losses
+    assert round(losses.saturated * y.size) == np.count_nonzero(quotients >= grid.largest + step / 4)
+    assert round(losses.flushed * y.size) == np.count_nonzero(
+        (y[:3] != 0) & (found[:3] == 0)
+    ) + np.count_nonzero(y[3])
+    assert losses.error == np.abs(found * factors - y).max()
+    y[1, 5] = edges[3] * factors[1, 0]
+    is_midpoint = rounder.round(y, factors, codes, Workspace())
+    assert is_midpoint is not None
+    assert np.argwhere(is_midpoint).tolist() == [[1, 5]]
+
+
+@pytest.mark.usefixtures("either_kernel")
+@pytest.mark.parametrize(
+    ("norm", "shape", "options", "is_tiled"),
+    [
+        ("ln", (64, 96), {}, True),
+        ("rms", (8, 8, 96), {"gamma": np.linspace(-2.0, 2.0, 96)}, True),
+        ("gn", (6, 8, 4, 32), {"groups": 2, "layout": "NCHW"}, True),
+        ("bn", (6, 8, 4, 32), {"layout": "NCHW"}, True),
+        ("bn", (128, 64), {}, False),
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "per"), [("int8", "token"), ("fp8-e4m3", "block:32"), ("mxfp4", None), ("nvfp4", None)]
+)
+def test_tiles_have_the_codes_of_the_whole(name, per, norm, shape, options, is_tiled, monkeypatch):
+    x = np.random.default_rng(8).standard_normal(shape).astype(np.float32)
+    whole = quantize(x, norm, name, per=per, **options)
+    monkeypatch.setattr(room, "TILE", 1000)
+    found = quantize(x, norm, name, per=per, threads=2, **options)
+    assert (whole.exact.is_normalized, found.exact.is_normalized) == (True, not is_tiled)
+    assert found.losses == whole.losses
+    for key, array in whole.arrays.items():
+        assert array.dtype == found.arrays[key].dtype
+        assert np.array_equal(array, found.arrays[key])
+    assert np.array_equal(found.factors, whole.factors)
+    assert found.exact.warnings == whole.exact.warnings
+
+
+def test_a_tile_with_a_boundary_or_an_error_is_left_to_the_whole(monkeypatch):
+    monkeypatch.setattr(room, "TILE", 1000)
+    x = np.tile([[127.0, 1.0] * 16], (64, 1))
+    options = {"running_mean": [0.0] * 32, "running_var": [1.0] * 32, "eps": 0.0, "per": "token"}
+    gamma, beta = np.tile([1.0, 2.0**-60], 16), np.tile([0.0, 2.5], 16)  # 3 lies above the midpoint 2.5
+    found = quantize(x, "bn", "int8", gamma=gamma, beta=beta, **options)
+    assert found.exact.is_normalized
+    assert found.codes.tolist() == [[127, 3] * 16] * 64
+    for name, row in (("int8", 1e300), ("nvfp4", 1e300), ("nvfp4", np.nan)):
+        x[3] = row
+        with pytest.raises(NormError, match="takes a finite" if row != row else "has no scale in float32"):
+            quantize(x, "bn", name, **options | {"per": None})

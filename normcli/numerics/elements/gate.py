@@ -35,17 +35,20 @@ class Gated(NamedTuple):
         What is multiplied with it, of the shape of the values.
     is_slope : bool
         Whether the activation's derivative multiplies, in place of the activation.
+    less : ndarray or None
+        What is subtracted from the products before they are rounded, finite doubles of the results' shape.
     """
 
     values: Any
     activation: Activation = Activation.SILU
     times: Any = None
     is_slope: bool = False
+    less: Any = None
 
     def map(self, function: Callable[[Any], Any]) -> Gated:
         """Return the gate with a function (an index, a reshape) applied to each array."""
-        times = None if self.times is None else function(self.times)
-        return self._replace(values=function(self.values), times=times)
+        times, less = (None if a is None else function(a) for a in (self.times, self.less))
+        return self._replace(values=function(self.values), times=times, less=less)
 
     @property
     def columns(self) -> tuple[tuple[Floats, float], tuple[Floats | None, float]]:

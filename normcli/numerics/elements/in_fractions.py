@@ -134,7 +134,7 @@ def find_exactly(
         return rise, fall, base, unit, divisor == finer
 
     def evaluate(row: tuple[Any, ...], bits: int) -> Enclosed:
-        x, low, z, times, *group = row
+        x, low, z, times, less, *group = row
         rise, fall, base, unit, is_exact = find_integers(*group, bits)
         up, down = (Fraction(x) + Fraction(low) if low else x).as_integer_ratio()
         part, unit = up * rise - down * fall, unit * down
@@ -143,12 +143,13 @@ def find_exactly(
         if gate is None:
             return known
         y = Fraction(known.value, known.unit), Fraction(known.error, known.unit)
-        return enclose(*multiply_bounded(y, gate.evaluate_exactly(z, times, bits)))
+        product, error = multiply_bounded(y, gate.evaluate_exactly(z, times, bits))
+        return enclose(product - Fraction(less), error)
 
     of_values = [
         (elements.x, 0.0),
         (elements.low, 0.0),
-        *(((None, 0.0),) * 2 if gate is None else gate.columns),
+        *(((None, 0.0),) * 3 if gate is None else (*gate.columns, (gate.less, 0.0))),
     ]
     of_groups = ((solution.numbers, 0), (elements.gamma, 1.0), (elements.beta, 0.0))
     columns = [choose(*column) for column in (*of_values, *of_groups)]

@@ -115,6 +115,9 @@ def calculate(elements: Elements, precision: Precision) -> Results:
             part = np.ldexp(error, -k) / np.abs(z.hi)
             z, error = _multiply(z, np.where(error == 0.0, 0.0, part), factor.value, factor.error)
             total, error, exponent = z, error * np.abs(z.hi), exponent + k + factor.exponent
+            if elements.gate.less is not None:
+                plain = plain - elements.gate.less
+                total, error, exponent = _add(total, error, exponent, _make_triple(-elements.gate.less))
         values = np.where(chosen, plain, round_pair(total, exponent, precision))
         undecided = ~(is_decided(total, exponent, error, precision) | chosen)
         return Results(values, undecided if undecided.any() else None)

@@ -51,7 +51,6 @@ def check_codes(settings: Settings, given: Mapping[str, Any]) -> QuantizedVerdic
     refused = next(others, None)
     if refused is not None:
         raise UsageError(f"--{refused.replace('_', '-')} is of a result that is not quantized")
-    settings.around.refuse("is of a result that is not quantized")
     if settings.run.is_clustered:
         raise UsageError("--quantize is of one machine; --scheduler and --workers check normalized stores")
     if given["actual"] is None and given["actual_scale"] is None:
