@@ -140,7 +140,7 @@ def warn(stats: Stats) -> tuple[str, ...]:
     infinite = (sums.above + sums.below) > 0
     counts = sums.count + sums.above + sums.below
     empty = (counts == 0) & (stats.omits_nan | (sums.nan == 0))
-    constant = (sums.low.hi == sums.high.hi) & (sums.low.lo == sums.high.lo) & ~infinite & ~empty
+    constant = ~find_varying(sums) & ~infinite & ~empty
     kinds = (
         (empty, "no values"),
         (spread & (not stats.omits_nan), "NaN spreads; --nan omit leaves such values out"),
@@ -149,6 +149,11 @@ def warn(stats: Stats) -> tuple[str, ...]:
     )
     unnamed = warn_of_unnamed(stats.subject.labels)
     return (*unnamed, *(_format_warning(stats.subject, chosen, kind) for chosen, kind in kinds if chosen.any()))
+
+
+def find_varying(sums: Sums) -> NDArray[np.bool_]:
+    """Return which groups hold two values that differ."""
+    return np.asarray((sums.low.hi != sums.high.hi) | (sums.low.lo != sums.high.lo))
 
 
 def warn_of_nan(stats: Stats) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import NormError
 from normcli.fitting.by_column import RowGroups, find_groups, number_groups_of
 from normcli.fitting.fit import Policy, fit
+from normcli.fitting.statistics import find_varying
 from normcli.fitting.use import Use, use_stats
 from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.question import Kind
@@ -123,7 +124,8 @@ class GroupedTable(NamedTuple):
                     return Diagnosis(Kind.NORM, cause, evidence, remedy=f"normcli {norm} … {option}")
         tally = found.checked.comparisons[NORMALIZED].groups
         assert tally is not None
-        worst = tally.find_worst(1)[0].group
+        differing, varies = tally.find_worst(tally.count()), find_varying(found.stats.sums)
+        worst = next((each.group for each in differing if varies[each.group]), differing[0].group)
         places = found.groups.places[fetch(found.groups.met)]
         told = diagnose_actual(*self._judge(request, places == worst // self.tensor.values.shape[1]))
         rows = f"of the rows of {found.stats.subject.name_group(worst)}, counted by themselves"

@@ -43,6 +43,9 @@ def score(x, ddof=0, eps=0.0):
         pytest.param(lambda x: score(x, 1, 1e-4), ("--like", "trl"), None, id="like trl"),
         pytest.param(score, ("--ddof", "1"), "zscore differs: it is that of --ddof 0", id="population"),
         pytest.param(lambda x: 2 * score(x), (), "zscore differs: every value is multiplied by 2", id="factor"),
+        pytest.param(
+            lambda x: x - x.mean(0), ("--like", "trl"), "zscore differs: the deviations are not", id="no scale"
+        ),
     ],
 )
 def test_scores_within_groups_are_judged(call, options, cause, rewards, normcli):
@@ -81,6 +84,14 @@ def test_the_worst_value_and_the_groups_that_differ_are_named(rewards, normcli, 
     assert rows[0] == "compared,prompt,column,mismatches,max_ulp"
     assert rows[1].startswith(f"normalized,{prompt},reward,1,")
     assert len(rows) == 2
+
+
+def test_the_group_that_is_examined_varies(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("prompt,reward\n" + "a,1\n" * 4 + "b,1\nb,2\nb,4\nb,8\n")
+    np.save(tmp_path / "y.npy", [[9.0]] * 4 + [[-2.75], [-1.75], [0.25], [4.25]])
+    told = normcli("check", "zscore", "-i", "x.csv", "--actual", "y.npy", "--by", "prompt", "-q").out
+    assert "zscore differs: the deviations are not divided" in told
 
 
 @pytest.mark.parametrize("norm", ["minmax", "maxabs", "midrange", "robust"])
