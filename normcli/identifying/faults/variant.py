@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from normcli.checking.fault import Fault
     from normcli.dtypes import Floats, Selected
+    from normcli.identifying.faults.case import Case
 
 
 MOST = 2.0**-4
@@ -66,6 +67,8 @@ class Variant(NamedTuple):
         How far off rounding may take the result before its last rounding, where another norm makes it.
     is_fitted : bool
         Whether each group has a number of its own that y shows.
+    other : Case or None
+        The case of another tensor or gate that has this result.
     """
 
     mean: Floats | None = None
@@ -79,6 +82,7 @@ class Variant(NamedTuple):
     slope: Floats | None = None
     noise: Floats | None = None
     is_fitted: bool = False
+    other: Case | None = None
 
 
 NOTHING = Variant()
@@ -159,6 +163,11 @@ class Found(NamedTuple):
     def share(self) -> float:
         """The part of the values that it explains."""
         return float(self.explained.mean())
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers were fitted to y."""
+        return sum(variant.numbers for variant in self.variants)
 
     @property
     def is_fitted(self) -> bool:
