@@ -43,6 +43,9 @@ def score(x, ddof=0, eps=0.0):
         pytest.param(lambda x: score(x, 1, 1e-4), ("--like", "trl"), None, id="like trl"),
         pytest.param(score, ("--ddof", "1"), "zscore differs: it is that of --ddof 0", id="population"),
         pytest.param(lambda x: 2 * score(x), (), "zscore differs: every value is multiplied by 2", id="factor"),
+        pytest.param(
+            lambda x: x - x.mean(0), ("--like", "trl"), "zscore differs: the deviations are not", id="no scale"
+        ),
     ],
 )
 def test_scores_within_groups_are_judged(call, options, cause, rewards, normcli):
@@ -81,6 +84,37 @@ def test_the_worst_value_and_the_groups_that_differ_are_named(rewards, normcli, 
     assert rows[0] == "compared,prompt,column,mismatches,max_ulp"
     assert rows[1].startswith(f"normalized,{prompt},reward,1,")
     assert len(rows) == 2
+
+
+def test_the_group_that_is_examined_varies(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("prompt,reward\n" + "a,1\n" * 4 + "b,1\nb,2\nb,4\nb,8\n")
+    np.save(tmp_path / "y.npy", [[9.0]] * 4 + [[-2.75], [-1.75], [0.25], [4.25]])
+    told = normcli("check", "zscore", "-i", "x.csv", "--actual", "y.npy", "--by", "prompt", "-q").out
+    assert "zscore differs: the deviations are not divided" in told
+
+
+def test_rows_in_another_order_are_told(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("prompt,reward\nb,1\na,2\na,4\nb,8\n")
+    (tmp_path / "y.csv").write_text("prompt,reward\na,-1\na,1\nb,-1\nb,1\n")
+    told = normcli("check", "zscore", "-i", "x.csv", "--actual", "y.csv", "--by", "prompt", "-q").out
+    assert "zscore differs: rows are in another order" in told
+    assert "row 1 is of prompt a in --actual, of b in --input" in told
+
+
+@pytest.mark.parametrize("lone", [0.0, 0.7])
+def test_a_group_of_one_row_is_not_judged_where_ddof_is_1(lone, normcli, tmp_path, monkeypatch):
+    """TRL makes 0 of it, verl its reward."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("prompt,reward\na,1\na,0\nb,0.7\n")
+    np.save(tmp_path / "y.npy", [[0.5 / (0.5**0.5 + 1e-4)], [-0.5 / (0.5**0.5 + 1e-4)], [lone]])
+    ran = normcli("check", "zscore", "-i", "x.csv", "--actual", "y.npy", "--by", "prompt", "--like", "trl")
+    assert ran.code == 0
+    assert ran.err.splitlines() == [
+        "normcli: zscore: prompt=b reward: at most 1 value against ddof 1, so the variance is NaN",
+        "normcli: zscore: not judged: 1 group of no more values than ddof",
+    ]
 
 
 @pytest.mark.parametrize("norm", ["minmax", "maxabs", "midrange", "robust"])

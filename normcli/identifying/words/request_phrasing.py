@@ -62,7 +62,9 @@ def diagnose_actual(
     checked : Checked
         How far it is from the exact result.
     """
-    saved = checked.saved
+    saved, selection = checked.saved, subject.inputs.selection
+    if selection is not None and not subject.takes_slice and selection.count(values) == values.size:
+        subject = subject._replace(inputs=subject.inputs._replace(selection=None))
     if saved is None:
         told = _diagnose(subject, values, actual, checked)
         half = None if told is None else find_saved_dtype(actual)
