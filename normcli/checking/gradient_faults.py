@@ -84,6 +84,8 @@ ROWS: tuple[Row, ...] = (
     Row(Fault("gate-order", "gate and norm are taken in the other order",
               "give the backward pass the order of the forward pass", "g = dy * gamma * silu(z)"),
         lambda c: c.pass_gate(c.gate, is_first=c.exact.inputs.gated_input is None), "gate"),
+    Row(Fault("slope-missing", "the derivative of the activation is left out", "multiply by it", "dz = dy * y"),
+        lambda c: c.pass_gate(c.gate, slope=np.ones(())), "dgate"),
     Row(Fault("gate-activation", "the gate's activation is {0}, not {1}",
               "give the backward pass the activation of the forward pass", "dz = dy * y * slope(sigmoid, z)",
               ("sigmoid", "silu")), change_activation, "gate"),
@@ -96,8 +98,6 @@ ROWS: tuple[Row, ...] = (
     Row(_SKIPPED, lambda c: c.exact.dy * c.t.behind.reshape(c.right.shape), "dx before"),
     Row(_SKIPPED, lambda c: multiply_slope(c, c.exact.dy * c.x), "dgate before"),
     # -- dgate
-    Row(Fault("slope-missing", "the derivative of the activation is left out", "multiply by it", "dz = dy * y"),
-        lambda c: c.pass_gate(c.gate, slope=np.ones(())), "dgate"),
     Row(Fault("slope-activation", "the activation multiplies, not its derivative",
               "multiply by the activation's derivative", "dz = dy * y * silu(z)"),
         lambda c: c.pass_gate(c.gate, slope=c.gate._replace(times=None).activate()), "dgate"),

@@ -203,12 +203,11 @@ def change_activation(c: WrongGradient) -> Iterator[_Detailed]:
     """Yield the gradient of another activation of the gate; of dgate, that of another derivative too."""
     own = c.gate
     assert own is not None
-    left_out = Activation.NONE if c.name == "dgate" else None  # whose derivative is 1
     for act in Activation:
-        if act not in (own.activation, left_out):
+        if act is not own.activation:
             other, words = own._replace(activation=act), (act.value, own.activation.value)
             yield words, c.pass_gate(other)
-            if c.name == "dgate" and c.exact.inputs.gate is None:
+            if c.name == "dgate" and c.exact.inputs.gate is None and act is not Activation.NONE:
                 yield words, c.pass_gate(own, slope=slope_of(other))
 
 

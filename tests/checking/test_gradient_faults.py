@@ -336,7 +336,10 @@ def test_a_fault_of_a_gate_is_named_and_no_other(order, norm):
         assert name in ("dp", "xhat") or check_gradients(problem, {name: right}).ok
     for fault, wrong in list_gate_faults(order, norm, x, GATE, dy, gamma):
         name = fault.partition("-")[0]
-        assert name_all(check_gradients(problem, {name: wrong}).faults.get(name)) == [fault]
+        named = [fault]
+        if fault == "dgate-slope-missing" and order == "after":  # a gate without activation has its gradient
+            named.append("dgate-gate-activation")
+        assert name_all(check_gradients(problem, {name: wrong}).faults.get(name)) == named
 
 
 def test_a_fault_of_the_norm_is_named_behind_a_gate_that_multiplies_first():

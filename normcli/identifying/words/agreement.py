@@ -59,7 +59,7 @@ def diagnose_casts(plan: Plan, values: NDArray[Any], actual: NDArray[Any], given
     values, actual : ndarray
         The input, and the tensor that is checked.
     given : Inputs
-        Gamma and beta. With a mask or running statistics, return None.
+        Gamma and beta, and a gate before the norm. With a mask or running statistics, return None.
     """
     grid, dtype = plan.grid, plan.choose_output_dtype(actual.dtype)
     if not is_half(dtype) or not given.scales or not _has_parameters_alone(given):
@@ -80,7 +80,12 @@ def diagnose_casts(plan: Plan, values: NDArray[Any], actual: NDArray[Any], given
     if shares[best] < _NEARLY_ALL or more < max(BY_LUCK, _DEVIATIONS * math.sqrt(missed / theirs.size)):
         return None
     rows = (find_convention(name, plan.norm.name) for name in list_frameworks(plan.norm.name))
-    like = [row.framework for row in rows if row.widens and row.rounds_before_gamma == best]
+    is_plain = given.gated_input is None
+    like = [
+        row.framework
+        for row in rows
+        if row.widens and row.rounds_before_gamma == best and (is_plain or row.gate_order == "before")
+    ]
     cause = f"{plan.norm.name} agrees but for its bits: {orders[best][0]}"
     return Diagnosis(
         Kind.NORM, f"{cause} (as {like[0]})" if like else cause,
@@ -94,7 +99,7 @@ def diagnose_casts(plan: Plan, values: NDArray[Any], actual: NDArray[Any], given
 
 
 def _has_parameters_alone(given: Given) -> bool:
-    return given._replace(gamma=None, beta=None) == NO_INPUTS
+    return given._replace(gamma=None, beta=None, gated_input=None) == NO_INPUTS
 
 
 def _list_orders(step: AffineStep, dtype: np.dtype[Any]) -> Iterator[tuple[str, tuple[AffineStep, ...]]]:
