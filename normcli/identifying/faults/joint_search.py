@@ -132,7 +132,7 @@ def _list_claims(cases: tuple[Case, ...], stage: Callable[[Case], Iterable[Found
     return tuple(itertools.chain.from_iterable(ranked))
 
 
-def _try_rows(case: Case) -> Iterator[Found]:
+def _try_rows(case: Case) -> Iterable[Found]:
     """Yield what explains y with one row."""
     if case.has_moments and _has_lines(case, _MOSTLY):
         statistics = _try_all(case, STATISTICS)
