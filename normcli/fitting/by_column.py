@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,13 +27,10 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.fitting.subject import Subject
     from normcli.tensors.tables.numerals import Label, Numerals
-    from normcli.tensors.tensor import GroupingColumns, Tensor
+    from normcli.tensors.tensor import Tensor
 
 _VALUES = 1 << 17
 """Values of the rows that are read at a time."""
-
-_REMEMBERED = 1 << 16
-"""Cells of which it is remembered how they are named."""
 
 
 class RowGroups(NamedTuple):
@@ -45,9 +41,10 @@ class RowGroups(NamedTuple):
     labels : tuple of Label
         Sorted by `sort_labels`.
     met : ndarray of int, shape (rows,)
-        The number of each row's group in the order in which groups are met, in a file where rows are many.
-    places : ndarray of int, shape (groups,)
-        Where each group of that order stands among the labels.
+        The number of each row's spelling of its group, in the order in which spellings are met; in a file where
+        rows are many.
+    places : ndarray of int, shape (spellings,)
+        Where the group of each spelling stands among the labels.
     """
 
     labels: tuple[Label, ...]
@@ -110,26 +107,26 @@ def find_groups(tensor: Tensor, known: Subject | None = None) -> RowGroups:
         raise DataError(
             f"{tensor.source}: the statistics are of rows grouped by {wanted}, not by {len(by.names)}"
         )
-    numeric = _find_numeric(by, known_labels)
     cells: Iterator[Label] = itertools.islice(by.read(), by.rows.start, by.rows.stop)
-    if by.numerals is not None and numeric:
-        cells = map(lru_cache(_REMEMBERED)(partial(_name, numerals=by.numerals, places=numeric)), cells)
-    numbers: defaultdict[Label, int] = defaultdict(itertools.count().__next__)
+    spellings: defaultdict[Label, int] = defaultdict(itertools.count().__next__)
     with Collected(tensor.source) as collected:
         while block := list(itertools.islice(cells, _VALUES)):
-            collected.add(np.array(list(map(numbers.__getitem__, block)), np.intp))
+            collected.add(np.array(list(map(spellings.__getitem__, block)), np.intp))
         met = collected.finish((-1,), np.dtype(np.intp))
     if len(met) != count:
         refuse_changed(tensor.source)
     if tensor.opened is not None:
         tensor.opened.require_unchanged()
-    labels = known_labels or sort_labels(numbers)
+    names = [_name(label, by.numerals) for label in spellings]
+    labels = known_labels or sort_labels({*names})
     order = {label: place for place, label in enumerate(labels)}
-    order = {_name(label, AS_PYTHON, numeric): place for label, place in order.items()} | order
-    places = np.array([order.get(label, -1) for label in numbers], np.intp)
+    named = {_name(label, AS_PYTHON): place for label, place in order.items()}
+    order = named | order if len(named) == len(order) else order  # files of old have told 1 and 1.0 apart
+    found = (order.get(label, order.get(name, -1)) for label, name in zip(spellings, names, strict=True))
+    places = np.fromiter(found, np.intp, len(names))
     if known is not None and -1 in places:
         number = int((places < 0).argmax())
-        missing = ", ".join(repr(shorten(cell or "")) for cell in list(numbers)[number])
+        missing = ", ".join(repr(shorten(cell or "")) for cell in list(spellings)[number])
         raise DataError(
             f"{tensor.source}, row {int((met == number).argmax()) + 1}: there are no statistics of the group "
             f"{missing} of {', '.join(known.by or ())}; fit it too, or leave its rows out"
@@ -137,26 +134,9 @@ def find_groups(tensor: Tensor, known: Subject | None = None) -> RowGroups:
     return RowGroups(labels, met, places)
 
 
-def _find_numeric(by: GroupingColumns, known: Sequence[Label]) -> frozenset[int]:
-    """Return which columns hold numbers alone, and are compared as numbers: the known groups', or all rows'."""
-    numerals, places = AS_PYTHON if known else by.numerals, frozenset(range(len(by.names)))
-    if numerals is None:
-        return frozenset()
-    is_number = lru_cache(_REMEMBERED)(numerals.is_number)
-    for label in known or by.read():
-        places -= {place for place in places if not is_number(label[place] or "")}
-        if not places:
-            break
-    named = {_name(label, AS_PYTHON, places) for label in known}
-    return places if len(named) == len(known) else frozenset()  # files of old have told 1 and 1.0 apart
-
-
-def _name(label: Label, numerals: Numerals, places: Collection[int]) -> Label:
-    """Return the cells of a row with one name for all spellings of a number, in some of the columns."""
-    return tuple(
-        numerals.name(cell) if place in places and cell is not None and numerals.is_number(cell) else cell
-        for place, cell in enumerate(label)
-    )
+def _name(label: Label, numerals: Numerals | None) -> Label:
+    """Return the cells of a row, with one name for all spellings of a number where cells are texts."""
+    return label if numerals is None else tuple(map(numerals.name_cell, label))
 
 
 def number_groups_of(rows: NDArray[np.intp] | Sequence[int], columns: int) -> NDArray[np.intp]:

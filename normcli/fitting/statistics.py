@@ -11,6 +11,7 @@ from normcli.fitting.shards import join_shards
 from normcli.fitting.subject import has_images
 from normcli.fitting.sums import Sums, solve_sums
 from normcli.numerics.statistics.solution import solve
+from normcli.printable import format_count
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -140,15 +141,23 @@ def warn(stats: Stats) -> tuple[str, ...]:
     infinite = (sums.above + sums.below) > 0
     counts = sums.count + sums.above + sums.below
     empty = (counts == 0) & (stats.omits_nan | (sums.nan == 0))
-    constant = ~find_varying(sums) & ~infinite & ~empty
+    few, ddof = find_few(stats), stats.subject.plan(1).spec.ddof
+    constant = ~find_varying(sums) & ~infinite & ~empty & ~few
     kinds = (
         (empty, "no values"),
         (spread & (not stats.omits_nan), "NaN spreads; --nan omit leaves such values out"),
         (infinite, "infinite values"),
+        (few, f"at most {format_count(ddof, 'value')} against ddof {ddof}, so the variance is NaN"),
         (constant, "constant"),
     )
     unnamed = warn_of_unnamed(stats.subject.labels)
     return (*unnamed, *(_format_warning(stats.subject, chosen, kind) for chosen, kind in kinds if chosen.any()))
+
+
+def find_few(stats: Stats) -> NDArray[np.bool_]:
+    """Return which groups hold values, but no more than ddof, so that their variance is NaN."""
+    count = stats.sums.count
+    return np.asarray((count > 0) & (count <= stats.subject.plan(1).spec.ddof))
 
 
 def find_varying(sums: Sums) -> NDArray[np.bool_]:

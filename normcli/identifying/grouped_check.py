@@ -14,7 +14,7 @@ from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import NormError
 from normcli.fitting.by_column import RowGroups, find_groups, number_groups_of
 from normcli.fitting.fit import Policy, fit
-from normcli.fitting.statistics import find_varying
+from normcli.fitting.statistics import find_few, find_varying, warn
 from normcli.fitting.use import Use, use_stats
 from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.question import Kind
@@ -22,6 +22,7 @@ from normcli.identifying.words.diagnosis import Diagnosis
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.conventions import list_frameworks
 from normcli.norms.plan import make_plan
+from normcli.printable import format_count
 from normcli.results.given_inputs import SelectionRequest, fit_inputs
 from normcli.tensors.many import Named
 from normcli.tensors.mapped import fetch
@@ -49,11 +50,14 @@ class GroupedCheck(NamedTuple):
     groups : RowGroups
     checked : Checked
         Of which each group has a number for each column.
+    warnings : tuple of str
+        What is degenerate, and how many groups are not judged, as frameworks agree on no variance of theirs.
     """
 
     stats: Stats
     groups: RowGroups
     checked: Checked
+    warnings: tuple[str, ...]
 
 
 class GroupedTable(NamedTuple):
@@ -63,8 +67,8 @@ class GroupedTable(NamedTuple):
     ----------
     tensor : Tensor
         The input, with the columns that group its rows.
-    actual : ndarray
-        Of its shape.
+    actual : Tensor
+        Of its shape; with the columns that group its rows, where it has them.
     affine : mapping of str to ndarray or None
         gamma and beta, as they are given.
     nan : {"propagate", "omit", "raise"}
@@ -73,7 +77,7 @@ class GroupedTable(NamedTuple):
     """
 
     tensor: Tensor
-    actual: NDArray[Any]
+    actual: Tensor
     affine: Mapping[str, NDArray[Any] | None]
     nan: str
     tolerate: Callable[[np.dtype[Any]], Tolerance]
@@ -92,22 +96,29 @@ class GroupedTable(NamedTuple):
         use = Use(stats, self.affine.get("gamma"), self.affine.get("beta"), dtype="float64")
         plan = use.plan(tensor.source, values)
         expected, _ = use_stats(use, plan, tensor, None, self.effort, inverts=False)
-        saved = None if request.dtype is not None else find_common_half((values,), self.actual)
-        counted = np.dtype(saved or request.dtype or self.actual.dtype)
+        saved = None if request.dtype is not None else find_common_half((values,), self.actual.values)
+        counted = np.dtype(saved or request.dtype or self.actual.values.dtype)
         groups = find_groups(tensor, stats.subject)
         found = Comparison(self.tolerate(choose_counting_dtype(counted)))
         found.groups = tally = GroupTally((len(groups.labels) * width,))
+        few, warnings = find_few(stats), warn(stats)
         with np.errstate(all="ignore"):
             for rows, places in groups.iterate_rows(expected):
-                theirs, exact = (fetch(part[rows]).reshape(-1) for part in (self.actual, expected))
-                tally.add_each(
-                    number_groups_of(places, width), found.compare(theirs, exact, rows.start * width)
-                )
-        return GroupedCheck(stats, groups, Checked({NORMALIZED: found}, {}, saved=saved))
+                theirs, exact = (fetch(part[rows]).reshape(-1) for part in (self.actual.values, expected))
+                numbers = number_groups_of(places, width)
+                theirs = np.where(few[numbers] & np.isnan(exact), exact, theirs)
+                tally.add_each(numbers, found.compare(theirs, exact, rows.start * width))
+        if few.any() and stats.subject.plan(1).norm.divisor.divides:
+            warnings += (f"not judged: {format_count(int(few.sum()), 'group')} of no more values than ddof",)
+        return GroupedCheck(stats, groups, Checked({NORMALIZED: found}, {}, saved=saved), warnings)
 
     def diagnose(self, request: Request, found: GroupedCheck) -> Diagnosis | None:
         """Return what made a table that differs: no groups, another convention, or a fault of a group."""
         norm = found.stats.subject.request.norm
+        order = self._find_other_order(found)
+        if order is not None:
+            cause = f"{norm} differs: rows are in another order"
+            return Diagnosis(Kind.NORM, cause, (order,), remedy="put the rows into the order of the input")
         if self._judge(request)[-1].ok:
             cause = f"{norm} differs: the rows of all groups were normalized together"
             remedy = "normalize the rows of each group by its own statistics"
@@ -131,11 +142,26 @@ class GroupedTable(NamedTuple):
         rows = f"of the rows of {found.stats.subject.name_group(worst)}, counted by themselves"
         return None if told is None else told._replace(evidence=(rows, *told.evidence))
 
+    def _find_other_order(self, found: GroupedCheck) -> str | None:
+        """Return the first row whose group is another one in the actual table, if groups are as large there."""
+        if self.actual.by is None:
+            return None
+        mine, theirs = found.groups, find_groups(self.actual)
+        if mine.labels != theirs.labels:
+            return None
+        here, there = (groups.places[fetch(groups.met)] for groups in (mine, theirs))
+        if (here == there).all() or (np.bincount(here) != np.bincount(there)).any():
+            return None
+        row = int((here != there).argmax())
+        cells = (self.actual.by.names, *(mine.labels[places[row]] for places in (here, there)))
+        names, own, other = (", ".join(cell or "" for cell in each) for each in cells)
+        return f"row {row + 1} is of {names} {other} in --actual, of {own} in --input"
+
     def _judge(
         self, request: Request, some: NDArray[np.bool_] | None = None
     ) -> tuple[AskedNorm, NDArray[Any], NDArray[Any], Checked]:
         """Return some rows, or all, as a table without groups: the norm, what it is of, how far it is off."""
-        both = self.tensor.values, self.actual
+        both = self.tensor.values, self.actual.values
         x, theirs = both if some is None else (fetch(part[some]) for part in both)
         plan = make_plan(request, x.shape, x.dtype, self.tensor.columns)
         inputs = fit_inputs(plan, x, self.affine, None, SelectionRequest(nan=self.nan))

@@ -170,11 +170,12 @@ def check(
     plan = asked.plan
     rule, affine = Choices(plan.request).pick_nan_rule(options.get("nan")), asked.inputs.parameters
     tensor = Tensor(asked.values, "x", plan.grid.columns, by=group_rows(by, asked.values))
-    table = GroupedTable(tensor, theirs, affine, rule, tolerate, asked.effort)
+    table = GroupedTable(tensor, Tensor(theirs, "actual"), affine, rule, tolerate, asked.effort)
     grouped = table.compare(plan.request)
     told = None if grouped.checked.ok else table.diagnose(plan.request, grouped)
+    sources, warnings = {checking.NORMALIZED: "actual"}, grouped.warnings
     answer = GroupedVerdict(
-        plan, tensor, affine, {checking.NORMALIZED: "actual"}, grouped.checked, diagnosis=told, found=grouped
+        plan, tensor, affine, sources, grouped.checked, warnings, diagnosis=told, found=grouped
     )
     return Judgement(grouped.checked.ok, grouped.checked, answer, told)
 

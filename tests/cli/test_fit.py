@@ -456,7 +456,7 @@ def test_statistics_of_groups_are_printed_and_merged(normcli, tmp_path):
     )
     printed = [normcli(*call, "-f", "csv", "-q").out for call in calls]
     assert printed[0].splitlines()[:2] == [
-        "group,column,mean,var,std,rstd,var1,std1,min,max,count,nan_count",
+        "shop,column,mean,var,std,rstd,var1,std1,min,max,count,nan_count",
         f"A,price,2.0,1.0,1.0,1.0,2.0,{2**0.5},1.0,3.0,2,0",
     ]
     assert {*printed} == {printed[0]}
@@ -490,7 +490,7 @@ def test_groups_of_one_table_are_those_of_another_format(suffix, normcli, tmp_pa
         for name in ("t.csv", f"t.{suffix}")
     )
     assert first == other
-    assert [line.split(",")[0] for line in first] == ["group", "", "3", "4"]
+    assert [line.split(",")[0] for line in first] == ["shop", "", "3", "4"]
 
 
 @pytest.mark.all_quick

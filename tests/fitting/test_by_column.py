@@ -10,13 +10,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli import NormError, fit, load, merge, normalize
+from normcli import NormError, fit, load, merge, normalize, normalize_by
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.fitting import by_column
 from normcli.fitting.fit import Policy
 from normcli.fitting.fit import fit as fit_files
-from normcli.fitting.shards import take_shard
 from normcli.fitting.statistics import round_stats
 from normcli.fitting.stats_file import read_stats
 from normcli.fitting.subject import choose_subject
@@ -331,13 +330,18 @@ def test_statistics_of_several_columns_are_kept_and_merged(rng, tmp_path):
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet", "python"])
 def test_numbers_are_compared_as_numbers_and_texts_as_texts(kind, tmp_path):
-    """In a column of texts 1 and 1.0 are two; in one of codes 7 and 007 too; nothing is no empty text."""
+    """As texts of a typed column 1 and 1.0 are two, and in CSV one; 7 and 007 are two; nothing is no empty text."""
+    untyped = kind in ("csv", "tsv")
     cases = {
         "numbers": ([1, 1.0, 0.0, -0.0, 2.5, None, float("nan")], [None, "0", "1", "2.5"]),
         "large": ([10**18, 10**18 + 1], ["1" + "0" * 18, "1" + "0" * 17 + "1"]),
-        "texts": (["1", "1.0", "x", "nan"], ["1", "1.0", "nan", "x"]),
+        "texts": (["1", "1.0", "x", "nan"], [None, "1", "x"] if untyped else ["1", "1.0", "nan", "x"]),
+        "hashes": (
+            ["12e4", "120000", "0e1", "0e2", "1e+2"],
+            ["100" if untyped else "1e+2", "0e1", "0e2", "120000", "12e4"],
+        ),
         "codes": (["007", "7"], ["007", "7"]),
-        "nothing": (["a", None, "", "a"], [None, "a"] if kind in ("csv", "tsv") else [None, "", "a"]),
+        "nothing": (["a", None, "", "a"], [None, "a"] if untyped else [None, "", "a"]),
     }
     for cells, expected in cases.values():
         x = np.arange(float(len(cells)))[:, np.newaxis]
@@ -389,17 +393,65 @@ def test_a_file_of_old_names_of_numbers_is_read_and_used(tmp_path):
         np.testing.assert_array_equal(y[:, 0], [-(2.0 + place) / 2.0 for place in places])
 
 
-def test_a_part_of_a_column_of_texts_is_one_of_texts(tmp_path):
-    """Not of numbers, though all of this part are: neither in a shard, nor in a table to be normalized."""
-    (tmp_path / "t.csv").write_text("v,release\n1,1.0\n2,1.10\n3,1.0\n4,2.0rc\n5,1.10\n6,2.0rc\n")
-    (named,) = name_tensors([str(tmp_path / "t.csv")], TableOptions(by="release"))
-    whole = fit_files(Request("zscore"), [named], Policy(), Effort()).stats
-    parts = [
-        fit_files(Request("zscore"), take_shard([named], Request("zscore"), n, 2), Policy(), Effort())
-        for n in (1, 2)
+@pytest.mark.parametrize("norm", ["zscore", "robust"])
+def test_the_groups_of_a_table_do_not_depend_on_its_split_into_files(norm, tmp_path, monkeypatch, normcli):
+    """Whatever else a file holds, 1.0 and +1.00 are group 1, as in Python; so it is for shards and merged files."""
+    monkeypatch.chdir(tmp_path)
+    names = [
+        "1.0",
+        "+1.00",
+        "abc",
+        "nan",
+        "1",
+        "",
+        "007",
+        "-0.0",
+        "7",
+        "0",
+        "NA",
+        "1e-1",
+        "abc",
+        "007",
+        "",
+        "7",
+        ".10",
+        "NA",
     ]
-    assert parts[0].stats.subject.labels == (("1.0",), ("1.10",))
-    assert parts[0].stats.add(parts[1].stats).subject.labels == whole.subject.labels
-    (tmp_path / "part.csv").write_text("v,release\n9,1.10\n")
-    part = load_tensor(str(tmp_path / "part.csv"), TableOptions(by="release"))
-    assert by_column.find_groups(part, whole.subject).places.tolist() == [1]
+    values = [10, 30, 1, 2, 200, 6, 5, 6, 9, 2, 4, 8, 3, 7, 7, 5, 2, 8]
+    rows = [f"{name},{value}" for name, value in zip(names, values, strict=True)]
+    parts = {"all": slice(None), "a": slice(3), "b": slice(3, 5), "c": slice(5, 12), "d": slice(12, None)}
+    for name, part in parts.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join(["g,x", *rows[part]]) + "\n")
+
+    def run(*words):
+        ran = normcli(*words, "-q")
+        assert ran.code == 0
+        return ran.lines[1:]
+
+    whole = run(norm, "all.csv", "--by", "g", "-o", "-")
+    run("fit", norm, "all.csv", "--by", "g", "-o", "all.npz")
+    found = load("all.npz")
+    assert found.groups == (None, "0", "0.1", "1", "007", "7", "NA", "abc")
+    for order in ("abcd", "dbca"):
+        run("fit", norm, *(f"{name}.csv" for name in order), "--by", "g", "-o", "s.npz")
+        other = load("s.npz")
+        assert (other.groups, str(other.count)) == (found.groups, str(found.count))
+        for name, part in parts.items():
+            assert run("apply", "s.npz", f"{name}.csv", "-o", "-") == whole[part]
+    typed = {"nan": None, "": None, "007": "007", "NA": "NA", "abc": "abc"}
+    cells = [typed[name] if name in typed else float(name) for name in names]
+    y = normalize_by(np.array(values), cells, norm).normalized
+    assert [repr(value) for value in y.tolist()] == [line.rpartition(",")[2] for line in whole]
+    if norm == "zscore":
+        for name in "abcd":
+            run("fit", norm, f"{name}.csv", "--by", "g", "-o", f"{name}.npz")
+        for part in "123":
+            run("fit", norm, "all.csv", "--by", "g", "--shard", f"{part}/3", "-o", f"{part}.npz")
+        for pieces in ("abcd", "dcba", "123"):
+            run("merge", *(f"{piece}.npz" for piece in pieces), "-o", "merged.npz")
+            assert load("merged.npz").groups == found.groups
+            assert load("merged.npz").std.tobytes() == found.std.tobytes()
+        (tmp_path / "y.csv").write_text("\n".join(["g,x", *whole]) + "\n")
+        run("check", norm, "-i", "all.csv", "--by", "g", "--actual", "y.csv")
+        back = run("invert", "merged.npz", "y.csv", "-o", "-")
+        np.testing.assert_allclose([float(row.rpartition(",")[2]) for row in back], values, rtol=1e-15)

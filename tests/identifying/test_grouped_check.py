@@ -94,6 +94,29 @@ def test_the_group_that_is_examined_varies(normcli, tmp_path, monkeypatch):
     assert "zscore differs: the deviations are not divided" in told
 
 
+def test_rows_in_another_order_are_told(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("prompt,reward\nb,1\na,2\na,4\nb,8\n")
+    (tmp_path / "y.csv").write_text("prompt,reward\na,-1\na,1\nb,-1\nb,1\n")
+    told = normcli("check", "zscore", "-i", "x.csv", "--actual", "y.csv", "--by", "prompt", "-q").out
+    assert "zscore differs: rows are in another order" in told
+    assert "row 1 is of prompt a in --actual, of b in --input" in told
+
+
+@pytest.mark.parametrize("lone", [0.0, 0.7])
+def test_a_group_of_one_row_is_not_judged_where_ddof_is_1(lone, normcli, tmp_path, monkeypatch):
+    """TRL makes 0 of it, verl its reward."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("prompt,reward\na,1\na,0\nb,0.7\n")
+    np.save(tmp_path / "y.npy", [[0.5 / (0.5**0.5 + 1e-4)], [-0.5 / (0.5**0.5 + 1e-4)], [lone]])
+    ran = normcli("check", "zscore", "-i", "x.csv", "--actual", "y.npy", "--by", "prompt", "--like", "trl")
+    assert ran.code == 0
+    assert ran.err.splitlines() == [
+        "normcli: zscore: prompt=b reward: at most 1 value against ddof 1, so the variance is NaN",
+        "normcli: zscore: not judged: 1 group of no more values than ddof",
+    ]
+
+
 @pytest.mark.parametrize("norm", ["minmax", "maxabs", "midrange", "robust"])
 def test_what_normcli_makes_of_groups_is_right(norm, rewards, normcli):
     normcli(norm, "x.csv", "--by", "prompt", "-o", "y.csv", "-q")

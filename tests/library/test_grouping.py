@@ -72,7 +72,7 @@ def test_means_of_shops_as_json_and_csv(normcli):
     assert means[("B", "price")] == (2, 7.0)
     assert means[("B, C", "qty")] == (1, 1.0)
     lines = normcli("zscore", "s.csv", "--by", "shop", "-f", "csv").out.splitlines()
-    assert lines[:2] == ["group,column,count,mean,var,std,rstd", "A,price,2,2.0,1.0,1.0,1.0"]
+    assert lines[:2] == ["shop,column,count,mean,var,std,rstd", "A,price,2,2.0,1.0,1.0,1.0"]
     assert "B, C" in normcli("zscore", "s.csv", "--by", "shop").out
 
 
@@ -91,6 +91,7 @@ def test_the_table_is_written_with_its_other_columns(normcli, tmp_path):
         (("s.csv", "--by", "foo"), "no column 'foo'"),
         (("--shape", "3,2", "--by", "foo"), "one table"),
         (("s.csv", "--by", "shop", "--emit", "numpy"), "--emit is of the whole tensor"),
+        (("s.csv", "--by", "shop", "--stats-output", "a.npz"), "normcli fit zscore … --by shop -o STATS.npz"),
         (("s.csv", "--by", "shop", "--clip", "0,1"), "beside --by"),
         (("s.csv", "--by", "shop", "-o", "a.svg"), "no picture"),
         (("s.csv", "--by", "shop", "-f", "html"), "no page"),

@@ -86,7 +86,7 @@ class GroupedAnswer:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line for each group and column, the header first."""
-        yield (*(("group",) if len(self.by) == 1 else self.by), "column", *self.statistics)
+        yield (*self.by, "column", *self.statistics)
         yield from ((*label, *values) for label, *values in self._list())
 
     def _list(self) -> Iterator[Sequence[Any]]:

@@ -25,6 +25,11 @@ _LONGEST_NAME, _LARGEST_NAMED = 400, 1e22
 
 _PADDED = re.compile("0[0-9]+")
 
+_NUMBER = re.compile(
+    r"[-+]?(?:(?:0|[1-9][0-9]*)(?:[eE][-+][0-9]+)?|(?:0|[1-9][0-9]*)?\.[0-9]*(?:[eE][-+]?[0-9]+)?)|nan|NaN"
+)
+"""A number as programs write it: 007 is a code, and so is 12e4 without a point or a sign, as hashes have it."""
+
 SEPARATORS = {",": ",", ".": "[.]", "'": "['\u2019]", "space": "[ \u00a0\u2009\u202f]"}
 """The separators of thousands: their names for --thousands → the characters."""
 
@@ -65,9 +70,11 @@ class Numerals(NamedTuple):
         except ValueError:
             return None
 
-    def is_number(self, cell: str) -> bool:
-        """Whether a cell holds a number, or none is there; 007 is a code, and no number."""
-        return self.read(cell) is not None and not list_padded([cell])
+    def name_cell(self, cell: str | None) -> str | None:
+        """Return the name of a group by its cell: of a number as `name` has it, of any other text itself."""
+        if cell is None or not _NUMBER.fullmatch(self.simplify(cell)) or self.read(cell) is None:
+            return cell
+        return self.name(cell)
 
     def name(self, cell: str) -> str | None:
         """Return the name that all spellings of a number share, 1 of 1.0, 0 of -0.0; None of a missing one."""

@@ -74,7 +74,7 @@ def _fit(
     its own, and keeps none.
 
     With --by each value of a column of a table, or each combination of values of several, has a row of
-    statistics; apply and invert know the columns. Columns of numbers are compared as numbers (1 is 1.0).
+    statistics; apply and invert know the columns. Numbers are compared as numbers (1 is 1.0, 007 is a code).
 
     The stats file keeps exact sums: files fitted apart and merged, in any order, give the same bits. Quantiles
     (robust) follow from no sums: fit all their files at once. normcli merge, apply and invert use it.

@@ -64,13 +64,16 @@ def refuse_beside_groups(settings: Settings, emit: str | None) -> None:
     settings.around.refuse("is of the whole tensor: leave it out beside --by")
     answer, source, selection = settings.answer, settings.source, settings.selection
     given = {
-        "--emit": emit, "--print": answer.fields, "--show": answer.show, "--stats-output": answer.stats_output,
-        "--residual": source.residual, "--mask": selection.mask, "--lengths": selection.lengths,
+        "--emit": emit, "--print": answer.fields, "--show": answer.show, "--residual": source.residual,
+        "--mask": selection.mask, "--lengths": selection.lengths,
         "--fill": selection.fill, "--axes": settings.request.axes, "--keep": settings.request.keep,
         "--layout": settings.request.layout, "--scheduler": settings.run.scheduler,
         "--workers": settings.run.workers,
     }  # fmt: skip
     refused = next((name for name, value in given.items() if value), None)
+    if answer.stats_output:
+        instead = f"normcli fit {settings.request.norm} … --by {source.by} -o STATS.npz"
+        raise UsageError(f"--stats-output is of the whole tensor: {instead} keeps statistics of groups")
     if refused is not None:
         raise UsageError(f"{refused} is of the whole tensor: leave it out beside --by")
     if len(source.inputs) != 1:

@@ -51,7 +51,6 @@ def check_rows_by(
     """
     from normcli.answers.judging.grouped_verdict import GroupedVerdict
     from normcli.checking.check import NORMALIZED
-    from normcli.fitting.statistics import warn
     from normcli.identifying.grouped_check import GroupedTable
     from normcli.norms.plan import make_plan
     from normcli.norms.request import Choices
@@ -66,9 +65,9 @@ def check_rows_by(
     theirs = load(NORMALIZED, paths[NORMALIZED], plan, settings)
     nan = Choices(settings.request).pick_nan_rule(settings.selection.nan)
     with settings.run.open_effort() as effort:
-        table = GroupedTable(tensor, theirs.values, affine, nan, tolerate, effort)
+        table = GroupedTable(tensor, theirs, affine, nan, tolerate, effort)
         found = table.compare(settings.request)
         told = None if found.checked.ok else table.diagnose(settings.request, found)
-    warnings, sources = warn(found.stats), {NORMALIZED: theirs.source}
-    settings.run.warn_of_groups(plan.norm.name, warnings)
-    return GroupedVerdict(plan, tensor, affine, sources, found.checked, warnings, told, found=found)
+    settings.run.warn_of_groups(plan.norm.name, found.warnings)
+    sources = {NORMALIZED: theirs.source}
+    return GroupedVerdict(plan, tensor, affine, sources, found.checked, found.warnings, told, found=found)
