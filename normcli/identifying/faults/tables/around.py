@@ -88,7 +88,7 @@ def _activate(case: Case, *others: Activation) -> Iterator[Variant]:
             used = _use(gated, used=one.value, asked=own.activation.value)
             if case.gated_input is not None:  # 1 + erf(z) cancels where z is below 0
                 off = np.abs(widen(own.times) * widen(own.values) * gated.gamma / gated.divisor)
-                used = used._replace(noise=used.noise + _ROUNDINGS * case.arithmetic * off)
+                used = used._replace(noise=gated.right.allowed + _ROUNDINGS * case.arithmetic * off)
             yield used
 
 
