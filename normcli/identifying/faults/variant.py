@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from normcli.checking.fault import Fault
     from normcli.dtypes import Floats, Selected
-    from normcli.identifying.faults.case import Case
 
 
 MOST = 2.0**-4
@@ -82,7 +81,7 @@ class Variant(NamedTuple):
     slope: Floats | None = None
     noise: Floats | None = None
     is_fitted: bool = False
-    other: Case | None = None
+    other: Any = None
 
 
 NOTHING = Variant()
