@@ -86,10 +86,12 @@ def _activate(case: Case, *others: Activation) -> Iterator[Variant]:
         if one is not own.activation:
             gated = _replace_gate(case, own._replace(activation=one))
             used = _use(gated, used=one.value, asked=own.activation.value)
-            if case.gated_input is not None:  # 1 + erf(z) cancels where z is below 0
-                off = np.abs(widen(own.times) * widen(own.values) * gated.gamma / gated.divisor)
-                used = used._replace(noise=gated.right.allowed + _ROUNDINGS * case.arithmetic * off)
-            yield used
+            if case.gated_input is None:
+                times = replace(case, gate=None).right.values
+            else:
+                times = widen(own.times) * gated.gamma / gated.divisor
+            off = np.abs(widen(own.values) * times)  # 1 + erf(z) cancels where z is below 0
+            yield used._replace(noise=gated.right.allowed + _ROUNDINGS * case.arithmetic * off)
 
 
 def _find_gate(case: Case) -> Gated:
