@@ -79,7 +79,7 @@ ROWS: tuple[Row, ...] = (
               "differentiate mean and variance too: only in evaluation are they constants", "dx = g / std"),
         lambda c: c.t.differentiate(a=0.0, b=0.0), "dx"),
     # -- the gate
-    Row(Fault("gate-missing", "the gate's activation is left out", "multiply by it where the forward pass does",
+    Row(Fault("gate-missing", "the gate is left out", "multiply with the gate's activation",
               "g = dy * gamma"), leave_gate, "norm gate"),
     Row(Fault("gate-order", "gate and norm are taken in the other order",
               "give the backward pass the order of the forward pass", "g = dy * gamma * silu(z)"),

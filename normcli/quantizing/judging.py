@@ -1,7 +1,7 @@
 """Somebody's codes and scales, held against the exact ones; the rule that made them where they differ.
 
-A rule makes scales, or codes by given scales, in a way that kernels have. It is named only if it makes all of
-them, bit for bit.
+A rule makes scales, or codes by given scales, in a way that kernels have. It is named if it makes all of them,
+bit for bit; of scales that none makes so, the first that makes them up to a kernel's own rounding.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from normcli.quantizing.formats import NumberGrid
     from normcli.quantizing.quantize import Quantized
 
-_LARGEST = (448.0, 240.0, 57344.0, 127.0, 128.0, 127.5, 6.0, 1.0)
+_LARGEST = (448.0, 240.0, 57344.0, 127.0, 128.0, 127.5, 256.0, 6.0, 1.0)
 """Divisors of the largest magnitude in kernels; 240 is the largest number of E4M3 in AMD's variant."""
 
 _EPS = (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
@@ -38,6 +38,30 @@ _SHORT = ("float32", "bfloat16", "float16")
 """The dtypes that a kernel may have rounded the result to before it quantized it."""
 
 _BLOCKS = (16, 32, 64, 128)
+
+_OWN_ROUNDING = 32 * 2.0**-23
+"""How far, relatively, the scales of a right kernel in float32 may be off: 32 ulp."""
+
+_TRIED_ULP = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0)
+"""The tolerances of which the least that lets everything pass is advised."""
+
+
+class WorstScale(NamedTuple):
+    """The scale that is furthest off, relatively.
+
+    Parameters
+    ----------
+    place : tuple of int
+        Among the exact scales.
+    expected, actual : float
+    ulp : float
+        How far it is off, in ulp of float32.
+    """
+
+    place: tuple[int, ...]
+    expected: float
+    actual: float
+    ulp: float
 
 
 class QuantizedPart(NamedTuple):
@@ -57,6 +81,12 @@ class QuantizedPart(NamedTuple):
         The option that asks for the same.
     beyond : int or None
         How many are further off than is tolerated; None where nothing is.
+    worst : WorstScale or None
+        Of scales that differ.
+    ratio : float or None
+        The given scales over the exact ones, where that is one number for all.
+    follows : bool
+        Whether codes are judged by scales that are not the exact ones.
     """
 
     name: str
@@ -66,6 +96,9 @@ class QuantizedPart(NamedTuple):
     cause: str | None = None
     remedy: str | None = None
     beyond: int | None = None
+    worst: WorstScale | None = None
+    ratio: float | None = None
+    follows: bool = False
 
     @property
     def ok(self) -> bool:
@@ -77,7 +110,8 @@ class QuantizedPart(NamedTuple):
         """The count of differences, in words."""
         count = format_count(self.total, self.name.removesuffix("s"))
         if not self.different:
-            return f"all of {count} are exact"
+            follows = f"all of {count} follow from the scales that are given"
+            return follows if self.follows else f"all of {count} are exact"
         told = f"{self.different:,} of {count} differ"
         return told if self.beyond is None else f"{told}, {self.beyond:,} of them by more than is tolerated"
 
@@ -99,7 +133,8 @@ def judge_quantized(
     scales: NDArray[Any] | None,
     tensor_scale: NDArray[Any] | None = None,
     *,
-    allowed: Floats | None = None,
+    unit: Floats | None = None,
+    max_ulp: float | None = None,
     names_rules: bool = True,
 ) -> list[QuantizedPart]:
     """Compare somebody's codes and scales with the exact ones; codes are judged by the scales beside them.
@@ -114,7 +149,10 @@ def judge_quantized(
         float32, the bits of E8M0 or E4M3 as uint8, or numbers. Of any grouping.
     tensor_scale : ndarray or None
         None means the exact one.
-    allowed : ndarray or None
+    unit : ndarray or None
+        An ulp of each exact value, in the dtype that the norm gives where it is not quantized; needed for
+        `max_ulp`, and to advise one.
+    max_ulp : float or None
         How far each value may have been from the exact one before it was quantized; None means not at all.
     names_rules : bool
         Whether rules are tried that make what differs.
@@ -125,21 +163,34 @@ def judge_quantized(
         If shapes do not fit.
     """
     parts, row, shape = [], found.asked.row, found.values.shape
-    theirs = spread_scales(found.factors, shape)
+    theirs = meant = spread_scales(found.factors, shape)
     if scales is not None:
         whole = float(found.tensor_scale if tensor_scale is None else np.float32(tensor_scale.reshape(-1)[0]))
         theirs = spread_scales(decode_scales(scales, row) * (whole if row.has_tensor_scale else 1.0), shape)
         parts.append(_judge_scales(found, theirs, scales.size, names_rules))
+        is_inverse = parts[0].fault == "scale-inverse"
+        meant = 1.0 / np.where(theirs == 0.0, np.inf, theirs) if is_inverse else theirs
     if codes is not None:
         numbers = _read_codes(codes, found)
-        parts.append(_judge_codes(found, numbers, theirs, names_rules))
-    if allowed is None:
+        parts.append(_judge_codes(found, numbers, meant, names_rules))
+
+    def count_beyond(allowed: Floats) -> dict[str, int]:
+        count: dict[str, Callable[[], int]] = {
+            "scales": lambda: _count_scales_beyond(found, theirs, allowed),
+            "codes": lambda: _count_codes_beyond(found, numbers, meant, allowed),
+        }
+        return {part.name: count[part.name]() for part in parts}
+
+    if unit is None:
         return parts
-    beyond = {
-        "scales": lambda: _count_scales_beyond(found, theirs, allowed),
-        "codes": lambda: _count_codes_beyond(found, numbers, theirs, allowed),
-    }
-    return [part._replace(beyond=beyond[part.name]()) for part in parts]
+    if max_ulp is not None:
+        beyond = count_beyond(max_ulp * unit)
+        return [part._replace(beyond=beyond[part.name]) for part in parts]
+    if any(part.fault == "scale-ulp" for part in parts):
+        least = next((ulps for ulps in _TRIED_ULP if not any(count_beyond(ulps * unit).values())), None)
+        if least is not None:
+            parts[0] = parts[0]._replace(remedy=f"--max-ulp {least:g}")
+    return parts
 
 
 def _count_scales_beyond(found: Quantized, theirs: Floats, allowed: Floats) -> int:
@@ -178,21 +229,70 @@ def _read_codes(codes: NDArray[Any], found: Quantized) -> Floats:
     return numbers
 
 
+@np.errstate(all="ignore")
 def _judge_scales(found: Quantized, theirs: Floats, count: int, names_rules: bool) -> QuantizedPart:
-    differ = theirs != spread_scales(found.factors, theirs.shape)
+    right = spread_scales(found.factors, theirs.shape)
+    differ = theirs != right
     if not differ.any():
         return QuantizedPart("scales", count, 0)
-    channel = found.exact.plan.grid.layout.channel
-    wrong = max(1, round(count * float(differ.mean())))
-    for rule in _list_rules(found) if names_rules else ():
+    channel, nearest = found.exact.plan.grid.layout.channel, None
+    part = QuantizedPart("scales", count, max(1, round(count * float(differ.mean()))))
+    if not names_rules:
+        return part
+    part = part._replace(worst=_find_worst(found, theirs, right))
+    for rule in _list_rules(found):
         try:
             view = find_view(theirs.shape, rule.per, channel)
         except DataError:
             continue
         largest = np.abs(rule.y).reshape(view).max(axis=(1, 3), keepdims=True)
-        if np.array_equal(np.broadcast_to(rule.scale(largest), view), theirs.reshape(view)):
-            return QuantizedPart("scales", count, wrong, *rule[:2], rule.remedy)
-    return QuantizedPart("scales", count, wrong)
+        made, own = rule.scale(largest), theirs.reshape(view)
+        named = part._replace(fault=rule.fault, cause=rule.cause, remedy=rule.remedy)
+        if np.array_equal(np.broadcast_to(made, view), own):
+            return named
+        if nearest is None and _is_near(own, made):
+            nearest = named
+    return _read_ratio(found, part, theirs, right, nearest)
+
+
+def _find_worst(found: Quantized, theirs: Floats, right: Floats) -> WorstScale:
+    """Return the scale that is furthest from the exact one, relatively."""
+    off = np.abs(theirs - right) / right
+    place = np.unravel_index(
+        int(np.argmax(np.where(theirs == right, -1.0, np.nan_to_num(off, nan=np.inf)))), right.shape
+    )
+    expected, actual = float(right[place]), float(theirs[place])
+    lengths = zip(place, right.shape, found.factors.shape, strict=True)
+    index = tuple(int(at) * scales // full for at, full, scales in lengths)
+    ulp = abs(actual - expected) / float(np.spacing(np.float32(expected)))
+    return WorstScale(index, expected, actual, ulp)
+
+
+def _is_near(theirs: Floats, made: Any) -> bool:
+    """Whether scales are others, up to the rounding of a kernel."""
+    return bool((np.abs(theirs - made) <= _OWN_ROUNDING * np.abs(made)).all())
+
+
+def _read_ratio(
+    found: Quantized, part: QuantizedPart, theirs: Floats, right: Floats, nearest: QuantizedPart | None
+) -> QuantizedPart:
+    """Return what the ratio to the exact scales tells; else the rule that is nearest."""
+    if _is_near(theirs, right):
+        assert part.worst is not None
+        told = f"scales differ by at most {part.worst.ulp:.3g} ulp of float32, as a kernel's own rounding"
+        return part._replace(fault="scale-ulp", cause=told, ratio=1.0)
+    if _is_near(theirs, 1.0 / right):
+        return part._replace(fault="scale-inverse", cause="scales are 1 / scale: their reciprocals are stored")
+    ratio, largest = float(np.median(theirs / right)), found.asked.row.grid.largest
+    is_constant = ratio > 0.0 and _is_near(theirs, ratio * right)
+    if not is_constant or (nearest is not None and found.factors.size == 1):
+        return part if nearest is None else nearest
+    told = f"every scale is {ratio:.4g} times the right one"
+    for other in _LARGEST:
+        if _is_near(np.array(largest / other), ratio):
+            told = f"{told}: {other:g} is the largest number, not {largest:g}"
+            return part._replace(fault="scale-largest", cause=told, ratio=ratio)
+    return part._replace(fault="scale-ratio", cause=told, ratio=ratio)
 
 
 def _list_rules(found: Quantized) -> Iterator[_Rule]:
@@ -213,26 +313,53 @@ def _list_rules(found: Quantized) -> Iterator[_Rule]:
     for of, values in (("", y), *short):
         if of:
             tolerance = "--max-ulp 0.5" if of.endswith(f" {usual}") else None
-            yield _Rule("scale-rounded-y", f"scales are{of[1:]}", per, values, make, tolerance)
+            yield _Rule("scale-rounded-y", f"scales are {of[2:]}", per, values, make, tolerance)
         for other in ("tensor", "token", "channel", *(f"block:{length}" for length in _BLOCKS)):
             option = None if of else f"--per {other}"
             yield _Rule("scale-group", f"scales are per {other}{of}", other, values, make, option)
         if row.scale is FLOAT32:
             yield from _list_divisions(per, values, of)
+    if row.scale is FLOAT32:
+        lower = functools.partial(_raise_to_power, divisor=row.grid.largest * 2.0)
+        told = f"scales are amax / {row.grid.largest:g}, lowered to a power of two"
+        yield _Rule("scale-lowered", told, per, y, lower)
     for of, values in (("", y), *short) if row.scale is FLOAT32 else ():
         yield from _list_eps(per, values, of)
+    exact = found.exact
+    told = "scales are of the largest y, not of the largest magnitude"
+    yield _Rule("scale-signed", told, per, np.maximum(y, 0.0), make)
+    told = "scales are of the largest magnitude of x, not of y"
+    yield _Rule("scale-input", told, per, exact.input.astype(np.float64), make)
+    if exact.inputs.scales:
+        told = "scales are of x̂: gamma, beta and what follows are left out"
+        yield _Rule("scale-bare", told, per, exact.standardized.astype(np.float64), make)
+
+    def shorten(largest: Floats, dtype: str) -> Floats:
+        return round_to_short(make(largest), dtype)
+
+    def shift(largest: Floats, step: int) -> Floats:
+        return np.roll(make(largest), step, axis=2)
+
+    for dtype in _SHORT[1:]:
+        told = f"scales are rounded to {dtype}"
+        yield _Rule("scale-rounded", told, per, y, functools.partial(shorten, dtype=dtype))
+    for step, told in (
+        (1, "each scale is of the group before it"),
+        (-1, "each scale is of the group after it"),
+    ):
+        yield _Rule("scale-shifted", told, per, y, functools.partial(shift, step=step))
 
 
 def _list_divisions(per: str, y: Floats, of: str) -> Iterator[_Rule]:
     """Yield the ways in which a float32 scale follows from the largest magnitude, amax."""
     for divisor in _LARGEST:
         for fault, words, scale in (
-            ("scale-largest", "amax / {0:g}", _divide),
-            ("scale-reciprocal", "amax · (1 / {0:g}) in float32", _multiply),
-            ("scale-inverse", "{0:g} / amax, the inverse", _invert),
-            ("scale-power-of-two", "amax / {0:g}, raised to a power of two", _raise_to_power),
+            ("scale-largest", f"amax / {divisor:g}", _divide),
+            ("scale-reciprocal", f"amax · (1 / {divisor:g}) in float32", _multiply),
+            ("scale-inverse", f"{divisor:g} / amax, the inverse", _invert),
+            ("scale-power-of-two", f"amax / {divisor:g}, raised to a power of two", _raise_to_power),
         ):
-            told = f"scales are {words.format(divisor)}{of}"
+            told = f"scales are {words}{of}"
             yield _Rule(fault, told, per, y, functools.partial(scale, divisor=divisor))
 
 
@@ -241,9 +368,11 @@ def _list_eps(per: str, y: Floats, of: str) -> Iterator[_Rule]:
     for divisor in _LARGEST:
         for eps in _EPS:
             added = functools.partial(_divide, divisor=divisor, eps=eps)
-            yield _Rule("scale-eps", f"scales are (amax + {eps:g}) / {divisor:g}{of}", per, y, added)
+            words = f"(amax + {eps:g}) / {divisor:g}"
+            yield _Rule("scale-eps", f"scales are {words}{of}", per, y, added)
             bounded = functools.partial(_divide, divisor=divisor, least=eps)
-            yield _Rule("scale-least", f"scales are max(amax, {eps:g}) / {divisor:g}{of}", per, y, bounded)
+            words = f"max(amax, {eps:g}) / {divisor:g}"
+            yield _Rule("scale-least", f"scales are {words}{of}", per, y, bounded)
 
 
 def _divide(largest: Floats, divisor: float, eps: float = 0.0, least: float = 0.0) -> Floats:
@@ -276,11 +405,12 @@ def _judge_codes(found: Quantized, theirs: Floats, scales: Floats, names_rules: 
     is_exact = np.array_equal(scales, spread_scales(found.factors, y.shape))
     right = found.numbers if is_exact else round_quotients(y, divisors, grid).values
     wrong = int(np.count_nonzero(right != theirs))
+    part = QuantizedPart("codes", theirs.size, wrong, follows=not is_exact)
     if wrong and names_rules:
         for fault, cause, made in _list_codes(y, divisors, grid):
             if np.array_equal(made, theirs):
-                return QuantizedPart("codes", theirs.size, wrong, fault, cause)
-    return QuantizedPart("codes", theirs.size, wrong)
+                return part._replace(fault=fault, cause=cause)
+    return part
 
 
 def _list_codes(y: Floats, divisors: Floats, grid: NumberGrid) -> Iterator[tuple[str, str, Floats]]:

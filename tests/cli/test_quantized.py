@@ -101,12 +101,12 @@ def test_check_says_which_rule_made_scales(normcli):
     given = ("--actual", "q.npz:codes", "--actual-scale", "q.npz:scales")
     ran = normcli("check", *words, *given)
     assert (ran.code, ran.err) == (1, "")
-    assert "✗ scales are rounded by ceil   8 of 8 scales differ\n  try   --scale-rounding ceil" in ran.out
-    assert "✓ all of 256 codes are exact" in ran.out
+    assert "✗ scales are rounded by ceil   8 of 8 scales differ\n  try     --scale-rounding ceil" in ran.out
+    assert "✓ all of 256 codes follow from the scales that are given" in ran.out
     told = normcli("check", *words, *given, "-f", "json").json
     assert (told["ok"], told["checked"][0]["fault"]) == (False, "scale-rounding")
     right = normcli("check", *words, *given, "--scale-rounding", "ceil", "-f", "csv")
-    assert (right.code, right.lines[1]) == (0, "scales,True,8,0,,,,")
+    assert (right.code, right.lines[1]) == (0, "scales,True,8,0,,,,,,False,,,,")
 
 
 @pytest.mark.usefixtures("x")
@@ -226,7 +226,7 @@ def test_a_kernel_of_float32_passes_within_its_ulps_and_no_other(x, normcli):
     arguments = ("check", "rms", "-i", "x.npy", "--quantize", "fp8-e4m3", *CODES)
     np.savez("q.npz", codes=codes, scales=scales)
     ran = normcli(*arguments)
-    assert (ran.code, "  try   --max-ulp 0.5" in ran.lines) == (1, True)
+    assert (ran.code, "  try     --max-ulp 0.5" in ran.lines) == (1, True)
     ran = normcli(*arguments, "--max-ulp", "0.5", "-f", "json")
     assert ran.code == 0
     assert [(part["ok"], part["beyond"]) for part in ran.json["checked"]] == [(True, 0), (True, 0)]
@@ -261,3 +261,19 @@ def test_wrong_codes_are_judged_without_the_library_of_bfloat16(x, normcli, monk
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     ran = normcli("check", "ln", "-i", "x.npy", "--quantize", "int8", *CODES)
     assert (ran.code, ran.err) == (1, "")
+
+
+def test_scales_a_few_ulp_off_say_which_tolerance_lets_them_pass(x, normcli):
+    y = normalize(x, "rms").normalized * np.float32(1.0 + 2.0**-22)
+    scales = np.abs(y).max(-1, keepdims=True) / np.float32(448)
+    np.savez("q.npz", codes=(y / scales).astype(ml_dtypes.float8_e4m3fn).view(np.uint8), scales=scales)
+    arguments = ("check", "rms", "-i", "x.npy", "--quantize", "fp8-e4m3", *CODES)
+    told = normcli(*arguments, "-f", "json").json["checked"][0]
+    assert told["cause"].startswith(f"scales differ by at most {told['ulp']:g} ulp of float32")
+    assert told["actual"] == float(scales[tuple(told["place"])])
+    least = told["remedy"].split()
+    assert normcli(*arguments, *least).code == 0
+    assert normcli(*arguments, least[0], f"{float(least[1]) / 2:g}").code == 1
+    said = normcli("--lang", "zh", *arguments).out
+    assert "✓ 全部 256 个编码都由所给的缩放因子得到" in said
+    assert "✗ 缩放因子最多相差 " in said

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -192,3 +194,16 @@ def test_a_sum_of_half_precision_that_is_rounded_otherwise_is_named(kind):
 def test_a_residual_of_zeros_is_no_fault():
     x = draw(SHAPES[0], "f4", 0.0)
     assert tell(x, norm(x), residual=np.zeros_like(x)) is None
+
+
+@pytest.mark.parametrize("name", ["gelu", "gelu-tanh"])
+def test_a_gelu_before_the_norm_whose_digits_cancel_in_float32_is_named(name):
+    x, z = draw((64, 256), "f4", 0.0), np.float32(3.0) * draw((64, 256), "f4", 0.0, seed=7)
+    bent = z * np.float32(2**-0.5)
+    share = np.vectorize(math.erf, otypes=["f4"])(bent)
+    if name == "gelu-tanh":
+        share = np.tanh(np.float32(math.sqrt(2 / math.pi)) * (z + np.float32(0.044715) * z**3))
+    gated = (x * (z * np.float32(0.5) * (1 + share))).astype("f8")
+    y = gated / np.sqrt((gated**2).mean(-1, keepdims=True) + 1e-5)
+    told = normcli.check(y.astype("f4"), x, "rms", gate=z, gate_order="before", eps=1e-5).diagnosis
+    assert told.cause == f"rms differs: x is multiplied by {name} of the gate, not silu"

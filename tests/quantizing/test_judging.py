@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from normcli import NormError, normalize, quantize
+from normcli.quantizing.codes import round_quotients
+from normcli.quantizing.formats import E4M3
 from normcli.quantizing.judging import judge_quantized
 
 SHAPE = (12, 128)
@@ -103,3 +105,42 @@ def test_shapes_that_do_not_fit_are_refused(x):
         judge_quantized(found, None, np.ones((5, 1)))
     with pytest.raises(NormError, match=r"codes have the shape \(12, 64\), not \(12, 128\)"):
         judge_quantized(found, np.ones((12, 64), np.int8), None)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault", "cause"),
+    [
+        (
+            lambda s, y, x: s * 448 / 240,
+            "scale-largest",
+            "1.867 times the right one: 240 is the largest number",
+        ),
+        (lambda s, y, x: s * 2, "scale-ratio", "every scale is 2 times the right one"),
+        (lambda s, y, x: 1 / s, "scale-inverse", "their reciprocals are stored"),
+        (lambda s, y, x: s, "scale-ulp", "as a kernel's own rounding"),
+        (lambda s, y, x: np.exp2(np.floor(np.log2(s))), "scale-lowered", "lowered to a power of two"),
+        (lambda s, y, x: s.astype(ml_dtypes.bfloat16), "scale-rounded", "rounded to bfloat16"),
+        (lambda s, y, x: y.max(-1, keepdims=True) / 448, "scale-signed", "not of the largest magnitude"),
+        (lambda s, y, x: np.abs(x).max(-1, keepdims=True) / 448, "scale-input", "of x, not of y"),
+        (lambda s, y, x: np.abs(y / 3).max(-1, keepdims=True) / 448, "scale-bare", "scales are of x̂"),
+        (lambda s, y, x: np.roll(s, 1, 0), "scale-shifted", "each scale is of the group before it"),
+    ],
+)
+def test_the_fault_of_scales_is_named_beside_a_kernel_s_own_rounding(change, fault, cause):
+    x = (np.random.default_rng(3).standard_normal(SHAPE) * 3).astype(np.float32)
+    x[:, 0] = 9.0  # its gamma is another, so that x̂ is no multiple of y
+    gamma = np.full(128, 3.0, np.float32)
+    gamma[0] = 0.5
+    y = normalize(x, "ln", gamma=gamma).normalized * (1.0 + 2.0**-22)  # a few ulp off
+    if fault == "scale-bare":
+        y = normalize(x, "ln").normalized * np.float32(3.0 * (1.0 + 2.0**-22))
+    scale = np.abs(y).max(-1, keepdims=True) / 448
+    theirs = change(scale, y, x).astype(np.float32)
+    found = quantize(x, "ln", "fp8-e4m3", gamma=gamma)
+    meant = theirs.astype("f8") ** (-1 if fault == "scale-inverse" else 1)
+    numbers = round_quotients(found.exact.normalized, meant, E4M3).values
+    scales, codes = judge_quantized(found, numbers, theirs)
+    assert scales.fault == fault
+    assert cause in scales.cause
+    assert scales.worst.actual == theirs[scales.worst.place]
+    assert (codes.different, codes.text) == (0, "all of 1,536 codes follow from the scales that are given")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from normcli.documents.document import Line, RecordDocument
+from normcli.documents.document import Line, RecordDocument, describe_value
+from normcli.documents.number_format import format_shape
 from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts, name_inputs
 from normcli.printable import make_printable
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from normcli.quantizing.judging import QuantizedPart
     from normcli.quantizing.quantize import Quantized
     from normcli.tensors.tensor import Tensor
+
+
+_OF_WORST = ("place", "expected", "actual", "ulp")
 
 
 @dataclass(frozen=True)
@@ -65,8 +69,12 @@ class QuantizedVerdict(RecordDocument):
             return
         for part in self.parts:
             facts = (part.text,) if part.cause is None else (part.cause, part.text)
-            details = () if part.remedy is None else (("try", part.remedy),)
-            yield Line(facts, mark=part.ok, details=details)
+            details = [] if part.remedy is None else [("try", part.remedy)]
+            if part.worst is not None:
+                at, expected, actual, _ = part.worst
+                values = f"expected {expected:.9g}, actual {actual:.9g}"
+                details.append(("worst", f"at {format_shape(at)}: {values}"))
+            yield Line(facts, mark=part.ok, details=tuple(details))
         if self.also:
             yield Line(("as many are exact with", *self._others))
 
@@ -95,4 +103,8 @@ class QuantizedVerdict(RecordDocument):
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object for codes and one for scales."""
         for part in self.parts:
-            yield {"name": part.name, "ok": part.ok, **part._asdict()}
+            told = part._asdict()
+            worst = told.pop("worst")
+            yield {"name": part.name, "ok": part.ok, **told} | {
+                name: None if worst is None else describe_value(getattr(worst, name)) for name in _OF_WORST
+            }

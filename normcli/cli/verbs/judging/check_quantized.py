@@ -60,8 +60,8 @@ def check_codes(settings: Settings, given: Mapping[str, Any]) -> QuantizedVerdic
     arrays: dict[str, Any] = dict.fromkeys(names) | {name: file.values for name, file in files.items()}
     with settings.run.open_effort() as effort:
         found = quantize_plan(problem.plan, problem.tensor.values, problem.inputs, asked, effort)
-        allowed = None if given["max_ulp"] is None else given["max_ulp"] * _measure_ulp(found)
-        parts = judge_quantized(found, *(arrays[name] for name in names), allowed=allowed)
+        unit, max_ulp = _measure_ulp(found), given["max_ulp"]
+        parts = judge_quantized(found, *(arrays[name] for name in names), unit=unit, max_ulp=max_ulp)
     settings.run.warn(problem.plan.norm.name, *found.exact.warnings)
     return QuantizedVerdict(found, problem.tensor, tuple(file.source for file in files.values()), parts)
 

@@ -85,7 +85,11 @@ def _activate(case: Case, *others: Activation) -> Iterator[Variant]:
     for one in others:
         if one is not own.activation:
             gated = _replace_gate(case, own._replace(activation=one))
-            yield _use(gated, used=one.value, asked=own.activation.value)
+            used = _use(gated, used=one.value, asked=own.activation.value)
+            if case.gated_input is not None:  # 1 + erf(z) cancels where z is below 0
+                off = np.abs(widen(own.times) * widen(own.values) * gated.gamma / gated.divisor)
+                used = used._replace(noise=gated.right.allowed + _ROUNDINGS * case.arithmetic * off)
+            yield used
 
 
 def _find_gate(case: Case) -> Gated:
