@@ -144,9 +144,10 @@ class GroupedTable(NamedTuple):
         rows = f"of the rows of {name}, counted by themselves"
         if told is None or count >= np.count_nonzero(varies):
             return None if told is None else told._replace(evidence=(rows, *told.evidence))
-        cause = f"in group {name} alone, {told.cause}"
+        where = f"in group {name} alone"
         if count > 1:
-            cause = f"{count} of {varies.size} groups differ: in {name}, {told.cause}"
+            where = f"in group {name}, one of {count} of {varies.size} that differ"
+        cause = f"{told.cause}; {where}"
         return told._replace(cause=cause, evidence=(rows, *told.evidence), remedy=None, next_step=None)
 
     def _find_other_order(self, found: GroupedCheck) -> str | None:
