@@ -54,8 +54,8 @@ BEFORE = {
 }
 
 
-def tell(x, y, **given):
-    told = normcli.check(y.astype(x.dtype), x, "ln", **given).diagnosis
+def tell(x, y, norm="ln", **given):
+    told = normcli.check(y.astype(x.dtype), x, norm, **given).diagnosis
     return None if told is None else told.fault
 
 
@@ -123,9 +123,8 @@ def test_what_is_rounded_of_a_gate_is_told(order, what, steps):
 
 def test_another_centre_is_named_beside_a_gate():
     x, z = draw(SHAPES[0], "f4", 3.0), draw(SHAPES[0], "f4", 0.3, seed=7)
-    root = x.astype("f8") / np.sqrt((x.astype("f8") ** 2).mean(-1, keepdims=True) + 1e-5)
     factor = z * sigmoid(z)
-    assert tell(x, root * factor, gate=z) == "stats-not-centred"
+    assert tell(x, root(x.astype("f8")) * factor, gate=z) == "stats-not-centred"
     told = normcli.check((norm(x) * factor).astype("f4"), x, "rms", gate=z, eps=1e-5).diagnosis
     assert told.fault == "stats-centred"
 
@@ -144,6 +143,41 @@ def test_an_eps_in_half_precision_is_no_sum_in_another_order():
     y = wide / (np.sqrt((wide**2).mean(-1, keepdims=True)) + 1e-3) * z * sigmoid(z)
     told = normcli.check(y.astype("f2"), x, "rms", gate=z, eps=1e-6).diagnosis
     assert (told.verdict, told.cause) == ("undecided", "rms may differ by rounding in float16 alone")
+
+
+def root(x, eps=1e-5):
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps)
+
+
+@pytest.mark.parametrize("order", ["after", "before"])
+def test_the_other_order_of_gate_and_norm_is_told_from_another_divisor(order):
+    x, z = draw(SHAPES[0], "f4", 0.0), draw(SHAPES[0], "f4", 0.3, seed=7)
+    factor, given = z.astype("f8") * sigmoid(z), {"gate": z, "gate_order": order, "eps": 1e-5}
+    swapped = root(x * factor, 1e-3) if order == "after" else root(x.astype("f8"), 1e-3) * factor
+    told = normcli.check(swapped.astype("f4"), x, "rms", **given).diagnosis
+    assert (told.fault, told.evidence[0]) == (
+        "before-gate" if order == "after" else "after-gate", "eps is 0.001, not 1e-05"
+    )  # fmt: skip
+    free = GAMMA * x * factor / np.random.default_rng(1).uniform(0.5, 2.0, (len(x), 1))
+    told = normcli.check(free.astype("f4"), x, "rms", gamma=GAMMA, **given).diagnosis
+    assert told.cause == "rms differs: the divisor is another"
+    assert [one.partition(", ")[0] for one in told.alternatives] == [
+        "the gate multiplies x" if order == "after" else "the gate multiplies the result"
+    ]
+
+
+def test_a_gate_before_the_norm_whose_product_is_rounded_is_no_other_divisor():
+    x, z = draw((40, 64), "f2", 0.0), draw((40, 64), "f2", 0.3, seed=7)
+    act = (z.astype("f8") * sigmoid(z)).astype("f2")
+    assert tell(x, root((x * act).astype("f8")), norm="rms", gate=z, eps=1e-5) == "before-gate"
+
+
+def test_an_eps_is_told_once_not_with_more_digits_too():
+    x, z = draw(SHAPES[0], "f4", 0.0), draw(SHAPES[0], "f4", 0.3, seed=7)
+    y = (root(x.astype("f8"), 1e-3) * z * sigmoid(z)).astype("f4")
+    y[0, 0] = np.nextafter(y[0, 0], 2.0)
+    told = normcli.check(y, x, "rms", gate=z, eps=1e-5).diagnosis
+    assert (told.cause, told.alternatives) == ("rms differs: eps is 0.001, not 1e-05", ())
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])

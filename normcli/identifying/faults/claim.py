@@ -40,6 +40,9 @@ STATISTICS: Sequence[Row] = tuple(
 WITHIN_GROUPS = tuple(row for row in STATISTICS if row.fault.id in ("stats-shard", "stats-other-axes"))
 """The rows whose statistics may differ within a group: others leave y a line of x in each."""
 
+GATE_ORDERS = tuple(row for row in AROUND if row.fault.id in ("before-gate", "after-gate"))
+"""The rows of the other order of gate and norm."""
+
 OVERFLOWS, DDOFS = (
     tuple(row for row in STATISTICS if row.fault.id == name) for name in ("stats-overflow", "stats-ddof")
 )
@@ -166,8 +169,7 @@ def make_claim(case: Case, found: Found) -> Claim:
         elif source is not None:
             shown = (f"{source.words} there",)
     misfit = math.sqrt(float((off**2).mean()))
-    numbers = sum(variant.numbers for variant in found.variants)
-    rank = float(len(found.faults) + found.is_fitted + (numbers > _FEW_NUMBERS))
+    rank = float(len(found.faults) + found.is_fitted + (found.numbers > _FEW_NUMBERS))
     bits = measure_bits(case, found, misfit)
     is_exact = bool(np.all(error[counted] <= 0.5 * measure_unit(case.y, case.dtype)[counted]))
     return Claim(faults, case.plan, causes, misfit, bits, found.region, shown, rank, is_exact)
@@ -208,8 +210,7 @@ def measure_bits(case: Case, found: Found, misfit: float) -> float:
     wrong = case.differs
     if found.region is not None:
         wrong = wrong & (~found.region.mask if found.is_of_region or is_beside else found.region.mask)
-    numbers = sum(variant.numbers for variant in found.variants)
-    bits = _weigh_values(case, found, wrong) - _OF_A_NUMBER * numbers
+    bits = _weigh_values(case, found, wrong) - _OF_A_NUMBER * found.numbers
     if found.is_fitted or (found.region is None and _find_statistics(case, found.variants[0]) is not None):
         # what is off a little in every value of a group shows in all of them together
         off = (case.y - case.right.values) / case.right.allowed

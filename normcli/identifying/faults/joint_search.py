@@ -12,6 +12,7 @@ import numpy as np
 
 from normcli.identifying.faults.claim import (
     DDOFS,
+    GATE_ORDERS,
     OVERFLOWS,
     REST,
     STATISTICS,
@@ -23,12 +24,13 @@ from normcli.identifying.faults.claim import (
     rank_claims,
 )
 from normcli.identifying.faults.open_case import LIKELY, goes_with_x, thin_out
+from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.dividing import EPS, OTHER_EPS
 from normcli.identifying.faults.tables.order import ORDER
 from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS
 from normcli.identifying.faults.unnamed_fault import find_unknown
-from normcli.identifying.faults.variant import Found, IndexRegion, Variant, cut_at, is_near
+from normcli.identifying.faults.variant import NOTHING, Found, IndexRegion, Variant, cut_at, is_near
 from normcli.identifying.faults.wrong_region import choose_bits, find_region, tell_places
 from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN
@@ -130,13 +132,22 @@ def _list_claims(cases: tuple[Case, ...], stage: Callable[[Case], Iterable[Found
     return tuple(itertools.chain.from_iterable(ranked))
 
 
-def _try_rows(case: Case) -> Iterator[Found]:
+def _try_rows(case: Case) -> Iterable[Found]:
     """Yield what explains y with one row."""
     if case.has_moments and _has_lines(case, _MOSTLY):
         statistics = _try_all(case, STATISTICS)
     else:
         statistics = _try_all(case, WITHIN_GROUPS, _varies_in_groups)
-    return (one for one in (*statistics, *_try_rest(case)) if one.share == 1.0)
+    return _keep_shortest(one for one in (*statistics, *_try_rest(case)) if one.share == 1.0)
+
+
+def _keep_shortest(every: Iterable[Found]) -> list[Found]:
+    """Return what was found, of one fault with the fewest fitted numbers: others say it in more digits."""
+    found = [*every]
+    fewest: dict[tuple[Fault, ...], int] = {}
+    for one in found:
+        fewest[one.faults] = min(one.numbers, fewest.get(one.faults, one.numbers))
+    return [one for one in found if one.numbers == fewest[one.faults]]
 
 
 @functools.lru_cache(maxsize=64)  # of each case, and again where parts of y are looked at
@@ -162,11 +173,15 @@ def recover(case: Case) -> tuple[Claim, ...]:
     """
     with np.errstate(all="ignore"):
         found = (one for one in _try_all(case, EPS) if one.share == 1.0 and not may_be_rounding(case, one))
-        named = rank_claims([make_claim(case, one) for one in found])
+        named = rank_claims([make_claim(case, one) for one in _keep_shortest(found)])
         if named:
             return named
-        claims = (make_claim(case, one) for one in find_unknown(case))
-        return tuple(claim for claim in claims if claim.bits >= CERTAIN)
+        claims = [one for one in (make_claim(case, one) for one in find_unknown(case)) if one.bits >= CERTAIN]
+        for fault, _, other in _list_others(case, GATE_ORDERS) if claims else ():
+            for one in find_unknown(other):
+                beside = one._replace(faults=(fault, *one.faults), variants=(*one.variants, NOTHING))
+                claims.append(make_claim(other, beside)._replace(rank=claims[0].rank))
+        return tuple(claims)
 
 
 def _try_beta(case: Case) -> Iterator[Found]:
@@ -232,11 +247,31 @@ def _find_eps(case: Case, square: Floats) -> float | None:
 
 
 def _try_pairs(case: Case) -> Iterator[Found]:
-    """Yield what explains y with a fault in gamma and beta, and one in the statistics."""
+    """Yield what explains y with a fault in gamma and beta, or around the norm, and one in the statistics."""
     for fault, variant, moved in itertools.islice(_list_moved(case), _MOST_MOVED):
         for one in _try_all(moved, STATISTICS, _is_near_line):
             if one.share == 1.0 and not one.is_fitted:  # each group's divisor would have any factor
                 yield one._replace(faults=(*one.faults, fault), variants=(*one.variants, variant))
+    yield from _keep_shortest(one for one in _try_eps_of_others(case) if one.share == 1.0)
+
+
+def _try_eps_of_others(case: Case) -> Iterator[Found]:
+    """Yield what another tensor or gate explains with another eps."""
+    for fault, variant, other in _list_others(case, AROUND):
+        assert variant.noise is not None  # of every other case
+        for of_eps in OTHER_EPS.vary(other):
+            right = other.predict(of_eps)
+            noise = variant.noise + right.allowed - other.right.allowed
+            moved = variant._replace(result=right.values, noise=noise)
+            yield from _try(case, (fault, OTHER_EPS.fault), (moved, of_eps))
+
+
+def _list_others(case: Case, rows: Sequence[Row]) -> Iterator[tuple[Fault, Variant, Case]]:
+    """Yield each fault around the norm with which y is a line in every group of another tensor's case."""
+    for row in _choose(case, rows):
+        for variant in row.vary(case):
+            if variant.other is not None and variant.other.has_moments and _has_lines(variant.other):
+                yield row.fault, variant, variant.other
 
 
 _MOST_MOVED = 24

@@ -53,7 +53,10 @@ def _find_statistics(case: Case) -> Iterator[Found]:
         "mean": Variant(used.mean, case.divisor, numbers=wrong, is_fitted=True),
         "both": Variant(*used, numbers=2 * wrong, is_fitted=True),
     }
-    tried = (case.hold((UNKNOWN[name].fault,), (variant,)) for name, variant in every.items())
+    faults = {name: UNKNOWN[name].fault for name in every}
+    if not case.centres:
+        faults["divisor"] = faults["divisor"]._replace(words="the divisor is another")
+    tried = (case.hold((faults[name],), (variant,)) for name, variant in every.items())
     yield from itertools.islice((found for found in tried if found.explained.all()), 1)
 
 

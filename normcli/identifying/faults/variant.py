@@ -66,6 +66,8 @@ class Variant(NamedTuple):
         How far off rounding may take the result before its last rounding, where another norm makes it.
     is_fitted : bool
         Whether each group has a number of its own that y shows.
+    other : Case or None
+        The case of another tensor or gate that has this result.
     """
 
     mean: Floats | None = None
@@ -79,6 +81,7 @@ class Variant(NamedTuple):
     slope: Floats | None = None
     noise: Floats | None = None
     is_fitted: bool = False
+    other: Any = None
 
 
 NOTHING = Variant()
@@ -159,6 +162,11 @@ class Found(NamedTuple):
     def share(self) -> float:
         """The part of the values that it explains."""
         return float(self.explained.mean())
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers were fitted to y."""
+        return sum(variant.numbers for variant in self.variants)
 
     @property
     def is_fitted(self) -> bool:

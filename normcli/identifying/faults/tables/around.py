@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def _use(other: Case, more: Floats | float = 0.0, **values: Any) -> Variant:
     """Return the variant of a kernel that gives the result of another case, plus an addend."""
     right = other.right
-    return Variant(result=right.values + more, noise=right.allowed, values=values)
+    return Variant(result=right.values + more, noise=right.allowed, values=values, other=other)
 
 
 def _normalize(case: Case, x: NDArray[Any]) -> Case:
@@ -147,9 +147,14 @@ def _round_gated_input(case: Case) -> Iterator[Variant]:
             ("the product", *_round(exact, case.arithmetic * np.abs(exact), name)),
             ("each step", *_round(x * last, np.abs(x * of_last), name)),
         ):
-            other = _normalize(case, product)
-            one = _use(other, what=what, dtype=name)
-            yield one._replace(noise=one.noise + np.abs(off * other.gamma / other.divisor))
+            yield _use_rounded(case, product, off, what=what, dtype=name)
+
+
+def _use_rounded(case: Case, x: Floats, off: Floats, **values: Any) -> Variant:
+    """Return the variant of a kernel that normalizes another tensor, which may be off by so much."""
+    other = _normalize(case, x)
+    one = _use(other, **values)
+    return one._replace(noise=one.noise + np.abs(off * other.gamma / other.divisor))
 
 
 def _round_z(case: Case, gate: Gated, name: str) -> tuple[Gated, list[Variant]]:
@@ -172,11 +177,13 @@ def _round(values: Floats, off: Floats, name: str) -> tuple[Floats, Floats]:
 
 
 def _gate_first(case: Case) -> Iterator[Variant]:
-    """Normalize the product of x and the activation of the gate, which half precision may have rounded."""
-    gated, bare = case.x * case.factor, replace(case, gate=None)
+    """Normalize the product of x and the activation of the gate; half precision may have rounded both."""
+    gated, bare, name = case.x * case.factor, replace(case, gate=None), case.dtype.name
     yield _use(_normalize(bare, gated))
     if is_half(case.dtype):
-        yield _use(_normalize(bare, round_to_short(gated, case.dtype.name)))
+        yield _use(_normalize(bare, round_to_short(gated, name)))
+        act, off = _round_activation(case, _find_gate(case), name)
+        yield _use_rounded(bare, *_round(case.x * act, np.abs(case.x * off), name))
 
 
 def _leave_gate(case: Case) -> Case:
