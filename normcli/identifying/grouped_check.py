@@ -135,12 +135,20 @@ class GroupedTable(NamedTuple):
                     return Diagnosis(Kind.NORM, cause, evidence, remedy=f"normcli {norm} … {option}")
         tally = found.checked.comparisons[NORMALIZED].groups
         assert tally is not None
-        differing, varies = tally.find_worst(tally.count()), find_varying(found.stats.sums)
+        differing = tally.find_worst(tally.count())
+        varies = find_varying(found.stats.sums) & ~find_few(found.stats)
         worst = next((each.group for each in differing if varies[each.group]), differing[0].group)
         places = found.groups.places[fetch(found.groups.met)]
         told = diagnose_actual(*self._judge(request, places == worst // self.tensor.values.shape[1]))
-        rows = f"of the rows of {found.stats.subject.name_group(worst)}, counted by themselves"
-        return None if told is None else told._replace(evidence=(rows, *told.evidence))
+        name, count = found.stats.subject.name_group(worst), len(differing)
+        rows = f"of the rows of {name}, counted by themselves"
+        if told is None or count >= np.count_nonzero(varies):
+            return None if told is None else told._replace(evidence=(rows, *told.evidence))
+        where = f"in group {name} alone"
+        if count > 1:
+            where = f"in group {name}, one of {count} of {varies.size} that differ"
+        cause = f"{told.cause}; {where}"
+        return told._replace(cause=cause, evidence=(rows, *told.evidence), remedy=None, next_step=None)
 
     def _find_other_order(self, found: GroupedCheck) -> str | None:
         """Return the first row whose group is another one in the actual table, if groups are as large there."""

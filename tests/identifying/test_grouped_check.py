@@ -117,6 +117,25 @@ def test_a_group_of_one_row_is_not_judged_where_ddof_is_1(lone, normcli, tmp_pat
     ]
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ([3], "; in group prompt=3 reward alone"),
+        ([1, 3], " reward, one of 2 of 6 that differ"),
+        ([0, 1, 2, 3, 4], " reward, one of 5 of 6 that differ"),
+    ],
+)
+def test_what_is_wrong_in_some_groups_is_not_said_of_all(wrong, told, rewards, normcli):
+    """Nor is it advised: what repairs some groups would break the others."""
+    kinds = iter([(0, 0.0) if prompt in wrong else (1, 1e-4) for prompt in range(6)])
+    rewards("y.csv", lambda x: score(x, *next(kinds)))
+    words = ("check", "zscore", "-i", "x.csv", "--actual", "y.csv", "--by", "prompt", "--columns", "reward")
+    diagnosis = json.loads(normcli(*words, "--like", "trl", "-f", "json", "-q").out)["diagnosis"]
+    assert diagnosis["cause"].endswith(told)
+    assert "ddof is 0" in diagnosis["cause"]
+    assert (diagnosis["remedy"], diagnosis["next_step"]) == (None, None)
+
+
 @pytest.mark.parametrize("norm", ["minmax", "maxabs", "midrange", "robust"])
 def test_what_normcli_makes_of_groups_is_right(norm, rewards, normcli):
     normcli(norm, "x.csv", "--by", "prompt", "-o", "y.csv", "-q")

@@ -36,7 +36,7 @@ class Diagnosis(NamedTuple):
     verdict : str
         One of `VERDICTS`.
     cause : str
-        What made the tensor, subject first, in at most `MOST_WORDS` words.
+        What made the tensor, subject first, in at most `MOST_WORDS` words before the group whose rows differ.
     evidence : tuple of str
         The facts behind it.
     alternatives : tuple of str
