@@ -151,7 +151,7 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
     if subject.inputs.gate is not None:  # no norm alone is y
         claims = claims or recover_used(subject, x, y, choose_counting_dtype(y.dtype))
         return Identification(question, (), claims=claims)
-    if claims and is_half(y.dtype) and not claims[0].is_exact:  # of all values, coarse ones tell little
+    if claims and saved is None and is_half(y.dtype) and not claims[0].is_exact:  # coarse values tell little
         found = _identify(question, subject.plan.norm.name, tuple)
         if any(match.equal == 1.0 for match in found.matches):
             return found
