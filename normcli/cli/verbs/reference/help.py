@@ -212,9 +212,10 @@ def _list_codes() -> Topic:
     that a scale may be; then each value over its scale is rounded once to a code. Files hold codes (int8, or
     the bits of floats as uint8), scales (float32, or their bits as uint8) and, of nvfp4, tensor_scale.
 
-    check NORM --quantize takes codes as bits, as numbers, or two in a byte, and scales of any grouping. JSON
-    names the rule that made them: scale-rounding, scale-group, scale-rounded-y, scale-largest,
-    scale-reciprocal, scale-inverse, scale-power-of-two, scale-eps, scale-least, codes-rounded-y,
+    check NORM --quantize takes codes as bits, as numbers, or two in a byte, and scales of any grouping.
+    JSON names the rule that made them: scale-rounding, scale-group, scale-rounded-y, scale-largest,
+    scale-reciprocal, scale-inverse, scale-power-of-two, scale-eps, scale-least, scale-bare, scale-input,
+    scale-ulp, scale-lowered, scale-ratio, scale-rounded, scale-shifted, scale-signed, codes-rounded-y,
     codes-truncated, codes-half-away, codes-divided-short or codes-reciprocal, as fault.
     """
     from normcli.quantizing.formats import FORMATS as CODES
