@@ -246,5 +246,6 @@ def goes_with_x(case: Case) -> bool:
     """Whether y goes with x or with the right result; without, no fault explains it but an order of rows."""
     few = thin_out(case).case
     beside = (case.gate, case.gated_input, case.addends)
-    is_alone = all(each is None for each in beside) and bool(np.isfinite(few.y).any())
+    shows = np.isfinite(few.y).any() and (few.y != few.y.flat[0]).any()  # zeros may be what overflowed
+    is_alone = all(each is None for each in beside) and bool(shows)
     return not is_alone or go_together((few.x, np.broadcast_to(few.right.values, few.y.shape)), few.y)
