@@ -29,7 +29,7 @@ ALWAYS void round_values(const struct rounding *r, const double *y, ptrdiff_t n,
         const int64_t whole = (get_bits(sum) & 0xfff) + (((get_bits(unit) >> 52) - lowest) << digits);
         const int64_t code = is_beyond ? top : whole, negative = get_bits(value) < 0 ? -1 : 0;
         const int64_t signed_code = is_integer ? ((code ^ negative) - negative) & 0xff : code | (negative & sign);
-        noted[i] = (int32_t)(signed_code | (is_beyond ? BEYOND : 0) | ((value != 0.0) & (number == 0.0) ? LOST : 0)
+        noted[i] = (int32_t)(signed_code | (is_beyond ? BEYOND : 0) | (((value != 0.0) & (number == 0.0)) ? LOST : 0)
                              | (gap + gap == unit ? MIDPOINT : 0));
         lost[i] = copysign(number, value) * factor - value;
     }
