@@ -7,6 +7,13 @@
 
 enum { TOGETHER = 1024, BEYOND = 1 << 16, LOST = 1 << 17, MIDPOINT = 1 << 18 }; /* values, and what is noted beside a code */
 
+#ifdef __clang__ /* makes no vectors of a largest double, and warns */
+#define LARGEST_OF(clauses)
+#else
+#define WRITE_PRAGMA(text) _Pragma(#text)
+#define LARGEST_OF(clauses) WRITE_PRAGMA(omp simd clauses)
+#endif
+
 /* What becomes of a divisor's values: what codes lose, and codes with notes. A number is a multiple n of its unit: a code is n
  * and, of floats, the exponent. */
 ALWAYS void round_values(const struct rounding *r, const double *y, ptrdiff_t n, double factor, double *lost, int32_t *noted,
@@ -53,7 +60,7 @@ ALWAYS void round_groups(struct rounding *r, bool is_integer)
             r->codes[start + i] = (uint8_t)noted[i];
             beyond += (noted[i] & BEYOND) != 0, flushed += (noted[i] & LOST) != 0, midpoints |= noted[i] & MIDPOINT;
         }
-#pragma omp simd reduction(max : error)
+        LARGEST_OF(reduction(max : error))
         for (ptrdiff_t i = start; i < end; i++) error = fabs(r->lost[i]) > error ? fabs(r->lost[i]) : error;
         r->saturated += beyond, r->flushed += flushed, r->midpoints |= midpoints, r->error = error;
     }
@@ -88,7 +95,7 @@ static void find_largest(const double *y, ptrdiff_t n, double *largest, ptrdiff_
     for (ptrdiff_t g = 0; g < groups; g++, y += n) {
         double most = 0.0;
         int64_t is_nan = 0;
-#pragma omp simd reduction(max : most) reduction(| : is_nan)
+        LARGEST_OF(reduction(max : most) reduction(| : is_nan))
         for (ptrdiff_t i = 0; i < n; i++) {
             const double size = fabs(y[i]);
             most = size > most ? size : most;

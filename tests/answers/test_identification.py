@@ -32,7 +32,6 @@ def render(document, view):
     return text.getvalue().splitlines()
 
 
-@pytest.mark.slow
 @costly
 @pytest.mark.parametrize(
     ("y", "hidden"),

@@ -72,13 +72,11 @@ def test_the_seed_word(normcli):
     ]
 
 
-@pytest.mark.slow
 def test_digits(normcli):
     ran = normcli("explain", "ln", *WORD, "--at", "0,0", "--digits", "3")
     assert "   x̂ ≈ (1 − 2.5) / 1.12 ≈ -1.34" in ran.lines
 
 
-@pytest.mark.slow
 def test_letters_in_any_order_and_negative_numbers_name_the_same_value(normcli):
     shape = ["bn", "--shape", "2,3,4,4"]
     plain = normcli("explain", *shape, "--at", "0,1,2,3").raw
@@ -199,7 +197,6 @@ def test_a_window_lists_what_it_holds(normcli):
     assert "n=0 c=0 h=0 w=0   6   ← this one" in ran.lines
 
 
-@pytest.mark.slow
 def test_a_file_larger_than_memory_is_explained(normcli, tmp_path):
     path = tmp_path / "x.npy"
     made = np.lib.format.open_memmap(path, mode="w+", dtype="f4", shape=(1 << 16, 1 << 16))  # 16 GiB of holes
@@ -283,7 +280,6 @@ def test_the_backward_pass_of_a_value(dy, normcli):
     assert ran.lines[-1].split() == ["dx", "=", expected]
 
 
-@pytest.mark.slow
 def test_the_backward_pass_of_a_group_and_its_formats(dy, normcli):
     ran = normcli(*BACKWARD)
     assert [line.split() for line in ran.lines if line.startswith("value")] == [
@@ -313,7 +309,6 @@ def test_the_page_of_a_backward_pass_has_its_steps_and_what_dy_reaches(dy, normc
     assert 'id="further"' not in Path("plain.html").read_text()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("at", [[], ["--at", "1,3,2"]], ids=["group", "value"])
 @pytest.mark.parametrize("name", [name for name, norm in NORMS.items() if norm.gradient_names])
 def test_every_line_of_a_backward_pass_is_true(name, at, normcli):

@@ -110,7 +110,6 @@ def test_a_kernel_in_float32_is_no_exception():
     assert identify(Question(x, y)).kind is Kind.NORM
 
 
-@pytest.mark.slow
 def test_groups_outside_of_the_sample_may_show_another_eps():
     x = make()
     x[77] *= np.float32(1e-5)

@@ -203,7 +203,6 @@ def list_layouts(rank):
     return {2: ["NC", "CN"], 3: ["NCL", "NLC", "LNC"], 4: ["NCHW", "NHWC", "HWCN"], 5: ["NCDHW", "NDHWC"]}[rank]
 
 
-@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("norm", ["ws", *slowly(name for name in NORMS if name != "ws")])
 def test_a_relative_of_every_convention_in_every_layout_is_what_its_name_says(norm):

@@ -92,7 +92,6 @@ def test_what_a_norm_becomes_gives_the_same_numbers(name):
     )
 
 
-@pytest.mark.slow
 def test_columns_are_in_order_and_each_its_norm(rng):
     values = rng.normal(size=SHAPE).astype("f4")
     entries = [enter(entry.name, entry.plan.request, dtype="f4") for entry in EVERY]
