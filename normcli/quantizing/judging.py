@@ -6,38 +6,25 @@ bit for bit; of scales that none makes so, the first that makes them up to a ker
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.errors import DataError
-from normcli.numerics.rounding import round_to_short
 from normcli.printable import format_count
-from normcli.quantizing.codes import decode, find_units, round_quotients
-from normcli.quantizing.formats import FLOAT32, ScaleRounding
+from normcli.quantizing.codes import decode, round_quotients
+from normcli.quantizing.kernel_rules import LARGEST, list_code_rules, list_scale_rules
 from normcli.quantizing.scales import decode_scales, find_scales
 from normcli.quantizing.sharing import find_view, spread_scales
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
-    from normcli.quantizing.formats import NumberGrid
     from normcli.quantizing.quantize import Quantized
-
-_LARGEST = (448.0, 240.0, 57344.0, 127.0, 128.0, 127.5, 256.0, 6.0, 1.0)
-"""Divisors of the largest magnitude in kernels; 240 is the largest number of E4M3 in AMD's variant."""
-
-_EPS = (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
-
-_SHORT = ("float32", "bfloat16", "float16")
-"""The dtypes that a kernel may have rounded the result to before it quantized it."""
-
-_BLOCKS = (16, 32, 64, 128)
 
 _OWN_ROUNDING = 32 * 2.0**-23
 """How far, relatively, the scales of a right kernel in float32 may be off: 32 ulp."""
@@ -114,17 +101,6 @@ class QuantizedPart(NamedTuple):
             return follows if self.follows else f"all of {count} are exact"
         told = f"{self.different:,} of {count} differ"
         return told if self.beyond is None else f"{told}, {self.beyond:,} of them by more than is tolerated"
-
-
-class _Rule(NamedTuple):
-    """A way to make scales: of which values, in which groups, by which function of the largest magnitude."""
-
-    fault: str
-    cause: str
-    per: str
-    y: Floats
-    scale: Callable[[Floats], Floats]
-    remedy: str | None = None
 
 
 def judge_quantized(
@@ -240,7 +216,7 @@ def _judge_scales(found: Quantized, theirs: Floats, count: int, names_rules: boo
     if not names_rules:
         return part
     part = part._replace(worst=_find_worst(found, theirs, right))
-    for rule in _list_rules(found):
+    for rule in list_scale_rules(found):
         try:
             view = find_view(theirs.shape, rule.per, channel)
         except DataError:
@@ -288,115 +264,11 @@ def _read_ratio(
     if not is_constant or (nearest is not None and found.factors.size == 1):
         return part if nearest is None else nearest
     told = f"every scale is {ratio:.4g} times the right one"
-    for other in _LARGEST:
+    for other in LARGEST:
         if _is_near(np.array(largest / other), ratio):
             told = f"{told}: {other:g} is the largest number, not {largest:g}"
             return part._replace(fault="scale-largest", cause=told, ratio=ratio)
     return part._replace(fault="scale-ratio", cause=told, ratio=ratio)
-
-
-def _list_rules(found: Quantized) -> Iterator[_Rule]:
-    """Yield the ways in which scales are made, the likely ones first."""
-    asked, y = found.asked, found.exact.normalized
-    row, per = asked.row, asked.per
-
-    def make(largest: Floats, rounding: str | None = asked.rounding) -> Floats:
-        return find_scales(largest, row, rounding, float(found.tensor_scale)).values * float(found.tensor_scale)
-
-    if row.scale is None:
-        for rounding in ScaleRounding:
-            scale = functools.partial(make, rounding=rounding)
-            remedy = f"--scale-rounding {rounding}"
-            yield _Rule("scale-rounding", f"scales are rounded by {rounding}", per, y, scale, remedy)
-    short = [(f", of y rounded to {dtype}", round_to_short(y, dtype)) for dtype in _SHORT]
-    usual = found.exact.plan.change_spec(dtype=None).choose_output_dtype(found.exact.plan.tensor_dtype).name
-    for of, values in (("", y), *short):
-        if of:
-            tolerance = "--max-ulp 0.5" if of.endswith(f" {usual}") else None
-            yield _Rule("scale-rounded-y", f"scales are {of[2:]}", per, values, make, tolerance)
-        for other in ("tensor", "token", "channel", *(f"block:{length}" for length in _BLOCKS)):
-            option = None if of else f"--per {other}"
-            yield _Rule("scale-group", f"scales are per {other}{of}", other, values, make, option)
-        if row.scale is FLOAT32:
-            yield from _list_divisions(per, values, of)
-    if row.scale is FLOAT32:
-        lower = functools.partial(_raise_to_power, divisor=row.grid.largest * 2.0)
-        told = f"scales are amax / {row.grid.largest:g}, lowered to a power of two"
-        yield _Rule("scale-lowered", told, per, y, lower)
-    for of, values in (("", y), *short) if row.scale is FLOAT32 else ():
-        yield from _list_eps(per, values, of)
-    exact = found.exact
-    told = "scales are of the largest y, not of the largest magnitude"
-    yield _Rule("scale-signed", told, per, np.maximum(y, 0.0), make)
-    told = "scales are of the largest magnitude of x, not of y"
-    yield _Rule("scale-input", told, per, exact.input.astype(np.float64), make)
-    if exact.inputs.scales:
-        told = "scales are of x̂: gamma, beta and what follows are left out"
-        yield _Rule("scale-bare", told, per, exact.standardized.astype(np.float64), make)
-
-    def shorten(largest: Floats, dtype: str) -> Floats:
-        return round_to_short(make(largest), dtype)
-
-    def shift(largest: Floats, step: int) -> Floats:
-        return np.roll(make(largest), step, axis=2)
-
-    for dtype in _SHORT[1:]:
-        told = f"scales are rounded to {dtype}"
-        yield _Rule("scale-rounded", told, per, y, functools.partial(shorten, dtype=dtype))
-    for step, told in (
-        (1, "each scale is of the group before it"),
-        (-1, "each scale is of the group after it"),
-    ):
-        yield _Rule("scale-shifted", told, per, y, functools.partial(shift, step=step))
-
-
-def _list_divisions(per: str, y: Floats, of: str) -> Iterator[_Rule]:
-    """Yield the ways in which a float32 scale follows from the largest magnitude, amax."""
-    for divisor in _LARGEST:
-        for fault, words, scale in (
-            ("scale-largest", f"amax / {divisor:g}", _divide),
-            ("scale-reciprocal", f"amax · (1 / {divisor:g}) in float32", _multiply),
-            ("scale-inverse", f"{divisor:g} / amax, the inverse", _invert),
-            ("scale-power-of-two", f"amax / {divisor:g}, raised to a power of two", _raise_to_power),
-        ):
-            told = f"scales are {words}{of}"
-            yield _Rule(fault, told, per, y, functools.partial(scale, divisor=divisor))
-
-
-def _list_eps(per: str, y: Floats, of: str) -> Iterator[_Rule]:
-    """Yield the ways in which an eps enters a float32 scale; one that changes no scale is found before."""
-    for divisor in _LARGEST:
-        for eps in _EPS:
-            added = functools.partial(_divide, divisor=divisor, eps=eps)
-            words = f"(amax + {eps:g}) / {divisor:g}"
-            yield _Rule("scale-eps", f"scales are {words}{of}", per, y, added)
-            bounded = functools.partial(_divide, divisor=divisor, least=eps)
-            words = f"max(amax, {eps:g}) / {divisor:g}"
-            yield _Rule("scale-least", f"scales are {words}{of}", per, y, bounded)
-
-
-def _divide(largest: Floats, divisor: float, eps: float = 0.0, least: float = 0.0) -> Floats:
-    if eps:  # in float32, sum by sum
-        largest = _round_to_float32(largest.astype(np.float32) + np.float32(eps))
-    return _round_to_float32(np.maximum(largest, least) / divisor)
-
-
-def _multiply(largest: Floats, divisor: float) -> Floats:
-    return _round_to_float32(largest.astype(np.float32) * np.float32(1.0 / divisor))
-
-
-def _invert(largest: Floats, divisor: float) -> Floats:
-    return _round_to_float32(divisor / np.where(largest == 0.0, np.inf, largest))
-
-
-def _raise_to_power(largest: Floats, divisor: float) -> Floats:
-    part, exponents = np.frexp(largest / divisor)
-    found: Floats = np.ldexp(1.0, exponents - (part == 0.5))
-    return found
-
-
-def _round_to_float32(values: NDArray[Any]) -> Floats:
-    return values.astype(np.float32).astype(np.float64)
 
 
 def _judge_codes(found: Quantized, theirs: Floats, scales: Floats, names_rules: bool) -> QuantizedPart:
@@ -407,37 +279,7 @@ def _judge_codes(found: Quantized, theirs: Floats, scales: Floats, names_rules: 
     wrong = int(np.count_nonzero(right != theirs))
     part = QuantizedPart("codes", theirs.size, wrong, follows=not is_exact)
     if wrong and names_rules:
-        for fault, cause, made in _list_codes(y, divisors, grid):
+        for fault, cause, made in list_code_rules(y, divisors, grid):
             if np.array_equal(made, theirs):
                 return part._replace(fault=fault, cause=cause)
     return part
-
-
-def _list_codes(y: Floats, divisors: Floats, grid: NumberGrid) -> Iterator[tuple[str, str, Floats]]:
-    """Yield the ways in which codes are made with given scales: id, words, and the numbers of the codes."""
-    short = divisors.astype(np.float32)
-    yield "codes-truncated", "codes are cut off toward 0, not rounded to nearest", _step(y, divisors, grid, 0.0)
-    yield "codes-half-away", "codes halfway are rounded away from 0, not to even", _step(y, divisors, grid, 0.5)
-    for dtype in _SHORT:
-        rounded = round_to_short(y, dtype)
-        values, of = rounded.astype(np.float32), f"of y rounded to {dtype}"
-        yield "codes-rounded-y", f"codes are {of}", _round(rounded, divisors, grid)
-        yield "codes-divided-short", f"codes are {of}, divided in float32", _round(values / short, 1.0, grid)
-        inverse = np.float32(1.0) / short
-        yield (
-            "codes-reciprocal",
-            f"codes are {of}, times 1 / scale in float32",
-            _round(values * inverse, 1.0, grid),
-        )
-
-
-def _round(values: NDArray[Any], divisors: Any, grid: NumberGrid) -> Floats:
-    return round_quotients(values.astype(np.float64), divisors, grid).values
-
-
-def _step(y: Floats, divisors: Floats, grid: NumberGrid, share: float) -> Floats:
-    """Return quotients on a grid: the step below the magnitude, once a share of a step is added to it."""
-    quotients = np.abs(y) / divisors
-    units = find_units(quotients, grid)
-    sizes: Floats = np.minimum(np.floor(quotients / units + share) * units, grid.largest)
-    return np.copysign(sizes, y)

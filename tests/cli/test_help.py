@@ -18,7 +18,7 @@ from normcli.errors import ExitCode, NormError
 from normcli.identifying.faults.claim import FAULTS as OF_KERNELS
 from normcli.norms.layout import CHANNEL_LAST_LAYOUTS, DEFAULT_LAYOUTS
 from normcli.norms.options import OPTIONS, list_own_options
-from normcli.quantizing import judging
+from normcli.quantizing import judging, kernel_rules
 from normcli.quantizing.formats import FORMATS as CODES
 from normcli.tensors.formats.file_formats import FORMATS
 from normcli.version import __version__
@@ -78,7 +78,9 @@ def test_a_preset_does_not_offer_what_it_fixes():
     assert "p" not in {parameter.name for parameter in build("l1").params}
 
 
-RULES = set(re.findall(r'"((?:scale|codes)-[a-z-]+)"', inspect.getsource(judging)))
+RULES = set(
+    re.findall(r'"((?:scale|codes)-[a-z-]+)"', inspect.getsource(judging) + inspect.getsource(kernel_rules))
+)
 """The ids of the rules by which somebody's scales and codes may be made."""
 
 

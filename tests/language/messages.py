@@ -26,7 +26,7 @@ PACKAGE = Path(__file__).parents[2] / "normcli"
 ROOMS = (
     "answers", "cli", "documents", "norms", "page/content.py", "page/html_sections.py", "page/norm_steps.py", "pictures", "results",
     "running", "auditing/audit.py", "auditing/modules.py", "simulate", "teach", "checking", "identifying", "doctor", "golden", "algorithms", "errors.py", "tensors/random/recipe.py", "tensors/tensor.py", "fitting/fit.py",
-    "fitting/statistics.py", "quantizing/judging.py", "writers",
+    "fitting/statistics.py", "quantizing/judging.py", "quantizing/kernel_rules.py", "writers",
 )  # fmt: skip
 """The files and folders whose texts are shown."""
 
