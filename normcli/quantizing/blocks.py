@@ -116,9 +116,8 @@ class Rounder:
         lost -= y
         error = max(float(lost.max()), -float(lost.min()))
         flushed = int(np.count_nonzero(y)) - int(np.count_nonzero(found.values))
-        for values, place in zip(
-            (lost, y), sums, strict=True
-        ):  # doubles, as scales are at most float32's largest
+        for values, place in zip((lost, y), sums, strict=True):
+            # squares are doubles: scales are at most float32's largest
             squares = np.multiply(values, values, out=lost)
             np.sum(squares.reshape(len(place), -1), axis=-1, out=place)
         is_midpoint = found.is_midpoint if found.is_midpoint.any() else None
@@ -166,10 +165,8 @@ def round_parts(
     rounder = Rounder(grid, row if is_in_rows else None)
 
     def work(block: tuple[slice, ...]) -> NDArray[np.intp]:
-        own, memory = (
-            (block[0], slice(None), block[2], slice(None)),
-            threaded.__dict__.setdefault("memory", Workspace()),
-        )
+        own = (block[0], slice(None), block[2], slice(None))
+        memory = threaded.__dict__.setdefault("memory", Workspace())
         is_midpoint = rounder.round(parts[block], factors[own], codes[block], memory)
         return _locate(is_midpoint, block, parts.shape)
 

@@ -32,7 +32,6 @@ from normcli.quantizing.scales import encode_scales, find_scales, find_tensor_sc
 from normcli.quantizing.sharing import find_view, shape_scales, spread_scales
 from normcli.results.arguments import read_arguments
 from normcli.results.calculate import calculate
-from normcli.results.framework_departures import find_all_degeneracies
 from normcli.results.result import Result
 from normcli.tuples import NamedTuple
 
@@ -341,9 +340,7 @@ def _quantize_tiles(
     except (UndecidedError, NormError):  # an error is told of the whole tensor
         return None
     counts = statistics.pop(COUNT, None)
-    exact = Result(plan, values, statistics, inputs, effort, counts)
-    found = find_all_degeneracies(plan, values, statistics, None, inputs, counts)  # as the result is finite
-    exact.__dict__["degeneracies"] = found  # where the cached property keeps it
+    exact = Result(plan, values, statistics, inputs, effort, counts, is_finite=True)
     return _keep(asked, exact, sink.codes, sink.scales, tensor_scale, sink.rounder.losses)
 
 

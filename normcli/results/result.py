@@ -72,6 +72,8 @@ class Result:
         How many values of each group count, of `Grid.stats_shape`; None where all do, or nothing was measured.
     give : callable
         Makes of an array what the caller's own was: a tensor of another library, a table.
+    is_finite : bool
+        Whether all normalized values are known to be finite; False where they are to be looked at.
     """
 
     plan: Plan
@@ -81,6 +83,7 @@ class Result:
     effort: Effort = DEFAULT_EFFORT
     counts: NDArray[np.float64] | None = None
     give: Give = give_back_as_is
+    is_finite: bool = False
 
     @property
     def normalized(self) -> Any:
@@ -229,7 +232,7 @@ class Result:
     def degeneracies(self) -> tuple[Degeneracy, ...]:
         """The degenerate kinds of groups in the input, each once."""
         bounded = self.running is None and not self.inputs.scales and self.plan.norm.divisor.bounded
-        output = None if bounded and not self._carries_others else self._y
+        output = None if self.is_finite or (bounded and not self._carries_others) else self._y
         return find_all_degeneracies(self.plan, self.input, self.statistics, output, self.inputs, self.counts)
 
     @property
