@@ -154,9 +154,9 @@ class Plan:
         UsageError
             If both a range and gamma or beta are given.
         """
-        made = {name: np.asarray(value) for name, value in self.fixed_parameters.items()}
-        if not made:
+        if self.spec.range is None:
             return given
+        made = {name: np.asarray(value) for name, value in self.fixed_parameters.items()}
         if any(values is not None and not np.all(values == made[name]) for name, values in given.items()):
             raise UsageError("range says what gamma and beta are; leave them out")
         return made
