@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 PLACE = re.compile(r"\{(\d)([!#&@]?)\}")
 """The place of a value in a message: `{0}`.
 
-In a translation, a mark behind the number says how the value is translated: `{0!}` is left as it is (names,
-a path); `{0&}` is a list of names, of which only the commas are translated; `{0@}` is left as it is and must have
-no punctuation; `{0#}` has no words (a number).
+In a translation, a mark behind the number says how the value is translated: `{0!}` is left as it is (names, or
+a path); `{0&}` is a list of names, of which only the commas are translated; `{0@}` is left as it is, and must
+have no punctuation; `{0#}` has no words (a number).
 """
 
 _STAYS, _WORDLESS, _STAYING_LIST, _STAYING_NAMES = "!", "#", "&", "@"
