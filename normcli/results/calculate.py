@@ -50,6 +50,7 @@ def calculate(
     out: NDArray[Any] | None = None,
     effort: Effort = DEFAULT_EFFORT,
     statistics_alone: bool = False,
+    may_copy: bool = False,
     give: Give = give_back_as_is,
 ) -> Result:
     """Normalize an array by a plan.
@@ -59,7 +60,7 @@ def calculate(
     plan : Plan
         Made for the shape and dtype of `values`.
     values : ndarray
-        Of an integer, boolean or float dtype.
+        The tensor, of an integer, boolean or float dtype.
     inputs : Inputs
         Gamma, beta, running statistics and the selection of values, as `fit_inputs` returns them.
     out : ndarray or None
@@ -68,6 +69,9 @@ def calculate(
         The number of threads, the observer of progress, and whether statistics are kept.
     statistics_alone : bool
         Whether only the statistics are calculated now, and the normalized tensor when it is asked for.
+    may_copy : bool
+        Whether a copy of the tensor may be kept in place of its statistics, where memory for the statistics
+        would take longer than the arithmetic; they are then measured from the copy when they are asked for.
     give : callable
         Converts a NumPy array to the type of the caller's tensor.
 
@@ -77,22 +81,21 @@ def calculate(
         If the number of threads is below 1, or `out` does not fit.
     """
     require_threads(effort)
-    kept = {}
-    again = effort._replace(keeps_statistics=True, keeps_copies=False)
-    if statistics_alone or inputs.selection is not None:
+    again = effort if effort.keeps_statistics else effort._replace(keeps_statistics=True)
+    if statistics_alone:
+        statistics = measure(plan, values, inputs, again)
+        return Result(plan, values, statistics, inputs, again, statistics.pop(COUNT, None), give)
+    if inputs.selection is not None:
         effort = again
-    copy = make_copy(plan, values, inputs) if effort.keeps_copies else None
+    copy = make_copy(plan, values, inputs) if may_copy and effort.keeps_statistics else None
     if copy is not None:
         effort = effort._replace(keeps_statistics=False)
-    if statistics_alone:
-        statistics = measure(plan, values, inputs, effort)
-    else:
-        kept["_y"], statistics = run(plan, values, inputs, out, effort, copy)
+    y, statistics = run(plan, values, inputs, out, effort, copy)
     counts = statistics.pop(COUNT, None)
     shown: Mapping[str, NDArray[np.float64]] = statistics
     if not effort.keeps_statistics:
         measured = values if copy is None else copy
         shown = _Later(plan.norm.statistics, functools.partial(measure, plan, measured, inputs, again))
     result = Result(plan, values, shown, inputs, again, counts, give)
-    result.__dict__.update(kept)  # where the cached property keeps it
+    vars(result)["_y"] = y  # where the cached property keeps it
     return result
