@@ -73,7 +73,7 @@ class GradientTiles(Passes):
         grid, parameters = self.plan.grid, self.plan.parameters
         self.inputs, self.p = inputs, find_p(self.plan)
         self.whole = self.whole and self.geometry.count <= MOST_WHOLE
-        self.rows_first = self.geometry.kept_runs + self.geometry.reduced_runs
+        self.rows_first = self.geometry.kept_first
         self.count = int(np.prod(parameters.view_shape)) if self.plan.norm.parameter_names else 0
         numbers = np.arange(self.count).reshape(parameters.view_shape) if self.count else None
         self.places = None if numbers is None else Spread(numbers, grid.view_shape, self.geometry)
