@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from normcli.norms.norm import Norm
 
 _SHARED = "dtype"
-"""The option that norms on one tensor have in common: behind the name of one of them it is refused."""
+"""The option that all norms on one tensor share: it is refused behind the name of a single norm."""
 
 
 _EVALUATION = "eval"
-"""What stands behind a norm that takes running statistics."""
+"""The word behind a norm that is to normalize with running statistics: `bn:eval`."""
 
 
 class NormSpec(NamedTuple):
@@ -28,16 +28,17 @@ class NormSpec(NamedTuple):
     Parameters
     ----------
     text : str
-        As it was written.
+        The whole word, as it was written.
     name : str
         The norm's name, alias or preset.
     norm : Norm
     own : mapping of str to value
-        The options behind the name.
+        The options written behind the name, and their values.
     open_options : frozenset of str
-        Those that the norm has and the name does not fix.
+        The names of the options of the norm, those in `own` included, but for `dtype` and for what a preset
+        such as `l1` fixes.
     evaluates : bool
-        Whether the norm takes running statistics: `bn:eval`.
+        Whether the norm is to normalize with running statistics: `bn:eval`.
     """
 
     text: str
@@ -49,12 +50,13 @@ class NormSpec(NamedTuple):
 
 
 def parse_norm_spec(text: str) -> NormSpec:
-    """Parse `NAME:KEY=VALUE:KEY=VALUE`, and `NAME:eval` of norms that keep running statistics.
+    """Parse `NAME:KEY=VALUE:KEY=VALUE`, and `NAME:eval` for norms that keep running statistics.
 
     Raises
     ------
     UsageError
-        If there is no such norm, or it has no such option, or something is no KEY=VALUE.
+        If the norm or an option is unknown, a part is no KEY=VALUE, a value is of the wrong kind, or an option
+        stands there twice.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""The names that functions take as types, so that an editor and mypy know them.
+"""The names that functions take, as types, so that an editor and mypy know them.
 
-A type checker reads them as they stand here; `tests/norms/test_names.py` holds them against the tables.
+A type checker needs them spelled out; `tests/norms/test_type_names.py` compares them with the tables.
 """
 
 from __future__ import annotations
@@ -118,16 +118,16 @@ FrameworkName = Literal[
 """The frameworks whose conventions are known."""
 
 EpsModeName = Literal["inside", "outside"]
-"""The places in which a caller may put eps."""
+"""The places in the divisor in which a caller may put eps."""
 
 GroupOrderName = Literal["contiguous", "interleaved"]
 """The orders of channels in groups."""
 
 NanName = Literal["propagate", "omit", "raise"]
-"""The names of the effects of NaN."""
+"""The effects of NaN, by name; see `NanRule`."""
 
 FillName = Literal["pass", "zero", "nan", "normalize"]
-"""The fates of values that do not count."""
+"""The results for values that are masked or omitted; see `Fill`."""
 
 GateActivationName = Literal["silu", "sigmoid", "gelu", "gelu-tanh", "relu", "tanh", "none"]
 """The activations of a gate."""

@@ -1,4 +1,4 @@
-"""Which axes a request reduces, and how it splits the channels: as it says, or by the rule of its norm."""
+"""The axes that a request reduces and its split of the channels: as given, or by the rule of its norm."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ if TYPE_CHECKING:
     from normcli.norms.request import Choices
 
 EACH_CHANNEL = -1
-"""As the number of groups: a group for each channel, as Keras writes it."""
+"""The number of groups that means one group for each channel, as in Keras."""
 
 _MOST_DIVISORS = 1024
-"""Divisors up to here are suggested in a message."""
+"""The largest divisor that a message suggests as a number of groups."""
 
 
 def choose_axes(chosen: Choices, layout: Layout) -> tuple[int, ...]:
-    """Return the axes that are reduced.
+    """Return the axes that are reduced, in ascending order.
 
     Raises
     ------
     UsageError
-        If an axis is not there, the norm cannot do without one that is not, or has a window along several.
+        If a given axis does not exist, the norm's rule needs a channel axis that the layout does not have, the
+        convention has no default axes, or a norm with a window is given any number of axes but one.
     """
     request, norm, every = chosen.request, chosen.norm, tuple(range(layout.ndim))
     if request.axes is not None:
@@ -49,7 +50,7 @@ _PLACES = {
     AxesRule.ALL_BUT_FIRST: slice(1, None),
     AxesRule.ALL_BUT_LAST: slice(0, -1),
 }
-"""The rules that need no layout: they count axes from the first or the last."""
+"""The rules that need no layout, as slices of the tuple of all axes."""
 
 
 def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tuple[int, ...]:
@@ -73,12 +74,12 @@ def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tup
 
 
 def choose_rows(chosen: Choices, layout: Layout, axes: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return which of the axes reduced are rows of a matrix; None for norms whose groups are none.
+    """Return the reduced axes that are rows of a matrix; None for norms whose groups are no matrices.
 
     Raises
     ------
     UsageError
-        If one of them is not reduced.
+        If an axis given as a row does not exist, or is not reduced.
     """
     if chosen.norm.rows is None:
         return None
@@ -103,12 +104,14 @@ def _require_channel(layout: Layout) -> int:
 def choose_split(
     chosen: Choices, layout: Layout, axes: tuple[int, ...], shape: tuple[int, ...]
 ) -> Split | None:
-    """Return how the channels, or the last axis reduced, are split into groups; None where they are not.
+    """Return the split of the channel axis (or of the last reduced axis) into groups; None without a split.
 
     Raises
     ------
     UsageError
-        If the number of groups is not given, does not divide the channels, or these are not reduced.
+        If a norm that needs a number of groups gets none, or the layout has no channel axis for it; if the
+        number does not divide the length of the axis; if the axis is not reduced; or if groups or their order
+        are given and nothing is split.
     """
     norm, groups = chosen.norm, chosen.request.groups
     if not norm.needs_groups and (groups is None or not axes):

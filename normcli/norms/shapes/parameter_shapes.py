@@ -1,4 +1,4 @@
-"""The shapes of gamma and beta, and the ways in which one of another shape lies along a tensor."""
+"""The shapes of gamma and beta, and the ways in which a gamma of another shape may lie along a tensor."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class ParameterShapes(NamedTuple):
     ----------
     rule : ParameterRule
     axes : tuple of int
-        The axes of the tensor that they vary along.
+        The axes of the tensor that gamma and beta vary along.
     shape : tuple of int
-        The shape of gamma and of beta.
+        The shape of gamma and of beta: one length for each of `axes`.
     full_shape : tuple of int
-        That shape at the tensor's rank, with 1 for the other axes.
+        The shape at the tensor's rank, with 1 for the other axes.
     view_shape : tuple of int
-        That shape at the view's rank.
+        The shape at the rank of the grid's view, where a split axis is two.
     own : ParameterShapes or None
-        The norm's own shapes, where gamma and beta are given in another; None where these are its own.
+        The norm's own shapes, where gamma and beta are given in another shape; None where these are its own.
     alike : bool
-        False where gamma and beta are given in different shapes: this is the one that both broadcast to.
+        False where gamma and beta are given in different shapes: `shape` is then what both broadcast to.
     """
 
     rule: ParameterRule
@@ -43,13 +43,13 @@ class ParameterShapes(NamedTuple):
     alike: bool = True
 
     def locate(self, number: int) -> dict[int, int]:
-        """Return where the parameter of a number, in C order, lies: the place along each of `axes`."""
+        """Return the position of a parameter as axis → place, given its number in C order."""
         index = np.unravel_index(number, self.full_shape) if self.full_shape else ()
         return {axis: int(index[axis]) for axis in self.axes}
 
 
 def shape_parameters(rule: ParameterRule, grid: Grid, features: tuple[int, ...] | None) -> ParameterShapes:
-    """Return the shapes that a rule gives gamma and beta, or the axes that a caller chooses for them."""
+    """Return the shapes of gamma and beta: along the axes `features`, or where that is None, by the rule."""
     every, channel = tuple(range(len(grid.shape))), grid.layout.channel
     by_group = rule is ParameterRule.GROUP and features is None
     axes = (
@@ -69,11 +69,12 @@ def shape_parameters(rule: ParameterRule, grid: Grid, features: tuple[int, ...] 
 
 
 def place_parameter(grid: Grid, shapes: ParameterShapes, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return the ways in which a gamma of a shape lies along the tensor, as shapes at the view's rank.
+    """Return the ways in which a gamma of a shape may lie along the tensor, as shapes at the view's rank.
 
-    The first is the one that is used: as NumPy broadcasts, where the shape has as many axes as the tensor; then
-    along the norm's own axes, along channel groups, as NumPy broadcasts against the tensor or its view, and a
-    flat one along the last axes together.
+    The list is empty if the shape fits nowhere; its first entry is the one that is used. The order: as NumPy
+    broadcasts, if the shape has as many axes as the tensor; along the norm's own axes; along channel groups; as
+    NumPy broadcasts against the tensor, then against its view; and only if none of these fits, a flat gamma
+    along several last axes together.
     """
     own = shapes.own or shapes
     every = range(len(grid.shape))
@@ -95,7 +96,7 @@ def place_parameter(grid: Grid, shapes: ParameterShapes, shape: tuple[int, ...])
 
 
 def pad_shape(shape: tuple[int, ...], target: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return a shape with ones in front, as long as another, where it broadcasts to that; else nothing."""
+    """Return `[shape]`, padded with ones in front to the target's rank; `[]` if it does not broadcast to it."""
     padded = (*(1,) * (len(target) - len(shape)), *shape)
     fits = len(padded) == len(target) and all(
         n in (1, length) for n, length in zip(padded, target, strict=True)
