@@ -172,7 +172,7 @@ def assert_backward_matches(
     accumulate : str or dtype, optional
     algorithm : str, optional
         As of `assert_matches`: each value may be off by what the roundings of a backward pass add up to that
-        finds the statistics so and stays in that dtype (`normcli.algorithms.gradient_bounds`).
+        finds the statistics so and stays in that dtype (`normcli.algorithms.element_bounds`).
     **options
         Those of `normcli.normalize`.
 
