@@ -162,10 +162,10 @@ def make_claim(case: Case, found: Found) -> Claim:
     if found.region is not None and len(faults) == 1 and faults[0].id.startswith("where-"):
         source = find_source(case, found.region.mask)
         if source is not None and not found.is_of_region:
-            causes = (_AND.join((*causes, source.words)),)
-            faults = (faults[0]._replace(remedy=source.remedy),)
+            causes = (_AND.join((*causes, source[0])),)
+            faults = (faults[0]._replace(remedy=source[1]),)
         elif source is not None:
-            shown = (f"{source.words} there",)
+            shown = (f"{source[0]} there",)
     misfit = math.sqrt(float((off**2).mean()))
     rank = float(len(found.faults) + found.is_fitted + (found.numbers > _FEW_NUMBERS))
     bits = measure_bits(case, found, misfit)

@@ -323,17 +323,22 @@ def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]
             region = IndexRegion("", np.ones(case.y.shape, np.bool_))
         if region is None:
             continue
-        rest = one._replace(explained=one.explained | region.mask, region=region)
-        inside = [] if one.faults else [*_find_inside(case, region, (*STATISTICS, *REST))]
-        yield from (other._replace(region=region, explained=rest.explained) for other in inside)
-        if inside or not _lies_far(case, rest):
-            continue
-        unknown = [] if one.faults else [*find_unknown(case)]
-        if any(other.variants[0].gamma is not None for other in unknown):
-            yield from unknown
-        else:
-            fault = OF_REGIONS[region.kind].fault
-            yield rest._replace(faults=(*one.faults, fault), variants=(*one.variants, Variant(numbers=1)))
+        yield from _tell_region(case, one, region, (*STATISTICS, *REST))
+
+
+def _tell_region(case: Case, one: Found, region: IndexRegion, rows: Sequence[Row]) -> Iterator[Found]:
+    """Yield what stands in a region where one row, or the norm, does not explain y; at least where it is."""
+    rest = one._replace(explained=one.explained | region.mask, region=region)
+    inside = [] if one.faults else [*_find_inside(case, region, rows)]
+    yield from (other._replace(region=region, explained=rest.explained) for other in inside)
+    if inside or not _lies_far(case, rest):
+        return
+    unknown = [*find_unknown(case)] if rows and not one.faults else []
+    if any(other.variants[0].gamma is not None for other in unknown):
+        yield from unknown
+    else:
+        fault = OF_REGIONS[region.kind].fault
+        yield rest._replace(faults=(*one.faults, fault), variants=(*one.variants, Variant(numbers=1)))
 
 
 def find_places(case: Case) -> tuple[Claim, ...]:
@@ -346,21 +351,12 @@ def find_places(case: Case) -> tuple[Claim, ...]:
     """
     with np.errstate(all="ignore"):
         orders = _try_all(case, [row for row in ORDER if not row.needs])
-        found = [one for one in orders if one.share == 1.0] or [*_find_wrong_part(case)]
+        found = [one for one in orders if one.share == 1.0]
+        right = Found((), (), case.right, ~case.differs)
+        region = None if found else find_region(case, case.differs) or _find_few(case, right)
+        if region is not None and (case.step == 1 or _is_of_groups(case, region)):
+            found += _tell_region(case, right, region, ())
         return rank_claims([make_claim(case, one) for one in found], is_asked=True)
-
-
-def _find_wrong_part(case: Case) -> Iterator[Found]:
-    """Yield what stands in the part of y that is wrong, if all else is right."""
-    right = Found((), (), case.right, ~case.differs)
-    region = find_region(case, case.differs) or _find_few(case, right)
-    if region is None or (case.step > 1 and not _is_of_groups(case, region)):
-        return
-    rest = right._replace(explained=right.explained | region.mask, region=region)
-    inside = [*_find_inside(case, region, ())]
-    yield from (other._replace(region=region, explained=rest.explained) for other in inside)
-    if not inside and _lies_far(case, rest):
-        yield rest._replace(faults=(OF_REGIONS[region.kind].fault,), variants=(Variant(numbers=1),))
 
 
 def _is_of_groups(case: Case, region: IndexRegion) -> bool:

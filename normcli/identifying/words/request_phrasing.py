@@ -193,7 +193,7 @@ def diagnose_request(
         options = [word for one in differences for word in (one.option or "").split(" ")]
         faults = [_FAULTS[word] for word in options if word in _FAULTS]
         if (wrong := find_arithmetic(found, match)) is not None:
-            faults.append(wrong.fault.id)
+            faults.append(wrong.id)
         return Diagnosis(
             told.verdict, cause,
             evidence if found.rounded_to is None else (f"y holds {found.rounded_to} numbers", *evidence), also,
@@ -250,8 +250,8 @@ def _contrast(
         told.insert(0, OtherChoice("statistics are this tensor's own", "the running ones"))
         remedy = f"normcli {name} … without --eval"
     if (wrong := find_arithmetic(found, match)) is not None:
-        told.append(OtherChoice(wrong.cause))
-        remedy = remedy or wrong.fault.remedy
+        told.append(OtherChoice(wrong.words))
+        remedy = remedy or wrong.remedy
     exactness = [*list_exactness(match, found.reproductions)]
     if not told and match.is_far:
         largest = f"the largest difference is {match.max_ulp:.2g} ulp"
