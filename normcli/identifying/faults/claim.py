@@ -50,6 +50,21 @@ REST: Sequence[Row] = (*AROUND, *PARAMETERS, *BEHIND, *ORDER)
 FAULTS: Sequence[Row] = (*STATISTICS, *REST, *OF_COPIES, *OF_REGIONS.values(), *UNKNOWN.values(), CAST)
 """Every row: what `normcli help faults` lists."""
 
+GAMMAS = frozenset(("affine-constant", "affine-offset"))
+"""The faults that a gamma and a beta of one number make as well."""
+
+ANY_EPS = frozenset(("stats-eps-other", "stats-eps-outside", "stats-ddof"))
+"""The faults that are another eps or ddof."""
+
+OTHER_NORMS = ANY_EPS | {"stats-length"}
+"""The faults that make another norm, or another request: nobody said that it should not be that."""
+
+SCALERS = frozenset(("stats-no-mean", "stats-no-divisor"))
+"""The faults that some well-known scalers have on purpose."""
+
+REQUESTS = GAMMAS | ANY_EPS | {"stats-count", "stats-other-axes", "affine-gamma-plus-one"}
+"""The faults that a request cures."""
+
 _TRIED = 10.0
 """Bits that the choice of a row and of its variant takes: there are about a thousand."""
 
