@@ -1,4 +1,4 @@
-"""The members of stats and state files, each read with a check of its dtype, shape and range."""
+"""Reading the members (arrays) of stats and state files, with checks of dtype, shape and range."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from normcli.tensors.formats.npz import FileKind
 
 MOST_COUNTED = 2**53
-"""Counts up to here are exact in a double, and a thousand of them can be added in int64."""
+"""The largest count in such files: exact in float64, and a thousand of them can be added in int64."""
 
 
 class Members:
-    """The members of a file that normcli wrote.
+    """The arrays of a file that normcli wrote, by name; every method raises `DataError` for a wrong one.
 
     Parameters
     ----------
@@ -35,8 +35,7 @@ class Members:
     FileNotFoundError
         If there is no such file.
     DataError
-        If it cannot be read, or is of another kind or version. So do all methods where a member is
-        not what it can be.
+        If the file cannot be read, or is of another kind or version.
     """
 
     def __init__(self, path: str, kind: FileKind) -> None:
@@ -47,7 +46,7 @@ class Members:
         return name in self._arrays
 
     def refuse(self, name: str, problem: str) -> NoReturn:
-        """Raise `DataError` about a member."""
+        """Raise `DataError` with the file, a member's name and its problem."""
         raise DataError(f"{self._path} is no {self._kind.name} file of normcli: {name} {problem}")
 
     def get_shape(self, name: str) -> tuple[int, ...]:
@@ -55,13 +54,13 @@ class Members:
         return self._get(name).shape
 
     def take_integers(self, name: str, shape: tuple[int, ...], low: int, high: int) -> Integers:
-        """Return a member of integers from low to high, both included."""
+        """Return an int64 member of a shape, whose values are from low to high, both included."""
         values = self._take(name, np.dtype(np.int64), shape)
         self.require(name, (values >= low) & (values <= high), values, f"not from {low} to {high}")
         return values
 
     def take_floats(self, name: str, shape: tuple[int, ...]) -> Floats:
-        """Return a member of doubles, which may be any."""
+        """Return a float64 member of a shape, of any values."""
         return self._take(name, np.dtype(np.float64), shape)
 
     def take_integer(self, name: str, low: int, high: int) -> int:
@@ -69,18 +68,18 @@ class Members:
         return int(self.take_integers(name, (), low, high))
 
     def take_word(self, name: str, known: Sequence[str] = ()) -> str:
-        """Return a member that is one text, of those that are known, if any are."""
+        """Return a member that is a single text; if `known` is not empty, it must be one of those texts."""
         (word,) = self._take_texts(name, ())
         if known and word not in known:
             self.refuse(name, f"is {shorten(repr(word))}, none of {', '.join(known)}")
         return word
 
     def take_words(self, name: str, *shape: int) -> tuple[str, ...]:
-        """Return a member that holds texts in a shape, in C order."""
+        """Return the texts of a member of a shape, in C order."""
         return self._take_texts(name, shape)
 
     def require(self, name: str, right: Selected, values: NDArray[Any], problem: str) -> None:
-        """Refuse a member if not all of its values are right, with the first that is not."""
+        """Raise `DataError`, with the first wrong value, unless `right` is True for all values of a member."""
         if not right.all():
             self.refuse(name, f"is {values[~right].reshape(-1)[0]}, {problem}")
 

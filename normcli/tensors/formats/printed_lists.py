@@ -32,9 +32,9 @@ class Printed(NamedTuple):
     Parameters
     ----------
     json : str
-        Its numbers.
+        The numbers as nested lists in JSON.
     dtype : dtype or None
-        What stands behind them; None where nothing does.
+        The dtype that is printed behind the numbers; None without one.
     """
 
     json: str
@@ -42,12 +42,20 @@ class Printed(NamedTuple):
 
 
 def read_printed(text: str, name: str) -> Printed | None:
-    r"""Return a printed list of numbers, or a single one in a call; None of any other text.
+    r"""Return the numbers that NumPy, PyTorch or Python printed; None if a text is no such list.
+
+    A single number counts if it stands in a call, such as `tensor(1.5)`.
+
+    Parameters
+    ----------
+    text : str
+    name : str
+        The origin of the text, for messages.
 
     Raises
     ------
     DataError
-        If numbers are left out of a long list, or its dtype is no dtype of real numbers.
+        If numbers are left out (`...`), or the dtype is none of real numbers.
 
     Examples
     --------
@@ -82,7 +90,7 @@ def _spell(token: str) -> str:
 
 
 def _read_dtype(options: str, name: str) -> np.dtype[Any] | None:
-    """Return the dtype that stands behind numbers, such as `dtype=torch.float16`."""
+    """Return the dtype printed behind numbers, such as `dtype=torch.float16`; None without one."""
     found = _DTYPE.search(options)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""The place of an array in a chunked store, by name: `store.zarr`, `store.zarr:group/x`, `file.h5:x`."""
+"""Names of arrays in chunked stores: `store.zarr`, `store.zarr:group/x`, `file.h5:x`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ class Place(NamedTuple):
     Parameters
     ----------
     path : str
-        A path, or a URL that zarr opens.
+        The store's path, or a URL that zarr opens.
     suffix : str
-        In lower case.
+        The store's suffix in lower case: `.zarr`, `.h5`, `.hdf5` or `.nc`.
     key : str or None
+        The array's name in the store; None if none is given.
     """
 
     path: str
@@ -31,7 +32,7 @@ class Place(NamedTuple):
 
     @property
     def is_zarr(self) -> bool:
-        """Whether it is a Zarr store."""
+        """Whether the store is Zarr (and not HDF5)."""
         return _KIND_OF[self.suffix] == "zarr"
 
     @property
@@ -57,5 +58,5 @@ def find_place(specification: str) -> Place | None:
 
 
 def locate(specification: str) -> str:
-    """Return a name of a file or a place in a store, as processes in other folders find it."""
+    """Return the name of a file, or of an array in a store, as an absolute path; a URL unchanged."""
     return specification if "://" in specification else os.path.abspath(specification)  # noqa: PTH100
