@@ -271,7 +271,7 @@ PRACTICES = (
         "pairwise:float32:divided",
     ),
 )  # fmt: skip
-"""The algorithms of all frameworks whose kernels were read. Where one runs, `tests/algorithms/test_table_practices.py` calls it."""
+"""The algorithms of all frameworks whose kernels were read; `test_table_practices.py` calls those that run."""
 
 
 def list_practices(norm: str) -> tuple[Practice, ...]:
