@@ -35,7 +35,7 @@ class Options(NamedTuple):
     plot : str
         One of `PLOTS`.
     digits : int or None
-        The number of significant digits; None: four for statistics, and for cells as many as they need.
+        The number of significant digits; None: 8 for statistics, and 5 for the largest value in cells.
     scale : float
         The number of pixels for a unit, in PNG.
     bins : int or None

@@ -210,7 +210,7 @@ def require_painter() -> None:
 
 
 def write_png(scene: Scene, stream: BinaryIO) -> None:
-    """Write a picture as PNG with fonts of its own: the same on every machine, except for Chinese letters.
+    """Write a picture as PNG: the same on every machine, with fonts of its own, but for Chinese letters.
 
     Raises
     ------

@@ -43,7 +43,7 @@ def list_costs(plan: Plan, values: NDArray[Any], inputs: Inputs, effort: Effort)
     """Yield the loss in each format in which a norm's result can be stored.
 
     Formats whose blocks do not divide the rows are left out. Nothing is yielded for a tensor of more than
-    `MOST_VALUES` values, or for a result that is not finite.
+    `MOST_VALUES` values, a norm with windows, or a result that is not finite.
 
     Parameters
     ----------
