@@ -135,8 +135,8 @@ class StoreVersion(NamedTuple):
     name : str
         The array's name in messages.
     folder : str or None
-        The absolute path of the folder with the array's files; None for an array at a URL or in memory, whose
-        changes are not detected.
+        The absolute path of the folder with the array's files; None where changes are not to be detected, as
+        for an array at a URL.
     files : bytes or None
         A hash of the paths, inodes, sizes and times of all files in the folder; None without a folder.
     """
@@ -147,7 +147,7 @@ class StoreVersion(NamedTuple):
 
     @classmethod
     def describe(cls, name: str, folder: str | None) -> StoreVersion:
-        """Return the present state of the files in an array's folder; None for an array without a folder."""
+        """Return the present state of an array's files; `folder` is None if changes are not to be detected."""
         if folder is None:
             return cls(name, None, None)
         place = os.path.abspath(folder)  # noqa: PTH100  # resolves no links

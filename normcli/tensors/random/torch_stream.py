@@ -40,20 +40,20 @@ class TorchStream:
     seed : int
         A seed from −2⁶³ to 2⁶⁴ − 1, as in torch; the engine uses its low 32 bits.
 
+    Raises
+    ------
+    UsageError
+        If the seed is out of range.
+
     Notes
     -----
     Integers, uniform values and fewer than 16 normal values equal torch's to the bit. 16 or more float32 normal
-    values equal, to the bit, those of torch on x86 CPUs with AVX2 or AVX-512, on any CPU here. On ARM,
+    values equal, to the bit, those of torch on x86 CPUs with AVX2 or AVX-512, whatever the CPU here. On ARM,
     Apple silicon and x86 without AVX2, torch calls the C library and rounds angles differently: about 60 % of
     its values equal those made here, the others differ by up to 3e-6. On POWER, torch uses another library.
 
     16 or more float64 normal values equal torch's to the bit if NumPy calls the C library's logarithm. On CPUs
     with AVX-512, NumPy has its own, and 0.2 % of the values differ, by 1 or 2 ulp.
-
-    Raises
-    ------
-    UsageError
-        If the seed is out of range.
 
     Examples
     --------

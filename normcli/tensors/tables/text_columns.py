@@ -83,7 +83,7 @@ class _CellsSeen:
 
 @lru_cache(1 << 16)
 def _find_ways(cell: str, ways: tuple[Numerals, ...]) -> tuple[frozenset[Numerals], ...]:
-    """Return three sets: the notations in which a cell is a number, whose separators it has, that it proves."""
+    """Return three sets of notations, as in `_CellsSeen`: `ways`, `grouped` and `proved` of a single cell."""
     grouped = [way for way in ways if way.is_grouped(cell.strip())]
     proved = [way for way in grouped if way.is_grouped(cell.strip(), 2) or way.decimal in cell]
     return frozenset(way for way in ways if way.read(cell) is not None), frozenset(grouped), frozenset(proved)
