@@ -33,7 +33,7 @@ class Algorithm(NamedTuple):
     ----------
     name : str
     words : str
-        Its words in a sentence.
+        The algorithm's words in a sentence.
     add : Add
         The order of addition.
     measure : Measure
@@ -275,7 +275,7 @@ PRACTICES = (
 
 
 def list_practices(norm: str) -> tuple[Practice, ...]:
-    """Return the rows of frameworks that calculate a norm, by its short name.
+    """Return the algorithms of the frameworks whose kernel for a norm was read, by the norm's short name.
 
     Examples
     --------
