@@ -14,6 +14,7 @@ from normcli.checking.check import NORMALIZED, Checked, check
 from normcli.checking.gradient_check import CheckedGradients, check_gradients
 from normcli.checking.ulp import ROUNDED_ONCE, choose_tolerance
 from normcli.dtypes import is_bfloat16, is_short_float
+from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.golden.manifest import (
@@ -23,14 +24,13 @@ from normcli.golden.manifest import (
     MASK,
     PARAMETERS,
     RUNNING,
-    GoldenSubject,
     Manifest,
-    describe_array,
-    describe_golden_plan,
     digest_file,
     write_manifest,
 )
+from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
+from normcli.norms.request import NanRule
 from normcli.numerics.statistics.solution import Given
 from normcli.results.backward import BackwardProblem, calculate_backward
 from normcli.results.calculate import calculate
@@ -46,11 +46,34 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.checking.ulp import Tolerance
+    from normcli.engine.inputs import Inputs, Selection
     from normcli.engine.walk import Effort
+    from normcli.norms.plan import Plan
     from normcli.results.result import Result
+    from normcli.tensors.tensor import Tensor
 
 _LONG_ULP = 1.0
 """The largest distance of golden float64 values from recalculated ones: older versions missed by 0.51 ulp."""
+
+
+class GoldenSubject(NamedTuple):
+    """The case that golden files hold: a plan, its input, its parameters, and dy.
+
+    Parameters
+    ----------
+    plan : Plan
+    tensor : Tensor
+        The input.
+    inputs : Inputs
+        Gamma, beta, running statistics and which values count.
+    dy : Tensor or None
+        The derivative of a loss by the normalized tensor, where the files have a backward pass.
+    """
+
+    plan: Plan
+    tensor: Tensor
+    inputs: Inputs = NO_INPUTS
+    dy: Tensor | None = None
 
 
 class Golden(NamedTuple):
@@ -130,10 +153,10 @@ def write_golden(
         with _locate(folder, name).open("wb") as stream:
             write_npy(stream, arrays[name])
     described = {
-        name: {**describe_array(name, array), "sha256": digest_file(_locate(folder, name))}
+        name: {**_describe_array(name, array), "sha256": digest_file(_locate(folder, name))}
         for name, array in arrays.items()
     }
-    members = {**describe_golden_plan(plan, inputs.selection), "source": tensor.source, "recipe": recipe}
+    members = {**_describe_plan(plan, inputs.selection), "source": tensor.source, "recipe": recipe}
     write_manifest(folder, {**members, "files": described})
     return result
 
@@ -166,9 +189,10 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
         inputs = fit_inputs(plan, tensor.values, parameters, running, selection)
     except (UsageError, DataError) as error:
         raise DataError(f"{manifest.path} does not fit its files: {error}") from error
-    manifest.require_agreement(plan, inputs, arrays)
+    described = {name: _describe_array(name, array) for name, array in arrays.items()}
+    manifest.require_agreement(_describe_plan(plan, inputs.selection), described)
     subject, gradients = GoldenSubject(plan, tensor, inputs, dy), None
-    manifest.require_origin(subject)
+    manifest.require_origin(*subject)
     forward, backward = (
         {name: arrays[name] for name in names if name in arrays}
         for names in ((NORMALIZED, *plan.norm.statistics), plan.norm.gradient_names)
@@ -184,6 +208,38 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     if golden.ok:
         manifest.require_intact()
     return golden
+
+
+def _describe_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
+    """Return the members of a plan: the request, and for a reader its resolved choices."""
+    described: dict[str, Any] = {
+        "norm": plan.request.norm,
+        "options": plan.request.describe(),
+        "convention": _describe_convention(plan),
+    }
+    if selection is not None:
+        rule = NanRule.OMIT if selection.omits_nan else NanRule.PROPAGATE
+        described["selection"] = {"nan": rule.value, "fill": selection.fill.value}
+    return described
+
+
+def _describe_convention(plan: Plan) -> dict[str, Any]:
+    grid, spec = plan.grid, plan.spec
+    return {
+        "name": plan.norm.name,
+        "formula": plan.formula,
+        "layout": grid.layout.text,
+        **{name: getattr(grid, name) for name in ("axes", "kept", "groups", "group_count", "group_size")},
+        **{name: getattr(spec, name) for name in ("eps", "eps_mode", "ddof")},
+        "p": find_option("p").describe(spec.p),
+        "window": None if spec.window is None else spec.window._asdict(),
+        "like": spec.like,
+    }
+
+
+def _describe_array(name: str, values: NDArray[Any]) -> dict[str, Any]:
+    """Return the members of an array in a manifest, without the hash of its file."""
+    return {"file": f"{name}.npy", "shape": values.shape, "dtype": values.dtype.name}
 
 
 def _locate(folder: Path, name: str) -> Path:

@@ -10,18 +10,15 @@ import numpy as np
 
 from normcli.checking.check import NORMALIZED
 from normcli.dtypes import get_eps, is_float
-from normcli.engine.inputs import NO_INPUTS
 from normcli.errors import DataError, UsageError
-from normcli.golden.manifest_members import SCHEMA, format_member, read_object, read_recipe, require_integer
-from normcli.norms.options import find_option
-from normcli.norms.request import Choices, NanRule, Request
+from normcli.norms.request import Choices, Request
 from normcli.printable import shorten
 from normcli.results.backward import draw_gradient
 from normcli.results.given_inputs import SelectionRequest
+from normcli.tensors.formats.json_items import RepeatedNameError, make_object
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tensors.random.generate import draw_affine, generate
-from normcli.tensors.random.recipe import DEFAULT_RNG
-from normcli.tuples import NamedTuple
+from normcli.tensors.random.recipe import DEFAULT_RNG, DISTRIBUTIONS, RNGS, Recipe
 from normcli.version import __version__
 
 if TYPE_CHECKING:
@@ -30,9 +27,72 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.inputs import Inputs, Selection
+    from normcli.engine.inputs import Inputs
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
+
+
+SCHEMA = "normcli-golden/2"
+"""The version of the manifest."""
+
+
+def format_member(value: Any) -> str:
+    """Return a value as a message shows it."""
+    return shorten(json.dumps(value), 60)
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the object that a manifest is; a number twice, or one that JSON has not, is refused."""
+    if path.exists() and not path.is_file():
+        raise DataError(f"{path} is no regular file")
+    try:
+        manifest = json.loads(
+            path.read_text(encoding="utf-8"),
+            object_pairs_hook=make_object,
+            parse_float=_read_float,
+            parse_constant=_read_float,
+        )
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: there is no such file, so this is no folder of golden files") from error
+    except RepeatedNameError as error:
+        raise DataError(f"{path}: an object {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is not valid JSON") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
+    if not isinstance(manifest, dict):
+        raise DataError(f"{path} is not the manifest of golden files ({SCHEMA})")
+    return manifest
+
+
+def _read_float(text: str) -> float:
+    value = float(text)
+    if not np.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def read_recipe(members: Mapping[str, Any]) -> Recipe:
+    """Return a recipe, its bounds as they are written; raise `ValueError` or `TypeError` if it is none."""
+    if members.keys() != set(Recipe._fields):
+        raise ValueError(f"its members are not {', '.join(Recipe._fields)}")
+    for name in ("low", "high"):
+        if not isinstance(members[name], int | float | None) or isinstance(members[name], bool):
+            raise TypeError(f"{name} is no number")
+    for name, known in (("dist", DISTRIBUTIONS), ("rng", RNGS)):
+        if members[name] not in known:
+            raise ValueError(f"{name} {format_member(members[name])} is none of {', '.join(known)}")
+    if not isinstance(members["shape"], list):
+        raise TypeError("shape is no list")
+    whole = {name: require_integer(members[name]) for name in ("seed", "skip")}
+    return Recipe(**{**members, **whole, "shape": tuple(map(require_integer, members["shape"]))})
+
+
+def require_integer(value: Any) -> int:
+    """Return a value that is an integer, and refuse any other."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{format_member(value)} is no integer")
+    return value
 
 
 _WITHOUT_HASH = "normcli-golden/1"
@@ -58,26 +118,6 @@ _MOST_SKIPPED = 10**6
 
 _DRAWN_WITHIN = 8.0
 """The largest distance of drawn values, in machine epsilons: systems' logarithms differ in their last bits."""
-
-
-class GoldenSubject(NamedTuple):
-    """The case that golden files hold: a plan, its input, its parameters, and dy.
-
-    Parameters
-    ----------
-    plan : Plan
-    tensor : Tensor
-        The input.
-    inputs : Inputs
-        Gamma, beta, running statistics and which values count.
-    dy : Tensor or None
-        The derivative of a loss by the normalized tensor, where the files have a backward pass.
-    """
-
-    plan: Plan
-    tensor: Tensor
-    inputs: Inputs = NO_INPUTS
-    dy: Tensor | None = None
 
 
 class Manifest:
@@ -169,26 +209,20 @@ class Manifest:
             raise DataError("its selection is no object of nan and fill")
         return SelectionRequest(mask, None, selection.get("nan"), selection.get("fill"))
 
-    def require_agreement(self, plan: Plan, inputs: Inputs, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def require_agreement(self, actual: dict[str, Any], files: Mapping[str, Any]) -> None:
         """Raise `DataError` unless the manifest says what follows from its norm, its options and its files.
 
         Parameters
         ----------
-        plan : Plan
-            Of the manifest's request.
-        inputs : Inputs
-        arrays : mapping of str to ndarray
-            What its files hold.
+        actual : dict
+            The members of the plan of the manifest's request.
+        files : mapping of str to mapping
+            The members of each file's array.
         """
-        actual = describe_golden_plan(plan, inputs.selection)
         said = self.members.get("convention")
         if self.members.get("normcli") != __version__ and isinstance(said, dict):
-            actual["convention"]["formula"] = said.get(
-                "formula"
-            )  # prose, which another version words differently
-        found = list(
-            self._contradict(actual, {name: describe_array(name, array) for name, array in arrays.items()})
-        )
+            actual["convention"]["formula"] = said.get("formula")  # prose, which versions word differently
+        found = list(self._contradict(actual, files))
         if found:
             more = f"; and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
             raise DataError(f"{self.path}: {'; '.join(found[:_MOST_NAMED])}{more}")
@@ -208,7 +242,7 @@ class Manifest:
             said = {member: value for member, value in self.files[name].items() if member != _HASH}
             yield from _compare(f"files.{name}", said, _to_json(described), complete=complete)
 
-    def require_origin(self, subject: GoldenSubject) -> None:
+    def require_origin(self, plan: Plan, tensor: Tensor, inputs: Inputs, dy: Tensor | None) -> None:
         """Raise `DataError` unless the recipe, if there is one, gives the input, the parameters and dy."""
         recipe = self.members.get("recipe")
         for name in ("normcli", "source"):
@@ -219,15 +253,16 @@ class Manifest:
         if not isinstance(recipe, dict):
             raise DataError(f"{self.path}: recipe is {format_member(recipe)}, and no object")
         try:
-            wrong = self._follow(dict(recipe), subject)
+            wrong = self._follow(dict(recipe), plan, tensor, inputs, dy)
         except (UsageError, DataError, TypeError, ValueError, OverflowError) as error:
             raise DataError(f"{self.path}: recipe is none that can be followed: {error}") from error
         if wrong is not None:
             raise DataError(f"{self.path}: {wrong}")
 
-    def _follow(self, recipe: dict[str, Any], subject: GoldenSubject) -> str | None:
+    def _follow(
+        self, recipe: dict[str, Any], plan: Plan, tensor: Tensor, inputs: Inputs, dy: Tensor | None
+    ) -> str | None:
         """Return the first file that a recipe does not give, in words; None if it gives all."""
-        plan, tensor, inputs, dy = subject
         seed, rng = recipe.pop("affine_seed", None), recipe.get("rng") or DEFAULT_RNG
         dy_seed = recipe.pop("dy_seed", None)
         if "shape" in recipe:
@@ -264,38 +299,6 @@ def write_manifest(folder: Path, members: Mapping[str, Any]) -> None:
     manifest = {"schema": SCHEMA, "normcli": __version__, **members}
     manifest[_HASH] = _digest_members(manifest)
     (folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2, allow_nan=False)}\n", encoding="utf-8")
-
-
-def describe_golden_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
-    """Return the members of a plan: the request, and for a reader its resolved choices."""
-    described: dict[str, Any] = {
-        "norm": plan.request.norm,
-        "options": plan.request.describe(),
-        "convention": _describe_convention(plan),
-    }
-    if selection is not None:
-        rule = NanRule.OMIT if selection.omits_nan else NanRule.PROPAGATE
-        described["selection"] = {"nan": rule.value, "fill": selection.fill.value}
-    return described
-
-
-def _describe_convention(plan: Plan) -> dict[str, Any]:
-    grid, spec = plan.grid, plan.spec
-    return {
-        "name": plan.norm.name,
-        "formula": plan.formula,
-        "layout": grid.layout.text,
-        **{name: getattr(grid, name) for name in ("axes", "kept", "groups", "group_count", "group_size")},
-        **{name: getattr(spec, name) for name in ("eps", "eps_mode", "ddof")},
-        "p": find_option("p").describe(spec.p),
-        "window": None if spec.window is None else spec.window._asdict(),
-        "like": spec.like,
-    }
-
-
-def describe_array(name: str, values: NDArray[Any]) -> dict[str, Any]:
-    """Return the members of an array in a manifest, without the hash of its file."""
-    return {"file": f"{name}.npy", "shape": values.shape, "dtype": values.dtype.name}
 
 
 def digest_file(path: Path) -> str:

@@ -1,6 +1,5 @@
 """Batches drawn by chance around one sample, whose statistics and output are watched.
 
-* `batch_size`: how statistics and output move with the size of the batch
-* `batches`: the batches that are drawn
+* `batch_size`: the batches that are drawn; how statistics and output move with their size
 * `training`: training against evaluation, step after step
 """

@@ -1,4 +1,4 @@
-"""The movement of one sample's statistics and output as the batch around it changes."""
+"""Batches drawn around one sample, and the movement of its statistics and output as they change."""
 
 from __future__ import annotations
 
@@ -10,22 +10,17 @@ import numpy as np
 
 from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.walk import DEFAULT_EFFORT
-from normcli.errors import name_subject
+from normcli.errors import DataError, UsageError, name_subject
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.printable import format_count
 from normcli.results.calculate import calculate
-from normcli.simulate.batches import (
-    UNMOVED,
-    Change,
-    Population,
-    Quartiles,
-    measure_distance,
-)
 from normcli.teach.side_by_side import depends_on_batch
+from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -34,6 +29,127 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.results.result import Result
+
+
+MOST_BATCHES = 10_000_000
+"""What is measured of each batch is kept until all are drawn."""
+
+
+class Change(NamedTuple):
+    """A change of values: scale · x + shift."""
+
+    shift: float = 0.0
+    scale: float = 1.0
+
+    def require_finite(self) -> None:
+        """Raise `UsageError` if a number is NaN or infinite: no value would be left."""
+        for name, number in self._asdict().items():
+            if not math.isfinite(number):
+                raise UsageError(f"{name} {number:g} is not a finite number")
+
+    def apply(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return changed values, as float64; the array itself where nothing changes."""
+        return values if self == NO_CHANGE else values.astype(np.float64) * self.scale + self.shift
+
+
+NO_CHANGE = Change()
+
+
+class Population(NamedTuple):
+    """The samples that batches are drawn from, and the one that is in all of them.
+
+    Parameters
+    ----------
+    values : ndarray
+        Which may be a map of a file: of it, only the samples of one batch are in memory at a time.
+    axis : int
+        Along which the samples lie.
+    sample : int
+        The number of the one that is watched.
+    """
+
+    values: NDArray[Any]
+    axis: int
+    sample: int
+
+    @property
+    def sample_count(self) -> int:
+        """The number of samples."""
+        return int(self.values.shape[self.axis])
+
+    def require_batches(self, sizes: Sequence[int], option: str = "batches") -> None:
+        """Raise `NormError` unless the watched sample is there, and batches of some sizes can be drawn."""
+        if not 0 <= self.sample < self.sample_count:
+            raise UsageError(f"sample {self.sample} is none of the {format_count(self.sample_count, 'sample')}")
+        if not sizes or min(sizes) < 1:
+            raise UsageError(f"{option} are of 1 sample or more")
+        if max(sizes) > self.sample_count:
+            held = format_count(self.sample_count, "sample")
+            raise DataError(f"{option} of {max(sizes)} take as many samples; the input has {held}")
+
+    def take(self, numbers: Sequence[int]) -> NDArray[Any]:
+        """Return some samples as a tensor."""
+        index: tuple[Any, ...] = (*(slice(None),) * self.axis, list(numbers))
+        return np.asarray(fetch(self.values[index]))
+
+    def draw(self, size: int, rng: np.random.Generator, change: Change = NO_CHANGE) -> NDArray[Any]:
+        """Return a batch whose first sample is the watched one; the others are drawn, without repeats.
+
+        Parameters
+        ----------
+        size : int
+            Of the batch.
+        rng : numpy.random.Generator
+        change : Change
+            Of the others' values.
+        """
+        drawn = rng.choice(self.sample_count - 1, size - 1, replace=False)
+        others = self.take((drawn + (drawn >= self.sample)).tolist())
+        return np.concatenate([self.take([self.sample]), change.apply(others)], axis=self.axis)
+
+    def follow(self, effort: Effort, sizes: Sequence[int], times: int) -> Callable[[int], None]:
+        """Let an observer expect batches of some sizes, each so often; return what tells it of one.
+
+        Raises
+        ------
+        UsageError
+            If they are more than `MOST_BATCHES`.
+        """
+        if len(sizes) * times > MOST_BATCHES:
+            raise UsageError(f"{len(sizes) * times:,} batches are drawn; at most {MOST_BATCHES:,} are")
+        observer, sample = effort.observer, self.values.nbytes // max(1, self.sample_count)
+        if observer is None:
+            return lambda size: None
+        observer.expect(times * sum(sizes) * sample)
+        return lambda size: observer.advance(size * sample)
+
+
+class Quartiles(NamedTuple):
+    """The quartiles of numbers: a quarter lie below `low`, half below `median`, a quarter above `high`."""
+
+    low: float
+    median: float
+    high: float
+
+    @classmethod
+    def of(cls, numbers: Sequence[float] | Floats) -> Quartiles:
+        """Return the quartiles of one or more numbers; NaN if one of them is NaN."""
+        return cls(*np.quantile(np.asarray(numbers, np.float64), (0.25, 0.5, 0.75)).tolist())
+
+    @classmethod
+    def of_all(cls, numbers: Sequence[float | None]) -> Quartiles | None:
+        """Return the quartiles of numbers; None if one of them is None."""
+        known = [number for number in numbers if number is not None]
+        return cls.of(known) if len(known) == len(numbers) else None
+
+
+UNMOVED = Quartiles(0.0, 0.0, 0.0)
+
+
+def measure_distance(output: NDArray[Any], reference: NDArray[Any]) -> float:
+    """Return the mean of |y − reference| over the values of a sample."""
+    return float(np.mean(np.abs(output.astype(np.float64) - reference)))
+
 
 BATCHES = (1, 2, 4, 8, 32, 128)
 DRAWS = 100
@@ -195,10 +311,10 @@ def _move(plan: Plan, asked: BatchSizes, effort: Effort) -> Iterator[Movement]:
     """Yield how far batches of each size move the watched sample."""
     population, _, sizes, draws, seed, change = asked
     if not depends_on_batch(plan):
-        centre, spread = _name_statistics(plan)
-        yield from (
-            Movement(size, UNMOVED, UNMOVED if centre else None, UNMOVED if spread else None) for size in sizes
+        centre, spread = (
+            UNMOVED if name else None for name in (plan.norm.centre.statistic, plan.norm.divisor.spread)
         )
+        yield from (Movement(size, UNMOVED, centre, spread) for size in sizes)
         return
     whole = calculate(plan, population.values, effort=effort)
     reference = take_sample(whole, population.axis, population.sample)
@@ -220,19 +336,15 @@ def take_sample(result: Result, axis: int, sample: int) -> Floats:
     return np.asarray(result.normalized.take(sample, axis), np.float64)
 
 
-def _name_statistics(plan: Plan) -> tuple[str | None, str | None]:
-    """Return the names of a norm's centre and spread: `mean` and `std`; None where it has none."""
-    return plan.norm.centre.statistic, plan.norm.divisor.spread
-
-
 def _compare_statistics(result: Result, whole: Result) -> tuple[float | None, float | None]:
     """Return how far centre and spread of a batch are from the population's, as `Movement` has them."""
-    centre, spread = _name_statistics(whole.plan)
+    centre, spread = whole.plan.norm.centre.statistic, whole.plan.norm.divisor.spread
     scale = np.asarray(1.0 if spread is None else whole.statistics[spread])
+    moved = relative = None
     with np.errstate(all="ignore"):
-        return (
-            None
-            if centre is None
-            else float(np.mean(np.abs(result.statistics[centre] - whole.statistics[centre]) / scale)),
-            None if spread is None else float(np.mean(np.abs(result.statistics[spread] / scale - 1.0))),
-        )
+        if centre is not None:
+            gaps = np.abs(result.statistics[centre] - whole.statistics[centre])
+            moved = float(np.mean(gaps / scale))
+        if spread is not None:
+            relative = float(np.mean(np.abs(result.statistics[spread] / scale - 1.0)))
+    return moved, relative

@@ -15,8 +15,14 @@ from normcli.norms.request import Request
 from normcli.printable import format_count
 from normcli.results.calculate import calculate
 from normcli.running.average import begin, choose_rule, measure_batch, update
-from normcli.simulate.batch_size import calculate_batch, take_sample
-from normcli.simulate.batches import Change, Population, Quartiles, measure_distance
+from normcli.simulate.batch_size import (
+    Change,
+    Population,
+    Quartiles,
+    calculate_batch,
+    measure_distance,
+    take_sample,
+)
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
