@@ -42,7 +42,7 @@ def format_member(value: Any) -> str:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Return the object that a manifest is; a number twice, or one that JSON has not, is refused."""
+    """Return the object in a manifest's file; refuse a name that is there twice, and numbers beyond JSON."""
     if path.exists() and not path.is_file():
         raise DataError(f"{path} is no regular file")
     try:
@@ -201,7 +201,7 @@ class Manifest:
             raise DataError(f"{self.path.parent}: {self.note}, although the values agree with it")
 
     def read_selection(self, mask: NDArray[Any] | None) -> SelectionRequest | None:
-        """Return which values count, by the manifest and its mask."""
+        """Return the manifest's request on which values count, with the mask; None where all do."""
         selection = self.members.get("selection")
         if selection is None:
             return None
@@ -262,7 +262,7 @@ class Manifest:
     def _follow(
         self, recipe: dict[str, Any], plan: Plan, tensor: Tensor, inputs: Inputs, dy: Tensor | None
     ) -> str | None:
-        """Return the first file that a recipe does not give, in words; None if it gives all."""
+        """Return a sentence on the first file that the recipe does not give; None where it gives all."""
         seed, rng = recipe.pop("affine_seed", None), recipe.get("rng") or DEFAULT_RNG
         dy_seed = recipe.pop("dy_seed", None)
         if "shape" in recipe:

@@ -29,7 +29,7 @@ Tree = Any
 
 
 def describe_definitions(definitions: Iterable[Definition]) -> list[dict[str, Tree]]:
-    """Return definitions as mappings, without empty members."""
+    """Return definitions as objects of JSON, without their empty members and without slopes."""
     fields = (definition._replace(slope=None)._asdict().items() for definition in definitions)
     return [{name: describe_tree(part) for name, part in some if part} for some in fields]
 
@@ -107,7 +107,7 @@ def build_statistics(plan: Plan) -> Iterator[tuple[str, Tree]]:
 
 
 def _number_rows(plan: Plan) -> list[int]:
-    """Return of each value of a group, in order, in which row of its matrix it lies."""
+    """Return the row of the matrix in which each value of a group lies, in the order of the values."""
     axes, rows = plan.grid.view_axes, plan.spec.rows or ()
     lengths = [plan.grid.view_shape[axis] for axis in axes]
     own = [length if axis in rows else 1 for axis, length in zip(axes, lengths, strict=True)]
@@ -165,7 +165,7 @@ def list_steps(plan: Plan) -> Iterator[PageStep]:
 
 
 def _list_divisions(plan: Plan, centring: set[str]) -> Iterator[PageStep]:
-    """Yield the steps of what divides; `centring` are the statistics that were there before."""
+    """Yield the steps of the divisor and the division; `centring` holds the statistic that was subtracted."""
     row, terms = plan.norm.divisor, list_terms(plan)
     made = tuple(name for name in row.statistics if name not in {*centring, "rstd"})
     head = row.spread or row.size if terms is None else Printer().write(terms)
@@ -212,7 +212,7 @@ def mark_formula(plan: Plan, given: Container[str]) -> list[tuple[str, list[str]
 
 
 def _find_measured(plan: Plan, divisor: str) -> str:
-    """Return the part of a divisor's text that is measured of the group: all but eps."""
+    """Return the statistic in a divisor's text: all but eps and the signs around it."""
     row = plan.norm.divisor
     root = row.root.replace("ₚ", format_subscript(plan.norm.p))
     return next((part for part in (row.square, root) if part and part in divisor), divisor)

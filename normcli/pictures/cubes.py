@@ -256,7 +256,7 @@ def _fold(plan: Plan, shown: Sequence[Positions], kept: Container[int]) -> list[
 def _make_edge(
     plan: Plan, axes: tuple[int, ...], shown: Sequence[Positions], kept: Container[int], most: int
 ) -> Edge:
-    """Fold axes into a direction; along a kept one, the groups' names would grow with what is shown of it."""
+    """Fold axes into one direction; of a kept axis only positions in `shown` are drawn, as in the legend."""
     shape = tuple(plan.grid.shape[axis] for axis in axes)
     names = "×".join(name_axis(plan, axis) for axis in axes)
     sizes = "×".join(f"{length:,}" for length in shape)
@@ -284,7 +284,7 @@ def _count_from_ends(shape: tuple[int, ...], bound: Sequence[Positions | None]) 
 
 
 def _project(corner: tuple[float, ...]) -> Point:
-    """Return where a place (x, y, z), in cubes, is seen."""
+    """Return the point of the picture at which a corner (x, y, z), in cubes, is seen."""
     x, y, z = corner
     return (x + y) * _COS * UNIT, ((x - y) * _SIN + z) * UNIT
 

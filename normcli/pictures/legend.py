@@ -71,7 +71,7 @@ class Owners:
         return int(self.locate([np.asarray(i, dtype=np.intp) for i in index]))
 
     def colour(self, owners: set[int]) -> None:
-        """Give each owner that is shown a line of the legend and a look of its own, in their order."""
+        """Give each of some owners a look and a line in `entries`, in ascending order."""
         shown = enumerate(sorted(owners - {NOBODY}))
         self.entries = {owner: self._make_entry(owner, look) for look, owner in shown}
         if NOBODY in owners:

@@ -313,7 +313,7 @@ def _ramp(z: Floats) -> Floats:
 
 
 def _spread_out(x: NDArray[Any]) -> NDArray[Any]:
-    """Return a view of the same values, which lie one apart in memory."""
+    """Return a copy of values as a view of every other place in memory along the last axis."""
     wide: NDArray[Any] = np.full((*x.shape[:-1], 2 * x.shape[-1]), np.nan, x.dtype)
     wide[..., ::2] = x
     return wide[..., ::2]
