@@ -4,7 +4,7 @@ Needs the extra `dask`. The result is the same to the bit for any chunks, worker
 
 * `arrays`: arrays of dask, block by block
 * `blocks`: a worker's task for a block, and the sum of blocks
-* `checks`: somebody's tensor, held against the exact one block by block
+* `checks`: a tensor compared with the exact one block by block
 * `files`: each file by a worker
 * `session`: a cluster, connected to or started, and left
 * `sources`: the array that a worker's blocks are read from
@@ -19,7 +19,7 @@ from normcli.errors import MissingExtraError
 
 @contextlib.contextmanager
 def require_dask() -> Iterator[None]:
-    """Say which extra is missing where the block cannot import a module of it."""
+    """Raise `MissingExtraError` for the extra `dask` if the block raises `ImportError`."""
     try:
         yield
     except ImportError as error:

@@ -1,11 +1,13 @@
 """Golden files: a norm's input, parameters and exact results as `.npy`, with a manifest of how they were made.
 
-With a dy, there are results of the backward pass too. They are for the test suites of other projects. A folder
-needs nothing else: the manifest has the request, so that the results can be calculated again.
+With a dy, the files have the gradients of a backward pass too. They are meant for the tests of other projects.
+A folder is complete: the manifest has the request, so that the results can be calculated again.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,14 +21,15 @@ from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.golden.manifest import (
     DY,
+    HASH,
     INPUT,
     MANIFEST,
     MASK,
     PARAMETERS,
     RUNNING,
+    SCHEMA,
     Manifest,
-    digest_file,
-    write_manifest,
+    digest_members,
 )
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
@@ -38,6 +41,7 @@ from normcli.results.given_inputs import fit_inputs
 from normcli.tensors.files import load
 from normcli.tensors.formats.npy import start_npy, write_npy
 from normcli.tuples import NamedTuple
+from normcli.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +57,7 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 _LONG_ULP = 1.0
-"""The largest distance of golden float64 values from recalculated ones: older versions missed by 0.51 ulp."""
+"""The tolerance of golden values of 64 bits, in ulp: older versions were off by 0.51 ulp."""
 
 
 class GoldenSubject(NamedTuple):
@@ -65,9 +69,9 @@ class GoldenSubject(NamedTuple):
     tensor : Tensor
         The input.
     inputs : Inputs
-        Gamma, beta, running statistics and which values count.
+        Gamma, beta, running statistics and the selection of values.
     dy : Tensor or None
-        The derivative of a loss by the normalized tensor, where the files have a backward pass.
+        The derivative of a loss with respect to the normalized tensor; None without a backward pass.
     """
 
     plan: Plan
@@ -83,11 +87,11 @@ class Golden(NamedTuple):
     ----------
     subject : GoldenSubject
     checked : Checked
-        The golden values held against newly calculated ones.
+        The comparison of the golden values with newly calculated ones.
     gradients : CheckedGradients or None
-        The golden gradients beside newly calculated ones; None if there are none.
+        The comparison of the golden gradients; None if the folder has none.
     note : str or None
-        A remark on the manifest for its reader; None without one.
+        The remark that the manifest's hash is wrong; None if it is right.
     """
 
     subject: GoldenSubject
@@ -107,22 +111,22 @@ def write_golden(
     recipe: Mapping[str, Any] | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Result:
-    """Calculate, and write inputs and results to an empty folder.
+    """Calculate a norm, write inputs, results and manifest to an empty folder, and return the result.
 
     Parameters
     ----------
     folder : Path
     subject : GoldenSubject
-        Gamma and beta are written in the dtype of the result if that holds them exactly, else in their own;
-        their derivatives in the same.
+        The case. Gamma and beta are written in the dtype of the result if it holds them exactly, otherwise in
+        their own; dgamma and dbeta in the same dtypes.
     recipe : mapping or None
-        The commands that generated input, parameters and dy; None if they were files.
+        The seeds and options from which input, parameters and dy were generated; None if they were files.
     effort : Effort
 
     Raises
     ------
     UsageError
-        If the input, dy or the result is bfloat16, which `.npy` has no word for, or there is a dy and the norm
+        If the input, dy or the result is bfloat16, for which `.npy` has no name, or there is a dy and the norm
         has no derivative.
     """
     plan, tensor, inputs, dy = subject
@@ -153,11 +157,11 @@ def write_golden(
         with _locate(folder, name).open("wb") as stream:
             write_npy(stream, arrays[name])
     described = {
-        name: {**_describe_array(name, array), "sha256": digest_file(_locate(folder, name))}
+        name: {**_describe_array(name, array), "sha256": _digest_file(_locate(folder, name))}
         for name, array in arrays.items()
     }
     members = {**_describe_plan(plan, inputs.selection), "source": tensor.source, "recipe": recipe}
-    write_manifest(folder, {**members, "files": described})
+    _write_manifest(folder, {**members, "files": described})
     return result
 
 
@@ -172,8 +176,9 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     Raises
     ------
     DataError
-        If the manifest is missing or malformed; if files are missing or changed (all are named); or if the
-        manifest states anything that does not follow from its norm, options, recipe and files.
+        If the manifest is missing or malformed; if files are missing or changed (all are named); if the
+        manifest states anything that does not follow from its norm, options, recipe and files; or if all values
+        agree and yet its own hash is wrong.
     """
     manifest = Manifest(folder / MANIFEST)
     _require_whole(folder, manifest.files)
@@ -190,7 +195,7 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     except (UsageError, DataError) as error:
         raise DataError(f"{manifest.path} does not fit its files: {error}") from error
     described = {name: _describe_array(name, array) for name, array in arrays.items()}
-    manifest.require_agreement(_describe_plan(plan, inputs.selection), described)
+    manifest.require_agreement(_to_json(_describe_plan(plan, inputs.selection)), _to_json(described))
     subject, gradients = GoldenSubject(plan, tensor, inputs, dy), None
     manifest.require_origin(*subject)
     forward, backward = (
@@ -205,13 +210,16 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     except (UsageError, DataError) as error:
         raise DataError(f"{manifest.path} does not fit its files: {error}") from error
     golden = Golden(subject, checked, gradients, manifest.note)
-    if golden.ok:
-        manifest.require_intact()
+    if golden.ok and manifest.note is not None:  # nothing else shows that the manifest was changed
+        raise DataError(f"{folder}: {manifest.note}, although the values agree with it")
     return golden
 
 
 def _describe_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
-    """Return the members of a plan: the request, and for a reader its resolved choices."""
+    """Return the members of a manifest for a plan: the request, the choices it comes to, and the selection.
+
+    The names are `norm`, `options`, `convention` and, unless it is None, `selection`.
+    """
     described: dict[str, Any] = {
         "norm": plan.request.norm,
         "options": plan.request.describe(),
@@ -242,6 +250,24 @@ def _describe_array(name: str, values: NDArray[Any]) -> dict[str, Any]:
     return {"file": f"{name}.npy", "shape": values.shape, "dtype": values.dtype.name}
 
 
+def _write_manifest(folder: Path, members: Mapping[str, Any]) -> None:
+    """Write a folder's manifest: the members given, its schema and version, and its own hash."""
+    manifest = {"schema": SCHEMA, "normcli": __version__, **members}
+    manifest[HASH] = digest_members(manifest)
+    (folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2, allow_nan=False)}\n", encoding="utf-8")
+
+
+def _digest_file(path: Path) -> str:
+    """Return the SHA-256 sum of a file in hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, HASH).hexdigest()
+
+
+def _to_json(value: Any) -> Any:
+    """Return a value as JSON reads it back, with lists in place of tuples."""
+    return json.loads(json.dumps(value))
+
+
 def _locate(folder: Path, name: str) -> Path:
     return folder / f"{name}.npy"
 
@@ -261,7 +287,7 @@ def _require_whole(folder: Path, files: Mapping[str, Any]) -> None:
     paths = {name: _locate(folder, name) for name in files}
     missing = [path.name for path in paths.values() if not path.is_file()]
     there = (name for name, path in paths.items() if path.name not in missing)
-    damaged = [paths[name].name for name in there if digest_file(paths[name]) != files[name].get("sha256")]
+    damaged = [paths[name].name for name in there if _digest_file(paths[name]) != files[name].get("sha256")]
     wrong = {"missing": missing, "not what was written (sha256)": damaged}
     if missing or damaged:
         faults = "; ".join(f"{', '.join(names)}: {what}" for what, names in wrong.items() if names)

@@ -37,12 +37,18 @@ SCHEMA = "normcli-golden/2"
 
 
 def format_member(value: Any) -> str:
-    """Return a value as a message shows it."""
+    """Return a value as JSON for a message, shortened to 60 characters."""
     return shorten(json.dumps(value), 60)
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Return the object in a manifest's file; refuse a name that is there twice, and numbers beyond JSON."""
+    """Return the members of a manifest by name.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, is no JSON object, has a name twice, or a number that is not finite.
+    """
     if path.exists() and not path.is_file():
         raise DataError(f"{path} is no regular file")
     try:
@@ -73,7 +79,7 @@ def _read_float(text: str) -> float:
 
 
 def read_recipe(members: Mapping[str, Any]) -> Recipe:
-    """Return a recipe, its bounds as they are written; raise `ValueError` or `TypeError` if it is none."""
+    """Return a recipe from the members of a manifest; raise `ValueError` or `TypeError` if they are none."""
     if members.keys() != set(Recipe._fields):
         raise ValueError(f"its members are not {', '.join(Recipe._fields)}")
     for name in ("low", "high"):
@@ -89,35 +95,33 @@ def read_recipe(members: Mapping[str, Any]) -> Recipe:
 
 
 def require_integer(value: Any) -> int:
-    """Return a value that is an integer, and refuse any other."""
+    """Return a value that is an integer; raise `TypeError` for any other, booleans included."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{format_member(value)} is no integer")
     return value
 
 
 _WITHOUT_HASH = "normcli-golden/1"
-"""The version before, refused: its manifest has no hash of itself, so that changes would go unseen."""
+"""The earlier version of the manifest, refused: it has no hash of itself, so that changes stay hidden."""
 
-MANIFEST = "manifest.json"
+MANIFEST, HASH = "manifest.json", "sha256"
 
 INPUT, DY = "input", "dy"
 PARAMETERS, RUNNING, MASK = ("gamma", "beta"), ("running_mean", "running_var"), "mask"
 """The names of input files; statistics and results have the names that `check` uses."""
 
-_HASH = "sha256"
-
 _MEMBERS = (
-    "schema", "normcli", "norm", "options", "selection", "source", "recipe", "convention", "files", _HASH,
+    "schema", "normcli", "norm", "options", "selection", "source", "recipe", "convention", "files", HASH,
 )  # fmt: skip
 
 _MOST_NAMED = 3
 """The most contradictions that a message names."""
 
 _MOST_SKIPPED = 10**6
-"""Of a manifest that may have been changed, a recipe that skips more is not followed: it could take hours."""
+"""The most numbers that a recipe may skip if the manifest's hash is wrong: more could take hours."""
 
 _DRAWN_WITHIN = 8.0
-"""The largest distance of drawn values, in machine epsilons: systems' logarithms differ in their last bits."""
+"""The tolerance of values drawn again, in machine epsilons: logarithms of systems differ in the last bits."""
 
 
 class Manifest:
@@ -130,14 +134,17 @@ class Manifest:
     Raises
     ------
     DataError
-        If there is none, if it is no manifest of golden files, or if its version has no hash.
+        If there is no file, it is no manifest of golden files, its version has no hash, it names no norm or
+        options that exist, or it does not list the files of the norm.
 
     Attributes
     ----------
     members : mapping
+        The members of the manifest by name.
     request : Request
+        The norm and its options.
     files : mapping of str to mapping
-        The members of each file: shape, dtype, hash.
+        The name of each file's array → its members: file, shape, dtype, sha256.
     intact : bool
         Whether the manifest's hash is right.
     """
@@ -154,7 +161,7 @@ class Manifest:
             )
         if schema != SCHEMA:
             raise DataError(f"{path} is not the manifest of golden files ({SCHEMA})")
-        self.intact = self.members.get(_HASH) == _digest_members(self.members)
+        self.intact = self.members.get(HASH) == digest_members(self.members)
         self.request = self._read_request()
         self.files = self._read_files()
 
@@ -192,16 +199,17 @@ class Manifest:
 
     @property
     def note(self) -> str | None:
-        """A remark on the manifest for its reader; None without one."""
+        """The remark that the manifest's hash is wrong; None if it is right."""
         return None if self.intact else f"{MANIFEST} is not what was written (sha256)"
 
-    def require_intact(self) -> None:
-        """Raise `DataError` if the manifest was changed, where nothing else shows it."""
-        if self.note is not None:
-            raise DataError(f"{self.path.parent}: {self.note}, although the values agree with it")
-
     def read_selection(self, mask: NDArray[Any] | None) -> SelectionRequest | None:
-        """Return the manifest's request on which values count, with the mask; None where all do."""
+        """Return the selection of values by the manifest and the array of its mask; None if it has none.
+
+        Raises
+        ------
+        DataError
+            If the member `selection` is no object.
+        """
         selection = self.members.get("selection")
         if selection is None:
             return None
@@ -210,14 +218,15 @@ class Manifest:
         return SelectionRequest(mask, None, selection.get("nan"), selection.get("fill"))
 
     def require_agreement(self, actual: dict[str, Any], files: Mapping[str, Any]) -> None:
-        """Raise `DataError` unless the manifest says what follows from its norm, its options and its files.
+        """Raise `DataError` unless every member of the manifest follows from its norm, options and files.
 
         Parameters
         ----------
-        actual : dict
-            The members of the plan of the manifest's request.
-        files : mapping of str to mapping
-            The members of each file's array.
+        plan : Plan
+            The plan for the manifest's request.
+        inputs : Inputs
+        arrays : mapping of str to ndarray
+            The arrays of the files by name.
         """
         said = self.members.get("convention")
         if self.members.get("normcli") != __version__ and isinstance(said, dict):
@@ -228,7 +237,7 @@ class Manifest:
             raise DataError(f"{self.path}: {'; '.join(found[:_MOST_NAMED])}{more}")
 
     def _contradict(self, actual: Mapping[str, Any], files: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the statements of the manifest that are false."""
+        """Yield a sentence for each member of the manifest that is false, missing or unknown."""
         for name in self.members:
             if name not in _MEMBERS:
                 yield f"{format_member(name)} is no member of a manifest"
@@ -237,13 +246,23 @@ class Manifest:
             if name not in self.members and name != "selection":
                 yield f"{name} is missing"
         for name in ("norm", "options", "selection", "convention"):
-            yield from _compare(name, self.members.get(name), _to_json(actual.get(name)), complete=complete)
+            yield from _compare(name, self.members.get(name), actual.get(name), complete=complete)
         for name, described in files.items():
-            said = {member: value for member, value in self.files[name].items() if member != _HASH}
-            yield from _compare(f"files.{name}", said, _to_json(described), complete=complete)
+            said = {member: value for member, value in self.files[name].items() if member != HASH}
+            yield from _compare(f"files.{name}", said, described, complete=complete)
 
     def require_origin(self, plan: Plan, tensor: Tensor, inputs: Inputs, dy: Tensor | None) -> None:
-        """Raise `DataError` unless the recipe, if there is one, gives the input, the parameters and dy."""
+        """Draw input, parameters and dy again from the seeds of the recipe, and compare them with the files.
+
+        Values may differ in their last bits, as systems' logarithms do. Without a recipe, only the members
+        `normcli` and `source` are tested: both have to be text.
+
+        Raises
+        ------
+        DataError
+            If `normcli` or `source` is no text, the recipe cannot be followed, or a file differs from what it
+            draws.
+        """
         recipe = self.members.get("recipe")
         for name in ("normcli", "source"):
             if not isinstance(self.members.get(name), str):
@@ -262,7 +281,7 @@ class Manifest:
     def _follow(
         self, recipe: dict[str, Any], plan: Plan, tensor: Tensor, inputs: Inputs, dy: Tensor | None
     ) -> str | None:
-        """Return a sentence on the first file that the recipe does not give; None where it gives all."""
+        """Return a sentence on the first file that a recipe does not reproduce; None if it reproduces all."""
         seed, rng = recipe.pop("affine_seed", None), recipe.get("rng") or DEFAULT_RNG
         dy_seed = recipe.pop("dy_seed", None)
         if "shape" in recipe:
@@ -294,27 +313,17 @@ class Manifest:
         return None
 
 
-def write_manifest(folder: Path, members: Mapping[str, Any]) -> None:
-    """Write a manifest with its own hash."""
-    manifest = {"schema": SCHEMA, "normcli": __version__, **members}
-    manifest[_HASH] = _digest_members(manifest)
-    (folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2, allow_nan=False)}\n", encoding="utf-8")
-
-
-def digest_file(path: Path) -> str:
-    """Return the SHA-256 sum of a file."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, _HASH).hexdigest()
-
-
-def _digest_members(manifest: Mapping[str, Any]) -> str:
-    """Return the SHA-256 sum of a manifest without its own: as JSON with sorted keys and no spaces."""
-    members = {name: value for name, value in manifest.items() if name != _HASH}
+def digest_members(manifest: Mapping[str, Any]) -> str:
+    """Return the SHA-256 sum of a manifest without its own hash, as JSON with sorted keys and no spaces."""
+    members = {name: value for name, value in manifest.items() if name != HASH}
     return hashlib.sha256(json.dumps(members, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _compare(name: str, said: Any, actual: Any, *, complete: bool) -> Iterator[str]:
-    """Yield in which members two values of JSON differ; what another version leaves out does not count."""
+    """Yield a sentence for each member in which `said` differs from `actual`, two values of JSON.
+
+    Members that are missing in `said` are only differences if it is `complete`, of this version.
+    """
     if isinstance(said, dict) and isinstance(actual, dict):
         for key, value in said.items():
             if key not in actual:
@@ -328,7 +337,7 @@ def _compare(name: str, said: Any, actual: Any, *, complete: bool) -> Iterator[s
 
 
 def _are_close(mine: NDArray[Any], drawn: NDArray[Any]) -> bool:
-    """Whether arrays hold the same values, but for the last bits in which systems' logarithms differ."""
+    """Whether two arrays have the same number of values, equal within `_DRAWN_WITHIN` epsilons if floats."""
     if mine.size != drawn.size:
         return False
     drawn = drawn.reshape(mine.shape)
@@ -338,8 +347,3 @@ def _are_close(mine: NDArray[Any], drawn: NDArray[Any]) -> bool:
     pieces = zip(iterate_pieces(mine), iterate_pieces(drawn), strict=True)
     with np.errstate(all="ignore"):
         return all(np.allclose(a.astype(np.float64), b.astype(np.float64), within, 0.0) for a, b in pieces)
-
-
-def _to_json(value: Any) -> Any:
-    """Return a value as it is read back from JSON, with lists for tuples."""
-    return json.loads(json.dumps(value))

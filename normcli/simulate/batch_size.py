@@ -1,4 +1,4 @@
-"""Batches drawn around one sample, and the movement of its statistics and output as they change."""
+"""How far one sample's statistics and output change with the batch around it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ import numpy as np
 
 from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.walk import DEFAULT_EFFORT
-from normcli.errors import DataError, UsageError, name_subject
+from normcli.errors import name_subject
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.printable import format_count
 from normcli.results.calculate import calculate
+from normcli.simulate.batches import (
+    UNMOVED,
+    Change,
+    Population,
+    Quartiles,
+    measure_distance,
+)
 from normcli.teach.side_by_side import depends_on_batch
-from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -30,146 +35,27 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.results.result import Result
 
-
-MOST_BATCHES = 10_000_000
-"""What is measured of each batch is kept until all are drawn."""
-
-
-class Change(NamedTuple):
-    """A change of values: scale · x + shift."""
-
-    shift: float = 0.0
-    scale: float = 1.0
-
-    def require_finite(self) -> None:
-        """Raise `UsageError` if a number is NaN or infinite: no value would be left."""
-        for name, number in self._asdict().items():
-            if not math.isfinite(number):
-                raise UsageError(f"{name} {number:g} is not a finite number")
-
-    def apply(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return changed values, as float64; the array itself where nothing changes."""
-        return values if self == NO_CHANGE else values.astype(np.float64) * self.scale + self.shift
-
-
-NO_CHANGE = Change()
-
-
-class Population(NamedTuple):
-    """The samples that batches are drawn from, and the one that is in all of them.
-
-    Parameters
-    ----------
-    values : ndarray
-        Which may be a map of a file: of it, only the samples of one batch are in memory at a time.
-    axis : int
-        Along which the samples lie.
-    sample : int
-        The number of the one that is watched.
-    """
-
-    values: NDArray[Any]
-    axis: int
-    sample: int
-
-    @property
-    def sample_count(self) -> int:
-        """The number of samples."""
-        return int(self.values.shape[self.axis])
-
-    def require_batches(self, sizes: Sequence[int], option: str = "batches") -> None:
-        """Raise `NormError` unless the watched sample is there, and batches of some sizes can be drawn."""
-        if not 0 <= self.sample < self.sample_count:
-            raise UsageError(f"sample {self.sample} is none of the {format_count(self.sample_count, 'sample')}")
-        if not sizes or min(sizes) < 1:
-            raise UsageError(f"{option} are of 1 sample or more")
-        if max(sizes) > self.sample_count:
-            held = format_count(self.sample_count, "sample")
-            raise DataError(f"{option} of {max(sizes)} take as many samples; the input has {held}")
-
-    def take(self, numbers: Sequence[int]) -> NDArray[Any]:
-        """Return some samples as a tensor."""
-        index: tuple[Any, ...] = (*(slice(None),) * self.axis, list(numbers))
-        return np.asarray(fetch(self.values[index]))
-
-    def draw(self, size: int, rng: np.random.Generator, change: Change = NO_CHANGE) -> NDArray[Any]:
-        """Return a batch whose first sample is the watched one; the others are drawn, without repeats.
-
-        Parameters
-        ----------
-        size : int
-            Of the batch.
-        rng : numpy.random.Generator
-        change : Change
-            Of the others' values.
-        """
-        drawn = rng.choice(self.sample_count - 1, size - 1, replace=False)
-        others = self.take((drawn + (drawn >= self.sample)).tolist())
-        return np.concatenate([self.take([self.sample]), change.apply(others)], axis=self.axis)
-
-    def follow(self, effort: Effort, sizes: Sequence[int], times: int) -> Callable[[int], None]:
-        """Let an observer expect batches of some sizes, each so often; return what tells it of one.
-
-        Raises
-        ------
-        UsageError
-            If they are more than `MOST_BATCHES`.
-        """
-        if len(sizes) * times > MOST_BATCHES:
-            raise UsageError(f"{len(sizes) * times:,} batches are drawn; at most {MOST_BATCHES:,} are")
-        observer, sample = effort.observer, self.values.nbytes // max(1, self.sample_count)
-        if observer is None:
-            return lambda size: None
-        observer.expect(times * sum(sizes) * sample)
-        return lambda size: observer.advance(size * sample)
-
-
-class Quartiles(NamedTuple):
-    """The quartiles of numbers: a quarter lie below `low`, half below `median`, a quarter above `high`."""
-
-    low: float
-    median: float
-    high: float
-
-    @classmethod
-    def of(cls, numbers: Sequence[float] | Floats) -> Quartiles:
-        """Return the quartiles of one or more numbers; NaN if one of them is NaN."""
-        return cls(*np.quantile(np.asarray(numbers, np.float64), (0.25, 0.5, 0.75)).tolist())
-
-    @classmethod
-    def of_all(cls, numbers: Sequence[float | None]) -> Quartiles | None:
-        """Return the quartiles of numbers; None if one of them is None."""
-        known = [number for number in numbers if number is not None]
-        return cls.of(known) if len(known) == len(numbers) else None
-
-
-UNMOVED = Quartiles(0.0, 0.0, 0.0)
-
-
-def measure_distance(output: NDArray[Any], reference: NDArray[Any]) -> float:
-    """Return the mean of |y − reference| over the values of a sample."""
-    return float(np.mean(np.abs(output.astype(np.float64) - reference)))
-
-
 BATCHES = (1, 2, 4, 8, 32, 128)
 DRAWS = 100
-"""Sizes of batches, and draws of each, by default."""
+"""The default sizes of batches, and the default number of draws of each."""
 
 
 class Movement(NamedTuple):
-    """The movement of a sample by batches of one size, over draws of the batch around it.
+    """The distances of a sample's output and statistics from the population's, over draws of one batch size.
 
     Parameters
     ----------
     size : int
-        Samples in a batch, the watched one among them.
+        The number of samples in a batch, the watched one included.
     output : Quartiles
-        Of the mean of |y − y of the population| over the values of the sample, in the unit of y.
+        The quartiles, over the draws, of the mean of |y − y of the population| over the values of the sample,
+        in the unit of y.
     centre : Quartiles or None
-        Of |centre − that of the population| over the spread of the population, the mean over the groups; None
-        where nothing is subtracted.
+        The quartiles, over the draws, of |centre − centre of the population| / spread of the population, a mean
+        over the groups; None if the norm subtracts nothing.
     spread : Quartiles or None
-        Of |spread / that of the population − 1|, likewise; None where the divisor has none.
+        The quartiles, over the draws, of |spread / spread of the population − 1|, a mean over the groups; None
+        if the norm has no spread.
     """
 
     size: int
@@ -179,16 +65,16 @@ class Movement(NamedTuple):
 
 
 class MovedNorm(NamedTuple):
-    """The movements of one norm's statistics and output, for each batch size.
+    """The distances of one norm's statistics and output from the population's, for each batch size.
 
     Parameters
     ----------
     name : str
-        As it was asked for.
+        The norm's name as the caller gave it.
     plan : Plan
-        Of the whole population.
+        The plan for the whole population.
     movements : tuple of Movement
-        In the order of the sizes.
+        One for each batch size, in the order of the sizes.
     """
 
     name: str
@@ -197,7 +83,7 @@ class MovedNorm(NamedTuple):
 
     @property
     def moves(self) -> bool:
-        """Whether other samples are in the groups of a sample."""
+        """Whether a sample's output depends on other samples of its batch, whose values are in its groups."""
         return depends_on_batch(self.plan)
 
 
@@ -208,10 +94,13 @@ class BatchSizes(NamedTuple):
     ----------
     population : Population
     norms : tuple of MovedNorm
+        One for each norm, in the order given.
     sizes : tuple of int
+        The batch sizes, each once.
     draws, seed : int
+        The number of draws of each size, and the seed.
     change : Change
-        Of the other samples of a batch.
+        Scale and shift, applied to every sample of a batch but the watched one.
     """
 
     population: Population
@@ -223,7 +112,7 @@ class BatchSizes(NamedTuple):
 
     @property
     def is_finite(self) -> bool:
-        """Whether no distance is NaN, as where values of the population are."""
+        """Whether the median distance of the output is finite for all norms and sizes."""
         return all(math.isfinite(one.output.median) for norm in self.norms for one in norm.movements)
 
 
@@ -239,26 +128,26 @@ def simulate_batch_size(
     scale: float = 1.0,
     effort: Effort = DEFAULT_EFFORT,
 ) -> BatchSizes:
-    """Draw batches around one sample of a population, and measure how far it moves.
+    """Draw batches around one sample of a population, and measure how far its output and statistics change.
 
     Parameters
     ----------
     x : array_like, shape (samples, …)
-        The population; a layout's batch axis, or else the first, is that of the samples. It may be a map of a
-        file: of it, the population's statistics are taken in a pass, and then one batch at a time is read.
+        The population. Samples lie along the batch axis of the layout, by default the first axis. It may be a
+        memory map of a file: one pass takes the population's statistics, then one batch at a time is read.
     norms : sequence of str, or mapping of str to Request
-        Names of the table `normcli.NORMS`, or requests by what to call them.
+        Names in the table `normcli.NORMS`, or a mapping of names of the caller's choice to requests.
     batches : sequence of int, optional
-        How many samples are in a batch, the watched one among them; of sizes that are repeated, each once. By
-        default `BATCHES`, with the whole population in place of sizes that are larger.
+        The numbers of samples in a batch, the watched one included; a size that is repeated counts once. By
+        default `BATCHES`, with the size of the population in place of larger ones.
     draws : int
-        How often a batch of each size is drawn; of each, the norms see the same batches.
+        The number of batches drawn of each size; all norms see the same batches.
     seed : int
-        Of NumPy's `default_rng`.
+        The seed for NumPy's `default_rng`.
     sample : int
         The number of the sample that is watched.
     shift, scale : float
-        The other samples of a batch become scale · x + shift: a batch that comes from elsewhere.
+        The other samples of a batch become scale · x + shift, as if they came from other data.
     effort : Effort
 
     Raises
@@ -269,8 +158,8 @@ def simulate_batch_size(
 
     Notes
     -----
-    Where the groups of a norm lie within one sample, as its plan says, nothing is drawn: every distance is 0.
-    This is the story of figure 1 of Wu & He 2018, "Group Normalization", arXiv:1803.08494.
+    For norms whose groups lie within one sample, nothing is drawn: every distance is 0. The effect is that of
+    figure 1 in Wu & He 2018, "Group Normalization", arXiv:1803.08494.
 
     Examples
     --------
@@ -298,23 +187,23 @@ def simulate_batch_size(
 
 
 def _plan(request: Request, values: NDArray[Any]) -> Plan:
-    """Return the plan of a batch, its output in float64: what moves is not hidden by rounding."""
+    """Return the plan for an array with its output in float64, so that rounding hides no small change."""
     return make_plan(request._replace(dtype="float64"), values.shape, values.dtype)
 
 
 def calculate_batch(plan: Plan, batch: NDArray[Any], inputs: Inputs = NO_INPUTS) -> Result:
-    """Return the result of a batch, by a plan's request."""
+    """Return the result of a batch for the request of a plan, in float64."""
     return calculate(_plan(plan.request, batch), batch, inputs)
 
 
 def _move(plan: Plan, asked: BatchSizes, effort: Effort) -> Iterator[Movement]:
-    """Yield how far batches of each size move the watched sample."""
+    """Yield the distances of the watched sample for each batch size, in order."""
     population, _, sizes, draws, seed, change = asked
     if not depends_on_batch(plan):
-        centre, spread = (
-            UNMOVED if name else None for name in (plan.norm.centre.statistic, plan.norm.divisor.spread)
+        centre, spread = _name_statistics(plan)
+        yield from (
+            Movement(size, UNMOVED, UNMOVED if centre else None, UNMOVED if spread else None) for size in sizes
         )
-        yield from (Movement(size, UNMOVED, centre, spread) for size in sizes)
         return
     whole = calculate(plan, population.values, effort=effort)
     reference = take_sample(whole, population.axis, population.sample)
@@ -332,19 +221,27 @@ def _move(plan: Plan, asked: BatchSizes, effort: Effort) -> Iterator[Movement]:
 
 
 def take_sample(result: Result, axis: int, sample: int) -> Floats:
-    """Return the output of one sample of a batch."""
+    """Return the output of one sample of a batch in float64, without the axis of samples."""
     return np.asarray(result.normalized.take(sample, axis), np.float64)
 
 
+def _name_statistics(plan: Plan) -> tuple[str | None, str | None]:
+    """Return the names of a norm's centre and spread, as `mean` and `std`; None for one that it lacks."""
+    return plan.norm.centre.statistic, plan.norm.divisor.spread
+
+
 def _compare_statistics(result: Result, whole: Result) -> tuple[float | None, float | None]:
-    """Return how far centre and spread of a batch are from the population's, as `Movement` has them."""
-    centre, spread = whole.plan.norm.centre.statistic, whole.plan.norm.divisor.spread
+    """Return the distances of a batch's centre and spread from the population's; None for one that is missing.
+
+    They are the means over the groups of |centre − centre of all| / spread of all and |spread / spread of all
+    − 1|.
+    """
+    centre, spread = _name_statistics(whole.plan)
     scale = np.asarray(1.0 if spread is None else whole.statistics[spread])
-    moved = relative = None
     with np.errstate(all="ignore"):
-        if centre is not None:
-            gaps = np.abs(result.statistics[centre] - whole.statistics[centre])
-            moved = float(np.mean(gaps / scale))
-        if spread is not None:
-            relative = float(np.mean(np.abs(result.statistics[spread] / scale - 1.0)))
-    return moved, relative
+        return (
+            None
+            if centre is None
+            else float(np.mean(np.abs(result.statistics[centre] - whole.statistics[centre]) / scale)),
+            None if spread is None else float(np.mean(np.abs(result.statistics[spread] / scale - 1.0))),
+        )

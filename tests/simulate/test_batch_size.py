@@ -9,7 +9,8 @@ from normcli import NORMS
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule
-from normcli.simulate.batch_size import Change, Population, Quartiles, calculate_batch, simulate_batch_size
+from normcli.simulate.batch_size import calculate_batch, simulate_batch_size
+from normcli.simulate.batches import Change, Population, Quartiles
 
 X = np.random.default_rng(0).normal(3.0, 2.0, (24, 4, 3, 2))
 

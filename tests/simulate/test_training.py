@@ -7,7 +7,7 @@ import pytest
 
 from normcli.errors import UsageError
 from normcli.norms.request import Request
-from normcli.simulate.batch_size import Population
+from normcli.simulate.batches import Population
 from normcli.simulate.training import simulate_training
 
 X = np.random.default_rng(0).normal(3.0, 2.0, (32, 3, 4))

@@ -22,7 +22,8 @@ from normcli.documents.plan_header import describe_plan, describe_tensor, list_f
 from normcli.documents.scene import Panel, Scene, draw_lines, stack, wrap
 from normcli.pictures.plots import Curve, draw_curves
 from normcli.printable import make_printable
-from normcli.simulate.batch_size import NO_CHANGE, Quartiles, calculate_batch
+from normcli.simulate.batch_size import calculate_batch
+from normcli.simulate.batches import NO_CHANGE, Quartiles
 from normcli.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
     from normcli.documents.document import Section, View
     from normcli.norms.plan import Plan
-    from normcli.simulate.batch_size import BatchSizes, Change, MovedNorm
+    from normcli.simulate.batch_size import BatchSizes, MovedNorm
+    from normcli.simulate.batches import Change
     from normcli.simulate.training import Training
 
 

@@ -19,13 +19,12 @@ from normcli.engine.inputs import NO_INPUTS
 from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.standards import MOMENTS, ROWS
 from normcli.identifying.models.weight import CERTAIN
-from normcli.identifying.question import Kind
+from normcli.identifying.question import Diagnosis, Kind
 from normcli.identifying.search.affine_step import AffineStep
 from normcli.identifying.search.groups import take_groups, widen
 from normcli.identifying.search.hypothesis import Hypothesis, measure_equality
 from normcli.identifying.search.match import BY_LUCK, Scope, rank_matches
 from normcli.identifying.search.samples import MOST_VALUES, Samples
-from normcli.identifying.words.diagnosis import Diagnosis
 from normcli.identifying.words.match_words import format_share, round_down
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.rules import EpsMode, EpsRule
@@ -68,7 +67,7 @@ def diagnose_casts(plan: Plan, values: NDArray[Any], actual: NDArray[Any], given
         return None
     count = max(1, _MOST_ROUNDED // grid.group_size)
     chosen = np.unique(np.linspace(0, grid.group_count - 1, count).astype(np.intp))
-    standardized, _ = calculate_rows(plan, take_groups(grid, values, chosen), (None, None))
+    standardized, _ = calculate_rows(plan, take_groups(grid, values, chosen))
     theirs = widen(take_groups(grid, actual, chosen))
     orders = list(_list_orders(_make_step(plan, given).map(lambda p: take_groups(grid, p, chosen)), dtype))
     shares = [
