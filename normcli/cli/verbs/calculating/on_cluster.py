@@ -64,7 +64,7 @@ def fit_on_cluster(settings: Settings, named: Sequence[Named], policy: Policy) -
     from normcli.cluster.files import fit_files
     from normcli.cluster.stores import fit_store
     from normcli.fitting.fit import Fitted
-    from normcli.fitting.merge import merge_stats
+    from normcli.fitting.statistics import merge_stats
 
     files = [one for one in named if find_place(one.name) is None]
     stores = [one.name for one in named if find_place(one.name) is not None]
