@@ -161,12 +161,20 @@ _UNLIKE_LINES = 0.05
 
 def _may_have_lines(case: Case, gamma: Floats, beta: Floats) -> bool:
     """Whether sampled values of most groups lie near lines: a cheap test for thousands of variants."""
-    few, places = thin_out(case)
+    (few, places), (x, square) = thin_out(case), _centre(case)
     gamma, beta = (cut_at(p, places) if p.ndim else p for p in (gamma, beta))
     y = (few.y - beta) / gamma
-    y, x = y - few.average(y), few.x - few.average(few.x)
-    left = 1.0 - few.average(x * y) ** 2 / (few.average(x * x) * few.average(y * y))
+    y = y - few.average(y)
+    left = 1.0 - few.average(x * y) ** 2 / (square * few.average(y * y))
     return bool(2 * np.count_nonzero(left > _UNLIKE_LINES) <= left.size)
+
+
+@functools.lru_cache(maxsize=2)  # of one case, each other gamma and beta asks
+def _centre(case: Case) -> tuple[Floats, Floats]:
+    """Return sampled values of x less the mean of their groups, and their mean square."""
+    few = thin_out(case).case
+    x = few.x - few.average(few.x)
+    return x, few.average(x * x)
 
 
 def _has_lines(case: Case, least: float = 1.0) -> bool:

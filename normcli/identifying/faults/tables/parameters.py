@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import TYPE_CHECKING
@@ -43,8 +44,10 @@ def _replace(case: Case, gamma: Floats, beta: Floats) -> Iterator[Variant]:
         yield Variant(gamma=gamma, beta=beta, values={"what": "gamma and beta are"})
 
 
-def _roll(case: Case) -> Iterator[Variant]:
+@functools.lru_cache(maxsize=2)  # of one case, two rows ask
+def _roll(case: Case) -> list[Variant]:
     """Roll parameters along each of their axes, by few places first."""
+    found: list[Variant] = []
     shape = case.plan.grid.merge_shape(case.gamma.shape if case.has_gamma else case.beta.shape)
     for axis, length in enumerate(shape):
         for shift in list_shifts(length):
@@ -52,7 +55,8 @@ def _roll(case: Case) -> Iterator[Variant]:
                 np.roll(p.reshape(shape), shift, axis).reshape(p.shape) if p.size == math.prod(shape) else p
                 for p in (case.gamma, case.beta)
             )
-            yield from label(_replace(case, *rolled), 1, by=shift)
+            found += label(_replace(case, *rolled), 1, by=shift)
+    return found
 
 
 def _reverse(case: Case) -> Iterator[Variant]:
