@@ -1,8 +1,7 @@
 """Whole models: a run is recorded, every norm in it is judged, and the first bad one is named.
 
-* `record`: the norms of a model, recorded while it runs
+* `record`: the norms of a model, recorded while it runs: calls of Keras and Flax are wrapped
 * `record_torch`: the hooks of torch's modules
-* `record_others`: the norms of Keras and Flax models, recorded
 * `modules`: which norm a module is, by its class
 * `dump_file`: the file of a recorded run: tensors by name, settings of layers
 * `layer`: the layers of a run, opened

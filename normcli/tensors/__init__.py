@@ -2,17 +2,14 @@
 
 * `files`: the registry of formats: from a name to a tensor, and back
 * `formats`: files that hold arrays
-* `held_files`: files held against what they were when they were opened
-* `locks`: locks that end with their process
+* `held_files`: files opened, held against what they were then, and locked
 * `many`: globs, folders and lists of files
 * `mapped`: arrays that lie in files
-* `pieces`: long arrays and texts piece by piece
-* `positions`: reading and replacing open files, on Windows too
+* `pieces`: long arrays and texts piece by piece, and how far the work is
 * `random`: tensors drawn at random
 * `residual`: a tensor and what is added to it
 * `spool`: temporary files without a name
 * `tables`: columns of numbers among others
-* `tensor`: a tensor with its source
-* `watched`: the progress of work outside the engine
+* `tensor`: a tensor with its source, and the name of an array in a store
 * `written_whole`: files that are written whole or not at all
 """

@@ -1,10 +1,10 @@
-"""Reading piece by piece: long arrays in C order, whose memory is released behind; and the text of a file."""
+"""Long work piece by piece: arrays in C order, whose memory is released behind; and how far the work is."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
+
 
 PIECE = 1 << 18
 """Values in a piece by default."""
@@ -112,3 +113,23 @@ def decode(data: bytes, name: str, kind: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{name} is no {kind}: byte {error.start} is not UTF-8 text") from error
+
+
+_LEAST = 1 << 26
+"""Bytes of work that nobody waits for."""
+
+
+class Watch:
+    """The observer of the run's progress (`normcli.engine.walk.Observer`); None in most runs."""
+
+    observer: ClassVar[Any] = None
+
+
+def expect(byte_count: int) -> Callable[[int], None]:
+    """Let the observer expect work on so many bytes, if they are many; return what tells it of a part."""
+    observer = Watch.observer
+    if observer is None or byte_count < _LEAST:
+        return lambda count: None
+    observer.expect(byte_count)
+    advance: Callable[[int], None] = observer.advance
+    return advance

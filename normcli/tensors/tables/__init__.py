@@ -1,17 +1,14 @@
 """Tables: rows of cells in named columns, some of which are numbers.
 
 * `arrow`: large delimited files, faster
-* `cells`: texts as numbers
-* `column_choice`: which columns are worked on
-* `column_names`: names of columns, matched and listed
-* `delimited`: CSV and its relatives, read
+* `column_choice`: which columns are worked on, and their names
 * `delimited_writing`: CSV and its relatives, written
+* `delimited`: CSV and its relatives, read
 * `json_records`: JSON records and JSON Lines
 * `line_records`: the lines of a delimited file, or several of a quoted cell
 * `numerals`: how cells write numbers, and what is missing
-* `parquet`: Parquet files, read
 * `parquet_writing`: Parquet files, written
-* `rows`: rows on their way into a file
+* `parquet`: Parquet files, read
 * `tables`: columns that are numbers, and others that pass through
-* `text_columns`: columns that are no plain numbers: read otherwise, refused, doubted
+* `text_columns`: columns of text as numbers: read, refused, doubted
 """
