@@ -22,7 +22,7 @@ from normcli.identifying.faults.claim import Claim
 from normcli.identifying.faults.tables.parts import OF_REGIONS
 from normcli.identifying.faults.wrong_region import tell_places
 from normcli.identifying.models.error_bounds import LARGEST_RSTD, MOST
-from normcli.identifying.models.window_model import gives
+from normcli.identifying.models.window_model import calculate_window, lies_near
 from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.identifying.search.groups import widen
 from normcli.identifying.search.match import rank_matches
@@ -160,7 +160,8 @@ class Confirmation:
         level, count = self.samples.choose_loosest(match), max(1, self.samples.count_samples())
         for start in range(0, len(self.samples.x), count):
             x, y = (widen(values[start : start + count]) for values in (self.samples.x, self.samples.y))
-            if not gives(match.axes[0], match.window, x, y, self.samples.allow_window(y, level)):
+            result = calculate_window(x, match.axes[0], match.window)
+            if not lies_near(result, y, self.samples.allow_window(y, level)):
                 return False
         return True
 

@@ -24,6 +24,7 @@ from normcli.identifying.faults.claim import keep_first
 from normcli.identifying.faults.fault_search import (
     claims_of_places,
     find_claims,
+    find_nearest,
     list_near_plans,
     list_subjects,
     open_cases,
@@ -121,9 +122,12 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
 
     found = _find_faults(_tell_algorithm(_identify(question, norm, list_cases), list_cases), list_cases)
     is_open = found.kind is Kind.NONE and not (found.reason or found.unchanged or found.reproductions)
-    near = find_near_map(x, y, dtype) if is_open and x.shape == y.shape else None
-    if near is None:
+    if not is_open or x.shape != y.shape:
         return found
+    near = find_near_map(x, y, dtype)
+    if near is None:
+        asked = () if question.subject is None else open_cases(iter((question.subject,)), x, y, dtype)
+        return found._replace(nearest=find_nearest(itertools.chain(asked, list_cases())))
     return found._replace(
         plain=near, evaluation=read_evaluation(near, enumerate_affine_steps(x.shape, gamma, beta))
     )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.identifying.faults.claim import Claim
+    from normcli.identifying.faults.fault_search import NearNorm
     from normcli.identifying.faults.open_case import AskedNorm
     from normcli.identifying.maps.known_maps import Evaluation
     from normcli.identifying.maps.line_fit import PlainMap
@@ -86,6 +87,8 @@ class Identification(NamedTuple):
         What a kernel did wrong, the likeliest first.
     rounded_to : str or None
         The dtype of half precision whose numbers all values of y are, where it was saved as another.
+    nearest : NearNorm or None
+        The norm that y is but for small errors all over, where nothing explains them.
     """
 
     question: Question
@@ -100,6 +103,7 @@ class Identification(NamedTuple):
     reproductions: tuple[Reproduction, ...] = ()
     claims: tuple[Claim, ...] = ()
     rounded_to: str | None = None
+    nearest: NearNorm | None = None
 
     @property
     def kind(self) -> Kind:
@@ -108,7 +112,7 @@ class Identification(NamedTuple):
             Kind.NORM: self.matches,
             Kind.FAULT: self.claims,
             Kind.AFFINE: self.plain,
-            Kind.UNDECIDED: self.doubtful,
+            Kind.UNDECIDED: self.doubtful or self.nearest,
         }
         return next((kind for kind, there in found.items() if there), Kind.NONE)
 

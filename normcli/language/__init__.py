@@ -1,9 +1,9 @@
-"""The language of answers: the program speaks English, and what a person sees of it is translated.
+"""The language of answers: messages are made in English, and translated where they are shown to a person.
 
-Nothing below `documents` knows of languages. Messages are made in English, where they belong, as f-strings that
-are read in the code as they are read on a screen; the few places that show text to a person hand it to
-`translate`, which looks up the message that it was made of and says it in the language that was chosen. What
-programs read (JSON, CSV, field names, files) never passes there, and stays as it is.
+Nothing below `documents` knows of languages. Messages are f-strings in English, so that the code reads like the
+screen. The few places that show text to a person pass it to `translate`, which finds the message that the text
+was made from and returns it in the chosen language. Text for programs (JSON, CSV, field names, files) is never
+translated.
 
 The catalogues are gettext's: `normcli/language/zh/LC_MESSAGES/normcli.po`, compiled to `.mo` beside it. A
 message of an f-string stands there as `{0} of {1} differ`, its values numbered in their order.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from normcli.language.reading import Reader
 
 LANGUAGES = ("en", "zh")
-"""The languages that there are; English needs no catalogue."""
+"""The languages that can be chosen; English needs no catalogue."""
 
 VARIABLES = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 """The environment variables in which gettext looks for a language; the first one that is set counts."""
@@ -47,8 +47,10 @@ def choose_language(asked: str | None = None, environment: Mapping[str, str] = o
     Parameters
     ----------
     asked : str or None
-        One of `LANGUAGES`; without it, the environment says, as gettext reads it: `zh_CN.UTF-8` is `zh`.
+        One of `LANGUAGES`. None: the language that the environment names, as gettext reads it; `zh_CN.UTF-8` is
+        `zh`, and every language other than Chinese is English.
     environment : mapping of str to str
+        The environment variables; those of `VARIABLES` are read.
     """
     global _chosen, _names
     said = asked or next((environment[name] for name in VARIABLES if environment.get(name)), "")
@@ -62,7 +64,7 @@ def choose_language(asked: str | None = None, environment: Mapping[str, str] = o
 
 
 def keep_names(names: Iterable[str]) -> None:
-    """Take some words for the reader's own: a column that is called `mean` stays so."""
+    """Keep some words, the user's own names, from being translated: a column called `mean` stays `mean`."""
     global _names
     if _chosen:
         _names |= frozenset(names)
@@ -76,7 +78,7 @@ def is_translating() -> bool:
 
 @lru_cache(maxsize=4096)
 def translate(text: str) -> str:
-    """Return a text in the language that was chosen; as it stands where a part of it is not known."""
+    """Return a text in the chosen language; unchanged in English, or if any part of it has no translation."""
     if not _chosen or text in _names:
         return text
     reader = _load(_chosen)
@@ -85,7 +87,7 @@ def translate(text: str) -> str:
 
 @contextlib.contextmanager
 def speak_english() -> Iterator[None]:
-    """Answer in English within the block, whatever was chosen."""
+    """Return a context manager in whose block answers are in English, whichever language was chosen."""
     global _chosen
     before, _chosen = _chosen, ()
     translate.cache_clear()
@@ -97,19 +99,22 @@ def speak_english() -> Iterator[None]:
 
 
 def look_up(message: str) -> str:
-    """Return the translation of a message, its values still numbered; empty if there is none."""
+    """Return the translation of a message with places for values (`{0}`); `""` in English or without one."""
     reader = _load(_chosen) if _chosen else None
     return "" if reader is None else reader.look_up(message)
 
 
 def name_language() -> str:
-    """Return the language that answers are in, one of `LANGUAGES`."""
+    """Return the language of answers, one of `LANGUAGES`."""
     return LANGUAGES[is_translating()]
 
 
 @lru_cache(maxsize=1)
 def _load(languages: tuple[str, ...]) -> Reader | None:
-    """Return the first catalogue that there is, `zh` for `zh_CN.UTF-8`; in a zip gettext would find none."""
+    """Return a reader of the first language's catalogue that exists, `zh` for `zh_CN.UTF-8`; None without one.
+
+    `pkgutil` finds the catalogue also in a zip file, where gettext would not.
+    """
     import gettext
     import io
     import pkgutil

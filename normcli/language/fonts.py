@@ -25,12 +25,12 @@ _KNOWN = (
     ("wqy-zenhei", "WenQuanYi Zen Hei"),
     ("DroidSansFallback", "Droid Sans Fallback"),
 )
-"""How files of fonts without serifs are called, and the family in them: the first that is there is taken."""
+"""Beginnings of file names of sans-serif fonts with Chinese letters, and the family of each, the best first."""
 
 _SUFFIXES = (".ttc", ".otf", ".ttf")
 
 _WEIGHTS = ("", "full", "regular", "bold", "bd", "vf")
-"""What stands behind a name in those of the weights that pictures have."""
+"""The ends of such file names that are accepted: the weights that pictures use."""
 
 
 class Fonts(NamedTuple):
@@ -40,7 +40,7 @@ class Fonts(NamedTuple):
     ----------
     family : str
     files : tuple of Path
-        Its weights, as far as they are there.
+        The font files of the family that exist, one for each weight.
     """
 
     family: str
@@ -48,13 +48,13 @@ class Fonts(NamedTuple):
 
 
 def holds_chinese(text: str) -> bool:
-    """Whether a text has letters that fonts for Latin lack: ideographs, or the marks between them."""
+    """Whether a text has Chinese ideographs or punctuation, which fonts for Latin letters lack."""
     return any("\u2e80" <= letter <= "\u9fff" or "\uff00" <= letter <= "\uffef" for letter in text)
 
 
 @functools.cache
 def find_chinese_fonts() -> Fonts | None:
-    """Return a family that has Chinese letters; None if none is known on this machine."""
+    """Return a font family with Chinese letters; None if no known one is installed on this machine."""
     files = [
         Path(folder, name)
         for place in _list_folders()
@@ -75,7 +75,7 @@ def _is_of(file: Path, stem: str) -> bool:
 
 
 def _list_folders() -> list[str]:
-    """Return where a system keeps its fonts, and where its users keep theirs."""
+    """Return the folders of the system's fonts and of the user's own fonts."""
     home = Path.home()
     if sys.platform == "win32":
         own = os.environ.get("LOCALAPPDATA", str(home))

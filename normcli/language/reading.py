@@ -1,4 +1,4 @@
-"""A text in another language: translated by the messages that it can have been made of."""
+"""Translation of a text, by finding the messages of a catalogue that it was made from."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 PLACE = re.compile(r"\{(\d)([!#&@]?)\}")
 """The place of a value in a message: `{0}`.
 
-In a translation, `{0!}` is a value that stays: names, or a path; `{0&}` are names that stay, with the
-other language's commas between them; `{0@}` are names that stay, without any mark between them; `{0#}` is a
-value without words: a number.
+In a translation, a mark behind the number says how the value is translated: `{0!}` is left as it is (names, or
+a path); `{0&}` is a list of names, of which only the commas are translated; `{0@}` is left as it is, and must
+have no punctuation; `{0#}` has no words (a number).
 """
 
 _STAYS, _WORDLESS, _STAYING_LIST, _STAYING_NAMES = "!", "#", "&", "@"
@@ -24,10 +24,10 @@ _STAYS, _WORDLESS, _STAYING_LIST, _STAYING_NAMES = "!", "#", "&", "@"
 _UNMARKED = re.compile(r"[^,;:()]*[^,;:().]")
 
 _SHORT = 6
-"""A message with fewer characters of its own says too little to have other messages as its values."""
+"""The least number of fixed characters of a message whose values may themselves be messages."""
 
 _WORD = re.compile(r"(?<![\w.\-/'’@,:])(?=[A-Za-z]*[a-z])[A-Za-z]{2,}(?![\w\-/(=@'’]|[.,:]\w)")
-"""A word of a language, not a part of a name as in `--eps`, `x.npy`, `float64`, `f(x)`, `a,b` or `CHW`."""
+"""An English word, and no part of a name as in `--eps`, `x.npy`, `float64`, `f(x)`, `a,b` or `CHW`."""
 
 _SHAPES = re.compile(r"\S+ → \S+")
 _OPERATOR = re.compile(r" [=≈·/+−^] |[=^]")
@@ -49,7 +49,7 @@ NAMES = frozenset((
     "transformers", "tree", "TSV", "tsv", "ulp", "uniform", "var", "verl", "welford", "wn", "ws", "xhat",
     "Zarr", "zarr", "zscore", "zsh",
 ))  # fmt: skip
-"""What is called the same in every language: norms, statistics in formulas, dtypes, frameworks, formats."""
+"""Words that are the same in every language: norms, statistics in formulas, dtypes, frameworks, formats."""
 
 _SENTENCES = re.compile(r"(?<=[.?!\]]) (?=[A-ZΣ√x̂“|`([-]|[a-z]+: )")
 
@@ -57,7 +57,7 @@ _WHERE = re.compile(
     r"(?<!the first) (?=for [\w ×]+(?:=| ≥ | < )\d|for (?:every \d|[\d,]+ (?:values, the|of \d))"
     r"|at \([\d, ]+\)$|from an index of |for (?:one index|some indices|values here|a part) )"
 )
-"""Between what is so and for which values of a tensor it is."""
+"""The space between a statement and the values of a tensor that it is about."""
 
 _CLAUSES = (
     (re.compile("; or "), "；或"),
@@ -65,7 +65,7 @@ _CLAUSES = (
     (re.compile(", and "), "，且"),
     (_WHERE, "，"),
 )
-"""What joins clauses, each of them a message: sought before a message that would have several as a value."""
+"""(English joint, Chinese joint) of clauses that are messages of their own; tried before whole messages."""
 
 _JOINTS = (
     (re.compile(r" {3,}"), "   "),
@@ -76,19 +76,19 @@ _JOINTS = (
     (re.compile(" or "), " 或 "),
     (re.compile(" → "), " → "),
 )
-"""Where several messages may be joined, and what joins them in Chinese; the loosest joint first."""
+"""(English joint, Chinese joint) of several messages in one text, the loosest joint first."""
 
 _STOPPED = re.compile(r"[\w%)]\.$")
-"""The end of a sentence: its stop is no part of its last value."""
+"""A value that ends in a full stop, which belongs to the sentence and not to the value."""
 
 _NUMBERED = re.compile(r"[-−\d.,e+]*\d\.")
-"""A number that ends a sentence, which is no value: its stop is the sentence's."""
+"""A number with a full stop, which belongs to the sentence and not to the value."""
 
 _ENDED = re.compile(r"(?<!^\d)\.\0")
-"""A stop between sentences that is still the English one, where the first is no number of a step."""
+"""An English full stop between two sentences; not the one behind the number of a step, such as `1.`."""
 
 _TORN = re.compile(r"= .*|.*[,:]|(?:try: |\w+ differs: |(?:y is )?\w+, but ).*", re.DOTALL)
-"""What a message has for a value only by chance: the side of an equation, or how a line or a clause begins."""
+"""Texts that match as a value only by chance: a side of an equation, or the beginning of a line or clause."""
 
 _ENDS = {".": "。", ":": "：", "?": "？", "!": "！"}
 _MARKED = re.compile(r"(\d+\. |[✓✗←…·#] )(.+)", re.DOTALL)
@@ -96,10 +96,22 @@ _BRACKETED = re.compile(r"(.+?) ?\((.+)\)", re.DOTALL)
 
 
 class _Message(NamedTuple):
-    """A message with values: how it is recognized, and what it is in the other language.
+    """A message with places for values, and its translation.
 
-    `literal` is the longest part of it that every such text has; `used` are the values that the other language
-    has a place for, and what kind they are of; `fixed` says how much of it is not a value.
+    Parameters
+    ----------
+    pattern : re.Pattern
+        Matches a text that is made from the message, with a group for each value.
+    literal : str
+        The longest text between values, by which most other texts are ruled out quickly.
+    places : tuple of int
+        The number of the value in each group.
+    said : str
+        The translation.
+    used : mapping of int to str
+        The number of each value that the translation uses → its mark, such as `!`; empty for none.
+    fixed : int
+        The number of characters of the message outside values.
     """
 
     pattern: re.Pattern[str]
@@ -111,7 +123,7 @@ class _Message(NamedTuple):
 
     @classmethod
     def parse(cls, message: str, said: str) -> _Message:
-        """Return a message of a catalogue."""
+        """Return a message of a catalogue, given its text and its translation."""
         parts = PLACE.split(message)
         literals, places = parts[::3], tuple(map(int, parts[1::3]))
         pattern = "(.*?)".join(map(re.escape, literals))
@@ -121,18 +133,18 @@ class _Message(NamedTuple):
         )
 
     def match(self, text: str) -> dict[int, str] | None:
-        """Return the values of a text that is made of this message; None of any other."""
+        """Return the values, by number, of a text that is made from this message; None for any other text."""
         found = self.pattern.fullmatch(text) if self.literal in text else None
         return None if found is None else dict(zip(self.places, found.groups(), strict=True))
 
 
 class Reader:
-    """Reads texts by a catalogue.
+    """A translator of texts by a catalogue.
 
     Parameters
     ----------
     messages : mapping of str to str
-        Message → what it is in the other language.
+        Message → its translation.
     """
 
     def __init__(self, messages: Mapping[str, str]) -> None:
@@ -143,23 +155,23 @@ class Reader:
         self._templates = sorted(templates, key=lambda message: -message.fixed)
 
     def look_up(self, message: str) -> str:
-        """Return the translation of a message; empty if there is none."""
+        """Return the translation of a message, its places as `{0}`; `""` if there is none."""
         return PLACE.sub(r"{\1}", self._messages.get(message, ""))
 
     def translate(self, text: str, names: frozenset[str] = frozenset()) -> str:
-        """Return a text in the other language, whole; as it stands if any part of it is not known.
+        """Return the translation of a whole text; the text unchanged if any part of it has no translation.
 
         Parameters
         ----------
         text : str
         names : frozenset of str
-            Words that are the reader's own.
+            The user's own words, which are not translated.
         """
         known = self._read(text, names, {})
         return text if known is None else _space(known)
 
     def _read(self, text: str, names: frozenset[str], seen: dict[str, str | None]) -> str | None:
-        """Return the translation of a text; None if a part of it has none."""
+        """Return the translation of a text; None if a part of it has none. `seen` holds earlier results."""
         if text in names:
             return text
         if text in self._constant:
@@ -218,7 +230,7 @@ class Reader:
     def _read_value(
         self, value: str, kind: str, is_short: bool, names: frozenset[str], seen: dict[str, str | None]
     ) -> str | None:
-        """Return the translation of a message's value; None if the message cannot have this value."""
+        """Return the translation of a value, by its mark; None if the message cannot have this value."""
         bare = value.strip()
         if kind == _STAYS or bare in names:
             return value
@@ -242,9 +254,9 @@ class Reader:
     def _join(
         self, text: str, joint: re.Pattern[str], joined: str, names: frozenset[str], seen: dict[str, str | None]
     ) -> Iterator[str]:
-        """Yield the reading of a text of several parts, if all of them are known.
+        """Yield the translation of a text that is split at a joint, if all of its parts have one; else nothing.
 
-        Some parts may be one message together, which has the joint in itself.
+        Neighbouring parts may together be one message that contains the joint.
         """
         parts = self._gather(joint.split(text), text)
         if len(parts) > 1:
@@ -253,7 +265,7 @@ class Reader:
                 yield joined.join(filter(None, read))
 
     def _gather(self, parts: list[str], text: str) -> list[str]:
-        """Return the parts of a text, those next to each other that are a message together as one."""
+        """Return the parts of a text, with neighbouring parts that together are one message joined."""
         if len(parts) < 3:
             return parts
         for first, last in itertools.combinations(range(len(parts)), 2):
@@ -266,13 +278,13 @@ class Reader:
 
 _NAMED = r"(?:--[\w-]+|\(\d[\d, ]*\)|[-−]?\d[\d.e+-]*|[A-Za-z][\w-]*(?:[:=][\w:=.+-]*)?(?: [\d.e+-]+)?)"
 _NAMES_LISTED = re.compile(rf"{_NAMED}(?:, {_NAMED})+")
-"""Names, shapes, numbers with commas between; a name with options or a number: `bn, gn:groups=2`, `atol 0`."""
+"""Names, shapes or numbers separated by commas; a name may have options or a number: `bn, gn:groups=2`."""
 
 _BETWEEN = re.compile(r", (?![^(]*\))")
 
 
 def _separate(text: str) -> str:
-    """Return a text without words, the commas between its names as in Chinese."""
+    """Return a text without words; if it is a list of names, with Chinese commas."""
     return _BETWEEN.sub("、", text) if _NAMES_LISTED.fullmatch(text) else text
 
 
@@ -282,12 +294,12 @@ _MEETING = re.compile(f"(?<=[{_HAN}])(?=[A-Za-z0-9√−ℓ]|-\\d)|(?<=[A-Za-z0-
 
 
 def _space(text: str) -> str:
-    """Set a space between Chinese and other characters, and none between Chinese ones, as is usual."""
+    """Return a text with a space between Chinese and other characters, and none between Chinese ones."""
     return _MEETING.sub(" ", _CLOSED.sub("", text))
 
 
 def is_formula(text: str) -> bool:
-    """Whether a text is an expression, whose words are names of quantities.
+    """Whether a text is a formula, whose words are names of quantities.
 
     Examples
     --------
@@ -298,7 +310,7 @@ def is_formula(text: str) -> bool:
 
 
 def find_foreign_words(text: str) -> list[str]:
-    """Return the words of a text that are called otherwise in another language.
+    """Return the words of a text that need translation: English words that are not in `NAMES`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The axes that a request reduces, and how it splits the channels; the axes and shapes of gamma and beta."""
+"""The axes that a request reduces, and the split of channels; the axes and shapes of gamma and beta."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ if TYPE_CHECKING:
 
 
 EACH_CHANNEL = -1
-"""As the number of groups: a group for each channel, as Keras writes it."""
+"""The number of groups that means one group for each channel, as in Keras."""
 
 _MOST_DIVISORS = 1024
-"""Divisors up to here are suggested in a message."""
+"""The largest divisor that a message suggests as a number of groups."""
 
 
 def choose_axes(chosen: Choices, layout: Layout) -> tuple[int, ...]:
-    """Return the axes that are reduced.
+    """Return the axes that are reduced, in ascending order.
 
     Raises
     ------
     UsageError
-        If an axis is not there, the norm cannot do without one that is not, or has a window along several.
+        If a given axis does not exist, the norm's rule needs a channel axis that the layout does not have, the
+        convention has no default axes, or a norm with a window is given any number of axes but one.
     """
     request, norm, every = chosen.request, chosen.norm, tuple(range(layout.ndim))
     if request.axes is not None:
@@ -55,7 +56,7 @@ _PLACES = {
     AxesRule.ALL_BUT_FIRST: slice(1, None),
     AxesRule.ALL_BUT_LAST: slice(0, -1),
 }
-"""The rules that need no layout: they count axes from the first or the last."""
+"""The rules that need no layout, as slices of the tuple of all axes."""
 
 
 def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tuple[int, ...]:
@@ -79,12 +80,12 @@ def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tup
 
 
 def choose_rows(chosen: Choices, layout: Layout, axes: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return which of the axes reduced are rows of a matrix; None for norms whose groups are none.
+    """Return the reduced axes that are rows of a matrix; None for norms whose groups are no matrices.
 
     Raises
     ------
     UsageError
-        If one of them is not reduced.
+        If an axis given as a row does not exist, or is not reduced.
     """
     if chosen.norm.rows is None:
         return None
@@ -109,12 +110,14 @@ def _require_channel(layout: Layout) -> int:
 def choose_split(
     chosen: Choices, layout: Layout, axes: tuple[int, ...], shape: tuple[int, ...]
 ) -> Split | None:
-    """Return how the channels, or the last axis reduced, are split into groups; None where they are not.
+    """Return the split of the channel axis (or of the last reduced axis) into groups; None without a split.
 
     Raises
     ------
     UsageError
-        If the number of groups is not given, does not divide the channels, or these are not reduced.
+        If a norm that needs a number of groups gets none, or the layout has no channel axis for it; if the
+        number does not divide the length of the axis; if the axis is not reduced; or if groups or their order
+        are given and nothing is split.
     """
     norm, groups = chosen.norm, chosen.request.groups
     if not norm.needs_groups and (groups is None or not axes):
@@ -144,17 +147,17 @@ class ParameterShapes(NamedTuple):
     ----------
     rule : ParameterRule
     axes : tuple of int
-        The axes of the tensor that they vary along.
+        The axes of the tensor that gamma and beta vary along.
     shape : tuple of int
-        The shape of gamma and of beta.
+        The shape of gamma and of beta: one length for each of `axes`.
     full_shape : tuple of int
-        That shape at the tensor's rank, with 1 for the other axes.
+        The shape at the tensor's rank, with 1 for the other axes.
     view_shape : tuple of int
-        That shape at the view's rank.
+        The shape at the rank of the grid's view, where a split axis is two.
     own : ParameterShapes or None
-        The norm's own shapes, where gamma and beta are given in another; None where these are its own.
+        The norm's own shapes, where gamma and beta are given in another shape; None where these are its own.
     alike : bool
-        False where gamma and beta are given in different shapes: this is the one that both broadcast to.
+        False where gamma and beta are given in different shapes: `shape` is then what both broadcast to.
     """
 
     rule: ParameterRule
@@ -166,13 +169,13 @@ class ParameterShapes(NamedTuple):
     alike: bool = True
 
     def locate(self, number: int) -> dict[int, int]:
-        """Return where the parameter of a number, in C order, lies: the place along each of `axes`."""
+        """Return the position of a parameter as axis → place, given its number in C order."""
         index = np.unravel_index(number, self.full_shape) if self.full_shape else ()
         return {axis: int(index[axis]) for axis in self.axes}
 
 
 def shape_parameters(rule: ParameterRule, grid: Grid, features: tuple[int, ...] | None) -> ParameterShapes:
-    """Return the shapes that a rule gives gamma and beta, or the axes that a caller chooses for them."""
+    """Return the shapes of gamma and beta: along the axes `features`, or where that is None, by the rule."""
     every, channel = tuple(range(len(grid.shape))), grid.layout.channel
     by_group = rule is ParameterRule.GROUP and features is None
     axes = (
@@ -192,11 +195,12 @@ def shape_parameters(rule: ParameterRule, grid: Grid, features: tuple[int, ...] 
 
 
 def place_parameter(grid: Grid, shapes: ParameterShapes, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return the ways in which a gamma of a shape lies along the tensor, as shapes at the view's rank.
+    """Return the ways in which a gamma of a shape may lie along the tensor, as shapes at the view's rank.
 
-    The first is the one that is used: as NumPy broadcasts, where the shape has as many axes as the tensor; then
-    along the norm's own axes, along channel groups, as NumPy broadcasts against the tensor or its view, and a
-    flat one along the last axes together.
+    The list is empty if the shape fits nowhere; its first entry is the one that is used. The order: as NumPy
+    broadcasts, if the shape has as many axes as the tensor; along the norm's own axes; along channel groups; as
+    NumPy broadcasts against the tensor, then against its view; and only if none of these fits, a flat gamma
+    along several last axes together.
     """
     own = shapes.own or shapes
     every = range(len(grid.shape))
@@ -218,7 +222,7 @@ def place_parameter(grid: Grid, shapes: ParameterShapes, shape: tuple[int, ...])
 
 
 def pad_shape(shape: tuple[int, ...], target: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return a shape with ones in front, as long as another, where it broadcasts to that; else nothing."""
+    """Return `[shape]`, padded with ones in front to the target's rank; `[]` if it does not broadcast to it."""
     padded = (*(1,) * (len(target) - len(shape)), *shape)
     fits = len(padded) == len(target) and all(
         n in (1, length) for n, length in zip(padded, target, strict=True)

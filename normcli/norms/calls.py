@@ -1,4 +1,7 @@
-"""The call that each framework has for a norm, and what of a request it cannot express: `calls.toml`."""
+"""The function or layer that each framework has for a norm, and the options that it cannot express.
+
+The table is `calls.toml`.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class GroupKind(enum.Enum):
-    """The groups that a call makes; the value is their name in a sentence."""
+    """The kinds of groups that calls normalize; the value completes the sentence "it is for where …"."""
 
     ONE_KEPT = "one axis is kept"
     ONE_REDUCED = "one axis is reduced"
@@ -34,51 +37,56 @@ class GroupKind(enum.Enum):
 
 
 class Call(NamedTuple):
-    """The call that a framework has for a norm.
+    """The call of a framework's own function or layer for a norm.
 
     Parameters
     ----------
     framework : str
-        Its name for `--emit`.
+        The framework's name in the option `--emit`.
     norm : str
+        The short name of the norm.
     source : str
-        The file and version in which the call was read.
+        The source file and line, or the operator and version, from which the call was read.
     follows : str
-        The row of conventions that describes the call: its framework, and its norm if that is another.
+        The row of conventions that describes the call: the framework's name, and the norm's if that is another
+        (`tensorflow-moments bn`).
     groups : GroupKind
+        The kind of groups that the call normalizes.
     named : str
-        What is called, where the call's own first word does not say it.
+        The name of the function or class; empty where it is the text before the first parenthesis of `layer` or
+        `call`.
     call : str
-        The call, as a template of Python. `normcli.codegen.own_call` says what stands in it.
+        The function call, as a template of Python code; `normcli.codegen.own_call` fills its places.
     layer : str
-        Instead of it, the layer that is made.
+        The call that makes a layer, as a template, for frameworks that need a layer in place of a function.
     build : sequence of str
-        The lines that make the layer's parameters.
+        The lines that create the layer's parameters.
     run : str
-        How the layer is called.
+        The call of the layer, as a template.
     assign : mapping of str to str
-        How the layer is given `gamma`, `beta`, and the running `mean` and `var`.
+        `gamma`, `beta`, running `mean` or `var` → the line that assigns it to the layer.
     measure : str
-        A line that measures what the call is given, unless it is known.
+        A line that calculates mean and variance before the call, unless running ones are given.
     batch, channel, reduced : str or None
-        Where these axes have to stand: first, second or last; None where the call takes their number.
+        The position that the call requires of these axes: first, second or last; None where it takes any.
     affine : str
-        The parameters that it takes, with a comma between.
+        The parameters that the call takes, separated by a comma: `gamma, beta`.
     needs_affine : bool
-        Whether it takes them always.
+        Whether the call cannot do without these parameters.
     eps : float or None
-        The only eps that it has; None where it takes any.
+        The only eps that the call has; None where it takes any.
     evaluates : bool
-        Whether it takes running statistics.
+        Whether the call takes running statistics.
     fault : str
-        Why it is left alone without them: where what runs it gives something else.
+        The defect for which the call is refused when no running statistics are given; empty for none.
     iterates : str
-        The vector that its power iterations start from.
+        The vector that the call's power iterations start from, `u` or `v`; empty where it has none.
     odd_windows : bool
-        Whether it takes windows of an odd size alone.
+        Whether the call takes only windows of an odd size.
     dtypes : tuple of str
-        Those that it takes; empty where it takes every float.
+        The names of the dtypes that the call takes; empty where it takes every float.
     least_rank, most_rank : int
+        The fewest and most axes of a tensor that the call takes.
     """
 
     framework: str
@@ -119,7 +127,7 @@ class Call(NamedTuple):
         return find_convention(framework, norm or self.norm)
 
     def takes_parameters(self, plan: Plan) -> bool:
-        """Whether gamma and beta of a plan are the call's own: they lie along its axes, and gamma is plain."""
+        """Whether the call can apply a plan's gamma and beta: they lie along its axes, without offset."""
         lies_along = {
             GroupKind.ONE_KEPT: plan.grid.kept,
             GroupKind.ONE_REDUCED: plan.grid.axes,
@@ -131,7 +139,7 @@ class Call(NamedTuple):
         return bool(self.affine) and is_plain and plan.parameters.axes == lies_along
 
     def list_obstacles(self, plan: Plan, *, evaluation: bool) -> Iterator[str]:
-        """Yield the options of a plan that the call cannot express, each with the call's own choice.
+        """Yield a text for each option of a plan that the call cannot express, with the call's own choice.
 
         Parameters
         ----------
@@ -234,4 +242,4 @@ def _read_row(row: Mapping[str, Any], norm: str) -> Call:
 CALLS: Mapping[tuple[str, str], Call] = MappingProxyType(
     {(row.framework, row.norm): row for row in _read_rows()}
 )
-"""Framework and norm → the call; none where the framework has none."""
+"""(Framework, norm) → its call; pairs without a call are left out."""

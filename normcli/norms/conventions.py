@@ -1,4 +1,4 @@
-"""The choices of each framework where a norm leaves one: the table of `conventions.toml`."""
+"""The choices of each framework for each norm: the table of `conventions.toml`."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class RunningRule(NamedTuple):
         From 0 to 1; None for the cumulative average, in which every batch weighs the same: after n batches the
         old statistics have the weight n/(n + 1).
     weight_of : {"new", "old"}
-        The momentum is the weight of these: the new batch's statistics (0.1 of torch), or those kept so far
-        (0.99 of Keras and Flax, 0.9 of ONNX).
+        The statistics whose weight the momentum is: "new" for those of the new batch (torch: 0.1), "old" for
+        those kept so far (Keras and Flax: 0.99, ONNX: 0.9).
     ddof : int
-        Of the variance that is kept, whatever that of the output.
+        The ddof of the running variance, which may differ from that of the variance that divides.
     """
 
     momentum: float | None = 0.1
@@ -60,9 +60,9 @@ class Convention(NamedTuple):
     framework, norm : str
         The names that `--like` and the command line use.
     version, source : str
-        The version and file that were read.
+        The framework's version and the source file from which the choices were read.
     preset : str
-        What the row is called, where people look for it as if for a norm of its own.
+        A name under which the row is known as if it were a norm of its own, such as `pixel norm`; else empty.
     modules : tuple of str
         The names of PyTorch modules that follow this row.
     eps : float, EpsRule or None
@@ -72,18 +72,18 @@ class Convention(NamedTuple):
     axes : AxesRule or None
         The axes reduced by default.
     chooses : AxesChoice or None
-        Which other axes are reduced where its caller says so.
+        The other axes that the framework lets its caller reduce.
     rows : AxesRule or None
         The axes that are a matrix's rows by default.
     channel : {"first", "last"} or None
-        Where the channel axis is, from which the default layout follows.
+        The place of the channel axis, from which the default layout follows.
     parameters : ParameterRule or None
         The shape of gamma and beta; `NONE` where the framework's norm has none.
     takes_beta : bool or None
         False where the framework's norm has a gamma alone.
     group_order : GroupOrder or None
     gate_order : {"after", "before"} or None
-        Whether a gate multiplies the result or the tensor, where the framework's norm has one.
+        Whether a gate multiplies the result or the tensor; None where the framework's norm has no gate.
     gamma_offset : int
         Added to gamma before it multiplies.
     rounds_before_gamma : bool
@@ -91,33 +91,36 @@ class Convention(NamedTuple):
     rounds_product : bool
         Whether x̂ · gamma is rounded to the output's dtype before beta is added.
     zero_rule : ZeroRule
-        What becomes of a group whose divisor is 0: what IEEE 754 makes of 0/0, unless the source minds.
+        The result of a group whose divisor is 0: NaN, as of 0/0, unless the framework treats such groups apart.
     flat_rule : FlatRule or None
-        Which groups count as such besides.
+        Further groups that count as groups with a divisor of 0.
     omits_nan : bool
-        Whether NaN does not count.
+        Whether NaN is ignored.
     short : ShortRule or None
-        What of half precision is kept in half precision, eps with it; None where it is float32.
+        The quantities that are rounded to half precision, eps among them, for input in half precision; None
+        where none is.
     one_pass : bool
-        Whether the variance is E[x²] − E[x]², which is lost far from zero.
+        Whether the variance is E[x²] − E[x]², which loses all digits if the mean is large beside the deviation.
     sums_in_float64 : bool
-        Whether squares of float32 are summed in float64, where they do not overflow.
+        Whether squares of float32 values are summed in float64, where they do not overflow.
     divides_first : bool
-        Whether it subtracts centre / divisor from x / divisor, which cancels far from zero.
+        Whether x / divisor − centre / divisor is calculated, which loses digits if the centre is large.
     refuses : tuple of Refusal
+        The inputs and options that the framework refuses.
     exponents : tuple of float
-        Those that an ℓp length may have; empty where it may have any.
+        The values of p that an ℓp length may have; empty where p may be any number.
     size, alpha, exponent, k : optional
-        The defaults of a window.
+        The defaults of a window's constants.
     extra_neighbour : ExtraNeighbour or None
-        The side of the longer half of an even window.
+        The side on which an even window holds one channel more.
     divides_alpha : bool
         Whether α is divided by the size of the window.
     running : RunningRule or None
+        The rule of running statistics; None where there are none.
     precision : str
-        What half precision is calculated in.
+        The precision in which input in half precision is calculated, in words.
     note : str
-        What else differs: defaults of options that normcli does not have, limits, defects.
+        Other differences, in words: defaults of options that normcli does not have, limits, defects.
     """
 
     framework: str
@@ -161,7 +164,7 @@ class Convention(NamedTuple):
 
     @property
     def widens(self) -> bool:
-        """Whether half precision is calculated in float32 up to the roundings that are named."""
+        """Whether half precision is calculated in float32 and rounded only where `precision` says so."""
         return self.precision.startswith("float32, rounded")
 
 
@@ -179,7 +182,7 @@ _WORDS: Mapping[str, type[enum.Enum]] = {
     "refuses": Refusal,
     "extra_neighbour": ExtraNeighbour,
 }
-"""The fields whose words in the file are the names of members, in lower case."""
+"""Field → the enumeration of whose members the file `conventions.toml` writes the names, in lower case."""
 
 
 def _read_rows() -> tuple[Convention, ...]:
@@ -197,11 +200,11 @@ def _read(field: str, value: Any) -> Any:
 
 
 CONVENTIONS = _read_rows()
-"""Every row, in the order of the norms."""
+"""All rows of the table, in the order of the norms."""
 
 
 def list_frameworks(norm: str) -> tuple[str, ...]:
-    """Return the frameworks that have a row for the norm of that short name.
+    """Return the names of the frameworks that have a row for a norm, given the norm's short name.
 
     Examples
     --------
@@ -212,12 +215,12 @@ def list_frameworks(norm: str) -> tuple[str, ...]:
 
 
 def find_convention(framework: str, norm: str) -> Convention:
-    """Return the row of a framework for a norm.
+    """Return the row of a framework (its name in any case) for a norm (its short name).
 
     Raises
     ------
     UsageError
-        If the table has no such row.
+        If the table has no such row; the message suggests similar names.
     """
     name = framework.lower()
     for row in CONVENTIONS:

@@ -1,4 +1,4 @@
-"""The divisors: the statistics, words and promises of each. Data, no arithmetic.
+"""The divisors of norms: the statistics, words and promised results of each. Data, no arithmetic.
 
 A norm with a new divisor is one new row here, if a `Measurement` measures its groups already.
 """
@@ -27,7 +27,7 @@ class Measurement(enum.Enum):
 
 
 class Combination(NamedTuple):
-    """The sum or the difference of two statistics, whole or half of it."""
+    """The sum or the difference of two statistics, or half of it: `(max + min)/2`."""
 
     left: str
     sign: str
@@ -46,16 +46,16 @@ class OrderStatistic(NamedTuple):
     ----------
     name : str
     sentence : str
-        Its definition in a sentence; `{count}` stands for the number of values, `{percent}` for the quantile.
+        The statistic's definition; `{count}` stands for the number of values, `{percent}` for the quantile.
     symbol, latex : str
-        Its symbol in plain text and in LaTeX; if `latex` is empty, `symbol` serves for both.
+        The statistic's symbol in plain text and in LaTeX; if `latex` is empty, `symbol` serves for both.
     percent : float or None
-        How much of the way from the smallest value to the largest it lies, by rank; None for a combination, and
-        for what a caller chooses.
+        The quantile that the statistic is, in per cent: 0 for the minimum, 50 for the median. None for a
+        combination, and for a quantile that a caller chooses.
     chosen : int or None
-        Which of the caller's two quantiles it is.
+        0 for the lower of the caller's two quantiles, 1 for the upper; None for other statistics.
     combination : Combination or None
-        The statistics that it is made of.
+        The sum or difference that defines the statistic; None for a quantile.
     """
 
     name: str
@@ -104,11 +104,11 @@ _ORDER_STATISTICS = (
 )
 
 ORDER_STATISTICS: Mapping[str, OrderStatistic] = MappingProxyType({row.name: row for row in _ORDER_STATISTICS})
-"""The statistics that go by the order of values, by name."""
+"""The statistics that depend on the order of values, by name."""
 
 
 def spell_statistic(name: str) -> str:
-    """Return a statistic as formulas write it: its name, or the sum or difference that defines it."""
+    """Return a statistic as formulas write it: its name, or its definition, such as `(max + min)/2`."""
     row = ORDER_STATISTICS.get(name)
     return name if row is None or row.combination is None else str(row.combination)
 
@@ -121,7 +121,7 @@ class Promise(NamedTuple):
 
 
 class Divisor(NamedTuple):
-    """A divisor of centred values.
+    """A divisor of centred values, with the statistics that it is made of.
 
     Parameters
     ----------
@@ -131,22 +131,24 @@ class Divisor(NamedTuple):
     root : str
         The divisor without eps, as formulas write it.
     size : str
-        The noun for the number that is 0 in a group of equal values, such as `variance`.
+        The noun for the quantity that makes the divisor 0 where it is 0, such as `variance`.
     spread : str or None
-        The statistic that a value is divided by, eps aside; None where no statistic is the divisor.
+        The statistic that values are divided by, eps aside; None where the divisor is no statistic.
     square : str
-        What is under the root; empty where there is none.
+        The quantity under the root in formulas, such as `var`; empty for a divisor without a root.
     promises : tuple of Promise
+        The statistics of a normalized group that the definition fixes.
     is_0_of_nothing : bool
         Whether the statistics of a group without values are 0; they are NaN otherwise.
     bounded : bool
-        Whether normalized values, before gamma and beta, stay small however far out a value lies.
+        Whether normalized values, before gamma and beta, stay small however large a single value is.
     resists_outliers : bool
-        Whether the statistics may be finite beside values that are not, and the size 0 of values that differ.
+        Whether the statistics can be finite although a value is infinite, and the divisor 0 although values
+        differ, as with quartiles.
     about_mean : bool
-        Whether squares are of deviations from the mean, not of the values.
+        Whether deviations from the mean are squared, and not the values themselves.
     divides : bool
-        False where a caller leaves the division out: the statistics are those of the divisor, which is 1.
+        False where a caller leaves the division out: values are divided by 1, the statistics still measured.
     """
 
     measurement: Measurement
@@ -164,12 +166,12 @@ class Divisor(NamedTuple):
 
     @property
     def is_by_order(self) -> bool:
-        """Whether the statistics go by the order of values: there is no root then, and no eps."""
+        """Whether the statistics are extremes or quantiles; the divisor then has no root and no eps."""
         return self.measurement in (Measurement.EXTREMES, Measurement.QUANTILES)
 
     @property
     def sizes(self) -> tuple[str, ...]:
-        """The statistics that are finite unless values are not; a square, an inverse or a sum may overflow."""
+        """The statistics that are finite where all values are: no square, inverse, sum or difference."""
         made = {name for name, row in ORDER_STATISTICS.items() if row.combination is not None}
         return tuple(name for name in self.statistics if name not in {self.square, "rstd", *made})
 
@@ -178,7 +180,7 @@ class Divisor(NamedTuple):
         return self._replace(promises=tuple(row for row in self.promises if row.statistic != statistic))
 
     def leave_out(self) -> Divisor:
-        """Return the divisor of values that nothing divides; what remains has a unit, and no promise."""
+        """Return the divisor for a norm without its division: no `rstd`, no promises, results not bounded."""
         statistics = tuple(name for name in self.statistics if name != "rstd")  # one over the divisor
         return self._replace(divides=False, statistics=statistics, bounded=False, promises=())
 
@@ -258,7 +260,7 @@ QUANTILE_RANGE = QUARTILE_RANGE._replace(
     spread="q_range",
     promises=(Promise("median", 0.0), Promise("q_range", 1.0)),
 )
-"""The statistic in place of the interquartile range where a caller chooses other quantiles."""
+"""The divisor in place of the interquartile range where a caller chooses other quantiles."""
 SINGULAR_VALUE = Divisor(
     measurement=Measurement.SINGULAR_VALUE,
     statistics=("sigma",),
@@ -271,7 +273,7 @@ SINGULAR_VALUE = Divisor(
 ITERATED_VALUE = SINGULAR_VALUE._replace(
     root="uᵀXv", size="estimate of its largest singular value", promises=()
 )
-"""The divisor of power iterations, in place of the largest singular value: an estimate from below."""
+"""The divisor in place of the largest singular value where power iterations estimate it from below."""
 
 DIVISORS = (
     DEVIATION,
@@ -283,4 +285,4 @@ DIVISORS = (
     QUARTILE_RANGE,
     SINGULAR_VALUE,
 )
-"""Every divisor of a row of the norms, once."""
+"""The divisors of the rows of the table of norms, each once."""

@@ -1,4 +1,4 @@
-"""Which values of a tensor share one statistic: the groups of a shape, their numbers, indices and names."""
+"""The groups of values of a tensor that share a statistic: their numbers, indices and names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ONLY_GROUP = "all"
 
 
 class Split(NamedTuple):
-    """An axis whose values stand in groups: which one, how many groups, and which values each is made of."""
+    """An axis that is split into groups: its number, the number of groups, and the order of values in them."""
 
     axis: int
     groups: int
@@ -50,17 +50,17 @@ class Grid:
     Parameters
     ----------
     shape : tuple of int
-        The tensor's.
+        The tensor's shape.
     layout : Layout
-        The names of its axes.
+        The names of the tensor's axes.
     axes : tuple of int
-        The axes reduced, whole or (the split one) in part; for a window the axis that it slides along.
+        The reduced axes, the split axis (reduced in part) among them; for a window, the axis it slides along.
     split : Split or None
-        The channel axis of `gn`.
+        The axis that is split into groups, such as the channel axis of `gn`; None without one.
     reach : Reach or None
-        Of a sliding window: then each value has a group of its own, and groups overlap.
+        The reach of a sliding window: each value has a group of its own, and groups overlap. None without one.
     columns : tuple of str or None
-        The names of the places of the last axis, as a table has them.
+        The names of the places along the last axis, if the tensor is from a table.
     """
 
     shape: tuple[int, ...]
@@ -77,12 +77,12 @@ class Grid:
 
     @property
     def group_order(self) -> GroupOrder | None:
-        """Which values of the split axis a group is made of; None without one."""
+        """The order of the split axis's values in groups; None without a split axis."""
         return None if self.split is None else self.split.order
 
     @functools.cached_property
     def kept(self) -> tuple[int, ...]:
-        """The axes of the tensor over which there is one statistic each."""
+        """The axes of the tensor that are not reduced, and the split axis; for a window, all axes."""
         if self.reach is not None:
             return tuple(range(len(self.shape)))
         split = None if self.split is None else self.split.axis
@@ -90,7 +90,7 @@ class Grid:
 
     @functools.cached_property
     def view_shape(self) -> tuple[int, ...]:
-        """The shape that is worked on."""
+        """The shape of the view: the tensor's, except that a split axis is two."""
         return self.split_shape(self.shape)
 
     @functools.cached_property
@@ -126,14 +126,14 @@ class Grid:
 
     @functools.cached_property
     def group_size(self) -> int:
-        """The number of values in a group; of a window, where no edge cuts it."""
+        """The number of values in a group; for a window, of one that no edge cuts short."""
         if self.reach is not None:
             return self.reach.before + self.reach.after + 1
         return math.prod(self.view_shape[axis] for axis in self.view_axes)
 
     @functools.cached_property
     def canonical(self) -> Grid:
-        """These groups in a canonical form: two grids of one shape are equal in it exactly if their groups are.
+        """These groups in canonical form: the forms of two grids of one shape are equal if their groups are.
 
         An axis of length 1 counts as kept, one group of all channels as a reduced axis, a group for each
         channel as a kept one; a window reaches no further than the axis is long.
@@ -152,13 +152,13 @@ class Grid:
 
     @functools.cached_property
     def kept_names(self) -> tuple[str, ...]:
-        """The names of the axes of `stats_shape`: `("n", "g")`."""
+        """The names of the axes of `stats_shape`, such as `("n", "g")`; `g` is the axis of groups."""
         group = "g" if "G" not in (self.layout.letters or "") else "group"
         split = None if self.split is None else self.split.axis
         return tuple(group if axis == split else self.layout.name(axis) for axis in self.kept)
 
     def group_index(self, group: int) -> dict[str, int]:
-        """Return the named indices of a group, given its number in C order over the kept axes."""
+        """Return the indices of a group by axis name, `{"n": 0, "c": 1}`, given its number in C order."""
         return dict(zip(self.kept_names, unravel(group, self.stats_shape), strict=True))
 
     def group_name(self, group: int) -> str:
@@ -172,38 +172,43 @@ class Grid:
 
     @property
     def group_columns(self) -> tuple[str, ...] | None:
-        """The names of the columns that the last axis of statistics is of; None where it is of none."""
+        """The column names along the last axis of statistics.
+
+        None if the tensor has no column names, or if the last axis is reduced or any axis is split.
+        """
         has_names = self.split is None and len(self.shape) - 1 in self.kept
         return self.columns if has_names else None
 
     def find_column(self, index: Mapping[str, int]) -> str | None:
-        """Return the name of the column that a group lies in; None where it has none, or lies in several."""
+        """Return the name of a group's column, given its `group_index`; None without a name of one column."""
         names = self.group_columns
         return None if names is None else names[index[self.layout.name(len(self.shape) - 1)]]
 
     def locate_groups(self, indices: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
-        """Return the numbers of the groups that cells belong to.
+        """Return the number of the group, in C order, that each of some values belongs to.
 
         Parameters
         ----------
         indices : sequence of integer arrays
-            The cells' positions along each axis of the tensor; they broadcast against each other, so that
-            `numpy.ix_` gives an excerpt.
+            The positions of the values along each axis of the tensor, one array an axis. The arrays broadcast
+            against each other: those of `numpy.ix_` select a block.
 
         Returns
         -------
         ndarray
-            Of the shape that the indices broadcast to.
+            The numbers, in the shape that the indices broadcast to.
         """
         return self._number_cells(indices, self.kept_view_axes)
 
     def locate_within_groups(self, indices: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
-        """Return the numbers of cells within their groups; the inverse is `locate_values`.
+        """Return the number of each of some values in its group, in C order; the inverse is `locate_values`.
+
+        The grid must have no window.
 
         Parameters
         ----------
         indices : sequence of integer arrays
-            As for `locate_groups`; the grid has no windows.
+            The positions of the values along each axis of the tensor; they broadcast against each other.
         """
         return self._number_cells(indices, self.view_axes)
 
@@ -216,13 +221,16 @@ class Grid:
         return positions
 
     def select_group(self, group: int) -> tuple[int | slice, ...]:
-        """Return what picks the values of a group out of the view (for a window: the one value)."""
+        """Return the index into the view that selects a group's values; for a window, the one value.
+
+        It has an integer for each kept axis of the view and a full slice for each reduced one.
+        """
         index = iter(unravel(group, self.stats_shape))
         kept = self.kept_view_axes
         return tuple(next(index) if axis in kept else slice(None) for axis in range(len(self.view_shape)))
 
     def walk_groups(self) -> Iterator[tuple[dict[str, int], tuple[int | slice, ...]]]:
-        """Yield `group_index` and `select_group` of every group, in order; much faster than a call for each."""
+        """Yield `(group_index, select_group)` of every group, in C order; much faster than calls for each."""
         names, kept = self.kept_names, self.kept_view_axes
         selection: list[int | slice] = [slice(None)] * len(self.view_shape)
         for index in itertools.product(*map(range, self.stats_shape)):
@@ -231,14 +239,16 @@ class Grid:
             yield dict(zip(names, index, strict=True)), tuple(selection)
 
     def take_group(self, values: NDArray[Any], group: int) -> NDArray[Any]:
-        """Return the values that a group's statistics are of, in the order of the view and without a copy.
+        """Return the values of one group, without a copy, with an axis for each reduced axis of the view.
+
+        For a window they are the values of the window, cut at the edges, along one axis.
 
         Parameters
         ----------
         values : ndarray
-            Of the tensor's shape.
+            An array of the tensor's shape.
         group : int
-            Its number in C order over the kept axes; of a window, that of the value that it belongs to.
+            The group's number in C order over the kept axes; for a window, the number of its own value.
         """
         if self.reach is None:
             return values.reshape(self.view_shape)[(*self.select_group(group), ...)]
@@ -250,14 +260,14 @@ class Grid:
     def locate_values(
         self, groups: NDArray[np.intp] | int, places: NDArray[np.intp]
     ) -> tuple[NDArray[np.intp], ...]:
-        """Return the indices in the tensor of values of groups, as an array for each axis.
+        """Return the positions in the tensor of some values of groups, as one integer array for each axis.
 
         Parameters
         ----------
         groups : int or ndarray of int
-            The groups' numbers, in C order over the kept axes.
+            The number of each value's group, in C order over the kept axes; it broadcasts to `places`.
         places : ndarray of int
-            The values' numbers in the array that `take_group` returns, in C order.
+            The number of each value within its group: in the array that `take_group` returns, in C order.
         """
         groups = np.broadcast_to(np.asarray(groups, dtype=np.intp), places.shape)
         kept = iter(np.unravel_index(groups, self.stats_shape) if self.stats_shape else ())
@@ -273,7 +283,10 @@ class Grid:
         return np.unravel_index(flat, self.shape) if self.shape else ()
 
     def split_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return a shape at the view's rank: the split axis becomes two, one of length 1 two of length 1."""
+        """Return a shape of the tensor's rank at the view's rank: the split axis becomes two.
+
+        A length of 1 there, where the tensor's is longer, becomes two of length 1.
+        """
         if self.split is None:
             return shape
         axis, groups, order = self.split
@@ -281,14 +294,14 @@ class Grid:
         return (*shape[:axis], *(pair if order is GroupOrder.CONTIGUOUS else pair[::-1]), *shape[axis + 1 :])
 
     def merge_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return a shape of the view's rank at the tensor's: the two axes of a split one are one again."""
+        """Return a shape of the view's rank at the tensor's rank: the two axes of a split are one again."""
         if self.split is None:
             return shape
         axis = self.split.axis
         return (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
 
     def restrict(self, lengths: tuple[int, ...]) -> Grid:
-        """Return the grid of a part of the view, which keeps the view's axes in fewer places.
+        """Return the grid of a part of the view: the view's axes, with other lengths.
 
         Parameters
         ----------
@@ -303,12 +316,12 @@ class Grid:
         Parameters
         ----------
         mask : ndarray of bool
-            Of a shape that broadcasts to the tensor's.
+            A mask whose shape broadcasts to the tensor's.
 
         Raises
         ------
         DataError
-            If it does not.
+            If the mask's shape does not broadcast to the tensor's.
         """
         try:
             np.broadcast_to(mask, self.shape)
@@ -320,19 +333,19 @@ class Grid:
 
     @functools.cached_property
     def running(self) -> Grid:
-        """The groups that running statistics are of: where each sample has its own, their average is kept."""
+        """The grid of running statistics: it reduces the batch axis too, averaging samples' statistics."""
         batch = () if self.layout.batch is None else (self.layout.batch,)
         return replace(self, axes=tuple(sorted({*self.axes, *batch})))
 
     def spread_running(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a running statistic, of a value for each group of `running`, for each group of this grid."""
+        """Spread a running statistic, one value for each group of `running`, over the groups of this grid."""
         whole = values.reshape(self.running.keepdims_shape)
         return np.broadcast_to(whole, self.keepdims_shape).reshape(self.stats_shape)
 
     def _number_cells(
         self, indices: Sequence[NDArray[np.intp]], view_axes: tuple[int, ...]
     ) -> NDArray[np.intp]:
-        """Return the numbers of cells in C order over some axes of the view."""
+        """Return the number of each cell in C order over some axes of the view."""
         positions = self.view_indices(indices)
         numbers: NDArray[np.intp] = np.zeros((), dtype=np.intp)
         for axis in view_axes:
@@ -341,7 +354,7 @@ class Grid:
 
 
 def unravel(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the index of an element, given its number in C order; for one, faster than NumPy's function."""
+    """Return the index of one element, given its number in C order; faster than `numpy.unravel_index`."""
     index = []
     for length in reversed(shape):
         number, place = divmod(number, length)

@@ -1,4 +1,4 @@
-"""The layout of a tensor: one letter per axis, and the axes that letters and numbers mean."""
+"""The layout of a tensor: a letter or a word for each axis, and the axes that letters and numbers mean."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from normcli.printable import format_count, make_printable
 from normcli.tuples import NamedTuple
 
 AxisSpec = str | int | Iterable[int | str]
-"""A caller's names of axes: `"CHW"`, `"1,2"`, `-1`, `(0, 2)` or `("N", 2)`."""
+"""The ways in which a caller names axes: `"CHW"`, `"1,2"`, `-1`, `(0, 2)` or `("N", 2)`."""
 
 DEFAULT_LAYOUTS = {2: "NC", 3: "NCL", 4: "NCHW", 5: "NCDHW"}
-"""The default layout by rank; axes of tensors of other ranks have numbers only."""
+"""Rank → the default layout; axes of tensors of other ranks have numbers only."""
 
 CHANNEL_LAST_LAYOUTS = {2: "NC", 3: "NLC", 4: "NHWC", 5: "NDHWC"}
-"""The same where a convention has the channel last."""
+"""Rank → the default layout where a convention has the channel last."""
 
 CHANNEL_WORDS = frozenset({"c", "channel", "channels", "band", "bands", "feature", "features"})
 """The words that name a channel axis."""
@@ -25,7 +25,7 @@ BATCH_WORDS = frozenset({"n", "b", "batch", "sample", "samples"})
 """The words that name a batch axis."""
 
 _TOKEN = re.compile(r"(?P<number>[+-]?\d{1,18})|(?P<letter>[A-Za-z])|[^\s,()\[\]]")
-"""A number or a letter of an axis, or a character that is neither and that separates nothing."""
+"""A number of an axis, a letter of an axis, or a character that is not allowed between them."""
 
 
 class Layout(NamedTuple):
@@ -40,7 +40,7 @@ class Layout(NamedTuple):
     channel_last : bool
         Whether the channel is the last axis where no letter names it; it is axis 1 otherwise.
     words : tuple of str or None
-        The names of the axes where they are words, as of an xarray `DataArray`; `letters` is None then.
+        The names of the axes if they are words, as in an xarray `DataArray` (`letters` is None then); or None.
     """
 
     ndim: int
@@ -50,14 +50,15 @@ class Layout(NamedTuple):
 
     @property
     def text(self) -> str | None:
-        """What `make_layout` makes it of: `NCHW`, `time,lat,lon`; None where axes have numbers only."""
+        """The text that `make_layout` reads as this layout: `NCHW`, `time,lat,lon`; None without names."""
         return self.letters if self.words is None else ",".join(self.words) + "," * (self.ndim == 1)
 
     @property
     def channel(self) -> int | None:
-        """The channel axis: `C`, else the layout's last letter, else axis 1 (or the last); None without one.
+        """The channel axis, or None if there is none.
 
-        Among words it is the first of `CHANNEL_WORDS`, or none.
+        With letters, it is `C` or else the last axis; with words, the first that is one of `CHANNEL_WORDS`, or
+        None; without names, axis 1, or the last axis where `channel_last` is set.
         """
         if self.words is not None:
             return self._find_word(CHANNEL_WORDS, None)
@@ -68,9 +69,9 @@ class Layout(NamedTuple):
 
     @property
     def batch(self) -> int | None:
-        """The batch axis: the first of `N` and `B`, else axis 0; None for a tensor without axes.
+        """The batch axis: the first called `N` or `B`, else axis 0; None for a tensor without axes.
 
-        Among words it is the first of `BATCH_WORDS`, else axis 0.
+        With words, it is the first that is one of `BATCH_WORDS`, else axis 0.
         """
         if self.words is not None:
             return self._find_word(BATCH_WORDS, 0)
@@ -82,24 +83,24 @@ class Layout(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all axes in labels."""
+        """The names of all axes, as `name` returns them."""
         return tuple(map(self.name, range(self.ndim)))
 
     def name(self, axis: int) -> str:
-        """Return the name of an axis in labels: its letter in lower case, its word, or `axis0`."""
+        """Return the name of an axis in output: its letter in lower case, its word, or `axis0`."""
         if self.words is not None:
             return self.words[axis]
         return f"axis{axis}" if self.letters is None else self.letters[axis].lower()
 
     def resolve(self, spec: AxisSpec, option: str) -> tuple[int, ...]:
-        """Return the axes that `spec` names, sorted.
+        """Return the numbers of the axes that `spec` names, sorted, all from 0 up.
 
         Parameters
         ----------
         spec : str, int or iterable of both
             Letters or words of the layout, numbers (negative ones count from the end), or a mixture.
         option : str
-            The option's name, for the message.
+            The name of the option, with which messages begin.
 
         Raises
         ------
@@ -133,16 +134,17 @@ class Layout(NamedTuple):
 
 
 def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> Layout:
-    """Return the layout `text` of a tensor of rank `ndim`, or the default layout of that rank.
+    """Return the layout `text` of a tensor of rank `ndim`, or where it is None the default layout of that rank.
 
     Parameters
     ----------
     text : str or None
-        One letter per axis, in any case; or a word for each, with commas between (and behind a single one).
+        One letter per axis, in any case; or one word per axis, separated by commas (a single word has a comma
+        behind it).
     ndim : int
         The tensor's rank.
     channel_last : bool
-        Whether the default layouts end in the channel.
+        Whether the channel is last in the default layout.
 
     Raises
     ------
@@ -183,7 +185,7 @@ def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> L
 
 
 def name_layout(dimensions: Sequence[str]) -> str | None:
-    """Return names of axes as a layout: letters, where each is one and a channel is there; else words.
+    """Return names of axes as the text of a layout: letters if all are and one is C, else words; None for none.
 
     Examples
     --------
@@ -197,7 +199,7 @@ def name_layout(dimensions: Sequence[str]) -> str | None:
 
 
 def find_layout(dimensions: Sequence[str] | None) -> str | None:
-    """Return the layout that a file's names of axes make; None where they make none, or there are none."""
+    """Return the layout text for a file's names of axes; None without names, or if they are no valid layout."""
     text = None if dimensions is None else name_layout(dimensions)
     try:
         make_layout(text, len(dimensions or ()))

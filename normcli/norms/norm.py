@@ -1,4 +1,4 @@
-"""A norm: one row of the table, and what follows of it. Data, no arithmetic."""
+"""A norm: one row of the table of norms, and what follows from that row. Data, no arithmetic."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _SUBSCRIPTS = str.maketrans("0123456789-+", "₀₁₂₃₄₅₆₇₈₉₋�
 
 
 class Norm(NamedTuple):
-    """One row of the table.
+    """One norm, as a row of the table of norms.
 
     Parameters
     ----------
     name, title : str
-        The short name (`bn`) and the field's term ("batch normalization").
+        The short name (`bn`) and the usual term ("batch normalization").
     aliases : tuple of str
-        Other names of the same row.
+        Other names of the norm.
     summary : str
         One line for help texts: which values share a statistic.
     axes : AxesRule
@@ -38,7 +38,7 @@ class Norm(NamedTuple):
     centre : Centre
     divisor : Divisor
     eps : float or None
-        The default; None where the definition has no eps.
+        The default of eps; None where the definition has no eps.
     eps_mode : EpsMode or None
         None exactly where `eps` is None.
     parameters : ParameterRule
@@ -46,21 +46,23 @@ class Norm(NamedTuple):
     takes_beta : bool
         False where the norm has a gain and no bias.
     zero_rule : ZeroRule
-        What becomes of a group whose divisor is 0; scikit-learn divides it by 1.
+        The result of a group whose divisor is 0: zeros, x − centre (as scikit-learn does), or NaN.
     tracks : bool
-        Whether training keeps running statistics, which evaluation then normalizes with.
+        Whether training keeps running statistics, with which evaluation normalizes.
     p : float or None
-        The exponent of an ℓp length that the definition fixes; None where the caller chooses it.
+        The exponent of the ℓp length that the definition fixes; None where the caller chooses p, and for norms
+        that do not divide by an ℓp length.
     presets : tuple of (str, float)
         Names of special cases, such as `l1`, and the exponent p that each fixes.
     takes_groups : bool
-        Whether the last axis reduced may be split into groups, which `CHANNEL_GROUPS` cannot do without.
+        Whether a caller may split the last reduced axis into groups. (Norms with the rule `CHANNEL_GROUPS` need
+        groups of channels in any case; see `needs_groups`.)
     has_optional_steps : bool
         Whether a caller may leave out the centring, or the division, as scikit-learn's scalers do.
     rows : AxesRule or None
-        Of a norm of matrices: which axes are rows by default, where the others are columns.
+        For a norm of matrices, the axes that are rows by default (the others are columns); None for others.
     is_partial : bool
-        Whether one has: no row of the table is, but those that `leave_out` returns.
+        Whether a step is left out: True only in what `leave_out` returns, for no row of the table.
     source : str
         The paper or specification that defines it.
     use : str
@@ -91,7 +93,7 @@ class Norm(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name that means this row: its own, the aliases, the presets."""
+        """Every name of the norm: the short name, the aliases, the presets."""
         return (self.name, *self.aliases, *dict(self.presets))
 
     @property
@@ -106,13 +108,13 @@ class Norm(NamedTuple):
 
     @property
     def all_statistics(self) -> tuple[str, ...]:
-        """Those, and what groups have instead where a caller chooses other quantiles."""
+        """The names in `statistics`, and for `robust` also those that replace them for other quantiles."""
         others = QUANTILE_RANGE.statistics if self.divisor == QUARTILE_RANGE else ()
         return tuple(dict.fromkeys((*self.statistics, *others)))
 
     @property
     def vector_names(self) -> tuple[str, ...]:
-        """The further results of a norm of matrices: u, v and the largest singular value."""
+        """The further results of a norm of matrices: `("u", "v", "largest")`; `()` for others."""
         return () if self.rows is None else ("u", "v", "largest")
 
     @property
@@ -124,23 +126,23 @@ class Norm(NamedTuple):
 
     @property
     def gradient_names(self) -> tuple[str, ...]:
-        """The gradients of a backward pass: `("dx", "dgamma", "dbeta")` or fewer; `()` if there is none."""
+        """The gradients of the backward pass: `("dx", "dgamma", "dbeta")` or fewer; `()` without a pass."""
         if self.is_by_order or self.is_partial:
             return ()
         return ("dx", *(f"d{name}" for name in self.parameter_names))
 
     @property
     def spans_range(self) -> bool:
-        """Whether each group comes to lie from 0 to 1, which gamma and beta make any other range."""
+        """Whether each group is scaled to span 0 to 1, so that gamma and beta can set any other range."""
         return self.centre is Centre.MINIMUM and self.divisor == RANGE
 
     @property
     def drawn_names(self) -> tuple[str, ...]:
-        """The parameters of a new layer: a norm that subtracts no mean has no beta."""
+        """The parameters that a new layer is drawn with: no beta for a norm that subtracts nothing."""
         return self.parameter_names if self.centre.statistic else self.parameter_names[:1]
 
     def leave_out(self, *, centring: bool, division: bool) -> Norm:
-        """Return the row without one of its steps, or without both."""
+        """Return the norm without its centring, without its division, or without both."""
         row = self._replace(is_partial=centring or division)
         if centring:
             whole = self.divisor.break_promise(self.centre.statistic)
@@ -150,18 +152,18 @@ class Norm(NamedTuple):
         return row
 
     def choose_quantiles(self, quantiles: tuple[float, float] | None) -> Norm:
-        """Return the row of a range of quantiles, in per cent; itself where they are its own, or none."""
+        """Return the norm that divides by the range between two quantiles (in per cent; None for quartiles)."""
         if quantiles in (None, QUARTILES):
             return self
         return self._replace(divisor=QUANTILE_RANGE)
 
     def iterate(self) -> Norm:
-        """Return the row of matrices with what power iterations make of the largest singular value."""
+        """Return the norm that divides by the estimate of power iterations of the largest singular value."""
         return self._replace(divisor=ITERATED_VALUE)
 
     @property
     def is_by_order(self) -> bool:
-        """Whether what values are divided by goes by their order, or is the largest of them."""
+        """Whether the divisor depends on the order of values: from extremes or quantiles, or with p = ∞."""
         return self.divisor.is_by_order or self.p == math.inf
 
     def format_zero(self, rule: ZeroRule) -> str:
@@ -171,7 +173,15 @@ class Norm(NamedTuple):
         )
 
     def formula(self, eps_mode: EpsMode | None = None, *, divides_alpha: bool = True) -> str:
-        """Return the definition on one line, with eps where `eps_mode` (or the row's own) puts it."""
+        """Return the definition on one line, such as `(x − mean) / √(var + eps)`.
+
+        Parameters
+        ----------
+        eps_mode : EpsMode or None
+            The place of eps; None for the norm's own.
+        divides_alpha : bool
+            Whether a window's alpha is divided by the size of the window.
+        """
         numerator = "x" if self.centre is Centre.NOTHING else f"(x − {spell_statistic(self.centre.value)})"
         if not self.divisor.divides:
             return numerator.strip("()")
@@ -183,7 +193,7 @@ class Norm(NamedTuple):
 
 
 QUARTILES = (25.0, 75.0)
-"""The quantiles whose range is the interquartile one, in per cent."""
+"""The quantiles of the interquartile range, in per cent."""
 
 _WITH_EPS: Mapping[EpsMode | None, str] = {
     None: "{root}",
@@ -196,7 +206,7 @@ _WITH_EPS: Mapping[EpsMode | None, str] = {
 
 
 def format_subscript(p: float | None) -> str:
-    """Return the exponent of an ℓp length as a subscript; ₚ where it is left open."""
+    """Return the exponent of an ℓp length as a subscript, such as ₂; ₚ for None."""
     if p is None:
         return "ₚ"
     return f"{p:g}".replace("inf", "∞").translate(_SUBSCRIPTS)

@@ -37,7 +37,7 @@ class OptionKind(enum.Enum):
 NUMERIC_TYPES: Mapping[OptionKind, type[int] | type[float]] = MappingProxyType(
     {OptionKind.INTEGER: int, OptionKind.NUMBER: float}
 )
-"""The types of numeric options; a value of any other kind may be a string."""
+"""Kind → Python's type, for the two kinds of numeric options."""
 
 
 def _convert_axes(value: Any) -> int | tuple[int | str, ...]:
@@ -83,7 +83,7 @@ _WORDS_OF_FLAGS = {"yes": True, "no": False}
 
 
 class Option(NamedTuple):
-    """One row of the table.
+    """One option, as a row of the table.
 
     Parameters
     ----------
@@ -91,20 +91,20 @@ class Option(NamedTuple):
         The name of the Python argument; the command line has dashes for its underscores.
     kind : OptionKind
     help : str
-        The sentence of help texts.
+        The description in help texts.
     is_of : callable or None
-        Whether a norm has the option; None if every norm has it. A convention may bring `eps` to a norm without
-        eps of its own.
+        Returns whether a norm has the option; None if every norm has it. (A convention may bring `eps` to a
+        norm without eps of its own.)
     choices : tuple of str
         The words that a `CHOICE` or a `DTYPE` takes.
     default : int, float, str, tuple or None
-        The value where neither caller nor convention nor norm chooses one; None where there is none.
+        The value where neither caller nor convention nor norm chooses one; None without a default.
     metavar : str or None
-        What stands for the value in help texts, where that does not follow from the kind.
+        The placeholder of the value in help texts; None where the kind determines it.
     is_allowed : callable
-        Whether a value, of the right kind, is in range.
+        Returns whether a value of the right kind is in range.
     requirement : str
-        The end of the message where it is not: "is not a finite number".
+        The end of the message for a value out of range, after "is": "not a finite number".
     """
 
     name: str
@@ -127,17 +127,17 @@ class Option(NamedTuple):
         return self.is_of is None or self.is_of(norm)
 
     def find_default(self, norm: Norm) -> Any:
-        """Return the value where neither caller nor convention chooses one; None where there is none."""
+        """Return the value where neither caller nor convention chooses one; None without a default."""
         own = getattr(norm, self.name, None) if self.is_of else None
         return self.default if own is None else own
 
     def convert(self, value: Any) -> Any:
-        """Return an argument of Python as a value of this option.
+        """Return a Python argument as a value of this option: a NumPy integer as an int, a list as a tuple.
 
         Raises
         ------
         UsageError
-            If it is of another kind.
+            If the argument is not of the option's kind.
         """
         if value is None or (isinstance(value, str) and self.kind not in _NEVER_TEXT):
             return value
@@ -147,12 +147,12 @@ class Option(NamedTuple):
             raise UsageError(f"{self.name} {value!r} is not {self.kind.value}") from None
 
     def parse(self, text: str) -> Any:
-        """Return a word of a command line as a value of this option.
+        """Return a word of the command line as a value of this option.
 
         Raises
         ------
         UsageError
-            If it is none.
+            If the word is no value of the option's kind.
         """
         try:
             if self.kind in (OptionKind.PAIR, OptionKind.VECTOR):
@@ -166,7 +166,7 @@ class Option(NamedTuple):
             raise UsageError(f"{self.name} takes {self.kind.value}, not {text!r}") from None
 
     def format(self, value: Any) -> str:
-        """Return a value as a command line has it: `parse` gives it back."""
+        """Return a value as a word of the command line, such as `10,90` or `yes`; `parse` is the inverse."""
         if isinstance(value, bool):
             return next(word for word, meaning in _WORDS_OF_FLAGS.items() if meaning is value)
         if isinstance(value, float):
@@ -176,26 +176,26 @@ class Option(NamedTuple):
         return separator.join(map(self.format, value)) or "()" if isinstance(value, tuple) else str(value)
 
     def describe(self, value: Any) -> Any:
-        """Return a value as JSON has it, which knows no infinity: `read` gives it back."""
+        """Return a value that JSON can hold: an infinity becomes a string; `read` is the inverse."""
         return str(value) if value in (math.inf, -math.inf) else value
 
     def read(self, value: Any) -> Any:
-        """Return what `describe` made of a value.
+        """Return the value of this option that `describe` returned for JSON.
 
         Raises
         ------
         UsageError
-            If it is of another kind.
+            If the value is not of the option's kind.
         """
         is_infinite = self.kind is OptionKind.NUMBER and value in ("inf", "-inf")
         return self.convert(float(value) if is_infinite else value)
 
     def _write(self, value: Any) -> str:
-        """Return a value as a message has it."""
+        """Return a value as messages show it."""
         return self.format(value) if isinstance(value, tuple) else str(value)
 
     def check(self, value: Any) -> None:
-        """Raise `UsageError` unless a value of the right kind is in range."""
+        """Raise `UsageError` unless a value of the right kind is one of the choices and in range."""
         if self.choices and value not in self.choices:
             listed = f"none of {', '.join(self.choices)}"
             if len(self.choices) == 2:
@@ -209,4 +209,4 @@ class Option(NamedTuple):
 
 
 _NEVER_TEXT = (*NUMERIC_TYPES, OptionKind.PAIR, OptionKind.SLICE, OptionKind.VECTOR, OptionKind.FLAG)
-"""The kinds whose values no string is."""
+"""The kinds whose values are never strings."""

@@ -1,4 +1,4 @@
-"""The table of options: what can be chosen of a norm, by which values, and which norms have the choice.
+"""The table of options: each choice that a caller has for a norm, its values, and the norms that have it.
 
 The command line, `NORM:option=value`, the arguments of `normalize`, the manifest of golden files, stats
 files and the checks of a request are all made from this table. To add an option, add a row and a field of
@@ -26,7 +26,7 @@ def _is_quantiles(pair: tuple[float, float]) -> bool:
 
 
 QUANTILE_DIGITS = 3
-"""With more, the places between values that quantiles lie at could leave 64 bits."""
+"""The most decimals of a quantile in per cent: with more, its rank among values might not fit in 64 bits."""
 
 
 def _has_groups(norm: Norm) -> bool:
@@ -51,7 +51,7 @@ def _is_start(vector: tuple[float, ...]) -> bool:
 
 
 MOST_ITERATIONS = 1000
-"""A hundred take about a second of a 512×512 matrix, more of them longer each; frameworks take 1 or 15."""
+"""The most power iterations; a hundred for a 512×512 matrix take about a second, and frameworks use 1 or 15."""
 
 
 def _has_window(norm: Norm) -> bool:
@@ -179,12 +179,12 @@ NAMES = _BY_NAME.keys()
 
 
 def find_option(name: str) -> Option:
-    """Return the option of that name."""
+    """Return the option of a name; raise `KeyError` if there is none."""
     return _BY_NAME[name]
 
 
 def list_own_options(norm: Norm) -> tuple[str, ...]:
-    """Return the names of the options that a norm has and not every norm does.
+    """Return the names of the options that a norm has and that not every norm has.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""A norm's row resolved against one shape: every choice made, every check done, nothing computed.
+"""A request resolved against one shape: every choice made, every check done, nothing calculated.
 
-`make_plan` turns a request and a shape into a frozen `Plan`, which is all that the kernel reads. Plans hold no
-data, so they are cached.
+`make_plan` turns a request, a shape and a dtype into a frozen `Plan`, which is all that a kernel reads. Plans
+hold no data, so they are cached.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ if TYPE_CHECKING:
     from normcli.norms.norm import Norm
 
 _EUCLIDEAN = 2.0
-"""The p of lengths that are roots of sums of squares."""
+"""The p of Euclidean length."""
 
 _MOST_OF_NOTHING = 1 << 20
-"""Groups of a tensor without values, whose file takes no room however many they are; their statistics do."""
+"""The most groups of a tensor without values: its file is small whatever its shape, its statistics are not."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan: one norm, resolved against one shape.
+    """A norm with all its options, resolved against one shape.
 
     Parameters
     ----------
     request : Request
-        The request; plans of different requests can be equal.
+        The request that the plan was made of; it is not compared, so plans of different requests can be equal.
     norm : Norm
     spec : NumericSpec
     grid : Grid
-        Which values share a statistic.
+        The groups of values that share a statistic.
     parameters : ParameterShapes
     tensor_dtype : dtype
         The dtype of the tensor.
@@ -71,7 +71,7 @@ class Plan:
     tensor_dtype: np.dtype[Any]
 
     def __hash__(self) -> int:
-        """Of what differs most often: to hash all fields takes longer than what caches keep for plans."""
+        """Return a hash of the norm's name and the shape alone, as hashing all fields would be slow."""
         return hash((self.norm.name, self.grid.shape))
 
     @property
@@ -83,7 +83,7 @@ class Plan:
 
     @property
     def follows_from_sums(self) -> bool:
-        """Whether a group's divisor follows from the sums of its values and of their squares."""
+        """Whether the sum of a group's values and the sum of their squares determine its divisor."""
         measurement, p = self.norm.divisor.measurement, self.spec.p
         return measurement is Measurement.MOMENTS or (
             measurement is Measurement.LENGTH and p in (None, _EUCLIDEAN)
@@ -91,21 +91,21 @@ class Plan:
 
     @property
     def groups_overlap(self) -> bool:
-        """Whether each value has a group of its own, a window, that overlaps those of its neighbours."""
+        """Whether groups are windows: each value has one of its own, and neighbours' windows overlap."""
         return self.spec.window is not None
 
     @property
     def has_groups(self) -> bool:
-        """Whether values are divided by group, and not by window or as one matrix."""
+        """Whether groups are plain sets of values: neither windows nor matrices."""
         return self.spec.window is None and self.spec.rows is None
 
     @property
     def spreads_parameters(self) -> bool:
-        """Whether gamma and beta broadcast against the tensor, and not against its channel groups alone."""
+        """Whether gamma and beta broadcast against the tensor; False for one gamma for each channel group."""
         return bool(pad_shape(self.parameters.full_shape, self.grid.shape))
 
     def find_percents(self) -> dict[str, float]:
-        """Return how much of a group lies below each statistic that is one of its values, or between two.
+        """Return the quantile in per cent of each statistic that is a quantile, by name; others are left out.
 
         Examples
         --------
@@ -119,11 +119,14 @@ class Plan:
         return {name: float(percent) for name, percent in found if percent is not None}
 
     def change_spec(self, **changes: Any) -> Plan:
-        """Return the plan with other fields of its `NumericSpec`."""
+        """Return the plan with some fields of its `NumericSpec` replaced."""
         return replace(self, spec=self.spec._replace(**changes))
 
     def choose_output_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """Return a result's dtype: as asked; else the tensor's, if a float of up to 8 bytes; else float64."""
+        """Return a result's dtype: the option `dtype`; else a float tensor's own up to 8 bytes; else float64.
+
+        The byte order of a tensor's own dtype becomes the machine's.
+        """
         if self.spec.dtype is not None:
             asked: np.dtype[Any] = np.dtype(find_type(self.spec.dtype))
             return asked
@@ -132,7 +135,7 @@ class Plan:
         return np.dtype(np.float64)
 
     def restrict(self, lengths: tuple[int, ...]) -> Plan:
-        """Return the plan of a part of the view: some places along each axis, with their gamma and beta.
+        """Return the plan of a part of the view, given the part's lengths; gamma and beta are cut likewise.
 
         Parameters
         ----------
@@ -145,7 +148,7 @@ class Plan:
 
     @property
     def fixed_parameters(self) -> dict[str, float]:
-        """What gamma and beta are where a range was asked for, which they make of 0 to 1."""
+        """The gamma and beta that scale 0 … 1 to the option `range`; empty without that option."""
         if self.spec.range is None:
             return {}
         low, high = self.spec.range
@@ -154,12 +157,12 @@ class Plan:
     def complete_parameters(
         self, given: Mapping[str, NDArray[np.generic] | None]
     ) -> Mapping[str, NDArray[np.generic] | None]:
-        """Return gamma and beta as given, or as the option `range` defines them.
+        """Return gamma and beta by name: as given, or with the option `range` as that defines them.
 
         Raises
         ------
         UsageError
-            If both a range and gamma or beta are given.
+            If the option `range` is set and a given gamma or beta differs from the range's.
         """
         made = {name: np.asarray(value) for name, value in self.fixed_parameters.items()}
         if not made:
@@ -169,10 +172,16 @@ class Plan:
         return made
 
     def adopt_parameters(self, given: Mapping[str, NDArray[np.generic] | None]) -> Plan:
-        """Return the plan with the shapes of the gamma and beta that are given, where it has others.
+        """Return the plan with the shapes of a given gamma and beta in place of the norm's own shapes.
 
-        Where the caller says which axes they lie along (`feature_axes`), it is left as it is, and for a shape
-        that does not fit, which `fit_parameter` refuses.
+        The plan is returned unchanged where the option `feature_axes` names their axes, where the given shapes
+        lie along the norm's own axes, or where none fits (which `fit_parameter` refuses). None and single
+        numbers do not count.
+
+        Parameters
+        ----------
+        given : mapping of str to ndarray or None
+            The given arrays by name: `gamma`, `beta`.
         """
         own = self.parameters
         lengths = [values.shape for values in given.values() if values is not None and values.size != 1]
@@ -180,8 +189,8 @@ class Plan:
             return self
         placed = [(shape, places[0]) for shape in lengths if (places := place_parameter(self.grid, own, shape))]
         found = {view for _, view in placed}
-        # Channels that are last, in a guessed layout with the channel elsewhere, are told of: a gamma of them
-        # is none of the places that lie last there.
+        # A gamma for channels that are last, where a guessed layout has the channel elsewhere, is left for
+        # `fit_parameter` to refuse with advice: it is not meant for the last axis.
         is_doubtful = any(view != own.view_shape and self.advise_layout(shape) for shape, view in placed)
         if not found or found == {own.view_shape} or is_doubtful:
             return self
@@ -194,9 +203,14 @@ class Plan:
         return replace(self, parameters=adopted)
 
     def fit_parameter(self, name: str, parameter: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return gamma or beta as a read-only array of the parameters' shape.
+        """Return gamma or beta as a read-only array of the shape `parameters.shape`.
 
-        Taken are the shapes of `place_parameter` that broadcast to it.
+        Parameters
+        ----------
+        name : str
+            The parameter's name, `gamma` or `beta`.
+        parameter : ndarray
+            An array of that shape, or of one that `place_parameter` places and that broadcasts to it.
 
         Raises
         ------
@@ -222,14 +236,15 @@ class Plan:
         raise self._refuse_shape(name, parameter.shape, shapes.shape)
 
     def fit_running(self, name: str, values: NDArray[np.generic]) -> NDArray[np.float64]:
-        """Return a running statistic as a read-only array, one value for each group of `Grid.running`.
+        """Return a running statistic as a float64 array: one value for each group of `Grid.running`.
 
         Parameters
         ----------
         name : str
-            For messages.
+            The statistic's name in messages.
         values : ndarray
-            Of a shape that broadcasts to the result's, or of its full shape with ones for the other axes.
+            An array that broadcasts to the shape of statistics of `Grid.running`, with or without axes of
+            length 1 for the reduced axes; or a column, shape (groups, 1).
 
         Raises
         ------
@@ -259,7 +274,7 @@ class Plan:
         )
 
     def advise_layout(self, shape: tuple[int, ...]) -> str:
-        """Return the advice to give a layout if a refused shape fits channels-last tensors; else nothing."""
+        """Return advice to give a layout, if a refused shape would fit with the channel last; else `""`."""
         layout, lengths = self.grid.layout, self.grid.shape
         other = CHANNEL_LAST_LAYOUTS.get(len(lengths))
         is_guessed = self.request.layout is None and other not in (None, layout.letters)
@@ -277,7 +292,7 @@ def _lock(values: NDArray[np.generic]) -> NDArray[np.generic]:
 def make_plan(
     request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], columns: tuple[str, ...] | None = None
 ) -> Plan:
-    """Resolve a request against a shape.
+    """Return the plan of a request for a tensor's shape and dtype.
 
     Parameters
     ----------
@@ -285,9 +300,9 @@ def make_plan(
     shape : tuple of int
         The tensor's shape.
     dtype : dtype
-        The tensor's, which an eps may depend on.
+        The tensor's dtype, which eps may depend on.
     columns : tuple of str or None
-        The names of the places of its last axis.
+        The names of the places along the tensor's last axis.
 
     Returns
     -------
@@ -331,7 +346,7 @@ def make_plan(
 
 
 def _require_few_of_nothing(grid: Grid) -> None:
-    """Raise `DataError` where a shape without values, as a short file may have it, has very many groups."""
+    """Raise `DataError` if a shape without values has more than `_MOST_OF_NOTHING` groups."""
     if 0 in grid.shape and grid.group_count > _MOST_OF_NOTHING:
         raise DataError(
             f"the shape {grid.shape} has {grid.group_count:,} groups and no values; "

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class NanRule(enum.StrEnum):
-    """The effect of NaN: its group's statistics are NaN; it is ignored; the tensor is refused."""
+    """The effect of a NaN: it makes its group's statistics NaN, is left out, or the tensor is refused."""
 
     PROPAGATE = "propagate"
     OMIT = "omit"
@@ -28,7 +28,7 @@ class NanRule(enum.StrEnum):
 
 
 class Fill(enum.StrEnum):
-    """The fate of values that do not count."""
+    """The result for values that are masked or omitted: themselves, 0, NaN, or normalized like others."""
 
     PASS = "pass"
     ZERO = "zero"
@@ -37,10 +37,10 @@ class Fill(enum.StrEnum):
 
 
 class Request(NamedTuple):
-    """The request of a caller: a norm, and a value for each row of `OPTIONS`.
+    """The request of a caller: the name of a norm, and a value for each option of `OPTIONS`.
 
-    None means the row's (or the convention's) own choice. `axes` and `keep` are as in `normcli.normalize`, as a
-    string or a tuple.
+    None leaves an option to the convention or the norm. Axes are as in `normcli.normalize`: a string, a number
+    or a tuple of both.
     """
 
     norm: str
@@ -73,42 +73,42 @@ class Request(NamedTuple):
 
     @property
     def iterates(self) -> bool:
-        """Whether a singular value is estimated by power iterations."""
+        """Whether `iterations`, `u` or `v` is given, so that a singular value is estimated as uᵀXv."""
         return (self.iterations, self.u, self.v) != (None, None, None)
 
     def adopt_layout(self, layout: str | None) -> Request:
-        """Return the same with the layout of a tensor whose axes have names, where it has none of its own."""
+        """Return the request with a tensor's own layout (None for none), unless it has a layout already."""
         return self if self.layout is not None or layout is None else self._replace(layout=layout)
 
     def adopt_dtype(self, dtype: str | None) -> Request:
-        """Return the same with the output's dtype that goes with a tensor, where none is asked for."""
+        """Return the request with an output dtype, unless it has a dtype already or the given one is None."""
         return self if self.dtype is not None or dtype is None else self._replace(dtype=dtype)
 
     @classmethod
     def collect(cls, norm: str, given: Mapping[str, Any]) -> Request:
-        """Return the request that named values make; names that are no option are ignored.
+        """Return the request for a norm and named values; None and names that are no option are ignored.
 
         Raises
         ------
         UsageError
-            If a value is of another kind than its option.
+            If a value is not of its option's kind.
         """
         chosen = {name: value for name, value in given.items() if value is not None and name in NAMES}
         return cls(norm, **{name: find_option(name).convert(value) for name, value in chosen.items()})
 
     def describe(self) -> dict[str, Any]:
-        """Return the options that are given, as JSON has them."""
+        """Return the options that are not None, as name → value that JSON can hold; `read` is the inverse."""
         given = {option: getattr(self, option.name) for option in OPTIONS}
         return {option.name: option.describe(value) for option, value in given.items() if value is not None}
 
     @classmethod
     def read(cls, norm: str, described: Mapping[str, Any]) -> Request:
-        """Return the request whose options `describe` gave.
+        """Return the request for a norm and the options that `describe` returned.
 
         Raises
         ------
         UsageError
-            If one is no option, or of another kind.
+            If a name is no option, or a value is not of its option's kind.
         """
         options: dict[str, Any] = {}
         for name, value in described.items():
@@ -120,17 +120,18 @@ class Request(NamedTuple):
 
 
 class Choices:
-    """Every choice that a norm leaves open: the caller's, else the convention's, else the norm's own.
+    """The choices that a norm leaves open: the caller's, else the convention's, else the norm's own.
 
     Parameters
     ----------
     request : Request
-        Its options are checked, as far as they can be judged without a shape.
+        The request, whose options are checked as far as possible without a tensor's shape.
 
     Raises
     ------
     UsageError
-        If an option means nothing to the norm, is out of range, or contradicts another.
+        If the norm or the framework is unknown, or an option is unknown to the norm, fixed by a preset, or out
+        of range; or if both `axes` and `keep` are given.
 
     Examples
     --------
@@ -159,19 +160,23 @@ class Choices:
             raise UsageError("axes and keep say the same thing from two sides; give one of them")
 
     def pick(self, name: str) -> Any:
-        """Return the choice of a field of `Request`, `Convention` or `Norm`; None where there is none."""
+        """Return the choice for a field of `Request`, `Convention` or `Norm`; None where nothing sets it.
+
+        The first of these that sets it counts: the preset's name (`l1`), the caller, the convention, the norm,
+        the option's default.
+        """
         owners = (self.request, self.convention, self.norm)
         default = find_option(name).default if name in NAMES else None
         choices = (self._fixed.get(name), *(getattr(owner, name, None) for owner in owners), default)
         return next((choice for choice in choices if choice is not None), None)
 
     def pick_nan_rule(self, given: str | None) -> str:
-        """Return the effect of NaN when statistics are fitted: the caller's choice, else the convention's.
+        """Return the effect of NaN when statistics are fitted: `given`, or where that is None the convention's.
 
         Raises
         ------
         UsageError
-            If the caller's choice is none of `NanRule`.
+            If `given` is not the name of a `NanRule`.
         """
         if given is None:
             return NanRule.OMIT if self.pick("omits_nan") else NanRule.PROPAGATE
@@ -189,11 +194,11 @@ class Choices:
 
 
 _SHARED = "dtype"
-"""The option that norms on one tensor have in common: behind the name of one of them it is refused."""
+"""The option that all norms on one tensor share: it is refused behind the name of a single norm."""
 
 
 _EVALUATION = "eval"
-"""What stands behind a norm that takes running statistics."""
+"""The word behind a norm that is to normalize with running statistics: `bn:eval`."""
 
 
 class NormSpec(NamedTuple):
@@ -202,16 +207,17 @@ class NormSpec(NamedTuple):
     Parameters
     ----------
     text : str
-        As it was written.
+        The whole word, as it was written.
     name : str
         The norm's name, alias or preset.
     norm : Norm
     own : mapping of str to value
-        The options behind the name.
+        The options written behind the name, and their values.
     open_options : frozenset of str
-        Those that the norm has and the name does not fix.
+        The names of the options of the norm, those in `own` included, but for `dtype` and for what a preset
+        such as `l1` fixes.
     evaluates : bool
-        Whether the norm takes running statistics: `bn:eval`.
+        Whether the norm is to normalize with running statistics: `bn:eval`.
     """
 
     text: str
@@ -223,12 +229,13 @@ class NormSpec(NamedTuple):
 
 
 def parse_norm_spec(text: str) -> NormSpec:
-    """Parse `NAME:KEY=VALUE:KEY=VALUE`, and `NAME:eval` of norms that keep running statistics.
+    """Parse `NAME:KEY=VALUE:KEY=VALUE`, and `NAME:eval` for norms that keep running statistics.
 
     Raises
     ------
     UsageError
-        If there is no such norm, or it has no such option, or something is no KEY=VALUE.
+        If the norm or an option is unknown, a part is no KEY=VALUE, a value is of the wrong kind, or an option
+        stands there twice.
 
     Examples
     --------

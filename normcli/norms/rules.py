@@ -1,6 +1,6 @@
 """The vocabulary of the tables of norms and conventions: rules of axes, eps and the like, and names as types.
 
-A type checker reads the names as they stand here; `tests/norms/test_rules.py` holds them against the tables.
+A type checker needs names spelled out; `tests/norms/test_rules.py` compares them with the tables.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Literal
 
 
 class AxesRule(enum.Enum):
-    """The axes reduced by default; the value is the cell in the table of norms."""
+    """The axes that a norm reduces by default; the value is how the table of norms prints the rule."""
 
     ALL = "all"
     ALL_BUT_CHANNEL = "all but channel"
@@ -29,7 +29,7 @@ class AxesRule(enum.Enum):
 
 
 class AxesChoice(enum.Enum):
-    """The axes reduced if the caller says so; the value is added to the table of conventions."""
+    """Other axes that a framework lets its caller reduce; the value is printed in the table of conventions."""
 
     TRAILING = "or more trailing ones"
     ALL_BUT_ONE = "or all but another one"
@@ -51,7 +51,7 @@ class Centre(enum.Enum):
 
 
 class EpsMode(enum.StrEnum):
-    """The place of eps in the divisor."""
+    """The place of eps in the divisor: √(var + eps), √var + eps, max(√var, eps), √max(var, eps)."""
 
     INSIDE = "inside"
     OUTSIDE = "outside"
@@ -60,7 +60,10 @@ class EpsMode(enum.StrEnum):
 
 
 class EpsRule(enum.Enum):
-    """An eps that is no number until the tensor is known; the value is how it is printed."""
+    """An eps that depends on the tensor or the caller; the value is how it is printed.
+
+    `MACHINE` is the machine epsilon, `ROOT_COUNT` 1/√n of the n values of a group; `GIVEN` has no default.
+    """
 
     MACHINE = "2⁻²³, float64: 2⁻⁵²"
     ROOT_COUNT = "1/√n"
@@ -76,7 +79,7 @@ class ZeroRule(enum.Enum):
 
 
 class FlatRule(enum.Enum):
-    """The groups that count as constant though their divisor is not 0; the value says how small it is."""
+    """The groups that count as constant though their divisor is not 0; the value says which divisors do."""
 
     SMALL = "below 10 machine epsilons"
     SMALL_OF_ROUNDED = "of quartiles rounded to float64 below 10 of its machine epsilons"
@@ -85,14 +88,17 @@ class FlatRule(enum.Enum):
 
 
 class ShortRule(enum.Enum):
-    """What of half precision stays in it, where eps may be 0: the size of a group, or its square too."""
+    """The quantities that a framework rounds to half precision beside eps, for input in half precision.
+
+    `SIZE` is the quantity whose 0 makes the divisor 0, such as the variance; `SQUARE` adds the squares.
+    """
 
     SIZE = "size"
     SQUARE = "square"
 
 
 class Refusal(enum.Enum):
-    """Inputs and options that a framework refuses."""
+    """Inputs and options that a framework refuses; the value ends the sentence "It refuses …"."""
 
     ONE_IN_GROUP = "to train on one value a group"
     ONE_IN_BATCH = "to train on one value a group of the whole batch"
@@ -109,7 +115,7 @@ class GroupOrder(enum.StrEnum):
 
 
 class ExtraNeighbour(enum.StrEnum):
-    """On which side an even window holds one channel more; `neither` has one channel less instead."""
+    """The side on which an even window holds one channel more; `neither`: it holds one channel less instead."""
 
     AFTER = "after"
     BEFORE = "before"
@@ -160,16 +166,16 @@ FrameworkName = Literal[
 """The frameworks whose conventions are known."""
 
 EpsModeName = Literal["inside", "outside"]
-"""The places in which a caller may put eps."""
+"""The places in the divisor in which a caller may put eps."""
 
 GroupOrderName = Literal["contiguous", "interleaved"]
 """The orders of channels in groups."""
 
 NanName = Literal["propagate", "omit", "raise"]
-"""The names of the effects of NaN."""
+"""The effects of NaN, by name; see `NanRule`."""
 
 FillName = Literal["pass", "zero", "nan", "normalize"]
-"""The fates of values that do not count."""
+"""The results for values that are masked or omitted; see `Fill`."""
 
 GateActivationName = Literal["silu", "sigmoid", "gelu", "gelu-tanh", "relu", "tanh", "none"]
 """The activations of a gate."""

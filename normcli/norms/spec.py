@@ -1,4 +1,4 @@
-"""The numeric options of a norm, resolved: eps of a dtype, the window of neighbouring channels and the rest."""
+"""The numeric options of a norm, resolved for a dtype: eps, the window of neighbouring channels and others."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 
 class Window(NamedTuple):
-    """The neighbourhood of `lrn`: channels c − before … c + after, and the constants of its power.
+    """The window of `lrn` around channel c: channels c − before … c + after, and the constants of the divisor.
 
-    `size` is the option; `divisor` is what alpha is divided by.
+    The divisor is (k + alpha · Σx² / divisor)^exponent; `size` is the option, and `divisor` is either `size`
+    or 1, as the convention has it.
     """
 
     before: int
@@ -44,7 +45,7 @@ class Iteration(NamedTuple):
     steps : int
         The number of iterations.
     u, v : tuple of float or None
-        The vectors of the start; one of them at least is there.
+        The vectors to start from; at least one of them is not None.
     """
 
     steps: int
@@ -58,7 +59,7 @@ class Iteration(NamedTuple):
 
 
 class NumericSpec(NamedTuple):
-    """The numeric options of a norm, resolved; None where it has no such thing.
+    """The numeric options of a norm, resolved; an option that the norm does not have is None.
 
     Parameters
     ----------
@@ -67,27 +68,27 @@ class NumericSpec(NamedTuple):
     ddof : int
     zero_rule : ZeroRule
     flat_rule : FlatRule or None
-        Which groups count as constant though their divisor is not 0.
+        The groups that count as constant though their divisor is not 0.
     omits_nan : bool
-        Whether NaN does not count, unless the caller says otherwise.
+        Whether NaN is ignored, unless the caller says otherwise.
     p : float or None
     quantiles : tuple of float or None
-        Those between which the divisor lies, in per cent.
+        The two quantiles whose difference is the divisor, in per cent.
     range : tuple of float or None
-        From where to where values come to lie.
+        The lower and upper bound that each group is scaled to; None for 0 and 1.
     window : Window or None
     dtype : str or None
-        Of the output; None for the input's.
+        The output's dtype; None for the input's.
     like : str or None
-        The convention that is followed.
+        The framework whose convention is followed.
     gamma_offset : int
         Added to gamma before it multiplies.
     rounds_before_gamma : bool
         Whether x̂ is rounded to the output's dtype before gamma multiplies it.
     rows : tuple of int or None
-        The axes that are the rows of a group's matrix, where groups are matrices.
+        The axes that are the rows of a group's matrix; None where groups are no matrices.
     iteration : Iteration or None
-        How its largest singular value is estimated; None where it is divided by itself.
+        The power iterations that estimate a matrix's largest singular value; None where the exact one divides.
     """
 
     eps: float | None
@@ -109,12 +110,13 @@ class NumericSpec(NamedTuple):
 
 
 def make_spec(chosen: Choices, window: Window | None, dtype: np.dtype[Any], group_size: int) -> NumericSpec:
-    """Resolve the numeric options of a request, for a dtype and a size of groups.
+    """Return the numeric options of a request, resolved for a tensor's dtype and a number of values per group.
 
     Raises
     ------
     UsageError
-        If the convention has no eps of its own and none is given, or eps has no place beside p.
+        If the convention has no default eps and none is given; if eps_mode is given without any eps; if both a
+        range and an offset of gamma apply; or if eps is added to squares and p is not 2.
     """
     request, norm, mode = chosen.request, chosen.norm, chosen.pick("eps_mode")
     eps = _resolve_eps(chosen, dtype, group_size)
@@ -144,7 +146,10 @@ def make_spec(chosen: Choices, window: Window | None, dtype: np.dtype[Any], grou
 
 
 def _resolve_eps(chosen: Choices, dtype: np.dtype[Any], group_size: int) -> float | None:
-    """Return eps as a number: of a machine epsilon, and rounded to, the dtype that is calculated in."""
+    """Return eps as a number: a machine epsilon and 1/√n where the convention says so; None without eps.
+
+    For input in half precision, eps is rounded to that dtype if the convention keeps it there.
+    """
     match chosen.pick("eps"):
         case EpsRule.MACHINE:
             return get_eps(np.dtype(np.float32 if is_short_float(dtype) else np.float64))
@@ -159,7 +164,7 @@ def _resolve_eps(chosen: Choices, dtype: np.dtype[Any], group_size: int) -> floa
 
 
 def find_window(chosen: Choices) -> Window | None:
-    """Return the window of neighbouring channels; None for norms that have none."""
+    """Return the window of neighbouring channels; None for norms without a window."""
     if chosen.norm.divisor != WINDOW_POWER:
         return None
     size = chosen.pick("size")
@@ -173,12 +178,19 @@ def find_window(chosen: Choices) -> Window | None:
 
 
 def find_iteration(chosen: Choices, height: int, width: int) -> Iteration | None:
-    """Return how the largest singular value of matrices of a height and width is estimated; None if it is not.
+    """Return the power iterations that a request asks for; None if it asks for none.
+
+    Parameters
+    ----------
+    chosen : Choices
+    height, width : int
+        The matrix's numbers of rows (the length of u) and of columns (the length of v).
 
     Raises
     ------
     UsageError
-        If there is nothing to start from, if it is of another length, or if both ends are given and iterated.
+        If neither u nor v is given, one has another length, both are given with iterations above 0, or only one
+        is given with 0 iterations.
     """
     count, u, v = chosen.request.iterations, chosen.request.u, chosen.request.v
     if not chosen.request.iterates:

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _standardization = partial(Norm, centre=Centre.MEAN, divisor=DEVIATION, eps=1e-5, eps_mode=EpsMode.INSIDE)
-"""A row of (x − mean) / √(var + eps), unless it names another eps; 1e-5 is PyTorch's default."""
+"""Make a row for (x − mean) / √(var + eps); eps is 1e-5, PyTorch's default, unless the row names another."""
 
 _scaling = partial(Norm, axes=AxesRule.FIRST)
-"""A row of a column less its centre, divided by its size, without eps."""
+"""Make a row for a scaler of columns: (x − centre) / divisor, without eps."""
 
 _ROWS = (
     _standardization(
@@ -226,14 +226,14 @@ NORMS: Mapping[str, Norm] = MappingProxyType({row.name: row for row in _ROWS})
 """The table: short name → row, in the order in which the norms are listed everywhere."""
 
 OF_MATRICES = next(row.name for row in _ROWS if row.rows is not None)
-"""The norm whose groups are matrices."""
+"""The name of the norm whose groups are matrices: `sn`."""
 
 BY_ANY_NAME: Mapping[str, Norm] = MappingProxyType({name: row for row in _ROWS for name in row.names})
 """Every name, alias and preset, in lower case → its row."""
 
 
 def find_norm(name: str) -> tuple[Norm, Mapping[str, float]]:
-    """Return the row called `name` and the options that this name fixes.
+    """Return the norm called `name`, and the options that this name fixes.
 
     Parameters
     ----------
@@ -243,12 +243,12 @@ def find_norm(name: str) -> tuple[Norm, Mapping[str, float]]:
     Returns
     -------
     tuple of (Norm, mapping)
-        The mapping is empty but for presets such as `l1`.
+        The norm, and a mapping that is empty except for presets: `{"p": 1.0}` for `l1`.
 
     Raises
     ------
     UsageError
-        If no row has that name, or it is no string.
+        If no norm has that name, or the name is no string.
 
     Examples
     --------

@@ -126,6 +126,31 @@ def test_what_nothing_known_makes_is_not_guessed():
     assert line.cause == "nothing known explains y"
 
 
+@pytest.mark.parametrize(
+    ("axes", "noise", "cause"),
+    [
+        ((0, 2), 0.003, "y is nearly batch normalization over n l"),
+        ((2,), 0.003, "y is nearly layer normalization over l"),
+        ((0, 2), 0.05, "nothing known explains y"),  # too far from the exact result
+    ],
+)
+def test_a_norm_with_small_errors_all_over_is_nearly_that_norm(axes, noise, cause):
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(8, 6, 20)) * rng.uniform(0.5, 2.0, (8, 6, 1)) + rng.uniform(-1.0, 1.0, (8, 6, 1))
+    y = (x - x.mean(axes, keepdims=True)) / x.std(axes, keepdims=True) + rng.normal(0.0, noise, x.shape)
+    told = diagnose(identify(Question(x, y)))
+    assert told.cause == cause
+    if noise < 0.01:
+        assert told.verdict == "undecided"
+        assert told.evidence[0] == "values are off by 0.0029 on average, which is 0.29 % of the spread of y"
+
+
+def test_a_line_with_noise_is_nearly_no_norm():
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(6, 4096))  # of such rows ln is a line, but for 1 %
+    assert diagnose(identify(Question(x, x + rng.normal(0.0, 0.01, x.shape)))).verdict == "none"
+
+
 def test_another_input_tells_where_gamma_is_given():
     told = diagnose(find(gamma=np.ones(5)))
     assert told.next_step == "normcli generate --shape 3,4,5 --dist normal -o x.npy writes another input to try"

@@ -15,6 +15,7 @@ from normcli.errors import NormError
 from normcli.identifying.faults.joint_search import find_places, open_joints, recover
 from normcli.identifying.faults.open_case import MOST_VALUES, AskedNorm, choose_index, open_case, open_wide_case
 from normcli.identifying.faults.tables.parts import UNKNOWN
+from normcli.identifying.faults.variant import Variant
 from normcli.identifying.models.weight import CERTAIN
 from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
@@ -22,12 +23,14 @@ from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule, Centre
 from normcli.norms.table import NORMS
 from normcli.tensors.mapped import fetch
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
     from normcli.identifying.faults.claim import Claim
     from normcli.norms.plan import Plan
@@ -121,6 +124,66 @@ def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
     return alone[0] if len(alone) == 1 else ()
 
 
+class NearNorm(NamedTuple):
+    """A norm whose exact result is near y, but further off than rounding goes.
+
+    Parameters
+    ----------
+    plan : Plan
+    off, largest : float
+        How far y is off: the root mean square, and the most.
+    spread : float
+        The standard deviation of y.
+    """
+
+    plan: Plan
+    off: float
+    largest: float
+    spread: float
+
+
+def find_nearest(cases: Iterable[Case]) -> NearNorm | None:
+    """Return the norm that y is but for small errors all over, or None.
+
+    None if y is off by more than a part of its spread, if one line through all values comes about as near, or
+    if lines through each group come much nearer: its statistics are then other ones.
+
+    Parameters
+    ----------
+    cases : iterable of Case
+        One y as each norm that it may be; of equally near ones the first is taken.
+    """
+    found: NearNorm | None = None
+    for case in cases:
+        spread, most = float(np.std(case.y)), math.inf if found is None else found.off * (1.0 - _NEARLY)
+        off = _measure_off(case, case.right.values)
+        size = _average(off)
+        if case.y.size < _LEAST_NEAR or not size <= min(most, _NEARLY * spread):  # NaN is not
+            continue
+        line = np.polynomial.Polynomial.fit(case.x.ravel(), case.y.ravel(), 1)
+        of_line, of_groups = line(case.x), case.predict(Variant(*case.used)).values
+        if _LINE * size <= _average(case.y - of_line) and size <= _LINES * _average(case.y - of_groups):
+            found = NearNorm(case.plan, size, float(off.max()), spread)
+    return found
+
+
+def _measure_off(case: Case, values: Floats) -> Floats:
+    """Return the distance of each y from a value."""
+    return np.asarray(np.abs(case.y - values))
+
+
+def _average(errors: Floats) -> float:
+    """Return the root mean square."""
+    return math.sqrt(float(np.mean(errors**2)))
+
+
+_NEARLY, _LEAST_NEAR = 0.02, 256
+"""The largest error of a near norm as a part of the spread of y, and the fewest values."""
+
+_LINE, _LINES = 2.0, 1.25
+"""How much further off one line is at least, and how much nearer lines of the groups may be."""
+
+
 def list_near_plans(cases: Sequence[Case]) -> list[Plan]:
     """Return the plans whose exact results are near y, the nearest first; the eps is the norm's own.
 
@@ -132,7 +195,7 @@ def list_near_plans(cases: Sequence[Case]) -> list[Plan]:
     near = []
     for case in cases:
         finite = np.isfinite(case.y)
-        off = float(np.median(np.nan_to_num(np.abs(case.y - case.right.values), nan=math.inf)))
+        off = float(np.median(np.nan_to_num(_measure_off(case, case.right.values), nan=math.inf)))
         if finite.any() and off <= _NEAR * float(np.std(case.y[finite])):
             near.append((off, case.plan))
     return [plan for _, plan in sorted(near, key=lambda pair: pair[0])[:_MOST_NEAR]]

@@ -11,6 +11,7 @@ import numpy as np
 
 from normcli.engine.run import run
 from normcli.identifying.models.evidence import choose_eps
+from normcli.identifying.models.weight import CERTAIN
 from normcli.norms.divisors import WINDOW_POWER
 from normcli.norms.grid import Reach
 from normcli.norms.plan import make_plan
@@ -58,11 +59,14 @@ _LEAST_WIDTH = 2.0**-1000
 
 
 class FittedWindow(NamedTuple):
-    """A window that gives y within its slack: its axis, its constants, its exact result, the evidence."""
+    """A window that gives y within its slack: its axis and constants, its result, the evidence.
+
+    The result is exact where there is evidence enough; else it is off by a few roundings of float64.
+    """
 
     axis: int
     window: Window
-    exact: Floats
+    result: Floats
     bits: float
 
 
@@ -111,12 +115,17 @@ def find_windows(x: Floats, y: Floats, slack: Floats, sides: Iterable[Side]) -> 
             for k, least, largest, bits in _fit(seen, exponent):
                 alpha = choose_eps(least * size, largest * size)
                 window = Window(before, after, size, alpha, exponent, k, size)
-                if gives(axis, window, x, y, slack):  # also those that no line was fitted to
-                    fitting.append((window, bits))
-            simplest = min((_count_digits(window.alpha) for window, _ in fitting), default=0)
-            for window, bits in fitting:  # far from zero k hardly shows
-                if _count_digits(window.alpha) == simplest and not _is_nearly_round(window.alpha):
-                    yield FittedWindow(axis, window, _calculate(x, axis, window), bits)
+                if bits < CERTAIN:  # as thousands may fit
+                    result = x / (k + alpha / size * squares) ** exponent
+                else:
+                    result = calculate_window(x, axis, window)
+                if lies_near(result, y, slack):  # also values that no line was fitted to
+                    fitting.append(FittedWindow(axis, window, result, bits))
+            simplest = min((_count_digits(fitted.window.alpha) for fitted in fitting), default=0)
+            for fitted in fitting:  # far from zero k hardly shows
+                alpha = fitted.window.alpha
+                if _count_digits(alpha) == simplest and not _is_nearly_round(alpha):
+                    yield fitted
 
 
 def _count_digits(number: float) -> int:
@@ -131,9 +140,9 @@ def _is_nearly_round(alpha: float) -> bool:
 _NEARLY_ROUND = 1e-5
 
 
-def gives(axis: int, window: Window, x: Floats, y: Floats, slack: Floats) -> bool:
-    """Whether a window along an axis gives all of y, each value with its slack."""
-    return bool(np.all(np.abs(y - _calculate(x, axis, window)) <= _MARGIN * slack))
+def lies_near(result: Floats, y: Floats, slack: Floats) -> bool:
+    """Whether the result of a window gives all of y, each value with its slack."""
+    return bool(np.all(np.abs(y - result) <= _MARGIN * slack))
 
 
 def _enumerate_sides(length: int) -> Iterator[tuple[int, int]]:
@@ -155,7 +164,7 @@ def _sum_windows(squares: Floats, before: int, after: int) -> Floats:
     return sums
 
 
-def _calculate(x: Floats, axis: int, window: Window) -> Floats:
+def calculate_window(x: Floats, axis: int, window: Window) -> Floats:
     """Return the exact result, rounded to float64."""
     plan = make_plan(Request(WINDOWED, axes=(axis,), size=window.size), x.shape, x.dtype)
     grid = replace(plan.grid, reach=Reach(window.before, window.after))

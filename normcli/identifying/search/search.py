@@ -203,7 +203,7 @@ def _rank_doubtful(hypothesis: Hypothesis) -> tuple[bool, float]:
 
 def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precision: str) -> Match:
     """Return the match of a window of local response normalization."""
-    axis, window, exact, bits = fitted
+    axis, window, result, bits = fitted
     covers_all = min(window.before, window.after) >= actual.shape[axis] - 1
     like, users = [], 0
     for framework in list_frameworks(WINDOWED):
@@ -216,7 +216,7 @@ def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precisio
     return Match.of(
         WINDOWED,
         actual,
-        exact,
+        result,
         scope.dtype,
         axes=(axis,),
         precision=precision,

@@ -19,6 +19,7 @@ from normcli.identifying.words.diagnosis import MOST_WORDS, Diagnosis, add_claus
 from normcli.identifying.words.map_words import diagnose_map, name_norms
 from normcli.identifying.words.match_words import (
     choose_others,
+    format_axes,
     format_match,
     format_share,
     format_title,
@@ -30,12 +31,13 @@ from normcli.identifying.words.match_words import (
 )
 from normcli.identifying.words.request_difference import find_own_command
 from normcli.norms.layout import make_layout
-from normcli.printable import agree
+from normcli.printable import agree, format_count
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from normcli.checking.fault import Fault
     from normcli.identifying.faults.claim import Claim
+    from normcli.identifying.faults.fault_search import NearNorm
     from normcli.identifying.question import Identification, Question
     from normcli.identifying.search.match import Match
     from normcli.norms.layout import Layout
@@ -145,11 +147,30 @@ def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
         return _diagnose_doubtful(found, layout)
     if found.unchanged is not None:
         return Diagnosis(Kind.NONE, f"y is the input, except for {size - found.unchanged:,} of {size:,} values")
+    if found.nearest is not None:
+        return _diagnose_near(found.nearest, layout)
     step = _suggest_input(found.question)
     if found.question.gamma is None and found.question.beta is None:
         step = "give --gamma and --beta, if the kernel has them"
     tried = "every norm was tried over all axes, and every map a · x + b"
     return Diagnosis(Kind.NONE, "nothing known explains y", (tried,), next_step=step)
+
+
+def _diagnose_near(near: NearNorm, layout: Layout) -> Diagnosis:
+    """Return the norm that y is but for errors that nothing explains."""
+    plan, groups, share = near.plan, near.plan.request.groups, 100.0 * near.off / near.spread
+    title = f"{plan.norm.title} over {format_axes(plan.grid.axes, layout)}"
+    clauses = () if groups is None else (format_count(groups, "group"),)
+    return Diagnosis(
+        Kind.UNDECIDED,
+        add_clauses(f"y is nearly {title}", clauses)[0],
+        (
+            f"values are off by {near.off:.2g} on average, which is {share:.2g} % of the spread of y",
+            f"the largest difference is {near.largest:.2g}",
+            "rounding explains less, and other statistics of the groups come no nearer",
+        ),
+        ("a kernel that calculates with fewer bits", "noise behind the norm"),
+    )
 
 
 def _add_arithmetic(told: Diagnosis, found: Identification) -> Diagnosis:

@@ -38,9 +38,15 @@ def _find_order(right: Floats, y: Floats) -> NDArray[np.intp] | None:
     """Return which right slice each slice of y is nearest to; None where two are nearest to one."""
     chosen = np.linspace(0, right.shape[1] - 1, min(_COLUMNS, right.shape[1])).astype(np.intp)
     ours, theirs = (np.nan_to_num(values[:, chosen]) for values in (right, y))
+    if len(np.unique(theirs, axis=0)) < len(theirs):  # two would be nearest to one
+        return None
     sizes, step = (ours**2).sum(1), max(1, _AT_ONCE // len(ours))
 
     def find_nearest(some: Floats) -> NDArray[np.intp]:
+        if ours.shape[1] == 1:  # by size, as distances would be as many as pairs of values
+            by_size = ours[:, 0].argsort()
+            ordered = ours[by_size, 0]
+            return by_size[np.searchsorted((ordered[1:] + ordered[:-1]) / 2.0, some[:, 0])]
         is_small = some.size * len(ours) <= _AT_ONCE  # the threads of a library would take longer to start
         products = np.einsum("ik,jk->ij", some, ours) if is_small else some @ ours.T
         return np.asarray((sizes - 2.0 * products).argmin(1))
