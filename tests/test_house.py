@@ -109,6 +109,17 @@ def test_contributing_names_what_is_there():
     assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
 
 
+def test_where_it_is_names_files_that_are_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    table = text[text.index("\nWhere is it?") : text.index("\nIn a room,")]
+    rows = [line.split("|")[2] for line in table.splitlines() if line.startswith("| ")][2:]
+    assert len(rows) > 15
+    names = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*")}
+    for row in rows:
+        for path in re.findall(r"`([\w/]+(?:\.py|/))`", row):
+            assert any(f"/{name}/".endswith(f"/{path.rstrip('/')}/") for name in names), path
+
+
 def read_end_to_end() -> list[tuple[str, str]]:
     """Return the files and functions that CONTRIBUTING says one command goes through, in order."""
     text = (ROOT / "CONTRIBUTING.md").read_text()

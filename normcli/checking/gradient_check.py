@@ -327,4 +327,12 @@ def _list_wrong(exact: Gradients, name: str, actual: Floats, right: Floats) -> I
         for made in row.vary(case):
             details, wrong = made if isinstance(made, tuple) else ((), made)
             if wrong is not None:
-                yield row.fault, details, wrong.reshape(right.shape)
+                yield row.fault, details, _add_up(wrong, exact.input.shape, right.shape)
+
+
+def _add_up(wrong: Floats, shape: tuple[int, ...], wanted: tuple[int, ...]) -> Floats:
+    """Return a gradient in the wanted shape; one of a broadcast gate is summed."""
+    if wrong.size != math.prod(wanted):
+        lengths = (1,) * (len(shape) - len(wanted)) + wanted
+        wrong = wrong.reshape(shape).sum(tuple(axis for axis, n in enumerate(lengths) if n == 1))
+    return wrong.reshape(wanted)

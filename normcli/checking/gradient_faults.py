@@ -105,7 +105,7 @@ ROWS: tuple[Row, ...] = (
         lambda c: multiply_slope(c, c.exact.dy), "dgate behind"),
     Row(Fault("result-bare", "x̂ multiplies, without gamma and beta", "multiply by the norm's result",
               "dz = dy * xhat * slope(silu, z)"),
-        lambda c: multiply_slope(c, c.exact.dy * c.t.xhat.reshape(c.right.shape)), "dgate behind"),
+        lambda c: multiply_slope(c, c.exact.dy * c.t.xhat.reshape(c.x.shape)), "dgate behind"),
     Row(Fault("x-taken", "x multiplies, not the norm's result", "multiply by the norm's result",
               "dz = dy * x * slope(silu, z)"), lambda c: multiply_slope(c, c.exact.dy * c.x), "dgate behind"),
     Row(Fault("x-missing", "x is left out", "multiply by x", "dz = dp * slope(silu, z)"),

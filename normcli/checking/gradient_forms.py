@@ -213,8 +213,7 @@ def change_activation(c: WrongGradient) -> Iterator[_Detailed]:
 
 def multiply_slope(c: WrongGradient, values: Floats) -> Floats:
     """Return values times the derivative of the gate's activation."""
-    slope = slope_of(c.gate)
-    return np.asarray(values.reshape(c.right.shape) * slope)
+    return np.asarray(values.reshape(c.x.shape) * slope_of(c.gate))
 
 
 def slope_of(gate: Gated | None) -> Floats:

@@ -134,7 +134,8 @@ def make_terms(
         return None
     grid, given = plan.grid, None if trained else exact.inputs.given
     gate, before = exact.inputs.gate, exact.inputs.gated_input
-    behind = 1.0 if before is None else before._replace(times=None).activate().reshape(grid.view_shape)
+    factor = np.ones(()) if before is None else before._replace(times=None).activate()
+    behind = np.broadcast_to(factor, grid.shape).reshape(grid.view_shape)
     upstream = exact.dy if gate is None else gate._replace(times=exact.dy).activate()
     x, dy = (np.asarray(a, np.float64).reshape(grid.view_shape) for a in (exact.input, upstream))
     axes = grid.view_axes

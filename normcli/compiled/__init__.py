@@ -32,6 +32,10 @@ class Kernel(NamedTuple):
     Parameters
     ----------
     module : module
+        Its functions take the number of a variant first. `normalize` normalizes groups, or measures them, and
+        returns how many values it has missed; `round_codes` returns the largest loss, how many codes are
+        saturated and flushed, and whether it met midpoints; `find_largest` writes the largest magnitude of
+        neighbours.
     variant : int
         The number of a set of instructions that this processor has; none of them changes a bit.
     """
@@ -43,20 +47,6 @@ class Kernel(NamedTuple):
     def name(self) -> str:
         """The name of the variant."""
         return next(name for name, number in list_variants(self.module).items() if number == self.variant)
-
-    def normalize(self, *arguments: Any) -> int:
-        """Normalize groups, or measure them."""
-        missed: int = self.module.normalize(self.variant, *arguments)
-        return missed
-
-    def round_codes(self, *arguments: Any) -> tuple[float, int, int, bool]:
-        """Round to codes; return the largest loss, counts of saturated and flushed, and if it met midpoints."""
-        found: tuple[float, int, int, bool] = self.module.round_codes(self.variant, *arguments)
-        return found
-
-    def find_largest(self, values: Any, largest: Any) -> None:
-        """Write the largest magnitude of neighbours, as many as there are for each."""
-        self.module.find_largest(self.variant, values, largest)
 
 
 def find_kernel() -> Kernel | None:

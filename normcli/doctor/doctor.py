@@ -147,7 +147,7 @@ class _Ward:
 
     def examine_tile(self, tile: Slices, work: Workspace) -> None:
         """Add the errors in a tile of whole groups."""
-        order = self.geometry.kept_runs + self.geometry.reduced_runs
+        order = self.geometry.kept_first
         numbers = self.geometry.number_groups(tile)
         read = np.ascontiguousarray(self.source.read(tile, order, work))
         raw = read.reshape(len(numbers), -1)

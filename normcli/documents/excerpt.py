@@ -232,6 +232,18 @@ def pick_from(values: NDArray[Any]) -> Column:
     return pick
 
 
+def locate_last(axis_names: Sequence[str], shape: tuple[int, ...], place: int) -> dict[str, int]:
+    """Return the index of a value of an array along the last axes, by their names.
+
+    Examples
+    --------
+    >>> locate_last(["n", "c", "h"], (2, 3), 4)
+    {'c': 1, 'h': 1}
+    """
+    names = axis_names[len(axis_names) - len(shape) :]
+    return dict(zip(names, map(int, np.unravel_index(np.asarray(place), shape or (1,))), strict=False))
+
+
 def iterate_long(
     axis_names: Sequence[str], shape: tuple[int, ...], columns: Mapping[str, Column]
 ) -> Iterator[list[Any]]:

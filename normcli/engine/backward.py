@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.engine.run import open_run, require_place
 from normcli.engine.tiling.blocks import open_full, open_source
+from normcli.engine.tiling.geometry import find_geometry
 from normcli.norms.divisors import Measurement
 from normcli.tuples import NamedTuple
 
@@ -69,6 +70,26 @@ def run_backward(
         if values.size:
             passes.differentiate(gradients, values)
         return RawGradients(place, *passes.find_parameters())  # which may read both once more
+
+
+def sum_gate(
+    plan: Plan, values: NDArray[Any], dy: NDArray[Any], inputs: Inputs, slope: Gated, effort: Effort
+) -> NDArray[Any]:
+    """Return the derivative by a gate that is broadcast, of its shape and the dtype of the plan's output.
+
+    Parameters
+    ----------
+    plan, values, dy, inputs, effort
+        As of `run_backward`, but the gate behind the norm has its slope, times dy.
+    slope : Gated
+        That gate; or one before the norm, whose slope is multiplied by what entered it.
+    """
+    from normcli.engine.gradients.gate_sums import GateSumPasses
+
+    geometry = find_geometry(plan)
+    with open_source(values, plan, geometry) as source, open_source(dy, plan, geometry) as gradients:
+        passes = GateSumPasses(plan, geometry, source, None, inputs, effort)
+        return passes.add_up(gradients, values, slope)
 
 
 def _choose_passes(plan: Plan) -> Any:

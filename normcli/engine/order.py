@@ -72,7 +72,7 @@ class QuantilePasses(Passes):
     def add_values(self, search: RankSearch) -> None:
         """Add every value to a search, in one pass."""
         geometry = self.geometry
-        order = geometry.kept_runs + geometry.reduced_runs
+        order = geometry.kept_first
 
         def add(tile: Slices, work: Workspace) -> None:
             groups = geometry.number_groups(tile)

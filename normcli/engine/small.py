@@ -22,6 +22,7 @@ from normcli.numerics.elements.compiled_kernel import (
     normalize_groups,
 )
 from normcli.numerics.integers import widen_exactly
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,38 +40,31 @@ MOST_VALUES = 1 << 14
 """Of larger tensors, what a walk takes is little beside the arithmetic."""
 
 
-class _Layout:
-    """The constant part of the kernel's arguments for tensors in C order: the same from call to call.
+class _Layout(NamedTuple):
+    """The arguments of the kernel that are alike for all tensors of a plan and a dtype, in C order.
 
     Parameters
     ----------
     rule : Rule
     dtype : dtype
         Of the results.
-    names : tuple of str or None
+    names : tuple of str
         Of the four statistics of the kernel, as `name_statistics` returns them.
     geometry : Geometry
-    order : tuple of int
-        The runs of its axes, those that are kept first.
     shape : tuple of int
         Two axes of groups and two of their values.
     """
 
-    def __init__(  # a named tuple takes longer to make than all else here at the start
-        self,
-        rule: Rule,
-        dtype: np.dtype[Any],
-        names: tuple[str | None, ...],
-        geometry: Geometry,
-        order: tuple[int, ...],
-        shape: tuple[int, ...],
-    ) -> None:
-        self.rule, self.dtype, self.names = rule, dtype, names
-        self.geometry, self.order, self.shape = geometry, order, shape
+    rule: Rule
+    dtype: np.dtype[Any]
+    names: tuple[str, ...]
+    geometry: Geometry
+    shape: tuple[int, ...]
 
     def lay(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return a view of an array in C order as groups."""
-        return values.reshape(self.geometry.dims).transpose(self.order).reshape(self.shape)
+        geometry = self.geometry
+        return values.reshape(geometry.dims).transpose(geometry.kept_first).reshape(self.shape)
 
     def lay_parameters(self, plan: Plan, inputs: Inputs) -> Iterator[RowParameter | None]:
         """Yield gamma and beta for rows of groups."""
@@ -101,7 +95,8 @@ def run_small(
         or isinstance(inputs.beta, np.memmap)
         or not effort.keeps_statistics
         or type(values) is not np.ndarray
-        or not (values.flags.c_contiguous and values.flags.aligned)
+        or not values.flags.c_contiguous
+        or not values.flags.aligned
     ):
         return None
     values, rest = widen_exactly(values) if values.dtype.kind in "biu" else (values, None)
@@ -112,11 +107,9 @@ def run_small(
     result = np.empty(plan.grid.shape, layout.dtype) if out is None and writes else out
     shape = plan.grid.stats_shape
     statistics = {name: np.empty(shape) for name in plan.norm.statistics}
-    places = tuple([None if name is None else statistics[name] for name in layout.names])
     parameters = layout.lay_parameters(plan, inputs) if is_affine else ()
-    place = None if result is None else layout.lay(result)
-    tensor = Groups(layout.lay(values), place, *parameters)
-    left = normalize_groups(kernel, layout.rule, tensor, places)
+    tensor = Groups(layout.lay(values), None if result is None else layout.lay(result), *parameters)
+    left = normalize_groups(kernel, layout.rule, tensor, tuple([statistics.get(name) for name in layout.names]))
     return None if left.size else (result, statistics)
 
 
@@ -128,11 +121,10 @@ def _find_layout(plan: Plan, dtype: np.dtype[Any], is_affine: bool) -> _Layout |
         return None
     if not (is_served(dtype) and is_served(output) and is_plan_served(plan, geometry.count)):
         return None
-    order = geometry.kept_runs + geometry.reduced_runs
-    both = [np.empty(geometry.dims, kind).transpose(order) for kind in (dtype, output)]
+    both = [np.empty(geometry.dims, kind).transpose(geometry.kept_first) for kind in (dtype, output)]
     shape = find_shape(both[0].shape, tuple([a.strides for a in both]), len(geometry.kept_runs))
     if shape is None:
         return None
     exact = not (is_short_float(dtype) and is_short_float(output))
     rule = make_rule(plan, geometry.count, exact=exact)
-    return _Layout(rule, output, name_statistics(plan), geometry, order, shape)
+    return _Layout(rule, output, name_statistics(plan), geometry, shape)

@@ -41,7 +41,7 @@ class Observer(Protocol):
 
 
 class Effort(NamedTuple):
-    """Threads, sizes of tiles, an observer, and what is kept: no bit of a result depends on it.
+    """Threads, sizes of tiles, an observer, and whether statistics are kept: no bit of a result depends on it.
 
     Parameters
     ----------
@@ -53,8 +53,6 @@ class Effort(NamedTuple):
         The number of values in a tile, and in the largest group that is read only once.
     keeps_statistics : bool
         Whether statistics are kept. Of short groups, the memory for them takes longer than the arithmetic.
-    keeps_copies : bool
-        Whether a copy of the tensor may be kept instead, of which they are measured when they are asked for.
     """
 
     threads: int | None = None
@@ -62,7 +60,6 @@ class Effort(NamedTuple):
     block: int = BLOCK
     whole: int = WHOLE
     keeps_statistics: bool = True
-    keeps_copies: bool = False
 
 
 DEFAULT_EFFORT = Effort()

@@ -164,9 +164,9 @@ class Plan:
         UsageError
             If the option `range` is set and a given gamma or beta differs from the range's.
         """
-        made = {name: np.asarray(value) for name, value in self.fixed_parameters.items()}
-        if not made:
+        if self.spec.range is None:
             return given
+        made = {name: np.asarray(value) for name, value in self.fixed_parameters.items()}
         if any(values is not None and not np.all(values == made[name]) for name, values in given.items()):
             raise UsageError("range says what gamma and beta are; leave them out")
         return made

@@ -103,7 +103,7 @@ class Rounder:
         if kernel is None or not (are_neighbours and y.flags.c_contiguous and codes.flags.c_contiguous):
             return None
         given = y, np.ascontiguousarray(factors), work.get("lost", y.shape), sums, codes
-        error, saturated, flushed, has_midpoints = kernel.round_codes(self._rule, *given)
+        error, saturated, flushed, has_midpoints = kernel.module.round_codes(kernel.variant, self._rule, *given)
         return None if has_midpoints else (error, saturated, flushed, None)
 
     def _round(
@@ -203,7 +203,7 @@ def _find_largest(y: Floats) -> Floats:
     if kernel is None:
         np.maximum(y.max(axis=-1, keepdims=True), -y.min(axis=-1, keepdims=True), out=largest)
     else:
-        kernel.find_largest(y, largest)
+        kernel.module.find_largest(kernel.variant, y, largest)
     return largest
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from normcli.dtypes import OUTPUT_DTYPES
-from normcli.engine.walk import Effort
+from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import UsageError
 from normcli.norms.option_kinds import read_flag
 from normcli.norms.plan import make_plan
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
+_PARAMETERS: tuple[str, ...] = ("gamma", "beta")
 
 _ALIASES = {"weight": "gamma", "bias": "beta"}
 """The frameworks' names of parameters, and the ones here."""
@@ -83,21 +84,14 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     if around is not None:
         request, values = around.prepare(request, values)
     plan = make_plan(request.adopt_layout(taken.layout), values.shape, values.dtype, taken.columns)
-    named = ("gamma", "beta", "mask")
-    arrays = {name: _arrange(options[name], name, taken) for name in named if name in options}
-    padded = _convert(
-        "lengths", given("lengths"), lambda counts: tuple(map(operator.index, counts)), "are no integers"
-    )
-    selection = SelectionRequest(arrays.pop("mask", None), padded, given("nan"), given("fill"))
-    plan = plan.adopt_parameters({name: values for name, values in arrays.items() if name != "mask"})
+    arrays = {name: _arrange(options[name], name, taken) for name in _PARAMETERS if name in options}
+    if arrays:
+        plan = plan.adopt_parameters(arrays)
     running = pair_running(given("running_mean"), given("running_var"))
-    inputs = fit_inputs(plan, values, arrays, running, selection)
+    inputs = fit_inputs(plan, values, arrays, running, _read_selection(taken, options))
     if around is not None:
         inputs = around.surround(inputs, plan, given_values)
-    threads = _convert("threads", given("threads"), operator.index, "is not an integer")
-    keeps = _convert("statistics", given("statistics"), read_flag, "is not yes or no") is not False
-    effort = Effort(threads=threads, keeps_statistics=keeps, keeps_copies=keeps)
-    require_threads(effort)
+    effort = _read_effort(given("threads"), given("statistics"))
     return Arguments(plan, values, inputs, effort, taken.give, addends, taken.give_other)
 
 
@@ -111,9 +105,31 @@ def read_given(options: Mapping[str, Any]) -> dict[str, Any]:
     """
     found = {name: value for name, value in options.items() if value is not None}  # few of them all
     for alias, name in _ALIASES.items():
-        if alias in found and name in found:
-            raise UsageError(f"{alias} is another name of {name}; give one of them")
-    return {_ALIASES.get(name, name): value for name, value in found.items()}
+        if alias in found:
+            if name in found:
+                raise UsageError(f"{alias} is another name of {name}; give one of them")
+            found[name] = found.pop(alias)
+    return found
+
+
+def _read_effort(threads: Any, statistics: Any) -> Effort:
+    """Return threads, and whether statistics are kept, of two arguments; None for one that is not given."""
+    count = _convert("threads", threads, operator.index, "is not an integer")
+    keeps = _convert("statistics", statistics, read_flag, "is not yes or no") is not False
+    if count is None and keeps:
+        return DEFAULT_EFFORT
+    effort = Effort(threads=count, keeps_statistics=keeps)
+    require_threads(effort)
+    return effort
+
+
+def _read_selection(taken: Taken, options: Mapping[str, Any]) -> SelectionRequest | None:
+    """Return which values are to count; None where no option says."""
+    if options.keys().isdisjoint(SelectionRequest._fields):
+        return None
+    mask, lengths, nan, fill = map(options.get, SelectionRequest._fields)
+    padded = _convert("lengths", lengths, lambda counts: tuple(map(operator.index, counts)), "are no integers")
+    return SelectionRequest(None if mask is None else _arrange(mask, "mask", taken), padded, nan, fill)
 
 
 def _read_addends(taken: Taken, options: Mapping[str, Any]) -> Addends | None:
@@ -130,9 +146,9 @@ def _read_addends(taken: Taken, options: Mapping[str, Any]) -> Addends | None:
 
 def _read_surroundings(taken: Taken, options: Mapping[str, Any]) -> Surroundings | None:
     """Return what stands around the norm; None for nothing."""
-    given = {name: options[name] for name in AROUND if name in options}
-    if not given:
+    if options.keys().isdisjoint(AROUND):
         return None
+    given = {name: options[name] for name in AROUND if name in options}
     from normcli.results.surroundings import Surroundings, read_bounds  # few calls have any
 
     for name in given.keys() & {"clip", "clip_output"}:

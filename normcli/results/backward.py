@@ -6,10 +6,13 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from normcli.dtypes import is_float
 from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
+from normcli.norms.request import Fill
 from normcli.results.arguments import read_arguments, read_numbers, require_threads
 from normcli.results.arrays import take_place
 from normcli.tensors.random.generate import generate
@@ -50,19 +53,12 @@ class BackwardProblem(NamedTuple):
             raise UsageError(
                 "gamma and beta of different shapes: leave out beta for dx and dgamma, gamma for dbeta"
             )
-        gate, shape = self.inputs.gate or self.inputs.gated_input, self.values.shape
-        if self.dy.shape != shape:
-            raise DataError(f"dy has the shape {self.dy.shape}; it takes that of the input, {shape}")
-        if gate is None:
-            return
-        if not self.plan.has_groups:
-            raise UsageError(f"{self.plan.norm.name} has no backward pass with a gate")
-        if self.inputs.selection is not None:
-            raise UsageError(
-                "a gate is differentiated where all values count: leave out --mask, --lengths, --nan omit"
+        if self.dy.shape != self.values.shape:
+            raise DataError(
+                f"dy has the shape {self.dy.shape}; it takes that of the input, {self.values.shape}"
             )
-        if gate.values.shape != shape:
-            raise DataError(f"the gate has the shape {gate.values.shape}; for its gradient it takes {shape}")
+        if (self.inputs.gate or self.inputs.gated_input) is not None and not self.plan.has_groups:
+            raise UsageError(f"{self.plan.norm.name} has no backward pass with a gate")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -84,7 +80,7 @@ class Gradients:
     inputs : Inputs
         Gamma, beta, running statistics, which values count, and a gate.
     dgate : ndarray or None
-        That by the gate, in its dtype where that is a float's; None without a gate.
+        That by the gate, of its shape, in its dtype where that is a float's; None without a gate.
     """
 
     plan: Plan
@@ -148,7 +144,9 @@ def backward(
     -----
     With a gate z behind the norm, dy · act(z) takes the place of dy, and dgate is dy · norm(x) · act′(z). With
     one before it, dx and dgate are act(z) and x · act′(z) times the derivative by the product; that this is
-    rounded is left out of account. The derivative of relu is 0 at 0. The gate is of the shape of x.
+    rounded is left out of account. The derivative of relu is 0 at 0. Of a gate that is broadcast, dgate is the
+    sum over the values that each of its numbers multiplies, rounded once; those that do not count are not
+    multiplied by a gate behind the norm, and a NaN that does not count adds 0.
 
     With running statistics dx is γ · dy / √(running_var + eps): they are constants. Values that do not count
     have dx = dy where they are passed through, 0 where they are replaced; where they are normalized with the
@@ -217,21 +215,31 @@ def calculate_backward(
 
 def _differentiate_gate(problem: BackwardProblem, effort: Effort) -> NDArray[Any] | None:
     """Return the derivative by the gate, each value rounded once; None without a gate."""
-    from normcli.engine.backward import run_backward
+    from normcli.engine.backward import run_backward, sum_gate
     from normcli.engine.run import run
 
     plan, values, dy, inputs = problem
-    behind, before = inputs.gate, inputs.gated_input
-    gate = behind or before
+    gate, selection = inputs.gate or inputs.gated_input, inputs.selection
     if gate is None:
         return None
     dtype = gate.values.dtype if is_float(gate.values.dtype) else plan.choose_output_dtype(values.dtype)
     plan = plan.change_spec(dtype=dtype.name, rounds_before_gamma=False)
-    if behind is not None:  # norm(x), times dy · act'(z)
-        slope = behind._replace(times=dy, is_slope=True)
-        return run(plan, values, inputs._replace(gate=slope, clip=None), effort=effort)[0]
+    left_out = np.isnan(values) if selection is not None and selection.omits_nan else None
     slope = gate._replace(is_slope=True)
-    return run_backward(plan, values, dy, inputs, None, effort, slope).dx
+    if inputs.gate is not None:  # norm(x), times dy · act'(z)
+        slope = slope._replace(times=dy)
+        inputs = inputs._replace(gate=slope, clip=None)
+        if selection is not None and selection.fill is not Fill.NORMALIZE:  # the gate multiplies no other
+            inputs = inputs._replace(selection=selection._replace(fill=Fill.ZERO))
+    elif left_out is not None:
+        slope = slope._replace(times=np.where(left_out, 0.0, slope.times))
+    if gate.values.shape != values.shape:
+        found = sum_gate(plan, values, dy, inputs, slope, effort)
+        return found.reshape(found.shape[found.ndim - gate.given_axes :])
+    if inputs.gate is None:
+        return run_backward(plan, values, dy, inputs, None, effort, slope).dx
+    found = run(plan, values, inputs, effort=effort)[0]
+    return found if left_out is None else np.where(left_out, found.dtype.type(0), found)
 
 
 def require_derivative(plan: Plan) -> None:

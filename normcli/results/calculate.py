@@ -50,6 +50,7 @@ def calculate(
     out: NDArray[Any] | None = None,
     effort: Effort = DEFAULT_EFFORT,
     statistics_alone: bool = False,
+    may_copy: bool = False,
     give: Give = give_back_as_is,
 ) -> Result:
     """Normalize an array by a plan.
@@ -68,6 +69,9 @@ def calculate(
         Threads, and who watches.
     statistics_alone : bool
         Leave the normalized tensor until it is asked for.
+    may_copy : bool
+        Whether a copy of a tensor may be kept, of which statistics are measured when they are asked for, where
+        memory for the statistics would take longer than the arithmetic.
     give : callable
         As of `Result`.
 
@@ -77,22 +81,21 @@ def calculate(
         As `normalize`.
     """
     require_threads(effort)
-    kept = {}
-    again = effort._replace(keeps_statistics=True, keeps_copies=False)
-    if statistics_alone or inputs.selection is not None:
+    again = effort if effort.keeps_statistics else effort._replace(keeps_statistics=True)
+    if statistics_alone:
+        statistics = measure(plan, values, inputs, again)
+        return Result(plan, values, statistics, inputs, again, statistics.pop(COUNT, None), give)
+    if inputs.selection is not None:
         effort = again
-    copy = make_copy(plan, values, inputs) if effort.keeps_copies else None
+    copy = make_copy(plan, values, inputs) if may_copy and effort.keeps_statistics else None
     if copy is not None:
         effort = effort._replace(keeps_statistics=False)
-    if statistics_alone:
-        statistics = measure(plan, values, inputs, effort)
-    else:
-        kept["_y"], statistics = run(plan, values, inputs, out, effort, copy)
+    y, statistics = run(plan, values, inputs, out, effort, copy)
     counts = statistics.pop(COUNT, None)
     shown: Mapping[str, NDArray[np.float64]] = statistics
     if not effort.keeps_statistics:
         measured = values if copy is None else copy
         shown = _Later(plan.norm.statistics, functools.partial(measure, plan, measured, inputs, again))
     result = Result(plan, values, shown, inputs, again, counts, give)
-    result.__dict__.update(kept)  # where the cached property keeps it
+    vars(result)["_y"] = y  # where the cached property keeps it
     return result

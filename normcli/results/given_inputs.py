@@ -87,12 +87,8 @@ def fit_inputs(
     """
     given = plan.complete_parameters(parameters).items()
     fitted = {name: plan.fit_parameter(name, a) for name, a in given if a is not None}
-    return Inputs(
-        fitted.get("gamma"),
-        fitted.get("beta"),
-        None if running is None else fit_given(plan, running),
-        select(plan, values, selection or SelectionRequest()),
-    )
+    known = None if running is None else fit_given(plan, running)
+    return Inputs(fitted.get("gamma"), fitted.get("beta"), known, select(plan, values, selection))
 
 
 def fit_given(plan: Plan, running: Given, names: tuple[str, str] = RUNNING_NAMES) -> Given:
@@ -118,8 +114,10 @@ def fit_given(plan: Plan, running: Given, names: tuple[str, str] = RUNNING_NAMES
     return Given(mean, var)
 
 
-def select(plan: Plan, values: NDArray[Any], asked: SelectionRequest) -> Selection | None:
+def select(plan: Plan, values: NDArray[Any], asked: SelectionRequest | None) -> Selection | None:
     """Return which values of a tensor count, with the mask at the tensor's rank; None if all do.
+
+    A caller who asks for nothing, None, has what the plan and its convention say.
 
     Raises
     ------
@@ -128,6 +126,10 @@ def select(plan: Plan, values: NDArray[Any], asked: SelectionRequest) -> Selecti
     DataError
         If the mask or the lengths do not fit, or there is a NaN where that is an error.
     """
+    if asked is None:
+        if plan.request.over is None and not plan.spec.omits_nan:
+            return None
+        asked = SelectionRequest()
     for name, value, words in (("nan", asked.nan, NanRule), ("fill", asked.fill, Fill)):
         if value is not None and value not in tuple(words):
             raise UsageError(f"{name} {value!r} is none of {', '.join(words)}")

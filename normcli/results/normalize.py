@@ -216,7 +216,8 @@ def normalize(
     asked = read_arguments(x, norm, options)
     place = take_place(out)
     give = asked.give if place is out else asked.give_other  # of a tensor's own memory
-    result = calculate(asked.plan, asked.values, asked.inputs, out=place, effort=asked.effort, give=give)
+    plan, values, inputs, effort = asked[:4]
+    result = calculate(plan, values, inputs, out=place, effort=effort, may_copy=True, give=give)
     if strict:
         result.require_sound()
     return result

@@ -118,8 +118,8 @@ class Surroundings(NamedTuple):
             raise DataError(
                 f"the gate has the shape {gate.shape}, which does not broadcast to {shape}"
             ) from None
-        gate = gate.reshape((1,) * (len(shape) - gate.ndim) + gate.shape)
-        return Gated(gate, Activation(self.gate_act or Activation.SILU))
+        spread = gate.reshape((1,) * (len(shape) - gate.ndim) + gate.shape)
+        return Gated(spread, Activation(self.gate_act or Activation.SILU), given_axes=gate.ndim)
 
     def _require_words(self) -> None:
         for name, value, words in (

@@ -1,4 +1,4 @@
-"""A tensor with its source, and its name: `-` the key of an archive, a place in a store."""
+"""A tensor with its source, and its name: `-`, a file, the key of an archive, or a place in a store."""
 
 from __future__ import annotations
 
@@ -169,10 +169,11 @@ class Place(NamedTuple):
     Parameters
     ----------
     path : str
-        A path, or a URL that zarr opens.
+        The store's path, or a URL that zarr opens.
     suffix : str
-        In lower case.
+        The store's suffix in lower case: `.zarr`, `.h5`, `.hdf5` or `.nc`.
     key : str or None
+        The array's name in the store; None if none is given.
     """
 
     path: str
@@ -181,7 +182,7 @@ class Place(NamedTuple):
 
     @property
     def is_zarr(self) -> bool:
-        """Whether it is a Zarr store."""
+        """Whether the store is Zarr (and not HDF5)."""
         return _KIND_OF[self.suffix] == "zarr"
 
     @property
@@ -207,5 +208,5 @@ def find_place(specification: str) -> Place | None:
 
 
 def locate(specification: str) -> str:
-    """Return a name of a file or a place in a store, as processes in other folders find it."""
+    """Return the name of a file, or of an array in a store, as an absolute path; a URL unchanged."""
     return specification if "://" in specification else os.path.abspath(specification)  # noqa: PTH100

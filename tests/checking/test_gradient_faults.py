@@ -344,6 +344,29 @@ def test_a_fault_of_a_gate_is_named_and_no_other(order, norm):
         assert not fault.endswith("gate-missing") or found.fault.words == "the gate is left out"
 
 
+@pytest.mark.parametrize(
+    ("gate", "axes"),
+    [pytest.param(GATE[:1], (0,), id="of samples"), pytest.param(GATE[0, 0], (0, 1), id="of features")],
+)
+@pytest.mark.parametrize("order", ["after", "before"])
+def test_a_fault_beside_a_gate_that_is_broadcast_is_named(order, gate, axes):
+    x, dy, gamma, _ = (a.astype(np.float64) for a in draw("ln", 1.0))
+    options = {"gamma": gamma, "gate": gate, "gate_order": order, "eps": 1e-5}
+    exact = backward(x, dy, "ln", **options)
+    problem = BackwardProblem(exact.plan, exact.input, dy, exact.inputs)
+    spread = np.broadcast_to(gate, x.shape)
+    assert np.allclose(
+        differentiate(x, spread, dy, gamma, order=order)["dgate"].sum(axes).reshape(gate.shape), exact.dgate
+    )
+    for fault, wrong in list_gate_faults(order, "ln", x, spread, dy, gamma):
+        name, _, rest = fault.partition("-")
+        if name == "dgate" and rest in ("slope-activation", "norm-skipped", "x-missing"):
+            found = check_gradients(problem, {name: wrong.sum(axes).reshape(gate.shape)}).faults
+            assert found[name].fault.id == fault
+        elif name == "dx" and rest != "gate-order":
+            assert check_gradients(problem, {name: wrong}).faults[name].fault.id == fault
+
+
 def test_a_fault_of_the_norm_is_named_behind_a_gate_that_multiplies_first():
     x, dy, gamma, _ = data = draw("rms", dtype="float64")
     wrong = backward(x, dy, "rms", gamma=gamma, gate=GATE, gate_order="before", eps=1e-2).dx

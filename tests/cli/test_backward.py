@@ -189,6 +189,38 @@ def test_a_gate_has_a_gradient_too(normcli, tmp_path):
         )
 
 
+def test_a_gate_that_is_broadcast_has_a_gradient_of_its_shape(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x, dy = np.random.default_rng(4).normal(size=(2, 3, 2, 5)).astype("f4")
+    for name, array in {"x": x, "dy": dy, "z": x[0, 0], "m": x[..., :1] > -1}.items():
+        np.save(f"{name}.npy", array)
+    asked = (
+        "rms",
+        "-i",
+        "x.npy",
+        "--dy",
+        "dy.npy",
+        "--gate",
+        "z.npy",
+        "--mask",
+        "m.npy",
+        "--fill",
+        "zero",
+    )
+    found = backward(x, dy, "rms", gate=x[0, 0], mask=x[..., :1] > -1, fill="zero")
+    ran = normcli("backward", *asked, "-fjson")
+    assert np.array_equal(np.array(ran.json["dgate"], "f4"), found.dgate)
+    assert "l=4" in normcli("backward", *asked, "--show", "dgate").lines[-1]
+    csv = [line.split(",") for line in normcli("backward", *asked, "-fcsv").lines]
+    assert [float(row[-1]) for row in csv[1:6]] == found.dgate.tolist()
+    assert normcli("backward", *asked, "-o", "all.npz").code == 0
+    assert normcli("check", *asked, "--backward", "--max-ulp", "0.5", "--actual-dgate=all.npz:dgate").code == 0
+    np.save("bad.npy", found.dgate + np.eye(5)[3])
+    ran = normcli("check", *asked, "--backward", "--actual-dgate=bad.npy", "-fjson")
+    assert ran.json["gradients"]["dgate"]["worst"]["index"] == {"l": 3}
+    assert "at        l=3" in normcli("check", *asked, "--backward", "--actual-dgate=bad.npy").out
+
+
 def test_a_gate_that_is_not_given_has_no_gradient(normcli, tmp_path, monkeypatch):
     shown = ("rms", "--shape", "2,3")
     monkeypatch.chdir(tmp_path)

@@ -13,6 +13,7 @@ from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.numerics.elements.activation import Activation
 from normcli.results.arguments import read_arguments
+from normcli.results.backward import BackwardProblem, calculate_backward
 from tests.marks import costly, sampled
 from tests.numerics.test_numerics_two_ways import ROUND_NOTHING
 from tests.results.test_surroundings import ACTIVATIONS, find_slope, round_mpf
@@ -26,25 +27,35 @@ def _many_bits():
         yield
 
 
-def differentiate(rows, dys, gamma, *, centred):
-    """Return x̂ of rows, and the derivatives by them, in 1200 bits."""
+def differentiate(rows, dys, gamma, every, *, centred, normalizes):
+    """Return x̂ of rows, and the derivatives by them, in 1200 bits; `every` says which values count."""
     hats, dxs = [], []
-    for row, dy in zip(rows, dys, strict=True):
-        n = len(row)
-        mean = sum(row) / n if centred else 0
+    for row, dy, counted in zip(rows, dys, every, strict=True):
+        n, used = sum(counted), [normalizes or counts for counts in counted]
+        mean = sum(x for x, counts in zip(row, counted, strict=True) if counts) / n if centred else 0
         w = [x - mean for x in row]
-        square = sum(a * a for a in w) / n + EPS
+        square = sum(a * a for a, counts in zip(w, counted, strict=True) if counts) / n + EPS
         root = mpmath.sqrt(square)
-        g = [a * b for a, b in zip(dy, gamma, strict=True)]
+        g = [a * b if counts else 0 for a, b, counts in zip(dy, gamma, used, strict=True)]
         shift = sum(g) / n if centred else 0
         steep = sum(a * b for a, b in zip(g, w, strict=True)) / (n * square)
-        hats.append([a / root for a in w])
-        dxs.append([(a - shift - b * steep) / root for a, b in zip(g, w, strict=True)])
+        hats.append([a / root if counts else 0 for a, counts in zip(w, used, strict=True)])
+        dxs.append(
+            [
+                (a - counts * (shift + b * steep)) / root if uses else one
+                for a, b, one, counts, uses in zip(g, w, dy, counted, used, strict=True)
+            ]
+        )
     return hats, dxs
 
 
-def differentiate_exactly(x, z, dy, gamma, beta, act, order, *, centred, dtype):
+def differentiate_exactly(x, z, dy, gamma, beta, act, order, *, centred, dtype, mask=None, fill="pass"):
     """Return dx, dgamma, dbeta and dgate of a gated norm along rows, rounded once."""
+    summed = tuple(axis for axis, n in enumerate(z.shape) if n < x.shape[axis])
+    z, normalizes = np.broadcast_to(z, x.shape), fill == "normalize"
+    counted = np.broadcast_to(True if mask is None else mask, x.shape)
+    used = (counted | normalizes).tolist()
+    counted = counted.tolist()
 
     def lay(function, *arrays):
         columns = zip(*(a.tolist() if isinstance(a, np.ndarray) else a for a in arrays), strict=True)
@@ -53,19 +64,22 @@ def differentiate_exactly(x, z, dy, gamma, beta, act, order, *, centred, dtype):
     gamma, beta = [mpmath.mpf(v) for v in gamma.tolist()], [mpmath.mpf(v) for v in beta.tolist()]
     factor, slope = lay(ACTIVATIONS[act], z), lay(lambda v: find_slope(act, v), z)
     product = "float32" if dtype != "float64" else dtype
+    kinds = {"centred": centred, "normalizes": normalizes}
+    dy = dy if fill != "zero" else np.where(counted, dy, 0.0)
     if order == "after":
-        upstream = lay(lambda a, b: a * b, dy, factor)
-        hats, dx = differentiate(lay(lambda a: a, x), upstream, gamma, centred=centred)
+        upstream = lay(lambda a, b, uses: a * b if uses else a, dy, factor, used)
+        hats, dx = differentiate(lay(lambda a: a, x), upstream, gamma, counted, **kinds)
         y = [[a * g + b for a, g, b in zip(row, gamma, beta, strict=True)] for row in hats]
-        dgate = lay(lambda a, b, c: a * b * c, dy, y, slope)
+        dgate = lay(lambda a, b, c, uses: a * b * c * uses, dy, y, slope, used)
     else:
         upstream = lay(lambda a: a, dy)
         product = lay(lambda a, b: mpmath.mpf(round_mpf(a * b, product)), x, factor)
-        hats, by_product = differentiate(product, upstream, gamma, centred=centred)
+        hats, by_product = differentiate(product, upstream, gamma, counted, **kinds)
         dx = lay(lambda a, b: a * b, by_product, factor)
         dgate = lay(lambda a, b, c: a * b * c, by_product, x, slope)
     dgamma = [sum(column) for column in zip(*lay(lambda a, b: a * b, upstream, hats), strict=True)]
-    dbeta = [sum(column) for column in zip(*upstream, strict=True)]
+    dbeta = [sum(column) for column in zip(*lay(lambda a, uses: a * uses, upstream, used), strict=True)]
+    dgate = np.array(dgate, object).sum(summed, keepdims=True)
     return {
         name: np.vectorize(lambda v: round_mpf(v, dtype))(np.array(values, object))
         for name, values in {"dx": dx, "dgamma": dgamma, "dbeta": dbeta, "dgate": dgate}.items()
@@ -86,7 +100,9 @@ def require_exact(arrays, act, order, norm, dtype, **options):
     beta = beta if norm == "ln" else np.zeros_like(beta)
     given = {"gamma": gamma, "eps": EPS, **({"beta": beta} if norm == "ln" else {})}
     found = backward(x, dy, norm, gate=z, gate_act=act, gate_order=order, **given, **options)
-    exact = differentiate_exactly(*(x, z, dy, gamma, beta), act, order, centred=norm == "ln", dtype=dtype)
+    exact = differentiate_exactly(
+        *(x, z, dy, gamma, beta), act, order, centred=norm == "ln", dtype=dtype, **options
+    )
     for name in ("dx", "dgate", "dgamma", *(("dbeta",) if norm == "ln" else ())):
         assert found.field(name).astype("f8").tolist() == exact[name].tolist(), name
 
@@ -109,6 +125,62 @@ def test_fractions_give_the_same(norm, order, dtype, monkeypatch):
         monkeypatch.setattr(f"normcli.{place}", asks_always)
     require_exact(draw(dtype, rows=2), "silu", order, norm, dtype)
     require_exact(draw(dtype, rows=2), "gelu", order, norm, dtype)
+
+
+MASK = np.array([[1, 1, 0, 1, 1], [0, 1, 1, 1, 0], [1, 0, 1, 0, 1]]) == 1
+
+
+@sampled
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("fill", [None, "pass", "zero", "normalize"])
+@pytest.mark.parametrize("norm", ["ln", "rms"])
+@pytest.mark.parametrize("order", ["after", "before"])
+@pytest.mark.parametrize("gate", [np.s_[:], np.s_[:1], np.s_[:, :1], np.s_[:1, :1]], ids=["xz", "x", "z", "1"])
+def test_a_gate_that_is_broadcast_and_values_that_do_not_count(gate, order, norm, fill, dtype):
+    x, z, *rest = draw(dtype)
+    given = {} if fill is None else {"mask": MASK, "fill": fill}
+    require_exact((x, z[::-1][gate], *rest), "silu", order, norm, dtype, **given)
+
+
+@sampled
+@pytest.mark.parametrize("fill", ["pass", "normalize"])
+@pytest.mark.parametrize("norm", ["ln", "rms"])
+@pytest.mark.parametrize("order", ["after", "before"])
+def test_sums_and_masks_in_fractions(order, norm, fill, monkeypatch):
+    for place, asks_always in ROUND_NOTHING.items():
+        monkeypatch.setattr(f"normcli.{place}", asks_always)
+    x, z, *rest = draw("float64", rows=3)
+    require_exact((x, z[:1], *rest), "gelu", order, norm, "float64", mask=MASK, fill=fill)
+    require_exact((x, z, *rest), "silu", order, norm, "float64", mask=MASK, fill=fill)
+
+
+def test_a_sum_that_pairs_do_not_decide():
+    """The terms of each gate cancel but for 2⁻³⁰⁰ of the largest."""
+    x, z, dy, gamma, beta = draw("float64", rows=3)
+    x[1], dy[1], dy[0] = x[2], -dy[2], dy[0] * 1e-200
+    require_exact((x, z[:1], dy, gamma, beta), "silu", "after", "ln", "float64")
+    require_exact((x, z[:1], dy, gamma, beta), "tanh", "before", "ln", "float64")
+
+
+@pytest.mark.parametrize("order", ["after", "before"])
+@pytest.mark.parametrize("fill", ["pass", "normalize"])
+def test_a_nan_that_does_not_count_adds_nothing_to_a_sum(order, fill):
+    x, z, dy, gamma, beta = draw("float64")
+    given = {"gate_order": order, "gamma": gamma, "beta": beta, "nan": "omit", "fill": fill, "eps": EPS}
+    x[1, 2] = np.nan
+    whole, summed = (backward(x, dy, "ln", gate=gate, **given) for gate in (z[:1].repeat(3, 0), z[0]))
+    assert whole.dgate[1, 2] == 0.0
+    assert np.isfinite(summed.dx[0]).all()
+    np.testing.assert_allclose(summed.dgate, whole.dgate.sum(0), rtol=1e-14)
+
+
+def test_dgate_has_the_shape_of_its_gate():
+    x, z, dy, *_ = draw("float32")
+    shapes = [(5,), (1, 5), (3, 1), (1,), ()]
+    for shape in shapes:
+        for order in ("after", "before"):
+            found = backward(x, dy, "ln", gate=np.resize(z, shape), gate_order=order)
+            assert np.shape(found.dgate) == shape
 
 
 @pytest.mark.slow
@@ -143,11 +215,20 @@ def test_bands_tiles_and_threads_give_the_same_bits(norm, order, dtype):
     options = {"groups": 2} if norm == "gn" else {}
     given = {"gate": z, "gate_order": order, **options}
     asked = read_arguments(x, norm, given)
+    sums = read_arguments(
+        x,
+        norm,
+        given | {"gate": z[:1, :, :1], "gamma": np.ones(6) / 3, "beta": dy[0, :, 0]}
+        if norm == "gn"
+        else given | {"gate": z[:, :1]},
+    )
     downstream = asked.inputs.gated_input
     downstream = downstream and downstream._replace(times=None)
 
     def differentiate(effort):
-        return run_backward(asked.plan, asked.values, dy, asked.inputs, None, effort, downstream)
+        problem = BackwardProblem(sums.plan, sums.values, dy, sums.inputs)
+        found = run_backward(asked.plan, asked.values, dy, asked.inputs, None, effort, downstream)
+        return (*found, calculate_backward(problem, effort=effort).dgate)
 
     whole = differentiate(Effort(threads=1))
     cut = differentiate(Effort(threads=2, block=64, whole=1))
@@ -192,16 +273,10 @@ def test_what_is_not_finite_spreads_in_its_group_alone(order):
 @pytest.mark.parametrize(
     ("norm", "options", "error", "words"),
     [
-        pytest.param("ln", {"gate": np.ones(5)}, DataError, "for its gradient it takes", id="broadcasts"),
+        pytest.param("ln", {"gate": np.ones(4)}, DataError, "does not broadcast to", id="shape"),
+        pytest.param("lrn", {"gate": np.ones((3, 5))}, UsageError, "lrn takes no gate", id="lrn"),
         pytest.param(
             "sn", {"gate": np.ones((3, 5))}, UsageError, "sn has no backward pass with a gate", id="sn"
-        ),
-        pytest.param(
-            "ln",
-            {"gate": np.ones((3, 5)), "mask": np.eye(3, 5) == 0},
-            UsageError,
-            "where all values count",
-            id="mask",
         ),
         pytest.param("ln", {"gate_order": "before"}, UsageError, "give --gate too", id="no gate"),
         pytest.param("ln", {"clip_output": (0, 1)}, UsageError, "no option 'clip_output'", id="clip"),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.documents.document import Table, TableRow, describe_members, describe_value
-from normcli.documents.excerpt import build_excerpt, iterate_long, pick_from
+from normcli.documents.excerpt import build_excerpt, iterate_long, locate_last, pick_from
 from normcli.documents.matrix_blocks import build_blocks
 from normcli.documents.number_format import format_statistic
 from normcli.documents.plan_header import (
@@ -30,7 +29,7 @@ from normcli.tensors.pieces import forget, iterate_pieces
 from normcli.writers import GRADIENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -66,9 +65,16 @@ class GradientsAnswer:
         for name in ("input", "dy", "dx", "dgate"):
             values = getattr(found, name)
             if values is not None and view.shows(name):
-                yield build_blocks(name, values, result, view)
+                is_whole = values.shape == found.input.shape
+                yield build_blocks(name, values, result, view) if is_whole else self._list_gate(values, view)
         if view.shows("parameters") and found.dgamma is not None:
-            yield self._list_parameters(view)
+            columns = {name: self.field(name) for name in plan.norm.gradient_names[1:]}
+            yield self._list(
+                "parameter",
+                columns,
+                lambda number: {plan.grid.layout.name(a): i for a, i in plan.parameters.locate(number).items()},
+                view,
+            )
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON."""
@@ -95,7 +101,7 @@ class GradientsAnswer:
         """Return one line per value: its index per axis, the input, dy and dx."""
         found, grid = self.gradients, self.gradients.plan.grid
         columns = {"input": found.input, "dy": found.dy, "dx": found.dx}
-        columns |= {} if found.dgate is None else {"dgate": found.dgate}
+        columns |= {} if found.dgate is None else {"dgate": np.broadcast_to(found.dgate, grid.shape)}
         picked = {name: pick_from(values) for name, values in columns.items()}
         return iterate_long(grid.layout.names, grid.shape, picked)
 
@@ -128,16 +134,24 @@ class GradientsAnswer:
             why = "matrices of 0, of what is not finite, or with two largest singular values have none"
         return (f"dx is NaN for {count:,} of {values}: {why}",)
 
-    def _list_parameters(self, view: View) -> Table:
-        """Return the table of dgamma and dbeta."""
-        found, grid, parameters = self.gradients, self.gradients.plan.grid, self.gradients.plan.parameters
-        columns = {name: self.field(name) for name in found.plan.norm.gradient_names[1:]}
+    def _list_gate(self, dgate: NDArray[Any], view: View) -> Table:
+        """Return the table of the derivative by a gate that is broadcast."""
+        names = self.gradients.plan.grid.layout.names
+        return self._list("gate", {"dgate": dgate}, lambda n: locate_last(names, dgate.shape, n), view)
+
+    def _list(
+        self,
+        noun: str,
+        columns: Mapping[str, NDArray[Any]],
+        locate: Callable[[int], Mapping[str, int]],
+        view: View,
+    ) -> Table:
+        """Return a table of gradients of one shape, whose index a callable gives."""
 
         def make_row(number: int) -> TableRow:
-            index = parameters.locate(number)
-            place = " ".join(f"{grid.layout.name(axis)}={i}" for axis, i in index.items()) or "all"
+            place = " ".join(f"{axis}={i}" for axis, i in locate(number).items()) or "all"
             numbers = (float(values.flat[number]) for values in columns.values())
             return TableRow((place, *(format_statistic(value, view.digits) for value in numbers)))
 
-        table = Table(None, ("parameter", *columns), (False, *(True,) * len(columns)))
-        return build_excerpt(table, make_row, math.prod(parameters.shape), "parameter", view)
+        table = Table(None, (noun, *columns), (False, *(True,) * len(columns)))
+        return build_excerpt(table, make_row, next(iter(columns.values())).size, noun, view)

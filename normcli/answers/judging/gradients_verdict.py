@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from normcli.answers.judging.distances import (
     OF_WORST,
     build_histogram,
@@ -18,6 +16,7 @@ from normcli.answers.judging.distances import (
     name_place,
 )
 from normcli.documents.document import Facts, describe_members
+from normcli.documents.excerpt import locate_last
 from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts, name_inputs
 
 if TYPE_CHECKING:
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 
-_OF_TENSOR = ("dx", "dgate")
-"""The gradients of the tensor's shape."""
+_OF_PARAMETERS = ("dgamma", "dbeta")
 
 
 @dataclass(frozen=True)
@@ -147,15 +145,15 @@ class GradientsVerdict:
 
     def _name_place(self, name: str, place: int) -> tuple[str, ...]:
         """Return the index of a value, and of dx the group that it belongs to."""
-        if name in _OF_TENSOR:
-            return name_place(self.checked.gradients.plan, place)
+        found = self.checked.gradients
+        if name not in _OF_PARAMETERS and getattr(found, name).shape == found.plan.grid.shape:
+            return name_place(found.plan, place)
         index = self._locate(name, place)
         return (" ".join(f"{axis}={i}" for axis, i in index.items()) or "the only value",)
 
     def _locate(self, name: str, place: int) -> dict[str, int]:
         """Return the index of a value, by the names of its axes."""
         plan = self.checked.gradients.plan
-        if name not in _OF_TENSOR:
+        if name in _OF_PARAMETERS:
             return {plan.grid.layout.name(axis): i for axis, i in plan.parameters.locate(place).items()}
-        index = np.unravel_index(np.asarray(place), plan.grid.shape)
-        return dict(zip(plan.grid.layout.names, map(int, index), strict=True))
+        return locate_last(plan.grid.layout.names, getattr(self.checked.gradients, name).shape, place)

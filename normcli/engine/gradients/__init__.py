@@ -1,6 +1,7 @@
 """The backward pass of norms of groups.
 
 * `coefficients`: what groups are differentiated with
+* `gate_sums`: the derivative by a gate that is broadcast
 * `gradient_tiles`: one tile, in doubles or in pairs
 * `parameters`: sums for the gradients of gamma and beta
 * `passes`: the walks over a tensor and its gradient

@@ -71,7 +71,7 @@ class CoefficientSolver:
         self.plan, self.values, self.selection = plan, values, inputs.selection
         self.gate, self.gamma = inputs.gate, inputs.gamma if varies else None
         fill = None if inputs.selection is None else inputs.selection.fill
-        self.leaves_empty = fill not in (None, Fill.NORMALIZE)
+        self.leaves_unselected = fill not in (None, Fill.NORMALIZE)
         self.flat: Selected | None = None
         if plan.spec.flat_rule is not None and inputs.given is None:
             statistics = measure(plan, values, Inputs(selection=inputs.selection), effort)
@@ -85,7 +85,7 @@ class CoefficientSolver:
         decimals = needs_decimals(sums.p)
         if flat.any():
             coefficients = flatten(self.plan, coefficients, flat)
-        if self.leaves_empty:
+        if self.leaves_unselected:
             empty = sums.count == 0
             coefficients = clear(coefficients, empty)
 
@@ -101,37 +101,53 @@ class CoefficientSolver:
 
     def _sum_powers(self, group: int, bits: int) -> Fraction | None:
         """Return Σ|x|ᵖ of the values of a group that count, to so many bits."""
+        chosen = self._select(group)
+        values = [abs(x) for x in self._list_values(group, chosen if chosen is not None else slice(None))]
+        return sum_powers(values, find_p(self.plan), bits)
+
+    def _select(self, group: int) -> Selected | None:
+        """Return which values of a group count; None if all do."""
         grid, selection = self.plan.grid, self.selection
-        values = fetch(grid.take_group(self.values, group)).reshape(-1)
-        if selection is not None:
-            every = np.ix_(*map(np.arange, grid.shape))
-            values = values[grid.take_group(selection.select(self.values, every), group).reshape(-1)]
-        pairs = zip(*(part.tolist() for part in widen_to_pair(values)), strict=True)
-        return sum_powers([abs(Fraction(hi) + Fraction(lo)) for hi, lo in pairs], find_p(self.plan), bits)
+        if selection is None:
+            return None
+        every = np.ix_(*map(np.arange, grid.shape))
+        return np.asarray(grid.take_group(selection.select(self.values, every), group).reshape(-1))
+
+    def _take(self, values: NDArray[Any], group: int) -> NDArray[Any]:
+        """Return the values of a group, of the tensor or of what broadcasts against it."""
+        spread = (
+            values if values.shape == self.plan.grid.shape else np.broadcast_to(values, self.plan.grid.shape)
+        )
+        return fetch(self.plan.grid.take_group(spread, group)).reshape(-1)
+
+    def _list_values(self, group: int, chosen: Any) -> list[Fraction]:
+        """Return the chosen values of a group."""
+        pairs = widen_to_pair(self._take(self.values, group)[chosen])
+        return [Fraction(hi) + Fraction(lo) for hi, lo in zip(*(part.tolist() for part in pairs), strict=True)]
 
     def _sum_gated(self, gate: Gated, group: int, bits: int) -> GatedSums:
         """Return the sums of a group's gradients, which a gate multiplies, to so many bits."""
-        grid, parameters = self.plan.grid, self.plan.parameters
-
-        def take(values: NDArray[Any]) -> NDArray[Any]:
-            return fetch(grid.take_group(values, group)).reshape(-1)
-
-        pairs = zip(*(part.tolist() for part in widen_to_pair(take(self.values))), strict=True)
-        x = [Fraction(hi) + Fraction(lo) for hi, lo in pairs]
+        grid, parameters, counted = self.plan.grid, self.plan.parameters, self._select(group)
+        used: Any = slice(None)
+        if counted is not None:
+            used = counted if self.leaves_unselected else counted | ~np.isnan(self._take(self.values, group))
+        x = self._list_values(group, used)
+        among = x if counted is None else self._list_values(group, counted)
         gamma = np.ones((1,) * len(grid.view_shape))
         if self.gamma is not None:
             gamma = self.gamma.astype(np.float64).reshape(parameters.view_shape) + self.plan.spec.gamma_offset
-        spread = np.broadcast_to(gamma, grid.view_shape)[grid.select_group(group)].reshape(-1)
-        factors = zip(gate.map(take).list_exactly(bits), map(Fraction, spread.tolist()), strict=True)
+        spread = np.broadcast_to(gamma, grid.view_shape)[grid.select_group(group)].reshape(-1)[used]
+        chosen = gate.map(lambda values: self._take(values, group)[used])
+        factors = zip(chosen.list_exactly(bits), map(Fraction, spread.tolist()), strict=True)
         known = [(g * by, off * abs(by)) for (g, off), by in factors]
         centred = self.plan.norm.centre is Centre.MEAN
-        centre = sum(x, Fraction(0)) / len(x) if centred else Fraction(0)
+        centre = sum(among, Fraction(0)) / len(among) if centred else Fraction(0)
         terms = [
             (g * (each - centre), off * abs(each - centre)) for each, (g, off) in zip(x, known, strict=True)
         ]
         sums = ([sum(part, Fraction(0)) for part in zip(*column, strict=True)] for column in (known, terms))
         (total, off), (product, lost) = sums
-        mean, off = (total / len(x), off / len(x)) if centred else (Fraction(0), Fraction(0))
+        mean, off = (total / len(among), off / len(among)) if centred else (Fraction(0), Fraction(0))
         return GatedSums(mean, product, off, lost)
 
     def solve_given(self, var: Floats, centre: Floats) -> SolvedGroups:

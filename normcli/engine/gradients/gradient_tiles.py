@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from normcli.numerics.gradients.in_doubles import (
     solve_in_doubles,
     suits_doubles,
 )
-from normcli.numerics.gradients.in_fractions import round_exactly, round_values
+from normcli.numerics.gradients.in_fractions import round_exactly
 from normcli.numerics.gradients.rows import GradientRows, find_deviations, multiply_gradient
 from normcli.numerics.gradients.sums import GradientSums
 from normcli.numerics.gradients.values import (
@@ -72,7 +73,7 @@ class GradientTiles(Passes):
         grid, parameters = self.plan.grid, self.plan.parameters
         self.inputs, self.p = inputs, find_p(self.plan)
         self.whole = self.whole and self.geometry.count <= MOST_WHOLE
-        self.rows_first = self.geometry.kept_runs + self.geometry.reduced_runs
+        self.rows_first = self.geometry.kept_first
         self.count = int(np.prod(parameters.view_shape)) if self.plan.norm.parameter_names else 0
         numbers = np.arange(self.count).reshape(parameters.view_shape) if self.count else None
         self.places = None if numbers is None else Spread(numbers, grid.view_shape, self.geometry)
@@ -166,12 +167,14 @@ class GradientTiles(Passes):
         """Return a tile; values that have no part in the normalized ones are 0, and so are their gradients."""
         _, numbers, values, dy, gamma, places, _, gate, downstream = read
         _, x, low, counted = values
-        upstream = None
+        used = filled = upstream = None
+        if counted is not None and self.fill is Fill.NORMALIZE:
+            used = counted | ~np.isnan(x)
+        elif counted is not None:
+            given = dy if gate is None else gate.times
+            used, filled = counted, given if self.fill is Fill.PASS else np.zeros_like(given)
         if gate is not None:
             dy, upstream = multiply_gradient(gate)
-        used = counted
-        if self.fill is Fill.NORMALIZE and counted is not None:
-            used = counted | ~np.isnan(x)
         shift = self.find_shift(numbers, values)
         deviations = find_deviations(x, low, None if shift is None else shift[:, None])
         rows, by = GradientRows(deviations, dy, gamma, counted, upstream), None
@@ -180,8 +183,8 @@ class GradientTiles(Passes):
             rows, places = rows._replace(gamma=None), None if places is None else places[:, :1]
         if used is not None:
             kept = deviations.map(lambda a: np.where(used, a, 0.0))
-            rows = rows._replace(deviations=kept, dy=np.where(used, dy, 0.0))
-        return Tile(numbers, rows, dy, by, places, used, downstream)
+            rows = rows._replace(deviations=kept).leave_gradients_out(~used)
+        return Tile(numbers, rows, filled, by, places, used, downstream)
 
     def find_shift(self, numbers: Integers, values: TileValues) -> Floats | None:
         """Return what is subtracted from values so that they are small; no result depends on it."""
@@ -193,30 +196,43 @@ class GradientTiles(Passes):
 
     def differentiate_tile(self, tile: Tile, solved: SolvedGroups, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return dx of a tile, one row for each group."""
-        rows, coefficients = tile.rows, solved.coefficients
-        if self.inputs.given is not None:  # dx does not depend on x
-            rows = rows._replace(deviations=rows.deviations.map(np.zeros_like))
-        gamma = None if tile.gamma is None else _stand_array(tile.gamma)
-        found, gate = differentiate(rows, _stand(coefficients), gamma, self.p), tile.downstream
-        if gate is not None:
-            found = multiply_known(found, gate)
-        dx, undecided = round_known(found, dtype)
+        dx, undecided = round_known(self.find_dx(tile, solved), dtype)
         for row in np.flatnonzero(undecided.any(axis=-1)).tolist():
             chosen = np.flatnonzero(undecided[row])
-            by = Fraction(1) if tile.gamma is None else Fraction(float(tile.gamma[row]))
-
-            def evaluate(columns: list[int], bits: int, row: int = row, by: Fraction = by) -> list[Bounded]:
-                exact = solved.recall(row, bits).differentiate(take_values(rows, row, columns), by, bits)
-                if gate is None:
-                    return exact
-                factors = gate.map(lambda a: np.asarray(a[row, columns])).list_exactly(bits)
-                return [dx and multiply_bounded(dx, factor) for dx, factor in zip(exact, factors, strict=True)]
-
+            evaluate = functools.partial(self.find_dx_exactly, tile, solved, row)
             dx[row, chosen] = round_exactly(evaluate, chosen, dtype)
-        if rows.counted is not None and self.fill is not Fill.NORMALIZE:
-            others = round_values(tile.dy if self.fill is Fill.PASS else np.zeros_like(tile.dy), dx.dtype)
-            dx = np.where(rows.counted, dx, others)
         return dx
+
+    def find_dx(self, tile: Tile, solved: SolvedGroups) -> KnownGradients:
+        """Return dx of a tile before it is rounded, one row for each group."""
+        rows = self._take_rows(tile)
+        gamma = None if tile.gamma is None else _stand_array(tile.gamma)
+        found = differentiate(rows, stand(solved.coefficients), gamma, self.p)
+        if tile.filled is not None:
+            found = found.keep(rows.counted, tile.filled)
+        return found if tile.downstream is None else multiply_known(found, tile.downstream)
+
+    def find_dx_exactly(
+        self, tile: Tile, solved: SolvedGroups, row: int, columns: Any, bits: int
+    ) -> list[Bounded]:
+        """Return dx of some values of a row, and how far off each may be."""
+        by = Fraction(1) if tile.gamma is None else Fraction(float(tile.gamma[row]))
+        values = take_values(self._take_rows(tile), row, columns)
+        exact = solved.recall(row, bits).differentiate(values, by, bits)
+        if tile.filled is not None and values.counted is not None:
+            others = zip(exact, tile.filled[row, columns].tolist(), values.counted.tolist(), strict=True)
+            exact = [one if counts else (Fraction(other), Fraction(0)) for one, other, counts in others]
+        if tile.downstream is None:
+            return exact
+        factors = tile.downstream.map(lambda a: np.asarray(a[row, columns])).list_exactly(bits)
+        return [dx and multiply_bounded(dx, factor) for dx, factor in zip(exact, factors, strict=True)]
+
+    def _take_rows(self, tile: Tile) -> GradientRows:
+        """Return the rows that dx is of: it does not depend on x where statistics are given."""
+        rows = tile.rows
+        if self.inputs.given is None:
+            return rows
+        return rows._replace(deviations=rows.deviations.map(np.zeros_like))
 
     def add_parameters(self, tile: Tile, solved: SolvedGroups) -> None:
         """Add what a tile has of the derivatives by gamma and beta, exactly."""
@@ -225,7 +241,7 @@ class GradientTiles(Passes):
         sums = self.exact_sums
         sums.add_gradients(tile.places, tile.rows.dy, tile.rows.upstream)
         if not self.by_groups:
-            shares = tile.leave_used(find_shares(tile.rows, _stand(solved.coefficients)))
+            shares = find_shares(tile.rows, stand(solved.coefficients)).keep(tile.used)
             sums.add_shares(tile.places, shares)
         elif self.band is None:
             sums.add_shares(tile.places[:, 0], share_by_groups(solved.coefficients))
@@ -249,7 +265,7 @@ def _stand_array(values: Floats) -> Floats:
     return values[:, None]
 
 
-def _stand(coefficients: Coefficients) -> Coefficients:
+def stand(coefficients: Coefficients) -> Coefficients:
     """Return what is one for each group as columns, to be broadcast against rows."""
     return coefficients.map(_stand_array)
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers, Selected
+    from normcli.engine.gradients.coefficients import SolvedGroups
+    from normcli.engine.gradients.tiles import Tile
     from normcli.engine.tiling.blocks import Source
     from normcli.engine.tiling.geometry import Slices
     from normcli.numerics.deciding import Bounded
@@ -54,9 +56,10 @@ class GroupBackwardPasses(GradientTiles):
                 gradients,
                 CoefficientSolver(self.plan, self.inputs, values, self.walk.effort, varies=not self.by_groups),
             )
-            self._work_on_all(self._work_on)
+            self.work_on_all(self._work_on)
 
-    def _work_on_all(self, work_on: Callable[[Slices, Workspace], None]) -> None:
+    def work_on_all(self, work_on: Callable[[Slices, Workspace], None]) -> None:
+        """Work on the tiles of all bands, and add up what their groups have of the derivative by gamma."""
         for band in self._open_bands():
             if band is not None and self.by_groups and self.count:
                 shares = share_by_groups(band.take(band.numbers).coefficients)
@@ -156,15 +159,17 @@ class GroupBackwardPasses(GradientTiles):
         if not self.plan.norm.parameter_names:
             return None, None
         with np.errstate(all="ignore"):
-            scales = self._round_parameters("gamma", functools.partial(self._add_exactly, "gamma"))
+            scales = self.round_parameters("gamma", functools.partial(self.add_exactly, "gamma"))
             plainly = self._take_exactly
-            exactly = plainly if self.gates is None else functools.partial(self._add_exactly, "beta")
-            shifts = self._round_parameters("beta", exactly) if self.plan.norm.takes_beta else None
-        return scales, shifts
+            exactly = plainly if self.gates is None else functools.partial(self.add_exactly, "beta")
+            shifts = self.round_parameters("beta", exactly) if self.plan.norm.takes_beta else None
+        shape = self.plan.parameters.shape
+        return scales.reshape(shape), None if shifts is None else shifts.reshape(shape)
 
-    def _round_parameters(
+    def round_parameters(
         self, name: str, add_exactly: Callable[[list[int], int], list[Bounded]]
     ) -> NDArray[Any]:
+        """Return the derivatives by `gamma` or `beta`, along one axis; a callable calculates undecided ones."""
         dtype = self.choose_dtype(name)
         known_in_pairs = name == "gamma" and self.by_groups and self.band is not None
         doubles = None if known_in_pairs else self.sums
@@ -172,7 +177,7 @@ class GroupBackwardPasses(GradientTiles):
         if doubles is not None and undecided.any():
             if name == "gamma":
                 self.sums, self.exact_sums = None, ParameterSums(self.count)
-                self._work_on_all(self._add_tile)
+                self.work_on_all(self.add_tile)
                 found, undecided = self.exact_sums.round(name, dtype)
             else:  # sums of short floats often lie in the middle between two
                 self._add_betas(undecided)
@@ -181,7 +186,7 @@ class GroupBackwardPasses(GradientTiles):
         chosen = np.flatnonzero(undecided)
         if chosen.size:
             found[chosen] = round_exactly(add_exactly, chosen, found.dtype)
-        return found.reshape(self.plan.parameters.shape)
+        return found
 
     def _add_betas(self, wanted: Selected) -> None:
         """Add up exactly what some betas are multiplied by."""
@@ -197,13 +202,16 @@ class GroupBackwardPasses(GradientTiles):
             if self.gates is None:
                 self.exact_sums.add_gradients(numbers[chosen], dy[chosen].astype(np.float64))
             else:
-                gate = self.gates.map(lambda a: a.cut(index, self.rows_first)[chosen])
+                gate = self.gates.map(
+                    lambda a: np.broadcast_to(a.cut(index, self.rows_first), dy.shape)[chosen]
+                )
                 self.exact_sums.add_gradients(numbers[chosen], *multiply_gradient(gate))
 
         self.walk.expect(1)
         self.walk.each(add, whole=self.band is None, most=MOST_IN_TILE)
 
-    def _add_tile(self, index: Slices, work: Workspace) -> None:
+    def add_tile(self, index: Slices, work: Workspace) -> None:
+        """Add up exactly what a tile has of the derivatives by gamma and beta."""
         tile = self.prepare(self.read_tile(index, work))
         self.add_parameters(tile, self.solve(tile))
 
@@ -217,7 +225,7 @@ class GroupBackwardPasses(GradientTiles):
         lengths = [1 if axis in grid.view_axes else n for axis, n in enumerate(grid.view_shape)]
         return np.broadcast_to(np.arange(self.count).reshape(shape), lengths).reshape(-1)[band.numbers]
 
-    def _add_exactly(self, name: str, chosen: list[int], bits: int) -> list[Bounded]:
+    def add_exactly(self, name: str, chosen: list[int], bits: int) -> list[Bounded]:
         """Return the derivatives by some gammas or betas, with everything calculated in rationals."""
         by_groups = self.by_groups and name == "gamma"
         totals: dict[int, Bounded] = dict.fromkeys(chosen, (Fraction(0), Fraction(0)))
@@ -238,14 +246,10 @@ class GroupBackwardPasses(GradientTiles):
                 wanted &= tile.used
             for row in np.flatnonzero(wanted.any(axis=-1)).tolist():
                 columns = np.flatnonzero(wanted[row])
-                values = None if by_groups else take_values(tile.rows, row, columns)
-                if values is None:
+                if by_groups:
                     shares = [solved.recall(row, bits).share]
-                elif name == "gamma":
-                    shares = solved.recall(row, bits).find_shares(values, bits)
                 else:
-                    exact = values._replace(gamma=None).take_exactly(bits)
-                    shares = [(one.gradient, one.error) for one in exact]
+                    shares = self.list_shares(name, tile, solved, row, columns, bits)
                 with self._lock:
                     for number, share in zip(places[row, columns].tolist(), shares, strict=True):
                         add(number, share)
@@ -260,3 +264,12 @@ class GroupBackwardPasses(GradientTiles):
             for row, number in enumerate(places[wanted].tolist()):
                 add(number, recall(row, bits).share)
         return [totals[number] for number in chosen]
+
+    def list_shares(
+        self, name: str, tile: Tile, solved: SolvedGroups, row: int, columns: Any, bits: int
+    ) -> list[Bounded]:
+        """Return what some values of a row add to the derivative by `gamma` or `beta`."""
+        values = take_values(tile.rows, row, columns)
+        if name == "gamma":
+            return solved.recall(row, bits).find_shares(values, bits)
+        return [(one.gradient, one.error) for one in values._replace(gamma=None).take_exactly(bits)]

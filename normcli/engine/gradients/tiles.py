@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.gradients.values import KnownGradients
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -104,8 +103,8 @@ class Tile(NamedTuple):
     numbers : ndarray of int, shape (groups,)
         The numbers of its groups.
     rows : GradientRows
-    dy : ndarray
-        As it was given.
+    filled : ndarray or None
+        dx of the values that do not count, without a gate before the norm; None where they are normalized.
     gamma : ndarray or None
         One for each group, where it does not vary within groups.
     places : ndarray of int or None
@@ -114,22 +113,18 @@ class Tile(NamedTuple):
         Which values have a part in normalized ones; None for all.
     downstream : Gated or None
         What dx is to be multiplied with.
+    beta : ndarray or None
+        Of the values' shape, for the derivative by a gate; None without one.
     """
 
     numbers: Integers
     rows: GradientRows
-    dy: Floats
+    filled: Floats | None
     gamma: Floats | None
     places: Integers | None
     used: Selected | None
     downstream: Gated | None = None
-
-    def leave_used(self, found: KnownGradients) -> KnownGradients:
-        """Return derivatives that are 0 of values that have no part in normalized ones."""
-        if self.used is None:
-            return found
-        value = found.value.map(lambda a: np.where(self.used, a, 0.0))
-        return KnownGradients(value, np.where(self.used, found.error, 0.0), found.unclear & self.used)
+    beta: Floats | None = None
 
 
 class Band(NamedTuple):

@@ -56,7 +56,7 @@ class MatrixPasses(Passes):
     def load_matrix(self, tile: Slices, work: Workspace) -> NDArray[Any]:
         """Return a group, whose values come in the order of its axes, as a matrix; what does not count is 0."""
         geometry = self.geometry
-        values = self._load_selected(tile, work, geometry.kept_runs + geometry.reduced_runs)[1]
+        values = self._load_selected(tile, work, geometry.kept_first)[1]
         return lay_matrix(self.plan, values)
 
     def _measure_group(self, tile: Slices, work: Workspace) -> SingularValue:
@@ -75,7 +75,7 @@ class MatrixBackwardPasses(MatrixPasses, TileBackwardPasses):
     def differentiate(self, gradients: Source, values: NDArray[Any]) -> None:
         """Write dx, matrix by matrix."""
         self.walk.expect(1)
-        work, order = Workspace(), self.geometry.kept_runs + self.geometry.reduced_runs
+        work, order = Workspace(), self.geometry.kept_first
         for tile in self.list_groups():
             self.differentiate_tile(tile, order, gradients, work)
 

@@ -110,7 +110,7 @@ class CompiledTiles:
         counts = None if selected is None else count_values(x, selected)
         if counts is not None and COUNT in statistics:
             statistics[COUNT][:] = counts
-        places = tuple([None if name is None else statistics.get(name) for name in self._names])
+        places = tuple([statistics.get(name) for name in self._names])
         known = None
         if selected is not None and counts is not None:
             known = Counts(counts, find_freedom(run.plan, counts), selected)

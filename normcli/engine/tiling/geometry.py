@@ -92,6 +92,11 @@ class Geometry:
         return tuple(i for i, kind in enumerate(self.reduced) if kind)
 
     @functools.cached_property
+    def kept_first(self) -> tuple[int, ...]:
+        """The order of runs in which groups are rows: the kept ones, then the reduced ones."""
+        return self.kept_runs + self.reduced_runs
+
+    @functools.cached_property
     def kept_shape(self) -> tuple[int, ...]:
         """The lengths of the kept runs."""
         return tuple(self.dims[i] for i in self.kept_runs)

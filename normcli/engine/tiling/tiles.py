@@ -80,7 +80,7 @@ class Tiles:
         self.selection = None if inputs.selection is None else TileSelection(inputs.selection, plan, geometry)
         self.exact = not (is_short_float(source.dtype) and (sink is None or is_short_float(sink.dtype)))
         self.native = np.dtype(choose_arithmetic(source.dtype))
-        self.order = geometry.kept_runs + geometry.reduced_runs
+        self.order = geometry.kept_first
         self.centred = plan.norm.divisor.about_mean
         self.method = choose_method(plan)
         self.statistics: dict[str, Floats] = {}

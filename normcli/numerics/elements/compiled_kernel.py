@@ -166,11 +166,11 @@ def normalize_groups(
     return np.union1d(left, np.flatnonzero(~some))
 
 
-def name_statistics(plan: Plan) -> tuple[str | None, ...]:
-    """Return the names of the four numbers that the kernel has for a group; None for what is not shown."""
+def name_statistics(plan: Plan) -> tuple[str, ...]:
+    """Return the names of the four numbers that the kernel has for a group; empty for what is not shown."""
     row = plan.norm.divisor
     names = ("mean", row.square, row.spread, "rstd")
-    return tuple([name if name in row.statistics else None for name in names])
+    return tuple([name if name in row.statistics else "" for name in names])
 
 
 def apply_to_rows(
@@ -256,7 +256,7 @@ def _call(
     given = _expose(x), shown, left, missed, known.numbers, counted.counts, chosen
     rest = _NOTHING[len(statistics) :]
     arrays = (*given, scales, shifts, of_scales, of_shifts, *statistics, *rest)
-    found = kernel.normalize(rule, (scale_span, shift_span), arrays)
+    found = kernel.module.normalize(kernel.variant, rule, (scale_span, shift_span), arrays)
     numbers: Integers = left.nonzero()[0]
     if out is None or missed is None or not found:
         return numbers

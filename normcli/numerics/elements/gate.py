@@ -37,6 +37,8 @@ class Gated(NamedTuple):
         Whether the activation's derivative multiplies, in place of the activation.
     less : ndarray or None
         What is subtracted from the products before they are rounded, finite doubles of the results' shape.
+    given_axes : int
+        How many of the last axes the gate was given with.
     """
 
     values: Any
@@ -44,6 +46,7 @@ class Gated(NamedTuple):
     times: Any = None
     is_slope: bool = False
     less: Any = None
+    given_axes: int = 0
 
     def map(self, function: Callable[[Any], Any]) -> Gated:
         """Return the gate with a function (an index, a reshape) applied to each array."""

@@ -104,8 +104,8 @@ class GradientRows(NamedTuple):
         """Return the rows with a dy of 0 in some of them."""
         dy, upstream = np.where(chosen, 0.0, self.dy), self.upstream
         if upstream is not None:
-            low, error = (np.where(chosen, 0.0, values) for values in upstream[:2])
-            upstream = upstream._replace(low=low, error=error)
+            low, error, times = (np.where(chosen, 0.0, a) for a in (*upstream[:2], upstream.gate.times))
+            upstream = Upstream(low, error, upstream.gate._replace(times=times))
         return self._replace(dy=dy, upstream=upstream)
 
     def take_exactly(self, bits: int | None = None) -> list[ExactGradient]:

@@ -36,6 +36,13 @@ class KnownGradients(NamedTuple):
     error: Floats
     unclear: Selected
 
+    def keep(self, chosen: Selected | None, otherwise: Any = 0.0) -> KnownGradients:
+        """Return derivatives with exact other numbers where they are not chosen; None chooses all."""
+        if chosen is None:
+            return self
+        value = Pair(np.where(chosen, self.value.hi, otherwise), np.where(chosen, self.value.lo, 0.0))
+        return KnownGradients(value, np.where(chosen, self.error, 0.0), self.unclear & chosen)
+
 
 def differentiate(rows: GradientRows, known: Coefficients, gamma: Floats | None, p: float) -> KnownGradients:
     """Return dx of the values of groups.

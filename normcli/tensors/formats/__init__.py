@@ -2,7 +2,7 @@
 
 * `coordinates`: the coordinates of Zarr arrays
 * `file_formats`: the registry: suffix, first bytes, reading, writing and limits of each format
-* `guarded_store`: a Zarr folder of which regular files alone are read
+* `guarded_store`: a Zarr folder of which only regular files are read
 * `json_items`: the values of JSON text, one after the other
 * `json_lists`: nested lists, normcli's own answer, lists as NumPy and PyTorch print them
 * `npy`: NumPy's `.npy`

@@ -1,4 +1,4 @@
-"""Coordinates of Zarr arrays: arrays beside them that their axes and attributes name, as xarray writes them."""
+"""Coordinates of a Zarr array: other arrays that its axes and attributes name, as xarray writes them."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ if TYPE_CHECKING:
     import numpy as np
 
 REFERRING = ("coordinates", "bounds", "grid_mapping")
-"""Attributes that name arrays which belong to one, as the CF conventions (1.11, sections 5 and 7) have them."""
+"""Attributes that name the arrays which belong to an array (CF conventions 1.11, sections 5 and 7)."""
 
 OF_STORED = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
-"""Attributes that say what stored numbers stand for (CF 1.11, section 8.1; netCDF): untrue of others there."""
+"""Attributes that say what stored numbers stand for (CF 1.11, section 8.1; netCDF): wrong for other numbers."""
 
 
 def read_names(array: Any) -> list[Any]:
-    """Return the names of an array's axes: format 3 has a place for them, xarray an attribute in format 2."""
+    """Return the names of a Zarr array's axes, from its metadata or xarray's attribute; `[]` without names."""
     names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
     return list(names) if isinstance(names, list | tuple) else []
 
 
 def list_coordinates(name: str, arrays: Mapping[str, Any]) -> list[str]:
-    """Return the names of the coordinate arrays of an array, given the names of all arrays.
+    """Return the names of the arrays that an array names as its coordinates, and of those that they name.
 
     Parameters
     ----------
     name : str
-        Its place in the store.
+        The array's name in the store.
     arrays : mapping of str to zarr.Array
-        Those of the store.
+        All arrays of the store, by name.
     """
     group = name.rpartition("/")[0]
     found: dict[str, None] = {}
@@ -53,13 +53,16 @@ def list_coordinates(name: str, arrays: Mapping[str, Any]) -> list[str]:
 
 
 def drop_coordinates(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arrays that belong to no other: a store that xarray wrote of one variable holds one."""
+    """Return the arrays that are no coordinates of another one; all arrays, if every one of them is."""
     belonging = {other for name in arrays for other in list_coordinates(name, arrays)}
     return {name: array for name, array in arrays.items() if name not in belonging} or dict(arrays)
 
 
 def choose_attributes(array: Any, dtype: np.dtype[Any]) -> dict[str, Any]:
-    """Return the attributes of what is made of an array, without what its stored numbers stand for."""
+    """Return the attributes of an array for a result of a dtype that is made from the array's stored numbers.
+
+    The attributes in `OF_STORED` are left out, unless the dtype is the array's own and no number is scaled.
+    """
     kept = dict(array.attrs)
     if dtype == array.dtype and not any(name in kept for name in OF_STORED[:2]):
         return kept
@@ -67,7 +70,7 @@ def choose_attributes(array: Any, dtype: np.dtype[Any]) -> dict[str, Any]:
 
 
 def describe_packing(array: Any) -> str | None:
-    """Return what a person should know of numbers that stand for others; None of those that do not."""
+    """Return a note that numbers are read without their scale factor or offset; None if they have neither."""
     found = [name for name in OF_STORED[:2] if name in array.attrs]
     if not found:
         return None
@@ -75,17 +78,19 @@ def describe_packing(array: Any) -> str | None:
 
 
 def copy_coordinates(zarr: Any, folder: Path, key: str, like: Any) -> None:
-    """Copy what belongs to an array beside another one, which is there; with it in one place, if it was so.
+    """Copy the coordinates of an array into the store of a result that was made from it.
+
+    Metadata are consolidated in the new store if they are in the old one.
 
     Parameters
     ----------
     zarr : module
     folder : Path
-        Of the store that is written.
+        The folder of the store that is written.
     key : str
-        Where the other lies in it.
+        The name of the result in that store, where it is already.
     like : zarr.Array
-        Of which it was made.
+        The array from which the result was made.
     """
     own, group = (path.rpartition("/")[0] for path in (like.path, key))
     try:
@@ -118,6 +123,6 @@ def _copy(zarr: Any, folder: Path, name: str, array: Any) -> None:
 
 
 def find_arrays(zarr: Any, root: Any) -> dict[str, Any]:
-    """Return the arrays of a group, and of those in it, by name."""
+    """Return the arrays of a group and of all groups in it, by their path in the group."""
     with warnings.catch_warnings(action="ignore"):  # of folders that are no part of the store
         return {name: one for name, one in root.members(max_depth=None) if isinstance(one, zarr.Array)}

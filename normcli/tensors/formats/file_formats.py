@@ -1,4 +1,4 @@
-"""The one registry of file formats: how each is recognized, read and written, and what it cannot hold."""
+"""The registry of file formats: how each is recognized, read and written, and the arrays it cannot hold."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 SNIFFED_BYTES = 4096
-"""The length of the beginning of a file that tells its format."""
+"""The number of bytes at the start of a file from which its format is recognized."""
 
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Saved(NamedTuple):
-    """A tensor on its way to a file.
+    """A tensor that is to be written to a file.
 
     Parameters
     ----------
     values : ndarray
     key : str
-        Its name in an archive.
+        The tensor's name in an archive.
     columns : tuple of str or None
-        The names of the last axis.
+        The names of the places along the last axis.
     table : FileTable or None
-        The table that it was made from, in whose other columns' midst it is written.
+        The table that the tensor was made from; it is written among the table's other columns.
     model : Stored or None
-        The array of a store that it was made from.
+        The array of a store that the tensor was made from.
     """
 
     values: NDArray[Any]
@@ -58,12 +58,15 @@ class Saved(NamedTuple):
 
     @classmethod
     def like(cls, tensor: Tensor, values: NDArray[Any]) -> Saved:
-        """Return an array of results, one for each value of a tensor, in the form in which it is saved."""
+        """Return results to be saved, one for each value of a tensor, with the tensor's columns and table."""
         return cls(values, nested.TENSOR_KEY, tensor.columns, tensor.table, tensor.stored)
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The names of its columns, where it is a table of named columns, or stands among others' cells."""
+        """The names of the tensor's columns; None unless it has two axes and names, or stands in a table.
+
+        In a table with other columns but without names, a column's name is its number from 0.
+        """
         if self.columns is None and self.table is not None and self.table.has_others:
             return tuple(map(str, self.table.chosen))
         return self.columns if self.values.ndim == 2 else None
@@ -75,22 +78,24 @@ class FileFormat(NamedTuple):
     Parameters
     ----------
     read : callable
-        Returns the array of that key in a seekable stream, or the table that the stream is, and a note of how
-        it was read.
+        Takes a seekable stream, the file's name, a key or None, and table options; returns the array (or a
+        `FileTable`) and a note on how it was read, or None.
     write : callable
+        Takes a stream and a `Saved`, and writes it.
     refuses : callable
-        Returns what keeps an array of a shape and dtype from being read back as it was, or None.
+        Takes a shape and a dtype; returns the reason for which such an array would not be read back as it was,
+        or None if it would.
     limits : str
-        Which arrays those are.
+        A description of the arrays that the format holds; empty if it holds all.
     has_keys : bool
         Whether a file holds several arrays by name.
     is_text : bool
         Whether values are written as decimal digits.
     keeps_others : bool
-        Whether columns of a table that are not of the tensor are written beside it.
+        Whether a table's columns that are not in the tensor are written beside it.
     start : callable or None
-        Writes the header of a file, and returns the array behind it, of a shape and dtype, to be filled in any
-        order. Large files of such formats are read where they lie. None where values have no fixed places.
+        Takes a stream, a shape and a dtype; writes the header, and returns the array behind it, to be filled in
+        any order. None where values have no fixed places. Large files of formats with it are mapped to be read.
     """
 
     read: Callable[[BinaryIO, str, str | None, TableOptions], tuple[NDArray[Any] | FileTable, str | None]]
@@ -103,7 +108,7 @@ class FileFormat(NamedTuple):
     start: Callable[[BinaryIO, tuple[int, ...], np.dtype[Any]], NDArray[Any]] | None = None
 
     def measure_least(self, values: NDArray[Any]) -> int:
-        """Return the least size of an array's file in bytes; a value takes a digit and a separator as text."""
+        """Return the least size of an array's file in bytes: as text 2 a value, else the array's own size."""
         return 2 * values.size if self.is_text else values.nbytes
 
 
@@ -241,20 +246,20 @@ _PICKLES = {
     **dict.fromkeys((".pt", ".pth", ".ckpt"), _FROM_TORCH),
     **dict.fromkeys((".pkl", ".pickle"), _FROM_NUMPY),
 }
-"""The suffix of a file that is a pickle → what loads it in Python."""
+"""The suffix of a pickle → the Python code that loads such a file."""
 
 
 def require_holdable(suffix: str, where: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Raise `UsageError` where a file would not be read back as an array of a shape and dtype.
+    """Raise `UsageError` if a file of a format cannot hold an array of a shape and dtype.
 
     Parameters
     ----------
     suffix : str
-        Of the file's format.
+        The suffix of the format.
     where : str
-        The option that names the file, and its name.
+        The option that names the file, and the file's name, for the message.
     shape, dtype
-        The array's.
+        The array's shape and dtype.
     """
     problem = FORMATS[suffix].refuses(shape, dtype)
     if problem is not None:
@@ -263,7 +268,7 @@ def require_holdable(suffix: str, where: str, shape: tuple[int, ...], dtype: np.
 
 
 def find_format(path: str, option: str) -> FileFormat:
-    """Return the format of a path's suffix, or raise `UsageError` if it is not known."""
+    """Return the format of a path's suffix; raise `UsageError` for a pickle and for an unknown suffix."""
     suffix = Path(path).suffix.lower()
     if suffix in _PICKLES:
         load = f"{_PICKLES[suffix].format(path=path)}; x = x if isinstance(x, dict) else {{'x': x}}"
@@ -281,7 +286,7 @@ def find_format(path: str, option: str) -> FileFormat:
 
 
 def recognize_format(head: bytes, name: str) -> str:
-    """Return the suffix of the format that a file with these first bytes is of."""
+    """Return the suffix of a file's format, such as `.npy`, given its first bytes; `DataError` for none."""
     if head.startswith(npy.MAGIC):
         return ".npy"
     if head.startswith(npz.MAGICS):

@@ -1,4 +1,4 @@
-"""Zarr's store of a folder, of which regular files alone are read; links lead out of it by choice alone."""
+"""Zarr's store of a folder, of which only regular files are read, and links out of it only if followed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class GuardedStore(LocalStore):  # type: ignore[misc]  # zarr is there only wher
         return await asyncio.to_thread(self.get_sync, key, prototype=prototype, byte_range=byte_range)
 
     def get_sync(self, key: str, *, prototype: Any = None, byte_range: Any = None) -> Any:
-        """Return what `get` does."""
+        """Return the bytes of a file, or a part of them; None if there is no such file."""
         make = (prototype or default_buffer_prototype()).buffer.from_bytes
         try:
             with open_regular(self.root / key, os.path.realpath(self.root)) as stream:
@@ -37,11 +37,11 @@ class GuardedStore(LocalStore):  # type: ignore[misc]  # zarr is there only wher
             return None
 
     async def get_partial_values(self, prototype: Any, key_ranges: Any) -> list[Any]:
-        """Return what `get` does of several files and parts."""
+        """Return the bytes, or None, of each of several (file, part) pairs, as `get` does of one."""
         return [await self.get(key, prototype, part) for key, part in key_ranges]
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
-        """Yield the names in a folder but for links to folders, which may lead round in circles."""
+        """Yield the names in a folder, without links to folders, which may form cycles."""
         async for name in super().list_dir(prefix):
             path = self.root / prefix / name
             if not (path.is_symlink() and path.is_dir()):
@@ -49,7 +49,7 @@ class GuardedStore(LocalStore):  # type: ignore[misc]  # zarr is there only wher
 
 
 def _find_ends(part: Any, size: int) -> tuple[int, int]:
-    """Return where a part of a file begins and ends: it has both, the start, or its length at the end."""
+    """Return (start, end) of a part of a file, given as None (all), a range, an offset, or a suffix length."""
     if hasattr(part, "suffix"):
         return max(0, size - part.suffix), size
     if hasattr(part, "offset"):

@@ -1,4 +1,4 @@
-"""The values of JSON text, some at a time: a line each (JSON Lines), or the objects of one array."""
+"""Parsing long JSON text in parts: values of JSON Lines, or objects of one array."""
 
 from __future__ import annotations
 
@@ -17,20 +17,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _TEXT_AT_ONCE = 1 << 18
-"""Characters that are read at a time."""
+"""The number of characters that are read at a time."""
 
 _LINE_END = "-Infinity"
-"""Stands between lines that are parsed together; lines that hold it are parsed one by one."""
+"""A word set between lines that are parsed together; lines that contain it are parsed one by one."""
 
 _AT_LINE_END = object()
-"""What `_LINE_END` is parsed as there: no other text is."""
+"""The object that `_LINE_END` is parsed as, and that no other text is."""
 
 _BLANK = " \t\n\r"
 _FILLED = re.compile(f"[^{_BLANK}]")
 
 
 def read_lines(stream: BinaryIO, name: str, decoders: Decoders) -> Iterator[list[Any]]:
-    """Yield the values of JSON Lines, some at a time; blank lines are none."""
+    """Yield lists of values of JSON Lines, one value for each line that is not blank.
+
+    Raises
+    ------
+    DataError
+        If a line is no JSON, or the text is not UTF-8.
+    """
     stream.seek(0)
     text = io.TextIOWrapper(stream, "utf-8-sig", newline="\n")
     number = 0
@@ -47,7 +53,10 @@ def read_lines(stream: BinaryIO, name: str, decoders: Decoders) -> Iterator[list
 
 
 def _parse_lines(lines: Sequence[str], first: int, name: str, decoders: Decoders) -> list[Any]:
-    """Return the values of lines: of all at once, or if that fails of each."""
+    """Return the values of lines, parsed together, or one by one if that fails; `DataError` names a bad line.
+
+    `first` is the number of the first line.
+    """
     texts = [line for line in lines if line.strip(_BLANK)]
     whole = f",{_LINE_END},".join(texts)
     ends = [_AT_LINE_END] * (len(texts) - 1)
@@ -68,7 +77,13 @@ def _parse_lines(lines: Sequence[str], first: int, name: str, decoders: Decoders
 
 
 def read_array(stream: BinaryIO, name: str, decoders: Decoders) -> Iterator[list[Any]]:
-    """Yield the items of a JSON array of objects, some at a time."""
+    """Yield lists of the items of a JSON array of objects.
+
+    Raises
+    ------
+    DataError
+        If the text is no such array, or not UTF-8.
+    """
     stream.seek(0)
     text = io.TextIOWrapper(stream, "utf-8-sig", newline="\n")
     number = 0
@@ -97,10 +112,18 @@ def read_array(stream: BinaryIO, name: str, decoders: Decoders) -> Iterator[list
 
 
 def _parse_items(buffer: str, place: int, decoder: json.JSONDecoder) -> tuple[list[Any], int, Exception | None]:
-    """Return the whole items of an array from a place on, and the place of what is not blank behind them.
+    """Parse the complete items of an array in a buffer, from a place on.
 
-    All at once up to the last brace, if that closes an item; otherwise one by one. Without any, the place is
-    the end of the buffer, and the error says what is wrong if nothing follows.
+    They are parsed together up to the last brace, if that closes an item; otherwise one by one.
+
+    Returns
+    -------
+    list
+        The items.
+    int
+        The place of the next character that is not blank; the buffer's end if no item is complete.
+    Exception or None
+        The parser's error where it stopped, which counts if the file ends there; None without one.
     """
     last = buffer.rfind("}") + 1
     if last > place:
@@ -122,7 +145,7 @@ def _parse_items(buffer: str, place: int, decoder: json.JSONDecoder) -> tuple[li
 
 
 def _skip_blanks(text: str, place: int) -> int:
-    """Return the place of the first character from a place on that is not blank, or the end."""
+    """Return the place of the first character from a place on that is not blank, or the text's length."""
     found = _FILLED.search(text, place)
     return found.start() if found else len(text)
 
@@ -137,11 +160,11 @@ def _explain(problem: Exception | None) -> str:
 
 
 class RepeatedNameError(ValueError):
-    """An object has a name twice."""
+    """The error for a JSON object that has a name twice."""
 
 
 def make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON, for `object_pairs_hook`; raise `RepeatedNameError` if it has a name twice."""
+    """Return a JSON object as a dict, for `object_pairs_hook`; raise `RepeatedNameError` for a double name."""
     made = dict(pairs)
     if len(made) != len(pairs):
         name = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
@@ -150,11 +173,11 @@ def make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class Digits(str):
-    """A number as its text has it."""
+    """The text of a number, digit for digit as it is written in JSON."""
 
 
 class Decoders(NamedTuple):
-    """Two parsers: of one value, and of several lines joined by `_LINE_END`."""
+    """Two JSON parsers: `one` for a single value, `lines` for several lines joined by `_LINE_END`."""
 
     one: json.JSONDecoder
     lines: json.JSONDecoder
@@ -172,4 +195,4 @@ def _make_decoders(**numbers: Any) -> Decoders:
 
 AS_NUMBERS = _make_decoders()
 AS_WRITTEN = _make_decoders(parse_float=Digits, parse_int=Digits)
-"""For cells that pass through: numbers keep their digits."""
+"""Parsers that return numbers as `Digits`, for cells that are written again unchanged."""

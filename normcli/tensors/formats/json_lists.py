@@ -14,7 +14,8 @@ from normcli.dtypes import LARGEST_EXACT, MOST_AXES, OUTPUT_DTYPES, find_type, i
 from normcli.errors import DataError, UsageError
 from normcli.printable import shorten
 from normcli.tensors.formats.json_items import RepeatedNameError, make_object
-from normcli.tensors.pieces import decode, expect, iterate_blocks
+from normcli.tensors.pieces import decode, iterate_blocks
+from normcli.tensors.watched import expect
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -27,29 +28,30 @@ TENSOR_KEY = "normalized"
 """The key under which normcli's own JSON holds its tensor."""
 
 DTYPE_KEY = "dtype"
-"""The key of the tensor's dtype there, which the numbers of JSON do not show."""
+"""The key under which normcli's own JSON holds the dtype of its tensor."""
 
 _FORMATTED_AT_ONCE = 8192
-"""Values formatted at a time: their text is in memory."""
+"""The number of values formatted at a time, whose text is in memory."""
 
 _NOT_FINITE = frozenset(("nan", "inf", "+inf", "-inf"))
 """The texts of numbers that strict JSON lacks: NaN and infinities."""
 
 
 class Parsed(NamedTuple):
-    """The array that a text holds, and a note on how it was read."""
+    """The array that a text holds, and a note on numbers that were rounded as it was read, or None."""
 
     values: NDArray[Any]
     note: str | None = None
 
 
 def read_json(stream: BinaryIO, name: str, key: str | None = None) -> Parsed:
-    """Read the tensor of a JSON text.
+    """Read the tensor of a JSON text: a nested list, or the member `key` (`normalized` if None) of an object.
 
     Raises
     ------
     DataError
-        If the text is no JSON, or holds no rectangular array of numbers.
+        If the text is no JSON in UTF-8, holds no rectangular array of numbers, or is an object without
+        `normalized` and no key is given.
     UsageError
         If there is no array called `key`.
     """
@@ -92,12 +94,13 @@ def parse_json(text: str, name: str, key: str | None = None) -> Parsed:
 def to_array(value: Any, name: str) -> Parsed:
     """Return nested lists of numbers as an array; `"nan"`, `"inf"` and `"-inf"` count as numbers.
 
-    Whole numbers are int64, or else uint64; where neither holds all numbers, all are float64.
+    Lists of whole numbers become int64, or uint64 if all of them fit only there; lists of booleans become bool;
+    all others become float64, with a note if that rounds a whole number.
 
     Raises
     ------
     DataError
-        If the lists are ragged or something in them is not a number; the message says where.
+        If the lists are ragged or an item is not a number; the message says where.
     """
     try:
         array = np.asarray(value)
@@ -111,7 +114,10 @@ def to_array(value: Any, name: str) -> Parsed:
 
 
 def _hold_whole_numbers(value: Any, array: NDArray[Any]) -> Parsed:
-    """Return an array of nested lists as integers where floats do not hold them, or say what was rounded."""
+    """Return the array of nested lists, as uint64 where float64 rounds whole numbers and all are whole.
+
+    Where that is impossible, the array is float64, and the note names the first whole number that was rounded.
+    """
     if array.dtype != np.float64 or not (np.abs(array) >= LARGEST_EXACT).any():
         return Parsed(array)
     members = np.asarray(value, dtype=object)
@@ -127,7 +133,7 @@ def _hold_whole_numbers(value: Any, array: NDArray[Any]) -> Parsed:
 
 
 def to_lists(array: NDArray[Any]) -> Any:
-    """Return an array as nested lists that strict JSON can hold and `to_array` reads back."""
+    """Return an array as nested lists that strict JSON can hold, NaN and infinities as strings."""
     values = np.asarray(array)
     if not is_float(values.dtype):
         return values.tolist()
@@ -139,12 +145,12 @@ def to_lists(array: NDArray[Any]) -> Any:
 
 
 def describe_number(value: float) -> Any:
-    """Return a number as strict JSON can hold it: a string if it is not finite."""
+    """Return a number as strict JSON can hold it: `"nan"`, `"inf"` or `"-inf"` if it is not finite."""
     return _name_not_finite(float(value))
 
 
 class NestedLists(NamedTuple):
-    """An array whose JSON text is made piece by piece, as it may be too long for memory."""
+    """An array whose JSON text, which may be too long for memory, is made in pieces."""
 
     values: NDArray[Any]
 
@@ -170,7 +176,7 @@ class NestedLists(NamedTuple):
 
 
 def join_json(parts: Iterable[Iterable[str]], brackets: str = "[]") -> Iterator[str]:
-    """Yield the JSON text of a list, or an object, whose members' texts come in pieces."""
+    """Yield the pieces of the JSON text of a list or object; `parts` has the pieces of each member's text."""
     yield brackets[0]
     for number, part in enumerate(parts):
         yield ", " if number else ""
@@ -187,7 +193,7 @@ def _name_not_finite(value: Any) -> Any:
 
 
 def _find_shape(value: Any, name: str) -> tuple[int, ...]:
-    """Return the shape that the first item of each list has."""
+    """Return the shape of nested lists, judged by the first item of each list."""
     shape: list[int] = []
     while isinstance(value, list):
         if len(shape) == MOST_AXES:
@@ -200,7 +206,10 @@ def _find_shape(value: Any, name: str) -> tuple[int, ...]:
 
 
 def _flatten(value: Any, shape: tuple[int, ...], name: str, path: str = "") -> Iterator[float]:
-    """Yield the numbers of lists nested as deep and as long as a shape; `path` is where the value lies."""
+    """Yield the numbers of nested lists as floats; raise `DataError` if the lists are not of the shape.
+
+    `path` is the place of `value` in the whole, such as `[0][2]`, for messages.
+    """
     where = path or "the top"
     if not shape:
         yield _to_number(value, name, where)
@@ -252,9 +261,9 @@ class Printed(NamedTuple):
     Parameters
     ----------
     json : str
-        Its numbers.
+        The numbers as nested lists in JSON.
     dtype : dtype or None
-        What stands behind them; None where nothing does.
+        The dtype that is printed behind the numbers; None without one.
     """
 
     json: str
@@ -262,12 +271,20 @@ class Printed(NamedTuple):
 
 
 def read_printed(text: str, name: str) -> Printed | None:
-    r"""Return a printed list of numbers, or a single one in a call; None of any other text.
+    r"""Return the numbers that NumPy, PyTorch or Python printed; None if a text is no such list.
+
+    A single number counts if it stands in a call, such as `tensor(1.5)`.
+
+    Parameters
+    ----------
+    text : str
+    name : str
+        The origin of the text, for messages.
 
     Raises
     ------
     DataError
-        If numbers are left out of a long list, or its dtype is no dtype of real numbers.
+        If numbers are left out (`...`), or the dtype is none of real numbers.
 
     Examples
     --------
@@ -302,7 +319,7 @@ def _spell(token: str) -> str:
 
 
 def _read_dtype(options: str, name: str) -> np.dtype[Any] | None:
-    """Return the dtype that stands behind numbers, such as `dtype=torch.float16`."""
+    """Return the dtype printed behind numbers, such as `dtype=torch.float16`; None without one."""
     found = _DTYPE.search(options)
     if found is None:
         return None

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 MAGIC = b"\x93NUMPY"
 
 _LONGEST_HEADER = 10_000
-"""In bytes; NumPy reads no longer one."""
+"""The longest header that NumPy reads, in bytes."""
 
 
 def read_header(stream: BinaryIO, name: str) -> Region:
-    """Read and check the header at the start of a stream, not a byte more; return where the array lies.
+    """Read the header at the start of a stream, not a byte more; return the array's dtype, shape and place.
 
     Raises
     ------
     DataError
-        If it is not one.
+        If there is no valid header, or it has too many axes or impossible lengths.
     """
     try:
         version = npy_format.read_magic(stream)
@@ -59,7 +59,7 @@ def read_npy(stream: BinaryIO, name: str) -> NDArray[Any]:
     Raises
     ------
     DataError
-        If the header is damaged, claims more or less data than there is, or a dtype that holds no real numbers.
+        If the header is damaged, states more or less data than there is, or a dtype other than real numbers.
     """
     region = read_header(stream, name)
     require_real(region.dtype, name)
@@ -68,12 +68,12 @@ def read_npy(stream: BinaryIO, name: str) -> NDArray[Any]:
 
 
 def start_npy(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Write a header; return the room for the values, behind it, as a writable memory map in C order.
+    """Write a header; return a writable memory map, in C order, for the values behind it.
 
     Raises
     ------
     OSError
-        If there is no room.
+        If the disk has no room for the values.
     """
     _write_header(stream, shape, dtype)
     return Region(dtype, shape, stream.tell()).reserve(stream)

@@ -33,31 +33,31 @@ MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
 _SUFFIX = ".npy"
 
 _PIECE = 1 << 20
-"""Bytes that are unpacked at a time."""
+"""The number of bytes that are unpacked at a time."""
 
 _LEAST_UNPACKED = 1 << 26
-"""Bytes to which the members of any stats or state file may unpack; of a larger file, to its own size."""
+"""The size in bytes to which a stats or state file may unpack; a file that is larger, to its own size."""
 
 _MOST_NAMED = 8
 """The most arrays that a message names."""
 
 _MEMBER_KINDS = "biufU"
-"""NumPy's kinds of dtype in stats and state files: numbers, and text."""
+"""NumPy's kinds of dtypes that stats and state files may hold: numbers and text."""
 
 _LARGEST_CHARACTER = 0x10FFFF
-"""Of Unicode."""
+"""The largest code point of Unicode."""
 
 _LOCAL_HEADER = 30
-"""Bytes of a local header before the member's name; the last four are the lengths of name and extra field."""
+"""The bytes of a zip member's local header before its name; the last four are the lengths of name and extra."""
 
 
 def find_arrays(archive: zipfile.ZipFile) -> dict[str, str]:
-    """Return the arrays of an archive, by name: the member that each lies in.
+    """Return the arrays of an archive: name → the member that holds the array (`x` → `x.npy`).
 
     Raises
     ------
     BadZipFile
-        If two members have one name: which is meant is not known.
+        If two members have the same name.
     """
     members = [name for name in archive.namelist() if name.endswith(_SUFFIX)]
     if len(set(members)) < len(members):
@@ -66,16 +66,18 @@ def find_arrays(archive: zipfile.ZipFile) -> dict[str, str]:
 
 
 def read_npz(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
-    """Return one array of an archive: the one called `key`, or the only one.
+    """Return one array of an archive: the one called `key`, or if that is None the only one.
 
-    A large one is a read-only map: of the archive where it lies there as it is, otherwise of a temporary file.
+    A large array is a read-only memory map: of the archive if the array is uncompressed in a file, otherwise of
+    a temporary file.
 
     Raises
     ------
     UsageError
-        If there are several arrays and no key, or none of that name.
+        If there are several arrays and no key, or no array called `key`.
     DataError
-        If the archive or the array is damaged, or the array not as long as its header says.
+        If the archive is damaged or empty, or the array has not the length that its header says, or no real
+        numbers.
     """
     try:
         with zipfile.ZipFile(stream) as archive:
@@ -93,7 +95,7 @@ def read_npz(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
 
 
 def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, stream: BinaryIO, name: str) -> NDArray[Any]:
-    """Return the array of a member, which is unpacked once, piece by piece, and its checksum compared."""
+    """Return the array of a member: read in full once, so that its checksum is verified."""
     with archive.open(info) as unpacked:
         member = cast("BinaryIO", unpacked)
         region = _read_header(member, info, name)
@@ -108,14 +110,14 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, stream: BinaryI
 
 
 def _read_header(member: BinaryIO, info: zipfile.ZipInfo, name: str) -> Region:
-    """Return where the array of a member lies in it, once the member is as long as its header says."""
+    """Return the place of the array in a member; `DataError` if the member is longer or shorter than stated."""
     region = read_header(member, name)
     region.require_exact(name, info.file_size - region.offset)
     return region
 
 
 def _find_content(stream: BinaryIO, info: zipfile.ZipInfo) -> int:
-    """Return where in an archive the bytes of a member begin."""
+    """Return the offset in an archive of an uncompressed member's first byte."""
     stream.seek(info.header_offset)
     header = stream.read(_LOCAL_HEADER)
     lengths = (int.from_bytes(header[at : at + 2], "little") for at in (_LOCAL_HEADER - 4, _LOCAL_HEADER - 2))
@@ -123,16 +125,16 @@ def _find_content(stream: BinaryIO, info: zipfile.ZipInfo) -> int:
 
 
 class FileKind(NamedTuple):
-    """A kind of archive that normcli writes.
+    """A kind of archive that normcli writes: stats or state files.
 
     Parameters
     ----------
     name : str
-        What messages call such a file: stats or state.
+        The word for such a file in messages: stats or state.
     schemas : tuple of str
-        The versions that are read.
+        The names of the versions that can be read.
     origin : str
-        What writes one, for who gives another file.
+        A hint on which command writes such files, for messages about other files.
     """
 
     name: str
@@ -148,7 +150,7 @@ def load_members(path: str, kind: FileKind) -> dict[str, NDArray[Any]]:
     FileNotFoundError
         If there is no such file.
     DataError
-        If it cannot be read, or is of another kind or version.
+        If the file cannot be read, changes meanwhile, or is of another kind or version.
     """
     what = f"{path} is no {kind.name} file of normcli"
     try:
@@ -176,7 +178,10 @@ def load_members(path: str, kind: FileKind) -> dict[str, NDArray[Any]]:
 
 
 def _read_members(stream: BinaryIO) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an archive, numbers and text; raise any error if it is damaged."""
+    """Return all arrays of an archive by name; raise an exception of any type if it is damaged.
+
+    They must hold numbers or text, and must not unpack to far more than such files hold.
+    """
     size = stream.seek(0, io.SEEK_END)
     archive = zipfile.ZipFile(stream)
     infos = {name: archive.getinfo(member) for name, member in find_arrays(archive).items()}
@@ -205,7 +210,7 @@ def _require_characters(text: NDArray[Any]) -> None:
 
 
 def read_word(members: Mapping[str, NDArray[Any]], name: str) -> str | None:
-    """Return the text that a member holds; None if there is no such member, or it is no single text."""
+    """Return the text of a member; None if there is no such member, or it is not a single text."""
     member = members.get(name)
     return str(member) if member is not None and member.dtype.kind == "U" and member.ndim == 0 else None
 
@@ -219,11 +224,11 @@ def write_npz(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 MOST_COUNTED = 2**53
-"""Counts up to here are exact in a double, and a thousand of them can be added in int64."""
+"""The largest count in such files: exact in float64, and a thousand of them can be added in int64."""
 
 
 class Members:
-    """The members of a file that normcli wrote.
+    """The arrays of a file that normcli wrote, by name; every method raises `DataError` for a wrong one.
 
     Parameters
     ----------
@@ -235,8 +240,7 @@ class Members:
     FileNotFoundError
         If there is no such file.
     DataError
-        If it cannot be read, or is of another kind or version. So do all methods where a member is
-        not what it can be.
+        If the file cannot be read, or is of another kind or version.
     """
 
     def __init__(self, path: str, kind: FileKind) -> None:
@@ -247,7 +251,7 @@ class Members:
         return name in self._arrays
 
     def refuse(self, name: str, problem: str) -> NoReturn:
-        """Raise `DataError` about a member."""
+        """Raise `DataError` with the file, a member's name and its problem."""
         raise DataError(f"{self._path} is no {self._kind.name} file of normcli: {name} {problem}")
 
     def get_shape(self, name: str) -> tuple[int, ...]:
@@ -255,13 +259,13 @@ class Members:
         return self._get(name).shape
 
     def take_integers(self, name: str, shape: tuple[int, ...], low: int, high: int) -> Integers:
-        """Return a member of integers from low to high, both included."""
+        """Return an int64 member of a shape, whose values are from low to high, both included."""
         values = self._take(name, np.dtype(np.int64), shape)
         self.require(name, (values >= low) & (values <= high), values, f"not from {low} to {high}")
         return values
 
     def take_floats(self, name: str, shape: tuple[int, ...]) -> Floats:
-        """Return a member of doubles, which may be any."""
+        """Return a float64 member of a shape, of any values."""
         return self._take(name, np.dtype(np.float64), shape)
 
     def take_integer(self, name: str, low: int, high: int) -> int:
@@ -269,18 +273,18 @@ class Members:
         return int(self.take_integers(name, (), low, high))
 
     def take_word(self, name: str, known: Sequence[str] = ()) -> str:
-        """Return a member that is one text, of those that are known, if any are."""
+        """Return a member that is a single text; if `known` is not empty, it must be one of those texts."""
         (word,) = self._take_texts(name, ())
         if known and word not in known:
             self.refuse(name, f"is {shorten(repr(word))}, none of {', '.join(known)}")
         return word
 
     def take_words(self, name: str, *shape: int) -> tuple[str, ...]:
-        """Return a member that holds texts in a shape, in C order."""
+        """Return the texts of a member of a shape, in C order."""
         return self._take_texts(name, shape)
 
     def require(self, name: str, right: Selected, values: NDArray[Any], problem: str) -> None:
-        """Refuse a member if not all of its values are right, with the first that is not."""
+        """Raise `DataError`, with the first wrong value, unless `right` is True for all values of a member."""
         if not right.all():
             self.refuse(name, f"is {values[~right].reshape(-1)[0]}, {problem}")
 

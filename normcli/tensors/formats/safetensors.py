@@ -1,6 +1,6 @@
-"""Safetensors files (https://huggingface.co/docs/safetensors): a header in JSON, then the values as they lie.
+"""Safetensors files (https://huggingface.co/docs/safetensors): a header in JSON, then the bytes of the tensors.
 
-The `safetensors` library checks that a file is sound; its header says where the tensors lie.
+The `safetensors` library checks that a file is sound; the offsets of tensors are read from the header.
 """
 
 from __future__ import annotations
@@ -33,40 +33,42 @@ _DTYPES = {
 
 _LENGTH_BYTES = 8
 _LONGEST_HEADER = 100_000_000
-"""In bytes; the library refuses longer ones."""
+"""The longest header in bytes; the library refuses longer ones."""
 
 _DAMAGED = "{} is no readable .safetensors file: it is damaged or cut short"
 
 _WIDENED = {"F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2"}
-"""Dtypes that float32 holds, which they are read as; the library of bfloat16 knows them by these names."""
+"""8-bit floats in the format → their names in `ml_dtypes`; they are read as float32."""
 
 _COMPLEX, _NAME = "C64", "safetensors"
-"""Complex numbers in the format; and under what a dtype of mere bytes keeps its name there."""
+"""The format's name of complex64; and the metadata key under which a dtype of raw bytes keeps such a name."""
 
 _ALIGNMENT = 8
-"""Headers are padded with spaces to a multiple of this many bytes, as the library pads them."""
+"""The number of bytes to a multiple of which headers are padded with spaces, as by the library."""
 
 
 def starts_like_safetensors(head: bytes) -> bool:
-    """Whether a file that begins with these bytes has the length of a header and its opening brace there."""
+    """Whether a file's first bytes look like safetensors: a plausible header length, then an opening brace."""
     length = int.from_bytes(head[:_LENGTH_BYTES], "little")
     return length <= _LONGEST_HEADER and head[_LENGTH_BYTES : _LENGTH_BYTES + 1] == b"{"
 
 
 def list_names(stream: BinaryIO) -> list[str]:
-    """Return the names of the tensors of a file that nobody has checked, or raise `ValueError`."""
+    """Return the names of the tensors in a file without checking it; `ValueError` if the header is no JSON."""
     return [name for name in json.loads(_read_text(stream)) if name != "__metadata__"]
 
 
 def read_safetensors(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
-    """Return one tensor of a file, the one called `key` or the only one: in memory, or as a read-only map.
+    """Return one tensor of a file: the one called `key`, or if that is None the only one.
+
+    It is in memory, or a read-only memory map if it is large; 8-bit floats become float32.
 
     Raises
     ------
     UsageError
-        If there are several tensors and no key, or none of that name.
+        If there are several tensors and no key, or no tensor called `key`.
     DataError
-        If the file is damaged, or the tensor of a dtype that NumPy has not; or the library is missing.
+        If the file is damaged, the tensor is of a dtype that is not read, or the library is missing.
     """
     regions = find_regions(stream, name)
     chosen = choose_key(regions, name, key)
@@ -76,12 +78,12 @@ def read_safetensors(stream: BinaryIO, name: str, key: str | None) -> NDArray[An
 
 
 def start_safetensors(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any], key: str) -> NDArray[Any]:
-    """Write the header of a single tensor; return the room for its values, behind it, as a writable memory map.
+    """Write the header of a single tensor; return a writable memory map for the values behind it.
 
     Raises
     ------
     OSError
-        If there is no room.
+        If the disk has no room for the values.
     """
     return _write_header(stream, key, shape, dtype).reserve(stream)
 
@@ -93,9 +95,9 @@ def write_safetensors(stream: BinaryIO, key: str, values: NDArray[Any]) -> None:
 
 
 def write_named(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write tensors under their names, the widest dtypes first, so that each lies where its dtype wants it.
+    """Write tensors under their names, the widest dtypes first, so that all values are aligned.
 
-    As `safetensors.torch` does, it says that they are of PyTorch, which some readers ask for.
+    The header has the metadata `{"format": "pt"}` as from `safetensors.torch`, which some readers require.
     """
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     widest_first = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)
@@ -113,13 +115,13 @@ def _write_values(stream: BinaryIO, values: NDArray[Any], dtype: np.dtype[Any]) 
 
 
 def _write_header(stream: BinaryIO, key: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Region:
-    """Write the header of a single tensor; return where its values are to go."""
+    """Write the header of a single tensor; return the place of its values in the file."""
     offset = _write_text(stream, {key: _describe(shape, dtype, 0)})
     return Region(dtype.newbyteorder("<"), shape, offset)
 
 
 def _describe(shape: tuple[int, ...], dtype: np.dtype[Any], start: int) -> dict[str, Any]:
-    """Return the header's entry of a tensor; offsets count from the end of the header."""
+    """Return the header's entry for a tensor that starts `start` bytes behind the header."""
     end = start + math.prod(shape) * dtype.itemsize
     return {"dtype": name_dtype(dtype), "shape": shape, "data_offsets": [start, end]}
 
@@ -141,7 +143,7 @@ def _write_text(stream: BinaryIO, members: Mapping[str, Any]) -> int:
 
 
 def format_header(members: Mapping[str, Any], least: int = 0) -> bytes:
-    """Return a header behind its length, in `least` bytes or more."""
+    """Return the bytes of a header, its length in front, padded with spaces to at least `least` bytes."""
     header = json.dumps(members).encode()
     size = max(len(header), least - _LENGTH_BYTES)
     size += -size % _ALIGNMENT
@@ -149,12 +151,12 @@ def format_header(members: Mapping[str, Any], least: int = 0) -> bytes:
 
 
 def read_metadata(path: str) -> dict[str, str]:
-    """Return the texts that a file has beside its tensors, by their names.
+    """Return the metadata of a file, name → text, as stored beside the tensors; empty without any.
 
     Raises
     ------
     DataError
-        If it cannot be read, or is no such file.
+        If the file cannot be read, or its header is damaged.
     """
     try:
         with open_regular(path) as stream:
@@ -170,18 +172,20 @@ def read_metadata(path: str) -> dict[str, str]:
 
 
 def _read_text(stream: BinaryIO) -> bytes:
-    """Return the header as it stands."""
+    """Return the bytes of the header at the start of a stream, without its length."""
     length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
     return stream.read(min(length, _LONGEST_HEADER))
 
 
 def find_regions(stream: BinaryIO, name: str) -> dict[str, Region | str]:
-    """Return where each tensor lies, after the library has found no fault in the file; or a dtype not taken.
+    """Return the place of each tensor in a file by name, after the library has checked the file.
+
+    A tensor of a dtype that is not read has the format's name of the dtype, such as `C64`, and no `Region`.
 
     Raises
     ------
     DataError
-        If the file is damaged, or the library is missing.
+        If the file is damaged or changes meanwhile, or the library is missing.
     """
     _validate(stream, name)
     stream.seek(0)
@@ -198,9 +202,10 @@ def find_regions(stream: BinaryIO, name: str) -> dict[str, Region | str]:
 
 
 def load_opaque(path: str, key: str) -> NDArray[Any]:
-    """Return a tensor of a dtype that is not calculated with, as it lies in a file that was read before.
+    """Return a tensor of a dtype that is not calculated with, from a file that was checked before.
 
-    Its dtype is complex, or bytes that know their name in the format: `write_named` writes them as they were.
+    The array is complex64, or raw bytes (`V2`) whose dtype keeps the format's name, so that `write_named` can
+    write the tensor unchanged.
     """
     with open_regular(path) as stream:
         text = _read_text(stream)
@@ -222,12 +227,20 @@ def _read_region(entry: Mapping[str, Any], start: int) -> Region | str:
 
 
 def load_region(region: Region | str, stream: BinaryIO, name: str) -> NDArray[Any]:
-    """Return the tensor of a region: in memory, or as a read-only map; 8-bit floats as float32.
+    """Return the tensor at a place: in memory, or as a read-only memory map; 8-bit floats become float32.
+
+    Parameters
+    ----------
+    region : Region or str
+        The place, or the name of a dtype that is not read, as from `find_regions`.
+    stream : BinaryIO
+    name : str
+        The tensor's name in messages.
 
     Raises
     ------
     DataError
-        If it is of a dtype or has axes that are not taken, or the file is cut short.
+        If the dtype is not read, there are too many axes, or the file is cut short.
     """
     if isinstance(region, str):
         raise DataError(f"{name} holds {region}; {', '.join((*_DTYPES, *_WIDENED))} are taken")

@@ -1,4 +1,4 @@
-"""An array of a chunked store, whose values are read where they lie, chunk by chunk."""
+"""An array of a chunked store, whose chunks are read from the store when their values are needed."""
 
 from __future__ import annotations
 
@@ -28,26 +28,27 @@ if TYPE_CHECKING:
 Box = tuple[slice, ...]
 
 _MOST_COUNTED = 10**24
-"""Bytes, of which a message says no more: a million exabytes."""
+"""The largest size in bytes that a message states: a million exabytes."""
 
 CACHE = 1 << 26
-"""Bytes of chunks of an array that are kept while values beside each other are read."""
+"""The bytes of an array's chunks that are kept in memory for further reads."""
 
 
 class Stored(NamedTuple):
-    """An array of a store.
+    """An open array of a store, with its chunks.
 
     Parameters
     ----------
     name : str
-        What messages call it.
+        The array's name in messages.
     array : zarr.Array, h5py.Dataset or ndarray
-        Which gives a box by its slices; an ndarray is of a file that holds nothing else.
+        The array, which is read by slices; an ndarray is the content of a file that holds nothing else.
     chunks : tuple of int
-        The lengths of what is read at once.
+        The lengths of a chunk along each axis.
     version : StoreVersion or Opened
+        The state of the files when the array was opened, to detect changes.
     dimensions : tuple of str or None
-        The names of the axes, where all of them have one.
+        The names of the axes; None unless every axis has one.
     """
 
     name: str
@@ -57,7 +58,7 @@ class Stored(NamedTuple):
     dimensions: tuple[str, ...] | None = None
 
     def read(self, box: Box) -> NDArray[Any]:
-        """Return what lies in a box.
+        """Return the values of a box, given as a slice for each axis.
 
         Raises
         ------
@@ -75,7 +76,7 @@ class Stored(NamedTuple):
             ) from error
 
     def _find_unreadable(self, box: Box) -> Box:
-        """Return the first chunk of a box that cannot be read; the box, if each can."""
+        """Return the first chunk in a box that cannot be read; the box itself if every chunk can."""
         places = [cut.indices(n) for cut, n in zip(box, self.array.shape, strict=True)]
         starts = (range(a - a % c, b, c) for (a, b, _), c in zip(places, self.chunks, strict=True))
         for corner in itertools.product(*starts):
@@ -87,7 +88,7 @@ class Stored(NamedTuple):
         return box
 
     def cut(self, chunks: tuple[int, ...] | None = None) -> Iterator[Box]:
-        """Yield the boxes of all chunks, or of blocks of other lengths, in C order."""
+        """Yield the box (slices) of each chunk, or of each block of the given lengths, in C order."""
         shape = self.array.shape
         ranges = (range(0, n, max(1, step)) for n, step in zip(shape, chunks or self.chunks, strict=True))
         for starts in itertools.product(*ranges):
@@ -98,9 +99,10 @@ class Stored(NamedTuple):
 
 
 class Chunked(Mapped):
-    """An array of a store, in C order: its file holds nothing, and its values are made when they are read.
+    """An array, in C order, that reads its values from the chunks of a store when they are needed.
 
-    Where a row of chunks is too large to be kept, all of them are written to the file, once, on the first read.
+    It is mapped to an empty temporary file. If a row of chunks (`row_bytes`) is too large to be kept in memory,
+    the first read copies the whole array to that file.
     """
 
     stored: Stored
@@ -110,12 +112,12 @@ class Chunked(Mapped):
 
     @classmethod
     def make(cls, stored: Stored) -> Chunked:
-        """Return the array of a store.
+        """Return the array of a store as one that is read by chunks.
 
         Raises
         ------
         DataError
-            If NumPy has no arrays of its shape.
+            If the array is larger than any file or NumPy array can be.
         """
         array = stored.array
         region = Region(array.dtype, tuple(array.shape))
@@ -135,7 +137,7 @@ class Chunked(Mapped):
 
     @property
     def row_bytes(self) -> int:
-        """The size of the chunks that hold a row along the axes behind the first that is cut."""
+        """The bytes of a row of chunks: one chunk along the first axis that is cut, all along later axes."""
         shape, chunks = self.stored.array.shape, self.stored.chunks
         first = next((axis for axis, n in enumerate(shape) if chunks[axis] < n), 0)
         lengths = [
@@ -155,7 +157,7 @@ class Chunked(Mapped):
             self._copy(box, buffer[outside].reshape([cut.stop - cut.start for cut in box]))
 
     def _copy(self, box: Box, target: NDArray[Any]) -> None:
-        """Copy a box of values from the chunks that hold it."""
+        """Copy the values of a box from its chunks into an array of the box's shape."""
         ranges = [
             range(cut.start // c, -(-cut.stop // c)) for cut, c in zip(box, self.stored.chunks, strict=True)
         ]
@@ -184,7 +186,7 @@ class Chunked(Mapped):
         return chunk
 
     def _fill(self) -> None:
-        """Write all chunks to the file."""
+        """Copy all chunks to the temporary file, unless that is done."""
         with self._lock:
             if self._is_filled:
                 return
@@ -196,5 +198,5 @@ class Chunked(Mapped):
 
 
 def describe_failure(error: Exception) -> str:
-    """Return what a codec, a file system or a damaged store raised, on one line."""
+    """Return the first line of an exception's message, or its type's name if that is empty."""
     return str(error).strip().split("\n")[0] or type(error).__name__

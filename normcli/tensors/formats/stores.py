@@ -1,7 +1,7 @@
-"""Chunked stores: Zarr (formats 2 and 3, sharded too) and HDF5. Arrays in chunks, each compressed on its own.
+"""Chunked stores: Zarr (formats 2 and 3, also sharded) and HDF5, whose arrays are compressed chunk by chunk.
 
-A large array is worked on where it lies: `Chunked` is an array whose values are made when they are read, chunk
-by chunk. Zarr needs the extra `zarr`, HDF5 the extra `hdf5`.
+A large array is not loaded: `Chunked` reads its chunks when they are needed. Zarr needs the extra `zarr`, HDF5
+the extra `hdf5`.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Place
 
 CHUNK = 1 << 22
-"""Bytes in a chunk of a store that is written, unless the input says otherwise."""
+"""The size in bytes of a chunk that is written, unless the input's chunks are taken over."""
 
 _WRITERS = 4
-"""Chunks compressed and written at a time."""
+"""The number of threads that compress and write chunks."""
 
 
 # -- opening
@@ -58,11 +58,11 @@ def load_store(place: Place, source: str) -> Tensor:
     Raises
     ------
     UsageError
-        If there are several arrays and no key, or none of that name.
+        If there are several arrays and no key, or no array called so.
     DataError
-        If there is no such store, it is damaged, or holds no real numbers.
+        If the store does not exist, is damaged, changes meanwhile, or the array holds no real numbers.
     MissingExtraError
-        If the library that reads it is missing.
+        If the library for such stores is missing.
     """
     stored = open_store(place, source)
     require_real(stored.array.dtype, source)
@@ -76,12 +76,16 @@ def load_store(place: Place, source: str) -> Tensor:
 
 
 def open_store(place: Place, source: str) -> Stored:
-    """Open an array of a store.
+    """Open an array of a store, of any dtype, without reading its values.
 
     Raises
     ------
-    NormError
-        As `load_store`.
+    UsageError
+        If there are several arrays and no key, or no array called so.
+    DataError
+        If the store does not exist or is damaged.
+    MissingExtraError
+        If the library for such stores is missing.
     """
     try:
         return (_open_zarr if place.is_zarr else _open_hdf5)(place, source)
@@ -96,7 +100,7 @@ def open_store(place: Place, source: str) -> Stored:
 def limit_threads(count: int) -> None:
     """Set the number of threads in which Zarr reads and unpacks chunks, unless its own configuration sets it.
 
-    It would take as many as there are processors, in each of the processes that share them.
+    By default, each of several processes would start as many threads as there are processors.
     """
     config = _import("zarr", "a Zarr store").config
     if config.get("threading.max_workers") is None:
@@ -122,19 +126,19 @@ def _open_zarr(place: Place, source: str) -> Stored:
 
 
 _METADATA = ("zarr.json", ".zarray", ".zattrs", ".zmetadata")
-"""Files of a Zarr array that are no chunks."""
+"""The names of a Zarr array's files that are no chunks."""
 
 _MOST_MISSING = 1000
-"""Chunks of an array for each that its store holds: damaged metadata claim more."""
+"""The most chunks of an array for each chunk that its store holds: more are taken for damaged metadata."""
 
 _MOST_READ, _MOST_FILLED = 10_000, 1 << 26
-"""Missing chunks, and bytes of fill value, that are made within seconds."""
+"""The chunks, and the bytes, of an array that is read however few chunks its store holds: it takes seconds."""
 
 
 def _require_held(source: str, array: Any, chunks: Sequence[int], held: int) -> None:
-    """Raise `DataError` if an array is large, and its store holds less than a thousandth of its chunks.
+    """Raise `DataError` if an array is large and its store holds less than a thousandth of its chunks.
 
-    Under `Stores.rules.fills_missing` it is read.
+    Nothing is raised if `Stores.rules.fills_missing` is set. `held` is the number of chunks in the store.
     """
     if Stores.rules.fills_missing:
         return
@@ -150,7 +154,7 @@ def _require_held(source: str, array: Any, chunks: Sequence[int], held: int) -> 
 def _make_stored(
     source: str, array: Any, chunks: Sequence[int], version: Opened | StoreVersion, names: Any
 ) -> Stored:
-    """Return an array with its chunks; `DataError` if they hold nothing, or an axis is too long for Python."""
+    """Return an array with its chunks; raise `DataError` if a chunk is empty or an axis too long for Python."""
     shape = tuple(array.shape)
     if any(n > sys.maxsize for n in shape):
         raise DataError(f"{source} is damaged: it has the shape {shape}")
@@ -162,7 +166,7 @@ def _make_stored(
 
 
 def _open_root(zarr: Any, place: Place) -> Any:
-    """Return the array or group that a store is."""
+    """Open a Zarr store for reading; return its root, an array or a group."""
     store: Any = place.path
     if not place.is_remote:
         from normcli.tensors.formats.guarded_store import GuardedStore
@@ -173,14 +177,14 @@ def _open_root(zarr: Any, place: Place) -> Any:
 
 
 def list_others(place: Place) -> list[str]:
-    """Return the names of the other arrays of a Zarr store: not the array at a place, nor its coordinates.
+    """Return the names of the arrays of a Zarr store other than the one at a place and its coordinates.
 
-    Of what is no store, its files.
+    For a folder that is no readable store, the names of its files are returned.
 
     Raises
     ------
     MissingExtraError
-        If the library that reads it is missing.
+        If the library for Zarr is missing.
     """
     zarr = _import("zarr", "a Zarr store")
     try:
@@ -217,7 +221,10 @@ def _open_hdf5(place: Place, source: str) -> Stored:
 
 
 def _require_whole(array: Any, source: str) -> None:
-    """Raise `DataError` if a dataset has no shape, or lies in other files and links are not followed."""
+    """Raise `DataError` if a dataset has no shape, is damaged, or lies in other files without leave to follow.
+
+    Where they are followed, those of the other files that exist must be regular files.
+    """
     if array.shape is None:
         raise DataError(f"{source} is a dataset without a shape, which holds nothing")
     others = [place[0] for place in array.external or ()]
@@ -233,7 +240,7 @@ def _require_whole(array: Any, source: str) -> None:
 
 
 def _require_linked_files(h5py: Any, file: Any, key: str, depth: int = 0) -> None:
-    """Raise `DataError` if links on the way to a dataset lead to no regular file: HDF5 would wait there."""
+    """Raise `DataError` if an external link on the path to a dataset leads to a pipe or device (HDF5 hangs)."""
     names = key.strip("/").split("/")
     for count in range(1, len(names) + 1):
         link = file.get("/".join(names[:count]), getlink=True)
@@ -248,11 +255,14 @@ def _require_linked_files(h5py: Any, file: Any, key: str, depth: int = 0) -> Non
 
 
 _MOST_LINKS = 16
-"""Files that external links lead through one after the other: HDF5 itself follows as many."""
+"""The most files that a chain of external links is followed through, as in HDF5 itself."""
 
 
 def _require_file(beside: str, name: str) -> Path | None:
-    """Return where a file lies that another names, beside it or in the working folder; None if nowhere."""
+    """Return the path of a file named in another, beside that one or in the working folder; None if in neither.
+
+    Raises `DataError` if it is no regular file.
+    """
     for path in (Path(beside).parent / name, Path(name)):
         if path.exists():
             open_regular(path).close()
@@ -274,7 +284,7 @@ def _import(module: str, what: str) -> Any:
 
 
 def choose_chunks(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
-    """Return the lengths of chunks of some MiB: whole along as many of the last axes as fit.
+    """Return the lengths of chunks of up to 4 MiB that are whole along as many of the last axes as fit.
 
     Examples
     --------
@@ -289,7 +299,7 @@ def choose_chunks(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ..
 
 
 def require_storable(dtype: np.dtype[Any]) -> None:
-    """Raise `UsageError` if Zarr has no such dtype; `MissingExtraError` without the library that writes."""
+    """Raise `UsageError` if a Zarr store cannot hold a dtype, `MissingExtraError` if the library is missing."""
     _import("zarr", "a Zarr store")
     if is_bfloat16(dtype):
         raise UsageError("a Zarr store holds no bfloat16; .safetensors does, or --dtype chooses another")
@@ -298,20 +308,25 @@ def require_storable(dtype: np.dtype[Any]) -> None:
 def create_array(
     folder: Path, key: str | None, shape: tuple[int, ...], dtype: np.dtype[Any], like: Stored | None
 ) -> Any:
-    """Make a Zarr store of one array in an empty folder, and return the `zarr.Array`, to be filled.
+    """Make a Zarr store with one array in an empty folder; return the `zarr.Array`, still to be filled.
 
     Parameters
     ----------
     folder : Path
     key : str or None
-        The array's place in the store; None where the store is the array.
+        The array's name in the store; None if the array is the root of the store.
     shape, dtype
-        The array's.
+        The array's shape and dtype.
     like : Stored or None
-        An array of a Zarr store, whose format, chunks, shards, compression, attributes and coordinates it has.
+        The array from which the new one takes format, chunks, shards, compression, attributes and, if `key` is
+        given, coordinates. None, or an array of no Zarr store: the defaults.
 
     Raises
     ------
+    UsageError
+        If Zarr cannot hold the dtype.
+    DataError
+        If Zarr fails to make the store, apart from errors of the file system.
     MissingExtraError
         If the library is missing.
     """
@@ -335,7 +350,7 @@ def create_array(
 
 @contextlib.contextmanager
 def _explain_likeness(like: Stored | None) -> Iterator[None]:
-    """Say of what zarr raises as it writes that it comes of what a store says of itself."""
+    """Turn exceptions of zarr within the block, but for `OSError`, into `DataError`, with the model's name."""
     try:
         yield
     except (NormError, OSError):
@@ -348,9 +363,16 @@ def _explain_likeness(like: Stored | None) -> Iterator[None]:
 
 
 def write_store(folder: Path, key: str | None, values: NDArray[Any], like: Stored | None) -> None:
-    """Write a Zarr store of one array into an empty folder; each task writes whole chunks, or whole shards.
+    """Write an array as a Zarr store into an empty folder, with several threads, each a whole chunk or shard.
 
-    Parameters are those of `create_array`, and the values.
+    Parameters
+    ----------
+    folder : Path
+    key : str or None
+        The array's name in the store; None if the array is the root of the store.
+    values : ndarray
+    like : Stored or None
+        The array from which format, chunks, compression and attributes are taken; None for the defaults.
     """
     array = create_array(folder, key, values.shape, values.dtype, like)
     written = Stored(str(folder), array, tuple(array.shards or array.chunks), StoreVersion.describe("", None))

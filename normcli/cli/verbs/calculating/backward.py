@@ -65,6 +65,7 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
 
     With --gate z there is dgate too: dy · act(z) takes the place of dy, and dgate is dy · norm(x) · act'(z);
     under --gate-order before, dx and dgate are act(z) and x · act'(z) times the derivative by x · act(z).
+    Of a gate that is broadcast, dgate is the sum over the values that each of its numbers multiplies.
 
     Without --dy one is drawn, and never all ones, where two of the three terms of dx cancel. -o saves dx; .npz,
     .safetensors, --print and -f json have the others too. From .npy to .npy the memory is the same for any

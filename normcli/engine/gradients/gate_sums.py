@@ -1,0 +1,113 @@
+"""The derivative by a gate that is broadcast: a sum over the values that each of its numbers multiplies."""
+
+from __future__ import annotations
+
+import functools
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.engine.gradients.coefficients import CoefficientSolver
+from normcli.engine.gradients.gradient_tiles import stand, take_values
+from normcli.engine.gradients.parameters import ParameterSums
+from normcli.engine.gradients.passes import GroupBackwardPasses
+from normcli.engine.tiling.blocks import open_full
+from normcli.numerics.deciding import multiply_bounded
+from normcli.numerics.elements.activation import Activation
+from normcli.numerics.elements.gate import Gated
+from normcli.numerics.gradients.values import KnownGradients, find_shares, multiply_known
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.engine.gradients.coefficients import SolvedGroups
+    from normcli.engine.gradients.tiles import ReadTile, Tile
+    from normcli.engine.tiling.blocks import Source
+    from normcli.numerics.deciding import Bounded
+
+
+class GateSumPasses(GroupBackwardPasses):
+    """The passes that add up what each value has of the derivative by a gate.
+
+    Behind the norm that is dy · act'(z) · (gamma · x̂ + beta), before it the derivative by x · act(z), times
+    x · act'(z), which is `downstream`. Sums of gamma are those of the gate.
+    """
+
+    def add_up(self, gradients: Source, values: NDArray[Any], slope: Gated) -> NDArray[Any]:
+        """Return the derivative by the gate, in the dtype of the plan's output.
+
+        Parameters
+        ----------
+        gradients : Source
+            Of dy.
+        values : ndarray
+            The norm's input.
+        slope : Gated
+            The gate's slope, of the tensor's rank, which the inputs have too where it is behind the norm.
+        """
+        plan, shape = self.plan, slope.values.shape
+        if self.gates is None:
+            self.downstream = slope.map(functools.partial(open_full, plan, self.geometry))
+        self.count, self.by_groups = slope.values.size, False
+        self.places = open_full(plan, self.geometry, np.arange(self.count).reshape(shape))
+        self.sums, self.exact_sums = None, ParameterSums(self.count)
+        self.dy = gradients
+        with np.errstate(all="ignore"):
+            self.solver = CoefficientSolver(plan, self.inputs, values, self.walk.effort, varies=True)
+            self.work_on_all(self.add_tile)
+            exactly = functools.partial(self.add_exactly, "gamma")
+            return self.round_parameters("gamma", exactly).reshape(shape)
+
+    def choose_dtype(self, name: str) -> np.dtype[Any]:
+        """Return the dtype of the derivative by the gate."""
+        return np.dtype(self.plan.choose_output_dtype(self.source.dtype))
+
+    def prepare(self, read: ReadTile) -> Tile:
+        """Return a tile with beta; before the norm, what does not count has a part in the sum."""
+        tile, raw = super().prepare(read), read.values.raw
+        if self.downstream is not None:
+            return tile._replace(used=None)
+        if self.beta is None:
+            return tile
+        beta = np.broadcast_to(self.beta.cut(read.place, self.rows_first), raw.shape)
+        return tile._replace(beta=beta.reshape(read.dy.shape))
+
+    def add_parameters(self, tile: Tile, solved: SolvedGroups) -> None:
+        """Add what the values of a tile have of the derivative."""
+        assert tile.places is not None
+        for found in self._list_terms(tile, solved):
+            self.exact_sums.add_shares(tile.places, found.keep(tile.used))
+
+    def _list_terms(self, tile: Tile, solved: SolvedGroups) -> list[KnownGradients]:
+        if tile.downstream is not None:
+            return [self.find_dx(tile, solved)]
+        rows, shares = tile.rows, find_shares(tile.rows, stand(solved.coefficients))
+        if rows.gamma is not None:
+            shares = multiply_known(shares, Gated(rows.gamma, Activation.NONE))
+        if tile.beta is None:
+            return [shares]
+        plain = rows._replace(gamma=None)
+        known = KnownGradients(plain.gated, plain.error, np.zeros(rows.dy.shape, np.bool_))
+        return [shares, multiply_known(known, Gated(tile.beta, Activation.NONE))]
+
+    def list_shares(
+        self, name: str, tile: Tile, solved: SolvedGroups, row: int, columns: Any, bits: int
+    ) -> list[Bounded]:
+        """Return what some values of a row add to the derivative."""
+        if tile.downstream is not None:
+            return self.find_dx_exactly(tile, solved, row, columns, bits)
+        values, known = take_values(tile.rows, row, columns), solved.recall(row, bits)
+        gamma = np.ones(len(columns)) if values.gamma is None else values.gamma
+        beta = np.zeros(len(columns)) if tile.beta is None else tile.beta[row, columns]
+        found: list[Bounded] = []
+        exact = values._replace(gamma=None).take_exactly(bits)
+        shares = known.find_shares(values, bits)
+        for share, one, *by in zip(shares, exact, gamma.tolist(), beta.tolist(), strict=True):
+            if share is None:
+                found.append(None)
+                continue
+            scale, shift = ((Fraction(factor), Fraction(0)) for factor in by)
+            parts = multiply_bounded(share, scale), multiply_bounded((one.gradient, one.error), shift)
+            found.append((parts[0][0] + parts[1][0], parts[0][1] + parts[1][1]))
+        return found
