@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from normcli.identifying.models.error_bounds import Level
+    from normcli.identifying.question import Diagnosis
     from normcli.identifying.search.hypothesis import Hypothesis
-    from normcli.identifying.words.diagnosis import Diagnosis
 
 
 class _Finding(NamedTuple):

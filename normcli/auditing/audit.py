@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from normcli.checking.tally import Comparison
     from normcli.checking.ulp import Tolerance
     from normcli.engine.inputs import Inputs
-    from normcli.identifying.words.diagnosis import Diagnosis
+    from normcli.identifying.question import Diagnosis
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
 

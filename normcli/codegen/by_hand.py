@@ -1,13 +1,30 @@
-"""The lines of a norm by hand: its definitions, one after another, over whole arrays."""
+"""The lines of a norm by hand: its definitions, one after another, over whole arrays of a framework.
+
+Every group's statistic is calculated at once: a sum over a group is one over axes, which stay, of length 1.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
-from normcli.codegen.formula import NAMES, Writer
 from normcli.errors import UsageError
 from normcli.teach.formulas.definitions import define_group, define_value
+from normcli.teach.formulas.expression import (
+    Absolute,
+    Constant,
+    LargestSingularValue,
+    Maximum,
+    Minimum,
+    Power,
+    Quotient,
+    Root,
+    Sign,
+    Sum,
+    Symbol,
+)
+from normcli.teach.formulas.printer import ATOM, OPEN, PYTHON, Form, Printer
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -19,6 +36,170 @@ if TYPE_CHECKING:
     from normcli.teach.formulas.definitions import Definition
 
     Shape = tuple[int, ...]
+    from collections.abc import Mapping
+
+    from normcli.norms.grid import Reach
+    from normcli.teach.formulas.expression import Expression, Fold, Operation
+
+
+NAMES: Mapping[str, str] = {
+    "x̂": "x_hat",
+    "‖x‖": "norm",
+    "√var": "std",
+    "√ms": "rms",
+    "Σx²": "squares",
+    "min": "smallest",  # these two are functions of Python's own
+    "max": "largest",
+}
+"""What a formula calls a number → its name in code, where that is another."""
+
+_SIMPLE_POWER = re.compile(r"(-?[\w.]+) (\*\*) (-?[\w.]+)")
+"""A power that formatters have without blanks."""
+
+_CALLS: Mapping[type[Operation], str] = {Root: "sqrt", Absolute: "abs", Sign: "sign"}
+_REDUCTIONS: Mapping[type, str] = {Sum: "sum", Maximum: "max", Minimum: "min"}
+
+
+class Writer(Printer):
+    """Writes formulas in the code of one framework, over every group at once.
+
+    Parameters
+    ----------
+    arrays : Arrays
+    plan : Plan
+        Over the axes of whose view a group's statistics are taken, or over a window along the only one.
+
+    Attributes
+    ----------
+    kept : tuple of int
+        The shape of a statistic, with axes of length 1; for a window, that of the view.
+    numbers : mapping of str to number
+        The names of formulas that stand for a number: eps, n, options of the norm.
+    defined : set of str
+        The names that lines before have given a value.
+    pending : list of (str, str)
+        Names and their values that the next line needs first.
+    """
+
+    square = None
+
+    def __init__(self, arrays: Arrays, plan: Plan) -> None:
+        self.arrays, self.axes, self.shape = arrays, plan.grid.view_axes, plan.grid.view_shape
+        self.window, self.rows = plan.grid.reach, plan.spec.rows or ()
+        reduced = self.axes if self.window is None else ()
+        self.kept = tuple(1 if axis in reduced else length for axis, length in enumerate(self.shape))
+        window = {} if plan.spec.window is None else plan.spec.window._asdict()
+        numbers = {"n": plan.grid.group_size, "eps": plan.spec.eps, **window}
+        self.numbers = {name: value for name, value in numbers.items() if value is not None}
+        self.defined = {"x"}
+        self.pending: list[tuple[str, str]] = []
+        calls = {kind: Form(self.call(name, x="{}"), (OPEN,), ATOM) for kind, name in _CALLS.items()}
+        self.forms = {**PYTHON, **calls}
+
+    def call(self, name: str, **parts: object) -> str:
+        """Return a call of one of the framework's functions."""
+        return self.arrays.call[name].format(**parts)
+
+    def reduce(self, kind: str, x: str, part: float | None = None) -> str:
+        """Return a reduction of an array over every group at once."""
+        axes, shape = self.axes, self.shape
+        if kind not in self.arrays.reduce:
+            raise UsageError(f"{self.arrays.title} has no operator for the {kind}s of a matrix")
+        if not axes:  # each value is a group of its own; torch takes no axes for all of them
+            return x
+        others = tuple(axis for axis in range(len(shape)) if axis not in axes)
+        size = math.prod(shape[axis] for axis in axes)
+        place = (part or 0.0) * (size - 1)
+        return self.arrays.reduce[kind].format(
+            x=x,
+            axes=write_axes(axes),
+            axis_list=list(axes),
+            last=write_axes(tuple(range(-len(axes), 0))),
+            count=len(axes),
+            kept=self.kept,
+            order=(*others, *axes),
+            flat=[*(shape[axis] for axis in others), size],
+            size=size,
+            **self.fill_matrices(),
+            q=part,
+            low=math.floor(place),
+            high=math.ceil(place),
+            rest=place % 1,
+        )
+
+    def fill_matrices(self) -> dict[str, tuple[int, ...]]:
+        """Return the order of axes with rows and columns last, and the shape with one axis for each of them."""
+        axes, shape, rows = self.axes, self.shape, self.rows
+        others = tuple(axis for axis in range(len(shape)) if axis not in axes)
+        columns = tuple(axis for axis in axes if axis not in rows)
+        lengths = (math.prod(shape[axis] for axis in each) for each in (rows, columns))
+        return {
+            "by_rows": (*others, *rows, *columns),
+            "matrices": (*(shape[axis] for axis in others), *lengths),
+        }
+
+    def format(self, expression: Expression) -> tuple[str, int]:
+        """Return the code of a formula of `x` and of the names that are `defined`, and its precedence."""
+        match expression:
+            case Quotient(Sum(terms=(), each=each), Symbol("n")) if each is not None:
+                return self._reduce_written("mean", each)
+            case LargestSingularValue(content):
+                return self._reduce_written("singular value", content)
+            case Power():
+                text, held = super().format(expression)
+                return _SIMPLE_POWER.sub(r"\1\2\3", text) if _SIMPLE_POWER.fullmatch(text) else text, held
+        return super().format(expression)
+
+    def symbol(self, symbol: Symbol) -> tuple[str, int]:
+        """Return a name that lines before have given a value, or else the code of its value."""
+        name = NAMES.get(symbol.text, symbol.text)
+        if name in self.defined:
+            return name, ATOM
+        if name in self.numbers:
+            return self.number(Constant(self.numbers[name]))
+        if symbol.value is None:
+            raise NotImplementedError(symbol)
+        return self.format(symbol.value)
+
+    def fold(self, fold: Fold) -> tuple[str, int]:
+        """Return a reduction over the group, a sum, or the larger of an array and a number."""
+        each, window = fold.each, self.window
+        if fold.terms or each is None:
+            if isinstance(fold, Maximum):
+                x, y = map(self.write, fold.terms)
+                return self.call("maximum", x=x, y=y), ATOM
+            return super().fold(fold)
+        if window is None:
+            return self._reduce_written(_REDUCTIONS[type(fold)], each)
+        if "squares" not in self.defined:
+            self.pending += self._sum_window(self.write(each), window)
+            self.defined.add("squares")
+        return "squares", ATOM
+
+    def _reduce_written(self, kind: str, each: Expression) -> tuple[str, int]:
+        x, held = self.format(each)
+        return self.reduce(kind, x), ATOM if self.axes else held
+
+    def _sum_window(self, x: str, window: Reach) -> Iterator[tuple[str, str]]:
+        """Yield the lines that add up a window's terms, one slice for each offset, with 0 beyond the ends."""
+        (axis,), shape = self.axes, self.shape
+        widths = [(window.before, window.after) if i == axis else (0, 0) for i in range(len(shape))]
+        flat = tuple(width for pair in reversed(widths) for width in pair)
+        pads = [before for before, _ in widths] + [after for _, after in widths]
+        yield "padded", self.call("pad", x=x, widths=widths, flat_widths=flat, pads=pads)
+        count, length = window.before + window.after + 1, shape[axis]
+        if "slice" not in self.arrays.call:
+            yield "squares", f"sum(padded[{':, ' * axis}i : i + {length}] for i in range({count}))"
+            return
+        starts = range(count)
+        parts = [self.call("slice", x="padded", start=i, stop=i + length, axis=axis) for i in starts]
+        yield "squares", self.call("add", terms=", ".join(parts))
+
+
+def write_axes(axes: tuple[int, ...]) -> str:
+    """Return axes as an argument: one alone as a number."""
+    return str(axes[0] if len(axes) == 1 else axes)
+
 
 RUNNING = {"mean": "RUNNING_MEAN", "var": "RUNNING_VAR"}
 """Statistic → the constant that holds the running one."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from normcli.codegen.by_hand import RUNNING, Statement, write_affine
-from normcli.codegen.formula import write_axes
+from normcli.codegen.by_hand import RUNNING, Statement, write_affine, write_axes
 from normcli.norms.calls import GroupKind
 
 if TYPE_CHECKING:

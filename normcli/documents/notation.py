@@ -34,7 +34,7 @@ from normcli.teach.formulas.expression import (
     evaluate,
     read_decimals,
 )
-from normcli.tuples import NamedTuple
+from normcli.teach.formulas.printer import ATOM, OPEN, POWER, PRODUCT, PYTHON, SUM, Form, Printer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -52,111 +52,43 @@ _TOLERATED = 2
 
 _APPROXIMATELY = r"\approx"
 
-_OPEN, _SUM, _PRODUCT, _POWER, _ATOM = range(5)
-"""The precedence of a text, from a negative number (the weakest) to one that never needs brackets."""
 
+class _Text(Printer):
+    """Plain text; of numbers `digits` digits, of long sums the first and last terms unless `full`."""
 
-class _Form(NamedTuple):
-    """The spelling of an operation.
-
-    Parameters
-    ----------
-    template : str
-        With a place for each part.
-    least : tuple of int
-        How strongly each part has to hold together to stand there without brackets.
-    held : int
-        How strongly the whole holds together.
-    """
-
-    template: str
-    least: tuple[int, ...]
-    held: int
-
-
-_FORMS: Mapping[type[Operation], _Form] = {
-    Difference: _Form("{} − {}", (_OPEN, _PRODUCT), _SUM),
-    Product: _Form("{} · {}", (_PRODUCT, _POWER), _PRODUCT),
-    Quotient: _Form("{} / {}", (_PRODUCT, _POWER), _PRODUCT),
-    Power: _Form("{}^{}", (_ATOM, _ATOM), _POWER),
-    Root: _Form("√{}", (_ATOM,), _POWER),
-    Absolute: _Form("|{}|", (_OPEN,), _ATOM),
-    Sign: _Form("sign({})", (_OPEN,), _ATOM),
-    Negative: _Form("−{}", (_PRODUCT,), _OPEN),
-}
-
-
-class _Notation:
-    """The writer of expressions in plain text. Each text comes with its precedence."""
-
-    name, gap, sigma = "text", "…", "Σ"
-    extremes: Mapping[type[Fold], str] = {Maximum: "max", Minimum: "min"}
-    forms = _FORMS
-    square: str | None = "{}²"
+    gap = "…"
 
     def __init__(self, digits: int | None, *, full: bool) -> None:
         self.digits, self.full = digits, full
 
-    def format(self, expression: Expression) -> tuple[str, int]:
-        """Return an expression's text, and how strongly it holds together."""
-        match expression:
-            case Constant():
-                return self.number(expression)
-            case Symbol():
-                return getattr(expression, self.name), _ATOM
-            case Fold():
-                return self.fold(expression)
-        form = self.forms[type(expression)]
-        if self.square and isinstance(expression, Power) and expression.right == Constant(2):
-            form = form._replace(template=self.square)
-        texts = (self.wrap(part, least) for part, least in zip(expression.parts, form.least, strict=True))
-        return form.template.format(*texts), form.held
-
-    def wrap(self, expression: Expression, least: int) -> str:
-        """Return an expression's text, in brackets where it holds together less than its place needs."""
-        text, held = self.format(expression)
-        return text if held >= least else self.bracket(text)
-
-    def bracket(self, text: str) -> str:
-        return f"({text})"
-
     def number(self, number: Constant) -> tuple[str, int]:
         text = format_number(number, self.digits)
-        return text, _OPEN if text.startswith("-") else _PRODUCT if "e" in text else _ATOM
+        return text, OPEN if text.startswith("-") else PRODUCT if "e" in text else ATOM
 
-    def fold(self, fold: Sum | Maximum | Minimum) -> tuple[str, int]:
-        if not fold.terms and fold.each is not None:
-            gap = "" if self.format(fold.each)[1] >= _POWER else " "
-            return f"{self.sigma}{gap}{self.wrap(fold.each, _PRODUCT)}", _PRODUCT
-        shown, added = (
-            cut_beyond(MOST_SHOWN, len(fold.terms), HEAD, TAIL, full=self.full),
-            isinstance(fold, Sum),
-        )
-        if added and shown.size == 1:
-            return self.format(fold.terms[0])
-        texts = [self.wrap(fold.terms[i], _SUM if added and i else _OPEN) for i in shown.shown]
-        texts = shown.open_gap(texts, self.gap)
-        return (
-            (" + ".join(texts), _SUM) if added else (f"{self.extremes[type(fold)]}({', '.join(texts)})", _ATOM)
-        )
+    def terms(self, terms: Sequence[Expression], least: int) -> list[str]:
+        shown = cut_beyond(MOST_SHOWN, len(terms), HEAD, TAIL, full=self.full)
+        texts = [self.wrap(terms[i], least if i else OPEN) for i in shown.shown]
+        return shown.open_gap(texts, self.gap)
 
 
-class _Latex(_Notation):
+class _Latex(_Text):
     """Only with commands that GitHub's MathJax has."""
 
-    name, gap, sigma = "latex", r"\cdots", r"\sum"
+    gap, sigma, square = r"\cdots", r"\sum", None
     extremes: Mapping[type[Fold], str] = {Maximum: r"\max", Minimum: r"\min"}
-    square = None
-    forms: Mapping[type[Operation], _Form] = {
-        Difference: _Form("{} - {}", (_OPEN, _PRODUCT), _SUM),
-        Product: _Form(r"{} \cdot {}", (_PRODUCT, _POWER), _PRODUCT),
-        Quotient: _Form(r"\frac{{{}}}{{{}}}", (_OPEN, _OPEN), _PRODUCT),
-        Power: _Form("{}^{{{}}}", (_ATOM, _OPEN), _POWER),
-        Root: _Form(r"\sqrt{{{}}}", (_OPEN,), _ATOM),
-        Absolute: _Form(r"\lvert {} \rvert", (_OPEN,), _ATOM),
-        Sign: _Form(r"\mathrm{{sign}}({})", (_OPEN,), _ATOM),
-        Negative: _Form("-{}", (_PRODUCT,), _OPEN),
+    forms: Mapping[type[Operation], Form] = {
+        Difference: Form("{} - {}", (OPEN, PRODUCT), SUM),
+        Product: Form(r"{} \cdot {}", (PRODUCT, POWER), PRODUCT),
+        Quotient: Form(r"\frac{{{}}}{{{}}}", (OPEN, OPEN), PRODUCT),
+        Power: Form("{}^{{{}}}", (ATOM, OPEN), POWER),
+        Root: Form(r"\sqrt{{{}}}", (OPEN,), ATOM),
+        Absolute: Form(r"\lvert {} \rvert", (OPEN,), ATOM),
+        Sign: Form(r"\mathrm{{sign}}({})", (OPEN,), ATOM),
+        Negative: Form("-{}", (PRODUCT,), OPEN),
     }
+
+    def symbol(self, symbol: Symbol) -> tuple[str, int]:
+        return symbol.latex, ATOM
 
     def bracket(self, text: str) -> str:
         return rf"\left({text}\right)" if r"\frac" in text else f"({text})"
@@ -167,31 +99,24 @@ class _Latex(_Notation):
         return rf"{digits} \times 10^{{{int(exponent)}}}" if e else text, held
 
 
-class _Code(_Notation):
+class _Code(Printer):
     """Python's, with every digit; what has too many terms goes over `values`, and `dy_values` beside these."""
 
-    name, square = "code", None
-    forms: Mapping[type[Operation], _Form] = {
-        **_FORMS,
-        Difference: _Form("{} - {}", (_OPEN, _PRODUCT), _SUM),
-        Product: _Form("{} * {}", (_PRODUCT, _POWER), _PRODUCT),
-        Power: _Form("{} ** {}", (_ATOM, _ATOM), _POWER),
-        Root: _Form("sqrt({})", (_OPEN,), _ATOM),
-        Absolute: _Form("abs({})", (_OPEN,), _ATOM),
-        Sign: _Form("copysign(1, {0}) * ({0} != 0)", (_OPEN,), _PRODUCT),
-        Negative: _Form("-{}", (_PRODUCT,), _OPEN),
+    square = None
+    forms: Mapping[type[Operation], Form] = {
+        **PYTHON,
+        Sign: Form("copysign(1, {0}) * ({0} != 0)", (OPEN,), PRODUCT),
     }
 
-    def number(self, number: Constant) -> tuple[str, int]:
-        text = repr(number.value)
-        return text, _OPEN if text.startswith("-") else _ATOM
+    def symbol(self, symbol: Symbol) -> tuple[str, int]:
+        return symbol.code, ATOM
 
-    def fold(self, fold: Sum | Maximum | Minimum) -> tuple[str, int]:
+    def fold(self, fold: Fold) -> tuple[str, int]:
         if fold.total is not None and fold.each is not None:
             name = "fsum" if isinstance(fold, Sum) else self.extremes[type(fold)]
-            return f"{name}({self.wrap(fold.each, _OPEN)} for {_name_variables(fold.each)})", _ATOM
+            return f"{name}({self.write(fold.each)} for {_name_variables(fold.each)})", ATOM
         if not isinstance(fold, Sum) and len(fold.terms) == 1:
-            return self.wrap(fold.terms[0], _ATOM), _ATOM
+            return self.wrap(fold.terms[0], ATOM), ATOM
         return super().fold(fold)
 
 
@@ -230,7 +155,7 @@ def format_code(expression: Expression) -> str:
     >>> format_code(Quotient(Sum((Constant(1), Constant(-2.5))), Constant(2)))
     '(1 + (-2.5)) / 2'
     """
-    return _Code(None, full=True).wrap(expression, _OPEN)
+    return _Code().write(expression)
 
 
 def build_equation(
@@ -263,8 +188,8 @@ def build_equation(
     signs = [_is_printed_exactly(elements[0], widths[0])]
     printed = [_evaluate_printed(element, width) for element, width in zip(elements, widths, strict=True)]
     signs += [a.exact and b.exact and a.number == b.number for a, b in itertools.pairwise(printed)]
-    texts = [_Notation(d, full=full).wrap(e, _OPEN) for e, d in zip(elements, widths, strict=True)]
-    formulas = [_Latex(d, full=full).wrap(e, _OPEN) for e, d in zip(elements, widths, strict=True)]
+    texts = [_Text(d, full=full).write(e) for e, d in zip(elements, widths, strict=True)]
+    formulas = [_Latex(d, full=full).write(e) for e, d in zip(elements, widths, strict=True)]
     numbers = ",".join(map(str, index or ()))
     text = step.symbol.text + (f"[{numbers}]" if numbers else "")
     symbol = step.symbol.latex + (f"_{{{numbers}}}" if numbers else "")
@@ -272,7 +197,7 @@ def build_equation(
     while len(links) > 1 and links[-1][1] == links[-2][1]:  # a sum of one term
         links.pop()
     if step.formula is not None:
-        text_of, latex_of = (kind(None, full=full).wrap(step.formula, _OPEN) for kind in (_Notation, _Latex))
+        text_of, latex_of = (kind(None, full=full).write(step.formula) for kind in (_Text, _Latex))
         if text_of != step.symbol.text:
             links.insert(0, (True, text_of, latex_of))
     return Equation(

@@ -17,8 +17,7 @@ from normcli.fitting.fit import Policy, fit
 from normcli.fitting.statistics import find_few, find_varying, warn
 from normcli.fitting.use import Use, use_stats
 from normcli.identifying.faults.open_case import AskedNorm
-from normcli.identifying.question import Kind
-from normcli.identifying.words.diagnosis import Diagnosis
+from normcli.identifying.question import Diagnosis, Kind
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.conventions import list_frameworks
 from normcli.norms.plan import make_plan

@@ -35,14 +35,14 @@ from normcli.identifying.faults.fault_search import (
 from normcli.identifying.faults.joint_search import choose_case_eps, open_joints
 from normcli.identifying.faults.open_case import AskedNorm, goes_with_x
 from normcli.identifying.faults.variant import REGION_IDS
-from normcli.identifying.maps.known_maps import (
+from normcli.identifying.models.known_maps import (
     SPECTRAL,
     find_untrained_eps,
     name_constants,
     name_map,
     read_evaluation,
 )
-from normcli.identifying.maps.plain_map import (
+from normcli.identifying.models.plain_map import (
     MOST_SAMPLED,
     SampledBlock,
     find_global_map,
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
     from normcli.identifying.faults.case import Case
     from normcli.identifying.faults.claim import Claim
-    from normcli.identifying.maps.line_fit import PlainMap
+    from normcli.identifying.models.line_fit import PlainMap
     from normcli.identifying.models.standards import Standard
     from normcli.identifying.search.match import Match
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from normcli.answers.judging.check_verdict import Verdict
-from normcli.answers.judging.grouped_verdict import GroupedVerdict
+from normcli.answers.judging.check_verdict import GroupedVerdict, Verdict
 from normcli.answers.judging.identification import IdentificationAnswer
 from normcli.checking import check as checking
 from normcli.checking.ulp import choose_tolerance
@@ -20,10 +19,10 @@ from normcli.documents.plan_header import name_inputs
 from normcli.errors import DataError, UsageError
 from normcli.identifying import identify as identification
 from normcli.identifying.faults.open_case import AskedNorm
-from normcli.identifying.gated_norm import diagnose_gated
 from normcli.identifying.grouped_check import GroupedTable
 from normcli.identifying.models.matrix_model import find_start
 from normcli.identifying.question import Identification, Kind, Question
+from normcli.identifying.usual_norm import diagnose_gated
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.identifying.words.suggestion import hint_exchange
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
     from normcli.checking.ulp import Tolerance
     from normcli.documents.document import Document
-    from normcli.identifying.words.diagnosis import Diagnosis
+    from normcli.identifying.question import Diagnosis
     from normcli.norms.rules import NormName
     from normcli.results.arguments import Arguments
 

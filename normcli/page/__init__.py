@@ -1,9 +1,7 @@
 """A page: results of one tensor, to be moved over, flipped between and recalculated. One file, no network.
 
 * `content`: the data of a page: the excerpt of the tensor, groups and numbers of each result
-* `norm_steps`: the steps in which a norm is shown, and the part of the formula of each
-* `trees`: arithmetic as nested lists, which the script evaluates
-* `html_sections`: sections of a document below the results, as an answer, or as a list of answers
+* `arithmetic`: the steps of a norm, the part of the formula of each, and their arithmetic as nested lists
 
 `page.html`, `page.css` and the scripts are put together here with the data of `content`, the picture of cubes,
 which the script colours, and the script's words in another language. Nothing is fetched, and the page forbids
@@ -13,9 +11,12 @@ itself to: its policy names its one style and its one script by their hashes.
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import html
+import io
 import json
+import math
 import re
 from importlib import resources
 from string import Template
@@ -23,20 +24,22 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
+from normcli.documents.document import GAP, GUTTER, Facts, Formulas, Line, Table
 from normcli.documents.excerpt import Positions
 from normcli.documents.palette import PALETTE
+from normcli.documents.translation import translate_sections
 from normcli.language import is_translating, look_up, name_language, translate
 from normcli.page.content import choose_slice, make_content
-from normcli.page.html_sections import format_answer, format_entries, format_further, read_style
+from normcli.pictures import svg
 from normcli.pictures.cubes import Cubes
 from normcli.pictures.svg import format_shapes
 from normcli.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from normcli.documents.document import Document, Page, View
-    from normcli.documents.scene import Data
+    from normcli.documents.document import Document, Entry, Listing, Page, Section, View
+    from normcli.documents.scene import Data, Scene
     from normcli.norms.plan import Plan
 
 
@@ -190,3 +193,117 @@ def format_blocks(plan: Plan, stretches: Sequence[range]) -> str:
     words = html.escape(translate(f"The tensor as cubes: {', '.join(cubes.captions)}"))
     shapes = "".join(format_shapes(panel.shapes))
     return f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{words}">{shapes}</svg>'
+
+
+def format_further(page: Page, view: View) -> str:
+    """Return the HTML of a page's further part; nothing where it has none."""
+    if page.further is None:
+        return ""
+    parts = [] if page.picture is None else [_format_picture(page.picture)]
+    for section in translate_sections(page.further(view)):
+        parts += format_section(section)
+    return f'<section id="further" aria-label="{translate("Step by step")}">{"".join(parts)}</section>'
+
+
+def _format_picture(scene: Scene) -> str:
+    stream = io.BytesIO()
+    svg.write(scene, stream)
+    source = base64.b64encode(stream.getvalue()).decode()
+    words = html.escape(translate(scene.description))
+    return f'<figure><img src="data:image/svg+xml;base64,{source}" alt="{words}"></figure>'
+
+
+def format_section(section: Section) -> Iterator[str]:
+    """Yield the pieces of a section's HTML."""
+    match section:
+        case Facts(title, facts):
+            yield _format_heading(title)
+            yield from _format_details([(label, GUTTER.join(words)) for label, words in facts])
+        case Line(details=details):
+            yield f"<p>{html.escape(GUTTER.join(section.marked))}</p>"
+            yield from _format_details(details)
+        case Table(title, columns, _, rows, note):
+            yield _format_heading(title)
+            yield f"<table><thead>{_format_row(columns, 'th')}</thead><tbody>"
+            yield from (_format_row(row.cells if row else (GAP,) * len(columns), "td") for row in rows)
+            yield f"</tbody></table>{f'<p>{html.escape(note)}</p>' if note else ''}"
+        case Formulas(title, equations):
+            lines = "\n".join(GAP if equation is None else equation.text for equation in equations)
+            yield f"{_format_heading(title)}<pre>{html.escape(lines)}</pre>"
+
+
+def _format_heading(title: str | None) -> str:
+    return f"<h2>{html.escape(title)}</h2>" if title else ""
+
+
+def _format_details(details: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield a table of labels and texts, if there are any."""
+    if details:
+        yield f"<table>{''.join(_format_row(pair, 'td') for pair in details)}</table>"
+
+
+def _format_row(cells: tuple[str, ...], tag: str) -> str:
+    return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+
+_MOST_DOUBLINGS = 32.0
+"""The doublings of an ulp that fill a bar."""
+
+_CLASSES = {True: "good", False: "bad", None: "open"}
+
+
+@functools.cache
+def read_style() -> str:
+    """Return the style of a page without script."""
+    return "\n" + resources.files("normcli.page").joinpath("answer.css").read_text(encoding="utf-8")
+
+
+def format_entries(listing: Listing, policy: str) -> Iterator[str]:
+    """Yield the pieces of a list's HTML, under a content security policy."""
+    yield from _begin(listing.title, policy)
+    yield from _format_sections([listing.verdict])
+    for entry in listing.entries:
+        name, kind, said = map(html.escape, (entry.name, entry.kind, entry.said))
+        yield f'<details class="{_CLASSES[entry.ok]}"><summary><span>{name}</span>'
+        yield f'<span class="kind">{kind}</span>'
+        yield f'<span>{_format_bar(entry)}</span><span class="said">{said}</span></summary>'
+        yield '<div class="answer">'
+        yield from _format_sections(entry.sections)
+        yield "</div></details>"
+    yield _END
+
+
+def format_answer(sections: Iterable[Section], policy: str) -> Iterator[str]:
+    """Yield the pieces of an answer's HTML, under a policy; its title is that of a first section of facts."""
+    first, *others = sections
+    title = first.title if isinstance(first, Facts) else "normcli"
+    yield from _begin(translate(title), policy)
+    yield from _format_sections([first._replace(title="") if isinstance(first, Facts) else first, *others])
+    yield _END
+
+
+_END = "</main></body></html>\n"
+
+
+def _begin(title: str, policy: str) -> Iterator[str]:
+    title = html.escape(title)
+    yield f'<!doctype html><html lang="{name_language()}"><head><meta charset="utf-8">'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield f"<title>{title}</title><style>{read_style()}</style></head><body>"
+    yield f"<main><h1>{title}</h1>"
+
+
+def _format_sections(sections: Iterable[Section]) -> Iterator[str]:
+    for section in translate_sections(sections):
+        yield from format_section(section)
+
+
+def _format_bar(entry: Entry) -> str:
+    """Return a bar whose length is the logarithm of a distance, and the distance."""
+    if entry.ulp is None or math.isnan(entry.ulp):
+        return html.escape(entry.distance)
+    length = 1.0 if math.isinf(entry.ulp) else min(1.0, math.log2(1.0 + entry.ulp) / _MOST_DOUBLINGS)
+    drawn = f'<rect class="bar" width="{100.0 * length:.4g}" height="6"/>'
+    bar = f'<svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">{drawn}</svg>'
+    return html.escape(entry.distance) + bar

@@ -19,8 +19,7 @@ from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode
 from normcli.norms.table import NORMS
 from normcli.numerics.rounding import widen
-from normcli.page.norm_steps import list_steps, mark_formula
-from normcli.page.trees import build_statistics, describe_definitions
+from normcli.page.arithmetic import build_statistics, describe_definitions, list_steps, mark_formula
 from normcli.printable import make_printable
 from normcli.teach.formulas.definitions import define_group, define_value
 from normcli.tensors.formats.json_lists import to_lists

@@ -3,8 +3,7 @@
 * `draw`: a result drawn as cubes, matrices or histogram
 * `cubes`: the tensor as blocks of unit cubes
 * `matrix_drawing`: the tensor as matrices in frames, or in drawers
-* `histogram`: histograms of input and result, a line for each group
-* `curves`: curves with a band around each
+* `plots`: histograms of input and result, and curves with a band around each
 * `legend`: which group or place has which colour
 * `svg`: a picture as SVG or PNG
 """

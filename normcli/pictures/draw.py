@@ -15,9 +15,9 @@ from normcli.documents.scene import Panel, Scene, draw_lines, flow, stack, wrap
 from normcli.errors import UsageError
 from normcli.pictures import Options
 from normcli.pictures.cubes import Cubes
-from normcli.pictures.histogram import MOST_LINES, draw_histograms
 from normcli.pictures.legend import Owners, choose_owners, draw_legend
 from normcli.pictures.matrix_drawing import MOST_WIDTH, Flat
+from normcli.pictures.plots import MOST_LINES, draw_histograms
 from normcli.printable import make_printable
 from normcli.results.normalized_part import normalize_part
 from normcli.tensors.formats.json_lists import describe_number

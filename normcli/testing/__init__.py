@@ -1,8 +1,7 @@
 """Assertions for the tests of kernels: y is the norm of x; if it is not, the message names the fault.
 
-* `assertions`: `assert_matches` and `assert_backward_matches`
+* `assertions`: whether arrays, gradients, models and runs are right
 * `declared_algorithm`: how far values may be off for the algorithm that a kernel declares
-* `models`: `assert_model_matches` and `assert_runs_match`
 * `provocations`: the inputs on which kernels fail
 
 >>> import numpy as np
@@ -14,8 +13,12 @@
 
 from __future__ import annotations
 
-from normcli.testing.assertions import assert_backward_matches, assert_matches
-from normcli.testing.models import assert_model_matches, assert_runs_match
+from normcli.testing.assertions import (
+    assert_backward_matches,
+    assert_matches,
+    assert_model_matches,
+    assert_runs_match,
+)
 from normcli.testing.provocations import Provocation, provocations
 
 __all__ = [

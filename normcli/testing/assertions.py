@@ -1,17 +1,22 @@
-"""Somebody's results and gradients held against exact ones; what differs fails with the report of `check`."""
+"""Somebody's results, gradients and models held against exact ones; differences fail with the report."""
 
 from __future__ import annotations
 
 import functools
 import io
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from normcli.answers.judging.gradients_verdict import GradientsVerdict
+from normcli.auditing.record import record
 from normcli.checking.check import NORMALIZED
 from normcli.checking.gradient_check import check_gradients
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.documents.document import View
 from normcli.errors import DataError, UsageError
+from normcli.library.auditing import audit
 from normcli.library.judging import judge
 from normcli.printable import agree, format_count
 from normcli.results.arguments import read_arguments, read_numbers
@@ -28,7 +33,7 @@ from normcli.testing.declared_algorithm import (
 from normcli.writers.table import write
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import os
 
     import numpy as np
     from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
     from normcli.results.arguments import Arguments
+
 
 _WIDTH = 76
 """Columns of a report: pytest puts four before each line, and a terminal has 80."""
@@ -259,3 +265,64 @@ def _fail(plan: Plan, comparisons: Mapping[str, Comparison], report: Document) -
     text = io.StringIO()
     write(report, text, View(width=_WIDTH))
     raise AssertionError(f"{plan.norm.name}: {'; '.join(wrong)}\n\n{text.getvalue()}")
+
+
+def assert_model_matches(
+    model: Any, batch: Any, *, also: Mapping[type | str, str] | None = None, **options: Any
+) -> None:
+    """Fail unless every norm of a PyTorch model gives what it should on a batch.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+    batch : tensor, tuple or mapping
+        What the model is called with: a tuple as arguments, a mapping as named ones.
+    also : mapping, optional
+        As of `normcli.record`: which norms the classes of your own are.
+    **options
+        As of `normcli.audit`: `only`, `skip`, `rtol`, `atol`, `max_ulp`.
+
+    Raises
+    ------
+    AssertionError
+        If a norm differs, or could not be judged. The message is the report of `normcli audit`.
+    NormError
+        As `normcli.record`, `normcli.audit`.
+    """
+    __tracebackhide__ = True
+    with tempfile.TemporaryDirectory() as folder:
+        dump = Path(folder) / "dump.safetensors"
+        with record(model, dump, also=also):
+            if isinstance(batch, Mapping):
+                model(**batch)
+            else:
+                model(*batch if isinstance(batch, tuple) else (batch,))
+        _require(audit(dump, **options))
+
+
+def assert_runs_match(first: str | os.PathLike[str], second: str | os.PathLike[str], **options: Any) -> None:
+    """Fail unless two recorded runs of a model agree at every norm.
+
+    Parameters
+    ----------
+    first, second : path
+        Files that `normcli.record` wrote.
+    **options
+        As of `normcli.audit`.
+
+    Raises
+    ------
+    AssertionError
+        If they differ. The message names the first norm whose input agrees and whose output does not.
+    NormError
+        As `normcli.audit`.
+    """
+    __tracebackhide__ = True
+    _require(audit(first, against=second, **options))
+
+
+def _require(judgement: Any) -> None:
+    __tracebackhide__ = True
+    if not judgement:
+        lines = str(judgement).splitlines()
+        raise AssertionError("\n".join([lines[-1].strip(), "", *lines]))

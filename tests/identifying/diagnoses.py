@@ -11,8 +11,8 @@ from normcli.algorithms.row_computation import parse_computation
 from normcli.algorithms.row_formula import RowFormula
 from normcli.checking.fault import Fault
 from normcli.identifying.faults.claim import Claim
-from normcli.identifying.maps.known_maps import CONSTANTS, SCALERS, Evaluation
-from normcli.identifying.maps.line_fit import PlainMap
+from normcli.identifying.models.known_maps import CONSTANTS, SCALERS, Evaluation
+from normcli.identifying.models.line_fit import PlainMap
 from normcli.identifying.models.matrix_model import Steps
 from normcli.identifying.question import Identification, Question
 from normcli.identifying.reproduction import Candidate, Reproduction
@@ -31,7 +31,7 @@ from normcli.numerics.statistics.solution import Given
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from normcli.identifying.words.diagnosis import Diagnosis
+    from normcli.identifying.question import Diagnosis
 
 X = np.random.default_rng(0).normal(0.7, 2.0, (3, 4, 5)).astype("f4")
 FOUND = Match(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from normcli.identifying.words.diagnosis import MOST_WORDS, VERDICTS, count_words
+from normcli.identifying.question import MOST_WORDS, VERDICTS, count_words
 from normcli.norms.table import NORMS
 
 SUBJECT = re.compile(rf"(y|x itself|x − mean|no norm|nothing known|the [a-z]+|{'|'.join(NORMS)}|[\w -]+ over [a-z ]+) (is|may be|differs|can be|explains|counts|needs|agrees)\b")  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 from normcli.checking.gradient_faults import list_faults
 from normcli.cli.verbs.reference.help import JOINTS
 from normcli.identifying.faults.claim import FAULTS
-from normcli.identifying.words.diagnosis import MOST_WORDS, count_words
+from normcli.identifying.question import MOST_WORDS, count_words
 
 FORWARD = [row.fault for row in FAULTS]
 ALL = [*FORWARD, *list_faults()]

@@ -8,7 +8,8 @@ import pytest
 from normcli.engine.inputs import Inputs
 from normcli.identifying.faults.fault_search import find_claims
 from normcli.identifying.faults.open_case import AskedNorm
-from normcli.identifying.faults.wrong_region import choose_bits, find_region
+from normcli.identifying.faults.unnamed_fault import find_region
+from normcli.identifying.models.weight import choose_bits
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from tests.identifying.faulty import draw, open_

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.maps.known_maps import CONSTANTS, SCALERS, SPECTRAL, WEIGHT, name_map
-from normcli.identifying.maps.line_fit import PlainMap
+from normcli.identifying.models.known_maps import CONSTANTS, SCALERS, SPECTRAL, WEIGHT, name_map
+from normcli.identifying.models.line_fit import PlainMap
 
 X = np.random.default_rng(0).uniform(0.0, 255.0, (4, 3, 5))
 ROWS = X.transpose(1, 0, 2).reshape(3, -1)

@@ -7,7 +7,7 @@ import pytest
 
 from normcli import check, normalize
 from normcli.identifying.identify import identify
-from normcli.identifying.maps.known_maps import Evaluation, find_untrained_eps
+from normcli.identifying.models.known_maps import Evaluation, find_untrained_eps
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.search.affine_step import NO_AFFINE
 from normcli.identifying.words.map_words import format_evaluation

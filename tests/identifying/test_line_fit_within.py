@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli.identifying.maps.line_fit import fit_within
+from normcli.identifying.models.line_fit import fit_within
 
 
 def make(rng, through_zero):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.maps.known_maps import Evaluation
-from normcli.identifying.maps.line_fit import PlainMap
+from normcli.identifying.models.known_maps import Evaluation
+from normcli.identifying.models.line_fit import PlainMap
 from normcli.identifying.question import Question
 from normcli.identifying.search.affine_step import NO_AFFINE, AffineStep
 from normcli.identifying.words.map_words import format_evaluation, list_hidden_by_map

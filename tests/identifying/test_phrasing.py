@@ -8,8 +8,7 @@ import pytest
 from normcli import normalize
 from normcli.identifying.faults.variant import IndexRegion
 from normcli.identifying.identify import identify
-from normcli.identifying.question import Question
-from normcli.identifying.words.diagnosis import VERDICTS
+from normcli.identifying.question import VERDICTS, Question
 from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.rules import GroupOrder
 from tests.identifying.diagnoses import (

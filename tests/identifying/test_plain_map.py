@@ -9,9 +9,9 @@ from normcli import normalize
 from normcli.checking.ulp import ROUNDED_ONCE
 from normcli.dtypes import find_type
 from normcli.identifying.identify import identify
-from normcli.identifying.maps.known_maps import CONSTANTS
-from normcli.identifying.maps.line_fit import fit_lines
-from normcli.identifying.maps.plain_map import (
+from normcli.identifying.models.known_maps import CONSTANTS
+from normcli.identifying.models.line_fit import fit_lines
+from normcli.identifying.models.plain_map import (
     SampledBlock,
     _choose_lengths,
     _pick,
@@ -385,7 +385,7 @@ def test_values_in_lines_of_their_own_show_no_map():
 @pytest.mark.parametrize("most", [1, 60, 1 << 17])
 @pytest.mark.parametrize("lengths", [(3, 4, 5), (9, 1, 7), (1, 8, 2), (2, 2, 1)])
 def test_values_of_evenly_spread_indices_are_picked_part_by_part_or_at_once(lengths, most, monkeypatch):
-    monkeypatch.setattr("normcli.identifying.maps.plain_map.MOST_SAMPLED", most)
+    monkeypatch.setattr("normcli.identifying.models.plain_map.MOST_SAMPLED", most)
     values = np.arange(9 * 8 * 7.0).reshape(9, 8, 7)
     rows, columns = (
         [(n - 1) * i // max(1, k - 1) for i in range(k)] for n, k in zip((9, 8), lengths, strict=False)
@@ -476,8 +476,8 @@ def test_few_values_in_a_line_show_no_wrong_one():
 
 
 def test_wrong_values_beyond_a_sample_are_counted(monkeypatch):
-    monkeypatch.setattr("normcli.identifying.maps.plain_map.MOST_SAMPLED", 600)
-    monkeypatch.setattr("normcli.identifying.maps.plain_map.PIECE", 500)
+    monkeypatch.setattr("normcli.identifying.models.plain_map.MOST_SAMPLED", 600)
+    monkeypatch.setattr("normcli.identifying.models.plain_map.PIECE", 500)
     x, y = make_affine()
     y[5, 3, 4, 1] = y[6, 0, 0, 0] = 9.0
     found = find_near_map(x, y, y.dtype)

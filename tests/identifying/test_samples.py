@@ -9,10 +9,10 @@ import pytest
 
 from normcli import normalize
 from normcli.identifying.identify import identify
-from normcli.identifying.maps.known_maps import read_evaluation
-from normcli.identifying.maps.line_fit import PlainMap
 from normcli.identifying.models.error_bounds import Level
 from normcli.identifying.models.evidence import Model
+from normcli.identifying.models.known_maps import read_evaluation
+from normcli.identifying.models.line_fit import PlainMap
 from normcli.identifying.models.standards import MOMENTS, STANDARDS, standardize, standardize_roughly
 from normcli.identifying.question import Question
 from normcli.identifying.search.affine_step import NO_AFFINE, AffineStep, enumerate_affine_steps

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[2] / "normcli"
 
 ROOMS = (
-    "answers", "cli", "documents", "norms", "page/content.py", "page/html_sections.py", "page/norm_steps.py", "pictures", "results",
+    "answers", "cli", "documents", "norms", "page/content.py", "page/__init__.py", "page/arithmetic.py", "pictures", "results",
     "running", "auditing/audit.py", "auditing/modules.py", "simulate", "teach", "checking", "identifying", "doctor", "golden", "algorithms", "errors.py", "tensors/random/recipe.py", "tensors/tensor.py", "fitting/fit.py",
     "fitting/statistics.py", "quantizing/judging.py", "quantizing/kernel_rules.py", "writers",
 )  # fmt: skip
@@ -37,7 +37,7 @@ NO_ROOMS = (
 """Among them those that have no texts but the man page, code, and what errors say."""
 
 NO_MESSAGE = re.compile(
-    r"[<.\\#_(/-]|.*\\(varepsilon|cdot|times|ne)\b|find data|normcli generate|from \w+ import|import |\S*\{(tensor|square|root)\}|transforms\.|scaler\.|transform="  # code, troff, LaTeX, markup
+    r"[<.\\#_(/-]|.*\\(varepsilon|cdot|times|ne)\b|find data|normcli generate|from \w+ import|import |\S*\{(tensor|square|root)\}|transforms\.|scaler\.|transform=|const data|default-src"  # code, troff, LaTeX, markup
     r"|(dx|dgamma|dgamma, dbeta|mean, var|var|std|xhat|g|groups) = \S|for row in |normcli \S*[:{]|.*\.(py|cpp|cu|cc)\b|float \||Callable|bold red|copysign|\S+ in (zip|values)|.*\(\{1\} for \{2\}\)$"
     r"|(an?|one|two|the|yes|neither|none|no|not) .*(number|integer|words|text|numbers|dtype|framework|letter|or no|channel or more"
     r"|10,90|holds|\{0\}|≥ 0|\{1\})$|.*it does not fit into memory$|.*: it (takes|has) |a tensor of this shape|far too many"

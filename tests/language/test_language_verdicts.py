@@ -10,9 +10,8 @@ from normcli.checking.gradient_faults import list_faults
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.identifying.faults.claim import FAULTS
 from normcli.identifying.faults.fault_search import find_claims
-from normcli.identifying.maps.line_fit import PlainMap
-from normcli.identifying.question import Identification, Question
-from normcli.identifying.words.diagnosis import VERDICTS, Diagnosis
+from normcli.identifying.models.line_fit import PlainMap
+from normcli.identifying.question import VERDICTS, Diagnosis, Identification, Question
 from normcli.identifying.words.map_words import tell_sigma
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_request

@@ -18,7 +18,7 @@ from normcli.answers.teaching.explanation import Explanation
 from normcli.answers.teaching.restoration import RestorationAnswer
 from normcli.checking.check import check
 from normcli.documents.document import Facts, View
-from normcli.identifying.words.diagnosis import Diagnosis
+from normcli.identifying.question import Diagnosis
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.calculate import calculate

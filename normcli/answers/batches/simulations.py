@@ -20,7 +20,7 @@ from normcli.documents.document import (
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.plan_header import describe_plan, describe_tensor, list_facts
 from normcli.documents.scene import Panel, Scene, draw_lines, stack, wrap
-from normcli.pictures.curves import Curve, draw_curves
+from normcli.pictures.plots import Curve, draw_curves
 from normcli.printable import make_printable
 from normcli.simulate.batch_size import calculate_batch
 from normcli.simulate.batches import NO_CHANGE, Quartiles

@@ -13,8 +13,8 @@ from normcli.documents.bins import FEWEST_BINS, MOST_BINS, choose_ticks, collect
 from normcli.documents.document import Line, Table, TableRow
 from normcli.documents.excerpt import choose_positions, format_hidden
 from normcli.documents.matrix_blocks import NOBODY, build_map
-from normcli.pictures.histogram import MOST_LINES
 from normcli.pictures.legend import ReachOwners, WindowOwners, choose_owners
+from normcli.pictures.plots import MOST_LINES
 from normcli.printable import format_count
 
 if TYPE_CHECKING:

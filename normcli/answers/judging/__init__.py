@@ -1,7 +1,6 @@
 """Answers on numbers that somebody else calculated.
 
-* `check_verdict`: `normcli check NORM`: what differs from the exact result, and how far; running statistics
-* `grouped_verdict`: `normcli check --by`: a table whose rows are normalized group by group
+* `check_verdict`: `normcli check NORM`, also `--by` and of running statistics: what differs, and how far
 * `gradients_verdict`: `normcli check NORM --backward`: the same of gradients
 * `quantized_verdict`: `check` and `identify` with `--quantize`: codes and scales
 * `identification`: `normcli identify`: the norms that give y; the last lines of a verdict

@@ -1,4 +1,4 @@
-"""The answers of `normcli check NORM`: how far arrays, or running statistics, are from the exact ones."""
+"""The answers of `normcli check NORM`: how far arrays, grouped rows, or running statistics are off."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ from normcli.documents.plan_header import (
     list_facts,
     list_selection,
 )
+from normcli.language import keep_names
 from normcli.printable import format_count, make_printable
+from normcli.teach.value_index import format_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +54,8 @@ if TYPE_CHECKING:
     from normcli.checking.check import Checked
     from normcli.checking.tally import Comparison, Element, GroupDifference
     from normcli.documents.document import Section, View
-    from normcli.identifying.words.diagnosis import Diagnosis
+    from normcli.identifying.grouped_check import GroupedCheck
+    from normcli.identifying.question import Diagnosis
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
 
@@ -260,3 +263,56 @@ class RunningVerdict(RecordDocument):
         """Return one object for each of the statistics."""
         for name, one, cause in self.found:
             yield {"name": name, **describe_members(one, *OF_COMPARISON), "cause": cause}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupedVerdict(Verdict):
+    """A verdict whose groups are those of rows, each with statistics of every column.
+
+    Parameters
+    ----------
+    found : GroupedCheck
+    """
+
+    found: GroupedCheck
+
+    @property
+    def _kept_names(self) -> tuple[str, ...]:
+        return (*self.tensor.by.names, "column") if self.tensor.by is not None else ()
+
+    def _build_header(self, view: View) -> Facts:
+        labels = self.found.groups.labels
+        keep_names(cell for label in labels for cell in label if cell)
+        by = make_printable(", ".join(self._kept_names[:-1]))
+        groups = ("groups", (f"rows by {by}", format_count(len(labels), "group")))
+        header = super()._build_header(view)
+        return header._replace(lines=tuple(groups if line[0] == "groups" else line for line in header.lines))
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the verdicts as one object, with the columns that group rows."""
+        return {**super().data(), "by": list(self._kept_names[:-1]), "group_count": self._count_groups()}
+
+    def _count_groups(self) -> int:
+        return len(self.found.groups.labels) * int(self.tensor.values.shape[1])
+
+    def _measure_group(self, number: int) -> int:
+        groups, row = self.found.groups, number // self.tensor.values.shape[1]
+        return int(np.count_nonzero(groups.places[groups.met] == row))
+
+    def _name_group(self, number: int) -> str:
+        name: str = self.found.stats.subject.name_group(number)
+        return name
+
+    def _index_group(self, number: int) -> Mapping[str, Any]:
+        row, place = divmod(number, self.tensor.values.shape[1])
+        column = str(place) if self.tensor.columns is None else self.tensor.columns[place]
+        return dict(zip(self._kept_names, (*self.found.groups.labels[row], column), strict=True))
+
+    def _locate(self, name: str, place: int) -> tuple[tuple[int, ...], int]:
+        row, column = divmod(place, self.tensor.values.shape[1])
+        groups = self.found.groups
+        return (row, column), int(groups.places[groups.met[row]]) * self.tensor.values.shape[1] + column
+
+    def _name_place(self, name: str, place: int) -> tuple[str, ...]:
+        index, number = self._locate(name, place)
+        return format_index(index, self.plan.grid.layout), f"group {self._name_group(number)}"

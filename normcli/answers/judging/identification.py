@@ -19,9 +19,8 @@ from normcli.documents.document import (
 )
 from normcli.documents.excerpt import format_hidden
 from normcli.documents.plan_header import describe_tensor, list_facts
-from normcli.identifying.question import Kind
+from normcli.identifying.question import Kind, begin_sentence
 from normcli.identifying.search.affine_step import NO_AFFINE
-from normcli.identifying.words.diagnosis import begin_sentence
 from normcli.identifying.words.match_words import format_share
 
 if TYPE_CHECKING:
@@ -29,10 +28,9 @@ if TYPE_CHECKING:
 
     from normcli.documents.document import Section, View
     from normcli.dtypes import Floats
-    from normcli.identifying.maps.line_fit import PlainMap
-    from normcli.identifying.question import Identification
+    from normcli.identifying.models.line_fit import PlainMap
+    from normcli.identifying.question import Diagnosis, Identification
     from normcli.identifying.search.match import Match
-    from normcli.identifying.words.diagnosis import Diagnosis
     from normcli.tensors.tensor import Tensor
 
 _MOST_LINES, _MOST_ON_SCREEN = 12, 4

@@ -6,7 +6,6 @@
 * `variant`: what a kernel may have used: another mean, divisor, gamma or result
 * `tables`: the rows that yield variants, a table for each part of a norm
 * `joint_search`: rows tried on a case, on some values first
-* `wrong_region`: where a fault holds, and what made NaN or 0 there
-* `unnamed_fault`: what was used where no row names it
+* `unnamed_fault`: what was used where no row names it; the region of a fault, and what made NaN or 0 there
 * `claim`: a fault that explains y, with its evidence in bits
 """

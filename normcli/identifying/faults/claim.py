@@ -13,12 +13,10 @@ from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.behind import BEHIND
 from normcli.identifying.faults.tables.counting import COUNTING
 from normcli.identifying.faults.tables.dividing import DIVIDING
-from normcli.identifying.faults.tables.order import ORDER
 from normcli.identifying.faults.tables.parameters import PARAMETERS, STORED
-from normcli.identifying.faults.tables.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS, UNKNOWN
+from normcli.identifying.faults.tables.places import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS, ORDER, UNKNOWN
 from normcli.identifying.faults.tables.summing import SUMMING, UNDERFLOW
-from normcli.identifying.faults.unnamed_fault import show_used
-from normcli.identifying.faults.wrong_region import find_source
+from normcli.identifying.faults.unnamed_fault import find_source, show_used
 from normcli.identifying.models.weight import CERTAIN
 from normcli.tuples import NamedTuple
 

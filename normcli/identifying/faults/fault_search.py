@@ -14,7 +14,7 @@ from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
 from normcli.identifying.faults.joint_search import find_places, open_joints, recover
 from normcli.identifying.faults.open_case import MOST_VALUES, AskedNorm, choose_index, open_case, open_wide_case
-from normcli.identifying.faults.tables.parts import UNKNOWN
+from normcli.identifying.faults.tables.places import UNKNOWN
 from normcli.identifying.faults.variant import Variant
 from normcli.identifying.models.weight import CERTAIN
 from normcli.norms.divisors import Measurement

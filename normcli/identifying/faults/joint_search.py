@@ -26,14 +26,12 @@ from normcli.identifying.faults.claim import (
 from normcli.identifying.faults.open_case import LIKELY, goes_with_x, thin_out
 from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.dividing import EPS, OTHER_EPS
-from normcli.identifying.faults.tables.order import ORDER
 from normcli.identifying.faults.tables.parameters import PARAMETERS
-from normcli.identifying.faults.tables.parts import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS
-from normcli.identifying.faults.unnamed_fault import find_unknown
+from normcli.identifying.faults.tables.places import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS, ORDER
+from normcli.identifying.faults.unnamed_fault import find_region, find_unknown, tell_places
 from normcli.identifying.faults.variant import NOTHING, Found, IndexRegion, Variant, cut_at, is_near
-from normcli.identifying.faults.wrong_region import choose_bits, find_region, tell_places
 from normcli.identifying.models.evidence import COMMON_EPS
-from normcli.identifying.models.weight import CERTAIN
+from normcli.identifying.models.weight import CERTAIN, choose_bits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

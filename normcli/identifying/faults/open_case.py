@@ -12,7 +12,7 @@ import numpy as np
 from normcli.engine.run import run
 from normcli.identifying.faults.case import Case
 from normcli.identifying.faults.variant import cut_at
-from normcli.identifying.search.ranks import LEAST_PLACES, choose_places, go_together
+from normcli.identifying.search.screen import LEAST_PLACES, choose_places, go_together
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import Centre
 from normcli.results.calculate import calculate

@@ -157,3 +157,10 @@ def _add(bits: Floats, statistic: Floats, width: float) -> float:
 def _agree(statistic: Floats, width: float) -> bool:
     largest = float(statistic.max(initial=0.0))
     return math.isfinite(largest) and float(np.ptp(statistic)) <= 2.0 * width * largest
+
+
+def choose_bits(length: int, count: int) -> float:
+    """Return how many bits tell which values of all are meant."""
+    return math.log2(length) + (
+        math.lgamma(length + 1) - math.lgamma(count + 1) - math.lgamma(length - count + 1)
+    ) / math.log(2.0)

@@ -3,8 +3,7 @@
 * `groups`: the ways of grouping a shape
 * `affine_step`: the ways in which gamma and beta may have entered
 * `samples`: values of some groups, standardized
-* `ranks`: whether y goes with x at all
-* `screen`: ways of grouping that lines through x and y refute
+* `screen`: whether y goes with x at all, and ways of grouping that lines through both refute
 * `hypothesis`: a way of grouping, centring and dividing, and what it predicts
 * `match`: a hypothesis that holds, and which match comes first
 * `match_names`: the norms and frameworks that a hypothesis is

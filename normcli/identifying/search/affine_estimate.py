@@ -16,14 +16,14 @@ import numpy as np
 
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import find_type, is_half
-from normcli.identifying.maps.line_fit import PlainMap, fit_lines, fit_within
 from normcli.identifying.models.error_bounds import Level, choose_careless, measure_noise
 from normcli.identifying.models.evidence import COMMON_EPS, Model
+from normcli.identifying.models.line_fit import PlainMap, fit_lines, fit_within
 from normcli.identifying.models.standards import MOMENTS, is_centred, standardize
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, AffineStep
 from normcli.identifying.search.groups import put_back, take_groups
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
-from normcli.identifying.search.ranks import choose_places, go_together
+from normcli.identifying.search.screen import choose_places, go_together
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
 from normcli.norms.rules import EpsMode

@@ -1,25 +1,27 @@
-"""A test of large groups before they are measured: with any centre and divisor, values lie on a line."""
+"""Tests of some values before groups are measured: whether they lie on lines, or go with x at all."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.identifying.maps.line_fit import fit_lines
 from normcli.identifying.models.error_bounds import list_levels
+from normcli.identifying.models.line_fit import fit_lines
 from normcli.identifying.search.groups import widen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
     from normcli.identifying.search.affine_step import AffineStep
     from normcli.norms.grid import Grid
+
 
 _SCREENED = 256
 """Values of a group that are looked at."""
@@ -152,3 +154,71 @@ class Screen:
 def _spread_places(grid: Grid, most: int) -> NDArray[np.intp]:
     """Return the places of at most `most` values in a group, spread evenly."""
     return np.linspace(0, grid.group_size - 1, min(most, grid.group_size)).astype(np.intp)
+
+
+# -- without a connection, y is no norm of x, nor a faulty one
+
+_RANKED = 1 << 11
+"""Values of a tensor that are looked at before all are."""
+
+LEAST_PLACES = 8
+"""Places that are left of a longer axis."""
+
+_LEAST_VALUES, _LEAST_LENGTH = 256, 4
+"""The fewest values that show whether tensors go together; and the fewest of a line."""
+
+_BY_CHANCE = 4.0
+"""The most standard deviations from 0 that ξ of tensors which do not go together has."""
+
+
+def choose_places(shape: Sequence[int], first: Sequence[int] = ()) -> tuple[slice, ...]:
+    """Return the index of some values of a shape, as far apart as each other, in all about `_RANKED`.
+
+    Parameters
+    ----------
+    shape : sequence of int
+    first : sequence of int
+        The axes whose places are left out first; the longest before others.
+    """
+    steps, size = [1] * len(shape), math.prod(shape)
+    for axis in sorted(range(len(shape)), key=lambda axis: (axis not in first, -shape[axis])):
+        steps[axis] = min(max(1, size // _RANKED), max(1, shape[axis] // LEAST_PLACES))
+        size //= steps[axis]
+    return tuple(slice(None, None, step) for step in steps)
+
+
+def go_together(given: Iterable[Floats], y: Floats) -> bool:
+    """Whether y goes with one of some tensors of its shape, along any axis or in all.
+
+    Parameters
+    ----------
+    given : iterable of ndarray
+    y : ndarray
+
+    Notes
+    -----
+    Neighbours in the order of x have about the same rank in y if y is any function of x, but for noise: ξ of
+    Chatterjee (2021, A New Coefficient of Correlation). Of n values that do not go together its mean is 0, and
+    its variance 2 / (5 n). Of few values, the answer is yes.
+
+    Examples
+    --------
+    >>> x, other = np.random.default_rng(0).normal(size=(2, 500))
+    >>> go_together([x], np.sin(x)), go_together([x], other)
+    (True, False)
+    """
+    if y.size < _LEAST_VALUES:
+        return True
+    most, lengths = _BY_CHANCE * math.sqrt(0.4 / y.size), (*y.shape, y.size)
+    lines = [axis for axis, n in enumerate(lengths) if n >= _LEAST_LENGTH]
+
+    def lay(values: Floats, axis: int) -> Floats:
+        return values.reshape(-1) if axis == y.ndim else np.moveaxis(values, axis, -1)
+
+    ranks = {axis: lay(y, axis).argsort(-1).argsort(-1) for axis in lines}
+    for x in given:
+        for axis in lines:
+            steps = np.diff(np.take_along_axis(ranks[axis], lay(x, axis).argsort(-1), -1))
+            if 1.0 - 3.0 * float(np.abs(steps).sum(-1).mean()) / (lengths[axis] ** 2 - 1) > most:
+                return True
+    return False

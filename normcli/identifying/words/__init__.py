@@ -1,6 +1,5 @@
 """The words of an answer: a diagnosis with cause, evidence, alternatives, remedy.
 
-* `diagnosis`: the record, and the list of verdicts
 * `phrasing`: what made a tensor
 * `match_words`: a norm in words
 * `map_words`: a map in words, stored statistics and singular values among them

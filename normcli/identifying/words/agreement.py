@@ -19,13 +19,12 @@ from normcli.engine.inputs import NO_INPUTS
 from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.standards import MOMENTS, ROWS
 from normcli.identifying.models.weight import CERTAIN
-from normcli.identifying.question import Kind
+from normcli.identifying.question import Diagnosis, Kind
 from normcli.identifying.search.affine_step import AffineStep
 from normcli.identifying.search.groups import take_groups, widen
 from normcli.identifying.search.hypothesis import Hypothesis, measure_equality
 from normcli.identifying.search.match import BY_LUCK, Scope, rank_matches
 from normcli.identifying.search.samples import MOST_VALUES, Samples
-from normcli.identifying.words.diagnosis import Diagnosis
 from normcli.identifying.words.match_words import format_share, round_down
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.rules import EpsMode, EpsRule

@@ -11,10 +11,10 @@ from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps
 from normcli.engine.sn.passes import lay_matrix
 from normcli.engine.sn.singular_values import SingularValue
-from normcli.identifying.maps.known_maps import UNTRAINED, find_untrained_eps
+from normcli.identifying.models.known_maps import UNTRAINED, find_untrained_eps
 from normcli.identifying.models.matrix_model import MOST_TRIED, Start, iterate
+from normcli.identifying.question import Diagnosis, join_words
 from normcli.identifying.search.affine_step import WAYS
-from normcli.identifying.words.diagnosis import Diagnosis, join_words
 from normcli.identifying.words.match_words import format_axes
 from normcli.identifying.words.request_difference import try_request
 from normcli.norms.request import Request
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from normcli.dtypes import Floats
-    from normcli.identifying.maps.known_maps import Evaluation
-    from normcli.identifying.maps.line_fit import PlainMap
+    from normcli.identifying.models.known_maps import Evaluation
+    from normcli.identifying.models.line_fit import PlainMap
     from normcli.identifying.question import Identification, Question
     from normcli.identifying.search.match import Match
     from normcli.norms.layout import Layout

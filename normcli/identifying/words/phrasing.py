@@ -10,12 +10,19 @@ import numpy as np
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import find_type, is_half
 from normcli.identifying.faults.tables.dividing import DIVIDING
-from normcli.identifying.faults.tables.parts import CAST, OF_REGIONS
+from normcli.identifying.faults.tables.places import CAST, OF_REGIONS
 from normcli.identifying.faults.tables.summing import SUMMING
 from normcli.identifying.models.weight import CERTAIN
-from normcli.identifying.question import CONSTANT, CONSTANT_GROUPS, Kind
+from normcli.identifying.question import (
+    CONSTANT,
+    CONSTANT_GROUPS,
+    MOST_WORDS,
+    Diagnosis,
+    Kind,
+    add_clauses,
+    count_words,
+)
 from normcli.identifying.search.affine_step import ESTIMATED
-from normcli.identifying.words.diagnosis import MOST_WORDS, Diagnosis, add_clauses, count_words
 from normcli.identifying.words.map_words import diagnose_map, name_norms
 from normcli.identifying.words.match_words import (
     choose_others,

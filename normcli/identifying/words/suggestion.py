@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 
     from normcli.algorithms.row_computation import Computation
     from normcli.dtypes import Floats
-    from normcli.identifying.question import Identification
+    from normcli.identifying.question import Diagnosis, Identification
     from normcli.identifying.search.match import Match
-    from normcli.identifying.words.diagnosis import Diagnosis
 
 
 MOST_CANDIDATES = 6

@@ -36,6 +36,7 @@ from normcli.teach.formulas.expression import (
     Sum,
     Symbol,
     evaluate,
+    rebuild,
 )
 
 if TYPE_CHECKING:
@@ -279,7 +280,5 @@ class BackwardSteps(StepList):
             case Difference(left, right) if not isinstance(left, Constant):
                 return Difference(*(self._round(evaluate(part).number, part) for part in (left, right)))
             case Single() | BinaryOperation():
-                parts: list[Any] = [self._work(part) for part in expression.parts]
-                whole: Expression = type(expression)(*parts)
-                return whole
+                return rebuild(expression, self._work)
         return expression

@@ -1,6 +1,7 @@
 """The formulas of a norm as trees: written in any notation, evaluated exactly, differentiated.
 
 * `expression`: the trees: numbers, names, operations; their exact value
+* `printer`: a tree as text, in any notation
 * `definitions`: the formulas of each norm, a name for each result
 * `derivative`: the rules of calculus, one for each operation
 * `chain_rule`: derivatives of the loss by each name, from y back to x

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from normcli.teach.formulas.definitions import Definition, define_group, define_value
 from normcli.teach.formulas.derivative import add, differentiate, make_product, sum_up
-from normcli.teach.formulas.expression import Constant, Fold, Operation, Product, Quotient, Sign, Symbol
+from normcli.teach.formulas.expression import Constant, Fold, Product, Quotient, Sign, Symbol, rebuild
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -180,13 +180,7 @@ def replace(expression: Expression, known: Mapping[Expression, Expression]) -> E
     """Return an expression with some parts replaced."""
     if expression in known:
         return known[expression]
-    match expression:
-        case Fold(terms, total, each):
-            inner = None if each is None else replace(each, known)
-            return type(expression)(tuple(replace(term, known) for term in terms), total, inner)
-        case Operation():
-            return type(expression)(*(replace(part, known) for part in expression.parts))
-    return expression
+    return rebuild(expression, lambda part: replace(part, known))
 
 
 def substitute(
@@ -221,15 +215,11 @@ def substitute(
             return go(value) if settle is None else settle(value)
         case Fold(terms=(), each=each) if each is not None:
             return make_sum(each)
-        case Fold(terms):
-            return type(expression)(tuple(map(go, terms)))
         case Product(left, right):
             factors = go(left), go(right)
             # Where |x|ᵖ has a corner, at 0, its derivative counts as 0, whatever it is multiplied by.
             return Constant(0) if any(factor == Sign(Constant(0)) for factor in factors) else Product(*factors)
-        case Operation():
-            return type(expression)(*map(go, expression.parts))
-    return expression
+    return rebuild(expression, go)
 
 
 def rename(expression: Expression, symbols: Mapping[str, Symbol]) -> Expression:
@@ -237,9 +227,4 @@ def rename(expression: Expression, symbols: Mapping[str, Symbol]) -> Expression:
     match expression:
         case Symbol(text, value=value):
             return symbols[text] if text in symbols or value is None else rename(value, symbols)
-        case Fold(terms, each=each):
-            inner = None if each is None else rename(each, symbols)
-            return type(expression)(tuple(rename(term, symbols) for term in terms), None, inner)
-        case Operation():
-            return type(expression)(*(rename(part, symbols) for part in expression.parts))
-    return expression
+    return rebuild(expression, lambda part: rename(part, symbols))

@@ -168,6 +168,16 @@ Expression = (
 )
 
 
+def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """Return an operation on changed parts; a constant or a symbol as it is."""
+    match expression:
+        case Fold(terms, total, each):
+            return type(expression)(tuple(map(change, terms)), total, None if each is None else change(each))
+        case Operation():
+            return type(expression)(*map(change, expression.parts))
+    return expression
+
+
 class Value(NamedTuple):
     """The value of an expression; `exact` is False where anything in it was rounded."""
 

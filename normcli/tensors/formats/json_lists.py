@@ -14,8 +14,7 @@ from normcli.dtypes import LARGEST_EXACT, MOST_AXES, OUTPUT_DTYPES, find_type, i
 from normcli.errors import DataError, UsageError
 from normcli.printable import shorten
 from normcli.tensors.formats.json_items import RepeatedNameError, make_object
-from normcli.tensors.pieces import decode, iterate_blocks
-from normcli.tensors.watched import expect
+from normcli.tensors.pieces import decode, expect, iterate_blocks
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.answers.batches.folded_matrices import MatrixFolding
+    from normcli.answers.batches.folding import MatrixFolding
     from normcli.cli.parameters.settings import Settings
     from normcli.cli.problem import Running
     from normcli.norms.rules import EpsMode
@@ -110,7 +110,7 @@ def _fold_batch(settings: Settings, source: _Source) -> None:
     if other is not None:
         raise UsageError(f"{other} goes with --checkpoint")
     destination = choose_values_file(settings.answer.output, suffixes=_SUFFIXES)
-    from normcli.answers.batches.folded_layer import Folding
+    from normcli.answers.batches.folding import Folding
     from normcli.running.fold import Affine, arrange, fold, prove
 
     layer, order = _load_layer(settings, source)
@@ -133,7 +133,7 @@ def _fold_batch(settings: Settings, source: _Source) -> None:
 
 def _fold_norms(settings: Settings, source: _Source) -> None:
     """Fold every batch normalization of a state dict into the layer before it."""
-    from normcli.answers.batches.folded_layer import CheckpointFolding
+    from normcli.answers.batches.folding import CheckpointFolding
     from normcli.auditing.onnx_fold import SUFFIX as ONNX
     from normcli.auditing.onnx_fold import OpenModel
     from normcli.running.checkpoint_fold import fold_checkpoint
@@ -232,7 +232,7 @@ def _fold_matrices(settings: Settings, source: _Source) -> None:
 
 
 def _fold_weight(settings: Settings, source: _Source) -> MatrixFolding:
-    from normcli.answers.batches.folded_matrices import MatrixFolding
+    from normcli.answers.batches.folding import MatrixFolding
     from normcli.running.matrix_fold import fold_matrix
 
     layer, order = _load_layer(settings, source)
@@ -244,7 +244,7 @@ def _fold_weight(settings: Settings, source: _Source) -> MatrixFolding:
 
 
 def _fold_checkpoint(settings: Settings, source: _Source) -> MatrixFolding:
-    from normcli.answers.batches.folded_matrices import MatrixFolding
+    from normcli.answers.batches.folding import MatrixFolding
     from normcli.running.matrix_fold import fold_state
     from normcli.tensors.many import load_all
 

@@ -9,7 +9,7 @@ from normcli.cli.files.choose_destination import choose_tensor_file
 from normcli.cli.files.destination import STORE, WholeFiles
 from normcli.cli.files.sources import load_affine
 from normcli.errors import UsageError
-from normcli.identifying.words.diagnosis import Diagnosis
+from normcli.identifying.question import Diagnosis
 from normcli.tensors.tensor import STANDARD_STREAM, find_place, locate
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from normcli.documents.document import Document
     from normcli.dtypes import Floats
     from normcli.engine.walk import Effort
-    from normcli.identifying.words.diagnosis import Diagnosis
+    from normcli.identifying.question import Diagnosis
     from normcli.norms.norm import Norm
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor

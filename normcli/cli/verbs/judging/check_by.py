@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from normcli.answers.judging.grouped_verdict import GroupedVerdict
+    from normcli.answers.judging.check_verdict import GroupedVerdict
     from normcli.checking.ulp import Tolerance
     from normcli.cli.parameters.settings import Settings
     from normcli.norms.plan import Plan
@@ -49,7 +49,7 @@ def check_rows_by(
     UsageError
         If statistics are to be checked, or something is asked for that groups of rows do not have.
     """
-    from normcli.answers.judging.grouped_verdict import GroupedVerdict
+    from normcli.answers.judging.check_verdict import GroupedVerdict
     from normcli.checking.check import NORMALIZED
     from normcli.identifying.grouped_check import GroupedTable
     from normcli.norms.plan import make_plan

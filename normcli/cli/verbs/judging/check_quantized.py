@@ -113,7 +113,7 @@ def identify_codes(
         As `identify_quantized`; if no format or no scales are given.
     """
     from normcli.answers.judging.quantized_verdict import QuantizedVerdict
-    from normcli.identifying.quantized_norm import guess_sharing, identify_quantized
+    from normcli.identifying.usual_norm import guess_sharing, identify_quantized
     from normcli.quantizing.quantize import read_quantization
 
     require_format(settings)

@@ -6,6 +6,5 @@
 * `summing`: sums that overflow, or are kept in half precision
 * `parameters`: gamma, beta and running statistics
 * `behind`: a function of y: an activation, a factor, a cast
-* `order`: where rows stand
-* `parts`: x, 0 or NaN in a part of y
+* `places`: where rows stand; x, 0 or NaN in a part of y
 """

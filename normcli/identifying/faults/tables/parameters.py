@@ -10,7 +10,7 @@ import numpy as np
 
 from normcli.checking.fault import Fault, Row
 from normcli.checking.half_precision import HALVES
-from normcli.identifying.faults.tables.order import find_shift, is_reverse
+from normcli.identifying.faults.tables.places import find_shift, is_reverse
 from normcli.identifying.faults.variant import MOST_SHIFTS, Variant, divide, label, list_shifts
 from normcli.numerics.rounding import round_to_short
 

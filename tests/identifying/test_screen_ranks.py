@@ -9,7 +9,7 @@ import normcli.identifying.identify as opening
 from normcli.identifying.faults.case import Case
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Question
-from normcli.identifying.search.ranks import choose_places, go_together
+from normcli.identifying.search.screen import choose_places, go_together
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(24, 72))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from normcli.identifying.question import Kind
-from normcli.identifying.words.diagnosis import (
+from normcli.identifying.question import (
     MOST_WORDS,
     VERDICTS,
     Diagnosis,
+    Kind,
     add_clauses,
     begin_sentence,
     count_words,

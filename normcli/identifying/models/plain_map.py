@@ -10,8 +10,8 @@ import numpy as np
 
 from normcli.checking.ulp import ROUNDED_ONCE
 from normcli.dtypes import find_type, get_eps, is_half
-from normcli.identifying.faults.wrong_region import choose_bits
-from normcli.identifying.maps.line_fit import (
+from normcli.identifying.models.error_bounds import Level
+from normcli.identifying.models.line_fit import (
     PlainMap,
     count_bits,
     fit_closely,
@@ -19,8 +19,7 @@ from normcli.identifying.maps.line_fit import (
     fit_medians,
     measure_own_unit,
 )
-from normcli.identifying.models.error_bounds import Level
-from normcli.identifying.models.weight import CERTAIN
+from normcli.identifying.models.weight import CERTAIN, choose_bits
 from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import PIECE, forget
 

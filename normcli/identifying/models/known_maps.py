@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.identifying.maps.line_fit import PlainMap
 from normcli.identifying.models.error_bounds import Level
+from normcli.identifying.models.line_fit import PlainMap
 from normcli.norms.conventions import CONVENTIONS
 from normcli.tuples import NamedTuple
 
